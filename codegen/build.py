@@ -1,0 +1,138 @@
+"""Kernel text -> native code, with a content-hashed cache of object files on disk.
+
+A kernel is named by a `Spec` (family and specialisation). Its object file is kept under a hash of the
+spec, the target and the sources of this package, so a changed generator never meets an old object.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import pathlib
+import tempfile
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from .target import Target
+
+Spec = tuple[Any, ...]
+log = logging.getLogger("xcoexec")
+
+_lock = threading.RLock()
+_families: dict[str, Callable[[str, Spec, Target], str]] = {}
+_addresses: dict[tuple[Spec, Target], int] = {}
+
+
+def family(name: str) -> Callable[[Callable[[str, Spec, Target], str]], Callable[[str, Spec, Target], str]]:
+    """Registers the generator of a kernel family: `(function name, spec, target) -> LLVM IR text`."""
+
+    def register(fn: Callable[[str, Spec, Target], str]) -> Callable[[str, Spec, Target], str]:
+        _families[name] = fn
+        return fn
+
+    return register
+
+
+def cache_dir() -> pathlib.Path | None:
+    """`$XCOEXEC_CACHE_DIR`, else ~/.cache/xcoexec; None when it cannot be written (or is set empty)."""
+    root = os.environ.get("XCOEXEC_CACHE_DIR", os.path.join(os.path.expanduser("~"), ".cache", "xcoexec"))
+    if not root:
+        return None
+    path = pathlib.Path(root)
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path if os.access(path, os.W_OK) else None
+    except OSError:
+        return None
+
+
+def read_cache(name: str) -> bytes | None:
+    """The payload stored under `name`, or None when it is missing or its checksum does not fit."""
+    root = cache_dir()
+    if root is None:
+        return None
+    try:
+        data = (root / name).read_bytes()
+    except OSError:
+        return None
+    digest, payload = data[:32], data[32:]
+    if hashlib.sha256(payload).digest() != digest:
+        log.warning("xcoexec: the cache file %s is damaged; it is made anew.", root / name)
+        return None
+    return payload
+
+
+def write_cache(name: str, payload: bytes) -> None:
+    """Stores `payload` with its checksum, atomically and owner-only; a full or read-only disk is no error."""
+    root = cache_dir()
+    if root is None:
+        return
+    try:
+        with tempfile.NamedTemporaryFile(dir=root, delete=False) as f:
+            f.write(hashlib.sha256(payload).digest() + payload)
+        os.replace(f.name, root / name)
+    except OSError as e:
+        log.debug("cache not written: %s", e)
+
+
+@functools.lru_cache
+def source_hash() -> str:
+    """Hash of this package's sources and llvmlite's version."""
+    h = hashlib.sha256(llvmlite.__version__.encode())
+    for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
+        h.update(path.read_bytes())
+    return h.hexdigest()
+
+
+@functools.lru_cache
+def _engine(target: Target) -> tuple[Any, Any]:
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="jitdefault", jit=True
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    return machine, engine
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False  # the vectors are explicit
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def kernel_text(spec: Spec, target: Target, name: str = "kernel") -> str:
+    """The LLVM IR of a kernel (golden text in the tests)."""
+    return _families[spec[0]](name, spec, target)
+
+
+def kernel_address(spec: Spec, target: Target) -> int:
+    """Address of the native function of `spec`, built at most once a process."""
+    key = (spec, target)
+    with _lock:
+        if key not in _addresses:
+            _addresses[key] = _load(spec, target)
+        return _addresses[key]
+
+
+def _load(spec: Spec, target: Target) -> int:
+    machine, engine = _engine(target)
+    digest = hashlib.sha256(f"{spec}{target}{source_hash()}".encode()).hexdigest()[:32]
+    name = f"k{digest}"
+    obj = read_cache(f"{name}.o")
+    if obj is None:
+        module = llvm.parse_assembly(kernel_text(spec, target, name))
+        _optimise(module, machine)
+        obj = machine.emit_object(module)
+        write_cache(f"{name}.o", obj)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
+    engine.finalize_object()
+    address = engine.get_function_address(name)
+    if not address:
+        raise RuntimeError(f"The kernel {spec} was built but has no address.")
+    return int(address)

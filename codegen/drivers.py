@@ -1,0 +1,126 @@
+"""Drivers: native code that walks the work items of one step and calls its micro-kernels.
+
+One driver a kernel family, compiled once; layer shapes, strides and block tables are data. A driver is
+called as `driver(params, bufs, lo, hi)` and does the work items lo..hi. `params` are int64 words; a
+reference to memory is two of them (buffer number, byte offset).
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from .native import call3, call10, ld, native, scratch, st
+
+ROWS = 16  # as gemm.ROWS
+MAX_RANK = 6  # loops of a nest
+MAX_OPERANDS = 12
+OPERAND_ROWS = ROWS * MAX_OPERANDS
+
+# a pixel view: buffer, offset, then byte strides of N, D, H, W
+VIEW_WORDS = 6
+# gemm parameters (words)
+G_PIX, G_OD, G_OH, G_OW, G_TILES, G_EXTRA, G_ROWS, G_CHUNK, G_GROUPS, G_BLOCKS, G_RBLOCKS, G_OPERANDS = range(12)
+G_RTABLE, G_BTABLE, G_X, G_XG, G_YG, G_W, G_WG, G_Y, G_VIEWS = 13, 14, 15, 21, 22, 23, 25, 26, 32
+G_VIEW = VIEW_WORDS + 2  # an operand's view, its byte step per group and per channel
+B_WORDS = 8  # block table row: channel, lanes, weight offset, kernel (big rows), kernel (small rows), vectors
+R_WORDS = 4  # reduction table row: tap table word, taps, run, weight offset
+
+
+@njit(inline="always")
+def par(params, word):
+    return ld(params + 8 * word)
+
+
+@njit(inline="always")
+def address(params, bufs, word):
+    return ld(bufs + 8 * par(params, word)) + par(params, word + 1)
+
+
+@njit
+def pixel_rows(params, bufs, word, first, count, extra, out):
+    """Addresses of `count` pixels from number `first` on, of the view at `word`, shifted by `extra` bytes."""
+    base = address(params, bufs, word) + extra
+    sn, sd, sh, sw = par(params, word + 2), par(params, word + 3), par(params, word + 4), par(params, word + 5)
+    od, oh, ow = par(params, G_OD), par(params, G_OH), par(params, G_OW)
+    w = first % ow
+    rest = first // ow
+    a = base + w * sw + (rest % oh) * sh + ((rest // oh) % od) * sd + (rest // (oh * od)) * sn
+    for r in range(count):
+        st(out + 8 * r, a)
+        w += 1
+        a += sw
+        if w == ow:
+            w = 0
+            rest += 1
+            a = base + (rest % oh) * sh + ((rest // oh) % od) * sd + (rest // (oh * od)) * sn
+
+
+@native("int64(int64, int64, int64, int64)")
+def gemm_driver(params, bufs, lo, hi):
+    """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
+    xs, ys, es = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS)
+    groups, blocks, rblocks, operands = par(params, G_GROUPS), par(params, G_BLOCKS), par(params, G_RBLOCKS), par(params, G_OPERANDS)
+    q, extra, tiles, chunk = par(params, G_ROWS), par(params, G_EXTRA), par(params, G_TILES), par(params, G_CHUNK)
+    for item in range(lo, hi):
+        b = params + 8 * (par(params, G_BTABLE) + B_WORDS * (item % blocks))
+        group = (item // blocks) % groups
+        t0 = (item // (blocks * groups)) * chunk
+        channel, lanes, woff, big, small = ld(b), ld(b + 8), ld(b + 16), ld(b + 24), ld(b + 32)
+        vectors = ld(b + 40)
+        w = address(params, bufs, G_W) + group * par(params, G_WG) + woff
+        for rb in range(rblocks):
+            red = params + 8 * (par(params, G_RTABLE) + R_WORDS * rb)
+            taps, ntaps, run, rw = params + 8 * ld(red), ld(red + 8), ld(red + 16), ld(red + 24)
+            for t in range(t0, min(t0 + chunk, tiles)):
+                rows = q + 1 if t < extra else q
+                first = t * q + min(t, extra)
+                pixel_rows(params, bufs, G_X, first, rows, group * par(params, G_XG), xs)
+                pixel_rows(params, bufs, G_Y, first, rows, group * par(params, G_YG) + channel * 4, ys)
+                if rb == rblocks - 1:
+                    for k in range(operands):
+                        view = G_VIEWS + G_VIEW * k
+                        shift = group * par(params, view + 6) + channel * par(params, view + 7)
+                        pixel_rows(params, bufs, view, first, rows, shift, es + 8 * ROWS * k)
+                kernel = big if t < extra else small
+                call10(kernel, xs, w + rw * vectors, ys, es, taps, ntaps, run, rb == 0, rb == rblocks - 1, lanes)
+    return 0
+
+
+# nest parameters (words): kernel, address of the words that the kernel reads itself, then loops and operands
+N_KERNEL, N_EXTRA, N_TOTAL, N_CHUNK, N_OPERANDS, N_DIMS, N_VIEWS = 0, 1, 2, 3, 4, 5, 5 + MAX_RANK
+NEST_VIEW = 2 + MAX_RANK  # buffer, offset, byte stride of each loop
+
+
+@native("int64(int64, int64, int64, int64)")
+def nest_driver(params, bufs, lo, hi):
+    """A loop nest around one kernel: `kernel(operand addresses, loop indices, its own words)`.
+
+    Items are runs of `chunk` iterations of the flattened nest (outermost loop first).
+    """
+    index, where = scratch(MAX_RANK), scratch(MAX_OPERANDS)
+    kernel, operands = par(params, N_KERNEL), par(params, N_OPERANDS)
+    extra = params + 8 * par(params, N_EXTRA)
+    chunk = par(params, N_CHUNK)
+    first, stop = lo * chunk, min(hi * chunk, par(params, N_TOTAL))
+    rest = first
+    for i in range(MAX_RANK - 1, -1, -1):
+        n = par(params, N_DIMS + i)
+        st(index + 8 * i, rest % n)
+        rest //= n
+    for _ in range(first, stop):
+        for k in range(operands):
+            view = N_VIEWS + NEST_VIEW * k
+            a = address(params, bufs, view)
+            for i in range(MAX_RANK):
+                a += ld(index + 8 * i) * par(params, view + 2 + i)
+            st(where + 8 * k, a)
+        call3(kernel, where, index, extra)
+        i = MAX_RANK - 1
+        while i >= 0:
+            n = ld(index + 8 * i) + 1
+            if n < par(params, N_DIMS + i):
+                st(index + 8 * i, n)
+                break
+            st(index + 8 * i, 0)
+            i -= 1
+    return 0

@@ -1,0 +1,255 @@
+"""Elementwise programs as data: what they mean, which arrays they read and how, and their vector code.
+
+An expression is a tuple of nodes in order of evaluation; the last is the result:
+    ("in", k)             operand k
+    ("lit", x)            a scalar
+    (prim, a, b, ...)     an elementwise primitive of nodes a, b, ...  ("integer_pow:3" carries its parameter)
+Movement (broadcast, transpose, slice, reverse) is pushed down to the operands: it becomes a `View`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .program import Literal, Op, Unsupported, Value
+from .simd import Builder
+
+Expr = tuple[tuple[Any, ...], ...]
+
+#: One dimension of an operand, as a function of the output index: `start + step * index[dim]`.
+Axis = tuple[int | None, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """How an operand is read: one `Axis` (output dim or None, step, start) for each of its dimensions."""
+
+    value: Value
+    axes: tuple[Axis, ...]
+
+    def strides(self, rank: int, element_strides: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+        """(stride for each output dim, offset), in the unit of `element_strides`."""
+        out = [0] * rank
+        offset = 0
+        for (dim, step, start), s in zip(self.axes, element_strides, strict=True):
+            offset += start * s
+            if dim is not None:
+                out[dim] += step * s
+        return tuple(out), offset
+
+
+# -- vector code, one entry a primitive -------------------------------------------------------------
+
+def _erf(v: Builder, x: Any) -> Any:
+    """erf: Taylor series below 1 (12 terms), Abramowitz & Stegun 7.1.26 above (abs. error 1.5e-7)."""
+    a, z = v.unary("fabs", x), v.b.fmul(x, x)
+    factorial = [1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880, 3628800, 39916800]
+    series = [2 / np.sqrt(np.pi) * (-1) ** n / (factorial[n] * (2 * n + 1)) for n in range(12)]
+    small = v.b.fmul(v.poly(z, series[::-1]), x)
+    t = v.b.fdiv(v.const(1.0), v.fma(a, v.const(0.3275911), v.const(1.0)))
+    q = v.poly(t, [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0])
+    big = v.b.fsub(v.const(1.0), v.b.fmul(q, v.exp(v.b.fneg(z))))
+    big = v.call(f"llvm.copysign.v{v.vl}f32", v.vec, big, x)
+    return v.select("<", a, v.const(1.0), small, big)
+
+
+def _integer_pow(v: Builder, x: Any, y: str) -> Any:
+    n = abs(int(y))
+    result = None
+    while n:
+        if n & 1:
+            result = x if result is None else v.b.fmul(result, x)
+        n >>= 1
+        x = v.b.fmul(x, x) if n else x
+    result = v.const(1.0) if result is None else result
+    return v.b.fdiv(v.const(1.0), result) if int(y) < 0 else result
+
+
+def _sign(v: Builder, x: Any) -> Any:
+    one = v.call(f"llvm.copysign.v{v.vl}f32", v.vec, v.const(1.0), x)
+    return v.b.select(v.b.fcmp_unordered("==", x, v.const(0.0)), x, one)
+
+
+def _compare(op: str) -> Callable[..., Any]:
+    if op == "!=":
+        return lambda v, a, b: v.b.fcmp_unordered("!=", a, b)
+    return lambda v, a, b: v.b.fcmp_ordered(op, a, b)
+
+
+EMIT: dict[str, Callable[..., Any]] = {
+    "add": lambda v, a, b: v.b.fadd(a, b),
+    "add_any": lambda v, a, b: v.b.fadd(a, b),
+    "sub": lambda v, a, b: v.b.fsub(a, b),
+    "mul": lambda v, a, b: v.b.fmul(a, b),
+    "div": lambda v, a, b: v.b.fdiv(a, b),
+    "max": lambda v, a, b: v.maximum(a, b),
+    "min": lambda v, a, b: v.maximum(a, b, "<"),
+    "neg": lambda v, a: v.b.fneg(a),
+    "abs": lambda v, a: v.unary("fabs", a),
+    "sqrt": lambda v, a: v.unary("sqrt", a),
+    "rsqrt": lambda v, a: v.b.fdiv(v.const(1.0), v.unary("sqrt", a)),
+    "square": lambda v, a: v.b.fmul(a, a),
+    "integer_pow": _integer_pow,
+    "exp": lambda v, a: v.exp(a),
+    "log": lambda v, a: v.log(a),
+    "tanh": lambda v, a: v.tanh(a),
+    "logistic": lambda v, a: v.logistic(a),
+    "erf": _erf,
+    "floor": lambda v, a: v.unary("floor", a),
+    "ceil": lambda v, a: v.unary("ceil", a),
+    "sign": _sign,
+    "eq": _compare("=="),
+    "ne": _compare("!="),
+    "lt": _compare("<"),
+    "le": _compare("<="),
+    "gt": _compare(">"),
+    "ge": _compare(">="),
+    "and": lambda v, a, b: v.b.and_(a, b),
+    "or": lambda v, a, b: v.b.or_(a, b),
+    "not": lambda v, a: v.b.not_(a),
+    "select_n": lambda v, p, no, yes: v.b.select(p, yes, no),
+    "clamp": lambda v, lo, x, hi: v.maximum(v.maximum(x, lo), hi, "<"),
+    "stop_gradient": lambda v, a: a,
+    "copy": lambda v, a: a,
+}
+
+
+def emit(v: Builder, expr: Expr, operand: Callable[[int], Any]) -> Any:
+    """Vector code of `expr`; `operand(k)` gives the vector of operand k."""
+    env: list[Any] = []
+    for head, *args in expr:
+        if head == "in":
+            env.append(operand(args[0]))
+        elif head == "lit":
+            env.append(v.const(args[0]))
+        else:
+            prim, *extra = head.split(":")
+            env.append(EMIT[prim](v, *(env[a] for a in args), *extra))
+    return env[-1]
+
+
+# -- from operations to expressions -----------------------------------------------------------------
+
+def is_elementwise(op: Op) -> bool:
+    """Whether `op` works element by element in a way that `EMIT` knows (the dtype is checked later)."""
+    return op.prim in EMIT or (op.prim == "convert_element_type" and op.out.dtype == getattr(op.ins[0], "dtype", None))
+
+
+def _reshape_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """A reshape that only adds or drops dimensions of size 1, as a view."""
+    shape, out = op.value_ins[0].shape, op.out.shape
+    if [n for n in shape if n != 1] != [n for n in out if n != 1]:
+        raise Unsupported(f"reshape {shape} -> {out} regroups dimensions inside an elementwise group")
+    kept = iter(a for a, n in zip(axes, out, strict=True) if n != 1)
+    return tuple(next(kept) if n != 1 else (None, 0, 0) for n in shape)
+
+
+def _rev_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    flip = op.params["dimensions"]
+    return tuple((d, -s, n - 1 - o) if i in flip else (d, s, o) for i, ((d, s, o), n) in enumerate(zip(axes, op.out.shape, strict=True)))
+
+
+def _slice_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    steps = op.params["strides"] or (1,) * len(axes)
+    return tuple((d, s * k, start + k * o) for (d, s, o), start, k in zip(axes, op.params["start_indices"], steps, strict=True))
+
+
+def _broadcast_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    dims, source = op.params["broadcast_dimensions"], op.ins[0].shape
+    return tuple(axes[d] if n == op.out.shape[d] and n != 1 else (None, 0, 0) for d, n in zip(dims, source, strict=True))
+
+
+def _squeeze_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    rest = iter(axes)
+    return tuple((None, 0, 0) if i in op.params["dimensions"] else next(rest) for i in range(len(op.ins[0].shape)))
+
+
+def _transpose_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    perm = op.params["permutation"]
+    return tuple(axes[perm.index(i)] for i in range(len(perm)))
+
+
+#: movement primitive -> the axes of its operand, given the axes of its result.
+MOVE: dict[str, Callable[[Op, tuple[Axis, ...]], tuple[Axis, ...]]] = {
+    "broadcast_in_dim": _broadcast_axes,
+    "transpose": _transpose_axes,
+    "slice": _slice_axes,
+    "rev": _rev_axes,
+    "squeeze": _squeeze_axes,
+    "reshape": _reshape_axes,
+}
+
+
+def identity_axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:
+    return tuple((i, 1, 0) if n != 1 else (None, 0, 0) for i, n in enumerate(shape))
+
+
+def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None) -> tuple[Expr, tuple[View, ...]]:
+    """The expression of `result` over the values that `ops` read from outside, and its operand views.
+
+    With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators).
+    Raises `Unsupported` for a primitive, dtype or movement that has no vector code.
+    """
+    made = {v: op for op in ops for v in op.outs if v is not anchor}
+    nodes: dict[tuple[Any, ...], int] = {}
+    views: dict[View, int] = {}
+    if anchor is not None:
+        views[View(anchor, identity_axes(anchor.shape))] = 0
+
+    def node(*n: Any) -> int:
+        return nodes.setdefault(n, len(nodes))
+
+    def build(v: Value | Literal, axes: tuple[Axis, ...]) -> int:
+        if isinstance(v, Literal):
+            if v.dtype not in ("float32", "bool"):
+                raise Unsupported(f"a literal of type {v.dtype} in an f32 kernel")
+            return node("lit", float(v.val))
+        op = made.get(v)
+        if op is None:
+            if v.dtype != "float32":
+                raise Unsupported(f"an operand of type {v.dtype}; kernels are f32")
+            if v is anchor and axes != identity_axes(v.shape):
+                raise Unsupported("the tail moves the anchor's elements")
+            return node("in", views.setdefault(View(v, axes), len(views)))
+        if v.dtype not in ("float32", "bool"):
+            raise Unsupported(f"{op.prim} on {v.dtype}; kernels are f32")
+        if op.prim in MOVE:
+            if isinstance(op.ins[0], Literal):
+                return build(op.ins[0], ())
+            return build(op.ins[0], MOVE[op.prim](op, axes))
+        if not is_elementwise(op):
+            raise Unsupported(f"{op.prim} has no vector code")
+        args = [build(a, _operand_axes(a, v, axes)) for a in op.ins]
+        if op.prim == "convert_element_type":
+            return args[0]
+        head = f"integer_pow:{op.params['y']}" if op.prim == "integer_pow" else op.prim
+        return node(head, *args)
+
+    last = build(result, identity_axes(result.shape))
+    if last != len(nodes) - 1:
+        raise Unsupported("the result is an operand")
+    return tuple(nodes), tuple(views)
+
+
+def _operand_axes(a: Value | Literal, out: Value, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    if isinstance(a, Literal) or not a.shape:
+        return ()
+    return tuple(axis if n != 1 or m == 1 else (None, 0, 0) for axis, n, m in zip(axes, a.shape, out.shape, strict=True))
+
+
+def evaluate(expr: Expr, operands: Mapping[int, Any], rules: Mapping[str, Callable[..., Any]]) -> Any:
+    """The expression's value by NumPy `rules` (prim -> function): the oracle of the vector code."""
+    env: list[Any] = []
+    for head, *args in expr:
+        if head == "in":
+            env.append(operands[args[0]])
+        elif head == "lit":
+            env.append(np.float32(args[0]))
+        else:
+            prim, *extra = head.split(":")
+            env.append(rules[prim](*(env[a] for a in args), *map(int, extra)))
+    return env[-1]

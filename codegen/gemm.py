@@ -1,0 +1,123 @@
+"""The matrix micro-kernel: MR output pixels x NV vectors of output channels, accumulators in registers.
+
+Convolutions and matrix products are the same loop: for every tap, a contiguous run of the input is
+multiplied with packed weights `[tap][run][NV*VL]`. Pixels are given by address, so strides, halos and
+concatenated outputs cost nothing here.
+
+Spec: ("gemm", MR, NV, tail, expr, kinds). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
+says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
+pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .build import Spec, family
+from .epilogue import Expr, emit
+from .simd import Builder, i64
+from .target import Target
+
+ROWS = 16  # address slots reserved for each operand; MR never exceeds it
+UNROLL = 4
+
+
+def spec(mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...]) -> Spec:
+    return ("gemm", mr, nv, tail, expr, kinds)
+
+
+@family("gemm")
+def gemm(name: str, key: Spec, target: Target) -> str:
+    """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes."""
+    _, mr, nv, tail, expr, kinds = key
+    v = Builder(name, 10, target.vl)
+    xs, w, ys, es, taps, ntaps, run, first, last, lanes = v.args
+    acc = _start(v, ys, first, mr, nv, lanes if tail else None)
+    x_rows = [v.ld64(xs, r) for r in range(mr)]
+    wstep = nv * v.vl * 4
+
+    def step(a: list[Any], wa: Any, offset: Any) -> list[Any]:
+        bs = [v.load(v.add(wa, i * v.vl * 4)) for i in range(nv)]
+        out = []
+        for r in range(mr):
+            x = v.broadcast(v.add(x_rows[r], offset))
+            out += [v.fma(x, bs[i], a[r * nv + i]) for i in range(nv)]
+        return out
+
+    blocks, rest = v.b.sdiv(run, i64(UNROLL)), v.b.srem(run, i64(UNROLL))
+    tap_bytes = v.mul(run, wstep)
+    with v.carry(ntaps, acc) as (t, a, done):
+        tap = v.ld64(v.add(taps, v.mul(t, 8)))
+        wt = v.add(w, v.mul(t, tap_bytes))
+        with v.carry(blocks, a) as (k, a, inner):
+            for u in range(UNROLL):
+                a = step(a, v.add(wt, v.mul(k, UNROLL * wstep), u * wstep), v.add(tap, v.mul(k, UNROLL * 4), u * 4))
+            inner(a)
+        woff, xoff = v.add(wt, v.mul(blocks, UNROLL * wstep)), v.add(tap, v.mul(blocks, UNROLL * 4))
+        with v.carry(rest, v.carried) as (k, a, inner):
+            inner(step(a, v.add(woff, v.mul(k, wstep)), v.add(xoff, v.mul(k, 4))))
+        done(v.carried)
+    _finish(v, v.carried, ys, es, last, mr, nv, lanes if tail else None, expr, kinds)
+    return v.finish()
+
+
+def _start(v: Builder, ys: Any, first: Any, mr: int, nv: int, lanes: Any) -> list[Any]:
+    """Zeroes for the first block of the reduction, else the partial sums in y."""
+    b = v.b
+    entry = b.block
+    again, go = b.append_basic_block("again"), b.append_basic_block("go")
+    b.cbranch(b.icmp_signed("!=", first, i64(0)), go, again)
+    b.position_at_end(again)
+    loaded = []
+    for r in range(mr):
+        row = v.ld64(ys, r)
+        for i in range(nv):
+            v.set_mask(lanes if lanes is not None and i == nv - 1 else None)
+            loaded.append(v.load(v.add(row, i * v.vl * 4)))
+    v.set_mask(None)
+    b.branch(go)
+    b.position_at_end(go)
+    acc = []
+    for value in loaded:
+        phi = b.phi(v.vec)
+        phi.add_incoming(v.const(0.0), entry)
+        phi.add_incoming(value, again)
+        acc.append(phi)
+    return acc
+
+
+def _finish(v: Builder, acc: list[Any], ys: Any, es: Any, last: Any, mr: int, nv: int, lanes: Any, expr: Expr, kinds: tuple[str, ...]) -> None:
+    """Stores partial sums, or, after the last block of the reduction, the epilogue's result."""
+    b = v.b
+    partial, final, end = (b.append_basic_block(n) for n in ("partial", "final", "end"))
+    b.cbranch(b.icmp_signed("!=", last, i64(0)), final, partial)
+    for block, apply in ((partial, False), (final, True)):
+        b.position_at_end(block)
+        for i in range(nv):
+            v.set_mask(lanes if lanes is not None and i == nv - 1 else None)
+            shared: dict[int, Any] = {}
+            for r in range(mr):
+                value = acc[r * nv + i]
+                if apply:
+                    value = emit(v, expr, _operands(v, es, r, i, value, kinds, shared))
+                v.store(value, v.add(v.ld64(ys, r), i * v.vl * 4))
+        v.set_mask(None)
+        b.branch(end)
+    b.position_at_end(end)
+
+
+def _operands(v: Builder, es: Any, r: int, i: int, acc: Any, kinds: tuple[str, ...], shared: dict[int, Any]) -> Any:
+    def operand(k: int) -> Any:
+        if k == 0:
+            return acc
+        kind = kinds[k - 1]
+        per_pixel = kind in "vs"
+        if not per_pixel and k in shared:
+            return shared[k]
+        base = v.ld64(es, (k - 1) * ROWS + (r if per_pixel else 0))
+        value = v.load(v.add(base, i * v.vl * 4)) if kind in "vc" else v.broadcast(base)
+        if not per_pixel:
+            shared[k] = value
+        return value
+
+    return operand

@@ -1,0 +1,130 @@
+"""The native runtime of this process: the team of threads, the libc table, the handler."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import drivers, team as abi
+from .native import libc
+from .rules import lower_group
+from .program import Program
+from .segment import Runtime, Segment, compile_segment
+from .target import Target, target as host_target
+
+SPIN_SECONDS = 50e-6
+MAX_WORKERS = 255
+
+
+class Team:
+    """Worker threads that help with every call; they spin for `SPIN_SECONDS` after one, then park.
+
+    Threads are made when a segment first wants them. A forked child starts without any and makes its own.
+    """
+
+    def __init__(self) -> None:
+        self._memory = np.zeros(abi.TEAM_BYTES + 64, np.uint8)
+        self.address = -(-self._memory.ctypes.data // 64) * 64
+        self._message = ctypes.create_string_buffer(b"xcoexec: no memory left for the intermediates of a host segment")
+        self.libc = np.array([*(libc(n) for n in abi.LIBC_NAMES), ctypes.addressof(self._message)], np.int64)
+        self._locks = np.zeros(512, np.uint8)
+        self._lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        """The state of a team without threads (also of a forked child, where no thread is left)."""
+        self._memory[:] = self._locks[:] = 0
+        c = ctypes.CDLL(None)
+        c.pthread_mutex_init(ctypes.c_void_p(self._word(abi.MUTEX, self._locks.ctypes.data)), None)
+        c.pthread_cond_init(ctypes.c_void_p(self._word(abi.COND, self._locks.ctypes.data + 256)), None)
+        self._word(abi.TEAM_LIBC, self.libc.ctypes.data)
+        self._word(abi.SPIN_NS, int(SPIN_SECONDS * 1e9))
+        self._threads: list[threading.Thread] = []
+
+    def _word(self, at: int, value: int) -> int:
+        ctypes.c_int64.from_address(self.address + at).value = value
+        return value
+
+    def want(self, workers: int) -> None:
+        """At least `workers` threads from here on."""
+        with self._lock:
+            for index in range(len(self._threads), min(workers, MAX_WORKERS)):
+                t = threading.Thread(target=abi.worker.ctypes, args=(self.address, index), name=f"xcoexec-{index}", daemon=True)
+                t.start()
+                self._threads.append(t)
+
+    def stop(self) -> None:
+        """Ends the threads; a call that still comes runs on its own thread."""
+        with self._lock:
+            self._word(abi.STOP, 1)
+            c = ctypes.CDLL(None)
+            mutex, cond = (ctypes.c_void_p(ctypes.c_int64.from_address(self.address + w).value) for w in (abi.MUTEX, abi.COND))
+            c.pthread_mutex_lock(mutex)
+            c.pthread_cond_broadcast(cond)
+            c.pthread_mutex_unlock(mutex)
+            for t in self._threads:
+                t.join(timeout=1.0)
+
+
+@functools.lru_cache(maxsize=1)
+def team() -> Team:
+    t = Team()
+    atexit.register(t.stop)
+    os.register_at_fork(after_in_child=t.reset)
+    return t
+
+
+@functools.lru_cache(maxsize=1)
+def runtime() -> Runtime:
+    t = team()
+    table = {"gemm": drivers.gemm_driver.address, "nest": drivers.nest_driver.address}
+    return Runtime(table, t.libc.ctypes.data, t.address)
+
+
+def build(program: Program, threads: int, target: Target | None = None) -> Segment:
+    """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express."""
+    if threads > 1:
+        team().want(threads - 1)
+    return compile_segment(program, target or host_target(), threads, runtime(), lower_group)
+
+
+def handler_capsule() -> object:
+    """The XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(abi.handler.address, None, None)
+
+
+class Call:
+    """A segment with its buffers, called without XLA: for tests and measurements.
+
+    `inputs` and `consts` are f32 (or s32) NumPy arrays in the order of the program's inputs and constants.
+    """
+
+    def __init__(self, segment: Segment, inputs: Sequence[np.ndarray], consts: Sequence[np.ndarray]):
+        known = dict(zip(segment.program.consts, consts, strict=True))
+        raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
+        args = [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)]
+        self.outputs = [np.full(v.shape, np.nan, np.float32) for v in segment.program.outputs]
+        self._keep: list[np.ndarray] = [*args]
+        scalar = self._words(11, self._words(segment.address))
+        frame = np.zeros(22, np.int64)
+        frame[72 // 8], frame[112 // 8], frame[160 // 8] = self._table(args), self._table(self.outputs), self._words(scalar)
+        self._frame = frame
+
+    def _words(self, *words: int) -> int:
+        self._keep.append(np.array(words, np.int64))
+        return self._keep[-1].ctypes.data
+
+    def _table(self, arrays: Sequence[np.ndarray]) -> int:
+        return self._words(*(self._words(0, 0, 0, a.ctypes.data) for a in arrays), 0)
+
+    def __call__(self) -> list[np.ndarray]:
+        abi.handler.ctypes(self._frame.ctypes.data)
+        return self.outputs

@@ -1,0 +1,141 @@
+"""Frozen records of what is computed: values, operations, straight-line programs.
+
+`xcoexec.trace` makes them from a jaxpr; kernels, the partitioner and the lowering read them. An `Op`
+keeps JAX's primitive name and parameters, so the meaning of every operation is JAX's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+
+class Unsupported(NotImplementedError):
+    """The kernels cannot express an operation; the text says which and why."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Value:
+    """One array of a program; identity is its name. `dtype` is NumPy's name of the type."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * itemsize(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Literal:
+    """A scalar that is part of the program text."""
+
+    val: Any
+    dtype: str
+    shape: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{self.val}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Op:
+    """One equation: `outs = prim(*ins, **params)`. `primitive` is the JAX object (None in tests)."""
+
+    prim: str
+    ins: tuple[Value | Literal, ...]
+    outs: tuple[Value, ...]
+    params: Mapping[str, Any]
+    name: str = ""
+    primitive: Any = None
+
+    @property
+    def out(self) -> Value:
+        return self.outs[0]
+
+    @property
+    def value_ins(self) -> tuple[Value, ...]:
+        return tuple(v for v in self.ins if isinstance(v, Value))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """`groups` of operations, in order: each group is one anchor with its elementwise tail.
+
+    `consts` are weights (known when the program is bound), `inputs` arrive with every call.
+    """
+
+    inputs: tuple[Value, ...]
+    consts: tuple[Value, ...]
+    groups: tuple[tuple[Op, ...], ...]
+    outputs: tuple[Value, ...]
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        return tuple(op for group in self.groups for op in group)
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of one element; extended types (keys, tokens) count as 4."""
+    try:
+        return np.dtype(dtype).itemsize
+    except TypeError:
+        return 2 if dtype in ("bfloat16",) else 4
+
+
+def consumers(ops: Iterable[Op]) -> dict[Value, list[Op]]:
+    """Value -> the operations that read it, in program order."""
+    table: dict[Value, list[Op]] = {}
+    for op in ops:
+        for v in dict.fromkeys(op.value_ins):
+            table.setdefault(v, []).append(op)
+    return table
+
+
+def external(ops: Iterable[Op]) -> tuple[Value, ...]:
+    """Values that `ops` read but do not make, in order of first use."""
+    made: set[Value] = set()
+    seen: dict[Value, None] = {}
+    for op in ops:
+        for v in op.value_ins:
+            if v not in made:
+                seen.setdefault(v)
+        made.update(op.outs)
+    return tuple(seen)
+
+
+def format_params(params: Mapping[str, Any]) -> str:
+    """The parameters that say something, in a stable order (golden text)."""
+    skip = {"sharding", "out_sharding", "precision", "preferred_element_type", "accuracy", "name"}
+    shown = {k: v for k, v in sorted(params.items()) if k not in skip and v is not None and isinstance(v, (int, str, tuple, bool))}
+    return ", ".join(f"{k}={v}" for k, v in shown.items()).replace(" ", "")
+
+
+def format_program(program: Program) -> str:
+    """Readable text: one line an operation, values numbered in order of appearance."""
+    ids: dict[Value, str] = {}
+
+    def name(v: Value | Literal) -> str:
+        return repr(v) if isinstance(v, Literal) else ids.setdefault(v, f"v{len(ids)}")
+
+    head = [f"input {name(v)}: {v}" for v in program.inputs] + [f"const {name(v)}: {v}" for v in program.consts]
+    lines = []
+    for group in program.groups:
+        for op in group:
+            ins = ", ".join(name(v) for v in op.ins)
+            outs = ", ".join(f"{name(v)}: {v}" for v in op.outs)
+            params = format_params(op.params)
+            lines.append(f"  {outs} = {op.prim}({ins})" + (f" [{params}]" if params else ""))
+        lines.append("  --")
+    return "\n".join([*head, *lines, "return " + ", ".join(name(v) for v in program.outputs)])

@@ -1,0 +1,275 @@
+"""A program -> a segment: steps, weight packing and arena, ready to be called by XLA.
+
+The rules of the kernel families (`rules.py`, `matrix.py`, ...) append steps to a `Context`; nothing here
+knows a primitive.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import weakref
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from . import team as abi
+from .build import Spec, kernel_address
+from .program import Op, Program, Unsupported, Value, consumers
+from .storage import Buffer, Lifetime, Storage, dense, dense_strides, place, temporary
+from .target import Target
+
+RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
+
+
+@dataclasses.dataclass(frozen=True)
+class Ref:
+    """A place in memory: two words of a step's parameters (buffer number, byte offset)."""
+
+    buffer: Buffer
+    offset: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A kernel's address: one word."""
+
+    spec: Spec
+
+
+Word = int | Ref | Kernel
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Step:
+    """One entry of the step table. `group` is the program's group that it belongs to."""
+
+    driver: str
+    words: tuple[Word, ...]
+    items: int
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    group: int
+
+
+Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
+
+
+class Context:
+    """What the rules see while a program is turned into steps."""
+
+    def __init__(self, program: Program, target: Target, threads: int):
+        self.program, self.target, self.threads = program, target, threads
+        self.steps: list[Step] = []
+        self.group = 0
+        self.consts = set(program.consts)
+        self.packs: list[tuple[int, Packer]] = []
+        self.blob = Buffer("arg", 0)
+        self.raw: dict[Value, Buffer] = {}
+        self._readers = consumers(program.ops)
+        self._groups = {op: group for group in program.groups for op in group}
+        self._places: dict[Value, Storage] = {}
+        for i, v in enumerate(program.inputs):
+            self._places[v] = dense(Buffer("arg", v.nbytes, i), v.shape)
+        for i, v in enumerate(program.outputs):
+            self._places.setdefault(v, dense(Buffer("ret", v.nbytes, i), v.shape))
+
+    # -- values
+    def readers(self, v: Value) -> list[Op]:
+        return self._readers.get(v, [])
+
+    def storage(self, v: Value) -> Storage:
+        """Where a value is read: a place given earlier, or a constant's."""
+        if v not in self._places:
+            if v not in self.consts:
+                raise Unsupported(f"a value {v} is read before it is made")
+            self._places[v] = self._constant(v)
+        return self._places[v]
+
+    def _constant(self, v: Value) -> Storage:
+        if v.nbytes >= RAW_BYTES or v.dtype != "float32":
+            return dense(self.raw_const(v), v.shape)
+        ref = self.pack(v.nbytes, lambda consts: consts[v])
+        return dense(ref.buffer, v.shape, ref.offset)
+
+    def raw_const(self, v: Value) -> Buffer:
+        return self.raw.setdefault(v, Buffer("arg", v.nbytes, len(self.program.inputs) + len(self.raw)))
+
+    def pack(self, nbytes: int, packer: Packer) -> Ref:
+        """Reserves packed bytes, filled by `packer` when weights are bound."""
+        offset = self.blob.nbytes
+        self.packs.append((offset, packer))
+        self.blob.nbytes += -(-nbytes // 64) * 64
+        return Ref(self.blob, offset)
+
+    def place(self, v: Value, storage: Storage) -> None:
+        self._places[v] = storage
+
+    def output(self, v: Value) -> Storage:
+        """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers need."""
+        if v.dtype != "float32":
+            raise Unsupported(f"a result of type {v.dtype}; kernels are f32")
+        if v not in self._places:
+            self._places[v] = self._inside_concatenation(v) or temporary(v, self._halo(v))
+        return self._places[v]
+
+    def scratch(self, shape: tuple[int, ...]) -> Storage:
+        return temporary(Value(shape, "float32"), ((0, 0),) * len(shape))
+
+    def _inside_concatenation(self, v: Value) -> Storage | None:
+        readers = self.readers(v)
+        if len(readers) != 1 or readers[0].prim != "concatenate" or readers[0].ins.count(v) != 1:
+            return None
+        op = readers[0]
+        start = sum(x.shape[op.params["dimension"]] for x in op.ins[: op.ins.index(v)])
+        return self.output(op.out).part(op.params["dimension"], start, v.shape[op.params["dimension"]])
+
+    def _halo(self, v: Value) -> tuple[tuple[int, int], ...]:
+        halo = [(0, 0)] * len(v.shape)
+        for op in self.readers(v):
+            for d, (lo, hi) in conv_padding(op, v).items():
+                halo[d] = (max(halo[d][0], lo, 0), max(halo[d][1], hi, 0))
+        return tuple(halo)
+
+    # -- steps
+    def add(self, driver: str, words: list[Word], items: int, reads: list[Buffer], writes: list[Buffer]) -> None:
+        if items:
+            self.steps.append(Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group))
+
+
+def conv_padding(op: Op, v: Value) -> dict[int, tuple[int, int]]:
+    """Dimension of `v` -> padding, for a channels-last convolution that reads `v` as its image."""
+    if op.prim != "conv_general_dilated" or op.ins[0] is not v or op.ins[1] is v or any(d != 1 for d in op.params["lhs_dilation"]):
+        return {}
+    spec = op.params["dimension_numbers"].lhs_spec
+    if spec[1] != len(v.shape) - 1:
+        return {}
+    return dict(zip(spec[2:], op.params["padding"], strict=True))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Segment:
+    """A callable host part. Arguments of the call: `program.inputs`, `raw` constants, the packed blob.
+
+    `address` is the descriptor that the FFI attribute carries; it stays valid for the process's life,
+    because an executable may outlive every Python object that refers to it.
+    """
+
+    program: Program
+    target: Target
+    steps: tuple[Step, ...]
+    raw: tuple[Value, ...]
+    packs: tuple[tuple[int, Packer], ...]
+    blob_bytes: int
+    arena_bytes: int
+    address: int
+    _descriptor: np.ndarray
+    _ring: np.ndarray
+
+    def pack(self, consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        """The packed weights, f32, for constants given by value."""
+        blob = np.zeros(max(self.blob_bytes, 64) // 4, np.float32)
+        for offset, packer in self.packs:
+            part = np.ascontiguousarray(packer(consts), np.float32).ravel()
+            blob[offset // 4 : offset // 4 + part.size] = part
+        return blob
+
+    @property
+    def calls(self) -> int:
+        """Calls so far."""
+        return int(self._descriptor[abi.CALLS // 8])
+
+    def stamps(self) -> np.ndarray:
+        """[calls kept, steps + 1] nanoseconds of the monotonic clock: start, then the end of each step."""
+        n = min(self.calls, abi.RING)
+        return self._ring[:n].copy()
+
+    def set_threads(self, threads: int) -> None:
+        self._descriptor[abi.THREADS // 8] = threads
+
+
+_kept_alive: list[object] = []
+
+
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """Addresses that a segment needs: drivers by name, the libc table, the team (0: none)."""
+
+    drivers: Mapping[str, int]
+    libc: int
+    team: int
+
+
+def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Callable[[Context, tuple[Op, ...]], None]) -> Segment:
+    """Steps and native code for `program`. Raises `Unsupported` when a group cannot be expressed."""
+    ctx = Context(program, target, threads)
+    for i, group in enumerate(program.groups):
+        ctx.group = i
+        rules(ctx, group)
+    ctx.blob.index = len(program.inputs) + len(ctx.raw)
+    return _assemble(ctx, runtime)
+
+
+def lifetimes(steps: list[Step]) -> list[Lifetime]:
+    """First and last use of every temporary."""
+    spans: dict[Buffer, tuple[int, int]] = {}
+    for i, step in enumerate(steps):
+        for b in (*step.reads, *step.writes):
+            if b.kind == "temp":
+                spans[b] = (spans.get(b, (i, i))[0], i)
+    return [Lifetime(b, first, last) for b, (first, last) in spans.items()]
+
+
+def _assemble(ctx: Context, runtime: Runtime) -> Segment:
+    offsets, zeroed, total = place(lifetimes(ctx.steps))
+    nargs, nrets = len(ctx.program.inputs) + len(ctx.raw) + 1, len(ctx.program.outputs)
+
+    def resolve(word: Word) -> list[int]:
+        if isinstance(word, Kernel):
+            return [kernel_address(word.spec, ctx.target)]
+        if isinstance(word, Ref):
+            b = word.buffer
+            if b.kind == "temp":
+                return [nargs + nrets, offsets[b] + word.offset]
+            return [b.index + (nargs if b.kind == "ret" else 0), word.offset]
+        return [word]
+
+    blocks = [np.array([w for word in step.words for w in resolve(word)], np.int64) for step in ctx.steps]
+    table = np.array([[runtime.drivers[s.driver], b.ctypes.data, s.items] for s, b in zip(ctx.steps, blocks, strict=True)], np.int64).reshape(-1)
+    ring = np.zeros((abi.RING, len(ctx.steps) + 1), np.int64)
+    data = abi.arena_data_offset(len(ctx.steps), nargs + nrets + 1)
+    words = {
+        abi.STEPS: table.ctypes.data, abi.NSTEPS: len(ctx.steps), abi.ARENA_BYTES: data + total + 4096, abi.ZERO_BYTES: zeroed,
+        abi.DATA: data, abi.ARGS: nargs, abi.RETS: nrets, abi.THREADS: ctx.threads, abi.TEAM: runtime.team,
+        abi.TIMES: ring.ctypes.data, abi.LIBC: runtime.libc,
+    }
+    descriptor = np.zeros(abi.DESCRIPTOR_WORDS, np.int64)
+    for at, word in words.items():
+        descriptor[at // 8] = word
+    _kept_alive.append((descriptor, table, blocks, ring))
+    segment = Segment(
+        ctx.program, ctx.target, tuple(ctx.steps), tuple(ctx.raw), tuple(ctx.packs), ctx.blob.nbytes, data + total, descriptor.ctypes.data,
+        descriptor, ring,
+    )
+    weakref.finalize(segment, _free_arenas, descriptor)
+    return segment
+
+
+def _free_arenas(descriptor: np.ndarray) -> None:
+    """Gives idle arenas back; a call that still comes makes a new one."""
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+    swap = _exchange()
+    for i in range(abi.ARENA_SLOTS):
+        arena = swap(descriptor.ctypes.data + abi.SLOTS + 8 * i, 0)
+        if arena:
+            free(arena)
+
+
+def _exchange() -> Callable[[int, int], int]:
+    from .team import swap
+
+    return swap.ctypes
+
+
+__all__ = ["Context", "Kernel", "Ref", "Runtime", "Segment", "Step", "compile_segment", "conv_padding", "dense_strides"]

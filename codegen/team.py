@@ -1,0 +1,236 @@
+"""The handler that XLA calls, the step walker and the team of worker threads, as native code.
+
+A *segment* is a table of steps: driver address, parameter address, number of work items. Whoever takes
+part claims items one by one from a counter; a step is over when all its items are done, not when all
+threads have arrived, so a worker that the operating system has put aside never holds the others up.
+
+Layouts (int64 words) are the constants below; `segment.py` writes them.
+"""
+
+from __future__ import annotations
+
+from numba import int64, njit
+
+from .native import (
+    atomic_add,
+    atomic_load,
+    atomic_store,
+    call1,
+    call2,
+    call3,
+    call4,
+    compare_exchange,
+    exchange,
+    ld,
+    native,
+    now,
+    pause,
+    scratch,
+    st,
+    st32,
+)
+
+# segment descriptor
+STEPS, NSTEPS, ARENA_BYTES, ZERO_BYTES, DATA, ARGS, RETS, THREADS, TEAM, TIMES, CALLS, LIBC, SLOTS = (8 * i for i in range(13))
+ARENA_SLOTS = 8  # idle arenas kept at SLOTS
+DESCRIPTOR_WORDS = 12 + ARENA_SLOTS
+RING = 32  # calls whose stamps are kept
+# a step
+DRIVER, PARAMS, ITEMS = 0, 8, 16
+STEP_WORDS = 3
+# libc table: (word, C function)
+LIBC_NAMES = ("posix_memalign", "free", "clock_gettime", "sched_yield", "pthread_mutex_lock", "pthread_mutex_unlock",
+              "pthread_cond_wait", "pthread_cond_broadcast")
+MEMALIGN, FREE, CLOCK, YIELD, LOCK, UNLOCK, WAIT, BROADCAST, MESSAGE = (8 * i for i in range(9))
+# team (each word on its own cache line)
+SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS = (64 * i for i in range(12))
+TEAM_BYTES = 64 * 14
+# a job: one call in flight, at the head of its arena; then buffers, stamps, counters, data
+JOB_DESC, JOB_BUFS, JOB_TIMES, JOB_COUNTERS = 0, 8, 16, 24
+JOB_WORDS = 8
+COUNTER_BYTES = 128
+
+
+def arena_data_offset(nsteps: int, nbufs: int) -> int:
+    """Bytes before the data of an arena: job, buffer table, stamps, counters (aligned to 64)."""
+    words = JOB_WORDS + nbufs + nsteps + 2
+    return -(-(8 * words + COUNTER_BYTES * nsteps) // 64) * 64
+
+
+@njit
+def run_steps(job, libc, master):
+    """Works on every step of a job until all are done; the master also stamps the clock."""
+    desc, bufs, counters = ld(job + JOB_DESC), ld(job + JOB_BUFS), ld(job + JOB_COUNTERS)
+    n, steps, times = ld(desc + NSTEPS), ld(desc + STEPS), ld(job + JOB_TIMES)
+    clock = ld(libc + CLOCK)
+    for s in range(n):
+        step = steps + s * 8 * STEP_WORDS
+        items, driver, params = ld(step + ITEMS), ld(step + DRIVER), ld(step + PARAMS)
+        claimed, finished = counters + COUNTER_BYTES * s, counters + COUNTER_BYTES * s + 64
+        while True:
+            i = atomic_add(claimed, 1)
+            if i >= items:
+                break
+            call4(driver, params, bufs, i, i + 1)
+            atomic_add(finished, 1)
+        spins = 0
+        while atomic_load(finished) < items:
+            pause()
+            spins += 1
+            if spins > 20000:
+                call1(ld(libc + YIELD), 0)
+        if master:
+            st(times + 8 * (s + 1), now(clock))
+
+
+@njit
+def run_alone(job, libc):
+    """The same steps by the calling thread only: no counters."""
+    desc, bufs = ld(job + JOB_DESC), ld(job + JOB_BUFS)
+    n, steps, times = ld(desc + NSTEPS), ld(desc + STEPS), ld(job + JOB_TIMES)
+    clock = ld(libc + CLOCK)
+    for s in range(n):
+        step = steps + s * 8 * STEP_WORDS
+        call4(ld(step + DRIVER), ld(step + PARAMS), bufs, 0, ld(step + ITEMS))
+        st(times + 8 * (s + 1), now(clock))
+
+
+@native("int64(int64, int64)")
+def worker(team, index):
+    """A worker's life: wait for a call (spinning, then parked), help with it, until STOP."""
+    libc = ld(team + TEAM_LIBC)
+    clock = ld(libc + CLOCK)
+    seen = 0
+    while atomic_load(team + STOP) == 0:
+        started, spins = now(clock), 0
+        while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0:
+            pause()
+            spins += 1
+            if spins % 64 == 0 and now(clock) - started > ld(team + SPIN_NS):
+                call1(ld(libc + LOCK), ld(team + MUTEX))
+                atomic_add(team + SLEEPERS, 1)
+                while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0:
+                    call2(ld(libc + WAIT), ld(team + COND), ld(team + MUTEX))
+                atomic_add(team + SLEEPERS, -1)
+                call1(ld(libc + UNLOCK), ld(team + MUTEX))
+                started = now(clock)
+        seen = atomic_load(team + SEQ)
+        if index < atomic_load(team + WORKERS):
+            atomic_add(team + INSIDE, 1)
+            if atomic_load(team + OPEN) == seen and seen != 0:
+                run_steps(ld(team + JOB), libc, False)
+            atomic_add(team + INSIDE, -1)
+    return 0
+
+
+@njit
+def run_job(desc, job, libc):
+    """Runs a job with the team when it is free and wanted, else on this thread alone."""
+    team, threads = ld(desc + TEAM), ld(desc + THREADS)
+    if team == 0 or threads < 2 or compare_exchange(team + BUSY, 0, 1) == 0:
+        run_alone(job, libc)
+        return
+    counters, n = ld(job + JOB_COUNTERS), ld(desc + NSTEPS)
+    for i in range(n):
+        st(counters + COUNTER_BYTES * i, int64(0))
+        st(counters + COUNTER_BYTES * i + 64, int64(0))
+    st(team + JOB, job)
+    atomic_store(team + WORKERS, threads - 1)
+    seq = atomic_load(team + SEQ) + 1
+    atomic_store(team + OPEN, seq)
+    atomic_store(team + SEQ, seq)
+    if atomic_load(team + SLEEPERS) > 0:
+        call1(ld(libc + LOCK), ld(team + MUTEX))
+        call1(ld(libc + BROADCAST), ld(team + COND))
+        call1(ld(libc + UNLOCK), ld(team + MUTEX))
+    run_steps(job, libc, True)
+    atomic_store(team + OPEN, int64(0))
+    while atomic_load(team + INSIDE) > 0:
+        pause()
+    atomic_store(team + BUSY, int64(0))
+
+
+@njit
+def take_arena(desc, libc):
+    """An idle arena of this segment, or a new one with its zeroed part cleared; 0 when memory is out."""
+    for i in range(ARENA_SLOTS):
+        p = exchange(desc + SLOTS + 8 * i, 0)
+        if p != 0:
+            return p
+    out = scratch(1)
+    if call3(ld(libc + MEMALIGN), out, 64, ld(desc + ARENA_BYTES)) & 0xFFFFFFFF != 0:
+        return int64(0)
+    data = ld(out) + ld(desc + DATA)
+    for i in range(ld(desc + ZERO_BYTES) // 8):
+        st(data + 8 * i, int64(0))
+    return ld(out)
+
+
+@njit
+def give_arena(desc, libc, p):
+    for i in range(ARENA_SLOTS):
+        if compare_exchange(desc + SLOTS + 8 * i, 0, p) == 1:
+            return
+    call1(ld(libc + FREE), p)
+
+
+@njit
+def keep_times(desc, job):
+    """Copies the stamps of a call into the segment's ring, for profiles and timelines."""
+    n = ld(desc + NSTEPS) + 1
+    slot = atomic_add(desc + CALLS, 1) % RING
+    ring, times = ld(desc + TIMES) + slot * 8 * n, ld(job + JOB_TIMES)
+    for i in range(n):
+        st(ring + 8 * i, ld(times + 8 * i))
+
+
+@njit
+def fail(frame, libc):
+    """An XLA error that says what happened (out of memory is the only way a call can fail)."""
+    create = ld(ld(frame + 16) + 48)
+    args = scratch(4)
+    st(args, int64(32))
+    st(args + 8, int64(0))
+    st(args + 16, ld(libc + MESSAGE))
+    st(args + 24, int64(8))
+    return call1(create, args)
+
+
+@native("int64(int64)")
+def handler(frame):
+    """The XLA FFI call (CPU): finds its segment by attribute, gathers the buffers, runs the steps."""
+    extension = ld(frame + 8)
+    if extension != 0:  # registration asks for the API version: 0.1, no traits
+        metadata = ld(extension + 24)
+        st32(metadata + 24, 0)
+        st32(metadata + 28, 1)
+        st32(metadata + 32, 0)
+        return int64(0)
+    scalar = ld(ld(frame + 120 + 40))  # the only attribute: {dtype, pointer to the descriptor's address}
+    desc = ld(ld(scalar + 8))
+    libc = ld(desc + LIBC)
+    job = take_arena(desc, libc)
+    if job == 0:
+        return fail(frame, libc)
+    n, args, rets = ld(desc + NSTEPS), ld(desc + ARGS), ld(desc + RETS)
+    bufs = job + JOB_WORDS * 8
+    st(job + JOB_DESC, desc)
+    st(job + JOB_BUFS, bufs)
+    st(job + JOB_TIMES, bufs + 8 * (args + rets + 1))
+    st(job + JOB_COUNTERS, bufs + 8 * (args + rets + n + 2))
+    for i in range(args):
+        st(bufs + 8 * i, ld(ld(ld(frame + 72) + 8 * i) + 24))
+    for i in range(rets):
+        st(bufs + 8 * (args + i), ld(ld(ld(frame + 112) + 8 * i) + 24))
+    st(bufs + 8 * (args + rets), job + ld(desc + DATA))
+    st(ld(job + JOB_TIMES), now(ld(libc + CLOCK)))
+    run_job(desc, job, libc)
+    keep_times(desc, job)
+    give_arena(desc, libc, job)
+    return int64(0)
+
+
+@native("int64(int64, int64)")
+def swap(address, value):
+    """Atomic exchange, for Python."""
+    return exchange(address, value)
