@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import logging
 import os
 import pathlib
@@ -93,17 +94,38 @@ def source_hash() -> str:
 @functools.lru_cache
 def _engine(target: Target) -> tuple[Any, Any]:
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="jitdefault", jit=True
+        cpu=target.cpu, features=target.features, opt=3, reloc="static", codemodel="large", jit=True
     )
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     return machine, engine
 
 
-def _optimise(module: Any, machine: Any) -> None:
+def _optimise(module: Any, machine: Any, name: str) -> None:
+    """Optimises for one exported function; what it does not reach goes. Nothing but C and LLVM may be called."""
+    for fn in module.functions:
+        if not fn.is_declaration and fn.name != name:
+            fn.linkage = "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False  # the vectors are explicit
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
+    foreign = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    if foreign:
+        raise RuntimeError(f"The native function {name} calls {', '.join(foreign)}; it has to stand alone.")
+
+
+@family("native")
+def _native(name: str, key: Spec, target: Target) -> str:
+    """("native", module, function): a marked function of this package, compiled by Numba."""
+    from .native import native_text
+
+    module = importlib.import_module(f".{key[1]}", __package__)
+    return native_text(getattr(module, key[2]), name)
+
+
+def native_address(module: str, function: str, target: Target) -> int:
+    """Address of a function that is marked with `native.native`; Numba is only imported when it is not in the cache."""
+    return kernel_address(("native", module, function), target)
 
 
 def kernel_text(spec: Spec, target: Target, name: str = "kernel") -> str:
@@ -127,7 +149,7 @@ def _load(spec: Spec, target: Target) -> int:
     obj = read_cache(f"{name}.o")
     if obj is None:
         module = llvm.parse_assembly(kernel_text(spec, target, name))
-        _optimise(module, machine)
+        _optimise(module, machine, name)
         obj = machine.emit_object(module)
         write_cache(f"{name}.o", obj)
     engine.add_object_file(llvm.ObjectFileRef.from_data(obj))

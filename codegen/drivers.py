@@ -9,21 +9,44 @@ from __future__ import annotations
 
 from numba import njit
 
+from .layout import (
+    B_WORDS,
+    G_BLOCKS,
+    G_BTABLE,
+    G_CHUNK,
+    G_EXTRA,
+    G_GROUPS,
+    G_OD,
+    G_OH,
+    G_OPERANDS,
+    G_OW,
+    G_RBLOCKS,
+    G_ROWS,
+    G_RTABLE,
+    G_TILES,
+    G_VIEW,
+    G_VIEWS,
+    G_W,
+    G_WG,
+    G_X,
+    G_XG,
+    G_Y,
+    G_YG,
+    MAX_OPERANDS,
+    MAX_RANK,
+    NEST_VIEW,
+    N_CHUNK,
+    N_DIMS,
+    N_EXTRA,
+    N_KERNEL,
+    N_OPERANDS,
+    N_TOTAL,
+    N_VIEWS,
+    OPERAND_ROWS,
+    ROWS,
+    R_WORDS,
+)
 from .native import call3, call10, ld, native, scratch, st
-
-ROWS = 16  # as gemm.ROWS
-MAX_RANK = 6  # loops of a nest
-MAX_OPERANDS = 12
-OPERAND_ROWS = ROWS * MAX_OPERANDS
-
-# a pixel view: buffer, offset, then byte strides of N, D, H, W
-VIEW_WORDS = 6
-# gemm parameters (words)
-G_PIX, G_OD, G_OH, G_OW, G_TILES, G_EXTRA, G_ROWS, G_CHUNK, G_GROUPS, G_BLOCKS, G_RBLOCKS, G_OPERANDS = range(12)
-G_RTABLE, G_BTABLE, G_X, G_XG, G_YG, G_W, G_WG, G_Y, G_VIEWS = 13, 14, 15, 21, 22, 23, 25, 26, 32
-G_VIEW = VIEW_WORDS + 2  # an operand's view, its byte step per group and per channel
-B_WORDS = 8  # block table row: channel, lanes, weight offset, kernel (big rows), kernel (small rows), vectors
-R_WORDS = 4  # reduction table row: tap table word, taps, run, weight offset
 
 
 @njit(inline="always")
@@ -55,7 +78,7 @@ def pixel_rows(params, bufs, word, first, count, extra, out):
             a = base + (rest % oh) * sh + ((rest // oh) % od) * sd + (rest // (oh * od)) * sn
 
 
-@native("int64(int64, int64, int64, int64)")
+@native(4)
 def gemm_driver(params, bufs, lo, hi):
     """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
     xs, ys, es = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS)
@@ -86,12 +109,7 @@ def gemm_driver(params, bufs, lo, hi):
     return 0
 
 
-# nest parameters (words): kernel, address of the words that the kernel reads itself, then loops and operands
-N_KERNEL, N_EXTRA, N_TOTAL, N_CHUNK, N_OPERANDS, N_DIMS, N_VIEWS = 0, 1, 2, 3, 4, 5, 5 + MAX_RANK
-NEST_VIEW = 2 + MAX_RANK  # buffer, offset, byte stride of each loop
-
-
-@native("int64(int64, int64, int64, int64)")
+@native(4)
 def nest_driver(params, bufs, lo, hi):
     """A loop nest around one kernel: `kernel(operand addresses, loop indices, its own words)`.
 

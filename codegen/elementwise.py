@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .drivers import MAX_OPERANDS, MAX_RANK
+from .layout import MAX_OPERANDS, MAX_RANK
 from .epilogue import Expr, View, expression
 from .program import Op, Unsupported, Value
 from .segment import Context, Kernel, Ref, Word

@@ -7,19 +7,34 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from . import drivers, team as abi
-from .native import libc
+from . import layout as abi
+from .build import native_address
 from .rules import lower_group
-from .program import Program
-from .segment import Runtime, Segment, compile_segment
+from .program import Op, Program, Unsupported, Value, external
+from .segment import Context, Runtime, Segment, compile_segment
 from .target import Target, target as host_target
 
 SPIN_SECONDS = 50e-6
 MAX_WORKERS = 255
+
+
+_libc = ctypes.CDLL(None)
+
+
+def libc(name: str) -> int:
+    """Address of a function of the C library."""
+    address = ctypes.cast(getattr(_libc, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def function(name: str, arguments: int) -> Callable[..., int]:
+    """A native function of `team.py`, callable from Python (the GIL is released meanwhile)."""
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arguments)(native_address("team", name, host_target()))
 
 
 class Team:
@@ -40,7 +55,7 @@ class Team:
     def reset(self) -> None:
         """The state of a team without threads (also of a forked child, where no thread is left)."""
         self._memory[:] = self._locks[:] = 0
-        c = ctypes.CDLL(None)
+        c = _libc
         c.pthread_mutex_init(ctypes.c_void_p(self._word(abi.MUTEX, self._locks.ctypes.data)), None)
         c.pthread_cond_init(ctypes.c_void_p(self._word(abi.COND, self._locks.ctypes.data + 256)), None)
         self._word(abi.TEAM_LIBC, self.libc.ctypes.data)
@@ -55,7 +70,7 @@ class Team:
         """At least `workers` threads from here on."""
         with self._lock:
             for index in range(len(self._threads), min(workers, MAX_WORKERS)):
-                t = threading.Thread(target=abi.worker.ctypes, args=(self.address, index), name=f"xcoexec-{index}", daemon=True)
+                t = threading.Thread(target=function("worker", 2), args=(self.address, index), name=f"xcoexec-{index}", daemon=True)
                 t.start()
                 self._threads.append(t)
 
@@ -63,7 +78,7 @@ class Team:
         """Ends the threads; a call that still comes runs on its own thread."""
         with self._lock:
             self._word(abi.STOP, 1)
-            c = ctypes.CDLL(None)
+            c = _libc
             mutex, cond = (ctypes.c_void_p(ctypes.c_int64.from_address(self.address + w).value) for w in (abi.MUTEX, abi.COND))
             c.pthread_mutex_lock(mutex)
             c.pthread_cond_broadcast(cond)
@@ -83,8 +98,8 @@ def team() -> Team:
 @functools.lru_cache(maxsize=1)
 def runtime() -> Runtime:
     t = team()
-    table = {"gemm": drivers.gemm_driver.address, "nest": drivers.nest_driver.address}
-    return Runtime(table, t.libc.ctypes.data, t.address)
+    table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest")}
+    return Runtime(table, t.libc.ctypes.data, t.address, function("swap", 2))
 
 
 def build(program: Program, threads: int, target: Target | None = None) -> Segment:
@@ -98,7 +113,23 @@ def handler_capsule() -> object:
     """The XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(abi.handler.address, None, None)
+    return new(native_address("team", "handler", host_target()), None, None)
+
+
+def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
+    """Why kernels cannot run a group of operations ("" when they can)."""
+    made = {v for op in group for v in op.outs}
+    inputs = tuple(v for v in external(group) if v not in set(consts))
+    if any(v in made for v in inputs) or len(group[-1].outs) != 1:
+        return "its operations have several results"
+    if any(0 in v.shape for v in (*external(group), *made)):
+        return "an array without elements"
+    program = Program(inputs, tuple(v for v in external(group) if v in set(consts)), (group,), (group[-1].out,))
+    try:
+        lower_group(Context(program, host_target(), 1), group)
+    except Unsupported as e:
+        return str(e)
+    return ""
 
 
 class Call:
@@ -117,6 +148,7 @@ class Call:
         frame = np.zeros(22, np.int64)
         frame[72 // 8], frame[112 // 8], frame[160 // 8] = self._table(args), self._table(self.outputs), self._words(scalar)
         self._frame = frame
+        self._handler = function("handler", 1)
 
     def _words(self, *words: int) -> int:
         self._keep.append(np.array(words, np.int64))
@@ -126,5 +158,5 @@ class Call:
         return self._words(*(self._words(0, 0, 0, a.ctypes.data) for a in arrays), 0)
 
     def __call__(self) -> list[np.ndarray]:
-        abi.handler.ctypes(self._frame.ctypes.data)
+        self._handler(self._frame.ctypes.data)
         return self.outputs

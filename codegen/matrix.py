@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from . import drivers, gemm
+from . import gemm, layout
 from .elementwise import COPY, Operand, compute, copy, fill, nest, read
 from .epilogue import Expr, expression
 from .program import Op, Unsupported, Value
@@ -143,8 +143,8 @@ def add_gemm(ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Exp
     kinds = tuple(o.kind for o in operands)
 
     views = [w for o in operands for w in (o.ref, *o.pixels, o.group, o.channel)]
-    rtable = drivers.G_VIEWS + drivers.G_VIEW * len(operands)
-    taps_at = rtable + drivers.R_WORDS * len(red)
+    rtable = layout.G_VIEWS + layout.G_VIEW * len(operands)
+    taps_at = rtable + layout.R_WORDS * len(red)
     taps = [t for offsets, _, _ in red for t in offsets]
     starts = np.cumsum([0, *(len(offsets) for offsets, _, _ in red)]).tolist()
     rrows = [w for (offsets, run, first), at in zip(red, starts, strict=False) for w in (taps_at + at, len(offsets), run, first * vl * 4)]

@@ -5,8 +5,6 @@ Addresses and counts are int64; every load and store names its width.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import platform
 from collections.abc import Callable
 from typing import Any
@@ -144,16 +142,6 @@ def pause(typingctx):
     return types.void(), codegen
 
 
-_libc = ctypes.CDLL(None)
-
-
-def libc(name: str) -> int:
-    """Address of a function of the C library."""
-    address = ctypes.cast(getattr(_libc, name), ctypes.c_void_p).value
-    assert address is not None
-    return address
-
-
 @njit(inline="always")
 def now(address):
     """Nanoseconds of the monotonic clock; `address`: of clock_gettime."""
@@ -162,12 +150,34 @@ def now(address):
     return ld(t) * 1_000_000_000 + ld(t + 8)
 
 
-def native(signature: str) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.cfunc` with Numba's disk cache where it can be had."""
+def native(arguments: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Marks a function of so many int64, returning int64, that `build.native_address` compiles."""
 
-    def wrap(fn: Callable[..., Any]) -> Any:
-        with contextlib.suppress(RuntimeError):
-            return cfunc(signature, cache=True, nogil=True)(fn)
-        return cfunc(signature, nogil=True)(fn)
+    def mark(fn: Callable[..., Any]) -> Callable[..., Any]:
+        fn.arguments = arguments  # type: ignore[attr-defined]
+        return fn
 
-    return wrap
+    return mark
+
+
+def native_text(fn: Callable[..., Any], name: str) -> str:
+    """LLVM IR of a marked function, exported as `int64 name(int64...)`.
+
+    Numba compiles it; its Python entry points are left out, so that the code stands alone and can be kept
+    as an object file. `error_model="numpy"`: nothing raises.
+    """
+    n = fn.arguments  # type: ignore[attr-defined]
+    compiled = cfunc(types.int64(*[types.int64] * n), nogil=True, error_model="numpy")(fn)
+    text = compiled._library.get_llvm_str()
+    inner = compiled._wrapper_name.removeprefix("cfunc.")
+    args = ", ".join(f"i64 %a{i}" for i in range(n))
+    wrapper = f"""
+define i64 @{name}({args}) {{
+  %result = alloca i64
+  %info = alloca ptr
+  %status = call i32 @{inner}(ptr %result, ptr %info, {args})
+  %value = load i64, ptr %result
+  ret i64 %value
+}}
+"""
+    return text + wrapper

@@ -105,14 +105,9 @@ def consumers(ops: Iterable[Op]) -> dict[Value, list[Op]]:
 
 def external(ops: Iterable[Op]) -> tuple[Value, ...]:
     """Values that `ops` read but do not make, in order of first use."""
-    made: set[Value] = set()
-    seen: dict[Value, None] = {}
-    for op in ops:
-        for v in op.value_ins:
-            if v not in made:
-                seen.setdefault(v)
-        made.update(op.outs)
-    return tuple(seen)
+    ops = tuple(ops)
+    made = {v for op in ops for v in op.outs}
+    return tuple(dict.fromkeys(v for op in ops for v in op.value_ins if v not in made))
 
 
 def format_params(params: Mapping[str, Any]) -> str:

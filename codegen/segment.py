@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from . import team as abi
+from . import layout as abi
 from .build import Spec, kernel_address
 from .program import Op, Program, Unsupported, Value, consumers
 from .storage import Buffer, Lifetime, Storage, dense, dense_strides, place, temporary
@@ -193,11 +193,12 @@ _kept_alive: list[object] = []
 
 @dataclasses.dataclass(frozen=True)
 class Runtime:
-    """Addresses that a segment needs: drivers by name, the libc table, the team (0: none)."""
+    """Addresses that a segment needs: drivers by name, the libc table, the team (0: none); `swap`: atomic exchange."""
 
     drivers: Mapping[str, int]
     libc: int
     team: int
+    swap: Callable[[int, int], int]
 
 
 def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Callable[[Context, tuple[Op, ...]], None]) -> Segment:
@@ -251,25 +252,18 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
         ctx.program, ctx.target, tuple(ctx.steps), tuple(ctx.raw), tuple(ctx.packs), ctx.blob.nbytes, data + total, descriptor.ctypes.data,
         descriptor, ring,
     )
-    weakref.finalize(segment, _free_arenas, descriptor)
+    weakref.finalize(segment, _free_arenas, descriptor, runtime.swap)
     return segment
 
 
-def _free_arenas(descriptor: np.ndarray) -> None:
+def _free_arenas(descriptor: np.ndarray, swap: Callable[[int, int], int]) -> None:
     """Gives idle arenas back; a call that still comes makes a new one."""
     free = ctypes.CDLL(None).free
     free.argtypes = [ctypes.c_void_p]
-    swap = _exchange()
     for i in range(abi.ARENA_SLOTS):
         arena = swap(descriptor.ctypes.data + abi.SLOTS + 8 * i, 0)
         if arena:
             free(arena)
-
-
-def _exchange() -> Callable[[int, int], int]:
-    from .team import swap
-
-    return swap.ctypes
 
 
 __all__ = ["Context", "Kernel", "Ref", "Runtime", "Segment", "Step", "compile_segment", "conv_padding", "dense_strides"]

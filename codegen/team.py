@@ -4,13 +4,61 @@ A *segment* is a table of steps: driver address, parameter address, number of wo
 part claims items one by one from a counter; a step is over when all its items are done, not when all
 threads have arrived, so a worker that the operating system has put aside never holds the others up.
 
-Layouts (int64 words) are the constants below; `segment.py` writes them.
+Only imported when the native code is not in the cache (see `build.native_address`).
 """
 
 from __future__ import annotations
 
 from numba import int64, njit
 
+from .layout import (
+    ARENA_BYTES,
+    ARENA_SLOTS,
+    ARGS,
+    BROADCAST,
+    BUSY,
+    CALLS,
+    CLOCK,
+    COND,
+    COUNTER_BYTES,
+    DATA,
+    DRIVER,
+    FREE,
+    INSIDE,
+    ITEMS,
+    JOB,
+    JOB_BUFS,
+    JOB_COUNTERS,
+    JOB_DESC,
+    JOB_TIMES,
+    JOB_WORDS,
+    LIBC,
+    LOCK,
+    MEMALIGN,
+    MESSAGE,
+    MUTEX,
+    NSTEPS,
+    OPEN,
+    PARAMS,
+    RETS,
+    RING,
+    SEQ,
+    SLEEPERS,
+    SLOTS,
+    SPIN_NS,
+    STEPS,
+    STEP_WORDS,
+    STOP,
+    TEAM,
+    TEAM_LIBC,
+    THREADS,
+    TIMES,
+    UNLOCK,
+    WAIT,
+    WORKERS,
+    YIELD,
+    ZERO_BYTES,
+)
 from .native import (
     atomic_add,
     atomic_load,
@@ -29,32 +77,6 @@ from .native import (
     st,
     st32,
 )
-
-# segment descriptor
-STEPS, NSTEPS, ARENA_BYTES, ZERO_BYTES, DATA, ARGS, RETS, THREADS, TEAM, TIMES, CALLS, LIBC, SLOTS = (8 * i for i in range(13))
-ARENA_SLOTS = 8  # idle arenas kept at SLOTS
-DESCRIPTOR_WORDS = 12 + ARENA_SLOTS
-RING = 32  # calls whose stamps are kept
-# a step
-DRIVER, PARAMS, ITEMS = 0, 8, 16
-STEP_WORDS = 3
-# libc table: (word, C function)
-LIBC_NAMES = ("posix_memalign", "free", "clock_gettime", "sched_yield", "pthread_mutex_lock", "pthread_mutex_unlock",
-              "pthread_cond_wait", "pthread_cond_broadcast")
-MEMALIGN, FREE, CLOCK, YIELD, LOCK, UNLOCK, WAIT, BROADCAST, MESSAGE = (8 * i for i in range(9))
-# team (each word on its own cache line)
-SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS = (64 * i for i in range(12))
-TEAM_BYTES = 64 * 14
-# a job: one call in flight, at the head of its arena; then buffers, stamps, counters, data
-JOB_DESC, JOB_BUFS, JOB_TIMES, JOB_COUNTERS = 0, 8, 16, 24
-JOB_WORDS = 8
-COUNTER_BYTES = 128
-
-
-def arena_data_offset(nsteps: int, nbufs: int) -> int:
-    """Bytes before the data of an arena: job, buffer table, stamps, counters (aligned to 64)."""
-    words = JOB_WORDS + nbufs + nsteps + 2
-    return -(-(8 * words + COUNTER_BYTES * nsteps) // 64) * 64
 
 
 @njit
@@ -95,7 +117,7 @@ def run_alone(job, libc):
         st(times + 8 * (s + 1), now(clock))
 
 
-@native("int64(int64, int64)")
+@native(2)
 def worker(team, index):
     """A worker's life: wait for a call (spinning, then parked), help with it, until STOP."""
     libc = ld(team + TEAM_LIBC)
@@ -196,7 +218,7 @@ def fail(frame, libc):
     return call1(create, args)
 
 
-@native("int64(int64)")
+@native(1)
 def handler(frame):
     """The XLA FFI call (CPU): finds its segment by attribute, gathers the buffers, runs the steps."""
     extension = ld(frame + 8)
@@ -230,7 +252,7 @@ def handler(frame):
     return int64(0)
 
 
-@native("int64(int64, int64)")
+@native(2)
 def swap(address, value):
     """Atomic exchange, for Python."""
     return exchange(address, value)

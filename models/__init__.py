@@ -1,0 +1,5 @@
+"""The model zoo: name -> Flax module and example input. Weights are random unless you train them."""
+
+from .zoo import NAMES as NAMES
+from .zoo import Entry as Entry
+from .zoo import get as get

@@ -1,0 +1,12 @@
+"""xcoexec: Flax and JAX models on the CPU and the accelerator at the same time, as one XLA executable."""
+
+from .api import compile as compile
+from .api import jit as jit
+from .errors import BindError as BindError
+from .errors import CoexecWarning as CoexecWarning
+from .errors import PlanError as PlanError
+from .errors import SplitError as SplitError
+from .errors import XcoexecError as XcoexecError
+from .ir import Plan as Plan
+
+__version__ = "0.1.0"

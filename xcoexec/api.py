@@ -1,0 +1,498 @@
+"""`jit`, `compile` and bound functions: the only file that wires the stages."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import config
+from .codegen.program import Value
+from .compat import is_tracer
+from .errors import BindError, CoexecWarning
+from .ir import LayerGraph, Plan, UniformPlan
+from .profile import Progress, silent
+from .report import Report, report
+from .runtime import timeline
+from .runtime.adaptive import Monitor, closing
+from .runtime.executable import Executable
+from .select import Stages, choose, contest, stages
+from .strategies import NAMES
+from .trace import Traced, trace
+
+MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
+
+
+class Options:
+    """What `jit`, `compile` and `bind` share, validated once."""
+
+    def __init__(self, strategy: str, threads: int | None, strict: bool, plan: Plan | UniformPlan | None, device: Any, progress: Progress | None):
+        if strategy not in NAMES:
+            raise ValueError(f"xcoexec.jit: got strategy={strategy!r}; valid are {', '.join(NAMES)}.")
+        if not isinstance(strict, bool):
+            raise TypeError(f"xcoexec.jit: got strict={strict!r}; valid is True or False.")
+        if plan is not None and not isinstance(plan, (Plan, UniformPlan)):
+            raise TypeError(f"xcoexec.jit: got plan={plan!r}; valid is a Plan (Plan.from_json, Plan.uniform, or what .plan returned).")
+        if device is not None and getattr(device, "platform", device) != "cpu":
+            raise ValueError(f"xcoexec.compile: got device={device!r}; valid in this version is 'cpu' (the device half on XLA:CPU).")
+        self.strategy, self.strict, self.plan = strategy, strict, plan
+        self.threads = config.threads(threads)
+        self.progress = progress or silent
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    strategy: str = "auto",
+    threads: int | None = None,
+    strict: bool = False,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    plan: Plan | UniformPlan | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Like `jax.jit`: the same arguments, results and tolerance; behind it the layers run on both halves.
+
+    Weights are recognised by where they flow (the weight operand of a convolution or product) and kept
+    packed while the same `jax.Array`s are passed. Inside `jax.jit`, `jax.vmap`, `jax.grad` or `lax.scan`
+    the plain function is used.
+
+    Args:
+      fn: the function; without it a decorator is returned.
+      strategy: "auto", "device", "host" or "edgenn".
+      threads: host threads (default: the cores this process may use, or XCOEXEC_THREADS).
+      strict: raise where xcoexec would otherwise warn once and use plain `jax.jit`.
+      static_argnums, static_argnames, donate_argnums: as in `jax.jit`.
+      plan: a forced plan instead of a strategy.
+      progress: called with (stage, done, total) while planning.
+    """
+    if fn is None:
+        return functools.partial(
+            jit, strategy=strategy, threads=threads, strict=strict, static_argnums=static_argnums, static_argnames=static_argnames,
+            donate_argnums=donate_argnums, plan=plan, progress=progress,
+        )
+    if not callable(fn):
+        raise TypeError(f"xcoexec.jit: got {fn!r}; valid is a callable.")
+    options = Options(strategy, threads, strict, plan, None, progress)
+    return CoFunction(fn, options, _ints(static_argnums, "static_argnums"), _names(static_argnames), _ints(donate_argnums, "donate_argnums"))
+
+
+def _ints(x: int | Iterable[int], what: str) -> tuple[int, ...]:
+    out = (x,) if isinstance(x, int) else tuple(x)
+    if not all(isinstance(i, int) for i in out):
+        raise TypeError(f"xcoexec.jit: got {what}={x!r}; valid is an int or several.")
+    return out
+
+
+def _names(x: str | Iterable[str]) -> tuple[str, ...]:
+    return (x,) if isinstance(x, str) else tuple(x)
+
+
+class CoFunction:
+    """What `jit` returns: call it like the function it wraps."""
+
+    def __init__(self, fn: Callable[..., Any], options: Options, static_nums: tuple[int, ...], static_names: tuple[str, ...], donate: tuple[int, ...]):
+        self._fn, self._options = fn, options
+        self._static_nums, self._static_names = _static(fn, static_nums, static_names)
+        self._donate = donate
+        self._plain = jax.jit(fn, static_argnums=static_nums or None, static_argnames=static_names or None, donate_argnums=donate or None)
+        self._entries: dict[Any, _Entry] = {}
+        self._lock = threading.RLock()
+        functools.update_wrapper(self, fn, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, _ = jax.tree_util.tree_flatten((args, kwargs))
+        if any(map(is_tracer, leaves)):
+            return self._plain(*args, **kwargs)
+        return self._entry(args, kwargs).call(args, kwargs)
+
+    def bind(self, *weights: Any) -> Bound:
+        """A function of the remaining arguments, with `weights` (the first ones) resident and packed.
+
+        NumPy arrays among them are copied: writing to them later changes nothing.
+        """
+        return Bound(self, weights)
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """The plan for these arguments (made now if need be)."""
+        return self._entry(args, kwargs).compiled(args, kwargs).plan()
+
+    def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
+        """The layer graph for these arguments."""
+        return self._entry(args, kwargs).compiled(args, kwargs).stages.graph
+
+    def report(self, *args: Any, **kwargs: Any) -> Report:
+        """Where each layer ran for these arguments, and how long."""
+        return self._entry(args, kwargs).compiled(args, kwargs).report()
+
+    def timeline(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
+        """Writes the last call with such arguments as a trace for Perfetto."""
+        self._entry(args, kwargs).compiled(args, kwargs).timeline(path)
+
+    def _entry(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Entry:
+        static = {i: a for i, a in enumerate(args) if i in self._static_nums}
+        named = {k: v for k, v in kwargs.items() if k in self._static_names}
+        dynamic = (tuple(a for i, a in enumerate(args) if i not in static), {k: v for k, v in kwargs.items() if k not in named})
+        leaves, tree = jax.tree_util.tree_flatten(dynamic)
+        key = (tree, tuple(map(_aval, leaves)), tuple(sorted(static.items())), tuple(sorted(named.items())))
+        entry = self._entries.get(key)
+        if entry is None:
+            with self._lock:
+                entry = self._entries.get(key)
+                if entry is None:
+                    entry = self._entries[key] = _Entry(self, len(args), static, named)
+        return entry
+
+
+def _static(fn: Callable[..., Any], nums: tuple[int, ...], names: tuple[str, ...]) -> tuple[frozenset[int], frozenset[str]]:
+    """As in jax.jit, a static position names its parameter and a static name its position."""
+    try:
+        parameters = [p.name for p in inspect.signature(fn).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    except (TypeError, ValueError):
+        parameters = []
+    positions = {i % len(parameters) if parameters else i for i in nums} | {i for i, p in enumerate(parameters) if p in names}
+    return frozenset(positions), frozenset(names) | {parameters[i] for i in positions if i < len(parameters)}
+
+
+def _aval(x: Any) -> Any:
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return tuple(x.shape), str(x.dtype), bool(getattr(x, "weak_type", False))
+    return type(x).__name__
+
+
+def _check(leaves: Sequence[Any]) -> None:
+    for x in leaves:
+        if not (hasattr(x, "dtype") or isinstance(x, (int, float, complex, bool, np.generic))):
+            raise TypeError(f"xcoexec.jit: got an argument of type {type(x).__name__}; valid are arrays and numbers (name others in static_argnums).")
+
+
+class _Entry:
+    """One structure and set of shapes of a `CoFunction`: recognises weights, keeps the compiled function for them."""
+
+    def __init__(self, owner: CoFunction, nargs: int, static: dict[int, Any], named: dict[str, Any]):
+        self._owner, self._nargs, self._static, self._named = owner, nargs, static, named
+        self._lock = threading.RLock()
+        self._current: tuple[list[Any], Compiled] | None = None
+        self._misses = 0
+        self._weights: tuple[int, ...] | None = None
+        self._traced: Traced | None = None
+        self._fallback = False
+
+    def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            compiled = None if self._fallback else self.compiled(args, kwargs)
+        except _Fallback:
+            compiled = None
+        if compiled is None:
+            return self._owner._plain(*args, **kwargs)
+        leaves = jax.tree_util.tree_leaves(self._dynamic(args, kwargs))
+        return compiled.call([leaves[i] for i in compiled.stages.folded.input_index])
+
+    def _dynamic(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return tuple(a for i, a in enumerate(args) if i not in self._static), {k: v for k, v in kwargs.items() if k not in self._named}
+
+    def compiled(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
+        """The compiled function whose weights are these very arrays."""
+        leaves, tree = jax.tree_util.tree_flatten_with_path(self._dynamic(args, kwargs))
+        paths, values = [jax.tree_util.keystr(p) for p, _ in leaves], [x for _, x in leaves]
+        with self._lock:
+            if self._traced is None:
+                _check(values)
+                self._traced = trace(self._pure, values, tree, paths)
+                self._weights = weight_leaves(self._traced)
+            assert self._weights is not None
+            weights = [values[i] for i in self._weights]
+            if self._current is not None and all(a is b for a, b in zip(weights, self._current[0], strict=True)):
+                self._misses = 0
+                return self._current[1]
+            self._admit(weights)
+            donated = self._donated(args, kwargs)
+            compiled = compile_stages(self._owner, self._traced, self._weights, weights, values, donated, self._plain_call(args, kwargs))
+            self._current = (weights, compiled)
+            return compiled
+
+    def _admit(self, weights: Sequence[Any]) -> None:
+        """New weights are packed again; mutable ones, or ones that change at every call, are left to jax.jit."""
+        if any(isinstance(w, np.ndarray) for w in weights):
+            raise self._give_up("weights are NumPy arrays, which may change between calls; pass jax arrays, or use .bind, which copies them")
+        self._misses += self._current is not None
+        if self._misses >= MISSES:
+            raise self._give_up("weights changed at every call; use .bind, or plain jax.jit for training")
+
+    def _give_up(self, why: str) -> Exception:
+        self._fallback = True
+        _warn(self._owner, why)
+        return _Fallback()
+
+    def _pure(self, *args: Any, **kwargs: Any) -> Any:
+        rest = iter(args)
+        full = [self._static[i] if i in self._static else next(rest) for i in range(self._nargs)]
+        return self._owner._fn(*full, **kwargs, **self._named)
+
+    def _plain_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        """Plain jax.jit as a function of the inputs' leaves."""
+        leaves, tree = jax.tree_util.tree_flatten(self._dynamic(args, kwargs))
+        weights = {i: leaves[i] for i in self._weights or ()}
+
+        def call(inputs: Sequence[Any]) -> Sequence[Any]:
+            rest = iter(inputs)
+            flat = [weights[i] if i in weights else next(rest) for i in range(len(leaves))]
+            dynamic, named = jax.tree_util.tree_unflatten(tree, flat)
+            it = iter(dynamic)
+            full = [self._static[i] if i in self._static else next(it) for i in range(self._nargs)]
+            return jax.tree_util.tree_leaves(self._owner._plain(*full, **named, **self._named))
+
+        return call
+
+    def _donated(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[int, ...]:
+        """Positions among the inputs of the leaves that the caller gives away."""
+        flags: list[bool] = []
+        for i, a in enumerate(args):
+            if i not in self._static:
+                flags += [i in self._owner._donate] * len(jax.tree_util.tree_leaves(a))
+        weights = set(self._weights or ())
+        inputs = [f for i, f in enumerate(flags) if i not in weights]
+        return tuple(i for i, f in enumerate(inputs) if f)
+
+
+class _Fallback(Exception):
+    """This call goes to plain jax.jit."""
+
+
+def _warn(owner: CoFunction, why: str) -> None:
+    name = getattr(owner._fn, "__name__", "function")
+    if owner._options.strict:
+        raise BindError(f"xcoexec.jit(strict=True): {name} cannot be co-executed: {why}.")
+    warnings.warn(f"xcoexec: {name} runs with plain jax.jit: {why}.", CoexecWarning, stacklevel=5)
+
+
+def weight_leaves(traced: Traced) -> tuple[int, ...]:
+    """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
+    casts alone, the weight operand of a convolution or product."""
+    origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
+    passing = {"reshape", "transpose", "broadcast_in_dim", "convert_element_type", "squeeze", "copy", "stop_gradient"}
+    found: set[int] = set()
+    for op in traced.ops:
+        if op.prim in passing and op.value_ins and op.value_ins[0] in origin:
+            origin[op.out] = origin[op.value_ins[0]]
+        elif op.prim in ("conv_general_dilated", "dot_general"):
+            data = [v for v in op.value_ins if v not in origin]
+            for i, v in enumerate(op.ins):
+                weighty = i == 1 or bool(data)  # with computed data on the other side, either side may be the weights
+                if v in origin and weighty and (i == 1 or op.prim == "dot_general"):
+                    found.add(origin[v])
+    arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
+    chosen = {arguments[i] for i in found}
+    everything = tuple(i for i, a in enumerate(arguments) if a in chosen)
+    return everything if len(everything) < len(traced.inputs) else ()
+
+
+def compile_stages(
+    owner: CoFunction, traced: Traced, index: Sequence[int], weights: Sequence[Any], values: Sequence[Any], donated: tuple[int, ...], plain: Callable[..., Any]
+) -> Compiled:
+    """All stages for one function, its weights and example inputs; falls back to plain jax.jit with one warning."""
+    options = owner._options
+    example = [x for i, x in enumerate(values) if i not in set(index)]
+    s = stages(traced, index, weights, example, threads=options.threads, donated=donated, plain=plain, progress=options.progress)
+    try:
+        if traced.effects:
+            raise NotImplementedError("it has side effects (printing, callbacks), which must keep their order")
+        exe = choose(s, options.strategy, options.plan)
+    except (ValueError, TypeError):
+        raise
+    except Exception as e:
+        _warn(owner, f"{type(e).__name__}: {e}")
+        plan = Plan(options.strategy, (), s.graph.key, chosen=f"fallback: {e}", engine="jit")
+        exe = Executable(plan, plain, None)
+    return Compiled(s, exe, options.strategy)
+
+
+class Compiled:
+    """One function at one set of shapes with resident weights; plans again when times drift."""
+
+    def __init__(self, s: Stages, exe: Executable, strategy: str):
+        self.stages, self._strategy = s, strategy
+        self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
+        self.monitor = Monitor(exe, self._replan)
+
+    def call(self, leaves: Sequence[Any]) -> Any:
+        out = self.monitor.current.call(leaves)
+        if self._adapt:
+            self.monitor.tick()
+        return jax.tree_util.tree_unflatten(self.stages.traced.out_tree, out)
+
+    def _replan(self) -> Executable:
+        """Plans from fresh numbers, as the strategy says; cut short when the interpreter ends."""
+        progress = self.stages.progress
+
+        def step(what: str, done: int, total: int) -> None:
+            if closing():
+                raise InterruptedError("the interpreter is ending")
+
+        self.stages.progress, self.stages.costs = step, None
+        try:
+            return contest(self.stages) if self._strategy == "auto" else choose(self.stages, self._strategy, None)
+        finally:
+            self.stages.progress = progress
+
+    @property
+    def current(self) -> Executable:
+        return self.monitor.current
+
+    def plan(self) -> Plan:
+        return self.current.plan
+
+    def report(self) -> Report:
+        exe = self.current
+        if not exe.plan.placements:
+            return Report("jit", exe.plan.chosen, (), {}, 0)
+        return report(self.stages.graph, exe.plan, exe.lowered, self.stages.costs)
+
+    def timeline(self, path: str | os.PathLike[str]) -> None:
+        timeline.write(path, timeline.events(self.stages.graph, self.current.lowered))
+
+
+class Bound:
+    """A function with its weights resident: `fast(x)`. New shapes are planned when they come."""
+
+    def __init__(self, owner: CoFunction, weights: tuple[Any, ...]):
+        if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
+            raise BindError("bind: got traced arrays; valid are concrete weights (bind outside of jax.jit, and call the function itself inside).")
+        self._weights = jax.tree_util.tree_map(lambda x: jax.numpy.array(x, copy=True) if isinstance(x, np.ndarray) else x, weights)
+        self._owner = owner
+        self._compiled: dict[Any, Compiled] = {}
+        self._last: Compiled | None = None
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+        key = (tree, tuple([(x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves]))
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            if any(map(is_tracer, leaves)):
+                return self._owner._plain(*self._weights, *args, **kwargs)
+            compiled = self._make(args, kwargs, key)
+        elif any(map(is_tracer, leaves)):
+            return self._owner._plain(*self._weights, *args, **kwargs)
+        self._last = compiled
+        return compiled.call([leaves[i] for i in compiled.stages.folded.input_index] if compiled.stages.folded.weights == () else leaves)
+
+    def _make(self, args: Sequence[Any], kwargs: dict[str, Any], key: Any) -> Compiled:
+        with self._lock:
+            if key not in self._compiled:
+                self._compiled[key] = self._build(args, kwargs)
+            return self._compiled[key]
+
+    def _build(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
+        owner = self._owner
+        if owner._static_nums or (owner._static_names & set(kwargs)):
+            raise BindError("bind: got a function with static arguments; bind functools.partial(fn, ...) with them instead.")
+        full = (*self._weights, *args)
+        flat, tree = jax.tree_util.tree_flatten_with_path((full, kwargs))
+        values = [x for _, x in flat]
+        _check(values)
+        n = len(jax.tree_util.tree_leaves(self._weights))
+        traced = trace(owner._fn, values, tree, [jax.tree_util.keystr(p) for p, _ in flat])
+        donate = {i - len(self._weights) for i in owner._donate}
+        sizes = [len(jax.tree_util.tree_leaves(a)) for a in args]
+        donated = tuple(j for i, m in enumerate(sizes) if i in donate for j in range(sum(sizes[:i]), sum(sizes[:i]) + m))
+
+        def plain(leaves: Sequence[Any]) -> Sequence[Any]:
+            whole, named = jax.tree_util.tree_unflatten(tree, [*values[:n], *leaves])
+            return jax.tree_util.tree_leaves(owner._plain(*whole, **named))
+
+        return compile_stages(owner, traced, range(n), values[:n], values, donated, plain)
+
+    def _used(self, what: str) -> Compiled:
+        if self._last is None:
+            raise BindError(f"{what}: the bound function has not been called yet; call it once, so that its shapes are known.")
+        return self._last
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """The plan for these arguments; without any, that of the last call."""
+        return self._for("plan", args, kwargs).plan()
+
+    def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
+        """The layer graph for these arguments; without any, that of the last call."""
+        return self._for("graph", args, kwargs).stages.graph
+
+    def _for(self, what: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
+        if not args and not kwargs:
+            return self._used(what)
+        leaves, tree = jax.tree_util.tree_flatten((tuple(args), kwargs))
+        key = (tree, tuple([(x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves]))
+        self._last = self._compiled.get(key) or self._make(args, kwargs, key)
+        return self._last
+
+    def report(self) -> Report:
+        """Where each layer of the last call's plan ran, how long, and against which bound."""
+        return self._used("report").report()
+
+    def timeline(self, path: str | os.PathLike[str]) -> None:
+        """Writes the last call as a trace for Perfetto."""
+        self._used("timeline").timeline(path)
+
+    def history(self) -> list[str]:
+        """What the runtime noticed and decided since the first call."""
+        return list(self._used("history").monitor.history)
+
+
+def compile(
+    fn: Callable[..., Any],
+    *args: Any,
+    strategy: str = "auto",
+    plan: Plan | UniformPlan | None = None,
+    threads: int | None = None,
+    device: Any = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> FixedFunction:
+    """`fn` planned and built now, for arguments of these shapes and types; the explicit form of `jit`.
+
+    Returns a function that takes arguments like `args` and raises `BindError` for others. `device`: "cpu".
+    """
+    if not callable(fn):
+        raise TypeError(f"xcoexec.compile: got {fn!r}; valid is a callable.")
+    owner = CoFunction(fn, Options(strategy, threads, strict, plan, device, progress), (), (), ())
+    return FixedFunction(owner, args)
+
+
+class FixedFunction:
+    """What `compile` returns: one structure, one set of shapes."""
+
+    def __init__(self, owner: CoFunction, args: tuple[Any, ...]):
+        self._owner, self._args = owner, args
+        self._key = self._describe(args)
+        owner._entry(args, {}).compiled(args, {})
+
+    @staticmethod
+    def _describe(args: Sequence[Any]) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten(tuple(args))
+        return tree, [(tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__))) for x in leaves]
+
+    def __call__(self, *args: Any) -> Any:
+        got = self._describe(args)
+        if got != self._key:
+            different = next(((a, b) for a, b in zip(got[1], self._key[1], strict=False) if a != b), (got[0], self._key[0]))
+            raise BindError(f"xcoexec.compile: got an argument {different[0]} where {different[1]} was compiled for.")
+        return self._owner(*args)
+
+    def plan(self) -> Plan:
+        return self._owner.plan(*self._args)
+
+    def graph(self) -> LayerGraph:
+        return self._owner.graph(*self._args)
+
+    def report(self) -> Report:
+        return self._owner.report(*self._args)
+
+    def timeline(self, path: str | os.PathLike[str]) -> None:
+        self._owner.timeline(path, *self._args)

@@ -1,0 +1,41 @@
+"""Environment knobs, validated in one place.
+
+XCOEXEC_THREADS    host threads when `threads=` is not given (default: the cores this process may use)
+XCOEXEC_ISA        avx512 | avx2 | neon | portable (default: the widest this CPU runs)
+XCOEXEC_CACHE_DIR  where kernels, plans and profiles are kept (default ~/.cache/xcoexec; empty: nowhere)
+XCOEXEC_ADAPT      0 switches the re-planning at run time off
+"""
+
+from __future__ import annotations
+
+import os
+
+MAX_THREADS = 256
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads(requested: int | None = None) -> int:
+    """Host threads to use. Raises `ValueError` for anything but 1 to 256."""
+    where = "threads"
+    got: object = requested
+    if requested is None:
+        got, where = os.environ.get("XCOEXEC_THREADS") or cores(), "XCOEXEC_THREADS"
+    try:
+        n = int(got)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        n = 0
+    if isinstance(got, (bool, float)) or not 1 <= n <= MAX_THREADS:
+        raise ValueError(f"xcoexec: got {where}={got!r}; valid is a whole number from 1 to {MAX_THREADS}.")
+    return n
+
+
+def adapt() -> bool:
+    """Whether bound functions watch their times and plan again."""
+    value = os.environ.get("XCOEXEC_ADAPT", "1")
+    if value not in ("0", "1"):
+        raise ValueError(f"xcoexec: got XCOEXEC_ADAPT={value!r}; valid is 0 or 1.")
+    return value == "1"

@@ -1,0 +1,1 @@
+"""What layers cost: FLOP and bytes by rule, times by measurement, plans by equation."""

@@ -1,0 +1,38 @@
+"""EdgeNN's equations (Zhang et al., ICDE 2023), with the fixed costs that the paper leaves out."""
+
+from __future__ import annotations
+
+from ..ir import Costs
+
+
+def total(p: float, t_cpu: float, t_gpu: float, output_bytes: float, rate: float) -> float:
+    """Equations 1 and 2: seconds of a layer whose host half computes the share p.
+
+    `max(t_cpu*p, t_gpu*(1-p)) + p*v_o/s`, v_o in bytes, s in bytes/s.
+    """
+    return max(t_cpu * p, t_gpu * (1 - p)) + p * output_bytes / rate
+
+
+def optimum(t_cpu: float, t_gpu: float, output_bytes: float, rate: float) -> float:
+    """Equations 3 and 4: the best share, `t_gpu/(t_cpu+t_gpu)` where copying the output costs less than t_gpu, else 0."""
+    return t_gpu / (t_cpu + t_gpu) if output_bytes / rate < t_gpu else 0.0
+
+
+def split_seconds(p: float, t_cpu: float, t_gpu: float, output_bytes: float, costs: Costs) -> float:
+    """`total` with what the paper leaves out: a synchronisation, and both halves slowing down together.
+
+    Where the halves share their cores they run one after the other and nothing overlaps.
+    """
+    if p <= 0:
+        return t_gpu
+    if p >= 1:
+        return t_cpu
+    merge = p * output_bytes / costs.copy_rate
+    if costs.shared_cores:
+        return t_cpu * p + t_gpu * (1 - p) + merge + costs.sync
+    return max(t_cpu * p, t_gpu * (1 - p)) * costs.contention + merge + costs.sync
+
+
+def bound(t_cpu: float, t_gpu: float) -> float:
+    """No split of one layer can be faster: `t_cpu * t_gpu / (t_cpu + t_gpu)`."""
+    return t_cpu * t_gpu / (t_cpu + t_gpu)

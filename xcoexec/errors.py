@@ -1,0 +1,28 @@
+"""Errors and warnings that users see. Each text names the public function, what was got and what is valid."""
+
+from __future__ import annotations
+
+from .codegen.program import Unsupported
+
+
+class XcoexecError(Exception):
+    """Base of the library's errors."""
+
+
+class BindError(XcoexecError, TypeError):
+    """A bound function was called with another structure, shape or dtype than it was bound for."""
+
+
+class PlanError(XcoexecError, ValueError):
+    """A plan is malformed or does not fit the function."""
+
+
+class SplitError(XcoexecError, ValueError):
+    """A layer cannot be split along the dimension that was asked for; the text says why."""
+
+
+class CoexecWarning(UserWarning):
+    """A function fell back to plain `jax.jit`; the text says why."""
+
+
+__all__ = ["BindError", "CoexecWarning", "PlanError", "SplitError", "Unsupported", "XcoexecError"]

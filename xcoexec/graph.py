@@ -1,0 +1,183 @@
+"""A folded trace -> layers (anchors with their elementwise tails), edges, chains and fork-join regions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .codegen.epilogue import MOVE, is_elementwise
+from .codegen.host import unsupported
+from .codegen.program import Op, Program, Value, consumers, external
+from .codegen.rules import ANCHORS
+from .cost.features import flops, nbytes
+from .fold import Folded
+from .ir import Layer, LayerGraph, Region
+from .split import granules
+
+LOOKAHEAD = 12
+
+
+def build_graph(folded: Folded) -> LayerGraph:
+    """The layer graph of one call."""
+    made = {v for op in folded.ops for v in op.outs}
+    data = {*folded.inputs, *made}
+    outputs = tuple(dict.fromkeys(v for v in folded.outputs if isinstance(v, Value) and v in made))
+    groups = group_ops(folded.ops, data, outputs)
+    consts = tuple(v for v in external(folded.ops) if v not in data)
+    program = Program(folded.inputs, consts, tuple(groups), outputs)
+    names = _unique([g[0].name or next((op.name for op in g if op.name), "") or g[0].prim for g in groups])
+    layers = []
+    for i, (group, name) in enumerate(zip(groups, names, strict=True)):
+        error = unsupported(group, consts)
+        dims = granules(group, set(consts)) if len(group[-1].outs) == 1 else {}
+        layers.append(Layer(i, name, group, sum(map(flops, group)), nbytes(group), error, dims))
+    owner = {v: x.index for x in layers for v in x.outs}
+    edges = tuple(tuple(sorted({owner[v] for v in x.ins if v in owner})) for x in layers)
+    return LayerGraph(program, tuple(layers), edges, _chains(edges), _regions(edges))
+
+
+# -- grouping ----------------------------------------------------------------------------------------
+
+def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[tuple[Op, ...]]:
+    """Every operation in one group (broadcasts of constants: in each group that reads them)."""
+    readers = consumers(ops)
+    floating = {op.out: op for op in ops if op.prim == "broadcast_in_dim" and not any(v in data - {op.out} for v in op.value_ins)}
+    for op in list(floating.values()):
+        if op.out in outputs or any(not (is_elementwise(r) or r.prim in MOVE) for r in readers.get(op.out, [])):
+            del floating[op.out]
+    claimed: set[Value] = {v for v in data if v not in {o for op in ops for o in op.outs}}
+    taken: set[Op] = set()
+    groups = []
+    for op in ops:
+        if op in taken or op.out in floating:
+            continue
+        group = _grow(op, readers, claimed, taken, floating, set(outputs), data)
+        taken.update(group)
+        claimed.update(v for g in group for v in g.outs)
+        groups.append(tuple(group))
+    return groups
+
+
+def _grow(
+    anchor: Op, readers: Mapping[Value, list[Op]], claimed: set[Value], taken: set[Op], floating: Mapping[Value, Op], outputs: set[Value], data: set[Value]
+) -> list[Op]:
+    """The anchor and the longest run of elementwise operations that leaves only one result visible."""
+    group = _floats(anchor, floating) + [anchor]
+    group.sort(key=lambda o: o is not anchor)  # the anchor leads; expressions do not depend on the order
+    if len(anchor.outs) != 1 or not (anchor.prim in ANCHORS or is_elementwise(anchor) or anchor.prim in MOVE):
+        return group
+    current, batch = anchor.out, []
+    moving = anchor.prim in MOVE and anchor.prim not in ANCHORS
+    while len(batch) < LOOKAHEAD and current not in outputs:
+        inside = {current, *(v for b in batch for v in b.outs)}
+        nxt = _next(inside, batch, readers, claimed, taken, floating, data)
+        if nxt is None or not (is_elementwise(nxt) or (moving and nxt.prim in MOVE)):
+            break
+        if nxt.out.shape != current.shape and not moving:
+            break
+        batch.append(nxt)
+        moving = moving and nxt.prim in MOVE
+        hidden = [current, *(b.out for b in batch[:-1])]
+        if all(all(r in batch for r in readers.get(v, [])) and v not in outputs for v in hidden):
+            for b in batch:
+                group += [f for f in _floats(b, floating) if f not in group] + [b]
+            current, batch = batch[-1].out, []
+    return group
+
+
+def _next(
+    inside: set[Value], batch: Sequence[Op], readers: Mapping[Value, list[Op]], claimed: set[Value], taken: set[Op], floating: Mapping[Value, Op], data: set[Value]
+) -> Op | None:
+    """An unclaimed reader of `inside` whose other operands are all there."""
+    for v in inside:
+        for r in readers.get(v, []):
+            if r not in taken and r not in batch and all(x in inside or x in claimed or x in floating or x not in data for x in r.value_ins):
+                return r
+    return None
+
+
+def _floats(op: Op, floating: Mapping[Value, Op]) -> list[Op]:
+    out: list[Op] = []
+    for v in op.value_ins:
+        if v in floating:
+            out += [*_floats(floating[v], floating), floating[v]]
+    return list(dict.fromkeys(out))
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Names with a number where one occurs again."""
+    seen: dict[str, int] = {}
+    out = []
+    for n in names:
+        seen[n] = seen.get(n, 0) + 1
+        out.append(n if seen[n] == 1 else f"{n}#{seen[n]}")
+    return out
+
+
+# -- structure ---------------------------------------------------------------------------------------
+
+def _chains(edges: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """Longest runs in which each layer is the only reader of the one before and reads nothing else."""
+    readers: dict[int, list[int]] = {i: [] for i in range(len(edges))}
+    for i, reads in enumerate(edges):
+        for r in reads:
+            readers[r].append(i)
+    chains, used = [], set()
+    for i in range(len(edges)):
+        if i in used:
+            continue
+        chain = [i]
+        while len(readers[chain[-1]]) == 1 and len(edges[readers[chain[-1]][0]]) == 1:
+            chain.append(readers[chain[-1]][0])
+        used.update(chain)
+        chains.append(tuple(chain))
+    return tuple(chains)
+
+
+def _regions(edges: Sequence[Sequence[int]]) -> tuple[Region, ...]:
+    """Innermost fork-join parts: from a layer with several readers to the layer where all its paths meet."""
+    n = len(edges)
+    readers: dict[int, list[int]] = {i: [] for i in range(-1, n)}
+    for i, reads in enumerate(edges):
+        for r in reads or (-1,):
+            readers[r].append(i)
+    join = _post_dominators(readers, n)
+    regions = []
+    for fork in range(-1, n):
+        if len(readers[fork]) < 2 or join.get(fork) is None or join[fork] >= n:
+            continue
+        branches = tuple(_reach(start, join[fork], readers) for start in readers[fork] if start != join[fork])
+        flat = [i for b in branches for i in b]
+        if len(flat) == len(set(flat)) and branches:
+            regions.append(Region(fork, join[fork], branches))
+    return tuple(regions)
+
+
+def _post_dominators(readers: Mapping[int, Sequence[int]], n: int) -> dict[int, int]:
+    """Layer -> the first later layer that every path to the end passes (n: the end)."""
+    ipdom: dict[int, int] = {n: n}
+    for i in range(n - 1, -2, -1):
+        meet = None
+        for r in readers[i] or [n]:
+            meet = r if meet is None else _meet(meet, r, ipdom)
+        assert meet is not None
+        ipdom[i] = meet
+    return ipdom
+
+
+def _meet(a: int, b: int, ipdom: Mapping[int, int]) -> int:
+    while a != b:
+        if a < b:
+            a = ipdom[a]
+        else:
+            b = ipdom[b]
+    return a
+
+
+def _reach(start: int, stop: int, readers: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    seen, todo = set(), [start]
+    while todo:
+        i = todo.pop()
+        if i != stop and i not in seen:
+            seen.add(i)
+            todo += readers[i]
+    return tuple(sorted(seen))

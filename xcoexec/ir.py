@@ -1,0 +1,193 @@
+"""Frozen records that pass between the stages: Layer, LayerGraph, Placement, Plan, Costs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .codegen.program import Op, Program, Value, external, format_params
+from .errors import PlanError
+
+HALVES = ("device", "host", "split")
+DIMS = ("channel", "rows")
+PLAN_VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Layer:
+    """One anchor with its elementwise tail. `flops` FLOP and `nbytes` bytes (read and written) of one call.
+
+    `host_error` says why kernels cannot run it ("" if they can); `dims` along which it can be split,
+    with the granule (smallest block) of each.
+    """
+
+    index: int
+    name: str
+    ops: tuple[Op, ...]
+    flops: int
+    nbytes: int
+    host_error: str = ""
+    dims: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def out(self) -> Value:
+        return self.ops[-1].out
+
+    @property
+    def outs(self) -> tuple[Value, ...]:
+        return self.ops[-1].outs
+
+    @property
+    def kind(self) -> str:
+        return self.ops[0].prim
+
+    @functools.cached_property
+    def ins(self) -> tuple[Value, ...]:
+        return external(self.ops)
+
+    @functools.cached_property
+    def signature(self) -> str:
+        """Content of the layer without names: layers of one signature cost the same."""
+        ids: dict[Value, int] = {}
+        text = []
+        for op in self.ops:
+            ins = [f"{ids.setdefault(v, len(ids))}:{v}" if isinstance(v, Value) else repr(v) for v in op.ins]
+            outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
+            text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')}]")
+        return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A fork-join part: `branches` of layer indices between the layer `fork` (-1: the input) and the layer `join`."""
+
+    fork: int
+    join: int
+    branches: tuple[tuple[int, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LayerGraph:
+    """Layers in an order that respects their edges. `edges[i]`: indices of the layers that layer i reads."""
+
+    program: Program
+    layers: tuple[Layer, ...]
+    edges: tuple[tuple[int, ...], ...]
+    chains: tuple[tuple[int, ...], ...]
+    regions: tuple[Region, ...]
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Content hash: plans are made for, and checked against, this."""
+        text = "|".join(f"{x.name}:{x.signature}:{e}" for x, e in zip(self.layers, self.edges, strict=True))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where one layer runs. `p_cpu` (0..1) is the host half's share along `dim`; `predicted` seconds."""
+
+    layer: str
+    half: str
+    p_cpu: float
+    dim: str = "channel"
+    predicted: float | None = None
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """Seconds of each layer on each half (None: cannot run there) and the costs around them.
+
+    `host`/`device`: by layer index; `split` adds points: (layer, dim, p) -> (host seconds, device seconds).
+    `sync`: one segment call; `copy_rate`: bytes/s between halves; `contention`: factor (>= 1) by which both
+    halves slow down together; `shared_cores`: the halves run on the same cores, one after the other.
+    """
+
+    host: tuple[float | None, ...]
+    device: tuple[float, ...]
+    sync: float
+    copy_rate: float
+    contention: float
+    shared_cores: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A placement for every layer, in graph order; frozen, printable, JSON.
+
+    `predicted` seconds of one call; `measured` name -> seconds for what was timed when the plan was chosen
+    ("jit" is plain `jax.jit`); `chosen` says why this plan. `engine`: "xco" or "jit" (plain jax.jit is kept).
+    """
+
+    strategy: str
+    placements: tuple[Placement, ...]
+    graph: str = ""
+    predicted: float | None = None
+    measured: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    chosen: str = ""
+    engine: str = "xco"
+
+    @classmethod
+    def uniform(cls, p_cpu: float, dim: str = "channel") -> UniformPlan:
+        """A forced plan: every layer that can be split along `dim` gives the host half `p_cpu` (0..1) of it."""
+        if not 0.0 <= p_cpu <= 1.0:
+            raise PlanError(f"Plan.uniform: got p_cpu={p_cpu!r}; valid is 0 to 1.")
+        if dim not in DIMS:
+            raise PlanError(f"Plan.uniform: got dim={dim!r}; valid is {' or '.join(map(repr, DIMS))}.")
+        return UniformPlan(float(p_cpu), dim)
+
+    def to_json(self) -> str:
+        return json.dumps({"version": PLAN_VERSION, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan of a JSON text. Raises `PlanError` that names the first entry that is wrong."""
+        try:
+            data: Any = json.loads(text)
+        except (json.JSONDecodeError, TypeError) as e:
+            raise PlanError(f"Plan.from_json: got text that is not JSON ({e}); valid is what Plan.to_json writes.") from None
+        if not isinstance(data, dict) or data.get("version") != PLAN_VERSION:
+            raise PlanError(f"Plan.from_json: got version {data.get('version') if isinstance(data, dict) else None!r}; valid is {PLAN_VERSION}.")
+        del data["version"]
+        known = {f.name for f in dataclasses.fields(cls)}
+        if set(data) != known:
+            raise PlanError(f"Plan.from_json: got the entries {sorted(set(data) ^ known)} missing or unknown; valid are {sorted(known)}.")
+        if not isinstance(data["placements"], list):
+            raise PlanError("Plan.from_json: got placements that are no list; valid is a list of placements.")
+        placements = tuple(_placement(i, p) for i, p in enumerate(data["placements"]))
+        _typed("plan", data, {"strategy": str, "graph": str, "chosen": str, "engine": str, "measured": dict})
+        return cls(**{**data, "placements": placements})
+
+
+@dataclasses.dataclass(frozen=True)
+class UniformPlan:
+    """The request of `Plan.uniform`, made a `Plan` when the graph is known."""
+
+    p_cpu: float
+    dim: str
+
+
+def _typed(where: str, data: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    for key, typ in types.items():
+        if not isinstance(data[key], typ) or isinstance(data[key], bool):
+            raise PlanError(f"Plan.from_json: got {key}={data[key]!r} in {where}; valid is a value of type {getattr(typ, '__name__', typ)}.")
+
+
+def _placement(i: int, p: Any) -> Placement:
+    known = {f.name for f in dataclasses.fields(Placement)}
+    if not isinstance(p, dict) or set(p) != known:
+        raise PlanError(f"Plan.from_json: got a placement {i} with other entries than {sorted(known)}.")
+    where = f"placement {i} ({p['layer']!r})"
+    _typed(where, p, {"layer": str, "half": str, "p_cpu": (int, float), "dim": str, "note": str})
+    if p["half"] not in HALVES:
+        raise PlanError(f"Plan.from_json: got half={p['half']!r} in {where}; valid are {', '.join(HALVES)}.")
+    if p["dim"] not in DIMS:
+        raise PlanError(f"Plan.from_json: got dim={p['dim']!r} in {where}; valid are {', '.join(DIMS)}.")
+    if not 0 <= p["p_cpu"] <= 1:
+        raise PlanError(f"Plan.from_json: got p_cpu={p['p_cpu']!r} in {where}; valid is 0 to 1.")
+    return Placement(**p)

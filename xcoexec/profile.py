@@ -1,0 +1,173 @@
+"""Measured seconds of every layer on each half, and of the fixed costs around them; kept on disk."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .codegen import host
+from .codegen.build import read_cache, source_hash, write_cache
+from .codegen.program import Literal, Op, Program, Value
+from .codegen.target import target
+from .fold import Folded
+from .ir import Costs, LayerGraph, Placement
+from .lower import HostUnit, Lowered, lower, run_ops
+
+SECONDS_A_LAYER = 0.01
+Progress = Callable[[str, int, int], None]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """A progress callback that shows nothing."""
+
+
+@functools.lru_cache
+def machine() -> str:
+    """Fingerprint of CPU, cores, instruction set, JAX and this library's kernels."""
+    from .config import cores
+
+    text = f"{platform.machine()} {target()} {cores()} {jax.__version__} {jax.default_backend()} {source_hash()}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def load(name: str) -> Any:
+    """A JSON record of this machine from the disk cache, or None."""
+    data = read_cache(f"{name}-{machine()}.json")
+    return None if data is None else json.loads(data)
+
+
+def store(name: str, record: Any) -> None:
+    write_cache(f"{name}-{machine()}.json", json.dumps(record).encode())
+
+
+def median_seconds(fn: Callable[[], Any], budget: float = SECONDS_A_LAYER, least: int = 3) -> float:
+    """Median seconds of a call, after one warm-up call."""
+    fn()
+    times: list[float] = []
+    end = time.perf_counter() + budget
+    while len(times) < least or (time.perf_counter() < end and len(times) < 1000):
+        start = time.perf_counter()
+        fn()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def example(v: Value, seed: int = 0) -> Any:
+    """A random array of a value's shape and type."""
+    rng = np.random.default_rng(seed)
+    if v.dtype in ("float32", "float16", "float64", "bfloat16"):
+        return jax.numpy.asarray(rng.standard_normal(v.shape, np.float32), v.dtype)
+    if "key" in v.dtype:
+        return jax.random.key(seed)
+    return jax.numpy.zeros(v.shape, v.dtype)
+
+
+def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
+    """Everything that kernels can run on the host half."""
+    return tuple(Placement(x.name, "device" if x.host_error else "host", 0.0 if x.host_error else 1.0, note=x.host_error) for x in graph.layers)
+
+
+def host_seconds(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], budget: float = 0.15) -> tuple[float | None, ...]:
+    """Seconds of each layer on the host half, from the stamps of calls of an all-host plan."""
+    median_seconds(call, budget, 5)
+    seconds: list[float | None] = [None] * len(graph.layers)
+    for unit in lowered.segments:
+        for layer, s in layer_seconds(unit).items():
+            seconds[layer] = s
+    return tuple(seconds)
+
+
+def layer_seconds(unit: HostUnit) -> dict[int, float]:
+    """Layer index -> median seconds in a segment's recent calls (0 for a layer without steps)."""
+    stamps = unit.segment.stamps()
+    out = dict.fromkeys(unit.layers, 0.0)
+    if len(stamps):
+        steps = np.median(np.diff(stamps, axis=1), axis=0) * 1e-9
+        for step, s in zip(unit.segment.steps, steps, strict=True):
+            out[unit.layers[step.group]] += float(max(s, 0.0))
+    return out
+
+
+def device_seconds(graph: LayerGraph, progress: Progress = silent) -> tuple[float, ...]:
+    """Seconds of each layer as a program of its own on the device half, less the cost of an empty program."""
+    known: dict[str, float] = load("device") or {}
+    todo = {x.signature: x for x in graph.layers if x.signature not in known}
+    empty = _empty_call() if todo else 0.0
+    for i, (key, layer) in enumerate(todo.items()):
+        progress("profile", i, len(todo))
+        known[key] = max(_time_ops(layer.ops) - empty, 1e-7)
+    if todo:
+        progress("profile", len(todo), len(todo))
+        store("device", known)
+    return tuple(known[x.signature] for x in graph.layers)
+
+
+def _empty_call() -> float:
+    f = jax.jit(lambda x: x + 1)
+    x = jax.numpy.zeros(8)
+    return median_seconds(lambda: f(x).block_until_ready(), 0.02)
+
+
+def _time_ops(ops: Sequence[Op]) -> float:
+    from .codegen.program import external
+
+    ins = external(ops)
+
+    def fn(*xs: Any) -> Any:
+        env: dict[Value, Any] = dict(zip(ins, xs, strict=True))
+        run_ops(ops, env)
+        return [env[v] for v in ops[-1].outs]
+
+    f = jax.jit(fn)
+    xs = [example(v, i) for i, v in enumerate(ins)]
+    return median_seconds(lambda: jax.block_until_ready(f(*xs)))
+
+
+def overheads(folded: Folded, graph: LayerGraph, threads: int) -> tuple[float, float]:
+    """(seconds of one segment call inside an executable, copy rate in bytes/s)."""
+    known = load("overhead")
+    if known is None:
+        known = [_segment_call(), _copy_rate()]
+        store("overhead", known)
+    return known[0], known[1]
+
+
+def _segment_call() -> float:
+    """What a native call costs beside its work: a program with a tiny segment against one without."""
+    from .lower import TARGET, register
+    from .compat import ffi_call
+
+    register()
+    v, w = Value((16,), "float32"), Value((16,), "float32")
+    program = Program((v,), (), ((Op("add", (v, Literal(1.0, "float32")), (w,), {}),),), (w,))
+    segment = host.build(program, 1)
+    blob = jax.numpy.zeros(16)
+    result = [jax.ShapeDtypeStruct((16,), np.float32)]
+    f = jax.jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
+    x = jax.numpy.zeros(16)
+    return max(median_seconds(lambda: f(x).block_until_ready(), 0.03) - _empty_call(), 1e-6)
+
+
+def _copy_rate() -> float:
+    a = np.ones(1 << 22, np.float32)
+    b = np.empty_like(a)
+    return a.nbytes / median_seconds(lambda: np.copyto(b, a), 0.05)
+
+
+def measure(graph: LayerGraph, folded: Folded, lowered: Lowered, call: Callable[[], Any], threads: int, progress: Progress = silent) -> Costs:
+    """All costs that planning needs. On a machine whose device half is the CPU the halves share their cores."""
+    on_host = host_seconds(graph, lowered, call)
+    sync, rate = overheads(folded, graph, threads)
+    shared = jax.default_backend() == "cpu"
+    return Costs(on_host, device_seconds(graph, progress), sync, rate, 2.0 if shared else 1.1, shared)
+
+
+__all__ = ["lower", "measure", "median_seconds"]

@@ -1,0 +1,1 @@
+"""What runs: executables, the watch on their times, timelines."""

@@ -1,0 +1,91 @@
+"""Watches the times of a bound function; a lasting change makes it plan again in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from .executable import Executable
+
+log = logging.getLogger("xcoexec")
+
+EVERY = 64  # calls between two looks
+DRIFT = 1.35  # ratio of medians, either way, that counts as a change
+PATIENCE = 3  # looks in a row that must agree, so that noise does not flap
+PAUSE_SECONDS = 5.0  # least time between two plannings
+LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
+
+
+def closing() -> bool:
+    """Whether the interpreter is on its way out."""
+    return not threading.main_thread().is_alive()
+
+
+class Monitor:
+    """`current` is the executable that calls use; it is swapped atomically (one attribute store).
+
+    `replan()` returns the executable to use from now on; it runs in a background thread.
+    """
+
+    def __init__(self, current: Executable, replan: Callable[[], Executable]):
+        self.current = current
+        self._replan = replan
+        self._calls = 0
+        self._baseline: float | None = None
+        self._drifts = 0
+        self._busy = threading.Lock()
+        self._last = 0.0
+        self.history: list[str] = []
+
+    def tick(self) -> None:
+        """Counts a call; looks at the times once in a while."""
+        self._calls += 1
+        if self._calls % EVERY == 0:
+            self.look(_segment_seconds(self.current))
+
+    def look(self, seconds: float | None) -> None:
+        """Compares recent seconds with the baseline; starts a planning when they differ for long enough."""
+        if seconds is None:
+            return
+        if self._baseline is None:
+            self._baseline = seconds
+            return
+        ratio = seconds / self._baseline
+        changed = (ratio > DRIFT or ratio < 1 / DRIFT) and abs(seconds - self._baseline) > LEAST_SECONDS
+        self._drifts = self._drifts + 1 if changed else 0
+        if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or not self._busy.acquire(blocking=False):
+            return
+        self._drifts, self._last = 0, time.monotonic()
+        self.history.append(f"host segments take {seconds * 1e3:.3f} ms where {self._baseline * 1e3:.3f} ms were usual: planning again")
+        # not a daemon: a thread inside XLA must not outlive the interpreter; at exit `closing` cuts it short
+        threading.Thread(target=self._work, name="xcoexec-replan").start()
+
+    def _work(self) -> None:
+        try:
+            new = self._replan()
+            old, self.current = self.current, new
+            self._baseline = None
+            kept = "kept" if new.plan == old.plan else "swapped"
+            self.history.append(f"plan {new.plan.strategy!r} {kept}: {new.plan.chosen}")
+        except Exception as e:  # the running plan stays; a failed planning must not take the process down
+            log.warning("xcoexec: planning again failed (%s); the plan in use stays.", e)
+            self.history.append(f"planning failed: {e}")
+        finally:
+            self._busy.release()
+
+
+def _segment_seconds(exe: Executable) -> float | None:
+    """Median seconds that a call spends in host segments, from their stamps; None without any."""
+    if exe.lowered is None or not exe.lowered.segments:
+        return None
+    total = 0.0
+    for unit in exe.lowered.segments:
+        stamps = unit.segment.stamps()
+        if not len(stamps):
+            return None
+        total += float(np.median(stamps[:, -1] - stamps[:, 0])) * 1e-9
+    return total

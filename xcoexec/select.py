@@ -1,0 +1,194 @@
+"""From a strategy's name to the executable that is used: predictions choose candidates, a measurement decides."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .check import check_graph, check_plan
+from .codegen import host
+from .codegen.program import Program
+from .codegen.segment import Segment
+from .config import cores
+from .errors import PlanError
+from .fold import Folded, fold
+from .graph import build_graph
+from .ir import Costs, LayerGraph, Placement, Plan, UniformPlan
+from .lower import lower
+from .profile import Progress, host_placements, load, measure, silent, store
+from .runtime.executable import Executable, executable
+from .strategies import NAMES, STRATEGIES
+from .trace import Traced
+
+ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
+ROUNDS = 5
+WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
+
+
+@dataclasses.dataclass(eq=False)
+class Stages:
+    """One function at one set of shapes, through all stages; made once, planned as often as needed."""
+
+    traced: Traced
+    folded: Folded
+    graph: LayerGraph
+    weights: Sequence[Any]
+    example: Sequence[Any]
+    threads: int
+    donated: tuple[int, ...]
+    plain: Callable[[Sequence[Any]], Sequence[Any]]
+    progress: Progress = silent
+    costs: Costs | None = None
+
+    def build(self, program: Program) -> Segment:
+        self.progress("build", 0, 0)
+        return host.build(program, self.threads)
+
+    def executable(self, plan: Plan) -> Executable:
+        """A plan as an executable with resident weights."""
+        if plan.engine == "jit":
+            return Executable(plan, self.plain, None)
+        return executable(plan, lower(self.graph, self.folded, plan.placements, self.build), self.weights, self.donated)
+
+    @functools.cached_property
+    def all_host(self) -> Executable:
+        plan = Plan("host", host_placements(self.graph), self.graph.key, chosen="all layers that kernels can express on the host half")
+        return self.executable(plan)
+
+    def run(self, exe: Executable) -> Any:
+        leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
+        return jax.block_until_ready(exe.call(leaves))
+
+    def measured_costs(self) -> Costs:
+        if self.costs is None:
+            self.costs = measure(self.graph, self.folded, _lowered(self.all_host), lambda: self.run(self.all_host), self.threads, self.progress)
+        return self.costs
+
+
+def _lowered(exe: Executable) -> Any:
+    assert exe.lowered is not None
+    return exe.lowered
+
+
+def stages(traced: Traced, weight_index: Sequence[int], weights: Sequence[Any], example: Sequence[Any], **rest: Any) -> Stages:
+    """Folds a trace and builds its graph; both are checked."""
+    folded = fold(traced, weight_index)
+    graph = build_graph(folded)
+    check_graph(graph)
+    return Stages(traced, folded, graph, weights, example, **rest)
+
+
+def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
+    """A plan given by the user, checked; `Plan.uniform` is spelled out for the graph's layers."""
+    if isinstance(request, Plan):
+        check_plan(request, graph)
+        return request
+    places = []
+    for x in graph.layers:
+        if x.host_error or request.p_cpu <= 0:
+            places.append(Placement(x.name, "device", 0.0, note=x.host_error))
+        elif request.p_cpu >= 1:
+            places.append(Placement(x.name, "host", 1.0))
+        elif request.dim in x.dims:
+            places.append(Placement(x.name, "split", request.p_cpu, request.dim))
+        else:
+            places.append(Placement(x.name, "device", 0.0, note=f"cannot be split along {request.dim}"))
+    return Plan("forced", tuple(places), graph.key, chosen=f"every layer split {request.p_cpu:g} by {request.dim}")
+
+
+def choose(s: Stages, strategy: str, request: Plan | UniformPlan | None) -> Executable:
+    """The executable for a strategy or a forced plan."""
+    if request is not None:
+        return s.executable(forced(s.graph, request))
+    if strategy not in NAMES:
+        raise ValueError(f"xcoexec: got strategy={strategy!r}; valid are {', '.join(NAMES)}.")
+    if strategy != "auto":
+        return _single(s, strategy)
+    return _auto(s)
+
+
+def _single(s: Stages, strategy: str) -> Executable:
+    if all(x.host_error for x in s.graph.layers):
+        return s.executable(Plan(strategy, host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
+    plan = STRATEGIES[strategy](s.graph, s.measured_costs())
+    check_plan(plan, s.graph)
+    return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else s.executable(plan)
+
+
+def _record_name(s: Stages) -> str:
+    return f"plan-{s.graph.key}-{s.threads}"
+
+
+def _auto(s: Stages) -> Executable:
+    """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
+    known = load(_record_name(s))
+    if known is not None:
+        try:
+            plan = Plan.from_json(known)
+            check_plan(plan, s.graph)
+            return s.executable(dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)"))
+        except PlanError:
+            pass  # written by something else: plan anew
+    exe = contest(s)
+    store(_record_name(s), exe.plan.to_json())
+    return exe
+
+
+def contest(s: Stages) -> Executable:
+    """Times plain jax.jit and the candidates alternately, and takes the winner."""
+    placements = [p.half for p in host_placements(s.graph)]
+    plain_plan = Plan("device", tuple(Placement(x.name, "device", 0.0) for x in s.graph.layers), s.graph.key, engine="jit")
+    plain = Executable(plain_plan, s.plain, None)
+    candidates = {"jit": plain}
+    if "host" in placements:
+        costs = s.measured_costs()
+        candidates["host"] = dataclasses.replace(s.all_host, plan=dataclasses.replace(STRATEGIES["host"](s.graph, costs)))
+        for name in STRATEGIES:
+            if name in ("host", "device"):
+                continue
+            plan = STRATEGIES[name](s.graph, costs)
+            if _worth_a_try(plan, [c.plan for c in candidates.values()]):
+                candidates[name] = s.executable(plan)
+    seconds = alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress)
+    best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
+    reason = f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
+    plan = dataclasses.replace(candidates[best].plan, measured=seconds, chosen=reason)
+    return dataclasses.replace(candidates[best], plan=plan)
+
+
+def _worth_a_try(plan: Plan, others: Sequence[Plan]) -> bool:
+    """Different from what is measured anyway, and predicted to win."""
+    shape = [(p.half, p.p_cpu) for p in plan.placements]
+    if all(h == "device" for h, _ in shape) or any([(p.half, p.p_cpu) for p in o.placements] == shape for o in others):
+        return False
+    host_like = next((o for o in others if o.strategy == "host"), None)
+    return host_like is None or host_like.predicted is None or plan.predicted is None or plan.predicted < 0.97 * host_like.predicted
+
+
+def alternate(calls: dict[str, Callable[[], Any]], rounds: int = ROUNDS, seconds: float = ROUND_SECONDS, progress: Progress = silent) -> dict[str, float]:
+    """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped."""
+    times: dict[str, list[float]] = {k: [] for k in calls}
+    for fn in calls.values():
+        fn()
+    for r in range(rounds):
+        progress("compare", r, rounds)
+        for name, fn in calls.items():
+            fn()
+            end = time.perf_counter() + seconds
+            for i in range(1000):
+                start = time.perf_counter()
+                fn()
+                times[name].append(time.perf_counter() - start)
+                if time.perf_counter() > end and i >= 1:
+                    break
+    progress("compare", rounds, rounds)
+    return {k: float(np.median(v)) for k, v in times.items()}
+
+
+__all__ = ["Stages", "alternate", "choose", "contest", "cores", "forced", "stages"]
