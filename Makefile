@@ -1,0 +1,29 @@
+# Each target makes .venv and installs the project by itself; a second call finds both done.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+.PHONY: demo test bench lint clean
+
+demo: $(READY)
+	$(PY) -m xcoexec demo
+
+test: $(READY)
+	$(PY) -m pytest
+
+bench: $(READY)
+	$(PY) -m benchmarks
+
+lint: $(READY)
+	$(PY) -m ruff check .
+	$(PY) -m mypy xcoexec
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c "import sys; sys.exit('make: got Python %d.%d; xcoexec needs 3.11 or newer (make PYTHON=python3.12 ...)' % sys.version_info[:2] if sys.version_info < (3, 11) else 0)"
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[demo,dev]"
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist out *.egg-info

@@ -1,0 +1,1 @@
+"""Benchmarks: cases as data, one runner, JSONL out."""

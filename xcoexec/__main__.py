@@ -1,0 +1,5 @@
+"""`python -m xcoexec`: the command line."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,122 @@
+"""Measures a model of the zoo against `jax.jit`: alternating in one process, checked against float64 NumPy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import __version__, config, models
+from .api import jit
+from .codegen import reference
+from .codegen.program import Literal, Value
+from .pretty import columns
+from .select import alternate
+from .trace import trace
+
+Record = dict[str, Any]
+SEED = 0
+
+
+def environment() -> Record:
+    """Versions and the machine in general terms."""
+    import llvmlite
+    import numba
+
+    from .codegen.target import target
+
+    return {
+        "xcoexec": __version__, "jax": jax.__version__, "numba": numba.__version__, "llvmlite": llvmlite.__version__, "python": platform.python_version(),
+        "cpu": f"{config.cores()}-core {target().cpu}", "isa": target().name, "xla_flags": os.environ.get("XLA_FLAGS", ""),
+    }
+
+
+def oracle(fn: Any, *args: Any) -> np.ndarray:
+    """`fn(*args)` in float64 by the NumPy meaning of every primitive (one array result)."""
+    flat, tree = jax.tree_util.tree_flatten_with_path((args, {}))
+    values = [v for _, v in flat]
+    traced = trace(fn, values, tree, [jax.tree_util.keystr(p) for p, _ in flat])
+
+    def wide(a: Any) -> Any:
+        a = np.asarray(a)
+        return a.astype(np.float64) if a.dtype == np.float32 else a
+
+    env: dict[Value, Any] = {v: wide(x) for v, x in zip(traced.inputs, values, strict=True)} | {v: wide(x) for v, x in traced.consts}
+    reference.run_ops(traced.ops, env, wide)
+    out = traced.outputs[0]
+    return np.asarray(out.val if isinstance(out, Literal) else env[out])
+
+
+def error(got: Any, want: np.ndarray) -> float:
+    """Largest difference, relative to the output's scale (its largest absolute value)."""
+    return float(np.max(np.abs(np.asarray(got, np.float64) - want)) / max(float(np.max(np.abs(want))), 1e-30))
+
+
+def measure(name: str, batch: int = 1, strategy: str = "auto", threads: int | None = None, rounds: int = 8, block: float = 0.2) -> Record:
+    """Median seconds of both, their ratio, first-call seconds, errors against float64, and whether the plan's executable ran."""
+    entry = models.get(name)
+    n = config.threads(threads)
+    weights, x = entry.variables(SEED), entry.example(batch, SEED)
+    apply = entry.module.apply
+    plain = jax.jit(apply)
+    fast = jit(apply, strategy=strategy, threads=n).bind(weights)
+    start = time.perf_counter()
+    first = np.asarray(fast(x))
+    first_seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    reference_out = np.asarray(plain(weights, x))
+    plain_first = time.perf_counter() - start
+    seconds = alternate({"jit": lambda: plain(weights, x).block_until_ready(), "xco": lambda: fast(x).block_until_ready()}, rounds, block)
+    want = oracle(apply, weights, x)
+    return {
+        "model": name, "batch": batch, "strategy": strategy, "threads": n, "seed": SEED, "jit_seconds": seconds["jit"], "xco_seconds": seconds["xco"],
+        "speedup": seconds["jit"] / seconds["xco"], "first_call_seconds": first_seconds, "jit_first_call_seconds": plain_first,
+        "error": error(first, want), "jit_error": error(reference_out, want), "ran": fast.report().ran, "chosen": fast.plan().chosen,
+        "host_layers": sum(p.half == "host" for p in fast.plan().placements), "layers": len(fast.plan().placements), **environment(),
+    }
+
+
+_MEMORY = """
+import resource, sys
+import jax
+from xcoexec import models
+import xcoexec
+entry = models.get({name!r})
+weights, x = entry.variables(), entry.example({batch})
+fn = xcoexec.jit(entry.module.apply, threads={threads}).bind(weights) if {xco} else jax.jit(entry.module.apply)
+args = (x,) if {xco} else (weights, x)
+for _ in range(3):
+    fn(*args).block_until_ready()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def peak_memory(name: str, batch: int = 1, threads: int | None = None) -> Mapping[str, int]:
+    """Peak resident bytes of a process that builds and runs the model: with jax.jit, and with xcoexec (plans made before)."""
+    out = {}
+    for key, xco in (("jit_peak_bytes", False), ("xco_peak_bytes", True)):
+        code = _MEMORY.format(name=name, batch=batch, threads=threads, xco=xco)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        out[key] = int(done.stdout.split()[-1])
+    return out
+
+
+def text(records: Sequence[Record]) -> str:
+    """Records as a table."""
+    head = ["model", "batch", "threads", "jax.jit ms", "xcoexec ms", "speed-up", "ran", "error", "first call s", "memory"]
+    rows = [head]
+    for r in records:
+        memory = f"{r['xco_peak_bytes'] / r['jit_peak_bytes']:.2f}x" if "xco_peak_bytes" in r else "-"
+        rows.append([
+            r["model"], str(r["batch"]), str(r["threads"]), f"{r['jit_seconds'] * 1e3:.3f}", f"{r['xco_seconds'] * 1e3:.3f}", f"{r['speedup']:.2f}x",
+            r["ran"], f"{r['error']:.1e}", f"{r['first_call_seconds']:.2f}", memory,
+        ])
+    e = records[0]
+    return columns(rows, (1, 2, 3, 4, 5, 7, 8, 9)) + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians, alternating in one process"

@@ -1,0 +1,175 @@
+"""The demo: LeNet trained on real digits, then three networks on photographs, against `jax.jit` in the same run."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+
+from . import models
+from .api import Bound, jit
+from .pretty import milliseconds, table, where
+from .progress import shown
+from .runtime import timeline
+from .select import alternate
+
+PHOTO_MODELS = ("mobilenet_v2", "squeezenet", "resnet18")
+TRAIN_SECONDS = 5.0
+console = Console(width=None if sys.stdout.isatty() else 120)
+
+
+def main(out: str = "out", threads: int | None = None) -> None:
+    """Runs everything and writes `timeline.json` and `plan.png` into the folder `out`."""
+    try:
+        import matplotlib  # noqa: F401
+        import optax  # noqa: F401
+        import sklearn  # noqa: F401
+    except ImportError as e:
+        raise SystemExit(f"xcoexec demo: got no module {e.name!r}; install the demo's packages with: pip install 'xcoexec[demo]'") from None
+    folder = pathlib.Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    digits(threads)
+    photos = photographs()
+    events: list[dict[str, Any]] = []
+    shown_plans = []
+    for pid, name in enumerate(PHOTO_MODELS):
+        fast, seconds = photograph_model(name, photos, threads)
+        compiled = fast._used("demo")
+        part = timeline.events(compiled.stages.graph, compiled.current.lowered)
+        events += [{**e, "pid": pid} for e in part] + [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}]
+        shown_plans.append((name, fast, seconds))
+    timeline.write(folder / "timeline.json", events)
+    draw(shown_plans, folder / "plan.png")
+    console.print(f"written: {folder / 'timeline.json'} (open it in ui.perfetto.dev), {folder / 'plan.png'}")
+
+
+# -- digits ------------------------------------------------------------------------------------------
+
+def digits(threads: int | None) -> None:
+    """Trains LeNet-5 with optax on scikit-learn's digits and checks every prediction on the held-out ones."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    images = jax.image.resize(jnp.asarray(data.images, jnp.float32)[..., None] / 16.0, (len(data.images), 28, 28, 1), "linear")
+    labels = jnp.asarray(data.target)
+    order = np.random.default_rng(0).permutation(len(labels))
+    train, test = order[:1437], order[1437:]
+    module = models.get("lenet").module
+    with shown("lenet") as progress:
+        weights, steps = fit(module, images[train], labels[train], progress)
+        fast = jit(module.apply, threads=threads, progress=progress).bind(weights)
+        plain = jax.jit(module.apply)
+        mine = np.array([int(fast(x[None]).argmax()) for x in images[test]])
+        theirs = np.array([int(plain(weights, x[None]).argmax()) for x in images[test]])
+        x = images[test][:1]
+        seconds = alternate({"jit": lambda: plain(weights, x).block_until_ready(), "xco": lambda: fast(x).block_until_ready()}, 8, 0.05)
+    same, right = int((mine == theirs).sum()), float((mine == np.asarray(labels[test])).mean())
+    console.print(f"[bold]LeNet-5 on {len(test)} held-out digits[/] (trained on {len(train)} in {steps} steps)")
+    console.print(f"  predictions equal to jax.jit's: {same} of {len(test)}; accuracy {right:.1%}; ran: {fast.report().ran}")
+    console.print(f"  jax.jit {seconds['jit'] * 1e6:.0f} us, xcoexec {seconds['xco'] * 1e6:.0f} us: {seconds['jit'] / seconds['xco']:.2f}x\n")
+
+
+def fit(module: Any, x: jax.Array, y: jax.Array, progress: Any) -> tuple[Any, int]:
+    """Some seconds of Adam; (weights, steps)."""
+    import optax
+
+    weights = module.init(jax.random.key(0), x[:1])
+    optimiser = optax.adam(2e-3)
+    state = optimiser.init(weights)
+
+    @jax.jit
+    def step(weights: Any, state: Any, x: jax.Array, y: jax.Array) -> tuple[Any, Any]:
+        def loss(w: Any) -> jax.Array:
+            return optax.softmax_cross_entropy_with_integer_labels(module.apply(w, x), y).mean()
+
+        updates, state = optimiser.update(jax.grad(loss)(weights), state)
+        return optax.apply_updates(weights, updates), state
+
+    rng, done, end = np.random.default_rng(1), 0, time.perf_counter() + TRAIN_SECONDS
+    while time.perf_counter() < end and done < 400:
+        pick = rng.integers(0, len(y), 64)
+        weights, state = step(weights, state, x[pick], y[pick])
+        done += 1
+        progress("training", done, 400)
+    return jax.block_until_ready(weights), done
+
+
+# -- photographs -------------------------------------------------------------------------------------
+
+def photographs() -> list[jax.Array]:
+    """scikit-learn's two sample photographs, f32 [1, 224, 224, 3], normalised."""
+    from sklearn.datasets import load_sample_images
+
+    out = []
+    for image in load_sample_images().images:
+        side = min(image.shape[:2])
+        top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2
+        square = jnp.asarray(image[top : top + side, left : left + side], jnp.float32) / 255.0
+        out.append((jax.image.resize(square, (224, 224, 3), "linear")[None] - 0.45) / 0.225)
+    return out
+
+
+def photograph_model(name: str, photos: list[jax.Array], threads: int | None) -> tuple[Bound, dict[str, float]]:
+    """Plans one network (random weights), compares it with jax.jit on every photograph, prints its table."""
+    entry = models.get(name)
+    weights = entry.variables()
+    plain = jax.jit(entry.module.apply)
+    with shown(name) as progress:
+        fast = jit(entry.module.apply, threads=threads, progress=progress).bind(weights)
+        worst = 0.0
+        for x in photos:
+            want, got = np.asarray(plain(weights, x)), np.asarray(fast(x))
+            worst = max(worst, float(np.abs(want - got).max() / np.abs(want).max()))
+        x = photos[0]
+        seconds = alternate({"jit": lambda: plain(weights, x).block_until_ready(), "xco": lambda: fast(x).block_until_ready()}, 5, 0.2)
+    report = fast.report()
+    rows = [[r.layer, r.placement, milliseconds(r.predicted), milliseconds(r.measured)] for r in report.layers]
+    console.print(table(f"{name} at 224x224: the plan", ("layer", "placement", "predicted ms", "measured ms"), rows, (2, 3)))
+    console.print(f"[bold]{name}[/]: jax.jit {seconds['jit'] * 1e3:.2f} ms, xcoexec {seconds['xco'] * 1e3:.2f} ms: "
+                  f"[bold]{seconds['jit'] / seconds['xco']:.2f}x[/]; largest difference {worst:.1e} of the output's scale; ran: {report.ran} ({report.why})\n")
+    return fast, seconds
+
+
+# -- picture -----------------------------------------------------------------------------------------
+
+COLOURS = {"host": "#e8883a", "device": "#3a78b8", "split": "#5aa469"}
+
+
+def draw(plans: list[tuple[str, Bound, dict[str, float]]], path: pathlib.Path) -> None:
+    """One strip a network: every layer as wide as it took, coloured by where it ran; jax.jit's whole call below it."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Patch
+
+    fig, axes = plt.subplots(len(plans), 1, figsize=(12, 2.1 * len(plans) + 0.8))
+    for ax, (name, fast, seconds) in zip(np.atleast_1d(axes), plans, strict=True):
+        report = fast.report()
+        at = 0.0
+        for layer in report.layers:
+            width = 1e3 * (layer.measured if layer.measured is not None else layer.predicted or 0.0)
+            half = layer.placement.split()[0]
+            ax.barh(1, width, left=at, color=COLOURS.get(half, COLOURS["device"]), edgecolor="white", linewidth=0.5)
+            if width > 0.045 * 1e3 * max(seconds.values()):
+                ax.text(at + width / 2, 1, layer.layer.split("/")[-1], ha="center", va="center", fontsize=6, rotation=90)
+            at += width
+        ax.barh(0, 1e3 * seconds["jit"], color="#b8b8b8")
+        ax.set_yticks([0, 1], ["jax.jit, whole call", "xcoexec, by layer"])
+        ax.set_title(f"{name}: xcoexec {1e3 * seconds['xco']:.2f} ms, jax.jit {1e3 * seconds['jit']:.2f} ms ({seconds['jit'] / seconds['xco']:.2f}x)", fontsize=10, loc="left")
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    np.atleast_1d(axes)[-1].set_xlabel("milliseconds of one call (batch 1, 224x224)")
+    names = {"host": "host half (generated kernels)", "device": "device half (XLA)", "split": "split between both"}
+    fig.legend(handles=[Patch(color=COLOURS[k], label=v) for k, v in names.items()], loc="lower right", ncols=3, fontsize=8, frameon=False)
+    fig.tight_layout(rect=(0, 0.03, 1, 1))
+    fig.savefig(path, dpi=130)
+
+
+__all__ = ["main", "where"]
