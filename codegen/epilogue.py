@@ -10,6 +10,7 @@ Movement (broadcast, transpose, slice, reverse) is pushed down to the operands: 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -44,17 +45,42 @@ class View:
 
 # -- vector code, one entry a primitive -------------------------------------------------------------
 
-def _erf(v: Builder, x: Any) -> Any:
-    """erf: Taylor series below 1 (12 terms), Abramowitz & Stegun 7.1.26 above (abs. error 1.5e-7)."""
-    a, z = v.unary("fabs", x), v.b.fmul(x, x)
-    factorial = [1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880, 3628800, 39916800]
-    series = [2 / np.sqrt(np.pi) * (-1) ** n / (factorial[n] * (2 * n + 1)) for n in range(12)]
-    small = v.b.fmul(v.poly(z, series[::-1]), x)
-    t = v.b.fdiv(v.const(1.0), v.fma(a, v.const(0.3275911), v.const(1.0)))
+def _erf_parts(v: Builder, x: Any) -> tuple[Any, Any]:
+    """erf below 1 by its Taylor series (12 terms), erfc of |x| above by Abramowitz & Stegun 7.1.26 (abs. error 1.5e-7)."""
+    z = v.b.fmul(x, x)
+    series = [2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(12)]
+    t = v.b.fdiv(v.const(1.0), v.fma(v.unary("fabs", x), v.const(0.3275911), v.const(1.0)))
     q = v.poly(t, [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0])
-    big = v.b.fsub(v.const(1.0), v.b.fmul(q, v.exp(v.b.fneg(z))))
-    big = v.call(f"llvm.copysign.v{v.vl}f32", v.vec, big, x)
-    return v.select("<", a, v.const(1.0), small, big)
+    return v.b.fmul(v.poly(z, series[::-1]), x), v.b.fmul(q, v.exp(v.b.fneg(z)))
+
+
+def _erf(v: Builder, x: Any) -> Any:
+    small, rest = _erf_parts(v, x)
+    big = v.call(f"llvm.copysign.v{v.vl}f32", v.vec, v.b.fsub(v.const(1.0), rest), x)
+    return v.select("<", v.unary("fabs", x), v.const(1.0), small, big)
+
+
+def _erfc(v: Builder, x: Any) -> Any:
+    small, rest = _erf_parts(v, x)
+    big = v.select("<", x, v.const(0.0), v.b.fsub(v.const(2.0), rest), rest)
+    return v.select("<", v.unary("fabs", x), v.const(1.0), v.b.fsub(v.const(1.0), small), big)
+
+
+def _log1p(v: Builder, x: Any) -> Any:
+    """Kahan: log(u) x/(u-1) with u = 1+x rounded."""
+    u = v.b.fadd(v.const(1.0), x)
+    d = v.b.fsub(u, v.const(1.0))
+    exact = v.b.fdiv(v.b.fmul(v.log(u), x), d)
+    exact = v.select("<", v.unary("fabs", x), v.const(1e30), exact, v.log(u))
+    return v.select("==", d, v.const(0.0), x, exact)
+
+
+def _expm1(v: Builder, x: Any) -> Any:
+    """Kahan near 0: (u-1) x/log(u) with u = exp(x) rounded; u-1 elsewhere."""
+    u = v.exp(x)
+    d = v.b.fsub(u, v.const(1.0))
+    near = v.select("==", d, v.const(0.0), x, v.b.fdiv(v.b.fmul(d, x), v.log(u)))
+    return v.select("<", v.unary("fabs", x), v.const(0.5), near, d)
 
 
 def _integer_pow(v: Builder, x: Any, y: str) -> Any:
@@ -99,6 +125,9 @@ EMIT: dict[str, Callable[..., Any]] = {
     "tanh": lambda v, a: v.tanh(a),
     "logistic": lambda v, a: v.logistic(a),
     "erf": _erf,
+    "erfc": _erfc,
+    "log1p": _log1p,
+    "expm1": _expm1,
     "floor": lambda v, a: v.unary("floor", a),
     "ceil": lambda v, a: v.unary("ceil", a),
     "sign": _sign,
@@ -182,6 +211,13 @@ MOVE: dict[str, Callable[[Op, tuple[Axis, ...]], tuple[Axis, ...]]] = {
     "squeeze": _squeeze_axes,
     "reshape": _reshape_axes,
 }
+
+
+def is_view(op: Op) -> bool:
+    """Whether `op` only moves elements in a way that a `View` can express."""
+    if op.prim == "reshape":
+        return [n for n in op.ins[0].shape if n != 1] == [n for n in op.out.shape if n != 1]
+    return op.prim in MOVE
 
 
 def identity_axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:

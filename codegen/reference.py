@@ -18,6 +18,7 @@ Array = np.ndarray
 Rule = Callable[..., Any]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def _logistic(x: Array) -> Array:
@@ -33,7 +34,7 @@ def _integer_pow(x: Array, y: int) -> Array:
 ELEMENTWISE: dict[str, Rule] = {
     "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,
     "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "square": np.square, "integer_pow": _integer_pow,
-    "exp": np.exp, "log": np.log, "tanh": np.tanh, "logistic": _logistic, "erf": lambda x: _erf(x), "floor": np.floor, "ceil": np.ceil,
+    "exp": np.exp, "log": np.log, "tanh": np.tanh, "logistic": _logistic, "erf": lambda x: _erf(x), "erfc": lambda x: _erfc(x), "log1p": np.log1p, "expm1": np.expm1, "floor": np.floor, "ceil": np.ceil,
     "sign": np.sign, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select_n": lambda p, no, yes: np.where(p, yes, no),
     "clamp": lambda lo, x, hi: np.minimum(np.maximum(x, lo), hi), "stop_gradient": lambda x: x, "copy": lambda x: x,

@@ -18,7 +18,7 @@ def lower_group(ctx: Context, group: tuple[Op, ...]) -> None:
     anchor, rest = group[0], group[1:]
     try:
         rule = RULES.get(anchor.prim)
-        if rule is None or (anchor.prim == "reshape" and rest):
+        if rule is None:
             elementwise.tail(ctx, group, group[-1].out)
         elif not rule(ctx, anchor, rest):
             elementwise.tail(ctx, rest, rest[-1].out)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from . import models
 from .api import Bound, jit
-from .pretty import milliseconds, table, where
+from .pretty import milliseconds, table
 from .progress import shown
 from .runtime import timeline
 from .select import alternate
@@ -142,34 +142,38 @@ COLOURS = {"host": "#e8883a", "device": "#3a78b8", "split": "#5aa469"}
 
 
 def draw(plans: list[tuple[str, Bound, dict[str, float]]], path: pathlib.Path) -> None:
-    """One strip a network: every layer as wide as it took, coloured by where it ran; jax.jit's whole call below it."""
+    """One column a network, one bar a layer: where it ran and how long, and what XLA alone takes for it."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    fig, axes = plt.subplots(len(plans), 1, figsize=(12, 2.1 * len(plans) + 0.8))
-    for ax, (name, fast, seconds) in zip(np.atleast_1d(axes), plans, strict=True):
-        report = fast.report()
-        at = 0.0
-        for layer in report.layers:
-            width = 1e3 * (layer.measured if layer.measured is not None else layer.predicted or 0.0)
-            half = layer.placement.split()[0]
-            ax.barh(1, width, left=at, color=COLOURS.get(half, COLOURS["device"]), edgecolor="white", linewidth=0.5)
-            if width > 0.045 * 1e3 * max(seconds.values()):
-                ax.text(at + width / 2, 1, layer.layer.split("/")[-1], ha="center", va="center", fontsize=6, rotation=90)
-            at += width
-        ax.barh(0, 1e3 * seconds["jit"], color="#b8b8b8")
-        ax.set_yticks([0, 1], ["jax.jit, whole call", "xcoexec, by layer"])
-        ax.set_title(f"{name}: xcoexec {1e3 * seconds['xco']:.2f} ms, jax.jit {1e3 * seconds['jit']:.2f} ms ({seconds['jit'] / seconds['xco']:.2f}x)", fontsize=10, loc="left")
+    rows = max(len(fast.plan().placements) for _, fast, _ in plans)
+    fig, axes = plt.subplots(1, len(plans), figsize=(5.6 * len(plans), 0.17 * rows + 1.6), squeeze=False)
+    for ax, (name, fast, seconds) in zip(axes[0], plans, strict=True):
+        layers = [x for x in fast.report().layers if x.measured or x.flops]
+        where_is = {x.name: i for i, x in enumerate(fast.graph().layers)}
+        alone = fast._used("demo").stages.measured_costs().device
+        for y, x in enumerate(layers):
+            ms = 1e3 * (x.measured or x.predicted or 0.0)
+            ax.barh(y, ms, color=COLOURS[x.placement.split()[0]], height=0.75)
+            ax.plot(1e3 * alone[where_is[x.layer]], y, "|", color="#444444", markersize=6)
+        ax.set_yticks(range(len(layers)), ["/".join(x.layer.split("/")[1:]) or x.layer for x in layers], fontsize=5.5)
+        ax.set_ylim(len(layers), -1)
+        ax.set_xscale("log")
+        ax.set_xlabel("milliseconds (log scale)", fontsize=8)
+        ax.set_title(f"{name}: {1e3 * seconds['xco']:.2f} ms, jax.jit {1e3 * seconds['jit']:.2f} ms", fontsize=10, loc="left")
+        ax.grid(axis="x", color="#e4e4e4", linewidth=0.6)
+        ax.set_axisbelow(True)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-    np.atleast_1d(axes)[-1].set_xlabel("milliseconds of one call (batch 1, 224x224)")
-    names = {"host": "host half (generated kernels)", "device": "device half (XLA)", "split": "split between both"}
-    fig.legend(handles=[Patch(color=COLOURS[k], label=v) for k, v in names.items()], loc="lower right", ncols=3, fontsize=8, frameon=False)
-    fig.tight_layout(rect=(0, 0.03, 1, 1))
-    fig.savefig(path, dpi=130)
+    names = {"host": "ran on the host half (generated kernels)", "device": "ran on the device half (XLA)", "split": "split between both"}
+    handles: list[Any] = [Patch(color=COLOURS[k], label=v) for k, v in names.items()]
+    handles.append(Line2D([], [], color="#444444", marker="|", linestyle="", label="the layer in XLA alone"))
+    fig.legend(handles=handles, loc="lower center", ncols=4, fontsize=9, frameon=False)
+    fig.suptitle("Which layer ran where, and how long (batch 1, 224x224)", fontsize=12)
+    fig.tight_layout(rect=(0, 0.03, 1, 0.99))
+    fig.savefig(path, dpi=110)
 
-
-__all__ = ["main", "where"]

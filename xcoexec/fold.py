@@ -102,7 +102,8 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
             prologue.append(_definition(op, v, 0))
             known.add(v)
 
-    for op in traced.ops:
+    traced_ops, outputs = _without_literals(traced)
+    for op in traced_ops:
         sources = op.value_ins
         constant = all(v in known or v in lazy for v in sources) and not _has_effects(op)
         reads_lazily = is_elementwise(op) or op.prim in MOVE
@@ -116,14 +117,34 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
         else:
             prologue += [_definition(op, v, i) for i, v in enumerate(op.outs)]
             known.update(op.outs)
-    for v in traced.outputs:
+    for v in outputs:
         if isinstance(v, Value):
             settle(v)
     ops = _with_broadcasts(ops, lazy)
-    ops = _fold_affine(ops, known, prologue, traced.outputs)
-    ops = _live(ops, traced.outputs)
+    ops = _fold_affine(ops, known, prologue, outputs)
+    ops = _live(ops, outputs)
     order = [i for i in range(len(traced.inputs)) if i not in chosen]
-    return Folded(inputs, tuple(order), weights, tuple(sorted(chosen)), traced.consts, tuple(prologue), tuple(ops), traced.outputs)
+    return Folded(inputs, tuple(order), weights, tuple(sorted(chosen)), traced.consts, tuple(prologue), tuple(ops), outputs)
+
+
+def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, ...]]:
+    """Scalars that follow from literals become literals; a `select_n` whose predicate is one becomes its branch."""
+    same: dict[Value, Value | Literal] = {}
+    spread: dict[Value, Literal] = {}
+    ops = []
+    for op in traced.ops:
+        op = dataclasses.replace(op, ins=tuple(same.get(v, v) if isinstance(v, Value) else v for v in op.ins))
+        scalars = [v if isinstance(v, Literal) else spread.get(v) for v in op.ins]
+        if op.prim == "broadcast_in_dim" and scalars[0] is not None:
+            spread[op.out] = scalars[0]
+        if op.prim == "select_n" and scalars[0] is not None and op.ins[1 + int(scalars[0].val)].shape == op.out.shape:
+            same[op.out] = op.ins[1 + int(scalars[0].val)]
+        elif op.ins and all(isinstance(v, Literal) for v in op.ins) and len(op.outs) == 1 and not op.out.shape and reference.known(op):
+            value = reference.apply(op, *(np.asarray(v.val, v.dtype) for v in op.ins))
+            same[op.out] = Literal(np.asarray(value, op.out.dtype)[()], op.out.dtype)
+        else:
+            ops.append(op)
+    return ops, tuple(same.get(v, v) if isinstance(v, Value) else v for v in traced.outputs)
 
 
 def _has_effects(op: Op) -> bool:

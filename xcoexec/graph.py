@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
-from .codegen.epilogue import MOVE, is_elementwise
+from .codegen.epilogue import MOVE, is_elementwise, is_view
 from .codegen.host import unsupported
 from .codegen.program import Op, Program, Value, consumers, external
 from .codegen.rules import ANCHORS
@@ -24,7 +25,7 @@ def build_graph(folded: Folded) -> LayerGraph:
     groups = group_ops(folded.ops, data, outputs)
     consts = tuple(v for v in external(folded.ops) if v not in data)
     program = Program(folded.inputs, consts, tuple(groups), outputs)
-    names = _unique([g[0].name or next((op.name for op in g if op.name), "") or g[0].prim for g in groups])
+    names = _unique([_name(g) for g in groups])
     layers = []
     for i, (group, name) in enumerate(zip(groups, names, strict=True)):
         error = unsupported(group, consts)
@@ -44,54 +45,81 @@ def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> 
     for op in list(floating.values()):
         if op.out in outputs or any(not (is_elementwise(r) or r.prim in MOVE) for r in readers.get(op.out, [])):
             del floating[op.out]
-    claimed: set[Value] = {v for v in data if v not in {o for op in ops for o in op.outs}}
-    taken: set[Op] = set()
+    makers = {v: op for op in ops for v in op.outs}
+    scope = _Scope(readers, makers, set(), set(), floating, set(outputs))
     groups = []
     for op in ops:
-        if op in taken or op.out in floating:
+        if op in scope.taken or op.outs[0] in floating:
             continue
-        group = _grow(op, readers, claimed, taken, floating, set(outputs), data)
-        taken.update(group)
-        claimed.update(v for g in group for v in g.outs)
+        group = _grow(op, scope)
+        scope.taken.update(group)
+        scope.claimed.update(v for g in group for v in g.outs)
         groups.append(tuple(group))
     return groups
 
 
-def _grow(
-    anchor: Op, readers: Mapping[Value, list[Op]], claimed: set[Value], taken: set[Op], floating: Mapping[Value, Op], outputs: set[Value], data: set[Value]
-) -> list[Op]:
+@dataclasses.dataclass(eq=False)
+class _Scope:
+    """What growing a group has to know: who reads what, which values are there, which operations are taken."""
+
+    readers: Mapping[Value, list[Op]]
+    makers: Mapping[Value, Op]
+    claimed: set[Value]
+    taken: set[Op]
+    floating: Mapping[Value, Op]
+    outputs: set[Value]
+
+    def missing(self, op: Op, inside: Sequence[Value]) -> list[Op] | None:
+        """Untaken elementwise operations that `op` still needs, in order; None when something else is needed."""
+        out: list[Op] = []
+        for v in op.value_ins:
+            if v in inside or v in self.claimed or v in self.floating or v not in self.makers:
+                continue
+            maker = self.makers[v]
+            if maker in self.taken or not (is_elementwise(maker) or maker.prim == "broadcast_in_dim"):
+                return None
+            deeper = self.missing(maker, inside)
+            if deeper is None or len(out) > LOOKAHEAD:
+                return None
+            out += [o for o in (*deeper, maker) if o not in out]
+        return out
+
+
+def _grow(anchor: Op, scope: _Scope) -> list[Op]:
     """The anchor and the longest run of elementwise operations that leaves only one result visible."""
-    group = _floats(anchor, floating) + [anchor]
-    group.sort(key=lambda o: o is not anchor)  # the anchor leads; expressions do not depend on the order
+    group = [anchor, *_floats(anchor, scope.floating)]  # the anchor leads; expressions do not depend on the order
     if len(anchor.outs) != 1 or not (anchor.prim in ANCHORS or is_elementwise(anchor) or anchor.prim in MOVE):
         return group
-    current, batch = anchor.out, []
-    moving = anchor.prim in MOVE and anchor.prim not in ANCHORS
-    while len(batch) < LOOKAHEAD and current not in outputs:
-        inside = {current, *(v for b in batch for v in b.outs)}
-        nxt = _next(inside, batch, readers, claimed, taken, floating, data)
-        if nxt is None or not (is_elementwise(nxt) or (moving and nxt.prim in MOVE)):
+    current = anchor.out
+    batch: list[Op] = []
+    moving = is_view(anchor) and anchor.prim not in ANCHORS
+    while len(batch) < LOOKAHEAD and current not in scope.outputs:
+        inside = [current, *(v for b in batch for v in b.outs)]
+        found = _next(inside, batch, scope)
+        if found is None:
             break
-        if nxt.out.shape != current.shape and not moving:
+        nxt = found[-1]
+        if not (is_elementwise(nxt) or (moving and is_view(nxt))) or (nxt.out.shape != current.shape and not moving):
             break
-        batch.append(nxt)
-        moving = moving and nxt.prim in MOVE
+        batch += found
+        moving = moving and is_view(nxt)
         hidden = [current, *(b.out for b in batch[:-1])]
-        if all(all(r in batch for r in readers.get(v, [])) and v not in outputs for v in hidden):
+        if all(all(r in batch for r in scope.readers.get(v, [])) and v not in scope.outputs for v in hidden):
             for b in batch:
-                group += [f for f in _floats(b, floating) if f not in group] + [b]
+                group += [f for f in _floats(b, scope.floating) if f not in group] + [b]
             current, batch = batch[-1].out, []
     return group
 
 
-def _next(
-    inside: set[Value], batch: Sequence[Op], readers: Mapping[Value, list[Op]], claimed: set[Value], taken: set[Op], floating: Mapping[Value, Op], data: set[Value]
-) -> Op | None:
-    """An unclaimed reader of `inside` whose other operands are all there."""
+def _next(inside: Sequence[Value], batch: Sequence[Op], scope: _Scope) -> list[Op] | None:
+    """The first untaken reader of `inside`, behind the elementwise operations that it still needs."""
     for v in inside:
-        for r in readers.get(v, []):
-            if r not in taken and r not in batch and all(x in inside or x in claimed or x in floating or x not in data for x in r.value_ins):
-                return r
+        for r in scope.readers.get(v, []):
+            if r in scope.taken or r in batch:
+                continue
+            needed = scope.missing(r, inside)
+            if needed is not None:
+                return [*needed, r]
     return None
 
 
@@ -101,6 +129,14 @@ def _floats(op: Op, floating: Mapping[Value, Op]) -> list[Op]:
         if v in floating:
             out += [*_floats(floating[v], floating), floating[v]]
     return list(dict.fromkeys(out))
+
+
+def _name(group: Sequence[Op]) -> str:
+    """The module's path; where no module owns the operation alone, the primitive is added."""
+    path = group[0].name or next((op.name for op in group if op.name), "")
+    if group[0].prim in ("conv_general_dilated", "dot_general"):
+        return path or group[0].prim
+    return f"{path}/{group[0].prim}" if path else group[0].prim
 
 
 def _unique(names: Sequence[str]) -> list[str]:

@@ -1,0 +1,67 @@
+"""What the tests share: the float64 oracle and calls that assert the fast path ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+import xcoexec
+from xcoexec.bench import error, oracle
+from xcoexec.codegen import host, reference
+from xcoexec.fold import Folded, fold
+from xcoexec.graph import build_graph
+from xcoexec.ir import LayerGraph, Plan
+from xcoexec.trace import trace
+
+TOLERANCE = 1e-4
+
+
+def array(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> jax.Array:
+    return jax.numpy.asarray(np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32))
+
+
+def stages_of(fn: Callable[..., Any], *args: Any, weights: int = 0) -> tuple[Folded, LayerGraph]:
+    """Folded trace and graph of `fn`, with the first `weights` arguments known at bind."""
+    flat, tree = jax.tree_util.tree_flatten_with_path((args, {}))
+    known = len(jax.tree_util.tree_leaves(args[:weights]))
+    folded = fold(trace(fn, [v for _, v in flat], tree, [jax.tree_util.keystr(p) for p, _ in flat]), range(known))
+    return folded, build_graph(folded)
+
+
+def run_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int = 1) -> list[np.ndarray]:
+    """`fn` on kernels alone, without XLA; fails if any layer cannot run there."""
+    folded, graph = stages_of(fn, *args, weights=weights)
+    errors = [f"{x.name}: {x.host_error}" for x in graph.layers if x.host_error]
+    assert not errors, errors
+    leaves = jax.tree_util.tree_leaves(args)
+    n = len(jax.tree_util.tree_leaves(args[:weights]))
+    consts = folded.constants(leaves[:n], graph.program.consts)
+    segment = host.build(graph.program, threads)
+    call = host.Call(segment, [np.asarray(x) for x in leaves[n:]], [consts[v] for v in graph.program.consts])
+    return [o.copy() for o in call()]
+
+
+def check_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int = 1, tolerance: float = TOLERANCE) -> None:
+    """Kernels against the float64 oracle."""
+    got = run_host(fn, *args, weights=weights, threads=threads)[0]
+    want = oracle(fn, *args)
+    assert got.shape == want.shape
+    assert error(got, want) < tolerance
+
+
+def co(fn: Callable[..., Any], *weights: Any, **options: Any) -> Any:
+    """`fn` bound with strict=True, so that a fallback is an error."""
+    return xcoexec.jit(fn, strict=True, **options).bind(*weights)
+
+
+def assert_on_host(bound: Any) -> None:
+    """The host half really computed something in the last plan."""
+    report = bound.report()
+    assert report.ran == "xco" and report.segments > 0
+    assert any(x.measured is not None for x in report.layers)
+
+
+__all__ = ["Plan", "array", "assert_on_host", "check_host", "co", "error", "oracle", "reference", "run_host", "stages_of"]
