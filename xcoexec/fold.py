@@ -107,12 +107,13 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
         sources = op.value_ins
         constant = all(v in known or v in lazy for v in sources) and not _has_effects(op)
         reads_lazily = is_elementwise(op) or op.prim in MOVE
-        if not reads_lazily or (constant and op.prim != "broadcast_in_dim"):
+        grows = op.prim == "broadcast_in_dim" and op.out.size > max((v.size for v in sources), default=0)
+        if not reads_lazily or (constant and not grows):
             for v in sources:
                 settle(v)
         if not constant:
             ops.append(op)
-        elif op.prim == "broadcast_in_dim":
+        elif grows:
             lazy[op.out] = op
         else:
             prologue += [_definition(op, v, i) for i, v in enumerate(op.outs)]

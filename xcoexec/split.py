@@ -56,12 +56,12 @@ def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
     if not 0 <= axis < len(out.shape) or not 0 <= start < stop <= out.shape[axis]:
         raise SplitError(f"split: got axis {axis}, range {start}:{stop} for a result {out}; valid is a non-empty range inside it.")
     made = {v: op for op in ops for v in op.outs}
-    requests: dict[Value, Request] = {out: (axis, start, stop)}
+    requests: dict[Value, Request | None] = {out: (axis, start, stop)}
     needs: dict[Op, Need] = {}
     for op in _backwards(ops):
         if op.out in requests:
             needs[op] = _need(op, requests[op.out])
-            _record(op, needs[op], requests)
+            _record(op, needs[op], requests, made)
     return _rebuild(ops, needs, requests, made, out)
 
 
@@ -82,15 +82,15 @@ def _backwards(ops: Sequence[Op]) -> list[Op]:
     return order[::-1]
 
 
-def _record(op: Op, need: Need, requests: dict[Value, Request]) -> None:
-    for v, request in zip(op.ins, need.operands, strict=True):
-        if not isinstance(v, Value) or request is None:
+def _record(op: Op, need: Need, requests: dict[Value, Request | None], made: Mapping[Value, Op]) -> None:
+    for i, (v, request) in enumerate(zip(op.ins, need.operands, strict=True)):
+        if not isinstance(v, Value) or (need.keep and not need.keep[i]) or (request is None and v not in made):
             continue
         if requests.setdefault(v, request) != request:
             raise SplitError(f"{op.prim}: one value is needed in two different parts, {requests[v]} and {request}; the layer cannot be split there.")
 
 
-def _rebuild(ops: Sequence[Op], needs: Mapping[Op, Need], requests: Mapping[Value, Request], made: Mapping[Value, Op], out: Value) -> Part:
+def _rebuild(ops: Sequence[Op], needs: Mapping[Op, Need], requests: Mapping[Value, Request | None], made: Mapping[Value, Op], out: Value) -> Part:
     slices: dict[Value, Slice] = {}
     new: dict[Value, Value] = {}
 
@@ -98,17 +98,13 @@ def _rebuild(ops: Sequence[Op], needs: Mapping[Op, Need], requests: Mapping[Valu
         if isinstance(v, Literal):
             return v
         if v in made:
-            if v not in new:
-                raise SplitError(f"{made[v].prim}: its whole result is needed for a part of the layer's; the layer cannot be split there.")
             return new[v]
         if request is None:
             if v in requests:
                 raise SplitError(f"a value {v} is needed whole and in part; the layer cannot be split there.")
             return v
         if v not in slices:
-            axis, start, stop = request
-            shape = (*v.shape[:axis], stop - start, *v.shape[axis + 1 :])
-            slices[v] = Slice(Value(shape, v.dtype), v, axis, start, stop)
+            slices[v] = Slice(Value(_part_shape(v.shape, request), v.dtype), v, *request)
         return slices[v].value
 
     result = []
@@ -116,9 +112,7 @@ def _rebuild(ops: Sequence[Op], needs: Mapping[Op, Need], requests: Mapping[Valu
         if op not in needs:
             continue
         need = needs[op]
-        axis, start, stop = requests[op.out]
-        shape = (*op.out.shape[:axis], stop - start, *op.out.shape[axis + 1 :])
-        new[op.out] = Value(shape, op.out.dtype)
+        new[op.out] = Value(_part_shape(op.out.shape, requests[op.out]), op.out.dtype)
         kept = need.keep or (True,) * len(op.ins)
         ins = tuple(operand(v, r) for v, r, k in zip(op.ins, need.operands, kept, strict=True) if k)
         result.append(dataclasses.replace(op, ins=ins, outs=(new[op.out],), params={**op.params, **need.params}))
@@ -127,9 +121,18 @@ def _rebuild(ops: Sequence[Op], needs: Mapping[Op, Need], requests: Mapping[Valu
     return Part(tuple(result), tuple(slices.values()), new[out])
 
 
+def _part_shape(shape: tuple[int, ...], request: Request | None) -> tuple[int, ...]:
+    if request is None:
+        return shape
+    axis, start, stop = request
+    return (*shape[:axis], stop - start, *shape[axis + 1 :])
+
+
 # -- rules -------------------------------------------------------------------------------------------
 
-def _need(op: Op, request: Request) -> Need:
+def _need(op: Op, request: Request | None) -> Need:
+    if request is None:
+        return Need((None,) * len(op.ins))
     if len(op.outs) != 1:
         raise SplitError(f"{op.prim} has {len(op.outs)} results; only layers with one can be split.")
     if is_elementwise(op) or op.prim == "convert_element_type":

@@ -1,0 +1,106 @@
+"""Drift is noticed, noise is not; the swap loses no call and gives no wrong result."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from xcoexec.ir import Plan
+from xcoexec.runtime import adaptive
+from xcoexec.runtime.adaptive import Monitor
+from xcoexec.runtime.executable import Executable
+
+from .support import array, co, error, oracle
+
+
+def _exe(name: str) -> Executable:
+    return Executable(Plan(name, ()), lambda leaves: [name], None)
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "PAUSE_SECONDS", 0.0)
+
+
+def _wait(done: Any) -> None:
+    end = time.monotonic() + 20
+    while not done() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert done()
+
+
+def test_lasting_drift_plans_again() -> None:
+    m = Monitor(_exe("a"), lambda: _exe("b"))
+    for s in (1e-3, 1e-3, 2e-3, 2e-3, 2e-3):
+        m.look(s)
+    _wait(lambda: len(m.history) == 2)
+    assert m.current.plan.strategy == "b" and "planning again" in m.history[0]
+
+
+def test_noise_does_not() -> None:
+    m = Monitor(_exe("a"), lambda: _exe("b"))
+    for s in (1e-3, 1.2e-3, 3e-3, 1e-3, 3e-3, 3e-3, 0.9e-3, 1.3e-3) * 5:
+        m.look(s)
+    for s in (1e-5, 1e-5, 5e-5, 5e-5, 5e-5, 5e-5):
+        Monitor(_exe("a"), lambda: _exe("b")).look(s)
+    assert m.history == [] and m.current.plan.strategy == "a"
+
+
+def test_failed_planning_keeps_the_plan() -> None:
+    def broken() -> Executable:
+        raise RuntimeError("nothing")
+
+    m = Monitor(_exe("a"), broken)
+    for s in (1e-3, 5e-3, 5e-3, 5e-3):
+        m.look(s)
+    _wait(lambda: len(m.history) == 2)
+    assert m.current.plan.strategy == "a" and "failed" in m.history[1]
+
+
+def test_swap_under_calls() -> None:
+    """Four threads call while the plan changes many times: every result is right."""
+    f = lambda w, x: jax.nn.relu(x @ w)
+    w = array(32, 64)
+    plans = [co(f, w, plan=Plan.uniform(p)) for p in (1.0, 0.5, 0.0)]
+    xs = [array(8, 32, seed=i) for i in range(4)]
+    want = [oracle(f, w, x) for x in xs]
+    [p(xs[0]) for p in plans]
+    exes = [p._last.current for p in plans]
+    compiled = plans[0]._last
+    stop = threading.Event()
+
+    def call(i: int) -> bool:
+        good = True
+        while not stop.is_set():
+            good &= error(compiled.call([xs[i]]), want[i]) < 1e-5
+        return good
+
+    with ThreadPoolExecutor(4) as pool:
+        results = [pool.submit(call, i) for i in range(4)]
+        for k in range(150):
+            compiled.monitor.current = exes[k % 3]
+            time.sleep(0.002)
+        stop.set()
+        assert all(r.result() for r in results)
+
+
+def test_a_real_replan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way: a bound function whose times seem to drift measures again in the background and goes on."""
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    f = lambda w, x: jax.nn.relu(x @ w)
+    w, x = array(64, 128), array(8, 64)
+    fast = co(f, w, strategy="host")
+    want = oracle(f, w, x)
+    fast(x)
+    monitor = fast._last.monitor
+    for s in (1e-3, 9e-3, 9e-3, 9e-3):
+        monitor.look(s)
+    _wait(lambda: len(fast.history()) == 2)
+    assert error(fast(x), want) < 1e-5
+    assert np.isfinite(np.asarray(fast(x))).all()
