@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+# the package as the wheel lays it out, for the type checker
+TYPED := $(VENV)/typed
 
 .PHONY: demo test bench lint clean
 
@@ -17,7 +19,9 @@ bench: $(READY)
 
 lint: $(READY)
 	$(PY) -m ruff check .
-	$(PY) -m mypy xcoexec
+	$(PY) -m ruff format --check .
+	@rm -rf $(TYPED) && mkdir -p $(TYPED) && cp -r xcoexec $(TYPED)/ && cp -r codegen models $(TYPED)/xcoexec/
+	cd $(TYPED) && ../bin/python -m mypy --config-file ../../pyproject.toml -p xcoexec
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit('make: got Python %d.%d; xcoexec needs 3.11 or newer (make PYTHON=python3.12 ...)' % sys.version_info[:2] if sys.version_info < (3, 11) else 0)"

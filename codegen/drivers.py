@@ -34,7 +34,6 @@ from .layout import (
     G_YG,
     MAX_OPERANDS,
     MAX_RANK,
-    NEST_VIEW,
     N_CHUNK,
     N_DIMS,
     N_EXTRA,
@@ -42,9 +41,10 @@ from .layout import (
     N_OPERANDS,
     N_TOTAL,
     N_VIEWS,
+    NEST_VIEW,
     OPERAND_ROWS,
-    ROWS,
     R_WORDS,
+    ROWS,
 )
 from .native import call3, call10, ld, native, scratch, st
 

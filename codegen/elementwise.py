@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .layout import MAX_OPERANDS, MAX_RANK
 from .epilogue import Expr, View, expression
+from .layout import MAX_OPERANDS, MAX_RANK
 from .program import Op, Unsupported, Value
 from .segment import Context, Kernel, Ref, Word
 from .storage import Storage

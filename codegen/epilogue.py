@@ -45,6 +45,7 @@ class View:
 
 # -- vector code, one entry a primitive -------------------------------------------------------------
 
+
 def _erf_parts(v: Builder, x: Any) -> tuple[Any, Any]:
     """erf below 1 by its Taylor series (12 terms), erfc of |x| above by Abramowitz & Stegun 7.1.26 (abs. error 1.5e-7)."""
     z = v.b.fmul(x, x)
@@ -162,6 +163,7 @@ def emit(v: Builder, expr: Expr, operand: Callable[[int], Any]) -> Any:
 
 
 # -- from operations to expressions -----------------------------------------------------------------
+
 
 def is_elementwise(op: Op) -> bool:
     """Whether `op` works element by element in a way that `EMIT` knows (the dtype is checked later)."""

@@ -13,10 +13,11 @@ import numpy as np
 
 from . import layout as abi
 from .build import native_address
-from .rules import lower_group
 from .program import Op, Program, Unsupported, Value, external
+from .rules import lower_group
 from .segment import Context, Runtime, Segment, compile_segment
-from .target import Target, target as host_target
+from .target import Target
+from .target import target as host_target
 
 SPIN_SECONDS = 50e-6
 MAX_WORKERS = 255

@@ -15,8 +15,16 @@ RING = 32  # calls whose stamps are kept
 DRIVER, PARAMS, ITEMS = 0, 8, 16
 STEP_WORDS = 3
 # libc table: (word, C function)
-LIBC_NAMES = ("posix_memalign", "free", "clock_gettime", "sched_yield", "pthread_mutex_lock", "pthread_mutex_unlock",
-              "pthread_cond_wait", "pthread_cond_broadcast")
+LIBC_NAMES = (
+    "posix_memalign",
+    "free",
+    "clock_gettime",
+    "sched_yield",
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "pthread_cond_wait",
+    "pthread_cond_broadcast",
+)
 MEMALIGN, FREE, CLOCK, YIELD, LOCK, UNLOCK, WAIT, BROADCAST, MESSAGE = (8 * i for i in range(9))
 # team (each word on its own cache line)
 SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS = (64 * i for i in range(12))

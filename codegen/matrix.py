@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -155,8 +156,31 @@ def add_gemm(ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Exp
         brows += [first, lanes, at, big, small, vectors, 0, 0]
         at += vectors * vl * 4 * g.depth
     words: list[Word] = [
-        pixels, *g.pixels[1:], tiles, extra, rows, chunk, g.groups, len(blocks), len(red), len(operands), 0, rtable, taps_at + len(taps),
-        x.ref, *x.pixels, x.group, y.group, weights, at, y.ref, *y.pixels, *views, *rrows, *taps, *brows,
+        pixels,
+        *g.pixels[1:],
+        tiles,
+        extra,
+        rows,
+        chunk,
+        g.groups,
+        len(blocks),
+        len(red),
+        len(operands),
+        0,
+        rtable,
+        taps_at + len(taps),
+        x.ref,
+        *x.pixels,
+        x.group,
+        y.group,
+        weights,
+        at,
+        y.ref,
+        *y.pixels,
+        *views,
+        *rrows,
+        *taps,
+        *brows,
     ]
     reads = [x.ref.buffer, weights.buffer, *(o.ref.buffer for o in operands)]
     ctx.add("gemm", words, -(-tiles // chunk) * g.groups * len(blocks), reads, [y.ref.buffer])
@@ -173,7 +197,7 @@ def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, bl
 def collapse(shape: Sequence[int], strides: Sequence[int]) -> int | None:
     """The one stride that walks all these dimensions (0 for none), or None when they do not lie in a row."""
     dims = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
-    if any(s != s2 * n2 for (_, s), (n2, s2) in zip(dims, dims[1:], strict=False)):
+    if any(s != s2 * n2 for (_, s), (n2, s2) in itertools.pairwise(dims)):
         return None
     return dims[-1][1] if dims else 0
 
@@ -186,6 +210,7 @@ def pixel_strides(strides: Sequence[int]) -> tuple[int, int, int, int]:
 
 
 # -- convolution -------------------------------------------------------------------------------------
+
 
 def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     """conv_general_dilated with constant weights: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
@@ -265,7 +290,8 @@ def _conv(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], groups: 
     taps, run = _taps(geo, merge=False), per_in
     if groups == 1 and geo.dilation[-1] == 1 and image.strides[-2] == 4 * channels_in:
         taps, run = _taps(geo, merge=True), geo.window[-1] * channels_in
-    pixels = (y.shape[0], *(1,) * (3 - rank), *y.shape[1:-1])
+    depth, height, width = (1,) * (3 - rank) + y.shape[1:-1]
+    pixels = (y.shape[0], depth, height, width)
     product = Product(pixels, tuple(taps), run, per_out, groups)
     walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
     shape = block_shape(ctx.target, math.prod(pixels), per_out)
@@ -315,8 +341,16 @@ def _depthwise(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: 
     chunks = -(-oh // rows)
     kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
     extra = [
-        oh, rows, ow, channels - (vecs - 1) * vl, row, image.strides[1] * geo.dilation[0], image.strides[2] * geo.strides[1],
-        image.strides[2] * geo.dilation[1], y.strides[1], y.strides[2],
+        oh,
+        rows,
+        ow,
+        channels - (vecs - 1) * vl,
+        row,
+        image.strides[1] * geo.dilation[0],
+        image.strides[2] * geo.strides[1],
+        image.strides[2] * geo.dilation[1],
+        y.strides[1],
+        y.strides[2],
         *(s for _, strides, _ in tail.operands for s in strides[1:3]),
     ]
 
@@ -341,6 +375,7 @@ def _depthwise(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: 
 
 
 # -- dot ---------------------------------------------------------------------------------------------
+
 
 @dataclasses.dataclass(frozen=True)
 class Side:

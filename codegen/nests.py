@@ -109,6 +109,7 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
                     wv = weights[i * kw + j]
                     acc[q] = v.b.fmul(loaded[c], wv) if acc[q] is None else v.fma(loaded[c], wv, acc[q])
         for q in range(n):
+
             def operand(k: int, q: int = q) -> Any:
                 if k == 0:
                     return acc[q]
@@ -193,6 +194,7 @@ def reduce(name: str, key: Spec, target: Target) -> str:
     x, y = v.ld64(where, 0), v.ld64(where, 1)
     n, step = v.ld64(words, 0), v.ld64(words, 1)
     if not inner_dim:
+
         def body(offset: Any) -> None:
             with v.carry(n, [v.const(start)]) as (r, a, done):
                 done([combine(v, a[0], v.load(v.add(x, offset, v.b.mul(r, step))))])

@@ -32,12 +32,43 @@ def _integer_pow(x: Array, y: int) -> Array:
 
 #: elementwise primitives, also used to evaluate epilogue expressions.
 ELEMENTWISE: dict[str, Rule] = {
-    "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,
-    "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "square": np.square, "integer_pow": _integer_pow,
-    "exp": np.exp, "log": np.log, "tanh": np.tanh, "logistic": _logistic, "erf": lambda x: _erf(x), "erfc": lambda x: _erfc(x), "log1p": np.log1p, "expm1": np.expm1, "floor": np.floor, "ceil": np.ceil,
-    "sign": np.sign, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select_n": lambda p, no, yes: np.where(p, yes, no),
-    "clamp": lambda lo, x, hi: np.minimum(np.maximum(x, lo), hi), "stop_gradient": lambda x: x, "copy": lambda x: x,
+    "add": np.add,
+    "add_any": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "square": np.square,
+    "integer_pow": _integer_pow,
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "logistic": _logistic,
+    "erf": lambda x: _erf(x),
+    "erfc": lambda x: _erfc(x),
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "sign": np.sign,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+    "select_n": lambda p, no, yes: np.where(p, yes, no),
+    "clamp": lambda lo, x, hi: np.minimum(np.maximum(x, lo), hi),
+    "stop_gradient": lambda x: x,
+    "copy": lambda x: x,
 }
 
 
@@ -57,10 +88,7 @@ def _conv(op: Op, x: Array, w: Array) -> Array:
     out = np.zeros(out_shape, np.result_type(x, w))
     per_in, per_out = x.shape[1] // groups, w.shape[0] // groups
     for tap in np.ndindex(*w.shape[2:]):
-        window = tuple(
-            slice(t * d, t * d + s * (n - 1) + 1, s)
-            for t, d, s, n in zip(tap, p["rhs_dilation"], p["window_strides"], out_shape[2:], strict=True)
-        )
+        window = tuple(slice(t * d, t * d + s * (n - 1) + 1, s) for t, d, s, n in zip(tap, p["rhs_dilation"], p["window_strides"], out_shape[2:], strict=True))
         patch = up[(slice(None), slice(None), *window)]
         for g in range(groups):
             a = patch[:, g * per_in : (g + 1) * per_in]
@@ -91,8 +119,7 @@ def _window(combine: Callable[..., Array], start: float) -> Rule:
         out = np.full(op.out.shape, start, x.dtype)
         for tap in np.ndindex(*p["window_dimensions"]):
             cut = tuple(
-                slice(t * d, t * d + s * (n - 1) + 1, s)
-                for t, d, s, n in zip(tap, p["window_dilation"], p["window_strides"], op.out.shape, strict=True)
+                slice(t * d, t * d + s * (n - 1) + 1, s) for t, d, s, n in zip(tap, p["window_dilation"], p["window_strides"], op.out.shape, strict=True)
             )
             out = combine(out, up[cut])
         return out
@@ -158,7 +185,12 @@ STRUCTURED: dict[str, Rule] = {
     "pad": _pad,
     "gather": _gather,
     "convert_element_type": _convert,
-    "iota": lambda op: np.broadcast_to(np.arange(op.params["shape"][op.params["dimension"]], dtype=op.params["dtype"]).reshape([-1 if d == op.params["dimension"] else 1 for d in range(len(op.params["shape"]))]), op.params["shape"]),
+    "iota": lambda op: np.broadcast_to(
+        np.arange(op.params["shape"][op.params["dimension"]], dtype=op.params["dtype"]).reshape(
+            [-1 if d == op.params["dimension"] else 1 for d in range(len(op.params["shape"]))]
+        ),
+        op.params["shape"],
+    ),
 }
 
 

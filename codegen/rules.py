@@ -38,7 +38,14 @@ def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
         s = elementwise.dense(ctx, s)
     fill = (1,) * (5 - len(window))
     zero = (0,) * len(fill)
-    dims = zip((*fill, *window[1:-1]), (*fill, *strides[1:-1]), (*zero, *(lo for lo, _ in padding[1:-1])), (*fill, *s.shape[1:-1]), (*zero, *s.strides[1:-1]), strict=True)
+    dims = zip(
+        (*fill, *window[1:-1]),
+        (*fill, *strides[1:-1]),
+        (*zero, *(lo for lo, _ in padding[1:-1])),
+        (*fill, *s.shape[1:-1]),
+        (*zero, *s.strides[1:-1]),
+        strict=True,
+    )
     ystrides = (*zero, *y.strides[1:-1])
     oshape = (*fill, *y.shape[1:-1])
     extra = [oshape[2], y.shape[-1], ystrides[2], *(w for d in dims for w in d)]
@@ -56,7 +63,7 @@ def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     s = ctx.storage(x)
     kept = [d for d in range(len(x.shape)) if d not in axes]
     live = [d for d in axes if x.shape[d] != 1]
-    if live and live != list(range(live[0], live[-1] + 1)) or not s.dense:
+    if (live and live != list(range(live[0], live[-1] + 1))) or not s.dense:
         order = (*kept, *axes)
         target = ctx.scratch(tuple(x.shape[d] for d in order))
         elementwise.copy(ctx, s, target, tuple(s.strides[d] for d in order))
@@ -68,7 +75,7 @@ def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     target = y if y.dense else ctx.scratch(op.out.shape)
     kind = op.prim.removeprefix("reduce_")
     if after == 1:
-        operands = [(s, (4 * n,), 0), (target, (4,), 0)]
+        operands: list[elementwise.Operand] = [(s, (4 * n,), 0), (target, (4,), 0)]
         elementwise.nest(ctx, Kernel(("reduce", kind, True)), [n, 4, 1, 1], (before,), operands, 1, max(1, (1 << 14) // max(n, 1)))
     else:
         width = min(after, 256)
@@ -129,7 +136,7 @@ def _gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
         raise Unsupported("a gather that is not from an f32 table by s32 indices")
     kept = tuple(range(len(index.shape) - 1, len(op.out.shape)))
     rowwise = (dn.collapsed_slice_dims, dn.start_index_map, dn.offset_dims, tuple(op.params["slice_sizes"])) == ((0,), (0,), kept, (1, *table.shape[1:]))
-    if not rowwise or index.shape[-1:] != (1,) or getattr(dn, "operand_batching_dims", ()) or op.params.get("fill_value") is not None:
+    if not rowwise or index.shape[-1:] != (1,) or len(dn.operand_batching_dims) or op.params.get("fill_value") is not None:
         raise Unsupported("a gather other than of whole rows")
     t, i, y = (elementwise.dense(ctx, ctx.storage(v)) if v is not op.out else ctx.output(v) for v in (table, index, op.out))
     if not y.dense:

@@ -240,17 +240,33 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
     ring = np.zeros((abi.RING, len(ctx.steps) + 1), np.int64)
     data = abi.arena_data_offset(len(ctx.steps), nargs + nrets + 1)
     words = {
-        abi.STEPS: table.ctypes.data, abi.NSTEPS: len(ctx.steps), abi.ARENA_BYTES: data + total + 4096, abi.ZERO_BYTES: zeroed,
-        abi.DATA: data, abi.ARGS: nargs, abi.RETS: nrets, abi.THREADS: ctx.threads, abi.TEAM: runtime.team,
-        abi.TIMES: ring.ctypes.data, abi.LIBC: runtime.libc,
+        abi.STEPS: table.ctypes.data,
+        abi.NSTEPS: len(ctx.steps),
+        abi.ARENA_BYTES: data + total + 4096,
+        abi.ZERO_BYTES: zeroed,
+        abi.DATA: data,
+        abi.ARGS: nargs,
+        abi.RETS: nrets,
+        abi.THREADS: ctx.threads,
+        abi.TEAM: runtime.team,
+        abi.TIMES: ring.ctypes.data,
+        abi.LIBC: runtime.libc,
     }
     descriptor = np.zeros(abi.DESCRIPTOR_WORDS, np.int64)
     for at, word in words.items():
         descriptor[at // 8] = word
     _kept_alive.append((descriptor, table, blocks, ring))
     segment = Segment(
-        ctx.program, ctx.target, tuple(ctx.steps), tuple(ctx.raw), tuple(ctx.packs), ctx.blob.nbytes, data + total, descriptor.ctypes.data,
-        descriptor, ring,
+        ctx.program,
+        ctx.target,
+        tuple(ctx.steps),
+        tuple(ctx.raw),
+        tuple(ctx.packs),
+        ctx.blob.nbytes,
+        data + total,
+        descriptor.ctypes.data,
+        descriptor,
+        ring,
     )
     weakref.finalize(segment, _free_arenas, descriptor, runtime.swap)
     return segment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .target import Target
 
+
 def candidates(target: Target) -> list[tuple[int, int]]:
     """(rows, vectors) whose accumulators, weights and one broadcast fit the registers."""
     return [(mr, nv) for nv in range(1, 7) for mr in range(1, 17) if mr * nv + nv + 1 <= target.registers]

@@ -59,7 +59,13 @@ class MobileNetV2(nn.Module):
 
     #: expansion, features, repeats, stride of the first (Table 2 of the paper)
     stages: tuple[tuple[int, int, int, int], ...] = (
-        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
     )
     classes: int = 1000
 

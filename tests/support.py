@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 import numpy as np
+from xcoexec.codegen import host, reference
 
 import xcoexec
 from xcoexec.bench import error, oracle
-from xcoexec.codegen import host, reference
 from xcoexec.fold import Folded, fold
 from xcoexec.graph import build_graph
 from xcoexec.ir import LayerGraph, Plan

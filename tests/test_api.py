@@ -70,7 +70,7 @@ def test_nnx_module() -> None:
     want = np.asarray(jax.jit(lambda m, x: m(x))(model, X))
     np.testing.assert_allclose(np.asarray(f(model, X)), want, rtol=1e-5, atol=1e-6)
     assert f.report(model, X).segments == 1
-    assert [p.layer for p in f.plan(model, X).placements][0] == "conv"
+    assert next(p.layer for p in f.plan(model, X).placements) == "conv"
     np.testing.assert_allclose(np.asarray(f.bind(model)(X)), want, rtol=1e-5, atol=1e-6)
 
 
@@ -139,6 +139,7 @@ def test_donation() -> None:
 
 
 # -- composition -------------------------------------------------------------------------------------
+
 
 def test_inside_other_transformations() -> None:
     f = xcoexec.jit(APPLY, strategy="host", strict=True)
@@ -260,6 +261,7 @@ print("done")
 
 # -- bad input ---------------------------------------------------------------------------------------
 
+
 def test_compile_refuses_other_shapes_and_types() -> None:
     fixed = xcoexec.compile(APPLY, WEIGHTS, X, strategy="host", strict=True)
     assert error(fixed(WEIGHTS, X), WANT) < 1e-5
@@ -277,7 +279,7 @@ def test_wrong_shapes_and_types_at_a_bound_function() -> None:
     bound(X)
     half = bound(X.astype("bfloat16"))
     np.testing.assert_allclose(np.asarray(half, np.float32), np.asarray(jax.jit(APPLY)(WEIGHTS, X.astype("bfloat16")), np.float32), rtol=1e-2, atol=1e-2)
-    with pytest.raises(Exception, match="(?i)shape|incompatible|dimension"):
+    with pytest.raises(Exception, match=r"(?i)shape|incompatible|dimension"):
         bound(array(2, 12, 12, 4))
     with pytest.raises(TypeError, match="got an argument of type str"):
         bound("image")
@@ -385,6 +387,7 @@ def test_failed_kernel_build_falls_back_or_raises(monkeypatch: pytest.MonkeyPatc
 
 
 # -- plans -------------------------------------------------------------------------------------------
+
 
 def _plan() -> tuple[Any, dict[str, Any]]:
     bound = co(APPLY, WEIGHTS, strategy="host")

@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-
 from xcoexec.codegen import build
 
 ROOT = pathlib.Path(__file__).parent.parent

@@ -31,8 +31,14 @@ def test_profile_and_bench() -> None:
 
 @pytest.mark.parametrize(
     ("args", "text"),
-    [((), "got no command; valid commands are demo, plan"), (("fly",), "got fly"), (("run", "--model=vgg99"), "got 'vgg99'; valid are fcnn"),
-     (("run", "--strategy=x"), "got strategy='x'"), (("run", "--batch=0"), "batch"), (("run", "extra"), "got run extra")],
+    [
+        ((), "got no command; valid commands are demo, plan"),
+        (("fly",), "got fly"),
+        (("run", "--model=vgg99"), "got 'vgg99'; valid are fcnn"),
+        (("run", "--strategy=x"), "got strategy='x'"),
+        (("run", "--batch=0"), "batch"),
+        (("run", "extra"), "got run extra"),
+    ],
 )
 def test_bad_input_is_one_sentence(args: tuple[str, ...], text: str) -> None:
     done = _xcoexec(*args)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import jax
-
-from xcoexec import models
 from xcoexec.codegen import gemm
 from xcoexec.codegen.build import kernel_text
 from xcoexec.codegen.program import format_program
 from xcoexec.codegen.target import Target
+
+from xcoexec import models
 from xcoexec.ir import Costs, Plan
 from xcoexec.pretty import graph_text, plan_text
 from xcoexec.select import forced

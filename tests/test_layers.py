@@ -83,7 +83,9 @@ def test_mixed_plan_per_layer() -> None:
     base(x)
     import dataclasses
 
-    places = [dataclasses.replace(p, half=h, p_cpu=q) for p, (h, q) in zip(base.plan().placements, [("host", 1.0), ("split", 0.5), ("device", 0.0)], strict=True)]
+    places = [
+        dataclasses.replace(p, half=h, p_cpu=q) for p, (h, q) in zip(base.plan().placements, [("host", 1.0), ("split", 0.5), ("device", 0.0)], strict=True)
+    ]
     plan = dataclasses.replace(base.plan(), placements=tuple(places))
     fast = co(fn, w, plan=Plan.from_json(plan.to_json()))
     assert error(fast(x), oracle(fn, w, x)) < TOLERANCE

@@ -17,7 +17,15 @@ from .support import TOLERANCE, array, assert_on_host, co, error, oracle
 
 RATIOS = [i / 8 for i in range(9)]
 #: the same networks on smaller images (AlexNet's windows need 63 pixels), so that the sweep stays quick
-SMALL = {"fcnn": (28, 28, 1), "lenet": (28, 28, 1), "alexnet": (64, 64, 3), "vgg16": (32, 32, 3), "squeezenet": (48, 48, 3), "resnet18": (48, 48, 3), "mobilenet_v2": (48, 48, 3)}
+SMALL = {
+    "fcnn": (28, 28, 1),
+    "lenet": (28, 28, 1),
+    "alexnet": (64, 64, 3),
+    "vgg16": (32, 32, 3),
+    "squeezenet": (48, 48, 3),
+    "resnet18": (48, 48, 3),
+    "mobilenet_v2": (48, 48, 3),
+}
 
 
 @pytest.mark.parametrize("name", models.NAMES)

@@ -16,14 +16,42 @@ import xcoexec
 from .support import array, check_host, co, error, oracle, stages_of
 
 UNARY = {
-    "neg": jnp.negative, "abs": jnp.abs, "exp": jnp.exp, "tanh": jnp.tanh, "logistic": jax.nn.sigmoid, "erf": lax.erf, "floor": jnp.floor,
-    "ceil": jnp.ceil, "sign": jnp.sign, "square": jnp.square, "cube": lambda x: x**3, "inverse": lambda x: x**-2, "relu": jax.nn.relu, "relu6": jax.nn.relu6,
-    "swish": jax.nn.swish, "hard_swish": jax.nn.hard_swish, "gelu": jax.nn.gelu, "gelu_exact": lambda x: jax.nn.gelu(x, approximate=False),
-    "elu": jax.nn.elu, "softplus": jax.nn.softplus, "expm1": jnp.expm1, "clip": lambda x: jnp.clip(x, -0.5, 0.25), "leaky": jax.nn.leaky_relu, "softplus_tail": lambda x: x * 2 + 1,
+    "neg": jnp.negative,
+    "abs": jnp.abs,
+    "exp": jnp.exp,
+    "tanh": jnp.tanh,
+    "logistic": jax.nn.sigmoid,
+    "erf": lax.erf,
+    "floor": jnp.floor,
+    "ceil": jnp.ceil,
+    "sign": jnp.sign,
+    "square": jnp.square,
+    "cube": lambda x: x**3,
+    "inverse": lambda x: x**-2,
+    "relu": jax.nn.relu,
+    "relu6": jax.nn.relu6,
+    "swish": jax.nn.swish,
+    "hard_swish": jax.nn.hard_swish,
+    "gelu": jax.nn.gelu,
+    "gelu_exact": lambda x: jax.nn.gelu(x, approximate=False),
+    "elu": jax.nn.elu,
+    "softplus": jax.nn.softplus,
+    "expm1": jnp.expm1,
+    "clip": lambda x: jnp.clip(x, -0.5, 0.25),
+    "leaky": jax.nn.leaky_relu,
+    "softplus_tail": lambda x: x * 2 + 1,
 }
 POSITIVE = {"log1p": jnp.log1p, "log": jnp.log, "sqrt": jnp.sqrt, "rsqrt": lax.rsqrt}
-BINARY = {"add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide, "max": jnp.maximum, "min": jnp.minimum,
-          "where": lambda a, b: jnp.where(a > b, a, b), "between": lambda a, b: jnp.where((a > b) & ~(a == b), a, 2 * b)}
+BINARY = {
+    "add": jnp.add,
+    "sub": jnp.subtract,
+    "mul": jnp.multiply,
+    "div": jnp.divide,
+    "max": jnp.maximum,
+    "min": jnp.minimum,
+    "where": lambda a, b: jnp.where(a > b, a, b),
+    "between": lambda a, b: jnp.where((a > b) & ~(a == b), a, 2 * b),
+}
 SHAPES = [(1,), (7,), (3, 5), (2, 17, 33), (1, 5, 6, 19), (4097,), (2, 1, 3, 1, 4)]
 
 
@@ -98,6 +126,7 @@ def test_special_values_pass_through_max_pool_and_relu(value: float) -> None:
 
 # -- convolution -------------------------------------------------------------------------------------
 
+
 def _conv(x: Any, w: Any, stride: int = 1, padding: Any = "SAME", groups: int = 1, dilation: int = 1, up: int = 1) -> Any:
     rank = x.ndim - 2
     dims = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}[rank]
@@ -151,7 +180,8 @@ def test_epilogue(name: str, tail: str) -> None:
     shape = _conv(x, w, **options).shape
     c = shape[-1]
     extra = {
-        "residual": array(*shape, seed=2), "scaled_by_image": array(shape[0], *(1,) * (len(shape) - 2), c, seed=2),
+        "residual": array(*shape, seed=2),
+        "scaled_by_image": array(shape[0], *(1,) * (len(shape) - 2), c, seed=2),
         "scaled_by_channel": array(*shape[:-1], 1, seed=2),
     }.get(tail, array(1, seed=2))
     weights = {"w": w, "b": array(c, seed=3), "s": array(c, seed=4, low=0.5, high=2.0)}
@@ -180,11 +210,20 @@ def test_convolution_layouts(spec: tuple[str, str, str]) -> None:
 # -- products ----------------------------------------------------------------------------------------
 
 DOTS = {
-    "dense": ("mk,kn->mn", (5, 37), (37, 70)), "vector": ("k,kn->n", (37,), (37, 70)), "row": ("mk,kn->mn", (1, 300), (300, 301)),
-    "transposed": ("mk,nk->mn", (4, 19), (23, 19)), "inner": ("k,k->", (33,), (33,)), "matrix vector": ("mk,k->m", (9, 17), (17,)),
-    "outer": ("m,n->mn", (5,), (7,)), "attention": ("bqhd,bkhd->bhqk", (2, 5, 3, 8), (2, 7, 3, 8)), "batched": ("bmk,bkn->bmn", (3, 5, 9), (3, 9, 20)),
-    "heads": ("btd,dhe->bthe", (2, 5, 12), (12, 3, 8)), "heads back": ("bthe,hed->btd", (2, 5, 3, 8), (3, 8, 12)), "deep": ("mk,kn->mn", (3, 3000), (3000, 65)),
-    "large row": ("mk,kn->mn", (1, 515), (515, 1030)), "two free": ("abk,kcd->abcd", (2, 3, 5), (5, 4, 6)),
+    "dense": ("mk,kn->mn", (5, 37), (37, 70)),
+    "vector": ("k,kn->n", (37,), (37, 70)),
+    "row": ("mk,kn->mn", (1, 300), (300, 301)),
+    "transposed": ("mk,nk->mn", (4, 19), (23, 19)),
+    "inner": ("k,k->", (33,), (33,)),
+    "matrix vector": ("mk,k->m", (9, 17), (17,)),
+    "outer": ("m,n->mn", (5,), (7,)),
+    "attention": ("bqhd,bkhd->bhqk", (2, 5, 3, 8), (2, 7, 3, 8)),
+    "batched": ("bmk,bkn->bmn", (3, 5, 9), (3, 9, 20)),
+    "heads": ("btd,dhe->bthe", (2, 5, 12), (12, 3, 8)),
+    "heads back": ("bthe,hed->btd", (2, 5, 3, 8), (3, 8, 12)),
+    "deep": ("mk,kn->mn", (3, 3000), (3000, 65)),
+    "large row": ("mk,kn->mn", (1, 515), (515, 1030)),
+    "two free": ("abk,kcd->abcd", (2, 3, 5), (5, 4, 6)),
 }
 
 
@@ -215,9 +254,12 @@ def test_matrix_vector_reads_weights_where_they_lie() -> None:
 # -- pooling, reductions, movement -------------------------------------------------------------------
 
 POOLS = {
-    "max": lambda x: nn.max_pool(x, (2, 2), (2, 2)), "max same": lambda x: nn.max_pool(x, (3, 3), (2, 2), "SAME"),
-    "max padded": lambda x: nn.max_pool(x, (3, 3), (2, 2), ((1, 1), (1, 1))), "min": lambda x: lax.reduce_window(x, np.float32(np.inf), lax.min, (1, 2, 3, 1), (1, 1, 2, 1), "VALID"),
-    "average": lambda x: nn.avg_pool(x, (3, 2), (2, 2)), "average same": lambda x: nn.avg_pool(x, (3, 3), (2, 2), "SAME"),
+    "max": lambda x: nn.max_pool(x, (2, 2), (2, 2)),
+    "max same": lambda x: nn.max_pool(x, (3, 3), (2, 2), "SAME"),
+    "max padded": lambda x: nn.max_pool(x, (3, 3), (2, 2), ((1, 1), (1, 1))),
+    "min": lambda x: lax.reduce_window(x, np.float32(np.inf), lax.min, (1, 2, 3, 1), (1, 1, 2, 1), "VALID"),
+    "average": lambda x: nn.avg_pool(x, (3, 2), (2, 2)),
+    "average same": lambda x: nn.avg_pool(x, (3, 3), (2, 2), "SAME"),
     "average uncounted": lambda x: nn.avg_pool(x, (3, 3), (2, 2), "SAME", count_include_pad=False),
 }
 
@@ -234,14 +276,29 @@ def test_pool_over_one_and_three_dimensions() -> None:
 
 
 OTHERS = {
-    "sum": lambda x: x.sum((1, 2)), "mean": lambda x: x.mean((1, 2)), "max last": lambda x: x.max(-1), "min first": lambda x: x.min(0), "prod": lambda x: x.prod(1),
-    "sum apart": lambda x: x.sum((0, 3)), "sum all": lambda x: x.sum(), "softmax": jax.nn.softmax, "softmax axis": lambda x: jax.nn.softmax(x, 1),
-    "log_softmax": jax.nn.log_softmax, "layer norm": lambda x: (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5),
-    "transpose": lambda x: x.transpose(0, 3, 1, 2), "transpose tail": lambda x: jnp.tanh(x.transpose(3, 2, 1, 0)) + 1, "reshape": lambda x: x.reshape(x.shape[0], -1) * 2,
-    "reshape out": lambda x: x.reshape(-1), "concatenate": lambda x: jnp.concatenate([x, jnp.tanh(x), x * 2], -1),
-    "concatenate rows": lambda x: jnp.concatenate([x * 3, x], 1), "pad": lambda x: jnp.pad(x, ((0, 0), (1, 2), (0, 1), (2, 0))),
-    "pad value": lambda x: lax.pad(jnp.tanh(x), np.float32(2.5), ((0, 0, 0), (1, 0, 1), (0, 2, 2), (0, 0, 0))), "slice": lambda x: x[:, 1::2, :-1, :1] + 1,
-    "reverse": lambda x: x[:, ::-1, :, ::-1] * 2, "squeeze": lambda x: (x[:1] * 2).squeeze(0), "broadcast": lambda x: jnp.broadcast_to(x[:, :1], x.shape) + x,
+    "sum": lambda x: x.sum((1, 2)),
+    "mean": lambda x: x.mean((1, 2)),
+    "max last": lambda x: x.max(-1),
+    "min first": lambda x: x.min(0),
+    "prod": lambda x: x.prod(1),
+    "sum apart": lambda x: x.sum((0, 3)),
+    "sum all": lambda x: x.sum(),
+    "softmax": jax.nn.softmax,
+    "softmax axis": lambda x: jax.nn.softmax(x, 1),
+    "log_softmax": jax.nn.log_softmax,
+    "layer norm": lambda x: (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5),
+    "transpose": lambda x: x.transpose(0, 3, 1, 2),
+    "transpose tail": lambda x: jnp.tanh(x.transpose(3, 2, 1, 0)) + 1,
+    "reshape": lambda x: x.reshape(x.shape[0], -1) * 2,
+    "reshape out": lambda x: x.reshape(-1),
+    "concatenate": lambda x: jnp.concatenate([x, jnp.tanh(x), x * 2], -1),
+    "concatenate rows": lambda x: jnp.concatenate([x * 3, x], 1),
+    "pad": lambda x: jnp.pad(x, ((0, 0), (1, 2), (0, 1), (2, 0))),
+    "pad value": lambda x: lax.pad(jnp.tanh(x), np.float32(2.5), ((0, 0, 0), (1, 0, 1), (0, 2, 2), (0, 0, 0))),
+    "slice": lambda x: x[:, 1::2, :-1, :1] + 1,
+    "reverse": lambda x: x[:, ::-1, :, ::-1] * 2,
+    "squeeze": lambda x: (x[:1] * 2).squeeze(0),
+    "broadcast": lambda x: jnp.broadcast_to(x[:, :1], x.shape) + x,
     "upsample": lambda x: lax.broadcast_in_dim(x, (*x.shape[:3], 2, x.shape[3]), (0, 1, 2, 4)),
     "swap": lambda x: jnp.swapaxes(x, 1, 3).reshape(x.shape[0], -1, x.shape[1]) + 0.5,
 }
@@ -275,6 +332,7 @@ def test_reference_agrees_with_jax() -> None:
 
 # -- types that kernels do not have ------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32", "complex64"])
 @pytest.mark.parametrize("op", ["add", "dot", "sum", "max_pool", "concatenate", "transpose"])
 def test_other_types_stay_on_the_device_half(op: str, dtype: str) -> None:
@@ -282,8 +340,12 @@ def test_other_types_stay_on_the_device_half(op: str, dtype: str) -> None:
         pytest.skip("complex numbers have no maximum")
     x = (array(1, 4, 4, 8) * 8).astype(dtype)
     fn = {
-        "add": lambda x: x + x, "dot": lambda x: x @ jnp.swapaxes(x, 2, 3), "sum": lambda x: x.sum(1), "max_pool": lambda x: nn.max_pool(x, (2, 2), (2, 2)),
-        "concatenate": lambda x: jnp.concatenate([x, x], -1), "transpose": lambda x: x.T + x.T,
+        "add": lambda x: x + x,
+        "dot": lambda x: x @ jnp.swapaxes(x, 2, 3),
+        "sum": lambda x: x.sum(1),
+        "max_pool": lambda x: nn.max_pool(x, (2, 2), (2, 2)),
+        "concatenate": lambda x: jnp.concatenate([x, x], -1),
+        "transpose": lambda x: x.T + x.T,
     }[op]
     _, graph = stages_of(fn, x)
     assert all(layer.host_error for layer in graph.layers if layer.out.dtype == dtype)

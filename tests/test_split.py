@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
-
 from xcoexec.codegen import reference
+
 from xcoexec.errors import SplitError
 from xcoexec.split import axis_of, cut, split
 
@@ -130,7 +130,11 @@ def _only(fn: Any, *args: Any) -> Any:
 
 
 def test_negative_cases_explain_themselves() -> None:
-    grouped = _only(lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=2), array(1, 4, 4, 4), array(3, 3, 2, 6))
+    grouped = _only(
+        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=2),
+        array(1, 4, 4, 4),
+        array(3, 3, 2, 6),
+    )
     with pytest.raises(SplitError, match="cut a group; groups are of 3"):
         split(grouped, 3, 0, 2)
     with pytest.raises(SplitError, match="regroups dimension"):
@@ -142,9 +146,13 @@ def test_negative_cases_explain_themselves() -> None:
     with pytest.raises(SplitError, match="padded dimension"):
         split(_only(lambda a: lax.pad(a, np.float32(0), ((1, 0, 0),)), array(5)), 0, 0, 2)
     with pytest.raises(SplitError, match="lhs_dilation"):
-        up = _only(lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((1, 1), (1, 1)), lhs_dilation=(2, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")), array(1, 4, 4, 4), array(3, 3, 4, 6))
+        up = _only(
+            lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((1, 1), (1, 1)), lhs_dilation=(2, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")),
+            array(1, 4, 4, 4),
+            array(3, 3, 4, 6),
+        )
         split(up, 1, 0, 2)
-    with pytest.raises(SplitError, match="whole and in part|two different parts"):
+    with pytest.raises(SplitError, match=r"whole and in part|two different parts"):
         split(_only(lambda a: a @ a, array(4, 4)), 1, 0, 2)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from xcoexec.codegen.storage import ALIGN, Buffer, Lifetime, place
 
 lives = st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6), st.sampled_from([None, None, "a", "b"])), max_size=30)
@@ -18,7 +17,7 @@ def test_live_buffers_never_overlap(spec: list[tuple[int, int, int, str | None]]
     assert set(offsets) == {x.buffer for x in lifetimes}
     for i, a in enumerate(lifetimes):
         at, end = offsets[a.buffer], offsets[a.buffer] + a.buffer.nbytes
-        assert at % ALIGN == 0 and 0 <= at and end <= total
+        assert at % ALIGN == 0 and at >= 0 and end <= total
         assert (end <= cleared) if a.buffer.geometry else (at >= cleared)
         for b in lifetimes[i + 1 :]:
             other = offsets[b.buffer]

@@ -7,7 +7,7 @@ import dataclasses
 import jax.numpy as jnp
 import pytest
 
-from xcoexec.cost.edgenn import bound, optimum, split_seconds, total
+from xcoexec.cost.edgenn import bound, optimum, total
 from xcoexec.ir import Costs, LayerGraph
 from xcoexec.strategies import STRATEGIES
 

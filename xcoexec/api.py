@@ -76,8 +76,15 @@ def jit(
     """
     if fn is None:
         return functools.partial(
-            jit, strategy=strategy, threads=threads, strict=strict, static_argnums=static_argnums, static_argnames=static_argnames,
-            donate_argnums=donate_argnums, plan=plan, progress=progress,
+            jit,
+            strategy=strategy,
+            threads=threads,
+            strict=strict,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            plan=plan,
+            progress=progress,
         )
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {fn!r}; valid is a callable.")

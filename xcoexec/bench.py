@@ -33,8 +33,14 @@ def environment() -> Record:
     from .codegen.target import target
 
     return {
-        "xcoexec": __version__, "jax": jax.__version__, "numba": numba.__version__, "llvmlite": llvmlite.__version__, "python": platform.python_version(),
-        "cpu": f"{config.cores()}-core {target().cpu}", "isa": target().name, "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "xcoexec": __version__,
+        "jax": jax.__version__,
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "python": platform.python_version(),
+        "cpu": f"{config.cores()}-core {target().cpu}",
+        "isa": target().name,
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
 
 
@@ -76,10 +82,23 @@ def measure(name: str, batch: int = 1, strategy: str = "auto", threads: int | No
     seconds = alternate({"jit": lambda: plain(weights, x).block_until_ready(), "xco": lambda: fast(x).block_until_ready()}, rounds, block)
     want = oracle(apply, weights, x)
     return {
-        "model": name, "batch": batch, "strategy": strategy, "threads": n, "seed": SEED, "jit_seconds": seconds["jit"], "xco_seconds": seconds["xco"],
-        "speedup": seconds["jit"] / seconds["xco"], "first_call_seconds": first_seconds, "jit_first_call_seconds": plain_first,
-        "error": error(first, want), "jit_error": error(reference_out, want), "ran": fast.report().ran, "chosen": fast.plan().chosen,
-        "host_layers": sum(p.half == "host" for p in fast.plan().placements), "layers": len(fast.plan().placements), **environment(),
+        "model": name,
+        "batch": batch,
+        "strategy": strategy,
+        "threads": n,
+        "seed": SEED,
+        "jit_seconds": seconds["jit"],
+        "xco_seconds": seconds["xco"],
+        "speedup": seconds["jit"] / seconds["xco"],
+        "first_call_seconds": first_seconds,
+        "jit_first_call_seconds": plain_first,
+        "error": error(first, want),
+        "jit_error": error(reference_out, want),
+        "ran": fast.report().ran,
+        "chosen": fast.plan().chosen,
+        "host_layers": sum(p.half == "host" for p in fast.plan().placements),
+        "layers": len(fast.plan().placements),
+        **environment(),
     }
 
 
@@ -114,9 +133,19 @@ def text(records: Sequence[Record]) -> str:
     rows = [head]
     for r in records:
         memory = f"{r['xco_peak_bytes'] / r['jit_peak_bytes']:.2f}x" if "xco_peak_bytes" in r else "-"
-        rows.append([
-            r["model"], str(r["batch"]), str(r["threads"]), f"{r['jit_seconds'] * 1e3:.3f}", f"{r['xco_seconds'] * 1e3:.3f}", f"{r['speedup']:.2f}x",
-            r["ran"], f"{r['error']:.1e}", f"{r['first_call_seconds']:.2f}", memory,
-        ])
+        rows.append(
+            [
+                r["model"],
+                str(r["batch"]),
+                str(r["threads"]),
+                f"{r['jit_seconds'] * 1e3:.3f}",
+                f"{r['xco_seconds'] * 1e3:.3f}",
+                f"{r['speedup']:.2f}x",
+                r["ran"],
+                f"{r['error']:.1e}",
+                f"{r['first_call_seconds']:.2f}",
+                memory,
+            ]
+        )
     e = records[0]
     return columns(rows, (1, 2, 3, 4, 5, 7, 8, 9)) + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians, alternating in one process"

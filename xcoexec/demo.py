@@ -51,6 +51,7 @@ def main(out: str = "out", threads: int | None = None) -> None:
 
 # -- digits ------------------------------------------------------------------------------------------
 
+
 def digits(threads: int | None) -> None:
     """Trains LeNet-5 with optax on scikit-learn's digits and checks every prediction on the held-out ones."""
     from sklearn.datasets import load_digits
@@ -102,6 +103,7 @@ def fit(module: Any, x: jax.Array, y: jax.Array, progress: Any) -> tuple[Any, in
 
 # -- photographs -------------------------------------------------------------------------------------
 
+
 def photographs() -> list[jax.Array]:
     """scikit-learn's two sample photographs, f32 [1, 224, 224, 3], normalised."""
     from sklearn.datasets import load_sample_images
@@ -131,8 +133,10 @@ def photograph_model(name: str, photos: list[jax.Array], threads: int | None) ->
     report = fast.report()
     rows = [[r.layer, r.placement, milliseconds(r.predicted), milliseconds(r.measured)] for r in report.layers]
     console.print(table(f"{name} at 224x224: the plan", ("layer", "placement", "predicted ms", "measured ms"), rows, (2, 3)))
-    console.print(f"[bold]{name}[/]: jax.jit {seconds['jit'] * 1e3:.2f} ms, xcoexec {seconds['xco'] * 1e3:.2f} ms: "
-                  f"[bold]{seconds['jit'] / seconds['xco']:.2f}x[/]; largest difference {worst:.1e} of the output's scale; ran: {report.ran} ({report.why})\n")
+    console.print(
+        f"[bold]{name}[/]: jax.jit {seconds['jit'] * 1e3:.2f} ms, xcoexec {seconds['xco'] * 1e3:.2f} ms: "
+        f"[bold]{seconds['jit'] / seconds['xco']:.2f}x[/]; largest difference {worst:.1e} of the output's scale; ran: {report.ran} ({report.why})\n"
+    )
     return fast, seconds
 
 
@@ -176,4 +180,3 @@ def draw(plans: list[tuple[str, Bound, dict[str, float]]], path: pathlib.Path) -
     fig.suptitle("Which layer ran where, and how long (batch 1, 224x224)", fontsize=12)
     fig.tight_layout(rect=(0, 0.03, 1, 0.99))
     fig.savefig(path, dpi=110)
-

@@ -118,9 +118,9 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
         else:
             prologue += [_definition(op, v, i) for i, v in enumerate(op.outs)]
             known.update(op.outs)
-    for v in outputs:
-        if isinstance(v, Value):
-            settle(v)
+    for out in outputs:
+        if isinstance(out, Value):
+            settle(out)
     ops = _with_broadcasts(ops, lazy)
     ops = _fold_affine(ops, known, prologue, outputs)
     ops = _live(ops, outputs)
@@ -140,8 +140,8 @@ def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, 
             spread[op.out] = scalars[0]
         if op.prim == "select_n" and scalars[0] is not None and op.ins[1 + int(scalars[0].val)].shape == op.out.shape:
             same[op.out] = op.ins[1 + int(scalars[0].val)]
-        elif op.ins and all(isinstance(v, Literal) for v in op.ins) and len(op.outs) == 1 and not op.out.shape and reference.known(op):
-            value = reference.apply(op, *(np.asarray(v.val, v.dtype) for v in op.ins))
+        elif op.ins and not op.value_ins and len(op.outs) == 1 and not op.out.shape and reference.known(op):
+            value = reference.apply(op, *(np.asarray(v.val, v.dtype) for v in op.ins if isinstance(v, Literal)))
             same[op.out] = Literal(np.asarray(value, op.out.dtype)[()], op.out.dtype)
         else:
             ops.append(op)
@@ -183,6 +183,7 @@ def _live(ops: list[Op], outputs: Sequence[Value | Literal]) -> list[Op]:
 
 
 # -- batch norm into the anchor ---------------------------------------------------------------------
+
 
 def channel_axes(op: Op) -> tuple[int, int] | None:
     """(output-channel axis of the weights, of the result) of a convolution or a plain x @ W."""

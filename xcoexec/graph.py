@@ -38,6 +38,7 @@ def build_graph(folded: Folded) -> LayerGraph:
 
 # -- grouping ----------------------------------------------------------------------------------------
 
+
 def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[tuple[Op, ...]]:
     """Every operation in one group (broadcasts of constants: in each group that reads them)."""
     readers = consumers(ops)
@@ -150,6 +151,7 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 # -- structure ---------------------------------------------------------------------------------------
+
 
 def _chains(edges: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     """Longest runs in which each layer is the only reader of the one before and reads nothing else."""

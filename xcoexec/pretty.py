@@ -37,7 +37,19 @@ def graph_text(graph: LayerGraph) -> str:
     for x, reads in zip(graph.layers, graph.edges, strict=True):
         ops = "+".join(op.prim for op in x.ops)
         dims = " ".join(f"{d}/{g}" for d, g in x.dims.items()) or "-"
-        rows.append([str(x.index), x.name, ops, str(x.out), ",".join(map(str, reads)) or "in", f"{x.flops / 1e6:.3f}", f"{x.nbytes / 1e6:.3f}", dims, x.host_error or "yes"])
+        rows.append(
+            [
+                str(x.index),
+                x.name,
+                ops,
+                str(x.out),
+                ",".join(map(str, reads)) or "in",
+                f"{x.flops / 1e6:.3f}",
+                f"{x.nbytes / 1e6:.3f}",
+                dims,
+                x.host_error or "yes",
+            ]
+        )
     lines = [columns(rows, (0, 5, 6))]
     lines += [f"chain {'-'.join(map(str, c))}" for c in graph.chains if len(c) > 1]
     lines += [f"region {r.fork} -> {r.join}: {' | '.join('-'.join(map(str, b)) or 'direct' for b in r.branches)}" for r in graph.regions]

@@ -142,8 +142,8 @@ def overheads(folded: Folded, graph: LayerGraph, threads: int) -> tuple[float, f
 
 def _segment_call() -> float:
     """What a native call costs beside its work: a program with a tiny segment against one without."""
-    from .lower import TARGET, register
     from .compat import ffi_call
+    from .lower import TARGET, register
 
     register()
     v, w = Value((16,), "float32"), Value((16,), "float32")

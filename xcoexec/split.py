@@ -130,6 +130,7 @@ def _part_shape(shape: tuple[int, ...], request: Request | None) -> tuple[int, .
 
 # -- rules -------------------------------------------------------------------------------------------
 
+
 def _need(op: Op, request: Request | None) -> Need:
     if request is None:
         return Need((None,) * len(op.ins))
@@ -305,6 +306,7 @@ RULES: dict[str, Callable[[Op, int, int, int], Need]] = {
 
 
 # -- which dimensions a layer can be split along -----------------------------------------------------
+
 
 def axis_of(ops: Sequence[Op], dim: str) -> int | None:
     """The axis of a layer's result that "channel" or "rows" means, or None."""

@@ -73,7 +73,7 @@ class _State:
             v = Value(np.shape(atom.val), str(np.asarray(atom.val).dtype))
             self.consts.append((v, atom.val))
             return v
-        return Literal(atom.val, str(atom.aval.dtype))
+        return Literal(atom.val, str(getattr(atom.aval, "dtype", "token")))
 
     def walk(self, jaxpr: Jaxpr, prefix: str = "") -> None:
         for eqn in jaxpr.eqns:
