@@ -12,6 +12,8 @@ import importlib
 import logging
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -143,14 +145,12 @@ def kernel_address(spec: Spec, target: Target) -> int:
 
 
 def _load(spec: Spec, target: Target) -> int:
-    machine, engine = _engine(target)
-    digest = hashlib.sha256(f"{spec}{target}{source_hash()}".encode()).hexdigest()[:32]
-    name = f"k{digest}"
+    _, engine = _engine(target)
+    name = _object_name(spec, target)
     obj = read_cache(f"{name}.o")
     if obj is None:
-        module = llvm.parse_assembly(kernel_text(spec, target, name))
-        _optimise(module, machine, name)
-        obj = machine.emit_object(module)
+        obj = _native_apart(target).get(name) if spec[0] == "native" else None
+        obj = obj or _compile(spec, target)
         write_cache(f"{name}.o", obj)
     engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
     engine.finalize_object()
@@ -158,3 +158,57 @@ def _load(spec: Spec, target: Target) -> int:
     if not address:
         raise RuntimeError(f"The kernel {spec} was built but has no address.")
     return int(address)
+
+
+def _object_name(spec: Spec, target: Target) -> str:
+    digest = hashlib.sha256(f"{spec}{target}{source_hash()}".encode()).hexdigest()[:32]
+    return f"k{digest}"
+
+
+def _compile(spec: Spec, target: Target) -> bytes:
+    name = _object_name(spec, target)
+    machine, _ = _engine(target)
+    module = llvm.parse_assembly(kernel_text(spec, target, name))
+    _optimise(module, machine, name)
+    return bytes(machine.emit_object(module))
+
+
+# -- native functions --------------------------------------------------------------------------------
+
+#: all functions that are marked with `native.native`
+NATIVE: tuple[Spec, ...] = tuple(
+    ("native", *x) for x in (("drivers", "gemm_driver"), ("drivers", "nest_driver"), ("team", "handler"), ("team", "worker"), ("team", "swap"))
+)
+
+_CHILD = """
+import importlib, importlib.util, sys
+folder = sys.argv[1]
+spec = importlib.util.spec_from_file_location("xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder])
+sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["xcoexec_codegen"])
+importlib.import_module("xcoexec_codegen.build").write_native(sys.argv[2], sys.argv[3])
+"""
+
+
+@functools.lru_cache
+def _native_apart(target: Target) -> dict[str, bytes]:
+    """Objects of all native functions, compiled in a process of their own: Numba's 100 MB never become the user's.
+
+    Empty where no such process can run; then they are compiled in this one.
+    """
+    with tempfile.TemporaryDirectory() as out:
+        command = [sys.executable, "-P", "-c", _CHILD, str(pathlib.Path(__file__).parent), target.name, out]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=300)
+        except (OSError, subprocess.SubprocessError) as e:
+            log.debug("native functions are compiled in this process: %s", e)
+        return {p.name: p.read_bytes() for p in pathlib.Path(out).iterdir()}
+
+
+def write_native(isa: str, folder: str) -> None:
+    """Compiles every native function for a target into `folder` (the child of `_native_apart`)."""
+    from .target import target as named
+
+    chosen = named(isa)
+    for spec in NATIVE:
+        (pathlib.Path(folder) / _object_name(spec, chosen)).write_bytes(_compile(spec, chosen))

@@ -168,7 +168,9 @@ class Segment:
 
     def pack(self, consts: Mapping[Value, np.ndarray]) -> np.ndarray:
         """The packed weights, f32, for constants given by value."""
-        blob = np.zeros(max(self.blob_bytes, 64) // 4, np.float32)
+        n = max(self.blob_bytes, 64) // 4
+        padded = np.zeros(n + 16, np.float32)
+        blob = padded[-padded.ctypes.data % 64 // 4 :][:n]  # aligned, so that JAX can take it without a copy
         for offset, packer in self.packs:
             part = np.ascontiguousarray(packer(consts), np.float32).ravel()
             blob[offset // 4 : offset // 4 + part.size] = part

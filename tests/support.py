@@ -38,7 +38,7 @@ def run_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int 
     assert not errors, errors
     leaves = jax.tree_util.tree_leaves(args)
     n = len(jax.tree_util.tree_leaves(args[:weights]))
-    consts = folded.constants(leaves[:n], graph.program.consts)
+    consts = folded.constants(leaves[:n])
     segment = host.build(graph.program, threads)
     call = host.Call(segment, [np.asarray(x) for x in leaves[n:]], [consts[v] for v in graph.program.consts])
     return [o.copy() for o in call()]

@@ -25,7 +25,7 @@ def halves_make_the_whole(fn: Any, args: tuple[Any, ...], axis: int, at: int, we
     (layer,) = graph.layers
     leaves = jax.tree_util.tree_leaves(args)
     n = len(jax.tree_util.tree_leaves(args[:weights]))
-    env = dict(zip(graph.program.inputs, leaves[n:], strict=True)) | folded.constants(leaves[:n], graph.program.consts)
+    env = dict(zip(graph.program.inputs, leaves[n:], strict=True)) | {v: folded.constants(leaves[:n])[v] for v in graph.program.consts}
     wide = {v: np.asarray(x, np.float64) for v, x in env.items()}
     whole = _run(layer.ops, wide, layer.out)
     parts = []

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -103,7 +104,6 @@ def measure(name: str, batch: int = 1, strategy: str = "auto", threads: int | No
 
 
 _MEMORY = """
-import resource, sys
 import jax
 from xcoexec import models
 import xcoexec
@@ -113,26 +113,30 @@ fn = xcoexec.jit(entry.module.apply, threads={threads}).bind(weights) if {xco} e
 args = (x,) if {xco} else (weights, x)
 for _ in range(3):
     fn(*args).block_until_ready()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+# not getrusage: that figure starts from the size of the process that forked this one
+print([1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")][0])
 """
 
 
 def peak_memory(name: str, batch: int = 1, threads: int | None = None) -> Mapping[str, int]:
-    """Peak resident bytes of a process that builds and runs the model: with jax.jit, and with xcoexec (plans made before)."""
+    """Peak resident bytes of a process that runs the model: with jax.jit, with xcoexec, and with xcoexec when it plans for the first time."""
     out = {}
-    for key, xco in (("jit_peak_bytes", False), ("xco_peak_bytes", True)):
-        code = _MEMORY.format(name=name, batch=batch, threads=threads, xco=xco)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        out[key] = int(done.stdout.split()[-1])
+    with tempfile.TemporaryDirectory() as empty:
+        runs = {"jit_peak_bytes": (False, None), "xco_peak_bytes": (True, None), "xco_first_peak_bytes": (True, empty)}
+        for key, (xco, cache) in runs.items():
+            code = _MEMORY.format(name=name, batch=batch, threads=threads, xco=xco)
+            env = {**os.environ, "XCOEXEC_CACHE_DIR": cache} if cache else None
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+            out[key] = int(done.stdout.split()[-1])
     return out
 
 
 def text(records: Sequence[Record]) -> str:
     """Records as a table."""
-    head = ["model", "batch", "threads", "jax.jit ms", "xcoexec ms", "speed-up", "ran", "error", "first call s", "memory"]
+    head = ["model", "batch", "threads", "jax.jit ms", "xcoexec ms", "speed-up", "ran", "error", "first call s", "memory", "memory, first"]
     rows = [head]
     for r in records:
-        memory = f"{r['xco_peak_bytes'] / r['jit_peak_bytes']:.2f}x" if "xco_peak_bytes" in r else "-"
+        memory = [f"{r[k] / r['jit_peak_bytes']:.2f}x" if k in r else "-" for k in ("xco_peak_bytes", "xco_first_peak_bytes")]
         rows.append(
             [
                 r["model"],
@@ -144,8 +148,8 @@ def text(records: Sequence[Record]) -> str:
                 r["ran"],
                 f"{r['error']:.1e}",
                 f"{r['first_call_seconds']:.2f}",
-                memory,
+                *memory,
             ]
         )
     e = records[0]
-    return columns(rows, (1, 2, 3, 4, 5, 7, 8, 9)) + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians, alternating in one process"
+    return columns(rows, (1, 2, 3, 4, 5, 7, 8, 9, 10)) + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians, alternating in one process"

@@ -8,7 +8,7 @@ the program, where kernels and XLA read it with stride 0.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,19 +44,41 @@ class Folded:
     ops: tuple[Op, ...]
     outputs: tuple[Value | Literal, ...]
 
-    def constants(self, weights: Sequence[Any], wanted: Sequence[Value]) -> dict[Value, Array]:
-        """Values of the `wanted` constants. Folding is done in f64, results are of each value's own type."""
-        env: dict[Value, Any] = dict(zip(self.weights, weights, strict=True)) | dict(self.closed)
-        defs = {d.value: d for d in self.prologue}
-        done: dict[Value, Array] = {}
+    def constants(self, weights: Sequence[Any]) -> Constants:
+        """The program's constants for given weights."""
+        return Constants(self, weights)
 
-        def get(v: Value) -> Any:
-            if v not in done:
-                raw = env[v] if v in env else defs[v].fn(*map(get, defs[v].args))
-                done[v] = np.asarray(raw)
-            return done[v]
 
-        return {v: _narrow(get(v), v.dtype) for v in wanted}
+class Constants(Mapping[Value, Array]):
+    """Constants, computed when they are asked for (folding is done in f64, results are of each value's type).
+
+    What is asked for is not kept, so that binding a large model does not hold its folded weights twice;
+    only the small steps on the way are.
+    """
+
+    def __init__(self, folded: Folded, weights: Sequence[Any]):
+        self._env: dict[Value, Any] = dict(zip(folded.weights, weights, strict=True)) | dict(folded.closed)
+        self._defs = {d.value: d for d in folded.prologue}
+        self._steps: dict[Value, Array] = {}
+
+    def __getitem__(self, v: Value) -> Array:
+        return _narrow(self._compute(v), v.dtype)
+
+    def __iter__(self) -> Iterator[Value]:
+        yield from (*self._env, *self._defs)
+
+    def __len__(self) -> int:
+        return len(self._env) + len(self._defs)
+
+    def _compute(self, v: Value) -> Array:
+        if v in self._env:
+            return np.asarray(self._env[v])
+        return np.asarray(self._defs[v].fn(*map(self._step, self._defs[v].args)))
+
+    def _step(self, v: Value) -> Array:
+        if v not in self._steps:
+            self._steps[v] = self._compute(v)
+        return self._steps[v]
 
 
 def _narrow(x: Array, dtype: str) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -80,23 +80,10 @@ class Lowered:
 
     def arguments(self, weights: Sequence[Any]) -> list[jax.Array]:
         """Constants and packed blobs for given weights, resident."""
-        packed = {v for u in self.segments for v in u.segment.program.consts}
-        sources = {self._source(v) for v in (*self.consts, *packed)}
-        known = self.folded.constants(weights, tuple(sources))
-
-        def value(v: Value) -> np.ndarray:
-            if v in self.slices:
-                s = self.slices[v]
-                return known[s.source][(slice(None),) * s.axis + (slice(s.start, s.stop),)]
-            return known[v]
-
+        known = _Sliced(self.folded.constants(weights), self.slices)
         resident = _identities(self.folded, weights)
-        args = [resident[v] if v in resident and v not in self.slices else jnp.asarray(value(v)) for v in self.consts]
-        blobs = [jnp.asarray(u.segment.pack({v: value(v) for v in u.segment.program.consts})) for u in self.segments]
-        return [*args, *blobs]
-
-    def _source(self, v: Value) -> Value:
-        return self.slices[v].source if v in self.slices else v
+        args = [resident[v] if v in resident and v not in self.slices else jnp.asarray(known[v]) for v in self.consts]
+        return [*args, *(jnp.asarray(u.segment.pack(known)) for u in self.segments)]
 
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         """The computation as JAX traces it: flat constants (see `arguments`) and inputs in, flat results out."""
@@ -115,6 +102,23 @@ class Lowered:
                 case JoinUnit():
                     env[unit.out] = lax.concatenate([env[v] for v in unit.parts], unit.axis)
         return [env[v] if isinstance(v, Value) else jnp.asarray(v.val, v.dtype) for v in self.folded.outputs]
+
+
+class _Sliced(Mapping[Value, np.ndarray]):
+    """Constants, and the slices of them that halves of split layers read."""
+
+    def __init__(self, constants: Mapping[Value, np.ndarray], slices: Mapping[Value, Slice]):
+        self._constants, self._slices = constants, slices
+
+    def __getitem__(self, v: Value) -> np.ndarray:
+        s = self._slices.get(v)
+        return self._constants[v] if s is None else self._constants[s.source][(slice(None),) * s.axis + (slice(s.start, s.stop),)]
+
+    def __iter__(self) -> Iterator[Value]:
+        yield from (*self._constants, *self._slices)
+
+    def __len__(self) -> int:
+        return len(self._constants) + len(self._slices)
 
 
 def _identities(folded: Folded, weights: Sequence[Any]) -> dict[Value, jax.Array]:
