@@ -310,6 +310,8 @@ def compile_stages(
     example = [x for i, x in enumerate(values) if i not in set(index)]
     s = stages(traced, index, weights, example, threads=options.threads, donated=donated, plain=plain, progress=options.progress)
     try:
+        if jax.default_backend() != "cpu":
+            raise NotImplementedError(f"the default backend is {jax.default_backend()!r}, and this version's device half is XLA:CPU")
         if traced.effects:
             raise NotImplementedError("it has side effects (printing, callbacks), which must keep their order")
         exe = choose(s, options.strategy, options.plan)
@@ -390,7 +392,7 @@ class Bound:
         elif any(map(is_tracer, leaves)):
             return self._owner._plain(*self._weights, *args, **kwargs)
         self._last = compiled
-        return compiled.call([leaves[i] for i in compiled.stages.folded.input_index] if compiled.stages.folded.weights == () else leaves)
+        return compiled.call(leaves)
 
     def _make(self, args: Sequence[Any], kwargs: dict[str, Any], key: Any) -> Compiled:
         with self._lock:
