@@ -321,6 +321,7 @@ def compile_stages(
         _warn(owner, f"{type(e).__name__}: {e}")
         plan = Plan(options.strategy, (), s.graph.key, chosen=f"fallback: {e}", engine="jit")
         exe = Executable(plan, plain, None)
+    s.forget()
     return Compiled(s, exe, options.strategy)
 
 
@@ -351,6 +352,7 @@ class Compiled:
             return contest(self.stages) if self._strategy == "auto" else choose(self.stages, self._strategy, None)
         finally:
             self.stages.progress = progress
+            self.stages.forget()
 
     @property
     def current(self) -> Executable:

@@ -17,9 +17,8 @@ from .codegen import host
 from .codegen.build import read_cache, source_hash, write_cache
 from .codegen.program import Literal, Op, Program, Value
 from .codegen.target import target
-from .fold import Folded
 from .ir import Costs, LayerGraph, Placement
-from .lower import HostUnit, Lowered, lower, run_ops
+from .lower import HostUnit, Lowered, run_ops
 
 SECONDS_A_LAYER = 0.01
 Progress = Callable[[str, int, int], None]
@@ -131,7 +130,7 @@ def _time_ops(ops: Sequence[Op]) -> float:
     return median_seconds(lambda: jax.block_until_ready(f(*xs)))
 
 
-def overheads(folded: Folded, graph: LayerGraph, threads: int) -> tuple[float, float]:
+def overheads() -> tuple[float, float]:
     """(seconds of one segment call inside an executable, copy rate in bytes/s)."""
     known = load("overhead")
     if known is None:
@@ -162,12 +161,18 @@ def _copy_rate() -> float:
     return a.nbytes / median_seconds(lambda: np.copyto(b, a), 0.05)
 
 
-def measure(graph: LayerGraph, folded: Folded, lowered: Lowered, call: Callable[[], Any], threads: int, progress: Progress = silent) -> Costs:
-    """All costs that planning needs. On a machine whose device half is the CPU the halves share their cores."""
-    on_host = host_seconds(graph, lowered, call)
-    sync, rate = overheads(folded, graph, threads)
+def device_costs(graph: LayerGraph, progress: Progress = silent) -> Costs:
+    """The costs of a graph of which nothing can run on the host half."""
+    return _costs(graph, (None,) * len(graph.layers), progress)
+
+
+def measure(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], progress: Progress = silent) -> Costs:
+    """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half."""
+    return _costs(graph, host_seconds(graph, lowered, call), progress)
+
+
+def _costs(graph: LayerGraph, on_host: tuple[float | None, ...], progress: Progress) -> Costs:
+    """On a machine whose device half is the CPU the halves share their cores."""
+    sync, rate = overheads()
     shared = jax.default_backend() == "cpu"
     return Costs(on_host, device_seconds(graph, progress), sync, rate, 2.0 if shared else 1.1, shared)
-
-
-__all__ = ["lower", "measure", "median_seconds"]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ..cost.edgenn import optimum, split_seconds
 from ..ir import Costs, Layer, LayerGraph, Placement, Plan, Region
+from ..split import axis_of
 
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 MAX_BRANCHES = 8
@@ -44,7 +45,7 @@ def _choices(layer: Layer, costs: Costs) -> list[Choice]:
     found.append(Choice("host", 1.0, t_cpu))
     granule = layer.dims.get("channel")
     if granule is not None:
-        size = layer.out.shape[-1]
+        size = layer.out.shape[axis_of(layer.ops, "channel") or 0]
         block = max(granule, -(-BLOCK // granule) * granule) if size >= 2 * BLOCK else granule
         blocks = max(1, size // block)
         p = round(optimum(max(t_cpu, 1e-9), t_gpu, layer.out.nbytes, costs.copy_rate) * blocks) / blocks
