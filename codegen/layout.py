@@ -1,7 +1,7 @@
 """Where native code finds what: layouts of descriptors, jobs, teams and step parameters (int64 words).
 
 The native side (`team.py`, `drivers.py`) and the side that writes the tables (`segment.py`, `host.py`,
-`matrix.py`, `elementwise.py`) share these numbers; this file needs neither Numba nor LLVM.
+`product.py`, `elementwise.py`) share these numbers; this file needs neither Numba nor LLVM.
 """
 
 from __future__ import annotations

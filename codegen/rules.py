@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from . import elementwise, matrix, nests
+from . import conv, dot, elementwise, nests
 from .epilogue import MOVE, is_elementwise
 from .program import Literal, Op, Unsupported, Value
 from .segment import Context, Kernel
@@ -149,8 +149,8 @@ def _gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
 
 
 RULES: dict[str, Rule] = {
-    "conv_general_dilated": matrix.conv,
-    "dot_general": matrix.dot,
+    "conv_general_dilated": conv.conv,
+    "dot_general": dot.dot,
     "reshape": _reshape,
     "concatenate": _concatenate,
     "pad": _pad,

@@ -14,18 +14,16 @@ import jax
 import numpy as np
 
 from . import config
-from .codegen.program import Value
 from .compat import is_tracer
+from .compiled import Compiled
 from .errors import BindError, CoexecWarning
 from .ir import LayerGraph, Plan, UniformPlan
 from .profile import Progress, silent
-from .report import Report, report
-from .runtime import timeline
-from .runtime.adaptive import Monitor, closing
+from .report import Report
 from .runtime.executable import Executable
-from .select import Stages, choose, contest, stages
+from .select import choose, stages
 from .strategies import NAMES
-from .trace import Traced, trace
+from .trace import Traced, trace, weight_leaves
 
 MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
 
@@ -281,27 +279,6 @@ def _warn(owner: CoFunction, why: str) -> None:
     warnings.warn(f"xcoexec: {name} runs with plain jax.jit: {why}.", CoexecWarning, stacklevel=5)
 
 
-def weight_leaves(traced: Traced) -> tuple[int, ...]:
-    """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
-    casts alone, the weight operand of a convolution or product."""
-    origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
-    passing = {"reshape", "transpose", "broadcast_in_dim", "convert_element_type", "squeeze", "copy", "stop_gradient"}
-    found: set[int] = set()
-    for op in traced.ops:
-        if op.prim in passing and op.value_ins and op.value_ins[0] in origin:
-            origin[op.out] = origin[op.value_ins[0]]
-        elif op.prim in ("conv_general_dilated", "dot_general"):
-            data = [v for v in op.value_ins if v not in origin]
-            for i, v in enumerate(op.ins):
-                weighty = i == 1 or bool(data)  # with computed data on the other side, either side may be the weights
-                if v in origin and weighty and (i == 1 or op.prim == "dot_general"):
-                    found.add(origin[v])
-    arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
-    chosen = {arguments[i] for i in found}
-    everything = tuple(i for i, a in enumerate(arguments) if a in chosen)
-    return everything if len(everything) < len(traced.inputs) else ()
-
-
 def compile_stages(
     owner: CoFunction, traced: Traced, index: Sequence[int], weights: Sequence[Any], values: Sequence[Any], donated: tuple[int, ...], plain: Callable[..., Any]
 ) -> Compiled:
@@ -323,52 +300,6 @@ def compile_stages(
         exe = Executable(plan, plain, None)
     s.forget()
     return Compiled(s, exe, options.strategy)
-
-
-class Compiled:
-    """One function at one set of shapes with resident weights; plans again when times drift."""
-
-    def __init__(self, s: Stages, exe: Executable, strategy: str):
-        self.stages, self._strategy = s, strategy
-        self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
-        self.monitor = Monitor(exe, self._replan)
-
-    def call(self, leaves: Sequence[Any]) -> Any:
-        out = self.monitor.current.call(leaves)
-        if self._adapt:
-            self.monitor.tick()
-        return jax.tree_util.tree_unflatten(self.stages.traced.out_tree, out)
-
-    def _replan(self) -> Executable:
-        """Plans from fresh numbers, as the strategy says; cut short when the interpreter ends."""
-        progress = self.stages.progress
-
-        def step(what: str, done: int, total: int) -> None:
-            if closing():
-                raise InterruptedError("the interpreter is ending")
-
-        self.stages.progress, self.stages.costs = step, None
-        try:
-            return contest(self.stages) if self._strategy == "auto" else choose(self.stages, self._strategy, None)
-        finally:
-            self.stages.progress = progress
-            self.stages.forget()
-
-    @property
-    def current(self) -> Executable:
-        return self.monitor.current
-
-    def plan(self) -> Plan:
-        return self.current.plan
-
-    def report(self) -> Report:
-        exe = self.current
-        if not exe.plan.placements:
-            return Report("jit", exe.plan.chosen, (), {}, 0)
-        return report(self.stages.graph, exe.plan, exe.lowered, self.stages.costs)
-
-    def timeline(self, path: str | os.PathLike[str]) -> None:
-        timeline.write(path, timeline.events(self.stages.graph, self.current.lowered))
 
 
 class Bound:

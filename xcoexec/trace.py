@@ -117,3 +117,24 @@ def _module(path: str) -> str:
     words = re.findall(r"[A-Za-z_]\w*|(?<=\[)\d+(?=\])", re.sub(r"^\[\d\](\[[^\]]*\])", "", path))
     words = [w for w in words if w != "value"]
     return "/".join(words[:-1])
+
+
+def weight_leaves(traced: Traced) -> tuple[int, ...]:
+    """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
+    casts alone, the weight operand of a convolution or product."""
+    origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
+    passing = {"reshape", "transpose", "broadcast_in_dim", "convert_element_type", "squeeze", "copy", "stop_gradient"}
+    found: set[int] = set()
+    for op in traced.ops:
+        if op.prim in passing and op.value_ins and op.value_ins[0] in origin:
+            origin[op.out] = origin[op.value_ins[0]]
+        elif op.prim in ("conv_general_dilated", "dot_general"):
+            data = [v for v in op.value_ins if v not in origin]
+            for i, v in enumerate(op.ins):
+                weighty = i == 1 or bool(data)  # with computed data on the other side, either side may be the weights
+                if v in origin and weighty and (i == 1 or op.prim == "dot_general"):
+                    found.add(origin[v])
+    arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
+    chosen = {arguments[i] for i in found}
+    everything = tuple(i for i, a in enumerate(arguments) if a in chosen)
+    return everything if len(everything) < len(traced.inputs) else ()

@@ -71,6 +71,8 @@ class Monitor:
             self._baseline = None
             kept = "kept" if new.plan == old.plan else "swapped"
             self.history.append(f"plan {new.plan.strategy!r} {kept}: {new.plan.chosen}")
+        except InterruptedError:
+            self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down
             log.warning("xcoexec: planning again failed (%s); the plan in use stays.", e)
             self.history.append(f"planning failed: {e}")

@@ -1,0 +1,108 @@
+"""Steps for convolutions: implicit GEMM on a padded channels-last image; depthwise ones have a family of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .depthwise import Geometry, depthwise
+from .elementwise import COPY, compute, copy, fill
+from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
+from .program import Op, Unsupported, Value
+from .segment import Context, Ref
+from .storage import Storage, temporary
+from .tune import block_shape
+
+
+def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+    """conv_general_dilated with constant weights: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
+
+    Returns whether the tail was fused.
+    """
+    p = op.params
+    x, w = op.ins
+    if not isinstance(w, Value) or w not in ctx.consts or not isinstance(x, Value):
+        raise Unsupported("a convolution whose weights are computed by the model")
+    if p["batch_group_count"] != 1 or op.out.dtype != "float32" or x.dtype != "float32":
+        raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={p['batch_group_count']}")
+    rank = len(x.shape) - 2
+    if not 1 <= rank <= 3:
+        raise Unsupported(f"a convolution over {rank} spatial dimensions; kernels have 1 to 3")
+    dn = p["dimension_numbers"]
+    image = _image(ctx, ctx.storage(x), dn.lhs_spec, p["padding"], p["lhs_dilation"])
+    nhwc = dn.out_spec == (0, rank + 1, *range(1, rank + 1))
+    tail = epilogue(ctx, op, rest) if nhwc else None
+    result = tail.result if tail else op.out
+    final = ctx.output(result) if tail or not rest else ctx.output(op.out)
+    spatial = tuple(op.out.shape[d] for d in dn.out_spec[2:])
+    shape = (op.out.shape[dn.out_spec[0]], *spatial, op.out.shape[dn.out_spec[1]])
+    y = final if nhwc else ctx.scratch(shape)
+    geometry = Geometry(image, tuple(w.shape[d] for d in dn.rhs_spec[2:]), p["window_strides"], p["rhs_dilation"], p["padding"])
+    axes = (*dn.rhs_spec[2:], dn.rhs_spec[1], dn.rhs_spec[0])
+    _conv(ctx, geometry, w, axes, p["feature_group_count"], y, tail or Epilogue(COPY, (), op.out))
+    if not nhwc:
+        order = [(dn.out_spec[0], *dn.out_spec[2:], dn.out_spec[1]).index(d) for d in range(rank + 2)]
+        copy(ctx, y, final, tuple(y.strides[i] for i in order))
+    return tail is not None
+
+
+def _image(ctx: Context, s: Storage, spec: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> Storage:
+    """The image channels-last, zero-dilated and with a halo that covers the padding; copied only when it must be."""
+    order = (spec[0], *spec[2:], spec[1])
+    halo = ((0, 0), *((max(lo, 0), max(hi, 0)) for lo, hi in padding), (0, 0))
+    plain = order == tuple(range(len(order))) and all(d == 1 for d in dilation)
+    covered = all(a >= b and c >= d for (a, c), (b, d) in zip(s.halo, halo, strict=True))
+    if plain and covered and s.strides[-1] == 4:
+        return s
+    source, strides = s, tuple(s.strides[d] for d in order)
+    shape = tuple(s.shape[d] for d in order)
+    grown = (shape[0], *((n - 1) * d + 1 if n else 0 for n, d in zip(shape[1:-1], dilation, strict=True)), shape[-1])
+    target = temporary(Value(grown, "float32"), halo)
+    if grown != shape:
+        fill(ctx, 0.0, target)
+        steps = (1, *dilation, 1)
+        spaced = tuple(t * k for t, k in zip(target.strides, steps, strict=True))
+        compute(ctx, COPY, (target, spaced, 0), [(source, strides, 0)], shape)
+    else:
+        copy(ctx, source, target, strides)
+    return target
+
+
+def _conv(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], groups: int, y: Storage, tail: Epilogue) -> None:
+    image, rank = geo.image, len(geo.window)
+    channels_in, channels = image.shape[-1], y.shape[-1]
+    if groups == channels_in == channels and rank == 2 and groups > 1 and geo.window[0] * geo.window[1] <= 49:
+        return depthwise(ctx, geo, w, axes, y, tail)
+    per_in, per_out = channels_in // groups, channels // groups
+    taps, run = _taps(geo, merge=False), per_in
+    if groups == 1 and geo.dilation[-1] == 1 and image.strides[-2] == 4 * channels_in:
+        taps, run = _taps(geo, merge=True), geo.window[-1] * channels_in
+    depth, height, width = (1,) * (3 - rank) + y.shape[1:-1]
+    pixels = (y.shape[0], depth, height, width)
+    product = Product(pixels, tuple(taps), run, per_out, groups)
+    walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
+    shape = block_shape(ctx.target, math.prod(pixels), per_out)
+    vl, nv = ctx.target.vl, shape[1]
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        k = np.transpose(consts[w], axes).reshape(-1, per_in, groups, per_out)
+        return pack_panels(np.transpose(k, (2, 0, 1, 3)).reshape(groups, -1, per_out), vl, nv)
+
+    x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
+    out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
+    operands = [Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out) for s, strides, at in tail.operands]
+    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer)
+    add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
+    return None
+
+
+def _taps(geo: Geometry, merge: bool) -> list[int]:
+    """Byte offsets of the window's elements in weight order; with `merge` the last dimension is part of the run."""
+    window = geo.window[:-1] if merge else geo.window
+    steps = [s * d for s, d in zip(geo.image.strides[1:-1], geo.dilation, strict=True)]
+    offsets = [0]
+    for n, step in zip(window, steps, strict=False):
+        offsets = [o + i * step for o in offsets for i in range(n)]
+    return offsets

@@ -1,0 +1,161 @@
+"""Steps for dot_general with any dimension numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .elementwise import COPY, Operand, copy, nest
+from .epilogue import Expr
+from .product import Lane, Product, add_gemm, channel_blocks, collapse, epilogue, pack_panels, panel_bytes
+from .program import Op, Unsupported, Value
+from .segment import RAW_BYTES, Context, Kernel, Ref
+from .storage import Storage
+from .tune import block_shape
+
+GEMV_ROWS = 8
+GEMV_COLUMNS = 2048
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One operand of a product and its dimensions by role."""
+
+    value: Value
+    batch: tuple[int, ...]
+    free: tuple[int, ...]
+    contract: tuple[int, ...]
+
+    def sizes(self, dims: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.value.shape[d] for d in dims)
+
+
+def _side(v: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> Side:
+    return Side(v, tuple(batch), tuple(d for d in range(len(v.shape)) if d not in (*contract, *batch)), tuple(contract))
+
+
+def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+    """dot_general with any dimension numbers; constant weights are packed at bind, others before the product.
+
+    The side with the weights gives the channels. Returns whether the tail was fused.
+    """
+    a, b = op.ins
+    if not isinstance(a, Value) or not isinstance(b, Value) or {a.dtype, b.dtype, op.out.dtype} != {"float32"}:
+        raise Unsupported(f"a product of {[getattr(v, 'dtype', 'literal') for v in op.ins]}; kernels are f32")
+    (ac, bc), (ab, bb) = op.params["dimension_numbers"]
+    left, right = _side(a, ac, ab), _side(b, bc, bb)
+    swapped = a in ctx.consts and b not in ctx.consts
+    if swapped:
+        left, right = right, left
+    m, n = left.sizes(left.free), right.sizes(right.free)
+    # canonical order of the result is (batch, left free, right free); position of each in the real one
+    nb = len(left.batch)
+    first, second = (len(n), 0) if swapped else (0, len(m))
+    order = (*range(nb), *(nb + first + i for i in range(len(m))), *(nb + second + i for i in range(len(n))))
+
+    tail = epilogue(ctx, op, rest)
+    out = ctx.output(tail.result if tail else op.out)
+    tensors = [(Ref(out.buffer, out.offset), out.strides)] + [(Ref(s.buffer, s.offset + at), strides) for s, strides, at in (tail.operands if tail else ())]
+    lanes = [_lane(ref, [strides[i] for i in order], left.sizes(left.batch), m, n) for ref, strides in tensors]
+    fused = tail is not None and all(lane is not None and lane.channel in (0, 4) for lane in lanes) and (lanes[0].channel == 4 or math.prod(n) == 1)  # type: ignore[union-attr]
+    if fused and tail is not None:
+        _product(ctx, left, right, [x for x in lanes if x is not None], tail.expr)
+        return True
+    final = ctx.output(op.out)
+    lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], left.sizes(left.batch), m, n)
+    if lane is not None and (lane.channel == 4 or math.prod(n) == 1):
+        _product(ctx, left, right, [lane], COPY)
+        return not rest
+    y = ctx.scratch((*left.sizes(left.batch), *m, *n))
+    inner = _lane(Ref(y.buffer, y.offset), y.strides, left.sizes(left.batch), m, n)
+    assert inner is not None
+    _product(ctx, left, right, [inner], COPY)
+    copy(ctx, y, final, tuple(y.strides[order.index(i)] for i in range(len(order))))
+    return not rest
+
+
+def _lane(ref: Ref, strides: Sequence[int], batch: tuple[int, ...], m: tuple[int, ...], n: tuple[int, ...]) -> Lane | None:
+    """A tensor over (batch, m, n) as a lane with m collapsed to one pixel dimension, or None."""
+    cut, end = len(batch), len(batch) + len(m)
+    group, pixel, channel = collapse(batch, strides[:cut]), collapse(m, strides[cut:end]), collapse(n, strides[end:])
+    if group is None or pixel is None or channel is None:
+        return None
+    return Lane(ref, (0, 0, 0, pixel), channel, group)
+
+
+def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
+    """Appends the product of two sides; lanes[0] is the output, the others are the epilogue's operands."""
+    batch, m, k, n = (math.prod(s.sizes(d)) for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free)))
+    constant = right.value in ctx.consts
+    plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
+    if constant and plain and batch == m == 1 and right.value.nbytes >= RAW_BYTES:
+        return _gemv(ctx, left, right.value, lanes, expr)
+    x = _rows(ctx, left)
+    g = Product((1, 1, 1, m), (0,), k, n, batch)
+    shape = block_shape(ctx.target, m, n)
+    order = (*right.batch, *right.contract, *right.free)
+    if constant:
+        w = right.value
+
+        def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+            return pack_panels(np.transpose(consts[w], order).reshape(batch, k, n), ctx.target.vl, shape[1])
+
+        weights = ctx.pack(panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer)
+    else:
+        weights = _panels(ctx, right, batch, k, n, shape[1])
+    return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)
+
+
+def _rows(ctx: Context, side: Side) -> Lane:
+    """The left side as [batch, m, k] with k contiguous: a lane over it, or over a copy."""
+    s = ctx.storage(side.value)
+    order = (*side.batch, *side.free, *side.contract)
+    strides = [s.strides[d] for d in order]
+    lane = _lane(Ref(s.buffer, s.offset), strides, side.sizes(side.batch), side.sizes(side.free), side.sizes(side.contract))
+    if lane is not None and lane.channel in (0, 4):
+        return lane
+    target = ctx.scratch(side.sizes(order))
+    copy(ctx, s, target, tuple(strides))
+    lane = _lane(Ref(target.buffer, target.offset), target.strides, side.sizes(side.batch), side.sizes(side.free), side.sizes(side.contract))
+    assert lane is not None
+    return lane
+
+
+def _panels(ctx: Context, side: Side, batch: int, k: int, n: int, nv: int) -> Ref:
+    """Packs a right side that the model computes: panels [k, vectors * vl] of every channel block."""
+    s, vl = ctx.storage(side.value), ctx.target.vl
+    order = (*side.batch, *side.contract, *side.free)
+    shape = side.sizes(order)
+    flat = s if order == tuple(range(len(shape))) and s.dense else None
+    if flat is None:
+        flat = ctx.scratch(shape)
+        copy(ctx, s, flat, tuple(s.strides[d] for d in order))
+    source = flat.reshaped((batch, k, n))
+    blocks = channel_blocks(n, vl, nv)
+    total = sum(v for _, v, _ in blocks) * vl * 4 * k
+    panels = ctx.scratch((batch, total // 4))
+    at = 0
+    for first, vectors, lanes in blocks:
+        width = (vectors - 1) * vl + lanes
+        target = Storage(panels.buffer, panels.offset + at, (batch, k, width), (total, vectors * vl * 4, 4), ((0, 0),) * 3)
+        copy(ctx, source.part(2, first, width), target)
+        at += vectors * vl * 4 * k
+    return Ref(panels.buffer, panels.offset)
+
+
+def _gemv(ctx: Context, left: Side, w: Value, lanes: list[Lane], expr: Expr) -> None:
+    """One row times a large matrix, read once and where it lies: as fast as memory, no packed copy."""
+    k, n = w.shape
+    x = _rows(ctx, left)
+    columns = max(ctx.target.vl * 8, min(GEMV_COLUMNS, -(-n // (2 * ctx.threads) // 64) * 64))
+    kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
+
+    def operand(ref: Ref, step: int) -> Operand:
+        return Storage(ref.buffer, ref.offset, (), (), ()), (step * columns,), 0
+
+    raw = Ref(ctx.raw_const(w), 0)
+    operands = [operand(x.ref, 0), operand(raw, 4), *(operand(lane.ref, lane.channel) for lane in lanes)]
+    nest(ctx, Kernel(("gemv", GEMV_ROWS, expr, kinds)), [k, 4 * n, n, columns], (-(-n // columns),), operands, 2, 1)
