@@ -344,6 +344,8 @@ def test_bad_options(options: dict[str, Any], text: str) -> None:
 
 
 def test_bad_functions_and_uses() -> None:
+    with pytest.raises(TypeError, match="valid are hashable"):
+        xcoexec.jit(lambda x, n: x, static_argnums=1)(array(3), [1])
     with pytest.raises(TypeError, match="valid is a callable"):
         xcoexec.jit(3)
     with pytest.raises(ValueError, match="valid in this version is 'cpu'"):

@@ -148,7 +148,10 @@ class CoFunction:
         dynamic = (tuple(a for i, a in enumerate(args) if i not in static), {k: v for k, v in kwargs.items() if k not in named})
         leaves, tree = jax.tree_util.tree_flatten(dynamic)
         key = (tree, tuple(map(_aval, leaves)), tuple(sorted(static.items())), tuple(sorted(named.items())))
-        entry = self._entries.get(key)
+        try:
+            entry = self._entries.get(key)
+        except TypeError:
+            raise TypeError(f"xcoexec.jit: got static arguments {(*static.values(), *named.values())!r}; valid are hashable values.") from None
         if entry is None:
             with self._lock:
                 entry = self._entries.get(key)

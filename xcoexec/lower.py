@@ -81,9 +81,10 @@ class Lowered:
     def arguments(self, weights: Sequence[Any]) -> list[jax.Array]:
         """Constants and packed blobs for given weights, resident."""
         known = _Sliced(self.folded.constants(weights), self.slices)
-        resident = _identities(self.folded, weights)
+        resident = identities(self.folded, weights)
         args = [resident[v] if v in resident and v not in self.slices else jnp.asarray(known[v]) for v in self.consts]
-        return [*args, *(jnp.asarray(u.segment.pack(known)) for u in self.segments)]
+        blobs = [jax.device_put(u.segment.pack(known)) for u in self.segments]  # aligned: taken without a copy
+        return [*args, *blobs]
 
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         """The computation as JAX traces it: flat constants (see `arguments`) and inputs in, flat results out."""
@@ -121,7 +122,7 @@ class _Sliced(Mapping[Value, np.ndarray]):
         return len(self._constants) + len(self._slices)
 
 
-def _identities(folded: Folded, weights: Sequence[Any]) -> dict[Value, jax.Array]:
+def identities(folded: Folded, weights: Sequence[Any]) -> dict[Value, jax.Array]:
     """Weights that are resident already (immutable `jax.Array`s) and need no copy."""
     pairs = [*zip(folded.weights, weights, strict=True), *folded.closed]
     return {v: w for v, w in pairs if isinstance(w, jax.Array)}

@@ -15,13 +15,14 @@ import numpy as np
 
 from .codegen import host
 from .codegen.build import read_cache, source_hash, write_cache
-from .codegen.program import Literal, Op, Program, Value
+from .codegen.program import Literal, Op, Program, Value, external
 from .codegen.target import target
 from .ir import Costs, LayerGraph, Placement
 from .lower import HostUnit, Lowered, run_ops
 
 SECONDS_A_LAYER = 0.01
 Progress = Callable[[str, int, int], None]
+Constant = Callable[[Value], Any]  # a constant of the program as the resident array that it is: nothing is copied to be measured
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -95,14 +96,15 @@ def layer_seconds(unit: HostUnit) -> dict[int, float]:
     return out
 
 
-def device_seconds(graph: LayerGraph, progress: Progress = silent) -> tuple[float, ...]:
+def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> tuple[float, ...]:
     """Seconds of each layer as a program of its own on the device half, less the cost of an empty program."""
+    consts = set(graph.program.consts)
     known: dict[str, float] = load("device") or {}
     todo = {x.signature: x for x in graph.layers if x.signature not in known}
     empty = _empty_call() if todo else 0.0
     for i, (key, layer) in enumerate(todo.items()):
         progress("profile", i, len(todo))
-        known[key] = max(_time_ops(layer.ops) - empty, 1e-7)
+        known[key] = max(_time_ops(layer.ops, lambda v: constant(v) if v in consts else example(v)) - empty, 1e-7)
     if todo:
         progress("profile", len(todo), len(todo))
         store("device", known)
@@ -115,9 +117,7 @@ def _empty_call() -> float:
     return median_seconds(lambda: f(x).block_until_ready(), 0.02)
 
 
-def _time_ops(ops: Sequence[Op]) -> float:
-    from .codegen.program import external
-
+def _time_ops(ops: Sequence[Op], value: Callable[[Value], Any]) -> float:
     ins = external(ops)
 
     def fn(*xs: Any) -> Any:
@@ -126,7 +126,7 @@ def _time_ops(ops: Sequence[Op]) -> float:
         return [env[v] for v in ops[-1].outs]
 
     f = jax.jit(fn)
-    xs = [example(v, i) for i, v in enumerate(ins)]
+    xs = [value(v) for v in ins]
     return median_seconds(lambda: jax.block_until_ready(f(*xs)))
 
 
@@ -161,18 +161,18 @@ def _copy_rate() -> float:
     return a.nbytes / median_seconds(lambda: np.copyto(b, a), 0.05)
 
 
-def device_costs(graph: LayerGraph, progress: Progress = silent) -> Costs:
+def device_costs(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> Costs:
     """The costs of a graph of which nothing can run on the host half."""
-    return _costs(graph, (None,) * len(graph.layers), progress)
+    return _costs(graph, (None,) * len(graph.layers), constant, progress)
 
 
-def measure(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], progress: Progress = silent) -> Costs:
+def measure(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], constant: Constant, progress: Progress = silent) -> Costs:
     """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half."""
-    return _costs(graph, host_seconds(graph, lowered, call), progress)
+    return _costs(graph, host_seconds(graph, lowered, call), constant, progress)
 
 
-def _costs(graph: LayerGraph, on_host: tuple[float | None, ...], progress: Progress) -> Costs:
+def _costs(graph: LayerGraph, on_host: tuple[float | None, ...], constant: Constant, progress: Progress) -> Costs:
     """On a machine whose device half is the CPU the halves share their cores."""
     sync, rate = overheads()
     shared = jax.default_backend() == "cpu"
-    return Costs(on_host, device_seconds(graph, progress), sync, rate, 2.0 if shared else 1.1, shared)
+    return Costs(on_host, device_seconds(graph, constant, progress), sync, rate, 2.0 if shared else 1.1, shared)

@@ -13,13 +13,13 @@ import numpy as np
 
 from .check import check_graph, check_plan
 from .codegen import host
-from .codegen.program import Program
+from .codegen.program import Program, Value
 from .codegen.segment import Segment
 from .errors import PlanError
 from .fold import Folded, fold
 from .graph import build_graph
 from .ir import Costs, LayerGraph, Placement, Plan, UniformPlan
-from .lower import lower
+from .lower import identities, lower
 from .profile import Progress, device_costs, host_placements, load, measure, silent, store
 from .runtime.executable import Executable, executable
 from .strategies import NAMES, STRATEGIES
@@ -65,12 +65,17 @@ class Stages:
         leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
         return jax.block_until_ready(exe.call(leaves))
 
+    def constant(self, v: Value) -> Any:
+        """A constant of the program as a JAX array; weights as they are, without a copy."""
+        resident = identities(self.folded, self.weights)
+        return resident[v] if v in resident else jax.numpy.asarray(self.folded.constants(self.weights)[v])
+
     def measured_costs(self) -> Costs:
         """Seconds of every layer on both halves, measured once."""
         if self.costs is None and all(x.host_error for x in self.graph.layers):
-            self.costs = device_costs(self.graph, self.progress)
+            self.costs = device_costs(self.graph, self.constant, self.progress)
         if self.costs is None:
-            self.costs = measure(self.graph, _lowered(self.all_host), lambda: self.run(self.all_host), self.progress)
+            self.costs = measure(self.graph, _lowered(self.all_host), lambda: self.run(self.all_host), self.constant, self.progress)
         return self.costs
 
     def forget(self) -> None:
