@@ -305,6 +305,8 @@ def test_numpy_weights_in_a_call_go_to_jit_with_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         f(weights, X)
+    with pytest.warns(CoexecWarning), pytest.raises(BindError, match="no plan for these arguments"):
+        f.plan(weights, X)
     with pytest.raises(BindError, match="NumPy arrays"):
         xcoexec.jit(APPLY, strategy="host", strict=True)(weights, X)
 
@@ -449,6 +451,7 @@ def test_timeline(tmp_path: pathlib.Path) -> None:
 
 def test_report_text() -> None:
     bound, _ = _plan()
+    assert "Net/Conv_0" in str(bound.plan()) and "predicted ms" in str(bound.plan())
     text = str(bound.report())
     assert "Net/Conv_0" in text and "1 host segments" in text and "% of bound" in text
 

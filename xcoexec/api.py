@@ -128,19 +128,25 @@ class CoFunction:
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """The plan for these arguments (made now if need be)."""
-        return self._entry(args, kwargs).compiled(args, kwargs).plan()
+        return self._compiled(args, kwargs).plan()
 
     def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
         """The layer graph for these arguments."""
-        return self._entry(args, kwargs).compiled(args, kwargs).stages.graph
+        return self._compiled(args, kwargs).stages.graph
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Where each layer ran for these arguments, and how long."""
-        return self._entry(args, kwargs).compiled(args, kwargs).report()
+        return self._compiled(args, kwargs).report()
 
     def timeline(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Writes the last call with such arguments as a trace for Perfetto."""
-        self._entry(args, kwargs).compiled(args, kwargs).timeline(path)
+        self._compiled(args, kwargs).timeline(path)
+
+    def _compiled(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
+        try:
+            return self._entry(args, kwargs).compiled(args, kwargs)
+        except _Fallback as e:
+            raise BindError(f"xcoexec.jit: there is no plan for these arguments, they go to plain jax.jit: {e}.") from None
 
     def _entry(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Entry:
         static = {i: a for i, a in enumerate(args) if i in self._static_nums}
@@ -238,7 +244,7 @@ class _Entry:
     def _give_up(self, why: str) -> Exception:
         self._fallback = True
         _warn(self._owner, why)
-        return _Fallback()
+        return _Fallback(why)
 
     def _pure(self, *args: Any, **kwargs: Any) -> Any:
         rest = iter(args)

@@ -141,7 +141,14 @@ class Plan:
             raise PlanError(f"Plan.uniform: got dim={dim!r}; valid is {' or '.join(map(repr, DIMS))}.")
         return UniformPlan(float(p_cpu), dim)
 
+    def __str__(self) -> str:
+        """The plan as a table, one line a layer."""
+        from .pretty import plan_text
+
+        return plan_text(self)
+
     def to_json(self) -> str:
+        """The plan as JSON text, for `from_json`."""
         return json.dumps({"version": PLAN_VERSION, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
 
     @classmethod
