@@ -36,6 +36,7 @@ def main(out: str = "out", threads: int | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     digits(threads)
     photos = photographs()
+    console.print("Next, three networks on two photographs. Their weights are random: what counts is speed and that the results agree.\n")
     events: list[dict[str, Any]] = []
     shown_plans = []
     for pid, name in enumerate(PHOTO_MODELS):
