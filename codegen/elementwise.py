@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .epilogue import Expr, View, expression
+from .epilogue import COPY, Expr, View, expression
 from .layout import MAX_OPERANDS, MAX_RANK
 from .program import Op, Unsupported, Value
 from .segment import Context, Kernel, Ref, Word
@@ -15,7 +15,6 @@ INNER = 4096  # elements of the inner loop in one kernel call
 ITEM = 1 << 14  # elements worth a work item
 
 Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every loop, byte offset
-COPY: Expr = (("in", 0),)
 
 
 def read(ctx: Context, view: View, rank: int) -> Operand:

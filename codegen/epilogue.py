@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from .program import Literal, Op, Unsupported, Value
 from .simd import Builder
 
 Expr = tuple[tuple[Any, ...], ...]
+COPY: Expr = (("in", 0),)  # the operand itself
 
 #: One dimension of an operand, as a function of the output index: `start + step * index[dim]`.
 Axis = tuple[int | None, int, int]
@@ -277,17 +276,3 @@ def _operand_axes(a: Value | Literal, out: Value, axes: tuple[Axis, ...]) -> tup
     if isinstance(a, Literal) or not a.shape:
         return ()
     return tuple(axis if n != 1 or m == 1 else (None, 0, 0) for axis, n, m in zip(axes, a.shape, out.shape, strict=True))
-
-
-def evaluate(expr: Expr, operands: Mapping[int, Any], rules: Mapping[str, Callable[..., Any]]) -> Any:
-    """The expression's value by NumPy `rules` (prim -> function): the oracle of the vector code."""
-    env: list[Any] = []
-    for head, *args in expr:
-        if head == "in":
-            env.append(operands[args[0]])
-        elif head == "lit":
-            env.append(np.float32(args[0]))
-        else:
-            prim, *extra = head.split(":")
-            env.append(rules[prim](*(env[a] for a in args), *map(int, extra)))
-    return env[-1]

@@ -50,9 +50,9 @@ OPERAND_ROWS = ROWS * MAX_OPERANDS
 VIEW_WORDS = 6
 # gemm parameters (words)
 G_PIX, G_OD, G_OH, G_OW, G_TILES, G_EXTRA, G_ROWS, G_CHUNK, G_GROUPS, G_BLOCKS, G_RBLOCKS, G_OPERANDS = range(12)
-G_RTABLE, G_BTABLE, G_X, G_XG, G_YG, G_W, G_WG, G_Y, G_VIEWS = 13, 14, 15, 21, 22, 23, 25, 26, 32
+G_RTABLE, G_BTABLE, G_X, G_XG, G_YG, G_W, G_WG, G_Y, G_VIEWS = 12, 13, 14, 20, 21, 22, 24, 25, 31
 G_VIEW = VIEW_WORDS + 2  # an operand's view, its byte step per group and per channel
-B_WORDS = 8  # block table row: channel, lanes, weight offset, kernel (big rows), kernel (small rows), vectors
+B_WORDS = 6  # block table row: channel, lanes, weight offset, kernel (big rows), kernel (small rows), vectors
 R_WORDS = 4  # reduction table row: tap table word, taps, run, weight offset
 
 # nest parameters (words): kernel, address of the words that the kernel reads itself, then loops and operands

@@ -14,7 +14,7 @@ from numba import cfunc, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-I64, I32, F32 = ir.IntType(64), ir.IntType(32), ir.FloatType()
+I64, I32 = ir.IntType(64), ir.IntType(32)
 
 
 def _p(b: Any, address: Any, typ: Any = I64) -> Any:
@@ -24,16 +24,6 @@ def _p(b: Any, address: Any, typ: Any = I64) -> Any:
 @intrinsic
 def ld(typingctx, address):
     return types.int64(types.int64), lambda c, b, s, a: b.load(_p(b, a[0]))
-
-
-@intrinsic
-def ld32(typingctx, address):
-    return types.int32(types.int64), lambda c, b, s, a: b.load(_p(b, a[0], I32))
-
-
-@intrinsic
-def ldf(typingctx, address):
-    return types.float32(types.int64), lambda c, b, s, a: b.load(_p(b, a[0], F32))
 
 
 def _storing(typ: Any) -> Callable[..., Any]:
@@ -52,11 +42,6 @@ def st(typingctx, address, value):
 @intrinsic
 def st32(typingctx, address, value):
     return types.void(types.int64, types.int32), _storing(I32)
-
-
-@intrinsic
-def stf(typingctx, address, value):
-    return types.void(types.int64, types.float32), _storing(F32)
 
 
 @intrinsic
@@ -121,7 +106,7 @@ def _caller(n: int) -> Any:
     return intrinsic(scope[f"call{n}"])
 
 
-call1, call2, call3, call4, call5, call10 = (_caller(n) for n in (1, 2, 3, 4, 5, 10))
+call1, call2, call3, call4, call10 = (_caller(n) for n in (1, 2, 3, 4, 10))
 
 
 #: machine -> (LLVM intrinsic that tells the core of a spin loop, its arguments)

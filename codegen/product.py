@@ -149,7 +149,7 @@ def add_gemm(ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Exp
     at = 0
     for first, vectors, lanes in blocks:
         small, big = (Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds)) for r in (rows, rows + (extra > 0)))
-        brows += [first, lanes, at, big, small, vectors, 0, 0]
+        brows += [first, lanes, at, big, small, vectors]
         at += vectors * vl * 4 * g.depth
     words: list[Word] = [
         pixels,
@@ -162,7 +162,6 @@ def add_gemm(ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Exp
         len(blocks),
         len(red),
         len(operands),
-        0,
         rtable,
         taps_at + len(taps),
         x.ref,

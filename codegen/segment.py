@@ -16,7 +16,7 @@ import numpy as np
 from . import layout as abi
 from .build import Spec, kernel_address
 from .program import Op, Program, Unsupported, Value, consumers
-from .storage import Buffer, Lifetime, Storage, dense, dense_strides, place, temporary
+from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 from .target import Target
 
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
@@ -67,7 +67,6 @@ class Context:
         self.blob = Buffer("arg", 0)
         self.raw: dict[Value, Buffer] = {}
         self._readers = consumers(program.ops)
-        self._groups = {op: group for group in program.groups for op in group}
         self._places: dict[Value, Storage] = {}
         for i, v in enumerate(program.inputs):
             self._places[v] = dense(Buffer("arg", v.nbytes, i), v.shape)
@@ -186,9 +185,6 @@ class Segment:
         n = min(self.calls, abi.RING)
         return self._ring[:n].copy()
 
-    def set_threads(self, threads: int) -> None:
-        self._descriptor[abi.THREADS // 8] = threads
-
 
 _kept_alive: list[object] = []
 
@@ -282,6 +278,3 @@ def _free_arenas(descriptor: np.ndarray, swap: Callable[[int, int], int]) -> Non
         arena = swap(descriptor.ctypes.data + abi.SLOTS + 8 * i, 0)
         if arena:
             free(arena)
-
-
-__all__ = ["Context", "Kernel", "Ref", "Runtime", "Segment", "Step", "compile_segment", "conv_padding", "dense_strides"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import llvmlite.ir as ir
 
-F32, I8, I32, I64 = ir.FloatType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 
 
 def i64(n: int) -> ir.Constant:
@@ -225,6 +224,3 @@ class Builder:
     def logistic(self, x: ir.Value) -> ir.Value:
         e = self.exp(self.b.fneg(x))
         return self.b.fdiv(self.const(1.0), self.b.fadd(self.const(1.0), e))
-
-
-Vec = Any

@@ -12,11 +12,10 @@ import numpy as np
 
 from . import gemm
 from .build import kernel_address, read_cache, source_hash, write_cache
-from .epilogue import Expr
+from .epilogue import COPY
 from .target import Target
 
 Shape = tuple[int, int]  # rows, vectors
-COPY: Expr = (("in", 0),)
 RUN = 512  # length of the reduction that is timed
 REPEATS = 15  # samples, of which the least counts
 CALLS = 16  # in one sample, so that it is far above the clock's resolution

@@ -14,7 +14,7 @@ from xcoexec.bench import error, oracle
 from xcoexec.fold import Folded, fold
 from xcoexec.graph import build_graph
 from xcoexec.ir import LayerGraph, Plan
-from xcoexec.trace import trace
+from xcoexec.trace import paths, trace
 
 TOLERANCE = 1e-4
 
@@ -25,9 +25,9 @@ def array(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> j
 
 def stages_of(fn: Callable[..., Any], *args: Any, weights: int = 0) -> tuple[Folded, LayerGraph]:
     """Folded trace and graph of `fn`, with the first `weights` arguments known at bind."""
-    flat, tree = jax.tree_util.tree_flatten_with_path((args, {}))
+    values, tree = jax.tree_util.tree_flatten((args, {}))
     known = len(jax.tree_util.tree_leaves(args[:weights]))
-    folded = fold(trace(fn, [v for _, v in flat], tree, [jax.tree_util.keystr(p) for p, _ in flat]), range(known))
+    folded = fold(trace(fn, values, tree, paths(tree)), range(known))
     return folded, build_graph(folded)
 
 

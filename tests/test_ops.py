@@ -13,7 +13,7 @@ from jax import lax
 
 import xcoexec
 
-from .support import array, check_host, co, error, oracle, stages_of
+from .support import array, check_host, co, error, oracle, run_host, stages_of
 
 UNARY = {
     "neg": jnp.negative,
@@ -98,11 +98,6 @@ def test_special_values(x: float) -> None:
     a = jnp.full((19,), x, jnp.float32)
     for name in ("relu", "relu6", "exp", "tanh", "logistic", "erf", "abs", "sign", "clip"):
         fn = UNARY[name]
-        folded, graph = stages_of(fn, a)
-        del folded
-        from .support import run_host
-
-        assert not graph.layers[0].host_error
         got = run_host(fn, a)[0]
         with np.errstate(all="ignore"):
             want = oracle(fn, a).astype(np.float32)

@@ -8,7 +8,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -23,7 +23,7 @@ from .report import Report
 from .runtime.executable import Executable
 from .select import choose, stages
 from .strategies import NAMES
-from .trace import Traced, trace, weight_leaves
+from .trace import Traced, paths, trace, weight_leaves
 
 MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
 
@@ -114,10 +114,15 @@ class CoFunction:
         functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, _ = jax.tree_util.tree_flatten((args, kwargs))
-        if any(map(is_tracer, leaves)):
+        call = self._split(args, kwargs)
+        if any(map(is_tracer, call.leaves)):
             return self._plain(*args, **kwargs)
-        return self._entry(args, kwargs).call(args, kwargs)
+        entry = self._entry(call)
+        try:
+            compiled = entry.compiled(call.leaves)
+        except _Fallback:
+            return self._plain(*args, **kwargs)
+        return compiled.call([call.leaves[i] for i in compiled.stages.folded.input_index])
 
     def bind(self, *weights: Any) -> Bound:
         """A function of the remaining arguments, with `weights` (the first ones) resident and packed.
@@ -143,27 +148,39 @@ class CoFunction:
         self._compiled(args, kwargs).timeline(path)
 
     def _compiled(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
+        call = self._split(args, kwargs)
         try:
-            return self._entry(args, kwargs).compiled(args, kwargs)
+            return self._entry(call).compiled(call.leaves)
         except _Fallback as e:
             raise BindError(f"xcoexec.jit: there is no plan for these arguments, they go to plain jax.jit: {e}.") from None
 
-    def _entry(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Entry:
+    def _split(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Call:
         static = {i: a for i, a in enumerate(args) if i in self._static_nums}
         named = {k: v for k, v in kwargs.items() if k in self._static_names}
         dynamic = (tuple(a for i, a in enumerate(args) if i not in static), {k: v for k, v in kwargs.items() if k not in named})
         leaves, tree = jax.tree_util.tree_flatten(dynamic)
-        key = (tree, tuple(map(_aval, leaves)), tuple(sorted(static.items())), tuple(sorted(named.items())))
+        return _Call(len(args), static, named, leaves, tree)
+
+    def _entry(self, call: _Call) -> _Entry:
+        key = (call.tree, tuple(map(_aval, call.leaves)), tuple(sorted(call.static.items())), tuple(sorted(call.named.items())))
         try:
             entry = self._entries.get(key)
         except TypeError:
-            raise TypeError(f"xcoexec.jit: got static arguments {(*static.values(), *named.values())!r}; valid are hashable values.") from None
+            raise TypeError(f"xcoexec.jit: got static arguments {(*call.static.values(), *call.named.values())!r}; valid are hashable values.") from None
         if entry is None:
             with self._lock:
-                entry = self._entries.get(key)
-                if entry is None:
-                    entry = self._entries[key] = _Entry(self, len(args), static, named)
+                entry = self._entries.setdefault(key, _Entry(self, call))
         return entry
+
+
+class _Call(NamedTuple):
+    """The arguments of one call: how many there were, the static ones, and the leaves of the others."""
+
+    nargs: int
+    static: dict[int, Any]
+    named: dict[str, Any]
+    leaves: list[Any]
+    tree: Any
 
 
 def _static(fn: Callable[..., Any], nums: tuple[int, ...], names: tuple[str, ...]) -> tuple[frozenset[int], frozenset[str]]:
@@ -191,45 +208,30 @@ def _check(leaves: Sequence[Any]) -> None:
 class _Entry:
     """One structure and set of shapes of a `CoFunction`: recognises weights, keeps the compiled function for them."""
 
-    def __init__(self, owner: CoFunction, nargs: int, static: dict[int, Any], named: dict[str, Any]):
-        self._owner, self._nargs, self._static, self._named = owner, nargs, static, named
+    def __init__(self, owner: CoFunction, call: _Call):
+        self._owner, self._nargs, self._static, self._named, self._tree = owner, call.nargs, call.static, call.named, call.tree
         self._lock = threading.RLock()
         self._current: tuple[list[Any], Compiled] | None = None
         self._misses = 0
-        self._weights: tuple[int, ...] | None = None
+        self._weights: tuple[int, ...] = ()
         self._traced: Traced | None = None
-        self._fallback = False
+        self._fallback = ""
 
-    def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        try:
-            compiled = None if self._fallback else self.compiled(args, kwargs)
-        except _Fallback:
-            compiled = None
-        if compiled is None:
-            return self._owner._plain(*args, **kwargs)
-        leaves = jax.tree_util.tree_leaves(self._dynamic(args, kwargs))
-        return compiled.call([leaves[i] for i in compiled.stages.folded.input_index])
-
-    def _dynamic(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        return tuple(a for i, a in enumerate(args) if i not in self._static), {k: v for k, v in kwargs.items() if k not in self._named}
-
-    def compiled(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
-        """The compiled function whose weights are these very arrays."""
-        leaves, tree = jax.tree_util.tree_flatten_with_path(self._dynamic(args, kwargs))
-        paths, values = [jax.tree_util.keystr(p) for p, _ in leaves], [x for _, x in leaves]
+    def compiled(self, leaves: list[Any]) -> Compiled:
+        """The compiled function whose weights are these very arrays. Raises `_Fallback` where plain jax.jit is used."""
+        if self._fallback:
+            raise _Fallback(self._fallback)
         with self._lock:
             if self._traced is None:
-                _check(values)
-                self._traced = trace(self._pure, values, tree, paths)
+                _check(leaves)
+                self._traced = trace(self._pure, leaves, self._tree, paths(self._tree))
                 self._weights = weight_leaves(self._traced)
-            assert self._weights is not None
-            weights = [values[i] for i in self._weights]
+            weights = [leaves[i] for i in self._weights]
             if self._current is not None and all(a is b for a, b in zip(weights, self._current[0], strict=True)):
                 self._misses = 0
                 return self._current[1]
             self._admit(weights)
-            donated = self._donated(args, kwargs)
-            compiled = compile_stages(self._owner, self._traced, self._weights, weights, values, donated, self._plain_call(args, kwargs))
+            compiled = compile_stages(self._owner, self._traced, self._weights, weights, leaves, self._donated(), self._plain_call(leaves))
             self._current = (weights, compiled)
             return compiled
 
@@ -242,39 +244,38 @@ class _Entry:
             raise self._give_up("weights changed at every call; use .bind, or plain jax.jit for training")
 
     def _give_up(self, why: str) -> Exception:
-        self._fallback = True
-        _warn(self._owner, why)
+        _warn(self._owner, why)  # raises when strict, and does so at every call
+        self._fallback = why
         return _Fallback(why)
 
-    def _pure(self, *args: Any, **kwargs: Any) -> Any:
-        rest = iter(args)
-        full = [self._static[i] if i in self._static else next(rest) for i in range(self._nargs)]
-        return self._owner._fn(*full, **kwargs, **self._named)
+    def _full(self, dynamic: Sequence[Any]) -> list[Any]:
+        """The positional arguments with the static ones in their places."""
+        rest = iter(dynamic)
+        return [self._static[i] if i in self._static else next(rest) for i in range(self._nargs)]
 
-    def _plain_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def _pure(self, *args: Any, **kwargs: Any) -> Any:
+        return self._owner._fn(*self._full(args), **kwargs, **self._named)
+
+    def _plain_call(self, leaves: Sequence[Any]) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """Plain jax.jit as a function of the inputs' leaves."""
-        leaves, tree = jax.tree_util.tree_flatten(self._dynamic(args, kwargs))
-        weights = {i: leaves[i] for i in self._weights or ()}
+        weights = {i: leaves[i] for i in self._weights}
+        n = len(leaves)
 
         def call(inputs: Sequence[Any]) -> Sequence[Any]:
             rest = iter(inputs)
-            flat = [weights[i] if i in weights else next(rest) for i in range(len(leaves))]
-            dynamic, named = jax.tree_util.tree_unflatten(tree, flat)
-            it = iter(dynamic)
-            full = [self._static[i] if i in self._static else next(it) for i in range(self._nargs)]
-            return jax.tree_util.tree_leaves(self._owner._plain(*full, **named, **self._named))
+            flat = [weights[i] if i in weights else next(rest) for i in range(n)]
+            args, kwargs = jax.tree_util.tree_unflatten(self._tree, flat)
+            return jax.tree_util.tree_leaves(self._owner._plain(*self._full(args), **kwargs, **self._named))
 
         return call
 
-    def _donated(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[int, ...]:
+    def _donated(self) -> tuple[int, ...]:
         """Positions among the inputs of the leaves that the caller gives away."""
-        flags: list[bool] = []
-        for i, a in enumerate(args):
-            if i not in self._static:
-                flags += [i in self._owner._donate] * len(jax.tree_util.tree_leaves(a))
-        weights = set(self._weights or ())
-        inputs = [f for i, f in enumerate(flags) if i not in weights]
-        return tuple(i for i, f in enumerate(inputs) if f)
+        args, _ = jax.tree_util.tree_unflatten(self._tree, range(self._tree.num_leaves))
+        dynamic = [i for i in range(self._nargs) if i not in self._static]
+        given = {leaf for i, a in zip(dynamic, args, strict=True) if i in self._owner._donate for leaf in jax.tree_util.tree_leaves(a)}
+        inputs = [leaf for leaf in range(self._tree.num_leaves) if leaf not in set(self._weights)]
+        return tuple(position for position, leaf in enumerate(inputs) if leaf in given)
 
 
 class _Fallback(Exception):
@@ -325,33 +326,31 @@ class Bound:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+        if any(map(is_tracer, leaves)):
+            return self._owner._plain(*self._weights, *args, **kwargs)
+        self._last = compiled = self._find(args, kwargs, leaves, tree)
+        return compiled.call(leaves)
+
+    def _find(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Any], tree: Any) -> Compiled:
+        """The compiled function for these shapes, made now if need be."""
         key = (tree, tuple([(x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves]))
         compiled = self._compiled.get(key)
         if compiled is None:
-            if any(map(is_tracer, leaves)):
-                return self._owner._plain(*self._weights, *args, **kwargs)
-            compiled = self._make(args, kwargs, key)
-        elif any(map(is_tracer, leaves)):
-            return self._owner._plain(*self._weights, *args, **kwargs)
-        self._last = compiled
-        return compiled.call(leaves)
-
-    def _make(self, args: Sequence[Any], kwargs: dict[str, Any], key: Any) -> Compiled:
-        with self._lock:
-            if key not in self._compiled:
-                self._compiled[key] = self._build(args, kwargs)
-            return self._compiled[key]
+            with self._lock:
+                compiled = self._compiled.get(key)
+                if compiled is None:
+                    compiled = self._compiled[key] = self._build(args, kwargs)
+        return compiled
 
     def _build(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
         owner = self._owner
         if owner._static_nums or (owner._static_names & set(kwargs)):
             raise BindError("bind: got a function with static arguments; bind functools.partial(fn, ...) with them instead.")
         full = (*self._weights, *args)
-        flat, tree = jax.tree_util.tree_flatten_with_path((full, kwargs))
-        values = [x for _, x in flat]
+        values, tree = jax.tree_util.tree_flatten((full, kwargs))
         _check(values)
         n = len(jax.tree_util.tree_leaves(self._weights))
-        traced = trace(owner._fn, values, tree, [jax.tree_util.keystr(p) for p, _ in flat])
+        traced = trace(owner._fn, values, tree, paths(tree))
         donate = {i - len(self._weights) for i in owner._donate}
         sizes = [len(jax.tree_util.tree_leaves(a)) for a in args]
         donated = tuple(j for i, m in enumerate(sizes) if i in donate for j in range(sum(sizes[:i]), sum(sizes[:i]) + m))
@@ -379,8 +378,7 @@ class Bound:
         if not args and not kwargs:
             return self._used(what)
         leaves, tree = jax.tree_util.tree_flatten((tuple(args), kwargs))
-        key = (tree, tuple([(x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves]))
-        self._last = self._compiled.get(key) or self._make(args, kwargs, key)
+        self._last = self._find(args, kwargs, leaves, tree)
         return self._last
 
     def report(self) -> Report:
@@ -422,7 +420,7 @@ class FixedFunction:
     def __init__(self, owner: CoFunction, args: tuple[Any, ...]):
         self._owner, self._args = owner, args
         self._key = self._describe(args)
-        owner._entry(args, {}).compiled(args, {})
+        owner._compiled(args, {})
 
     @staticmethod
     def _describe(args: Sequence[Any]) -> Any:

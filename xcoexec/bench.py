@@ -20,7 +20,7 @@ from .codegen import reference
 from .codegen.program import Literal, Value
 from .pretty import columns
 from .select import alternate
-from .trace import trace
+from .trace import paths, trace
 
 Record = dict[str, Any]
 SEED = 0
@@ -47,9 +47,8 @@ def environment() -> Record:
 
 def oracle(fn: Any, *args: Any) -> np.ndarray:
     """`fn(*args)` in float64 by the NumPy meaning of every primitive (one array result)."""
-    flat, tree = jax.tree_util.tree_flatten_with_path((args, {}))
-    values = [v for _, v in flat]
-    traced = trace(fn, values, tree, [jax.tree_util.keystr(p) for p, _ in flat])
+    values, tree = jax.tree_util.tree_flatten((args, {}))
+    traced = trace(fn, values, tree, paths(tree))
 
     def wide(a: Any) -> Any:
         a = np.asarray(a)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jax import lax
 
 from .codegen import reference
 from .codegen.epilogue import MOVE, is_elementwise
@@ -305,14 +306,7 @@ def _scaled(op: Op, run: list[Op], axes: tuple[int, int], known: set[Value], pro
     prologue += [Def(w2, (wv, *args), weights), Def(shift, args, lambda *xs: affine(*xs)[1].reshape(bshape))]
     known.update((w2, shift))
     add = next(a for a in run if a.prim in ("add", "sub", "mul", "div"))
-    primitive = _add_primitive()
     return [
         dataclasses.replace(op, ins=(op.ins[0], w2), outs=(mid,)),
-        Op("add", (mid, shift), (run[-1].out,), {}, add.name, primitive),
+        Op("add", (mid, shift), (run[-1].out,), {}, add.name, lax.add_p),
     ]
-
-
-def _add_primitive() -> Any:
-    from jax import lax
-
-    return lax.add_p

@@ -53,6 +53,12 @@ def trace(fn: Callable[..., Any], leaves: Sequence[Any], in_tree: Any, paths: Se
     return Traced(inputs, tuple(paths), tuple(state.consts), ops, outputs, out_tree[-1], bool(closed.jaxpr.effects))
 
 
+def paths(tree: Any) -> list[str]:
+    """The key path of every leaf of a tree, as `trace` takes them."""
+    numbered = jax.tree_util.tree_unflatten(tree, range(tree.num_leaves))
+    return [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_flatten_with_path(numbered)[0]]
+
+
 class _State:
     """The walk over nested jaxprs: variables to values, operations in order."""
 

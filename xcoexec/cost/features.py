@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ..codegen.program import Literal, Op, external, itemsize
+from ..codegen.program import Op, external
 
 
 def _conv(op: Op) -> int:
@@ -66,6 +66,3 @@ def nbytes(ops: Sequence[Op]) -> int:
     """Bytes that a fused layer must read and write: what comes from outside, and its last results."""
     read = sum(v.nbytes for v in external(ops))
     return read + sum(v.nbytes for v in ops[-1].outs)
-
-
-__all__ = ["FLOPS", "Literal", "flops", "itemsize", "nbytes"]
