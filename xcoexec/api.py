@@ -195,7 +195,7 @@ def _static(fn: Callable[..., Any], nums: tuple[int, ...], names: tuple[str, ...
 
 def _aval(x: Any) -> Any:
     if hasattr(x, "shape") and hasattr(x, "dtype"):
-        return tuple(x.shape), str(x.dtype), bool(getattr(x, "weak_type", False))
+        return tuple(x.shape), x.dtype, bool(getattr(x, "weak_type", False))
     return type(x).__name__
 
 
