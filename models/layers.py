@@ -7,6 +7,9 @@ from typing import Any
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
+
+Activation = Callable[[jax.Array], jax.Array] | None
 
 
 class ConvNorm(nn.Module):
@@ -16,15 +19,23 @@ class ConvNorm(nn.Module):
     kernel: int = 3
     stride: int = 1
     groups: int = 1
-    activation: Callable[[jax.Array], jax.Array] | None = nn.relu
+    activation: Activation = nn.relu
     padding: Any = None
+    dilation: int = 1
+    epsilon: float = 1e-5
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        half = self.kernel // 2
-        padding = ((half, half), (half, half)) if self.padding is None else self.padding
-        x = nn.Conv(self.features, (self.kernel, self.kernel), (self.stride, self.stride), padding=padding, feature_group_count=self.groups, use_bias=False)(x)
-        x = nn.BatchNorm(use_running_average=True, epsilon=1e-5)(x)
+        x = nn.Conv(
+            self.features,
+            (self.kernel, self.kernel),
+            (self.stride, self.stride),
+            padding=around(self.kernel // 2 * self.dilation) if self.padding is None else self.padding,
+            kernel_dilation=(self.dilation, self.dilation),
+            feature_group_count=self.groups,
+            use_bias=False,
+        )(x)
+        x = nn.BatchNorm(use_running_average=True, epsilon=self.epsilon)(x)
         return x if self.activation is None else self.activation(x)
 
 
@@ -34,3 +45,14 @@ def max_pool(x: jax.Array, window: int, stride: int, padding: Any = "VALID") -> 
 
 def flatten(x: jax.Array) -> jax.Array:
     return x.reshape(x.shape[0], -1)
+
+
+def around(n: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """n pixels of padding on every side of an image."""
+    return (n, n), (n, n)
+
+
+def upsample(x: jax.Array, factor: int) -> jax.Array:
+    """Nearest neighbour: every pixel of [N, H, W, C] `factor` x `factor` times."""
+    n, h, w, c = x.shape
+    return jnp.broadcast_to(x[:, :, None, :, None, :], (n, h, factor, w, factor, c)).reshape(n, h * factor, w * factor, c)

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 
 from .layers import max_pool
 
+CEIL = ((0, 1), (0, 1))  # sizes of pooled images are rounded up, as the paper has them
+
 
 class Fire(nn.Module):
     """A squeeze 1x1 whose result two expansions (1x1 and 3x3) read; their results lie side by side."""
@@ -30,11 +32,11 @@ class SqueezeNet(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        x = max_pool(nn.relu(nn.Conv(96, (7, 7), (2, 2), padding="VALID")(x)), 3, 2)
+        x = max_pool(nn.relu(nn.Conv(96, (7, 7), (2, 2), padding="VALID")(x)), 3, 2, CEIL)
         for fires in (((16, 64), (16, 64), (32, 128)), ((32, 128), (48, 192), (48, 192), (64, 256)), ((64, 256),)):
             for squeeze, expand in fires:
                 x = Fire(squeeze, expand)(x)
             if fires != ((64, 256),):
-                x = max_pool(x, 3, 2)
+                x = max_pool(x, 3, 2, CEIL)
         x = nn.relu(nn.Conv(self.classes, (1, 1))(x))
         return x.mean((1, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -12,19 +13,30 @@ import jax.numpy as jnp
 import numpy as np
 
 from .classic import FCNN, VGG, AlexNet, LeNet5
-from .residual import MobileNetV2, ResNet
+from .decoder import Decoder, Step
+from .dense import FCN8s, FastStyle
+from .detect import RetinaFace, YOLOv2
+from .inception import GoogLeNet
+from .mobile import MobileNetV1, MobileNetV2, PoseNet
+from .residual import Bottleneck, ResNet
 from .squeezenet import SqueezeNet
+from .transformer import BERT, ViT
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A model: its module, the shape of one input (without the batch) and its parameter count (None: our own design)."""
+    """A model: its module, the shape of one input (without the batch), its parameter count, and its multiply-adds as published.
+
+    `vocabulary` > 0: inputs are token ids below it. `step`: the input is one step of a decoder, with its cache.
+    """
 
     name: str
     make: Callable[[], nn.Module]
     shape: tuple[int, ...]
-    classes: int
-    parameters: int | None
+    parameters: int
+    macs: float | None = None
+    vocabulary: int = 0
+    step: bool = False
 
     @property
     def module(self) -> nn.Module:
@@ -33,13 +45,20 @@ class Entry:
     def variables(self, seed: int = 0) -> Any:
         """Random weights, and running statistics that are not trivial (so that folding is seen to matter)."""
         module = self.module
-        shapes = jax.eval_shape(module.init, jax.random.key(0), jnp.zeros((1, *self.shape)))
+        shapes = jax.eval_shape(module.init, jax.random.key(0), self.example())
         rng = np.random.default_rng(seed)
         return jax.tree_util.tree_map_with_path(lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes)
 
-    def example(self, batch: int = 1, seed: int = 0) -> jax.Array:
-        """A random input, f32 [batch, *shape]."""
-        return jnp.asarray(np.random.default_rng(seed).standard_normal((batch, *self.shape), np.float32))
+    def example(self, batch: int = 1, seed: int = 0) -> Any:
+        """A random input: f32 [batch, *shape], token ids s32 [batch, *shape], or a decoder's `Step`."""
+        rng = np.random.default_rng(seed)
+        if not self.vocabulary:
+            return jnp.asarray(rng.standard_normal((batch, *self.shape), np.float32))
+        tokens = jnp.asarray(rng.integers(0, self.vocabulary, (batch, *self.shape)), jnp.int32)
+        if not self.step:
+            return tokens
+        cache = self.module.empty_cache(batch)  # type: ignore[attr-defined]
+        return Step(tokens, jnp.asarray(rng.standard_normal(cache.shape, np.float32)), jnp.int32(cache.shape[3] // 2))
 
 
 def _draw(rng: np.random.Generator, path: str, s: Any) -> jax.Array:
@@ -51,14 +70,28 @@ def _draw(rng: np.random.Generator, path: str, s: Any) -> jax.Array:
     return jnp.asarray(rng.standard_normal(s.shape, np.float32) * np.float32(0.1))
 
 
+IMAGE = (224, 224, 3)
 _ENTRIES = (
-    Entry("fcnn", FCNN, (28, 28, 1), 10, None),
-    Entry("lenet", LeNet5, (28, 28, 1), 10, 61_706),
-    Entry("alexnet", AlexNet, (224, 224, 3), 1000, 61_100_840),
-    Entry("vgg16", VGG, (224, 224, 3), 1000, 138_357_544),
-    Entry("squeezenet", SqueezeNet, (224, 224, 3), 1000, 1_248_424),
-    Entry("resnet18", ResNet, (224, 224, 3), 1000, 11_689_512),
-    Entry("mobilenet_v2", MobileNetV2, (224, 224, 3), 1000, 3_504_872),
+    Entry("fcnn", FCNN, (28, 28, 1), 2_913_290),
+    Entry("lenet", LeNet5, (28, 28, 1), 61_706),
+    Entry("alexnet", AlexNet, IMAGE, 61_100_840, 0.714e9),
+    Entry("vgg11", partial(VGG, ((1, 64), (1, 128), (2, 256), (2, 512), (2, 512))), IMAGE, 132_863_336, 7.61e9),
+    Entry("vgg16", VGG, IMAGE, 138_357_544, 15.47e9),
+    Entry("squeezenet", SqueezeNet, IMAGE, 1_248_424, 0.82e9),
+    Entry("googlenet", GoogLeNet, IMAGE, 6_998_552, 1.58e9),
+    Entry("resnet18", ResNet, IMAGE, 11_689_512, 1.81e9),
+    Entry("resnet50", partial(ResNet, (3, 4, 6, 3), Bottleneck), IMAGE, 25_557_032, 4.09e9),
+    Entry("mobilenet_v1", MobileNetV1, IMAGE, 4_231_976, 0.569e9),
+    Entry("mobilenet_v2", MobileNetV2, IMAGE, 3_504_872, 0.300e9),
+    Entry("yolov2", YOLOv2, (416, 416, 3), 50_962_889, 14.7e9),
+    Entry("fcn8s", FCN8s, IMAGE, 134_489_759),
+    Entry("posenet", PoseNet, (257, 257, 3), 3_324_851),
+    Entry("fast_style", FastStyle, (256, 256, 3), 1_679_235),
+    Entry("retinaface_mobile", RetinaFace, (320, 320, 3), 426_608),
+    Entry("retinaface_resnet50", partial(RetinaFace, True), (320, 320, 3), 27_293_600),
+    Entry("vit_s16", ViT, IMAGE, 22_050_664, 4.6e9),
+    Entry("bert_base", BERT, (128,), 109_482_240, vocabulary=30522),
+    Entry("decoder", Decoder, (1,), 31_597_056, vocabulary=8192, step=True),
 )
 _BY_NAME = {e.name: e for e in _ENTRIES}
 NAMES = tuple(_BY_NAME)

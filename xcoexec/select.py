@@ -190,9 +190,15 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan]) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-def alternate(calls: dict[str, Callable[[], Any]], rounds: int = ROUNDS, seconds: float = ROUND_SECONDS, progress: Progress = silent) -> dict[str, float]:
-    """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped."""
-    times: dict[str, list[float]] = {k: [] for k in calls}
+def alternate(
+    calls: dict[str, Callable[[], Any]], rounds: int = ROUNDS, seconds: float = ROUND_SECONDS, progress: Progress = silent, samples: dict[str, list[float]] | None = None
+) -> dict[str, float]:
+    """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
+
+    `samples` receives all times.
+    """
+    times = samples if samples is not None else {}
+    times.update({k: [] for k in calls})
     for fn in calls.values():
         fn()
     for r in range(rounds):

@@ -11,7 +11,8 @@ from ..codegen.program import Op, external
 def _conv(op: Op) -> int:
     w = op.ins[1].shape
     dn = op.params["dimension_numbers"]
-    return 2 * op.out.size * math.prod(w[d] for d in dn.rhs_spec[1:])
+    zeros = math.prod(op.params["lhs_dilation"])  # of a transposed convolution: taps that meet an inserted zero
+    return 2 * op.out.size * math.prod(w[d] for d in dn.rhs_spec[1:]) // zeros
 
 
 def _dot(op: Op) -> int:

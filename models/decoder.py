@@ -1,0 +1,84 @@
+"""A decoder language model in the Llama layout (Touvron et al., 2023): RMS norm, rotary positions, grouped queries, SwiGLU."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from .transformer import attention
+
+
+class Step(NamedTuple):
+    """What one step takes: `tokens` s32 [N, T], `cache` f32 [depth, 2, N, S, kv heads, D], `position` s32 of the first token."""
+
+    tokens: jax.Array
+    cache: jax.Array
+    position: jax.Array
+
+
+def rotate(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+    """Rotary position embedding (Su et al., 2021) of x [N, T, H, D] by the halves; cos, sin [T, D / 2]."""
+    a, b = jnp.split(x, 2, -1)
+    cos, sin = cos[:, None, :], sin[:, None, :]
+    return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def angles(position: jax.Array, tokens: int, length: int, dim: int, base: float = 10000.0) -> tuple[jax.Array, jax.Array]:
+    """cos and sin [tokens, dim / 2] of the positions from `position` on, read from tables for `length` positions."""
+    table = jnp.arange(length)[:, None] / base ** (jnp.arange(0, dim, 2) / dim)
+    return tuple(jax.lax.dynamic_slice_in_dim(f(table), position, tokens) for f in (jnp.cos, jnp.sin))  # type: ignore[return-value]
+
+
+class Attention(nn.Module):
+    """Grouped-query attention over the cache; returns the result and the cache with this step's keys and values."""
+
+    heads: int
+    groups: int
+
+    @nn.compact
+    def __call__(self, x: jax.Array, cache: jax.Array, position: jax.Array, cos: jax.Array, sin: jax.Array) -> tuple[jax.Array, jax.Array]:
+        n, t, width = x.shape
+        dim = width // self.heads
+        dense = functools.partial(nn.Dense, use_bias=False)
+        q = dense(width, name="query")(x).reshape(n, t, self.heads, dim)
+        k, v = (dense(self.groups * dim, name=name)(x).reshape(n, t, self.groups, dim) for name in ("key", "value"))
+        new = jnp.stack([rotate(k, cos, sin), v])
+        cache = jax.lax.dynamic_update_slice(cache, new, (0, 0, position, 0, 0))
+        keys, values = (jnp.repeat(c, self.heads // self.groups, 2) for c in cache)
+        seen = jnp.arange(keys.shape[1])[None, :] <= position + jnp.arange(t)[:, None]
+        y = attention(rotate(q, cos, sin), keys, values, seen)
+        return dense(width, name="out")(y.reshape(n, t, width)), cache
+
+
+class Decoder(nn.Module):
+    """Next-token scores [N, T, vocabulary] and the new cache; 31.6 M parameters as it stands."""
+
+    vocabulary: int = 8192
+    width: int = 512
+    depth: int = 8
+    heads: int = 8
+    groups: int = 4
+    hidden: int = 1376
+    length: int = 256
+
+    @nn.compact
+    def __call__(self, step: Step) -> tuple[jax.Array, jax.Array]:
+        norm = functools.partial(nn.RMSNorm, epsilon=1e-5)
+        dense = functools.partial(nn.Dense, use_bias=False)
+        x = nn.Embed(self.vocabulary, self.width)(step.tokens)
+        cos, sin = angles(step.position, x.shape[1], self.length, self.width // self.heads)
+        caches = []
+        for i in range(self.depth):
+            y, cache = Attention(self.heads, self.groups)(norm()(x), step.cache[i], step.position, cos, sin)
+            caches.append(cache)
+            x = x + y
+            y = norm()(x)
+            x = x + dense(self.width, name=f"down_{i}")(nn.silu(dense(self.hidden, name=f"gate_{i}")(y)) * dense(self.hidden, name=f"up_{i}")(y))
+        return dense(self.vocabulary, name="head")(norm()(x)), jnp.stack(caches)
+
+    def empty_cache(self, batch: int) -> jax.Array:
+        return jnp.zeros((self.depth, 2, batch, self.length, self.groups, self.width // self.heads))
