@@ -10,7 +10,7 @@ import numpy as np
 from .depthwise import Geometry, depthwise
 from .elementwise import COPY, compute, copy, fill
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
-from .program import Op, Unsupported, Value
+from .program import Op, Unsupported, Value, kind
 from .segment import Context, Ref
 from .storage import Storage, temporary
 from .tune import block_shape
@@ -25,7 +25,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     x, w = op.ins
     if not isinstance(w, Value) or w not in ctx.consts or not isinstance(x, Value):
         raise Unsupported("a convolution whose weights are computed by the model")
-    if p["batch_group_count"] != 1 or op.out.dtype != "float32" or x.dtype != "float32":
+    if p["batch_group_count"] != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={p['batch_group_count']}")
     rank = len(x.shape) - 2
     if not 1 <= rank <= 3:

@@ -11,9 +11,9 @@ import numpy as np
 from .elementwise import COPY, Operand, copy, nest
 from .epilogue import Expr
 from .product import Lane, Product, add_gemm, channel_blocks, collapse, epilogue, pack_panels, panel_bytes
-from .program import Op, Unsupported, Value
+from .program import Op, Unsupported, Value, kind
 from .segment import RAW_BYTES, Context, Kernel, Ref
-from .storage import Storage
+from .storage import Storage, dense_strides
 from .tune import block_shape
 
 GEMV_ROWS = 8
@@ -43,18 +43,21 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     The side with the weights gives the channels. Returns whether the tail was fused.
     """
     a, b = op.ins
-    if not isinstance(a, Value) or not isinstance(b, Value) or {a.dtype, b.dtype, op.out.dtype} != {"float32"}:
+    if not isinstance(a, Value) or not isinstance(b, Value) or {kind(v.dtype) for v in (a, b, op.out)} != {"f"}:
         raise Unsupported(f"a product of {[getattr(v, 'dtype', 'literal') for v in op.ins]}; kernels are f32")
     (ac, bc), (ab, bb) = op.params["dimension_numbers"]
     left, right = _side(a, ac, ab), _side(b, bc, bb)
-    swapped = a in ctx.consts and b not in ctx.consts
+    op, rest, moved = _transposed(op, rest)
+    innermost = moved[-1] if moved else 0  # dimension of the product that lies side by side in the result
+    computed = a not in ctx.consts and b not in ctx.consts
+    swapped = (a in ctx.consts and b not in ctx.consts) or (computed and len(ab) <= innermost < len(ab) + len(left.free))
     if swapped:
         left, right = right, left
     m, n = left.sizes(left.free), right.sizes(right.free)
     # canonical order of the result is (batch, left free, right free); position of each in the real one
     nb = len(left.batch)
     first, second = (len(n), 0) if swapped else (0, len(m))
-    order = (*range(nb), *(nb + first + i for i in range(len(m))), *(nb + second + i for i in range(len(n))))
+    order = tuple(map(moved.index, (*range(nb), *(nb + first + i for i in range(len(m))), *(nb + second + i for i in range(len(n))))))
 
     tail = epilogue(ctx, op, rest)
     out = ctx.output(tail.result if tail else op.out)
@@ -77,6 +80,13 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     return not rest
 
 
+def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple[int, ...]]:
+    """The product as it is after a transpose that follows it: (operation, what is left of the tail, dimensions of the product in order)."""
+    if not rest or rest[0].prim != "transpose":
+        return op, rest, tuple(range(len(op.out.shape)))
+    return dataclasses.replace(op, outs=rest[0].outs), rest[1:], tuple(rest[0].params["permutation"])
+
+
 def _lane(ref: Ref, strides: Sequence[int], batch: tuple[int, ...], m: tuple[int, ...], n: tuple[int, ...]) -> Lane | None:
     """A tensor over (batch, m, n) as a lane with m collapsed to one pixel dimension, or None."""
     cut, end = len(batch), len(batch) + len(m)
@@ -91,7 +101,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     batch, m, k, n = (math.prod(s.sizes(d)) for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free)))
     constant = right.value in ctx.consts
     plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
-    if constant and plain and batch == m == 1 and right.value.nbytes >= RAW_BYTES:
+    if constant and plain and batch == m == 1 and right.value.dtype == "float32" and right.value.nbytes >= RAW_BYTES:
         return _gemv(ctx, left, right.value, lanes, expr)
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)
@@ -128,20 +138,23 @@ def _panels(ctx: Context, side: Side, batch: int, k: int, n: int, nv: int) -> Re
     """Packs a right side that the model computes: panels [k, vectors * vl] of every channel block."""
     s, vl = ctx.storage(side.value), ctx.target.vl
     order = (*side.batch, *side.contract, *side.free)
-    shape = side.sizes(order)
-    flat = s if order == tuple(range(len(shape))) and s.dense else None
-    if flat is None:
+    shape, moved = side.sizes(order), tuple(s.strides[d] for d in order)
+    if len(side.free) != 1:  # several dimensions of channels are cut into blocks as one
         flat = ctx.scratch(shape)
-        copy(ctx, s, flat, tuple(s.strides[d] for d in order))
-    source = flat.reshaped((batch, k, n))
+        copy(ctx, s, flat, moved)
+        s, shape = flat.reshaped((batch, k, n)), (batch, k, n)
+        moved, cut = s.strides, (1, 2)
+    else:
+        cut = (len(side.batch), len(side.batch) + len(side.contract))
     blocks = channel_blocks(n, vl, nv)
     total = sum(v for _, v, _ in blocks) * vl * 4 * k
     panels = ctx.scratch((batch, total // 4))
     at = 0
     for first, vectors, lanes in blocks:
         width = (vectors - 1) * vl + lanes
-        target = Storage(panels.buffer, panels.offset + at, (batch, k, width), (total, vectors * vl * 4, 4), ((0, 0),) * 3)
-        copy(ctx, source.part(2, first, width), target)
+        strides = (*dense_strides(shape[: cut[0]], total), *dense_strides(shape[cut[0] : cut[1]], vectors * vl * 4), 4)
+        target = Storage(panels.buffer, panels.offset + at, (*shape[:-1], width), strides, ((0, 0),) * len(shape))
+        copy(ctx, s, target, moved, first * moved[-1])
         at += vectors * vl * 4 * k
     return Ref(panels.buffer, panels.offset)
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from .program import Literal, Op, Unsupported, Value
+from .program import Literal, Op, Unsupported, Value, kind
 from .simd import Builder
 
 Expr = tuple[tuple[Any, ...], ...]
@@ -146,18 +147,55 @@ EMIT: dict[str, Callable[..., Any]] = {
     "copy": lambda v, a: a,
 }
 
+#: the same on s32 (its nodes are named "add@i", ...)
+EMIT_INT: dict[str, Callable[..., Any]] = {
+    "add": lambda v, a, b: v.b.add(a, b),
+    "sub": lambda v, a, b: v.b.sub(a, b),
+    "mul": lambda v, a, b: v.b.mul(a, b),
+    "max": lambda v, a, b: v.b.select(v.b.icmp_signed(">", a, b), a, b),
+    "min": lambda v, a, b: v.b.select(v.b.icmp_signed("<", a, b), a, b),
+    "neg": lambda v, a: v.b.neg(a),
+    **{name: (lambda op: lambda v, a, b: v.b.icmp_signed(op, a, b))(op) for name, op in dict(eq="==", ne="!=", lt="<", le="<=", gt=">", ge=">=").items()},
+    "select_n": EMIT["select_n"],
+    "clamp": lambda v, lo, x, hi: EMIT_INT["min"](v, EMIT_INT["max"](v, x, lo), hi),
+    "stop_gradient": lambda v, a: a,
+    "copy": lambda v, a: a,
+}
 
-def emit(v: Builder, expr: Expr, operand: Callable[[int], Any]) -> Any:
-    """Vector code of `expr`; `operand(k)` gives the vector of operand k."""
+#: (kind before, kind after) of a conversion -> its vector code; operands and results are vectors of f32 or their bits
+CONVERT: dict[str, Callable[..., Any]] = {
+    "ff": lambda v, a: a,
+    "ii": lambda v, a: a,
+    "bb": lambda v, a: a,
+    "if": lambda v, a: v.b.sitofp(a, v.vec),
+    "fi": lambda v, a: v.b.fptosi(a, v.ivec),
+    "bf": lambda v, a: v.b.select(a, v.const(1.0), v.const(0.0)),
+    "bi": lambda v, a: v.b.select(a, v.iconst(1), v.iconst(0)),
+    "fb": lambda v, a: v.b.fcmp_unordered("!=", a, v.const(0.0)),
+    "ib": lambda v, a: v.b.icmp_signed("!=", a, v.iconst(0)),
+}
+LOAD = {"f": None, "i": "bits", "b": "fb"}  # what makes a loaded vector of f32 a value of its kind
+STORE = {"f": None, "i": "floats", "b": "bf"}  # and back
+
+
+def emit(v: Builder, expr: Expr, operand: Callable[[int], Any], known: Mapping[Any, Any] = MappingProxyType({})) -> Any:
+    """Vector code of `expr`; `operand(k)` gives the vector of operand k, `known[j]` that of a ("red", j) node."""
     env: list[Any] = []
     for head, *args in expr:
         if head == "in":
             env.append(operand(args[0]))
+        elif head == "red":
+            env.append(known[args[0]])
         elif head == "lit":
-            env.append(v.const(args[0]))
+            env.append(v.iconst(args[0]) if isinstance(args[0], int) else v.const(args[0]))
+        elif head in CONVERT:
+            env.append(CONVERT[head](v, env[args[0]]))
+        elif head in ("bits", "floats"):
+            env.append(getattr(v, head)(env[args[0]]))
         else:
             prim, *extra = head.split(":")
-            env.append(EMIT[prim](v, *(env[a] for a in args), *extra))
+            table = EMIT_INT if prim.endswith("@i") else EMIT
+            env.append(table[prim.removesuffix("@i")](v, *(env[a] for a in args), *extra))
     return env[-1]
 
 
@@ -166,7 +204,7 @@ def emit(v: Builder, expr: Expr, operand: Callable[[int], Any]) -> Any:
 
 def is_elementwise(op: Op) -> bool:
     """Whether `op` works element by element in a way that `EMIT` knows (the dtype is checked later)."""
-    return op.prim in EMIT or (op.prim == "convert_element_type" and op.out.dtype == getattr(op.ins[0], "dtype", None))
+    return op.prim in EMIT or (op.prim == "convert_element_type" and kind(op.ins[0].dtype) + kind(op.out.dtype) in CONVERT)
 
 
 def _reshape_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -225,10 +263,11 @@ def identity_axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:
     return tuple((i, 1, 0) if n != 1 else (None, 0, 0) for i, n in enumerate(shape))
 
 
-def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None) -> tuple[Expr, tuple[View, ...]]:
+def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None, reductions: bool = False) -> tuple[Expr, tuple[View, ...]]:
     """The expression of `result` over the values that `ops` read from outside, and its operand views.
 
-    With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators).
+    With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators). With
+    `reductions`, reductions over the last dimension are nodes of their own, whose operand is over the whole row.
     Raises `Unsupported` for a primitive, dtype or movement that has no vector code.
     """
     made = {v: op for op in ops for v in op.outs if v is not anchor}
@@ -242,18 +281,23 @@ def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None) 
 
     def build(v: Value | Literal, axes: tuple[Axis, ...]) -> int:
         if isinstance(v, Literal):
-            if v.dtype not in ("float32", "bool"):
-                raise Unsupported(f"a literal of type {v.dtype} in an f32 kernel")
-            return node("lit", float(v.val))
+            if not kind(v.dtype):
+                raise Unsupported(f"a literal of type {v.dtype}; kernels know f32, s32 and bool")
+            return node("lit", int(v.val)) if kind(v.dtype) == "i" else as_kind(LOAD["b"] if kind(v.dtype) == "b" else None, node("lit", float(v.val)))
         op = made.get(v)
         if op is None:
-            if v.dtype != "float32":
-                raise Unsupported(f"an operand of type {v.dtype}; kernels are f32")
+            if not kind(v.dtype):
+                raise Unsupported(f"an operand of type {v.dtype}; kernels know f32, s32 and bool")
             if v is anchor and axes != identity_axes(v.shape):
                 raise Unsupported("the tail moves the anchor's elements")
-            return node("in", views.setdefault(View(v, axes), len(views)))
-        if v.dtype not in ("float32", "bool"):
-            raise Unsupported(f"{op.prim} on {v.dtype}; kernels are f32")
+            return as_kind(LOAD[kind(v.dtype)], node("in", views.setdefault(View(v, axes), len(views))))
+        if not kind(v.dtype):
+            raise Unsupported(f"{op.prim} on {v.dtype}; kernels know f32, s32 and bool")
+        if reductions and op.prim.startswith("reduce_"):
+            row = identity_axes(result.shape)
+            if (*axes, row[-1]) != row:
+                raise Unsupported("a reduction that is moved before it is used")
+            return node(op.prim, build(op.ins[0], row))
         if op.prim in MOVE:
             if isinstance(op.ins[0], Literal):
                 return build(op.ins[0], ())
@@ -262,11 +306,19 @@ def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None) 
             raise Unsupported(f"{op.prim} has no vector code")
         args = [build(a, _operand_axes(a, v, axes)) for a in op.ins]
         if op.prim == "convert_element_type":
-            return args[0]
+            change = kind(op.ins[0].dtype) + kind(v.dtype)
+            return args[0] if change[0] == change[1] else node(change, *args)
         head = f"integer_pow:{op.params['y']}" if op.prim == "integer_pow" else op.prim
+        if any(kind(a.dtype) == "i" for a in op.ins):
+            if head not in EMIT_INT:
+                raise Unsupported(f"{op.prim} on s32 has no vector code")
+            head += "@i"
         return node(head, *args)
 
-    last = build(result, identity_axes(result.shape))
+    def as_kind(head: str | None, n: int) -> int:
+        return n if head is None else node(head, n)
+
+    last = as_kind(STORE[kind(result.dtype)], build(result, identity_axes(result.shape)))
     if last != len(nodes) - 1:
         raise Unsupported("the result is an operand")
     return tuple(nodes), tuple(views)

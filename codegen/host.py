@@ -13,7 +13,7 @@ import numpy as np
 
 from . import layout as abi
 from .build import native_address
-from .program import Op, Program, Unsupported, Value, external
+from .program import Op, Program, Unsupported, Value, external, kind
 from .rules import lower_group
 from .segment import Context, Runtime, Segment, compile_segment
 from .target import Target
@@ -143,7 +143,7 @@ class Call:
         known = dict(zip(segment.program.consts, consts, strict=True))
         raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
         args = [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)]
-        self.outputs = [np.full(v.shape, np.nan, np.float32) for v in segment.program.outputs]
+        self.outputs = [np.full(v.shape, -1, np.int32) if kind(v.dtype) == "i" else np.full(v.shape, np.nan, np.float32) for v in segment.program.outputs]
         self._keep: list[np.ndarray] = [*args]
         scalar = self._words(11, self._words(segment.address))
         frame = np.zeros(22, np.int64)

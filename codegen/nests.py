@@ -1,4 +1,4 @@
-"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, gather.
+"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, gather, shifted copies.
 
 Every kernel gets (operand addresses, loop indices, own words). The words are listed in each docstring.
 The last loop index counts chunks along the kernel's own dimension where the docstring says so.
@@ -284,4 +284,24 @@ def gather(name: str, key: Spec, target: Target) -> str:
         v.store(value, v.add(out, o))
 
     _vectors(v, n, body)
+    return v.finish()
+
+
+@family("shifted")
+def shifted(name: str, key: Spec, target: Target) -> str:
+    """("shifted", indices, move source): a contiguous copy, one side moved by s32 indices that are read at the call.
+
+    Operands: source, target, indices. Words: floats, then for each index its largest value and byte step.
+    """
+    _, count, move_source = key
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    x, y = v.ld64(where, 0), v.ld64(where, 1)
+    shift: Any = i64(0)
+    for k in range(count):
+        i = v.b.sext(v.b.load(v.ptr(v.ld64(where, 2 + k), I32)), shift.type)
+        i = _min(v, _max(v, i, i64(0)), v.ld64(words, 1 + 2 * k))
+        shift = v.add(shift, v.b.mul(i, v.ld64(words, 2 + 2 * k)))
+    x, y = (v.add(x, shift), y) if move_source else (x, v.add(y, shift))
+    _vectors(v, v.ld64(words, 0), lambda o: v.store(v.load(v.add(x, o)), v.add(y, o)))
     return v.finish()

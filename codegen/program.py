@@ -94,6 +94,11 @@ def itemsize(dtype: str) -> int:
         return 2 if dtype in ("bfloat16",) else 4
 
 
+def kind(dtype: str) -> str:
+    """How kernels hold a type, always in 4 bytes: "f" as f32, "i" as s32, "b" (bool) as f32 0 or 1; "" not at all."""
+    return {"float32": "f", "bfloat16": "f", "float16": "f", "int32": "i", "bool": "b"}.get(dtype, "")
+
+
 def consumers(ops: Iterable[Op]) -> dict[Value, list[Op]]:
     """Value -> the operations that read it, in program order."""
     table: dict[Value, list[Op]] = {}

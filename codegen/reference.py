@@ -42,6 +42,9 @@ ELEMENTWISE: dict[str, Rule] = {
     "neg": np.negative,
     "abs": np.abs,
     "sqrt": np.sqrt,
+    "pow": np.power,
+    "cos": np.cos,
+    "sin": np.sin,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "square": np.square,
     "integer_pow": _integer_pow,
@@ -151,6 +154,22 @@ def _pad(op: Op, x: Array, value: Any) -> Array:
     return out
 
 
+def _place(block: tuple[int, ...], shape: tuple[int, ...], starts: Sequence[Any]) -> tuple[slice, ...]:
+    """Where a block lies whose start is clamped so that it is inside."""
+    clamped = [min(max(int(i), 0), m - n) for i, n, m in zip(starts, block, shape, strict=True)]
+    return tuple(slice(i, i + n) for i, n in zip(clamped, block, strict=True))
+
+
+def _dynamic_slice(op: Op, x: Array, *starts: Any) -> Array:
+    return x[_place(op.params["slice_sizes"], x.shape, starts)]
+
+
+def _dynamic_update_slice(op: Op, x: Array, update: Array, *starts: Any) -> Array:
+    out = x.copy()
+    out[_place(update.shape, x.shape, starts)] = update
+    return out
+
+
 def _convert(op: Op, x: Array) -> Array:
     return np.asarray(x).astype(op.params["new_dtype"])
 
@@ -185,6 +204,8 @@ STRUCTURED: dict[str, Rule] = {
     "pad": _pad,
     "gather": _gather,
     "convert_element_type": _convert,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
     "iota": lambda op: np.broadcast_to(
         np.arange(op.params["shape"][op.params["dimension"]], dtype=op.params["dtype"]).reshape(
             [-1 if d == op.params["dimension"] else 1 for d in range(len(op.params["shape"]))]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from . import conv, dot, elementwise, nests
 from .epilogue import MOVE, is_elementwise
-from .program import Literal, Op, Unsupported, Value
+from .program import Literal, Op, Unsupported, Value, kind
+from .rowwise import recognise, rowwise
 from .segment import Context, Kernel
+from .storage import Storage
 
 Rule = Callable[[Context, Op, tuple[Op, ...]], bool]
 
@@ -17,8 +21,10 @@ def lower_group(ctx: Context, group: tuple[Op, ...]) -> None:
     """Appends the steps of one group. Raises `Unsupported` with the operation's name."""
     anchor, rest = group[0], group[1:]
     try:
-        rule = RULES.get(anchor.prim)
-        if rule is None:
+        rule, row = RULES.get(anchor.prim), recognise(group)
+        if row is not None:
+            rowwise(ctx, group, row)
+        elif rule is None:
             elementwise.tail(ctx, group, group[-1].out)
         elif not rule(ctx, anchor, rest):
             elementwise.tail(ctx, rest, rest[-1].out)
@@ -29,7 +35,7 @@ def lower_group(ctx: Context, group: tuple[Op, ...]) -> None:
 def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     p, x = op.params, op.ins[0]
     window, strides, padding = p["window_dimensions"], p["window_strides"], p["padding"]
-    if not isinstance(x, Value) or x.dtype != "float32" or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
+    if not isinstance(x, Value) or kind(x.dtype) != "f" or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
         raise Unsupported("a dilated pooling window, or one over a type other than f32")
     if not 3 <= len(window) <= 5 or any((w, s, tuple(q)) != (1, 1, (0, 0)) for w, s, q in ((window[i], strides[i], padding[i]) for i in (0, -1))):
         raise Unsupported(f"a pooling window {window} that is not over 1 to 3 dimensions between batch and channels")
@@ -58,7 +64,7 @@ def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
 
 def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     x, axes = op.ins[0], sorted(op.params["axes"])
-    if not isinstance(x, Value) or x.dtype != "float32" or op.out.dtype != "float32":
+    if not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
         raise Unsupported("a reduction of a type other than f32")
     s = ctx.storage(x)
     kept = [d for d in range(len(x.shape)) if d not in axes]
@@ -73,15 +79,15 @@ def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     after = math.prod(s.shape[d] for d in kept if live and d > live[-1])
     y = ctx.output(op.out)
     target = y if y.dense else ctx.scratch(op.out.shape)
-    kind = op.prim.removeprefix("reduce_")
+    how = op.prim.removeprefix("reduce_")
     if after == 1:
         operands: list[elementwise.Operand] = [(s, (4 * n,), 0), (target, (4,), 0)]
-        elementwise.nest(ctx, Kernel(("reduce", kind, True)), [n, 4, 1, 1], (before,), operands, 1, max(1, (1 << 14) // max(n, 1)))
+        elementwise.nest(ctx, Kernel(("reduce", how, True)), [n, 4, 1, 1], (before,), operands, 1, max(1, (1 << 14) // max(n, 1)))
     else:
         width = min(after, 256)
         loops = (before, -(-after // width))
         operands = [(s, (4 * n * after, 4 * width), 0), (target, (4 * after, 4 * width), 0)]
-        elementwise.nest(ctx, Kernel(("reduce", kind, False)), [n, 4 * after, after, width], loops, operands, 1, max(1, (1 << 14) // max(n * width, 1)))
+        elementwise.nest(ctx, Kernel(("reduce", how, False)), [n, 4 * after, after, width], loops, operands, 1, max(1, (1 << 14) // max(n * width, 1)))
     if target is not y:
         elementwise.copy(ctx, target, y)
     return not rest
@@ -90,8 +96,8 @@ def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
 def _reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     """Another shape of the same elements: no work, unless the source is strided or the result is an output."""
     x = op.ins[0]
-    if not isinstance(x, Value) or x.dtype != "float32" or op.params.get("dimensions") is not None:
-        raise Unsupported("a reshape of a type other than f32")
+    if not isinstance(x, Value) or not kind(x.dtype) or op.params.get("dimensions") is not None:
+        raise Unsupported(f"a reshape of {x}")
     seen = elementwise.dense(ctx, ctx.storage(x)).reshaped(op.out.shape)
     if op.out in ctx.program.outputs:
         elementwise.copy(ctx, seen, ctx.output(op.out))
@@ -107,8 +113,8 @@ def _concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     for v in op.ins:
         part = y.part(axis, at, v.shape[axis])
         at += v.shape[axis]
-        if isinstance(v, Literal) or v.dtype != "float32":
-            raise Unsupported("a concatenation of a type other than f32")
+        if isinstance(v, Literal) or not kind(v.dtype):
+            raise Unsupported(f"a concatenation of {v}")
         s = ctx.storage(v)
         if (s.buffer, s.offset) != (part.buffer, part.offset) or s.strides != part.strides:
             elementwise.copy(ctx, s, part)
@@ -117,7 +123,7 @@ def _concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
 
 def _pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     x, value = op.ins
-    if not isinstance(x, Value) or x.dtype != "float32" or not isinstance(value, Literal) or any(lo < 0 or hi < 0 for lo, hi, _ in op.params["padding_config"]):
+    if not isinstance(x, Value) or kind(x.dtype) != "f" or not isinstance(value, Literal) or any(lo < 0 or hi < 0 for lo, hi, _ in op.params["padding_config"]):
         raise Unsupported("a padding that is negative or not a literal")
     y, s = ctx.output(op.out), ctx.storage(x)
     elementwise.fill(ctx, float(value.val), y)
@@ -132,11 +138,11 @@ def _gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     """Rows of a table by s32 index (an embedding)."""
     table, index = op.ins
     dn, mode = op.params["dimension_numbers"], str(op.params["mode"]).lower()
-    if not isinstance(table, Value) or not isinstance(index, Value) or (table.dtype, index.dtype) != ("float32", "int32"):
+    if not isinstance(table, Value) or not isinstance(index, Value) or (kind(table.dtype), index.dtype) != ("f", "int32"):
         raise Unsupported("a gather that is not from an f32 table by s32 indices")
     kept = tuple(range(len(index.shape) - 1, len(op.out.shape)))
     rowwise = (dn.collapsed_slice_dims, dn.start_index_map, dn.offset_dims, tuple(op.params["slice_sizes"])) == ((0,), (0,), kept, (1, *table.shape[1:]))
-    if not rowwise or index.shape[-1:] != (1,) or len(dn.operand_batching_dims) or op.params.get("fill_value") is not None:
+    if not rowwise or index.shape[-1:] != (1,) or len(dn.operand_batching_dims) or not np.isnan(op.params.get("fill_value") or np.nan):
         raise Unsupported("a gather other than of whole rows")
     t, i, y = (elementwise.dense(ctx, ctx.storage(v)) if v is not op.out else ctx.output(v) for v in (table, index, op.out))
     if not y.dense:
@@ -148,6 +154,45 @@ def _gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     return not rest
 
 
+def _dynamic_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+    x, *starts = op.ins
+    y = ctx.output(op.out)
+    _shifted(ctx, x, y, starts, y.shape, move_source=True)
+    return not rest
+
+
+def _dynamic_update_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+    x, update, *starts = op.ins
+    if not isinstance(x, Value):
+        raise Unsupported("an update of a literal")
+    y = ctx.output(op.out)
+    elementwise.copy(ctx, ctx.storage(x), y)
+    _shifted(ctx, update, y, starts, y.shape, move_source=False)
+    return not rest
+
+
+def _shifted(ctx: Context, source: Value | Literal, y: Storage, starts: Sequence[Value | Literal], shape: tuple[int, ...], move_source: bool) -> None:
+    """Copies a block whose place in the source (a slice) or the target (an update) is only known at the call; places are clamped."""
+    if not isinstance(source, Value) or not kind(source.dtype) or any(isinstance(i, Value) and i.dtype != "int32" for i in starts):
+        raise Unsupported(f"a dynamic slice of {source} at {[i.dtype for i in starts]}")
+    s = ctx.storage(source)
+    block, large = (y, s) if move_source else (s, y)
+    offset, where, extra = 0, [], []
+    for n, m, step, i in zip(block.shape, large.shape, large.strides, starts, strict=True):
+        if isinstance(i, Literal):
+            offset += min(max(int(i.val), 0), m - n) * step
+        elif m != n:
+            where.append((ctx.storage(i), (), 0))
+            extra += [m - n, step]
+    dims, walks = elementwise.coalesce(block.shape, [s.strides, y.strides])
+    if dims != [1] and any(w[-1] != 4 for w in walks):
+        raise Unsupported("a dynamic slice across the innermost dimension")
+    loops, (a, b) = dims[:-1], (tuple(w[:-1]) for w in walks)
+    operands = [(s, a, offset if move_source else 0), (y, b, 0 if move_source else offset), *((i, (0,) * len(loops), 0) for i, _, _ in where)]
+    kernel = Kernel(("shifted", len(where), move_source))
+    elementwise.nest(ctx, kernel, [dims[-1], *extra], loops, operands, 1, max(1, (1 << 14) // dims[-1]))
+
+
 RULES: dict[str, Rule] = {
     "conv_general_dilated": conv.conv,
     "dot_general": dot.dot,
@@ -155,6 +200,8 @@ RULES: dict[str, Rule] = {
     "concatenate": _concatenate,
     "pad": _pad,
     "gather": _gather,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
     **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _pool),
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod"), _reduce),
 }

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import layout as abi
 from .build import Spec, kernel_address
-from .program import Op, Program, Unsupported, Value, consumers
+from .program import Op, Program, Unsupported, Value, consumers, kind
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 from .target import Target
 
@@ -86,9 +86,9 @@ class Context:
         return self._places[v]
 
     def _constant(self, v: Value) -> Storage:
-        if v.nbytes >= RAW_BYTES or v.dtype != "float32":
+        if v.dtype == "int32" or (v.dtype == "float32" and v.nbytes >= RAW_BYTES):
             return dense(self.raw_const(v), v.shape)
-        ref = self.pack(v.nbytes, lambda consts: consts[v])
+        ref = self.pack(4 * v.size, lambda consts: consts[v])
         return dense(ref.buffer, v.shape, ref.offset)
 
     def raw_const(self, v: Value) -> Buffer:
@@ -106,8 +106,8 @@ class Context:
 
     def output(self, v: Value) -> Storage:
         """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers need."""
-        if v.dtype != "float32":
-            raise Unsupported(f"a result of type {v.dtype}; kernels are f32")
+        if not kind(v.dtype):
+            raise Unsupported(f"a result of type {v.dtype}; kernels know f32, s32 and bool")
         if v not in self._places:
             self._places[v] = self._inside_concatenation(v) or temporary(v, self._halo(v))
         return self._places[v]

@@ -107,6 +107,15 @@ class Builder:
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         return self.call(f"llvm.fma.v{self.vl}f32", self.vec, a, b, c)
 
+    def across(self, x: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+        """All lanes of `x` combined, in every lane."""
+        step = self.vl // 2
+        while step:
+            order = ir.Constant(ir.VectorType(I32, self.vl), [(i + step) % self.vl for i in range(self.vl)])
+            x = combine(x, self.b.shuffle_vector(x, x, order))
+            step //= 2
+        return x
+
     # -- control flow
     @contextlib.contextmanager
     def loop(self, count: ir.Value) -> Iterator[ir.Value]:

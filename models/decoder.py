@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from .transformer import attention
+Cache = tuple[tuple[jax.Array, jax.Array], ...]
 
 
 class Step(NamedTuple):
-    """What one step takes: `tokens` s32 [N, T], `cache` f32 [depth, 2, N, S, kv heads, D], `position` s32 of the first token."""
+    """What one step takes: `tokens` s32 [N, T], `cache` keys and values of every layer f32 [N, S, kv heads, D], `position` s32 of the first token."""
 
     tokens: jax.Array
-    cache: jax.Array
+    cache: Cache
     position: jax.Array
 
 
@@ -34,24 +35,28 @@ def angles(position: jax.Array, tokens: int, length: int, dim: int, base: float 
 
 
 class Attention(nn.Module):
-    """Grouped-query attention over the cache; returns the result and the cache with this step's keys and values."""
+    """Grouped-query attention (Ainslie et al., 2023) over the cache; returns the result and the cache with this step's keys and values."""
 
     heads: int
     groups: int
 
     @nn.compact
-    def __call__(self, x: jax.Array, cache: jax.Array, position: jax.Array, cos: jax.Array, sin: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def __call__(
+        self, x: jax.Array, cache: tuple[jax.Array, jax.Array], position: jax.Array, cos: jax.Array, sin: jax.Array
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         n, t, width = x.shape
         dim = width // self.heads
         dense = functools.partial(nn.Dense, use_bias=False)
-        q = dense(width, name="query")(x).reshape(n, t, self.heads, dim)
+        q = rotate(dense(width, name="query")(x).reshape(n, t, self.heads, dim), cos, sin)
         k, v = (dense(self.groups * dim, name=name)(x).reshape(n, t, self.groups, dim) for name in ("key", "value"))
-        new = jnp.stack([rotate(k, cos, sin), v])
-        cache = jax.lax.dynamic_update_slice(cache, new, (0, 0, position, 0, 0))
-        keys, values = (jnp.repeat(c, self.heads // self.groups, 2) for c in cache)
+        keys = jax.lax.dynamic_update_slice(cache[0], rotate(k, cos, sin), (0, position, 0, 0))
+        values = jax.lax.dynamic_update_slice(cache[1], v, (0, position, 0, 0))
+        q = q.reshape(n, t, self.groups, self.heads // self.groups, dim)
+        scores = jnp.einsum("ntgrd,nsgd->ngrts", q, keys) / math.sqrt(dim)
         seen = jnp.arange(keys.shape[1])[None, :] <= position + jnp.arange(t)[:, None]
-        y = attention(rotate(q, cos, sin), keys, values, seen)
-        return dense(width, name="out")(y.reshape(n, t, width)), cache
+        scores = nn.softmax(jnp.where(seen, scores, -1e30))
+        y = jnp.einsum("ngrts,nsgd->ntgrd", scores, values)
+        return dense(width, name="out")(y.reshape(n, t, width)), (keys, values)
 
 
 class Decoder(nn.Module):
@@ -66,19 +71,20 @@ class Decoder(nn.Module):
     length: int = 256
 
     @nn.compact
-    def __call__(self, step: Step) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, step: Step) -> tuple[jax.Array, Cache]:
         norm = functools.partial(nn.RMSNorm, epsilon=1e-5)
         dense = functools.partial(nn.Dense, use_bias=False)
         x = nn.Embed(self.vocabulary, self.width)(step.tokens)
         cos, sin = angles(step.position, x.shape[1], self.length, self.width // self.heads)
         caches = []
-        for i in range(self.depth):
-            y, cache = Attention(self.heads, self.groups)(norm()(x), step.cache[i], step.position, cos, sin)
-            caches.append(cache)
+        for i, old in enumerate(step.cache):
+            y, new = Attention(self.heads, self.groups)(norm()(x), old, step.position, cos, sin)
+            caches.append(new)
             x = x + y
             y = norm()(x)
             x = x + dense(self.width, name=f"down_{i}")(nn.silu(dense(self.hidden, name=f"gate_{i}")(y)) * dense(self.hidden, name=f"up_{i}")(y))
-        return dense(self.vocabulary, name="head")(norm()(x)), jnp.stack(caches)
+        return dense(self.vocabulary, name="head")(norm()(x)), tuple(caches)
 
-    def empty_cache(self, batch: int) -> jax.Array:
-        return jnp.zeros((self.depth, 2, batch, self.length, self.groups, self.width // self.heads))
+    def empty_cache(self, batch: int) -> Cache:
+        shape = (batch, self.length, self.groups, self.width // self.heads)
+        return tuple((jnp.zeros(shape), jnp.zeros(shape)) for _ in range(self.depth))

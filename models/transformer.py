@@ -12,11 +12,9 @@ import jax.numpy as jnp
 gelu = functools.partial(nn.gelu, approximate=False)
 
 
-def attention(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None = None) -> jax.Array:
-    """softmax(q k' / sqrt(d)) v for q [N, T, H, D], k and v [N, S, H, D]; `mask` (True: seen) broadcasts to [N, H, T, S]."""
+def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    """softmax(q k' / sqrt(d)) v for q [N, T, H, D], k and v [N, S, H, D] (Vaswani et al., 2017, equation 1)."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k) / math.sqrt(q.shape[-1])
-    if mask is not None:
-        scores = jnp.where(mask, scores, -1e30)
     return jnp.einsum("nhts,nshd->nthd", nn.softmax(scores), v)
 
 

@@ -57,8 +57,9 @@ class Entry:
         tokens = jnp.asarray(rng.integers(0, self.vocabulary, (batch, *self.shape)), jnp.int32)
         if not self.step:
             return tokens
-        cache = self.module.empty_cache(batch)  # type: ignore[attr-defined]
-        return Step(tokens, jnp.asarray(rng.standard_normal(cache.shape, np.float32)), jnp.int32(cache.shape[3] // 2))
+        module: Any = self.module
+        cache = jax.tree_util.tree_map(lambda c: jnp.asarray(rng.standard_normal(c.shape, np.float32)), module.empty_cache(batch))
+        return Step(tokens, cache, jnp.int32(module.length // 2))
 
 
 def _draw(rng: np.random.Generator, path: str, s: Any) -> jax.Array:

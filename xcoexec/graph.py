@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from .codegen.epilogue import MOVE, is_elementwise, is_view
 from .codegen.host import unsupported
 from .codegen.program import Op, Program, Value, consumers, external
+from .codegen.rowwise import is_row_reduction, recognise
 from .codegen.rules import ANCHORS
 from .cost.features import flops, nbytes
 from .fold import Folded
@@ -15,6 +16,7 @@ from .ir import Layer, LayerGraph, Region
 from .split import granules
 
 LOOKAHEAD = 12
+LOOKAHEAD_ROWS = 32
 
 
 def build_graph(folded: Folded) -> LayerGraph:
@@ -52,7 +54,7 @@ def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> 
     for op in ops:
         if op in scope.taken or op.outs[0] in floating:
             continue
-        group = _grow(op, scope)
+        group = _grow_rows(op, scope) or _grow(op, scope)
         scope.taken.update(group)
         scope.claimed.update(v for g in group for v in g.outs)
         groups.append(tuple(group))
@@ -70,16 +72,16 @@ class _Scope:
     floating: Mapping[Value, Op]
     outputs: set[Value]
 
-    def missing(self, op: Op, inside: Sequence[Value]) -> list[Op] | None:
-        """Untaken elementwise operations that `op` still needs, in order; None when something else is needed."""
+    def missing(self, op: Op, inside: Sequence[Value], rows: bool = False) -> list[Op] | None:
+        """Untaken elementwise operations (with `rows` also row reductions) that `op` still needs, in order; None when it needs others."""
         out: list[Op] = []
         for v in op.value_ins:
             if v in inside or v in self.claimed or v in self.floating or v not in self.makers:
                 continue
             maker = self.makers[v]
-            if maker in self.taken or not (is_elementwise(maker) or maker.prim == "broadcast_in_dim"):
+            if maker in self.taken or not (is_elementwise(maker) or maker.prim == "broadcast_in_dim" or (rows and is_row_reduction(maker))):
                 return None
-            deeper = self.missing(maker, inside)
+            deeper = self.missing(maker, inside, rows)
             if deeper is None or len(out) > LOOKAHEAD:
                 return None
             out += [o for o in (*deeper, maker) if o not in out]
@@ -92,6 +94,11 @@ def _grow(anchor: Op, scope: _Scope) -> list[Op]:
     if len(anchor.outs) != 1 or not (anchor.prim in ANCHORS or is_elementwise(anchor) or anchor.prim in MOVE):
         return group
     current = anchor.out
+    if anchor.prim == "dot_general":  # a transpose of the product costs nothing: it is stored that way
+        reader = scope.readers.get(current, [])
+        if len(reader) == 1 and reader[0].prim == "transpose" and reader[0] not in scope.taken and current not in scope.outputs:
+            group.append(reader[0])
+            current = reader[0].out
     batch: list[Op] = []
     moving = is_view(anchor) and anchor.prim not in ANCHORS
     while len(batch) < LOOKAHEAD and current not in scope.outputs:
@@ -112,13 +119,47 @@ def _grow(anchor: Op, scope: _Scope) -> list[Op]:
     return group
 
 
-def _next(inside: Sequence[Value], batch: Sequence[Op], scope: _Scope) -> list[Op] | None:
+def _grow_rows(anchor: Op, scope: _Scope) -> list[Op] | None:
+    """The longest group from `anchor` on that is one pass structure over rows (softmax, a norm), or None."""
+    if not (is_elementwise(anchor) or is_row_reduction(anchor)) or len(anchor.outs) != 1 or not anchor.out.shape:
+        return None
+    row = anchor.ins[0].shape if is_row_reduction(anchor) else anchor.out.shape
+    group, best, reductions = [anchor], None, is_row_reduction(anchor)
+    while len(group) < LOOKAHEAD_ROWS:
+        inside = [op.out for op in group]
+        found = _next(inside, group, scope, rows=True)
+        if found is None or not all(_fits_row(op, row) for op in found):
+            break
+        group += found
+        reductions = reductions or any(map(is_row_reduction, found))
+        hidden = [op.out for op in group[:-1]]
+        closed = all(all(r in group for r in scope.readers.get(v, [])) and v not in scope.outputs for v in hidden)
+        if closed and reductions and group[-1].out.shape == row:
+            best = list(group)
+        if group[-1].out in scope.outputs:
+            break
+    if best is None:
+        return None
+    whole = list(dict.fromkeys(op for b in best for op in (b, *_floats(b, scope.floating))))
+    whole.append(whole.pop(whole.index(best[-1])))
+    return whole if recognise(tuple(whole)) else None
+
+
+def _fits_row(op: Op, row: tuple[int, ...]) -> bool:
+    """Whether `op` computes rows, or one number a row."""
+    if is_row_reduction(op):
+        return op.ins[0].shape == row
+    known = is_elementwise(op) or op.prim == "broadcast_in_dim" or (op.prim == "reshape" and is_view(op))
+    return known and len(op.outs) == 1 and op.out.shape in (row, row[:-1], (*row[:-1], 1))
+
+
+def _next(inside: Sequence[Value], batch: Sequence[Op], scope: _Scope, rows: bool = False) -> list[Op] | None:
     """The first untaken reader of `inside`, behind the elementwise operations that it still needs."""
     for v in inside:
         for r in scope.readers.get(v, []):
             if r in scope.taken or r in batch:
                 continue
-            needed = scope.missing(r, inside)
+            needed = scope.missing(r, inside, rows)
             if needed is not None:
                 return [*needed, r]
     return None

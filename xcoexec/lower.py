@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from .codegen import host
-from .codegen.program import Literal, Op, Program, Value, consumers, external
+from .codegen.program import Literal, Op, Program, Value, consumers, external, kind
 from .codegen.segment import Segment
 from .compat import bind, ffi_call
 from .fold import Folded
@@ -130,9 +130,15 @@ def identities(folded: Folded, weights: Sequence[Any]) -> dict[Value, jax.Array]
 
 def _call(segment: Segment, blob: Any, env: dict[Value, Any]) -> None:
     program = segment.program
-    results = [jax.ShapeDtypeStruct(v.shape, np.float32) for v in program.outputs]
-    args = [*(env[v] for v in program.inputs), *(env[v] for v in segment.raw), blob]
-    env.update(zip(program.outputs, ffi_call(TARGET, results, np.int64(segment.address), args), strict=True))
+    results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in program.outputs]
+    args = [*(jnp.asarray(env[v], _carried(v)) for v in program.inputs), *(env[v] for v in segment.raw), blob]
+    outs = ffi_call(TARGET, results, np.int64(segment.address), args)
+    env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))
+
+
+def _carried(v: Value) -> Any:
+    """The type in which kernels hold a value; where it is another one, XLA converts at the segment's edge."""
+    return np.int32 if kind(v.dtype) == "i" else np.float32
 
 
 def run_ops(ops: Sequence[Op], env: dict[Value, Any]) -> None:

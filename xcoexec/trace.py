@@ -16,6 +16,7 @@ import numpy as np
 
 from .codegen.program import Literal, Op, Value
 from .compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, body
+from .expand import EXPAND
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,7 +100,11 @@ class _State:
     def _op(self, eqn: JaxprEqn, prefix: str) -> None:
         ins = tuple(self.read(a) for a in eqn.invars)
         outs = tuple(self.define(v) for v in eqn.outvars)
-        self.ops.append(Op(eqn.primitive.name, ins, outs, dict(eqn.params), _join(prefix, eqn), eqn.primitive))
+        name, expand = _join(prefix, eqn), EXPAND.get(eqn.primitive.name)
+        if expand is not None and all(v.shape for v in outs):
+            self.ops += expand(ins, outs, eqn.params, name)
+        else:
+            self.ops.append(Op(eqn.primitive.name, ins, outs, dict(eqn.params), name, eqn.primitive))
 
 
 def _join(prefix: str, eqn: JaxprEqn) -> str:
