@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from . import winograd
 from .depthwise import Geometry, depthwise
 from .elementwise import COPY, compute, copy, fill
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
@@ -14,6 +15,8 @@ from .program import Op, Unsupported, Value, kind
 from .segment import Context, Ref
 from .storage import Storage, temporary
 from .tune import block_shape
+
+ALGORITHMS = ("direct", "winograd4", "winograd2")
 
 
 def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
@@ -31,7 +34,8 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     if not 1 <= rank <= 3:
         raise Unsupported(f"a convolution over {rank} spatial dimensions; kernels have 1 to 3")
     dn = p["dimension_numbers"]
-    image = _image(ctx, ctx.storage(x), dn.lhs_spec, p["padding"], p["lhs_dilation"])
+    padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(p["padding"])]
+    image = _image(ctx, ctx.storage(x), dn.lhs_spec, padded, p["lhs_dilation"])
     nhwc = dn.out_spec == (0, rank + 1, *range(1, rank + 1))
     tail = epilogue(ctx, op, rest) if nhwc else None
     result = tail.result if tail else op.out
@@ -41,7 +45,12 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     y = final if nhwc else ctx.scratch(shape)
     geometry = Geometry(image, tuple(w.shape[d] for d in dn.rhs_spec[2:]), p["window_strides"], p["rhs_dilation"], p["padding"])
     axes = (*dn.rhs_spec[2:], dn.rhs_spec[1], dn.rhs_spec[0])
-    _conv(ctx, geometry, w, axes, p["feature_group_count"], y, tail or Epilogue(COPY, (), op.out))
+    last = tail or Epilogue(COPY, (), op.out)
+    how = ctx.pick(op, ALGORITHMS, ctx.threads) if winograd.eligible(op) else "direct"
+    if how == "direct":
+        _conv(ctx, geometry, w, axes, p["feature_group_count"], y, last)
+    else:
+        winograd.winograd(ctx, geometry, w, axes, y, last, int(how[-1]))
     if not nhwc:
         order = [(dn.out_spec[0], *dn.out_spec[2:], dn.out_spec[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))

@@ -14,10 +14,12 @@ import numpy as np
 from . import layout as abi
 from .build import native_address
 from .program import Op, Program, Unsupported, Value, external, kind
+from .pick import default, measured
 from .rules import lower_group
-from .segment import Context, Runtime, Segment, compile_segment
+from .segment import Context, Rules, Runtime, Segment, compile_segment
 from .target import Target
 from .target import target as host_target
+from .winograd import spare
 
 SPIN_SECONDS = 50e-6
 MAX_WORKERS = 255
@@ -107,7 +109,25 @@ def build(program: Program, threads: int, target: Target | None = None) -> Segme
     """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express."""
     if threads > 1:
         team().want(threads - 1)
-    return compile_segment(program, target or host_target(), threads, runtime(), lower_group)
+    chosen = target or host_target()
+    return compile_segment(program, chosen, threads, runtime(), Rules(lower_group, spare, functools.partial(measured, _alone, chosen)))
+
+
+def build_with(program: Program, threads: int, target: Target, pick: Callable[[Op, tuple[str, ...], int], str]) -> Segment:
+    """A segment whose algorithms `pick` chooses."""
+    if threads > 1:
+        team().want(threads - 1)
+    return compile_segment(program, target, threads, runtime(), Rules(lower_group, spare, pick))
+
+
+def _alone(op: Op, how: str, threads: int, target: Target) -> Callable[[], object]:
+    """A call of one operation by one algorithm, on made data."""
+    image, weights = op.value_ins
+    program = Program((image,), (weights,), ((op,),), (op.out,))
+    segment = build_with(program, threads, target, lambda *_: how)
+    x = np.full(image.shape, 0.5, np.float32)
+    raw = [np.zeros(v.shape, np.float32) for v in segment.raw]
+    return Call.on(segment, [x, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)])
 
 
 def handler_capsule() -> object:
@@ -127,7 +147,7 @@ def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
         return "an array without elements"
     program = Program(inputs, tuple(v for v in external(group) if v in set(consts)), (group,), (group[-1].out,))
     try:
-        lower_group(Context(program, host_target(), 1), group)
+        lower_group(Context(program, host_target(), 1, Rules(lower_group, spare, default)), group)
     except Unsupported as e:
         return str(e)
     return ""
@@ -142,7 +162,16 @@ class Call:
     def __init__(self, segment: Segment, inputs: Sequence[np.ndarray], consts: Sequence[np.ndarray]):
         known = dict(zip(segment.program.consts, consts, strict=True))
         raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
-        args = [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)]
+        self._prepare(segment, [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)])
+
+    @classmethod
+    def on(cls, segment: Segment, args: Sequence[np.ndarray]) -> Call:
+        """A call with its arguments as the segment takes them: inputs, raw constants, the packed blob."""
+        call = object.__new__(cls)
+        call._prepare(segment, args)
+        return call
+
+    def _prepare(self, segment: Segment, args: Sequence[np.ndarray]) -> None:
         self.outputs = [np.full(v.shape, -1, np.int32) if kind(v.dtype) == "i" else np.full(v.shape, np.nan, np.float32) for v in segment.program.outputs]
         self._keep: list[np.ndarray] = [*args]
         scalar = self._words(11, self._words(segment.address))

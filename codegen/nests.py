@@ -17,20 +17,20 @@ from .target import Target
 LAST = 5  # the innermost loop of a nest
 
 
-def _min(v: Builder, a: Any, b: Any) -> Any:
+def minimum(v: Builder, a: Any, b: Any) -> Any:
     return v.b.select(v.b.icmp_signed("<", a, b), a, b)
 
 
-def _max(v: Builder, a: Any, b: Any) -> Any:
+def maximum(v: Builder, a: Any, b: Any) -> Any:
     return v.b.select(v.b.icmp_signed(">", a, b), a, b)
 
 
 def _chunk(v: Builder, index: Any, total: Any, chunk: Any) -> Any:
     """How much of `total` the chunk at the innermost index covers."""
-    return _min(v, chunk, v.b.sub(total, v.b.mul(v.ld64(index, LAST), chunk)))
+    return minimum(v, chunk, v.b.sub(total, v.b.mul(v.ld64(index, LAST), chunk)))
 
 
-def _vectors(v: Builder, n: Any, body: Callable[[Any], None]) -> None:
+def vectors(v: Builder, n: Any, body: Callable[[Any], None]) -> None:
     """`body(byte offset)` for whole vectors of n elements, then once for the masked rest."""
     full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
     with v.loop(full) as i:
@@ -69,7 +69,7 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
         value = emit(v, expr, lambda k: v.broadcast(at(k + 1)) if kinds[k + 1] == "s" else v.load(at(k + 1)))
         v.store(value, at(0))
 
-    _vectors(v, n, body)
+    vectors(v, n, body)
     return v.finish()
 
 
@@ -88,7 +88,7 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
     if tail:
         v.set_mask(v.ld64(words, 3))
     oh, rows, ow = (v.ld64(words, i) for i in range(3))
-    count = _min(v, rows, v.b.sub(oh, v.b.mul(v.ld64(index, LAST - 1), rows)))
+    count = minimum(v, rows, v.b.sub(oh, v.b.mul(v.ld64(index, LAST - 1), rows)))
     xrow, xtaprow, xpix, xtap, yrow, ypix = (v.ld64(words, 4 + i) for i in range(6))
     x0, w, y0 = (v.ld64(where, i) for i in range(3))
     weights = [v.load(v.add(w, t * v.vl * 4)) for t in range(kh * kw)]
@@ -155,8 +155,8 @@ def pool(name: str, key: Spec, target: Target) -> str:
         """First input index and count of the clipped window."""
         window, stride, padding, size, _ = dims[d]
         begin = v.b.sub(v.b.mul(position, stride), padding)
-        lo = _max(v, begin, i64(0))
-        return lo, _max(v, v.b.sub(_min(v, v.add(begin, window), size), lo), i64(0))
+        lo = maximum(v, begin, i64(0))
+        return lo, maximum(v, v.b.sub(minimum(v, v.add(begin, window), size), lo), i64(0))
 
     d0, dn = span(0, v.ld64(index, LAST - 1))
     h0, hn = span(1, v.ld64(index, LAST))
@@ -177,7 +177,7 @@ def pool(name: str, key: Spec, target: Target) -> str:
                 done(v.carried)
             v.store(v.carried[0], v.add(out, offset))
 
-        _vectors(v, v.ld64(words, 1), body)
+        vectors(v, v.ld64(words, 1), body)
     return v.finish()
 
 
@@ -200,7 +200,7 @@ def reduce(name: str, key: Spec, target: Target) -> str:
                 done([combine(v, a[0], v.load(v.add(x, offset, v.b.mul(r, step))))])
             v.store(v.carried[0], v.add(y, offset))
 
-        _vectors(v, _chunk(v, index, v.ld64(words, 2), v.ld64(words, 3)), body)
+        vectors(v, _chunk(v, index, v.ld64(words, 2), v.ld64(words, 3)), body)
         return v.finish()
     full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
     with v.carry(full, [v.const(start)]) as (i, a, done):
@@ -229,7 +229,7 @@ def gemv(name: str, key: Spec, target: Target) -> str:
     x, w, y = (v.ld64(where, i) for i in range(3))
     k, ldw = v.ld64(words, 0), v.ld64(words, 1)
     n = _chunk(v, index, v.ld64(words, 2), v.ld64(words, 3))
-    _vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
+    vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
 
     def rows(first: Any, count: int) -> None:
         xs = [v.broadcast(v.add(x, v.mul(v.add(first, r), 4))) for r in range(count)]
@@ -241,7 +241,7 @@ def gemv(name: str, key: Spec, target: Target) -> str:
                 acc = v.fma(xs[r], v.load(v.add(ws[r], o)), acc)
             v.store(acc, v.add(y, o))
 
-        _vectors(v, n, body)
+        vectors(v, n, body)
 
     groups = v.b.sdiv(k, i64(unroll))
     with v.loop(groups) as g:
@@ -258,7 +258,7 @@ def gemv(name: str, key: Spec, target: Target) -> str:
 
         v.store(emit(v, expr, operand), v.add(y, o))
 
-    _vectors(v, n, last)
+    vectors(v, n, last)
     return v.finish()
 
 
@@ -275,7 +275,7 @@ def gather(name: str, key: Spec, target: Target) -> str:
     rows, n = v.ld64(words, 0), v.ld64(words, 1)
     i = v.b.sext(v.b.load(v.ptr(at, I32)), rows.type)
     inside = v.b.and_(v.b.icmp_signed(">=", i, i64(0)), v.b.icmp_signed("<", i, rows))
-    row = v.add(table, v.b.mul(_min(v, _max(v, i, i64(0)), v.b.sub(rows, i64(1))), v.mul(n, 4)))
+    row = v.add(table, v.b.mul(minimum(v, maximum(v, i, i64(0)), v.b.sub(rows, i64(1))), v.mul(n, 4)))
 
     def body(o: Any) -> None:
         value = v.load(v.add(row, o))
@@ -283,7 +283,7 @@ def gather(name: str, key: Spec, target: Target) -> str:
             value = v.b.select(inside, value, v.const(float("nan")))
         v.store(value, v.add(out, o))
 
-    _vectors(v, n, body)
+    vectors(v, n, body)
     return v.finish()
 
 
@@ -300,8 +300,8 @@ def shifted(name: str, key: Spec, target: Target) -> str:
     shift: Any = i64(0)
     for k in range(count):
         i = v.b.sext(v.b.load(v.ptr(v.ld64(where, 2 + k), I32)), shift.type)
-        i = _min(v, _max(v, i, i64(0)), v.ld64(words, 1 + 2 * k))
+        i = minimum(v, maximum(v, i, i64(0)), v.ld64(words, 1 + 2 * k))
         shift = v.add(shift, v.b.mul(i, v.ld64(words, 2 + 2 * k)))
     x, y = (v.add(x, shift), y) if move_source else (x, v.add(y, shift))
-    _vectors(v, v.ld64(words, 0), lambda o: v.store(v.load(v.add(x, o)), v.add(y, o)))
+    vectors(v, v.ld64(words, 0), lambda o: v.store(v.load(v.add(x, o)), v.add(y, o)))
     return v.finish()

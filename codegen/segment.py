@@ -55,11 +55,22 @@ class Step:
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
 
 
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What the kernel families contribute: `lower` appends a group's steps, `spare(op)` tells the zeroes that an algorithm of a
+    convolution reads beyond its padding, `pick(op, names, threads)` chooses among algorithms for an operation."""
+
+    lower: Callable[[Context, tuple[Op, ...]], None]
+    spare: Callable[[Op], Mapping[int, int]]
+    pick: Callable[[Op, tuple[str, ...], int], str]
+
+
 class Context:
     """What the rules see while a program is turned into steps."""
 
-    def __init__(self, program: Program, target: Target, threads: int):
+    def __init__(self, program: Program, target: Target, threads: int, rules: Rules):
         self.program, self.target, self.threads = program, target, threads
+        self.spare, self.pick = rules.spare, rules.pick
         self.steps: list[Step] = []
         self.group = 0
         self.consts = set(program.consts)
@@ -126,7 +137,7 @@ class Context:
     def _halo(self, v: Value) -> tuple[tuple[int, int], ...]:
         halo = [(0, 0)] * len(v.shape)
         for op in self.readers(v):
-            for d, (lo, hi) in conv_padding(op, v).items():
+            for d, (lo, hi) in conv_padding(op, v, self.spare(op)).items():
                 halo[d] = (max(halo[d][0], lo, 0), max(halo[d][1], hi, 0))
         return tuple(halo)
 
@@ -136,14 +147,14 @@ class Context:
             self.steps.append(Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group))
 
 
-def conv_padding(op: Op, v: Value) -> dict[int, tuple[int, int]]:
-    """Dimension of `v` -> padding, for a channels-last convolution that reads `v` as its image."""
+def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    """Dimension of `v` -> padding and what is `spare` behind it, for a channels-last convolution that reads `v` as its image."""
     if op.prim != "conv_general_dilated" or op.ins[0] is not v or op.ins[1] is v or any(d != 1 for d in op.params["lhs_dilation"]):
         return {}
     spec = op.params["dimension_numbers"].lhs_spec
     if spec[1] != len(v.shape) - 1:
         return {}
-    return dict(zip(spec[2:], op.params["padding"], strict=True))
+    return {d: (lo, hi + spare.get(i, 0)) for i, (d, (lo, hi)) in enumerate(zip(spec[2:], op.params["padding"], strict=True))}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -199,12 +210,12 @@ class Runtime:
     swap: Callable[[int, int], int]
 
 
-def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Callable[[Context, tuple[Op, ...]], None]) -> Segment:
+def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Rules) -> Segment:
     """Steps and native code for `program`. Raises `Unsupported` when a group cannot be expressed."""
-    ctx = Context(program, target, threads)
+    ctx = Context(program, target, threads, rules)
     for i, group in enumerate(program.groups):
         ctx.group = i
-        rules(ctx, group)
+        rules.lower(ctx, group)
     ctx.blob.index = len(program.inputs) + len(ctx.raw)
     return _assemble(ctx, runtime)
 
