@@ -8,14 +8,17 @@ threads, and their results are compared with float64 NumPy's.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import io
 import json
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import flax.linen as nn
 import jax
+import jax.extend.core
 import numpy as np
 from rich.progress import track
 
@@ -23,6 +26,7 @@ import xcoexec
 from xcoexec import bench, config, models
 from xcoexec.fold import fold
 from xcoexec.lower import run_ops
+from xcoexec.models import layers
 from xcoexec.pretty import columns
 from xcoexec.select import alternate
 from xcoexec.trace import paths, trace
@@ -54,18 +58,51 @@ def _jit(apply: Any, weights: Any, x: Any, threads: int) -> tuple[Call, Callable
 
 @functools.lru_cache(maxsize=1)
 def _onnx(name: str, batch: int) -> bytes:
-    """The model as ONNX; where the exporter does not know a module, its operations (with batch norm folded) are exported."""
+    """The model as jax2onnx exports it; where it cannot, the operations of the trace (batch norm folded) are exported."""
     from jax2onnx import to_onnx
 
     entry = models.get(name)
     weights, x = entry.variables(bench.SEED), entry.example(batch, bench.SEED)
     leaves, tree = jax.tree_util.tree_flatten(x)
     shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
-    try:
-        model = to_onnx(lambda *xs: jax.tree_util.tree_leaves(entry.module.apply(weights, jax.tree_util.tree_unflatten(tree, xs))), shapes)
-    except Exception:
-        model = to_onnx(_replayed(entry.module.apply, weights, x), shapes)
+
+    def flat(*xs: Any) -> Any:
+        return jax.tree_util.tree_leaves(entry.module.apply(weights, jax.tree_util.tree_unflatten(tree, xs)))
+
+    with _exportable():
+        try:
+            model = to_onnx(flat, shapes)
+        except Exception:
+            model = to_onnx(_replayed(entry.module.apply, weights, x), shapes)
     return bytes(model.SerializeToString())
+
+
+class _Pooling:
+    """flax.linen with a max pool whose explicit padding is an operation of its own: the exporter gets the fused form wrong."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(nn, name)
+
+    def max_pool(self, x: Any, window_shape: Any, strides: Any, padding: Any) -> Any:
+        if not isinstance(padding, str) and any(map(any, padding)):
+            x, padding = jax.numpy.pad(x, ((0, 0), *padding, (0, 0)), constant_values=-np.inf), "VALID"
+        return nn.max_pool(x, window_shape=window_shape, strides=strides, padding=padding)
+
+
+@contextlib.contextmanager
+def _exportable() -> Iterator[None]:
+    """The zoo and this version of JAX as the exporter expects them."""
+    core = jax._src.core
+    missing = [name for name in ("ClosedJaxpr", "Jaxpr") if not hasattr(core, name)]
+    for name in missing:
+        setattr(core, name, getattr(jax.extend.core, name))
+    layers.nn = _Pooling()
+    try:
+        yield
+    finally:
+        layers.nn = nn
+        for name in missing:
+            delattr(core, name)
 
 
 def _replayed(apply: Any, weights: Any, x: Any) -> Callable[..., list[Any]]:

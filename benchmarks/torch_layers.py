@@ -89,6 +89,20 @@ def _gather(op: Op, table: Tensor, index: Tensor) -> Tensor:
     return F.embedding(index[..., 0].long(), table)
 
 
+def _window(sizes: Any, x: Tensor, at: Any) -> Tensor:
+    for d, (n, i) in enumerate(zip(sizes, at, strict=True)):
+        if n != x.shape[d]:
+            x = x.index_select(d, torch.arange(n) + i)
+    return x
+
+
+def _updated(x: Tensor, update: Tensor, at: Any) -> Tensor:
+    for d, i in enumerate(at):
+        if update.shape[d] != x.shape[d]:
+            return x.index_copy(d, torch.arange(update.shape[d]) + i, update)
+    return update
+
+
 #: operands that are literals arrive as Python numbers
 LAYERS: dict[str, Callable[..., Any]] = {
     "conv_general_dilated": _conv,
@@ -108,6 +122,12 @@ LAYERS: dict[str, Callable[..., Any]] = {
     "gather": _gather,
     "convert_element_type": lambda op, x: x.to(torch.float32 if op.out.dtype == "float32" else torch.int32),
     "stop_gradient": lambda op, x: x,
+    "copy": lambda op, x: x,
+    "dynamic_slice": lambda op, x, *at: _window(op.params["slice_sizes"], x, at),
+    "dynamic_update_slice": lambda op, x, update, *at: _updated(x, update, at),
+    "iota": lambda op: torch.arange(op.out.shape[op.params["dimension"]], dtype=torch.int32),
+    "and": lambda op, x, y: x & y,
+    "le": lambda op, x, y: x <= y,
     "max": lambda op, x, y: _max(x, y),
     "min": lambda op, x, y: _min(x, y),
     "add": lambda op, x, y: x + y,
@@ -152,7 +172,7 @@ class Layers(torch.nn.Module):
         env: dict[Value, Any] = dict(self.constants)
         env.update(zip(self.program.inputs, inputs, strict=True))
         for op in self.program.ops:
-            args = [float(v.val) if isinstance(v, Literal) else env[v] for v in op.ins]
+            args = [(float if v.dtype == "float32" else int)(v.val) if isinstance(v, Literal) else env[v] for v in op.ins]
             env[op.out] = LAYERS[op.prim](op, *args)
         return tuple(env[v] for v in self.program.outputs)
 

@@ -59,29 +59,57 @@ def address(params, bufs, word):
     return ld(bufs + 8 * par(params, word)) + par(params, word + 1)
 
 
-@njit
-def pixel_rows(params, bufs, word, first, count, extra, out):
-    """Addresses of `count` pixels from number `first` on, of the view at `word`, shifted by `extra` bytes."""
+@njit(inline="always")
+def place(params, base, word, w, h, d, n):
+    """Address of the pixel (n, d, h, w) of the view at `word`."""
+    return base + n * par(params, word + 2) + d * par(params, word + 3) + h * par(params, word + 4) + w * par(params, word + 5)
+
+
+@njit(inline="always")
+def pixel_rows(params, bufs, word, at, count, extra, out):
+    """Addresses of `count` pixels from the one at the indices `at` (w, h, d, n) on, of the view at `word`, shifted by `extra` bytes."""
     base = address(params, bufs, word) + extra
-    sn, sd, sh, sw = par(params, word + 2), par(params, word + 3), par(params, word + 4), par(params, word + 5)
-    od, oh, ow = par(params, G_OD), par(params, G_OH), par(params, G_OW)
-    w = first % ow
-    rest = first // ow
-    a = base + w * sw + (rest % oh) * sh + ((rest // oh) % od) * sd + (rest // (oh * od)) * sn
+    w, h, d, n = ld(at), ld(at + 8), ld(at + 16), ld(at + 24)
+    ow, sw = par(params, G_OW), par(params, word + 5)
+    a = place(params, base, word, w, h, d, n)
+    if w + count <= ow:  # within one row of the image: no index has to be looked at again
+        for r in range(count):
+            st(out + 8 * r, a)
+            a += sw
+        return
     for r in range(count):
         st(out + 8 * r, a)
         w += 1
         a += sw
         if w == ow:
             w = 0
-            rest += 1
-            a = base + (rest % oh) * sh + ((rest // oh) % od) * sd + (rest // (oh * od)) * sn
+            h += 1
+            if h == par(params, G_OH):
+                h = 0
+                d += 1
+                if d == par(params, G_OD):
+                    d = 0
+                    n += 1
+            a = place(params, base, word, w, h, d, n)
+
+
+@njit(inline="always")
+def pixel_index(params, first, at):
+    """Writes the indices (w, h, d, n) of pixel number `first`."""
+    ow, oh, od = par(params, G_OW), par(params, G_OH), par(params, G_OD)
+    rest = first // ow
+    st(at, first - rest * ow)
+    lines = rest // oh
+    st(at + 8, rest - lines * oh)
+    planes = lines // od
+    st(at + 16, lines - planes * od)
+    st(at + 24, planes)
 
 
 @native(4)
 def gemm_driver(params, bufs, lo, hi):
     """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
-    xs, ys, es = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS)
+    xs, ys, es, at = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4)
     groups, blocks, rblocks, operands = par(params, G_GROUPS), par(params, G_BLOCKS), par(params, G_RBLOCKS), par(params, G_OPERANDS)
     q, extra, tiles, chunk = par(params, G_ROWS), par(params, G_EXTRA), par(params, G_TILES), par(params, G_CHUNK)
     for item in range(lo, hi):
@@ -97,13 +125,14 @@ def gemm_driver(params, bufs, lo, hi):
             for t in range(t0, min(t0 + chunk, tiles)):
                 rows = q + 1 if t < extra else q
                 first = t * q + min(t, extra)
-                pixel_rows(params, bufs, G_X, first, rows, group * par(params, G_XG), xs)
-                pixel_rows(params, bufs, G_Y, first, rows, group * par(params, G_YG) + channel * 4, ys)
+                pixel_index(params, first, at)
+                pixel_rows(params, bufs, G_X, at, rows, group * par(params, G_XG), xs)
+                pixel_rows(params, bufs, G_Y, at, rows, group * par(params, G_YG) + channel * 4, ys)
                 if rb == rblocks - 1:
                     for k in range(operands):
                         view = G_VIEWS + G_VIEW * k
                         shift = group * par(params, view + 6) + channel * par(params, view + 7)
-                        pixel_rows(params, bufs, view, first, rows, shift, es + 8 * ROWS * k)
+                        pixel_rows(params, bufs, view, at, rows, shift, es + 8 * ROWS * k)
                 kernel = big if t < extra else small
                 call10(kernel, xs, w + rw * vectors, ys, es, taps, ntaps, run, rb == 0, rb == rblocks - 1, lanes)
     return 0

@@ -318,6 +318,8 @@ def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None, 
     def as_kind(head: str | None, n: int) -> int:
         return n if head is None else node(head, n)
 
+    if not kind(result.dtype):
+        raise Unsupported(f"a result of type {result.dtype}; kernels know f32, s32 and bool")
     last = as_kind(STORE[kind(result.dtype)], build(result, identity_axes(result.shape)))
     if last != len(nodes) - 1:
         raise Unsupported("the result is an operand")

@@ -16,7 +16,7 @@ from .build import native_address
 from .program import Op, Program, Unsupported, Value, external, kind
 from .pick import default, measured
 from .rules import lower_group
-from .segment import Context, Rules, Runtime, Segment, compile_segment
+from .segment import Context, Pick, Rules, Runtime, Segment, compile_segment
 from .target import Target
 from .target import target as host_target
 from .winograd import spare
@@ -44,9 +44,11 @@ class Team:
     """Worker threads that help with every call; they spin for `SPIN_SECONDS` after one, then park.
 
     Threads are made when a segment first wants them. A forked child starts without any and makes its own.
+    With `cpus` every worker is pinned to one of these cores, and the calling thread does none of the work.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cpus: tuple[int, ...] = ()) -> None:
+        self.cpus = cpus
         self._memory = np.zeros(abi.TEAM_BYTES + 64, np.uint8)
         self.address = -(-self._memory.ctypes.data // 64) * 64
         self._message = ctypes.create_string_buffer(b"xcoexec: no memory left for the intermediates of a host segment")
@@ -69,17 +71,24 @@ class Team:
         ctypes.c_int64.from_address(self.address + at).value = value
         return value
 
-    def want(self, workers: int) -> None:
-        """At least `workers` threads from here on."""
+    def want(self, threads: int) -> None:
+        """Workers for calls of so many threads; without `cpus` the caller is one of them."""
         with self._lock:
-            for index in range(len(self._threads), min(workers, MAX_WORKERS)):
-                t = threading.Thread(target=function("worker", 2), args=(self.address, index), name=f"xcoexec-{index}", daemon=True)
+            for index in range(len(self._threads), min(threads if self.cpus else threads - 1, MAX_WORKERS)):
+                t = threading.Thread(target=self._live, args=(index,), name=f"xcoexec-{index}", daemon=True)
                 t.start()
                 self._threads.append(t)
+            self._word(abi.ALIVE, len(self._threads))
+
+    def _live(self, index: int) -> None:
+        if self.cpus:
+            os.sched_setaffinity(0, {self.cpus[index % len(self.cpus)]})
+        function("worker", 2)(self.address, index)
 
     def stop(self) -> None:
         """Ends the threads; a call that still comes runs on its own thread."""
         with self._lock:
+            self._word(abi.ALIVE, 0)
             self._word(abi.STOP, 1)
             c = _libc
             mutex, cond = (ctypes.c_void_p(ctypes.c_int64.from_address(self.address + w).value) for w in (abi.MUTEX, abi.COND))
@@ -90,44 +99,43 @@ class Team:
                 t.join(timeout=1.0)
 
 
-@functools.lru_cache(maxsize=1)
-def team() -> Team:
-    t = Team()
+@functools.lru_cache(maxsize=64)
+def team(cpus: tuple[int, ...] = ()) -> Team:
+    """The process's team; with `cpus` the one that is pinned to these cores."""
+    t = Team(cpus)
     atexit.register(t.stop)
     os.register_at_fork(after_in_child=t.reset)
     return t
 
 
-@functools.lru_cache(maxsize=1)
-def runtime() -> Runtime:
-    t = team()
+@functools.lru_cache(maxsize=64)
+def runtime(cpus: tuple[int, ...] = ()) -> Runtime:
+    t = team(cpus)
     table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest")}
-    return Runtime(table, t.libc.ctypes.data, t.address, function("swap", 2))
+    return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("swap", 2))
 
 
-def build(program: Program, threads: int, target: Target | None = None) -> Segment:
-    """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express."""
-    if threads > 1:
-        team().want(threads - 1)
+def build(program: Program, threads: int, target: Target | None = None, cpus: tuple[int, ...] = (), pick: Pick | None = None) -> Segment:
+    """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express.
+
+    `cpus`: the cores that may be used (none given: the caller's thread and the process's team). `pick` chooses
+    among algorithms (none given: by measurement).
+    """
+    if threads > 1 or cpus:
+        team(cpus).want(threads)
     chosen = target or host_target()
-    return compile_segment(program, chosen, threads, runtime(), Rules(lower_group, spare, functools.partial(measured, _alone, chosen)))
+    pick = pick or functools.partial(measured, functools.partial(_alone, cpus), chosen)
+    return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, spare, pick))
 
 
-def build_with(program: Program, threads: int, target: Target, pick: Callable[[Op, tuple[str, ...], int], str]) -> Segment:
-    """A segment whose algorithms `pick` chooses."""
-    if threads > 1:
-        team().want(threads - 1)
-    return compile_segment(program, target, threads, runtime(), Rules(lower_group, spare, pick))
-
-
-def _alone(op: Op, how: str, threads: int, target: Target) -> Callable[[], object]:
-    """A call of one operation by one algorithm, on made data."""
+def _alone(cpus: tuple[int, ...], op: Op, how: str, threads: int, target: Target) -> tuple[Callable[[], object], int]:
+    """A call of one operation by one algorithm, on made data, and the bytes of its packed weights."""
     image, weights = op.value_ins
     program = Program((image,), (weights,), ((op,),), (op.out,))
-    segment = build_with(program, threads, target, lambda *_: how)
+    segment = build(program, threads, target, cpus, lambda *_: how)
     x = np.full(image.shape, 0.5, np.float32)
     raw = [np.zeros(v.shape, np.float32) for v in segment.raw]
-    return Call.on(segment, [x, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)])
+    return Call.on(segment, [x, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]), segment.blob_bytes
 
 
 def handler_capsule() -> object:

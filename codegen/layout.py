@@ -7,9 +7,9 @@ The native side (`team.py`, `drivers.py`) and the side that writes the tables (`
 from __future__ import annotations
 
 # segment descriptor
-STEPS, NSTEPS, ARENA_BYTES, ZERO_BYTES, DATA, ARGS, RETS, THREADS, TEAM, TIMES, CALLS, LIBC, SLOTS = (8 * i for i in range(13))
+STEPS, NSTEPS, ARENA_BYTES, ZERO_BYTES, DATA, ARGS, RETS, THREADS, TEAM, TIMES, CALLS, LIBC, APART, SLOTS = (8 * i for i in range(14))
 ARENA_SLOTS = 8  # idle arenas kept at SLOTS
-DESCRIPTOR_WORDS = 12 + ARENA_SLOTS
+DESCRIPTOR_WORDS = 13 + ARENA_SLOTS
 RING = 32  # calls whose stamps are kept
 # a step
 DRIVER, PARAMS, ITEMS = 0, 8, 16
@@ -27,8 +27,8 @@ LIBC_NAMES = (
 )
 MEMALIGN, FREE, CLOCK, YIELD, LOCK, UNLOCK, WAIT, BROADCAST, MESSAGE = (8 * i for i in range(9))
 # team (each word on its own cache line)
-SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS = (64 * i for i in range(12))
-TEAM_BYTES = 64 * 14
+SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS, ALIVE = (64 * i for i in range(13))
+TEAM_BYTES = 64 * 15
 # a job: one call in flight, at the head of its arena; then buffers, stamps, counters, data
 JOB_DESC, JOB_BUFS, JOB_TIMES, JOB_COUNTERS = 0, 8, 16, 24
 JOB_WORDS = 8

@@ -13,9 +13,10 @@ from .build import read_cache, source_hash, write_cache
 from .program import Op, Value, format_params
 from .target import Target
 
-Alone = Callable[[Op, str, int, Target], Callable[[], object]]  # (operation, algorithm, threads, target) -> a call of it
-SECONDS = 0.01  # of one algorithm in one round
-ROUNDS = 3
+Alone = Callable[[Op, str, int, Target], tuple[Callable[[], object], int]]  # (operation, algorithm, threads, target) -> a call of it, packed bytes
+CALLS = 15  # of one algorithm
+COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
+FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time
 _known: dict[str, str] = {}
 
@@ -41,19 +42,18 @@ def signature(op: Op, names: tuple[str, ...], threads: int, target: Target) -> s
 
 
 def _measure(alone: Alone, target: Target, op: Op, names: tuple[str, ...], threads: int, key: str) -> str:
-    times: dict[str, list[float]] = {name: [] for name in names}
+    seconds: dict[str, float] = {}
     for name in names:  # one at a time: only one algorithm's packed weights are there
-        call = alone(op, name, threads, target)
-        call()
-        for _ in range(ROUNDS):
-            end = time.perf_counter() + SECONDS
-            while True:
-                start = time.perf_counter()
-                call()
-                times[name].append(time.perf_counter() - start)
-                if time.perf_counter() > end:
-                    break
-    seconds = {name: float(np.median(t)) for name, t in times.items()}
+        call, packed = alone(op, name, threads, target)
+        flush = np.zeros(FLUSH_BYTES // 8) if packed >= COLD_BYTES else None
+        times = []
+        for _ in range(CALLS + 1):
+            if flush is not None:
+                flush += 1
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        seconds[name] = float(np.median(times[1:]))
     best = min(names, key=lambda n: seconds[n])
     chosen = best if seconds[best] < GAIN * seconds[names[0]] else names[0]
     write_cache(f"{key}.json", json.dumps({"chosen": chosen, "seconds": seconds}).encode())

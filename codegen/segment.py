@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import weakref
 from collections.abc import Callable, Mapping
 
@@ -53,6 +54,7 @@ class Step:
 
 
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
+Pick = Callable[[Op, tuple[str, ...], int], str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Rules:
 
     lower: Callable[[Context, tuple[Op, ...]], None]
     spare: Callable[[Op], Mapping[int, int]]
-    pick: Callable[[Op, tuple[str, ...], int], str]
+    pick: Pick
 
 
 class Context:
@@ -186,6 +188,16 @@ class Segment:
             blob[offset // 4 : offset // 4 + part.size] = part
         return blob
 
+    @functools.cached_property
+    def algorithms(self) -> tuple[str, ...]:
+        """The kernel families that each group of the program runs, in order ("view": no work at all)."""
+        names: list[dict[str, None]] = [{} for _ in self.program.groups]
+        for step in self.steps:
+            for word in step.words:
+                if isinstance(word, Kernel):
+                    names[step.group][_family(word.spec)] = None
+        return tuple("+".join(n) or "view" for n in names)
+
     @property
     def calls(self) -> int:
         """Calls so far."""
@@ -197,16 +209,26 @@ class Segment:
         return self._ring[:n].copy()
 
 
+def _family(spec: Spec) -> str:
+    """A kernel family's name in reports."""
+    name = str(spec[0])
+    return f"winograd({spec[1]}x{spec[1]})" if name.startswith("winograd") else name
+
+
 _kept_alive: list[object] = []
 
 
 @dataclasses.dataclass(frozen=True)
 class Runtime:
-    """Addresses that a segment needs: drivers by name, the libc table, the team (0: none); `swap`: atomic exchange."""
+    """Addresses that a segment needs: drivers by name, the libc table, the team (0: none).
+
+    `apart`: the calling thread leaves the work to the team. `swap`: atomic exchange.
+    """
 
     drivers: Mapping[str, int]
     libc: int
     team: int
+    apart: bool
     swap: Callable[[int, int], int]
 
 
@@ -260,6 +282,7 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
         abi.TEAM: runtime.team,
         abi.TIMES: ring.ctypes.data,
         abi.LIBC: runtime.libc,
+        abi.APART: int(runtime.apart),
     }
     descriptor = np.zeros(abi.DESCRIPTOR_WORDS, np.int64)
     for at, word in words.items():

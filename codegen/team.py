@@ -12,6 +12,8 @@ from __future__ import annotations
 from numba import int64, njit
 
 from .layout import (
+    ALIVE,
+    APART,
     ARENA_BYTES,
     ARENA_SLOTS,
     ARGS,
@@ -80,6 +82,17 @@ from .native import (
 
 
 @njit
+def wait_for(address, value, libc):
+    """Until the counter at `address` has reached `value`; other threads get the core when it takes long."""
+    spins = 0
+    while atomic_load(address) < value:
+        pause()
+        spins += 1
+        if spins > 20000:
+            call1(ld(libc + YIELD), 0)
+
+
+@njit
 def run_steps(job, libc, master):
     """Works on every step of a job until all are done; the master also stamps the clock."""
     desc, bufs, counters = ld(job + JOB_DESC), ld(job + JOB_BUFS), ld(job + JOB_COUNTERS)
@@ -95,12 +108,7 @@ def run_steps(job, libc, master):
                 break
             call4(driver, params, bufs, i, i + 1)
             atomic_add(finished, 1)
-        spins = 0
-        while atomic_load(finished) < items:
-            pause()
-            spins += 1
-            if spins > 20000:
-                call1(ld(libc + YIELD), 0)
+        wait_for(finished, items, libc)
         if master:
             st(times + 8 * (s + 1), now(clock))
 
@@ -119,7 +127,10 @@ def run_alone(job, libc):
 
 @native(2)
 def worker(team, index):
-    """A worker's life: wait for a call (spinning, then parked), help with it, until STOP."""
+    """A worker's life: wait for a call (spinning, then parked), help with it, until STOP.
+
+    Worker 0 stamps the clock for a caller that stays apart.
+    """
     libc = ld(team + TEAM_LIBC)
     clock = ld(libc + CLOCK)
     seen = 0
@@ -140,7 +151,8 @@ def worker(team, index):
         if index < atomic_load(team + WORKERS):
             atomic_add(team + INSIDE, 1)
             if atomic_load(team + OPEN) == seen and seen != 0:
-                run_steps(ld(team + JOB), libc, False)
+                job = ld(team + JOB)
+                run_steps(job, libc, index == 0 and ld(ld(job + JOB_DESC) + APART) != 0)
             atomic_add(team + INSIDE, -1)
     return 0
 
@@ -149,15 +161,21 @@ def worker(team, index):
 def run_job(desc, job, libc):
     """Runs a job with the team when it is free and wanted, else on this thread alone."""
     team, threads = ld(desc + TEAM), ld(desc + THREADS)
-    if team == 0 or threads < 2 or compare_exchange(team + BUSY, 0, 1) == 0:
+    counters, n = ld(job + JOB_COUNTERS), ld(desc + NSTEPS)
+    apart = ld(desc + APART) != 0 and atomic_load(team + ALIVE) >= threads
+    if team == 0 or (threads < 2 and not apart) or n == 0:
         run_alone(job, libc)
         return
-    counters, n = ld(job + JOB_COUNTERS), ld(desc + NSTEPS)
+    while compare_exchange(team + BUSY, 0, 1) == 0:
+        if not apart:
+            run_alone(job, libc)
+            return
+        call1(ld(libc + YIELD), 0)  # a call that must not use this thread's core waits for its team
     for i in range(n):
         st(counters + COUNTER_BYTES * i, int64(0))
         st(counters + COUNTER_BYTES * i + 64, int64(0))
     st(team + JOB, job)
-    atomic_store(team + WORKERS, threads - 1)
+    atomic_store(team + WORKERS, threads if apart else threads - 1)
     seq = atomic_load(team + SEQ) + 1
     atomic_store(team + OPEN, seq)
     atomic_store(team + SEQ, seq)
@@ -165,7 +183,10 @@ def run_job(desc, job, libc):
         call1(ld(libc + LOCK), ld(team + MUTEX))
         call1(ld(libc + BROADCAST), ld(team + COND))
         call1(ld(libc + UNLOCK), ld(team + MUTEX))
-    run_steps(job, libc, True)
+    if apart:
+        wait_for(counters + COUNTER_BYTES * (n - 1) + 64, ld(ld(desc + STEPS) + (n - 1) * 8 * STEP_WORDS + ITEMS), libc)
+    else:
+        run_steps(job, libc, True)
     atomic_store(team + OPEN, int64(0))
     while atomic_load(team + INSIDE) > 0:
         pause()

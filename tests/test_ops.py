@@ -325,12 +325,12 @@ def test_reference_agrees_with_jax() -> None:
         assert error(jax.jit(fn)(w, a), oracle(fn, w, a)) < 1e-4
 
 
-# -- types that kernels do not have ------------------------------------------------------------------
+# -- types that kernels hold as f32, or not at all ---------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32", "complex64"])
 @pytest.mark.parametrize("op", ["add", "dot", "sum", "max_pool", "concatenate", "transpose"])
-def test_other_types_stay_on_the_device_half(op: str, dtype: str) -> None:
+def test_other_types(op: str, dtype: str) -> None:
     if (op, dtype) == ("max_pool", "complex64"):
         pytest.skip("complex numbers have no maximum")
     x = (array(1, 4, 4, 8) * 8).astype(dtype)
@@ -343,8 +343,12 @@ def test_other_types_stay_on_the_device_half(op: str, dtype: str) -> None:
         "transpose": lambda x: x.T + x.T,
     }[op]
     _, graph = stages_of(fn, x)
-    assert all(layer.host_error for layer in graph.layers if layer.out.dtype == dtype)
+    if dtype == "complex64":
+        assert all(layer.host_error for layer in graph.layers)
+    if dtype in ("float16", "bfloat16"):
+        assert not any(layer.host_error for layer in graph.layers)
     got = xcoexec.jit(fn, strategy="host", strict=True)(x)
     want = jax.jit(fn)(x)
     assert got.dtype == want.dtype
-    np.testing.assert_array_equal(np.asarray(got.astype("complex64")), np.asarray(want.astype("complex64")))
+    tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 0.0)  # of one rounding: inside a layer kernels hold more digits
+    np.testing.assert_allclose(np.asarray(got.astype("complex64")), np.asarray(want.astype("complex64")), rtol=tolerance)

@@ -31,7 +31,16 @@ MISSES = 3  # calls in a row with new weights before a function stays with plain
 class Options:
     """What `jit`, `compile` and `bind` share, validated once."""
 
-    def __init__(self, strategy: str, threads: int | None, strict: bool, plan: Plan | UniformPlan | None, device: Any, progress: Progress | None):
+    def __init__(
+        self,
+        strategy: str,
+        threads: int | None,
+        affinity: Iterable[int] | None,
+        strict: bool,
+        plan: Plan | UniformPlan | None,
+        device: Any,
+        progress: Progress | None,
+    ):
         if strategy not in NAMES:
             raise ValueError(f"xcoexec.jit: got strategy={strategy!r}; valid are {', '.join(NAMES)}.")
         if not isinstance(strict, bool):
@@ -41,7 +50,10 @@ class Options:
         if device is not None and getattr(device, "platform", device) != "cpu":
             raise ValueError(f"xcoexec.compile: got device={device!r}; valid in this version is 'cpu' (the device half on XLA:CPU).")
         self.strategy, self.strict, self.plan = strategy, strict, plan
-        self.threads = config.threads(threads)
+        self.cpus = config.affinity(affinity)
+        self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads)
+        if self.cpus and self.threads > len(self.cpus):
+            raise ValueError(f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer.")
         self.progress = progress or silent
 
 
@@ -50,6 +62,7 @@ def jit(
     *,
     strategy: str = "auto",
     threads: int | None = None,
+    affinity: Iterable[int] | None = None,
     strict: bool = False,
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
@@ -67,6 +80,7 @@ def jit(
       fn: the function; without it a decorator is returned.
       strategy: "auto", "device", "host" or "edgenn".
       threads: host threads (default: the cores this process may use, or XCOEXEC_THREADS).
+      affinity: cores for the host half's threads, one each; the calling thread then does none of its work.
       strict: raise where xcoexec would otherwise warn once and use plain `jax.jit`.
       static_argnums, static_argnames, donate_argnums: as in `jax.jit`.
       plan: a forced plan instead of a strategy.
@@ -77,6 +91,7 @@ def jit(
             jit,
             strategy=strategy,
             threads=threads,
+            affinity=affinity,
             strict=strict,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
@@ -86,7 +101,7 @@ def jit(
         )
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {fn!r}; valid is a callable.")
-    options = Options(strategy, threads, strict, plan, None, progress)
+    options = Options(strategy, threads, affinity, strict, plan, None, progress)
     return CoFunction(fn, options, _ints(static_argnums, "static_argnums"), _names(static_argnames), _ints(donate_argnums, "donate_argnums"))
 
 
@@ -295,7 +310,7 @@ def compile_stages(
     """All stages for one function, its weights and example inputs; falls back to plain jax.jit with one warning."""
     options = owner._options
     example = [x for i, x in enumerate(values) if i not in set(index)]
-    s = stages(traced, index, weights, example, threads=options.threads, donated=donated, plain=plain, progress=options.progress)
+    s = stages(traced, index, weights, example, threads=options.threads, cpus=options.cpus, donated=donated, plain=plain, progress=options.progress)
     try:
         if jax.default_backend() != "cpu":
             raise NotImplementedError(f"the default backend is {jax.default_backend()!r}, and this version's device half is XLA:CPU")
@@ -400,6 +415,7 @@ def compile(
     strategy: str = "auto",
     plan: Plan | UniformPlan | None = None,
     threads: int | None = None,
+    affinity: Iterable[int] | None = None,
     device: Any = None,
     strict: bool = False,
     progress: Progress | None = None,
@@ -410,7 +426,7 @@ def compile(
     """
     if not callable(fn):
         raise TypeError(f"xcoexec.compile: got {fn!r}; valid is a callable.")
-    owner = CoFunction(fn, Options(strategy, threads, strict, plan, device, progress), (), (), ())
+    owner = CoFunction(fn, Options(strategy, threads, affinity, strict, plan, device, progress), (), (), ())
     return FixedFunction(owner, args)
 
 

@@ -10,16 +10,20 @@ from typing import Any
 from absl import app, flags
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("model", "lenet", "Model of the zoo: fcnn, lenet, alexnet, vgg16, squeezenet, resnet18 or mobilenet_v2.")
+flags.DEFINE_string("model", "lenet", "Model of the zoo (an unknown name lists them).")
 flags.DEFINE_integer("batch", 1, "Batch size.", lower_bound=1)
 flags.DEFINE_string("strategy", "auto", "auto, device, host or edgenn.")
 flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
 flags.DEFINE_boolean("json", False, "Print JSON instead of tables.")
+flags.DEFINE_string("plot", "", "run: also draw the roofline with the layers on it into this PNG.")
+flags.DEFINE_list("affinity", None, "Cores to pin host threads to, such as 0,1 (the calling thread then stays out of the work).")
 flags.DEFINE_string("out", "out", "Folder for the files that demo and bench write.")
 
 
 def _bound() -> tuple[Any, Any, Any]:
     """(model, bound function, example input) for the flags."""
+    import jax
+
     import xcoexec
     from xcoexec import models
 
@@ -27,10 +31,18 @@ def _bound() -> tuple[Any, Any, Any]:
 
     entry = models.get(FLAGS.model)
     with shown(FLAGS.model) as progress:
-        fast = xcoexec.jit(entry.module.apply, strategy=FLAGS.strategy, threads=FLAGS.threads, progress=progress).bind(entry.variables())
+        fast = xcoexec.jit(entry.module.apply, strategy=FLAGS.strategy, threads=FLAGS.threads, affinity=_affinity(), progress=progress).bind(entry.variables())
         x = entry.example(FLAGS.batch)
-        fast(x).block_until_ready()
+        jax.block_until_ready(fast(x))
     return entry, fast, x
+
+
+def _affinity() -> list[int] | None:
+    if FLAGS.affinity is None:
+        return None
+    if not all(c.strip().isdigit() for c in FLAGS.affinity):
+        raise ValueError(f"xcoexec: got --affinity={','.join(FLAGS.affinity)}; valid are core numbers, such as 0,1.")
+    return [int(c) for c in FLAGS.affinity]
 
 
 def plan() -> None:
@@ -45,11 +57,15 @@ def run() -> None:
     """Runs the model on a random input and prints the report."""
     import dataclasses
 
+    import jax
+
     from .profile import median_seconds
 
     entry, fast, x = _bound()
-    seconds = median_seconds(lambda: fast(x).block_until_ready(), 0.5, 10)
+    seconds = median_seconds(lambda: jax.block_until_ready(fast(x)), 0.5, 10)
     report = fast.report()
+    if FLAGS.plot:
+        report.plot(FLAGS.plot)
     if FLAGS.json:
         print(json.dumps({"model": entry.name, "seconds": seconds, **dataclasses.asdict(report)}))
     else:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from . import config
+from .codegen.peaks import peaks
 from .ir import Plan
 from .report import Report, report
 from .runtime import timeline
@@ -56,8 +57,8 @@ class Compiled:
     def report(self) -> Report:
         exe = self.current
         if not exe.plan.placements:
-            return Report("jit", exe.plan.chosen, (), {}, 0)
-        return report(self.stages.graph, exe.plan, exe.lowered, self.stages.costs)
+            return Report("jit", exe.plan.chosen, (), {}, 0, peaks(self.stages.threads))
+        return report(self.stages.graph, exe.plan, exe.lowered, self.stages.costs, self.stages.threads)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         timeline.write(path, timeline.events(self.stages.graph, self.current.lowered))

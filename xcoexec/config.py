@@ -8,7 +8,9 @@ XCOEXEC_ADAPT      0 switches the re-planning at run time off
 
 from __future__ import annotations
 
+import operator
 import os
+from collections.abc import Iterable
 
 MAX_THREADS = 256
 
@@ -31,6 +33,20 @@ def threads(requested: int | None = None) -> int:
     if isinstance(got, (bool, float)) or not 1 <= n <= MAX_THREADS:
         raise ValueError(f"xcoexec: got {where}={got!r}; valid is a whole number from 1 to {MAX_THREADS}.")
     return n
+
+
+def affinity(requested: Iterable[int] | None) -> tuple[int, ...]:
+    """Cores to pin host threads to, sorted; () for none. Raises `ValueError` for cores that this process may not use."""
+    if requested is None:
+        return ()
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    try:
+        cpus = tuple(sorted({operator.index(c) for c in requested}))
+    except TypeError:
+        cpus = ()
+    if not cpus or not set(cpus) <= allowed:
+        raise ValueError(f"xcoexec: got affinity={requested!r}; valid are some of the cores {sorted(allowed)} that this process may use.")
+    return cpus
 
 
 def adapt() -> bool:

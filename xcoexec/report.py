@@ -1,10 +1,12 @@
-"""What ran where, how long, and how far from the bound: `Bound.report()`."""
+"""What ran where, how long, by which algorithm, and how far from the machine's roofline: `Bound.report()`."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 
+from .codegen.peaks import Peaks, peaks
 from .cost.edgenn import bound
 from .ir import Costs, LayerGraph, Plan
 from .lower import Lowered
@@ -14,18 +16,29 @@ from .profile import layer_seconds
 
 @dataclasses.dataclass(frozen=True)
 class LayerReport:
-    """One layer: where it ran, predicted and measured seconds (host half's own part; None where nothing was stamped)."""
+    """One layer: where it ran, predicted and measured seconds (host half's own part; None where nothing was stamped).
+
+    `flops` FLOP and `nbytes` bytes (weights, inputs and results once each) of one call; `algorithm`: the kernel
+    families that ran; `least`: the roofline's seconds for this work; `bound`: no split of the layer is faster.
+    """
 
     layer: str
     placement: str
+    algorithm: str
     flops: int
+    nbytes: int
     predicted: float | None
     measured: float | None
+    least: float
     bound: float | None
 
     @property
     def gflops(self) -> float | None:
         return self.flops / self.measured / 1e9 if self.measured else None
+
+    @property
+    def gbytes(self) -> float | None:
+        return self.nbytes / self.measured / 1e9 if self.measured else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,27 +50,39 @@ class Report:
     layers: tuple[LayerReport, ...]
     measured: Mapping[str, float]
     segments: int
+    peaks: Peaks
 
     def __str__(self) -> str:
-        rows = [["layer", "placement", "predicted ms", "measured ms", "bound ms", "% of bound", "GFLOP/s"]]
+        rows = [["layer", "placement", "algorithm", "predicted ms", "measured ms", "bound ms", "GFLOP/s", "GB/s", "% of roofline"]]
         for x in self.layers:
-            share = f"{100 * x.bound / x.measured:.0f}" if x.bound and x.measured else "-"
-            speed = f"{x.gflops:.1f}" if x.gflops else "-"
-            rows.append([x.layer, x.placement, milliseconds(x.predicted), milliseconds(x.measured), milliseconds(x.bound), share, speed])
+            speeds = [f"{s:.1f}" if s else "-" for s in (x.gflops, x.gbytes)]
+            share = f"{100 * x.least / x.measured:.0f}" if x.measured else "-"
+            rows.append([x.layer, x.placement, x.algorithm, milliseconds(x.predicted), milliseconds(x.measured), milliseconds(x.bound), *speeds, share])
         times = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(self.measured.items()))
-        return columns(rows, (2, 3, 4, 5, 6)) + f"\nran: {self.ran} ({self.why}); {self.segments} host segments; {times}"
+        roof = f"roofline of {self.peaks.threads} threads: {self.peaks.flops / 1e9:.0f} GFLOP/s, {self.peaks.bandwidth / 1e9:.1f} GB/s from memory"
+        return columns(rows, (3, 4, 5, 6, 7, 8)) + f"\nran: {self.ran} ({self.why}); {self.segments} host segments; {times}\n{roof} (more than 100 %: Winograd, or data in caches)"
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draws the roofline with the measured layers on it, as a PNG (needs matplotlib)."""
+        from .draw import roofline
+
+        roofline(self, path)
 
 
-def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs | None) -> Report:
+def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs | None, threads: int) -> Report:
     """The report of a plan from the stamps of its segments' recent calls."""
     seconds: dict[int, float] = {}
+    algorithms: dict[int, str] = {}
     for unit in lowered.segments if lowered else ():
         if unit.segment.calls:
             seconds.update(layer_seconds(unit))
+        algorithms.update(zip(unit.layers, unit.segment.algorithms, strict=True))
+    roof = peaks(threads)
     layers = []
     for x, p in zip(graph.layers, plan.placements, strict=True):
         placement = where(p.half, p.p_cpu, p.dim) if plan.engine == "xco" else "device (jax.jit)"
         both = (costs.host[x.index], costs.device[x.index]) if costs else (None, None)
         limit = bound(both[0], both[1]) if both[0] and both[1] else None
-        layers.append(LayerReport(x.name, placement, x.flops, p.predicted, seconds.get(x.index), limit))
-    return Report(plan.engine, plan.chosen, tuple(layers), plan.measured, len(lowered.segments) if lowered else 0)
+        algorithm = algorithms.get(x.index, "XLA")
+        layers.append(LayerReport(x.name, placement, algorithm, x.flops, x.nbytes, p.predicted, seconds.get(x.index), roof.seconds(x.flops, x.nbytes), limit))
+    return Report(plan.engine, plan.chosen, tuple(layers), plan.measured, len(lowered.segments) if lowered else 0, roof)

@@ -41,6 +41,7 @@ class Stages:
     weights: Sequence[Any]
     example: Sequence[Any]
     threads: int
+    cpus: tuple[int, ...]
     donated: tuple[int, ...]
     plain: Callable[[Sequence[Any]], Sequence[Any]]
     progress: Progress = silent
@@ -48,7 +49,7 @@ class Stages:
 
     def build(self, program: Program) -> Segment:
         self.progress("build", 0, 0)
-        return host.build(program, self.threads)
+        return host.build(program, self.threads, cpus=self.cpus)
 
     def executable(self, plan: Plan) -> Executable:
         """A plan as an executable with resident weights."""
@@ -134,7 +135,7 @@ def _single(s: Stages, strategy: str) -> Executable:
 
 
 def _record_name(s: Stages) -> str:
-    return f"plan-{s.graph.key}-{s.threads}"
+    return f"plan-{s.graph.key}-{s.threads}" + "".join(f"-{c}" for c in s.cpus)
 
 
 def _auto(s: Stages) -> Executable:

@@ -1,0 +1,258 @@
+"""Every algorithm of the host half on every instruction set that this machine runs, against float64 NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from xcoexec.codegen import conv, host, reference, winograd
+from xcoexec.codegen.target import ISAS, Target, target
+
+from .support import TOLERANCE, array, check_host, error, oracle, stages_of
+
+
+def _targets() -> list[Target]:
+    """All widths that run here, and NEON's shape (vectors of 4, 32 registers) as this machine can have it."""
+    found = []
+    for name in ISAS:
+        try:
+            found.append(target(name))
+        except ValueError:
+            continue
+    widths = {(t.vl, t.registers) for t in found}
+    if (4, 32) not in widths:
+        found.append(dataclasses.replace(target("portable"), name="neon-width", registers=32))
+    return found
+
+
+TARGETS = _targets()
+
+
+def run_on(fn: Callable[..., Any], *args: Any, isa: Target, how: str = "direct", weights: int = 0, threads: int = 2) -> tuple[np.ndarray, set[str]]:
+    """The first result of `fn` on kernels for `isa` by the algorithm `how`, and the families that ran."""
+    folded, graph = stages_of(fn, *args, weights=weights)
+    assert not [x.host_error for x in graph.layers if x.host_error]
+    leaves = jax.tree_util.tree_leaves(args)
+    n = len(jax.tree_util.tree_leaves(args[:weights]))
+    consts = folded.constants(leaves[:n])
+    segment = host.build(graph.program, threads, isa, pick=lambda op, names, t: how)
+    call = host.Call(segment, [np.asarray(x) for x in leaves[n:]], [consts[v] for v in graph.program.consts])
+    return call()[0].copy(), set(segment.algorithms)
+
+
+def _conv(padding: Any = "SAME", residual: bool = False, precision: Any = None) -> Any:
+    def fn(w: Any, b: Any, x: Any) -> Any:
+        y = lax.conv_general_dilated(x, w, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"), precision=precision) + b
+        return jax.nn.relu(y + x) if residual else jax.nn.relu(y)
+
+    return fn
+
+
+# -- Winograd ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("how", conv.ALGORITHMS)
+@pytest.mark.parametrize(("h", "w", "c", "oc", "n"), [(8, 8, 16, 16, 1), (7, 13, 9, 17, 1), (1, 5, 8, 33, 2), (4, 1, 40, 8, 1), (17, 6, 12, 64, 3)])
+def test_winograd_shapes(isa: Target, how: str, h: int, w: int, c: int, oc: int, n: int) -> None:
+    k, b, x = array(3, 3, c, oc, seed=1), array(oc, seed=2), array(n, h, w, c)
+    got, ran = run_on(_conv(), k, b, x, isa=isa, how=how, weights=2)
+    assert error(got, oracle(_conv(), k, b, x)) < TOLERANCE
+    assert any("winograd" in a for a in ran) == how.startswith("winograd")
+
+
+@pytest.mark.parametrize("how", ["winograd4", "winograd2"])
+@pytest.mark.parametrize("padding", ["VALID", ((1, 1), (1, 1)), ((0, 2), (2, 0)), ((3, 3), (3, 3))])
+def test_winograd_padding_and_threads(how: str, padding: Any) -> None:
+    k, b, x = array(3, 3, 16, 24, seed=1), array(24, seed=2), array(2, 11, 10, 16)
+    want = oracle(_conv(padding), k, b, x)
+    for threads in (1, 2, 5):
+        got, _ = run_on(_conv(padding), k, b, x, isa=target(), how=how, weights=2, threads=threads)
+        assert error(got, want) < TOLERANCE
+
+
+@pytest.mark.parametrize("how", ["winograd4", "winograd2"])
+def test_winograd_residual_and_chain(how: str) -> None:
+    """A residual epilogue, and an intermediate whose border is read by whole tiles."""
+    k, b, x = array(3, 3, 16, 16, seed=1), array(16, seed=2), array(1, 9, 14, 16)
+
+    def fn(k: Any, b: Any, x: Any) -> Any:
+        return _conv(residual=True)(k, b, _conv(residual=True)(k, b, x))
+
+    got, _ = run_on(fn, k, b, x, isa=target(), how=how, weights=2)
+    assert error(got, oracle(fn, k, b, x)) < TOLERANCE
+
+
+def _adversarial(kind: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Images that make the transforms cancel: alternating signs, one huge pixel, a ramp, a constant with noise."""
+    rng = np.random.default_rng(0)
+    index = np.indices(shape).sum(0)
+    images = {
+        "random": rng.standard_normal(shape),
+        "alternating": np.where(index % 2, 1.0, -1.0) * (1 + 1e-3 * rng.standard_normal(shape)),
+        "spike": np.where(index == 7, 1e4, 1e-3 * rng.standard_normal(shape)),
+        "ramp": index * 1.0,
+        "offset": 1e3 + rng.standard_normal(shape),
+        "tiny": 1e-30 * rng.standard_normal(shape),
+    }
+    return images[kind].astype(np.float32)
+
+
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("kind", ["random", "alternating", "spike", "ramp", "offset", "tiny"])
+@pytest.mark.parametrize("c", [8, 64, 300])
+def test_winograd_error_is_within_its_bound(m: int, kind: str, c: int) -> None:
+    x = _adversarial(kind, (1, 12, 12, c))
+    w = np.random.default_rng(1).standard_normal((3, 3, c, 16)).astype(np.float32)
+    if kind == "alternating":
+        w = np.sign(w)
+    fn = lambda w, x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    got, _ = run_on(fn, jnp.asarray(w), jnp.asarray(x), isa=target(), how=f"winograd{m}", weights=1)
+    want = oracle(fn, w, x)
+    assert np.max(np.abs(got - want)) <= winograd.error_bound(x, w, m)
+    if kind == "random":  # and typically it is a small multiple of the direct sum's
+        direct, _ = run_on(fn, jnp.asarray(w), jnp.asarray(x), isa=target(), weights=1)
+        assert np.max(np.abs(got - want)) < 8 * max(np.max(np.abs(direct - want)), 1e-7)
+
+
+@pytest.mark.parametrize("precision", ["high", "highest", lax.Precision.HIGHEST, (lax.Precision.DEFAULT, lax.Precision.HIGHEST)])
+def test_winograd_needs_the_default_precision(precision: Any) -> None:
+    k, b, x = array(3, 3, 16, 16, seed=1), array(16, seed=2), array(1, 8, 8, 16)
+    got, ran = run_on(_conv(precision=precision), k, b, x, isa=target(), how="winograd4", weights=2)
+    assert ran == {"gemm"} or ran == {"elementwise+gemm"}
+    assert error(got, oracle(_conv(), k, b, x)) < 1e-6
+
+
+@pytest.mark.parametrize("m", [2, 4])
+def test_winograd_matrices_are_exact(m: int) -> None:
+    """A'[(G g) * (B' d)] is the correlation of g with d, in f64."""
+    mats = winograd.matrices(m)
+    d, g = np.random.default_rng(m).standard_normal((2, m + 2))
+    got = mats.at @ ((mats.g @ g[:3]) * (mats.bt @ d))
+    assert np.allclose(got, [d[i : i + 3] @ g[:3] for i in range(m)], atol=1e-12)
+
+
+# -- rows: softmax and norms ---------------------------------------------------------------------------
+
+
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "softmax": lambda x: jax.nn.softmax(x),
+    "log_softmax": lambda x: jax.nn.log_softmax(x),
+    "layer norm": lambda x: nn.LayerNorm().apply({"params": {"scale": jnp.arange(x.shape[-1]) / 7.0, "bias": jnp.ones(x.shape[-1])}}, x),
+    "rms norm": lambda x: nn.RMSNorm().apply({"params": {"scale": jnp.arange(x.shape[-1]) / 7.0}}, x),
+    "standardise": lambda x: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + 1e-3),
+    "share of the largest": lambda x: x / jnp.max(jnp.abs(x), -1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("shape", [(3, 2), (1, 17), (2, 5, 64), (5, 129), (1, 2, 3, 700)])
+def test_rows(isa: Target, name: str, shape: tuple[int, ...]) -> None:
+    x = array(*shape, low=-4.0, high=4.0)
+    got, ran = run_on(ROWS[name], x, isa=isa)
+    assert error(got, oracle(ROWS[name], x)) < 1e-5
+    assert ran == {"rowwise"}
+
+
+def test_softmax_of_extreme_rows() -> None:
+    x = np.zeros((4, 33), np.float32)
+    x[0], x[1, 5], x[2, ::2], x[3] = 1e4, 80.0, -np.inf, np.linspace(-100, 100, 33)
+    got, _ = run_on(ROWS["softmax"], jnp.asarray(x), isa=target())
+    want = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    assert np.allclose(got, want / want.sum(-1, keepdims=True), atol=1e-6)
+
+
+def test_rows_that_are_read_elsewhere_too() -> None:
+    """An intermediate of a row group with a second reader ends the group there."""
+
+    def fn(x: Any) -> Any:
+        e = jnp.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True) + e.mean((0, 1))
+
+    check_host(fn, array(4, 3, 19))
+
+
+# -- what transformers and decoders need ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(("t", "s", "h", "d"), [(1, 7, 1, 4), (5, 5, 3, 16), (17, 33, 2, 24)])
+def test_attention(isa: Target, t: int, s: int, h: int, d: int) -> None:
+    from xcoexec.models.transformer import attention
+
+    q, k, v = array(2, t, h, d), array(2, s, h, d, seed=1), array(2, s, h, d, seed=2)
+    got, _ = run_on(attention, q, k, v, isa=isa)
+    assert error(got, oracle(attention, q, k, v)) < TOLERANCE
+
+
+@pytest.mark.parametrize("spec", ["ij,jk->ik", "ij,kj->ik", "ij,jk->ki", "bij,bjk->bki", "bij,bkj->bik", "nthd,nshd->nhts", "nhts,nshd->nthd", "ngrts,nsgd->ntgrd"])
+@pytest.mark.parametrize("constant", [0, 1])
+def test_products_in_any_order(spec: str, constant: int) -> None:
+    sizes = dict(zip("abcdeghijknrst", (2, 2, 3, 6, 3, 2, 3, 5, 19, 34, 2, 2, 18, 7), strict=True))
+    a, b = (array(*(sizes[c] for c in part), seed=i) for i, part in enumerate(spec.split("->")[0].split(",")))
+    check_host(lambda b, a: jnp.einsum(spec, a, b), b, a, weights=constant)
+
+
+@pytest.mark.parametrize("at", [-5, 0, 2, 3, 100])
+def test_dynamic_slices(at: int) -> None:
+    x, new, i = array(2, 6, 5, 8), array(2, 3, 5, 8, seed=1), jnp.int32(at)
+    check_host(lambda x, i: lax.dynamic_slice_in_dim(x, i, 3, 1) * 2, x, i)
+    check_host(lambda x, i: lax.dynamic_slice(x, (0, i, 1, 0), (2, 3, 2, 8)), x, i)
+    check_host(lambda x, new, i: lax.dynamic_update_slice(x, new, (0, i, 0, 0)) + 1, x, new, i)
+
+
+def test_integers_and_truth_values() -> None:
+    i = jnp.arange(-7, 12, dtype=jnp.int32).reshape(1, 19)
+    x = array(3, 19)
+    check_host(lambda x, i: jnp.where((i * 2 + 1 > 3) & (i != 4), x, -x), x, i)
+    check_host(lambda i: (jnp.clip(i, -2, 5) - i).astype(jnp.float32), i)
+    check_host(lambda x: (x > 0).astype(jnp.float32) + x.astype(jnp.int32), x * 9)
+    got, _ = run_on(lambda i: jnp.maximum(i, 3) * i, i, isa=target())
+    assert got.dtype == np.int32 and (got == np.maximum(i, 3) * np.asarray(i)).all()
+
+
+def test_truth_values_and_half_precision_cross_the_edge_of_a_segment() -> None:
+    import xcoexec
+
+    def fn(x: Any, h: Any) -> Any:
+        return x > 0, (h * 2 + 1).astype(jnp.bfloat16), jnp.sum(h.astype(jnp.float32))
+
+    x, h = array(4, 5), array(3, 7, seed=1).astype(jnp.bfloat16)
+    fast = xcoexec.jit(fn, strategy="host", strict=True)
+    got, want = fast(x, h), fn(x, h)
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == b.dtype and np.allclose(np.asarray(a, np.float32), np.asarray(b, np.float32), rtol=1e-2)
+
+
+def test_split_stack_unstack() -> None:
+    x = array(3, 4, 10)
+    check_host(lambda x: jnp.concatenate([b * (k + 1) for k, b in enumerate(jnp.split(x, (3, 7), -1))], -1), x)
+    check_host(lambda x: jnp.stack([x * 2, x + 1], 1), x)
+    check_host(lambda x: sum(row * (k + 1) for k, row in enumerate(x)), x)
+
+
+def test_embedding() -> None:
+    table, ids = array(50, 24), jnp.asarray([[1, 49, 0], [7, 7, 3]], jnp.int32)
+    check_host(lambda table, ids: nn.Embed(50, 24).apply({"params": {"embedding": table}}, ids), table, ids, weights=1)
+
+
+def test_upsampling_and_reflection() -> None:
+    from xcoexec.models.layers import upsample
+
+    x = array(2, 5, 4, 9)
+    check_host(lambda x: upsample(x, 2) + 1, x)
+    check_host(lambda x: jnp.pad(x, ((0, 0), (2, 2), (1, 1), (0, 0)), mode="reflect"), x)
+
+
+def test_reference_agrees_with_jax_on_the_new_primitives() -> None:
+    x, i = array(4, 6), jnp.int32(9)
+    assert np.allclose(oracle(lambda x, i: lax.dynamic_slice_in_dim(x, i, 2, 0), x, i), lax.dynamic_slice_in_dim(x, i, 2, 0))
+    assert reference.known is not None
