@@ -19,10 +19,10 @@ from .tune import block_shape
 ALGORITHMS = ("direct", "winograd4", "winograd2")
 
 
-def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """conv_general_dilated with constant weights: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
 
-    Returns whether the tail was fused.
+    Returns what of the tail is not fused.
     """
     p = op.params
     x, w = op.ins
@@ -46,7 +46,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     geometry = Geometry(image, tuple(w.shape[d] for d in dn.rhs_spec[2:]), p["window_strides"], p["rhs_dilation"], p["padding"])
     axes = (*dn.rhs_spec[2:], dn.rhs_spec[1], dn.rhs_spec[0])
     last = tail or Epilogue(COPY, (), op.out)
-    how = ctx.pick(op, ALGORITHMS, ctx.threads) if winograd.eligible(op) else "direct"
+    how = ctx.choose(((op,),), ALGORITHMS) if winograd.eligible(op) else "direct"
     if how == "direct":
         _conv(ctx, geometry, w, axes, p["feature_group_count"], y, last)
     else:
@@ -54,7 +54,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     if not nhwc:
         order = [(dn.out_spec[0], *dn.out_spec[2:], dn.out_spec[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))
-    return tail is not None
+    return () if tail is not None else rest
 
 
 def _image(ctx: Context, s: Storage, spec: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> Storage:
@@ -102,7 +102,7 @@ def _conv(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], groups: 
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out) for s, strides, at in tail.operands]
-    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer)
+    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer, ("panels", w, nv))
     add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
     return None
 

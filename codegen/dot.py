@@ -37,10 +37,10 @@ def _side(v: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> Side:
     return Side(v, tuple(batch), tuple(d for d in range(len(v.shape)) if d not in (*contract, *batch)), tuple(contract))
 
 
-def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """dot_general with any dimension numbers; constant weights are packed at bind, others before the product.
 
-    The side with the weights gives the channels. Returns whether the tail was fused.
+    The side with the weights gives the channels. Returns what of the tail is not fused.
     """
     a, b = op.ins
     if not isinstance(a, Value) or not isinstance(b, Value) or {kind(v.dtype) for v in (a, b, op.out)} != {"f"}:
@@ -66,18 +66,18 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     fused = tail is not None and all(lane is not None and lane.channel in (0, 4) for lane in lanes) and (lanes[0].channel == 4 or math.prod(n) == 1)  # type: ignore[union-attr]
     if fused and tail is not None:
         _product(ctx, left, right, [x for x in lanes if x is not None], tail.expr)
-        return True
+        return ()
     final = ctx.output(op.out)
     lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], left.sizes(left.batch), m, n)
     if lane is not None and (lane.channel == 4 or math.prod(n) == 1):
         _product(ctx, left, right, [lane], COPY)
-        return not rest
+        return rest
     y = ctx.scratch((*left.sizes(left.batch), *m, *n))
     inner = _lane(Ref(y.buffer, y.offset), y.strides, left.sizes(left.batch), m, n)
     assert inner is not None
     _product(ctx, left, right, [inner], COPY)
     copy(ctx, y, final, tuple(y.strides[order.index(i)] for i in range(len(order))))
-    return not rest
+    return rest
 
 
 def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple[int, ...]]:
@@ -113,7 +113,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
             return pack_panels(np.transpose(consts[w], order).reshape(batch, k, n), ctx.target.vl, shape[1])
 
-        weights = ctx.pack(panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer)
+        weights = ctx.pack(panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer, ("panels", w, order, shape[1]))
     else:
         weights = _panels(ctx, right, batch, k, n, shape[1])
     return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)

@@ -1,8 +1,8 @@
 """Drivers: native code that walks the work items of one step and calls its micro-kernels.
 
 One driver a kernel family, compiled once; layer shapes, strides and block tables are data. A driver is
-called as `driver(params, bufs, lo, hi)` and does the work items lo..hi. `params` are int64 words; a
-reference to memory is two of them (buffer number, byte offset).
+called as `driver(params, bufs, lo, hi, who)` and does the work items lo..hi; `who` is the thread's number in
+the call. `params` are int64 words; a reference to memory is two of them (buffer number, byte offset).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from numba import njit
 
 from .layout import (
+    DRIVER,
     B_WORDS,
     G_BLOCKS,
     G_BTABLE,
@@ -32,6 +33,7 @@ from .layout import (
     G_XG,
     G_Y,
     G_YG,
+    ITEMS,
     MAX_OPERANDS,
     MAX_RANK,
     N_CHUNK,
@@ -43,10 +45,18 @@ from .layout import (
     N_VIEWS,
     NEST_VIEW,
     OPERAND_ROWS,
+    PARAMS,
     R_WORDS,
     ROWS,
+    S_BUFFERS,
+    S_ROWS,
+    S_SCRATCH,
+    S_SOURCES,
+    S_STRIDE,
+    STEP_WORDS,
+    STRIP_BUFFERS,
 )
-from .native import call3, call10, ld, native, scratch, st
+from .native import call3, call5, call10, ld, native, scratch, st
 
 
 @njit(inline="always")
@@ -106,8 +116,8 @@ def pixel_index(params, first, at):
     st(at + 24, planes)
 
 
-@native(4)
-def gemm_driver(params, bufs, lo, hi):
+@native(5)
+def gemm_driver(params, bufs, lo, hi, who):
     """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
     xs, ys, es, at = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4)
     groups, blocks, rblocks, operands = par(params, G_GROUPS), par(params, G_BLOCKS), par(params, G_RBLOCKS), par(params, G_OPERANDS)
@@ -138,8 +148,8 @@ def gemm_driver(params, bufs, lo, hi):
     return 0
 
 
-@native(4)
-def nest_driver(params, bufs, lo, hi):
+@native(5)
+def nest_driver(params, bufs, lo, hi, who):
     """A loop nest around one kernel: `kernel(operand addresses, loop indices, its own words)`.
 
     Items are runs of `chunk` iterations of the flattened nest (outermost loop first).
@@ -170,4 +180,21 @@ def nest_driver(params, bufs, lo, hi):
                 break
             st(index + 8 * i, 0)
             i -= 1
+    return 0
+
+
+@native(5)
+def strips_driver(params, bufs, lo, hi, who):
+    """Items: strips of a group of layers. All steps of a strip run on this thread, whose scratch memory holds what is between them."""
+    table = scratch(STRIP_BUFFERS)
+    n = par(params, S_BUFFERS)
+    for item in range(lo, hi):
+        row = params + 8 * (par(params, S_ROWS) + item * (2 + n))  # steps, their number, then the shift of each buffer
+        for j in range(n):
+            source = params + 8 * (par(params, S_SOURCES) + 2 * j)
+            st(table + 8 * j, ld(bufs + 8 * ld(source)) + ld(source + 8) + ld(row + 16 + 8 * j))
+        st(table + 8 * n, address(params, bufs, S_SCRATCH) + who * par(params, S_STRIDE))
+        for s in range(ld(row + 8)):
+            step = ld(row) + s * 8 * STEP_WORDS
+            call5(ld(step + DRIVER), ld(step + PARAMS), table, 0, ld(step + ITEMS), who)
     return 0

@@ -4,9 +4,10 @@ Convolutions and matrix products are the same loop: for every tap, a contiguous 
 multiplied with packed weights `[tap][run][NV*VL]`. Pixels are given by address, so strides, halos and
 concatenated outputs cost nothing here.
 
-Spec: ("gemm", MR, NV, tail, expr, kinds). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
+Spec: ("gemm", MR, NV, tail, expr, kinds, run). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
 says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
-pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`.
+pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and
+unrolled (first layers, whose runs are short); 0: it is an argument.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from .target import Target
 
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
+SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
 
 
-def spec(mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...]) -> Spec:
-    return ("gemm", mr, nv, tail, expr, kinds)
+def spec(mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...], run: int = 0) -> Spec:
+    return ("gemm", mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0)
 
 
 @family("gemm")
 def gemm(name: str, key: Spec, target: Target) -> str:
     """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes."""
-    _, mr, nv, tail, expr, kinds = key
+    _, mr, nv, tail, expr, kinds, known = key
     v = Builder(name, 10, target.vl)
     xs, w, ys, es, taps, ntaps, run, first, last, lanes = v.args
     acc = _start(v, ys, first, mr, nv, lanes if tail else None)
@@ -44,21 +46,32 @@ def gemm(name: str, key: Spec, target: Target) -> str:
             out += [v.fma(x, bs[i], a[r * nv + i]) for i in range(nv)]
         return out
 
-    blocks, rest = v.b.sdiv(run, i64(UNROLL)), v.b.srem(run, i64(UNROLL))
+    run = i64(known) if known else run
     tap_bytes = v.mul(run, wstep)
     with v.carry(ntaps, acc) as (t, a, done):
         tap = v.ld64(v.add(taps, v.mul(t, 8)))
         wt = v.add(w, v.mul(t, tap_bytes))
-        with v.carry(blocks, a) as (k, a, inner):
-            for u in range(UNROLL):
-                a = step(a, v.add(wt, v.mul(k, UNROLL * wstep), u * wstep), v.add(tap, v.mul(k, UNROLL * 4), u * 4))
-            inner(a)
-        woff, xoff = v.add(wt, v.mul(blocks, UNROLL * wstep)), v.add(tap, v.mul(blocks, UNROLL * 4))
-        with v.carry(rest, v.carried) as (k, a, inner):
-            inner(step(a, v.add(woff, v.mul(k, wstep)), v.add(xoff, v.mul(k, 4))))
-        done(v.carried)
+        if known:
+            for k in range(known):
+                a = step(a, v.add(wt, k * wstep), v.add(tap, k * 4))
+            done(a)
+        else:
+            done(_reduce(v, step, a, wt, tap, run, wstep))
     _finish(v, v.carried, ys, es, last, mr, nv, lanes if tail else None, expr, kinds)
     return v.finish()
+
+
+def _reduce(v: Builder, step: Any, acc: list[Any], w: Any, x: Any, run: Any, wstep: int) -> list[Any]:
+    """A run whose length is only known at the call, UNROLL elements at a time."""
+    blocks, rest = v.b.sdiv(run, i64(UNROLL)), v.b.srem(run, i64(UNROLL))
+    with v.carry(blocks, acc) as (k, a, inner):
+        for u in range(UNROLL):
+            a = step(a, v.add(w, v.mul(k, UNROLL * wstep), u * wstep), v.add(x, v.mul(k, UNROLL * 4), u * 4))
+        inner(a)
+    w, x = v.add(w, v.mul(blocks, UNROLL * wstep)), v.add(x, v.mul(blocks, UNROLL * 4))
+    with v.carry(rest, v.carried) as (k, a, inner):
+        inner(step(a, v.add(w, v.mul(k, wstep)), v.add(x, v.mul(k, 4))))
+    return v.carried
 
 
 def _start(v: Builder, ys: Any, first: Any, mr: int, nv: int, lanes: Any) -> list[Any]:

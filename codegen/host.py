@@ -16,7 +16,8 @@ from .build import native_address
 from .program import Op, Program, Unsupported, Value, external, kind
 from .pick import default, measured
 from .rules import lower_group
-from .segment import Context, Pick, Rules, Runtime, Segment, compile_segment
+from .strips import fused
+from .segment import Context, Cut, Groups, Pick, Rules, Runtime, Segment, compile_segment
 from .target import Target
 from .target import target as host_target
 from .winograd import spare
@@ -111,31 +112,35 @@ def team(cpus: tuple[int, ...] = ()) -> Team:
 @functools.lru_cache(maxsize=64)
 def runtime(cpus: tuple[int, ...] = ()) -> Runtime:
     t = team(cpus)
-    table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest")}
+    table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest", "strips")}
     return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("swap", 2))
 
 
-def build(program: Program, threads: int, target: Target | None = None, cpus: tuple[int, ...] = (), pick: Pick | None = None) -> Segment:
+def build(
+    program: Program, threads: int, target: Target | None = None, cpus: tuple[int, ...] = (), pick: Pick | None = None, cut: Cut | None = None
+) -> Segment:
     """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express.
 
     `cpus`: the cores that may be used (none given: the caller's thread and the process's team). `pick` chooses
-    among algorithms (none given: by measurement).
+    among algorithms (none given: by measurement). `cut` takes a range of a group's result (none given: no layers are fused).
     """
     if threads > 1 or cpus:
         team(cpus).want(threads)
     chosen = target or host_target()
-    pick = pick or functools.partial(measured, functools.partial(_alone, cpus), chosen)
-    return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, spare, pick))
+    pick = pick or functools.partial(measured, functools.partial(_alone, cpus, cut), chosen)
+    return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, fused, spare, pick, cut))
 
 
-def _alone(cpus: tuple[int, ...], op: Op, how: str, threads: int, target: Target) -> tuple[Callable[[], object], int]:
-    """A call of one operation by one algorithm, on made data, and the bytes of its packed weights."""
-    image, weights = op.value_ins
-    program = Program((image,), (weights,), ((op,),), (op.out,))
-    segment = build(program, threads, target, cpus, lambda *_: how)
-    x = np.full(image.shape, 0.5, np.float32)
-    raw = [np.zeros(v.shape, np.float32) for v in segment.raw]
-    return Call.on(segment, [x, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]), segment.blob_bytes
+def _alone(cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, threads: int, target: Target) -> tuple[Callable[[], object], int]:
+    """A call of some groups by one algorithm, on made data, and the bytes of its packed weights."""
+    ops = tuple(op for group, _ in groups for op in group)
+    consts = {v for _, known in groups for v in known}
+    inputs = tuple(v for v in external(ops) if v not in consts)
+    program = Program(inputs, tuple(v for v in external(ops) if v in consts), tuple(group for group, _ in groups), (ops[-1].out,))
+    segment = build(program, threads, target, cpus, lambda g, names, t: how if how in names else names[0], cut)
+    args = [np.full(v.shape, 0.5, np.float32) if kind(v.dtype) != "i" else np.zeros(v.shape, np.int32) for v in inputs]
+    raw = [np.full(v.shape, 1e-3, np.float32) if v.dtype == "float32" else np.zeros(v.shape, v.dtype) for v in segment.raw]
+    return Call.on(segment, [*args, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]), segment.blob_bytes
 
 
 def handler_capsule() -> object:
@@ -155,7 +160,7 @@ def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
         return "an array without elements"
     program = Program(inputs, tuple(v for v in external(group) if v in set(consts)), (group,), (group[-1].out,))
     try:
-        lower_group(Context(program, host_target(), 1, Rules(lower_group, spare, default)), group)
+        lower_group(Context(program, host_target(), 1, Rules(lower_group, fused, spare, default, None)), group)
     except Unsupported as e:
         return str(e)
     return ""

@@ -58,3 +58,7 @@ R_WORDS = 4  # reduction table row: tap table word, taps, run, weight offset
 # nest parameters (words): kernel, address of the words that the kernel reads itself, then loops and operands
 N_KERNEL, N_EXTRA, N_TOTAL, N_CHUNK, N_OPERANDS, N_DIMS, N_VIEWS = 0, 1, 2, 3, 4, 5, 5 + MAX_RANK
 NEST_VIEW = 2 + MAX_RANK  # buffer, offset, byte stride of each loop
+
+# strip parameters (words): buffers, word of their sources (buffer, offset), word of the rows (one a strip), scratch, its bytes a thread
+S_BUFFERS, S_SOURCES, S_ROWS, S_SCRATCH, S_STRIDE, S_WORDS = 0, 1, 2, 3, 5, 6
+STRIP_BUFFERS = 64

@@ -68,7 +68,7 @@ def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) ->
 
     if threads > 1:
         host.team().want(threads)
-    segment = compile_segment(Program((x,), (), ((op,),), (y,)), target(), threads, host.runtime(), Rules(lower, lambda op: {}, default))
+    segment = compile_segment(Program((x,), (), ((op,),), (y,)), target(), threads, host.runtime(), Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None))
     call = host.Call(segment, [np.ones(x.shape, np.float32)], [])
     times = []
     for _ in range(REPEATS):

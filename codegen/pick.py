@@ -1,4 +1,4 @@
-"""Which algorithm an operation gets: measured once on this machine, alone and on made data, and kept on disk."""
+"""Which algorithm a group of operations (or several) gets: measured once on this machine, alone and on made data, and kept on disk."""
 
 from __future__ import annotations
 
@@ -10,50 +10,57 @@ from collections.abc import Callable
 import numpy as np
 
 from .build import read_cache, source_hash, write_cache
-from .program import Op, Value, format_params
+from .program import Value, format_params
+from .segment import Groups
 from .target import Target
 
-Alone = Callable[[Op, str, int, Target], tuple[Callable[[], object], int]]  # (operation, algorithm, threads, target) -> a call of it, packed bytes
-CALLS = 15  # of one algorithm
+Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]  # (groups, algorithm, threads, target) -> a call of them, packed bytes
+ROUNDS, CALLS = 5, 4  # calls of one algorithm in each round
 COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time
 _known: dict[str, str] = {}
 
 
-def default(op: Op, names: tuple[str, ...], threads: int) -> str:
+def default(groups: Groups, names: tuple[str, ...], threads: int) -> str:
     """The first algorithm, without a measurement."""
     return names[0]
 
 
-def measured(alone: Alone, target: Target, op: Op, names: tuple[str, ...], threads: int) -> str:
-    """The fastest algorithm for an operation of these shapes."""
-    key = signature(op, names, threads, target)
+def measured(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...], threads: int) -> str:
+    """The fastest algorithm for operations of these shapes."""
+    key = signature(groups, names, threads, target)
     if key not in _known:
         stored = read_cache(f"{key}.json")
-        _known[key] = json.loads(stored)["chosen"] if stored else _measure(alone, target, op, names, threads, key)
+        _known[key] = json.loads(stored)["chosen"] if stored else _measure(alone, target, groups, names, threads, key)
     return _known[key]
 
 
-def signature(op: Op, names: tuple[str, ...], threads: int, target: Target) -> str:
-    shapes = [v.shape if isinstance(v, Value) else v.val for v in op.ins]
-    text = f"{op.prim} {shapes} {format_params(op.params)} {op.params.get('dimension_numbers')} {names} {threads} {target} {source_hash()}"
-    return f"pick-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+def signature(groups: Groups, names: tuple[str, ...], threads: int, target: Target) -> str:
+    ids: dict[Value, int] = {}
+    text = [f"{names} {threads} {target} {source_hash()}"]
+    for group, consts in groups:
+        for op in group:
+            ins = [f"{ids.setdefault(v, len(ids))}:{v}:{v in consts}" if isinstance(v, Value) else repr(v) for v in op.ins]
+            outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
+            text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')}]")
+    return f"pick-{hashlib.sha256(chr(10).join(text).encode()).hexdigest()[:24]}"
 
 
-def _measure(alone: Alone, target: Target, op: Op, names: tuple[str, ...], threads: int, key: str) -> str:
-    seconds: dict[str, float] = {}
-    for name in names:  # one at a time: only one algorithm's packed weights are there
-        call, packed = alone(op, name, threads, target)
-        flush = np.zeros(FLUSH_BYTES // 8) if packed >= COLD_BYTES else None
-        times = []
-        for _ in range(CALLS + 1):
-            if flush is not None:
-                flush += 1
-            start = time.perf_counter()
+def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...], threads: int, key: str) -> str:
+    made = {name: alone(groups, name, threads, target) for name in names}
+    flush = np.zeros(FLUSH_BYTES // 8) if any(packed >= COLD_BYTES for _, packed in made.values()) else None
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(ROUNDS):
+        for name, (call, _) in made.items():  # in turn, so that a change of the machine's speed meets all of them
             call()
-            times.append(time.perf_counter() - start)
-        seconds[name] = float(np.median(times[1:]))
+            for _ in range(CALLS):
+                if flush is not None:
+                    flush += 1
+                start = time.perf_counter()
+                call()
+                times[name].append(time.perf_counter() - start)
+    seconds = {name: float(np.percentile(t, 25)) for name, t in times.items()}
     best = min(names, key=lambda n: seconds[n])
     chosen = best if seconds[best] < GAIN * seconds[names[0]] else names[0]
     write_cache(f"{key}.json", json.dumps({"chosen": chosen, "seconds": seconds}).encode())

@@ -148,7 +148,7 @@ def add_gemm(ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Exp
     brows: list[Word] = []
     at = 0
     for first, vectors, lanes in blocks:
-        small, big = (Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds)) for r in (rows, rows + (extra > 0)))
+        small, big = (Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds, g.run if len(red) == 1 else 0)) for r in (rows, rows + (extra > 0)))
         brows += [first, lanes, at, big, small, vectors]
         at += vectors * vl * 4 * g.depth
     words: list[Word] = [

@@ -14,7 +14,7 @@ from .rowwise import recognise, rowwise
 from .segment import Context, Kernel
 from .storage import Storage
 
-Rule = Callable[[Context, Op, tuple[Op, ...]], bool]
+Rule = Callable[[Context, Op, tuple[Op, ...]], tuple[Op, ...]]  # returns what of the tail is still to be done
 
 
 def lower_group(ctx: Context, group: tuple[Op, ...]) -> None:
@@ -26,13 +26,13 @@ def lower_group(ctx: Context, group: tuple[Op, ...]) -> None:
             rowwise(ctx, group, row)
         elif rule is None:
             elementwise.tail(ctx, group, group[-1].out)
-        elif not rule(ctx, anchor, rest):
-            elementwise.tail(ctx, rest, rest[-1].out)
+        elif left := rule(ctx, anchor, rest):
+            elementwise.tail(ctx, left, left[-1].out)
     except Unsupported as e:
         raise Unsupported(f"{anchor.prim} {anchor.name!r}: {e}") from None
 
 
-def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     p, x = op.params, op.ins[0]
     window, strides, padding = p["window_dimensions"], p["window_strides"], p["padding"]
     if not isinstance(x, Value) or kind(x.dtype) != "f" or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
@@ -59,10 +59,10 @@ def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     kernel = Kernel(("pool", op.prim.rsplit("_", 1)[1]))
     rows = math.prod((y.shape[0], *oshape[:2]))
     elementwise.nest(ctx, kernel, extra, (y.shape[0], *oshape[:2]), operands, 1, max(1, min(-(-rows // (4 * ctx.threads)), 64)))
-    return not rest
+    return rest
 
 
-def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     x, axes = op.ins[0], sorted(op.params["axes"])
     if not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
         raise Unsupported("a reduction of a type other than f32")
@@ -90,10 +90,10 @@ def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
         elementwise.nest(ctx, Kernel(("reduce", how, False)), [n, 4 * after, after, width], loops, operands, 1, max(1, (1 << 14) // max(n * width, 1)))
     if target is not y:
         elementwise.copy(ctx, target, y)
-    return not rest
+    return rest
 
 
-def _reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def _reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """Another shape of the same elements: no work, unless the source is strided or the result is an output."""
     x = op.ins[0]
     if not isinstance(x, Value) or not kind(x.dtype) or op.params.get("dimensions") is not None:
@@ -103,10 +103,10 @@ def _reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
         elementwise.copy(ctx, seen, ctx.output(op.out))
     else:
         ctx.place(op.out, seen)
-    return not rest
+    return rest
 
 
-def _concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def _concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """Operands made in this segment already lie in their part; the others are copied into it."""
     axis, at = op.params["dimension"], 0
     y = ctx.output(op.out)
@@ -118,10 +118,10 @@ def _concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
         s = ctx.storage(v)
         if (s.buffer, s.offset) != (part.buffer, part.offset) or s.strides != part.strides:
             elementwise.copy(ctx, s, part)
-    return not rest
+    return rest
 
 
-def _pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def _pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     x, value = op.ins
     if not isinstance(x, Value) or kind(x.dtype) != "f" or not isinstance(value, Literal) or any(lo < 0 or hi < 0 for lo, hi, _ in op.params["padding_config"]):
         raise Unsupported("a padding that is negative or not a literal")
@@ -131,10 +131,10 @@ def _pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     offset = sum(lo * t for (lo, _, _), t in zip(config, y.strides, strict=True))
     spaced = tuple(t * (gap + 1) for (_, _, gap), t in zip(config, y.strides, strict=True))
     elementwise.compute(ctx, elementwise.COPY, (y, spaced, offset), [(s, s.strides, 0)], x.shape)
-    return not rest
+    return rest
 
 
-def _gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def _gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """Rows of a table by s32 index (an embedding)."""
     table, index = op.ins
     dn, mode = op.params["dimension_numbers"], str(op.params["mode"]).lower()
@@ -151,24 +151,24 @@ def _gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
     how = "fill" if "fill" in mode else "clip"
     operands = [(i, (4,), 0), (t, (0,), 0), (y, (4 * width,), 0)]
     elementwise.nest(ctx, Kernel(("gather", how)), [table.shape[0], width], (n,), operands, 2, max(1, (1 << 14) // max(width, 1)))
-    return not rest
+    return rest
 
 
-def _dynamic_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def _dynamic_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     x, *starts = op.ins
     y = ctx.output(op.out)
     _shifted(ctx, x, y, starts, y.shape, move_source=True)
-    return not rest
+    return rest
 
 
-def _dynamic_update_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> bool:
+def _dynamic_update_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     x, update, *starts = op.ins
     if not isinstance(x, Value):
         raise Unsupported("an update of a literal")
     y = ctx.output(op.out)
     elementwise.copy(ctx, ctx.storage(x), y)
     _shifted(ctx, update, y, starts, y.shape, move_source=False)
-    return not rest
+    return rest
 
 
 def _shifted(ctx: Context, source: Value | Literal, y: Storage, starts: Sequence[Value | Literal], shape: tuple[int, ...], move_source: bool) -> None:

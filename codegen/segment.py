@@ -10,7 +10,8 @@ import ctypes
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,16 @@ class Kernel:
     spec: Spec
 
 
-Word = int | Ref | Kernel
+@dataclasses.dataclass(frozen=True, eq=False)
+class Nested:
+    """Steps inside a step, with a placement of their temporaries in its scratch memory: two words (their table, how many)."""
+
+    steps: tuple[Step, ...]
+    offsets: Mapping[Buffer, int]
+    scratch: int  # number of the buffer that the temporaries are in
+
+
+Word = int | Ref | Kernel | Nested
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,17 +64,22 @@ class Step:
 
 
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
-Pick = Callable[[Op, tuple[str, ...], int], str]
+Groups = tuple[tuple[tuple[Op, ...], frozenset[Value]], ...]  # operations and which of the values they read are constants
+Pick = Callable[[Groups, tuple[str, ...], int], str]
+Cut = Callable[[Sequence[Op], int, int, int], Any]  # (operations, axis, start, stop) -> the operations for that range of the result
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What the kernel families contribute: `lower` appends a group's steps, `spare(op)` tells the zeroes that an algorithm of a
-    convolution reads beyond its padding, `pick(op, names, threads)` chooses among algorithms for an operation."""
+    """What the kernel families contribute: `lower` appends a group's steps, `fuse(ctx, i)` those of several groups from number i on
+    (it returns how many), `spare(op)` tells the zeroes that an algorithm of a convolution reads beyond its padding,
+    `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result."""
 
     lower: Callable[[Context, tuple[Op, ...]], None]
+    fuse: Callable[[Context, int], int]
     spare: Callable[[Op], Mapping[int, int]]
     pick: Pick
+    cut: Cut | None
 
 
 class Context:
@@ -72,11 +87,12 @@ class Context:
 
     def __init__(self, program: Program, target: Target, threads: int, rules: Rules):
         self.program, self.target, self.threads = program, target, threads
-        self.spare, self.pick = rules.spare, rules.pick
+        self.rules, self.spare = rules, rules.spare
         self.steps: list[Step] = []
         self.group = 0
         self.consts = set(program.consts)
         self.packs: list[tuple[int, Packer]] = []
+        self._packed: dict[Any, Ref] = {}
         self.blob = Buffer("arg", 0)
         self.raw: dict[Value, Buffer] = {}
         self._readers = consumers(program.ops)
@@ -101,18 +117,25 @@ class Context:
     def _constant(self, v: Value) -> Storage:
         if v.dtype == "int32" or (v.dtype == "float32" and v.nbytes >= RAW_BYTES):
             return dense(self.raw_const(v), v.shape)
-        ref = self.pack(4 * v.size, lambda consts: consts[v])
+        ref = self.pack(4 * v.size, lambda consts: consts[v], v)
         return dense(ref.buffer, v.shape, ref.offset)
 
     def raw_const(self, v: Value) -> Buffer:
         return self.raw.setdefault(v, Buffer("arg", v.nbytes, len(self.program.inputs) + len(self.raw)))
 
-    def pack(self, nbytes: int, packer: Packer) -> Ref:
-        """Reserves packed bytes, filled by `packer` when weights are bound."""
-        offset = self.blob.nbytes
-        self.packs.append((offset, packer))
-        self.blob.nbytes += -(-nbytes // 64) * 64
-        return Ref(self.blob, offset)
+    def pack(self, nbytes: int, packer: Packer, key: Any) -> Ref:
+        """Reserves packed bytes, filled by `packer` when weights are bound; once for each `key`."""
+        if key not in self._packed:
+            offset = self.blob.nbytes
+            self.packs.append((offset, packer))
+            self.blob.nbytes += -(-nbytes // 64) * 64
+            self._packed[key] = Ref(self.blob, offset)
+        return self._packed[key]
+
+    def choose(self, groups: Sequence[tuple[Op, ...]], names: tuple[str, ...]) -> str:
+        """The algorithm for some groups of this program."""
+        known = tuple((tuple(g), frozenset(v for op in g for v in op.value_ins if v in self.consts)) for g in groups)
+        return self.rules.pick(known, names, self.threads)
 
     def place(self, v: Value, storage: Storage) -> None:
         self._places[v] = storage
@@ -196,6 +219,8 @@ class Segment:
             for word in step.words:
                 if isinstance(word, Kernel):
                     names[step.group][_family(word.spec)] = None
+                if isinstance(word, Nested):
+                    names[step.group]["strips"] = None
         return tuple("+".join(n) or "view" for n in names)
 
     @property
@@ -235,9 +260,11 @@ class Runtime:
 def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Rules) -> Segment:
     """Steps and native code for `program`. Raises `Unsupported` when a group cannot be expressed."""
     ctx = Context(program, target, threads, rules)
-    for i, group in enumerate(program.groups):
-        ctx.group = i
-        rules.lower(ctx, group)
+    while ctx.group < len(program.groups):
+        fused = rules.fuse(ctx, ctx.group)
+        if not fused:
+            rules.lower(ctx, program.groups[ctx.group])
+        ctx.group += max(fused, 1)
     ctx.blob.index = len(program.inputs) + len(ctx.raw)
     return _assemble(ctx, runtime)
 
@@ -256,22 +283,17 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
     offsets, zeroed, total = place(lifetimes(ctx.steps))
     nargs, nrets = len(ctx.program.inputs) + len(ctx.raw) + 1, len(ctx.program.outputs)
 
-    def resolve(word: Word) -> list[int]:
-        if isinstance(word, Kernel):
-            return [kernel_address(word.spec, ctx.target)]
-        if isinstance(word, Ref):
-            b = word.buffer
-            if b.kind == "temp":
-                return [nargs + nrets, offsets[b] + word.offset]
-            return [b.index + (nargs if b.kind == "ret" else 0), word.offset]
-        return [word]
+    def number(b: Buffer) -> tuple[int, int]:
+        if b.kind == "temp":
+            return nargs + nrets, offsets[b]
+        return b.index + (nargs if b.kind == "ret" else 0), 0
 
-    blocks = [np.array([w for word in step.words for w in resolve(word)], np.int64) for step in ctx.steps]
-    table = np.array([[runtime.drivers[s.driver], b.ctypes.data, s.items] for s, b in zip(ctx.steps, blocks, strict=True)], np.int64).reshape(-1)
+    keep: list[np.ndarray] = []
+    table = _table(ctx.steps, number, ctx.target, runtime.drivers, keep)
     ring = np.zeros((abi.RING, len(ctx.steps) + 1), np.int64)
     data = abi.arena_data_offset(len(ctx.steps), nargs + nrets + 1)
     words = {
-        abi.STEPS: table.ctypes.data,
+        abi.STEPS: table,
         abi.NSTEPS: len(ctx.steps),
         abi.ARENA_BYTES: data + total + 4096,
         abi.ZERO_BYTES: zeroed,
@@ -287,7 +309,7 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
     descriptor = np.zeros(abi.DESCRIPTOR_WORDS, np.int64)
     for at, word in words.items():
         descriptor[at // 8] = word
-    _kept_alive.append((descriptor, table, blocks, ring))
+    _kept_alive.append((descriptor, keep, ring))
     segment = Segment(
         ctx.program,
         ctx.target,
@@ -302,6 +324,28 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
     )
     weakref.finalize(segment, _free_arenas, descriptor, runtime.swap)
     return segment
+
+
+def _table(steps: Sequence[Step], number: Callable[[Buffer], tuple[int, int]], target: Target, drivers: Mapping[str, int], keep: list[np.ndarray]) -> int:
+    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `keep` receives the memory."""
+
+    def resolve(word: Word) -> list[int]:
+        if isinstance(word, Kernel):
+            return [kernel_address(word.spec, target)]
+        if isinstance(word, Nested):
+            inner = lambda b: (word.scratch, word.offsets[b]) if b.kind == "temp" else (b.index, 0)
+            return [_table(word.steps, inner, target, drivers, keep), len(word.steps)]
+        if isinstance(word, Ref):
+            index, shift = number(word.buffer)
+            return [index, word.offset + shift]
+        return [word]
+
+    rows = []
+    for step in steps:
+        keep.append(np.array([w for word in step.words for w in resolve(word)], np.int64))
+        rows.append([drivers[step.driver], keep[-1].ctypes.data, step.items])
+    keep.append(np.array(rows, np.int64).reshape(-1))
+    return keep[-1].ctypes.data
 
 
 def _free_arenas(descriptor: np.ndarray, swap: Callable[[int, int], int]) -> None:

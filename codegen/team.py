@@ -68,7 +68,7 @@ from .native import (
     call1,
     call2,
     call3,
-    call4,
+    call5,
     compare_exchange,
     exchange,
     ld,
@@ -93,8 +93,8 @@ def wait_for(address, value, libc):
 
 
 @njit
-def run_steps(job, libc, master):
-    """Works on every step of a job until all are done; the master also stamps the clock."""
+def run_steps(job, libc, who, master):
+    """Works on every step of a job until all are done, as thread number `who`; the master also stamps the clock."""
     desc, bufs, counters = ld(job + JOB_DESC), ld(job + JOB_BUFS), ld(job + JOB_COUNTERS)
     n, steps, times = ld(desc + NSTEPS), ld(desc + STEPS), ld(job + JOB_TIMES)
     clock = ld(libc + CLOCK)
@@ -106,7 +106,7 @@ def run_steps(job, libc, master):
             i = atomic_add(claimed, 1)
             if i >= items:
                 break
-            call4(driver, params, bufs, i, i + 1)
+            call5(driver, params, bufs, i, i + 1, who)
             atomic_add(finished, 1)
         wait_for(finished, items, libc)
         if master:
@@ -121,7 +121,7 @@ def run_alone(job, libc):
     clock = ld(libc + CLOCK)
     for s in range(n):
         step = steps + s * 8 * STEP_WORDS
-        call4(ld(step + DRIVER), ld(step + PARAMS), bufs, 0, ld(step + ITEMS))
+        call5(ld(step + DRIVER), ld(step + PARAMS), bufs, 0, ld(step + ITEMS), 0)
         st(times + 8 * (s + 1), now(clock))
 
 
@@ -152,7 +152,7 @@ def worker(team, index):
             atomic_add(team + INSIDE, 1)
             if atomic_load(team + OPEN) == seen and seen != 0:
                 job = ld(team + JOB)
-                run_steps(job, libc, index == 0 and ld(ld(job + JOB_DESC) + APART) != 0)
+                run_steps(job, libc, index + 1, index == 0 and ld(ld(job + JOB_DESC) + APART) != 0)
             atomic_add(team + INSIDE, -1)
     return 0
 
@@ -186,7 +186,7 @@ def run_job(desc, job, libc):
     if apart:
         wait_for(counters + COUNTER_BYTES * (n - 1) + 64, ld(ld(desc + STEPS) + (n - 1) * 8 * STEP_WORDS + ITEMS), libc)
     else:
-        run_steps(job, libc, True)
+        run_steps(job, libc, 0, True)
     atomic_store(team + OPEN, int64(0))
     while atomic_load(team + INSIDE) > 0:
         pause()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen import conv, host, reference, winograd
+from xcoexec.codegen import conv, host, winograd
 from xcoexec.codegen.target import ISAS, Target, target
+
+from xcoexec.split import split
 
 from .support import TOLERANCE, array, check_host, error, oracle, stages_of
 
@@ -42,7 +45,7 @@ def run_on(fn: Callable[..., Any], *args: Any, isa: Target, how: str = "direct",
     leaves = jax.tree_util.tree_leaves(args)
     n = len(jax.tree_util.tree_leaves(args[:weights]))
     consts = folded.constants(leaves[:n])
-    segment = host.build(graph.program, threads, isa, pick=lambda op, names, t: how)
+    segment = host.build(graph.program, threads, isa, pick=lambda groups, names, t: how if how in names else names[0], cut=split)
     call = host.Call(segment, [np.asarray(x) for x in leaves[n:]], [consts[v] for v in graph.program.consts])
     return call()[0].copy(), set(segment.algorithms)
 
@@ -252,7 +255,72 @@ def test_upsampling_and_reflection() -> None:
     check_host(lambda x: jnp.pad(x, ((0, 0), (2, 2), (1, 1), (0, 0)), mode="reflect"), x)
 
 
-def test_reference_agrees_with_jax_on_the_new_primitives() -> None:
-    x, i = array(4, 6), jnp.int32(9)
-    assert np.allclose(oracle(lambda x, i: lax.dynamic_slice_in_dim(x, i, 2, 0), x, i), lax.dynamic_slice_in_dim(x, i, 2, 0))
-    assert reference.known is not None
+@pytest.mark.parametrize("at", [-3, 0, 3, 9])
+def test_reference_agrees_with_jax_on_dynamic_slices(at: int) -> None:
+    x, new, i = array(4, 6), array(2, 6, seed=1), jnp.int32(at)
+    for fn in (lambda x, new, i: lax.dynamic_slice_in_dim(x, i, 2, 0), lambda x, new, i: lax.dynamic_update_slice(x, new, (i, 0))):
+        assert np.allclose(oracle(fn, x, new, i), fn(x, new, i))
+
+
+# -- strips: neighbouring layers on one core ------------------------------------------------------------------
+
+
+def _depthwise_block(expand: bool, stride: int, kernel: int = 3, residual: bool = False, padding: Any = "SAME") -> Any:
+    def fn(ws: Any, x: Any) -> Any:
+        conv = functools.partial(lax.conv_general_dilated, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        first, middle, last, b = ws
+        h = jnp.clip(conv(x, first, (1, 1), "SAME") + b, 0, 6) if expand else x
+        h = jnp.clip(conv(h, middle, (stride, stride), padding, feature_group_count=h.shape[-1]) + b, 0, 6)
+        y = conv(h, last, (1, 1), "SAME")
+        return x + y if residual else y
+
+    return fn
+
+
+def _block_weights(c: int, wide: int, out: int, kernel: int) -> Any:
+    return array(1, 1, c, wide, seed=1), array(kernel, kernel, 1, wide, seed=2), array(1, 1, wide, out, seed=3), array(wide, seed=4)
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(("stride", "residual", "kernel", "padding"), [(1, True, 3, "SAME"), (2, False, 3, ((1, 1), (1, 1))), (1, False, 5, "VALID"), (2, False, 5, "SAME")])
+@pytest.mark.parametrize(("n", "h", "w"), [(1, 14, 9), (2, 7, 7), (1, 33, 5)])
+def test_inverted_bottleneck_by_strips(isa: Target, stride: int, residual: bool, kernel: int, padding: Any, n: int, h: int, w: int) -> None:
+    ws, x = _block_weights(8, 24, 8 if residual else 13, kernel), array(n, h, w, 8)
+    fn = _depthwise_block(True, stride, kernel, residual, padding)
+    got, ran = run_on(fn, ws, x, isa=isa, how="strips", weights=1)
+    assert "strips" in ran
+    assert error(got, oracle(fn, ws, x)) < TOLERANCE
+    apart, ran = run_on(fn, ws, x, isa=isa, weights=1)
+    assert "strips" not in ran and np.allclose(got, apart, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("h", [2, 5, 40])
+def test_separable_and_chain_by_strips(threads: int, h: int) -> None:
+    """Two blocks behind each other: the second reads what strips of the first have written."""
+    ws, x = _block_weights(24, 24, 24, 3), array(1, h, 11, 24)
+    block = _depthwise_block(False, 1)
+    fn = lambda ws, x: block(ws, jax.nn.relu(block(ws, x)))
+    got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1, threads=threads)
+    assert "strips" in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
+
+
+@pytest.mark.parametrize(("n", "t", "h", "d"), [(1, 19, 3, 16), (2, 7, 2, 8), (1, 2, 4, 4)])
+def test_attention_by_strips(n: int, t: int, h: int, d: int) -> None:
+    from xcoexec.models.transformer import attention
+
+    q, k, v = (array(n, t, h, d, seed=i) for i in range(3))
+    got, ran = run_on(attention, q, k, v, isa=target(), how="strips")
+    assert "strips" in ran and error(got, oracle(attention, q, k, v)) < TOLERANCE
+
+
+def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
+    ws, x = _block_weights(8, 24, 8, 3), array(1, 9, 9, 8)
+
+    def fn(ws: Any, x: Any) -> Any:
+        h = lax.conv_general_dilated(x, ws[0], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        y = lax.conv_general_dilated(h, ws[1], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=24)
+        return lax.conv_general_dilated(y, ws[2], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), y
+
+    got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1)
+    assert "strips" not in ran and error(got, oracle(fn, ws, x)) < TOLERANCE

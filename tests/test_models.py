@@ -11,31 +11,90 @@ import numpy as np
 import pytest
 
 from xcoexec import models
+from xcoexec.bench import oracles
+from xcoexec.cost.features import flops
 from xcoexec.ir import Plan
+from xcoexec.models.decoder import Decoder, Step
+from xcoexec.models.inception import GoogLeNet
+from xcoexec.models.transformer import BERT, ViT
+from xcoexec.trace import paths, trace
 
 from .support import TOLERANCE, array, assert_on_host, co, error, oracle
 
 RATIOS = [i / 8 for i in range(9)]
-#: the same networks on smaller images (AlexNet's windows need 63 pixels), so that the sweep stays quick
-SMALL = {
-    "fcnn": (28, 28, 1),
-    "lenet": (28, 28, 1),
-    "alexnet": (64, 64, 3),
-    "vgg16": (32, 32, 3),
-    "squeezenet": (48, 48, 3),
-    "resnet18": (48, 48, 3),
-    "mobilenet_v2": (48, 48, 3),
+FEW = [0.0, 0.25, 0.625, 1.0]  # for the deep ones
+#: the same networks on smaller inputs (AlexNet's windows need 63 pixels), or with fewer and narrower layers, so that the sweep stays quick
+SMALL: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "fcnn": (None, (28, 28, 1)),
+    "lenet": (None, (28, 28, 1)),
+    "alexnet": (None, (64, 64, 3)),
+    "vgg11": (None, (32, 32, 3)),
+    "vgg16": (None, (32, 32, 3)),
+    "squeezenet": (None, (48, 48, 3)),
+    "googlenet": (None, (64, 64, 3)),
+    "resnet18": (None, (48, 48, 3)),
+    "resnet50": (None, (40, 40, 3)),
+    "mobilenet_v1": (None, (48, 48, 3)),
+    "mobilenet_v2": (None, (48, 48, 3)),
+    "yolov2": (None, (64, 64, 3)),
+    "fcn8s": (None, (32, 32, 3)),
+    "posenet": (None, (49, 49, 3)),
+    "fast_style": (None, (24, 24, 3)),
+    "retinaface_mobile": (None, (64, 64, 3)),
+    "retinaface_resnet50": (None, (32, 32, 3)),
+    "vit_s16": (ViT(16, 96, 2, 3, 10), (48, 64, 3)),
+    "bert_base": (BERT(100, 32, 48, 2, 4), (11,)),
+    "decoder": (Decoder(100, 64, 2, 4, 2, 88, 24), (3,)),
+}
+DEEP = ("googlenet", "resnet50", "retinaface_mobile", "retinaface_resnet50", "yolov2", "fcn8s", "mobilenet_v2", "fast_style", "decoder", "bert_base", "vit_s16")
+
+
+def _shapes(name: str, batch: int) -> tuple[models.Entry, Any, Any]:
+    entry = models.get(name)
+    x = jax.eval_shape(lambda: entry.example(batch))
+    return entry, jax.eval_shape(entry.module.init, jax.random.key(0), x), x
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_parameters(name: str) -> None:
+    entry, shapes, _ = _shapes(name, 1)
+    assert sum(x.size for x in jax.tree_util.tree_leaves(shapes["params"])) == entry.parameters
+
+
+@pytest.mark.parametrize("name", [n for n in models.NAMES if models.get(n).macs])
+def test_multiply_adds_are_the_published_ones(name: str) -> None:
+    entry, shapes, x = _shapes(name, 1)
+    leaves, tree = jax.tree_util.tree_flatten(((shapes, x), {}))
+    traced = trace(entry.module.apply, leaves, tree, paths(tree))
+    macs = sum(flops(op) for op in traced.ops if op.prim in ("conv_general_dilated", "dot_general")) / 2
+    assert macs == pytest.approx(entry.macs, rel=0.01)
+
+
+RESULTS = {
+    "yolov2": [(2, 13, 13, 425)],
+    "fcn8s": [(2, 224, 224, 21)],
+    "posenet": [(2, 17, 17, 17), (2, 17, 17, 34), (2, 17, 17, 32), (2, 17, 17, 32)],
+    "fast_style": [(2, 256, 256, 3)],
+    "retinaface_mobile": [(2, 4200, 4), (2, 4200, 2), (2, 4200, 10)],
+    "retinaface_resnet50": [(2, 4200, 4), (2, 4200, 2), (2, 4200, 10)],
+    "bert_base": [(2, 128, 768), (2, 768)],
+    "decoder": [(2, 1, 8192), *[(2, 256, 4, 64)] * 16],
+    **dict.fromkeys(("fcnn", "lenet"), [(2, 10)]),
 }
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_parameters_and_output(name: str) -> None:
-    entry = models.get(name)
-    shapes = jax.eval_shape(entry.module.init, jax.random.key(0), jnp.zeros((2, *entry.shape)))
-    count = sum(x.size for x in jax.tree_util.tree_leaves(shapes["params"]))
-    assert entry.parameters is None or count == entry.parameters
-    out = jax.eval_shape(entry.module.apply, shapes, jnp.zeros((2, *entry.shape)))
-    assert out.shape == (2, entry.classes) and out.dtype == jnp.float32
+def test_results(name: str) -> None:
+    entry, shapes, x = _shapes(name, 2)
+    out = jax.tree_util.tree_leaves(jax.eval_shape(entry.module.apply, shapes, x))
+    assert [o.shape for o in out] == RESULTS.get(name, [(2, 1000)])
+    assert all(o.dtype == jnp.float32 for o in out)
+
+
+def test_googlenet_as_pytorch_users_know_it() -> None:
+    module = GoogLeNet(norm=True, wide=3)
+    shapes = jax.eval_shape(module.init, jax.random.key(0), jnp.zeros((1, 224, 224, 3)))
+    assert sum(x.size for x in jax.tree_util.tree_leaves(shapes["params"])) == 6_624_904
 
 
 def test_unknown_model() -> None:
@@ -43,11 +102,22 @@ def test_unknown_model() -> None:
         models.get("lenet5")
 
 
-@functools.lru_cache(maxsize=2)
-def _case(name: str) -> tuple[Any, Any, Any, np.ndarray]:
+def _input(name: str, batch: int) -> Any:
+    module, shape = SMALL[name]
     entry = models.get(name)
-    module = entry.module
-    x = array(1, *SMALL[name])
+    if not entry.vocabulary:
+        return array(batch, *shape)
+    tokens = jnp.asarray(np.random.default_rng(0).integers(0, 100, (batch, *shape)), jnp.int32)
+    if not entry.step:
+        return tokens
+    cache = jax.tree_util.tree_map(lambda c: array(*c.shape, seed=c.size), module.empty_cache(batch))
+    return Step(tokens, cache, jnp.int32(9))
+
+
+@functools.lru_cache(maxsize=2)
+def _case(name: str) -> tuple[Any, Any, Any, list[np.ndarray]]:
+    module = SMALL[name][0] or models.get(name).module
+    x = _input(name, 1)
     shapes = jax.eval_shape(module.init, jax.random.key(0), x)
     rng = np.random.default_rng(0)
 
@@ -56,17 +126,21 @@ def _case(name: str) -> tuple[Any, Any, Any, np.ndarray]:
         return jnp.asarray((rng.standard_normal(s.shape) * scale if len(s.shape) > 1 else rng.uniform(0.5, 1.0, s.shape)).astype(np.float32))
 
     weights = jax.tree_util.tree_map(draw, shapes)
-    return module.apply, weights, x, oracle(module.apply, weights, x)
+    return module.apply, weights, x, oracles(module.apply, weights, x)
+
+
+def _worst(got: Any, want: list[np.ndarray]) -> float:
+    return max(error(a, b) for a, b in zip(jax.tree_util.tree_leaves(got), want, strict=True))
 
 
 @pytest.mark.parametrize("dim", ["channel", "rows"])
 @pytest.mark.parametrize("name", models.NAMES)
 def test_equality_sweep(name: str, dim: str) -> None:
-    """Every ratio 0, 1/8 .. 1 of every layer at once, against float64."""
+    """Every ratio 0, 1/8 .. 1 (a few for the deep ones) of every layer at once, against float64."""
     apply, weights, x, want = _case(name)
-    for p in RATIOS if name != "mobilenet_v2" else RATIOS[::2]:
+    for p in FEW if name in DEEP else RATIOS:
         fast = co(apply, weights, plan=Plan.uniform(p, dim), threads=2)
-        assert error(fast(x), want) < TOLERANCE, p
+        assert _worst(fast(x), want) < TOLERANCE, p
         halves = {q.half for q in fast.plan().placements}
         splittable = any(dim in x.dims for x in fast.graph().layers)
         assert ("split" in halves or not splittable) if 0 < p < 1 else halves == ({"device"} if p == 0 else {"host"})
@@ -75,11 +149,12 @@ def test_equality_sweep(name: str, dim: str) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_batches(batch: int) -> None:
-    apply, weights, _, _ = _case("resnet18")
-    x = array(batch, *SMALL["resnet18"], seed=batch)
+@pytest.mark.parametrize("name", ["resnet18", "bert_base", "decoder"])
+def test_batches(name: str, batch: int) -> None:
+    apply, weights, _, _ = _case(name)
+    x = _input(name, batch)
     fast = co(apply, weights, strategy="host", threads=2)
-    assert error(fast(x), oracle(apply, weights, x)) < TOLERANCE
+    assert _worst(fast(x), oracles(apply, weights, x)) < TOLERANCE
     assert_on_host(fast)
 
 

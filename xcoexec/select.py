@@ -22,6 +22,7 @@ from .ir import Costs, LayerGraph, Placement, Plan, UniformPlan
 from .lower import identities, lower
 from .profile import Progress, device_costs, host_placements, load, measure, silent, store
 from .runtime.executable import Executable, executable
+from .split import split
 from .strategies import NAMES, STRATEGIES
 from .trace import Traced
 
@@ -49,7 +50,7 @@ class Stages:
 
     def build(self, program: Program) -> Segment:
         self.progress("build", 0, 0)
-        return host.build(program, self.threads, cpus=self.cpus)
+        return host.build(program, self.threads, cpus=self.cpus, cut=split)
 
     def executable(self, plan: Plan) -> Executable:
         """A plan as an executable with resident weights."""

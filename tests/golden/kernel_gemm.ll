@@ -28,39 +28,39 @@ go:
   %".30" = add i64 %".1", 8
   %".31" = inttoptr i64 %".30" to i64*
   %".32" = load i64, i64* %".31"
-  %".33" = sdiv i64 %".7", 4
-  %".34" = srem i64 %".7", 4
-  %".35" = mul i64 %".7", 32
+  %".33" = mul i64 %".7", 32
   br label %"head"
 head:
-  %".37" = phi  i64 [0, %"go"], [%".171", %"end.2"]
-  %".38" = phi  <8 x float> [%".26", %"go"], [%".146", %"end.2"]
-  %".39" = phi  <8 x float> [%".27", %"go"], [%".147", %"end.2"]
-  %".40" = icmp slt i64 %".37", %".6"
-  br i1 %".40", label %"body", label %"end"
+  %".35" = phi  i64 [0, %"go"], [%".171", %"end.2"]
+  %".36" = phi  <8 x float> [%".26", %"go"], [%".146", %"end.2"]
+  %".37" = phi  <8 x float> [%".27", %"go"], [%".147", %"end.2"]
+  %".38" = icmp slt i64 %".35", %".6"
+  br i1 %".38", label %"body", label %"end"
 body:
-  %".42" = mul i64 %".37", 8
-  %".43" = add i64 %".5", %".42"
-  %".44" = inttoptr i64 %".43" to i64*
-  %".45" = load i64, i64* %".44"
-  %".46" = mul i64 %".37", %".35"
-  %".47" = add i64 %".2", %".46"
+  %".40" = mul i64 %".35", 8
+  %".41" = add i64 %".5", %".40"
+  %".42" = inttoptr i64 %".41" to i64*
+  %".43" = load i64, i64* %".42"
+  %".44" = mul i64 %".35", %".33"
+  %".45" = add i64 %".2", %".44"
+  %".46" = sdiv i64 %".7", 4
+  %".47" = srem i64 %".7", 4
   br label %"head.1"
 end:
   %".173" = icmp ne i64 %".9", 0
   br i1 %".173", label %"final", label %"partial"
 head.1:
   %".49" = phi  i64 [0, %"body"], [%".138", %"body.1"]
-  %".50" = phi  <8 x float> [%".38", %"body"], [%".131", %"body.1"]
-  %".51" = phi  <8 x float> [%".39", %"body"], [%".137", %"body.1"]
-  %".52" = icmp slt i64 %".49", %".33"
+  %".50" = phi  <8 x float> [%".36", %"body"], [%".131", %"body.1"]
+  %".51" = phi  <8 x float> [%".37", %"body"], [%".137", %"body.1"]
+  %".52" = icmp slt i64 %".49", %".46"
   br i1 %".52", label %"body.1", label %"end.1"
 body.1:
   %".54" = mul i64 %".49", 128
-  %".55" = add i64 %".47", %".54"
+  %".55" = add i64 %".45", %".54"
   %".56" = add i64 %".55", 0
   %".57" = mul i64 %".49", 16
-  %".58" = add i64 %".45", %".57"
+  %".58" = add i64 %".43", %".57"
   %".59" = add i64 %".58", 0
   %".60" = add i64 %".56", 0
   %".61" = inttoptr i64 %".60" to <8 x float>*
@@ -78,10 +78,10 @@ body.1:
   %".73" = shufflevector <8 x float> %".72", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
   %".74" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".73", <8 x float> %".62", <8 x float> %".51")
   %".75" = mul i64 %".49", 128
-  %".76" = add i64 %".47", %".75"
+  %".76" = add i64 %".45", %".75"
   %".77" = add i64 %".76", 32
   %".78" = mul i64 %".49", 16
-  %".79" = add i64 %".45", %".78"
+  %".79" = add i64 %".43", %".78"
   %".80" = add i64 %".79", 4
   %".81" = add i64 %".77", 0
   %".82" = inttoptr i64 %".81" to <8 x float>*
@@ -99,10 +99,10 @@ body.1:
   %".94" = shufflevector <8 x float> %".93", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
   %".95" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".94", <8 x float> %".83", <8 x float> %".74")
   %".96" = mul i64 %".49", 128
-  %".97" = add i64 %".47", %".96"
+  %".97" = add i64 %".45", %".96"
   %".98" = add i64 %".97", 64
   %".99" = mul i64 %".49", 16
-  %".100" = add i64 %".45", %".99"
+  %".100" = add i64 %".43", %".99"
   %".101" = add i64 %".100", 8
   %".102" = add i64 %".98", 0
   %".103" = inttoptr i64 %".102" to <8 x float>*
@@ -120,10 +120,10 @@ body.1:
   %".115" = shufflevector <8 x float> %".114", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
   %".116" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".115", <8 x float> %".104", <8 x float> %".95")
   %".117" = mul i64 %".49", 128
-  %".118" = add i64 %".47", %".117"
+  %".118" = add i64 %".45", %".117"
   %".119" = add i64 %".118", 96
   %".120" = mul i64 %".49", 16
-  %".121" = add i64 %".45", %".120"
+  %".121" = add i64 %".43", %".120"
   %".122" = add i64 %".121", 12
   %".123" = add i64 %".119", 0
   %".124" = inttoptr i64 %".123" to <8 x float>*
@@ -143,16 +143,16 @@ body.1:
   %".138" = add i64 %".49", 1
   br label %"head.1"
 end.1:
-  %".140" = mul i64 %".33", 128
-  %".141" = add i64 %".47", %".140"
-  %".142" = mul i64 %".33", 16
-  %".143" = add i64 %".45", %".142"
+  %".140" = mul i64 %".46", 128
+  %".141" = add i64 %".45", %".140"
+  %".142" = mul i64 %".46", 16
+  %".143" = add i64 %".43", %".142"
   br label %"head.2"
 head.2:
   %".145" = phi  i64 [0, %"end.1"], [%".169", %"body.2"]
   %".146" = phi  <8 x float> [%".50", %"end.1"], [%".162", %"body.2"]
   %".147" = phi  <8 x float> [%".51", %"end.1"], [%".168", %"body.2"]
-  %".148" = icmp slt i64 %".145", %".34"
+  %".148" = icmp slt i64 %".145", %".47"
   br i1 %".148", label %"body.2", label %"end.2"
 body.2:
   %".150" = mul i64 %".145", 32
@@ -177,20 +177,20 @@ body.2:
   %".169" = add i64 %".145", 1
   br label %"head.2"
 end.2:
-  %".171" = add i64 %".37", 1
+  %".171" = add i64 %".35", 1
   br label %"head"
 partial:
   %".175" = inttoptr i64 %".3" to i64*
   %".176" = load i64, i64* %".175"
   %".177" = add i64 %".176", 0
   %".178" = inttoptr i64 %".177" to <8 x float>*
-  store <8 x float> %".38", <8 x float>* %".178", align 4
+  store <8 x float> %".36", <8 x float>* %".178", align 4
   %".180" = add i64 %".3", 8
   %".181" = inttoptr i64 %".180" to i64*
   %".182" = load i64, i64* %".181"
   %".183" = add i64 %".182", 0
   %".184" = inttoptr i64 %".183" to <8 x float>*
-  store <8 x float> %".39", <8 x float>* %".184", align 4
+  store <8 x float> %".37", <8 x float>* %".184", align 4
   br label %"end.3"
 final:
   %".187" = inttoptr i64 %".4" to i64*
@@ -198,7 +198,7 @@ final:
   %".189" = add i64 %".188", 0
   %".190" = inttoptr i64 %".189" to <8 x float>*
   %".191" = load <8 x float>, <8 x float>* %".190", align 4
-  %".192" = fadd <8 x float> %".38", %".191"
+  %".192" = fadd <8 x float> %".36", %".191"
   %".193" = fcmp olt <8 x float> %".192", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".194" = select  <8 x i1> %".193", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".192"
   %".195" = inttoptr i64 %".3" to i64*
@@ -206,7 +206,7 @@ final:
   %".197" = add i64 %".196", 0
   %".198" = inttoptr i64 %".197" to <8 x float>*
   store <8 x float> %".194", <8 x float>* %".198", align 4
-  %".200" = fadd <8 x float> %".39", %".191"
+  %".200" = fadd <8 x float> %".37", %".191"
   %".201" = fcmp olt <8 x float> %".200", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".202" = select  <8 x i1> %".201", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".200"
   %".203" = add i64 %".3", 8

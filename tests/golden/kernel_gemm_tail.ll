@@ -26,39 +26,39 @@ go:
   %".28" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"entry"], [%".25", %"again"]
   %".29" = inttoptr i64 %".1" to i64*
   %".30" = load i64, i64* %".29"
-  %".31" = sdiv i64 %".7", 4
-  %".32" = srem i64 %".7", 4
-  %".33" = mul i64 %".7", 64
+  %".31" = mul i64 %".7", 64
   br label %"head"
 head:
-  %".35" = phi  i64 [0, %"go"], [%".159", %"end.2"]
-  %".36" = phi  <8 x float> [%".27", %"go"], [%".136", %"end.2"]
-  %".37" = phi  <8 x float> [%".28", %"go"], [%".137", %"end.2"]
-  %".38" = icmp slt i64 %".35", %".6"
-  br i1 %".38", label %"body", label %"end"
+  %".33" = phi  i64 [0, %"go"], [%".159", %"end.2"]
+  %".34" = phi  <8 x float> [%".27", %"go"], [%".136", %"end.2"]
+  %".35" = phi  <8 x float> [%".28", %"go"], [%".137", %"end.2"]
+  %".36" = icmp slt i64 %".33", %".6"
+  br i1 %".36", label %"body", label %"end"
 body:
-  %".40" = mul i64 %".35", 8
-  %".41" = add i64 %".5", %".40"
-  %".42" = inttoptr i64 %".41" to i64*
-  %".43" = load i64, i64* %".42"
-  %".44" = mul i64 %".35", %".33"
-  %".45" = add i64 %".2", %".44"
+  %".38" = mul i64 %".33", 8
+  %".39" = add i64 %".5", %".38"
+  %".40" = inttoptr i64 %".39" to i64*
+  %".41" = load i64, i64* %".40"
+  %".42" = mul i64 %".33", %".31"
+  %".43" = add i64 %".2", %".42"
+  %".44" = sdiv i64 %".7", 4
+  %".45" = srem i64 %".7", 4
   br label %"head.1"
 end:
   %".161" = icmp ne i64 %".9", 0
   br i1 %".161", label %"final", label %"partial"
 head.1:
   %".47" = phi  i64 [0, %"body"], [%".128", %"body.1"]
-  %".48" = phi  <8 x float> [%".36", %"body"], [%".126", %"body.1"]
-  %".49" = phi  <8 x float> [%".37", %"body"], [%".127", %"body.1"]
-  %".50" = icmp slt i64 %".47", %".31"
+  %".48" = phi  <8 x float> [%".34", %"body"], [%".126", %"body.1"]
+  %".49" = phi  <8 x float> [%".35", %"body"], [%".127", %"body.1"]
+  %".50" = icmp slt i64 %".47", %".44"
   br i1 %".50", label %"body.1", label %"end.1"
 body.1:
   %".52" = mul i64 %".47", 256
-  %".53" = add i64 %".45", %".52"
+  %".53" = add i64 %".43", %".52"
   %".54" = add i64 %".53", 0
   %".55" = mul i64 %".47", 16
-  %".56" = add i64 %".43", %".55"
+  %".56" = add i64 %".41", %".55"
   %".57" = add i64 %".56", 0
   %".58" = add i64 %".54", 0
   %".59" = inttoptr i64 %".58" to <8 x float>*
@@ -74,10 +74,10 @@ body.1:
   %".69" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".68", <8 x float> %".60", <8 x float> %".48")
   %".70" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".68", <8 x float> %".63", <8 x float> %".49")
   %".71" = mul i64 %".47", 256
-  %".72" = add i64 %".45", %".71"
+  %".72" = add i64 %".43", %".71"
   %".73" = add i64 %".72", 64
   %".74" = mul i64 %".47", 16
-  %".75" = add i64 %".43", %".74"
+  %".75" = add i64 %".41", %".74"
   %".76" = add i64 %".75", 4
   %".77" = add i64 %".73", 0
   %".78" = inttoptr i64 %".77" to <8 x float>*
@@ -93,10 +93,10 @@ body.1:
   %".88" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".87", <8 x float> %".79", <8 x float> %".69")
   %".89" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".87", <8 x float> %".82", <8 x float> %".70")
   %".90" = mul i64 %".47", 256
-  %".91" = add i64 %".45", %".90"
+  %".91" = add i64 %".43", %".90"
   %".92" = add i64 %".91", 128
   %".93" = mul i64 %".47", 16
-  %".94" = add i64 %".43", %".93"
+  %".94" = add i64 %".41", %".93"
   %".95" = add i64 %".94", 8
   %".96" = add i64 %".92", 0
   %".97" = inttoptr i64 %".96" to <8 x float>*
@@ -112,10 +112,10 @@ body.1:
   %".107" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".106", <8 x float> %".98", <8 x float> %".88")
   %".108" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".106", <8 x float> %".101", <8 x float> %".89")
   %".109" = mul i64 %".47", 256
-  %".110" = add i64 %".45", %".109"
+  %".110" = add i64 %".43", %".109"
   %".111" = add i64 %".110", 192
   %".112" = mul i64 %".47", 16
-  %".113" = add i64 %".43", %".112"
+  %".113" = add i64 %".41", %".112"
   %".114" = add i64 %".113", 12
   %".115" = add i64 %".111", 0
   %".116" = inttoptr i64 %".115" to <8 x float>*
@@ -133,16 +133,16 @@ body.1:
   %".128" = add i64 %".47", 1
   br label %"head.1"
 end.1:
-  %".130" = mul i64 %".31", 256
-  %".131" = add i64 %".45", %".130"
-  %".132" = mul i64 %".31", 16
-  %".133" = add i64 %".43", %".132"
+  %".130" = mul i64 %".44", 256
+  %".131" = add i64 %".43", %".130"
+  %".132" = mul i64 %".44", 16
+  %".133" = add i64 %".41", %".132"
   br label %"head.2"
 head.2:
   %".135" = phi  i64 [0, %"end.1"], [%".157", %"body.2"]
   %".136" = phi  <8 x float> [%".48", %"end.1"], [%".155", %"body.2"]
   %".137" = phi  <8 x float> [%".49", %"end.1"], [%".156", %"body.2"]
-  %".138" = icmp slt i64 %".135", %".32"
+  %".138" = icmp slt i64 %".135", %".45"
   br i1 %".138", label %"body.2", label %"end.2"
 body.2:
   %".140" = mul i64 %".135", 64
@@ -165,14 +165,14 @@ body.2:
   %".157" = add i64 %".135", 1
   br label %"head.2"
 end.2:
-  %".159" = add i64 %".35", 1
+  %".159" = add i64 %".33", 1
   br label %"head"
 partial:
   %".163" = inttoptr i64 %".3" to i64*
   %".164" = load i64, i64* %".163"
   %".165" = add i64 %".164", 0
   %".166" = inttoptr i64 %".165" to <8 x float>*
-  store <8 x float> %".36", <8 x float>* %".166", align 4
+  store <8 x float> %".34", <8 x float>* %".166", align 4
   %".168" = trunc i64 %".10" to i32
   %".169" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".168", i32 0
   %".170" = shufflevector <8 x i32> %".169", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
@@ -181,14 +181,14 @@ partial:
   %".173" = load i64, i64* %".172"
   %".174" = add i64 %".173", 32
   %".175" = inttoptr i64 %".174" to <8 x float>*
-  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".37", <8 x float>* %".175", i32 4, <8 x i1> %".171")
+  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".35", <8 x float>* %".175", i32 4, <8 x i1> %".171")
   br label %"end.3"
 final:
   %".178" = inttoptr i64 %".3" to i64*
   %".179" = load i64, i64* %".178"
   %".180" = add i64 %".179", 0
   %".181" = inttoptr i64 %".180" to <8 x float>*
-  store <8 x float> %".36", <8 x float>* %".181", align 4
+  store <8 x float> %".34", <8 x float>* %".181", align 4
   %".183" = trunc i64 %".10" to i32
   %".184" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".183", i32 0
   %".185" = shufflevector <8 x i32> %".184", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
@@ -197,7 +197,7 @@ final:
   %".188" = load i64, i64* %".187"
   %".189" = add i64 %".188", 32
   %".190" = inttoptr i64 %".189" to <8 x float>*
-  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".37", <8 x float>* %".190", i32 4, <8 x i1> %".186")
+  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".35", <8 x float>* %".190", i32 4, <8 x i1> %".186")
   br label %"end.3"
 end.3:
   ret void
