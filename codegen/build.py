@@ -6,23 +6,27 @@ spec, the target and the sources of this package, so a changed generator never m
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import hashlib
 import importlib
 import logging
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from .target import Target
+from .target import initialise as _host_target
 
 Spec = tuple[Any, ...]
 log = logging.getLogger("xcoexec")
@@ -30,6 +34,9 @@ log = logging.getLogger("xcoexec")
 _lock = threading.RLock()
 _families: dict[str, Callable[[str, Spec, Target], str]] = {}
 _addresses: dict[tuple[Spec, Target], int] = {}
+_made: dict[str, bytes] = {}  # objects that a child has compiled
+SHARE = 6  # kernels that are worth a process
+FAMILIES = ("gemm", "nests", "rowwise", "winograd", "peaks")  # modules whose generators a child needs
 
 
 def family(name: str) -> Callable[[Callable[[str, Spec, Target], str]], Callable[[str, Spec, Target], str]]:
@@ -147,7 +154,7 @@ def kernel_address(spec: Spec, target: Target) -> int:
 def _load(spec: Spec, target: Target) -> int:
     _, engine = _engine(target)
     name = _object_name(spec, target)
-    obj = read_cache(f"{name}.o")
+    obj = _made.pop(name, None) or read_cache(f"{name}.o")
     if obj is None:
         obj = _native_apart(target).get(name) if spec[0] == "native" else None
         obj = obj or _compile(spec, target)
@@ -158,6 +165,29 @@ def _load(spec: Spec, target: Target) -> int:
     if not address:
         raise RuntimeError(f"The kernel {spec} was built but has no address.")
     return int(address)
+
+
+def prepare(specs: Iterable[Spec], target: Target) -> None:
+    """Compiles the kernels that neither this process nor the cache has, several at a time when there are many."""
+    with _lock:
+        missing = [s for s in dict.fromkeys(specs) if (s, target) not in _addresses and not _cached(s, target)]
+        processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(missing) // SHARE)
+        if processes < 2:
+            return
+        with tempfile.TemporaryDirectory() as out:
+            children = [_child(missing[i::processes], target, out) for i in range(1, processes)]
+            for spec in missing[::processes]:
+                kernel_address(spec, target)
+            for child in children:
+                child.wait()
+            _made.update({p.name: p.read_bytes() for p in pathlib.Path(out).iterdir() if not p.suffix})
+        for name, obj in _made.items():
+            write_cache(f"{name}.o", obj)
+
+
+def _cached(spec: Spec, target: Target) -> bool:
+    root = cache_dir()
+    return root is not None and (root / f"{_object_name(spec, target)}.o").exists()
 
 
 def _object_name(spec: Spec, target: Target) -> str:
@@ -186,8 +216,19 @@ folder = sys.argv[1]
 spec = importlib.util.spec_from_file_location("xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder])
 sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["xcoexec_codegen"])
-importlib.import_module("xcoexec_codegen.build").write_native(sys.argv[2], sys.argv[3])
+importlib.import_module("xcoexec_codegen.build").compile_into(sys.argv[2], sys.stdin.buffer.read())
 """
+
+
+def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[bytes]:
+    """A process of its own that compiles `specs` into the folder `out`; what fails there is compiled here later."""
+    command = [sys.executable, "-P", "-c", _CHILD, str(pathlib.Path(__file__).parent), out]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert child.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(pickle.dumps((dataclasses.astuple(target), list(specs))))
+        child.stdin.close()
+    return child
 
 
 @functools.lru_cache
@@ -197,18 +238,22 @@ def _native_apart(target: Target) -> dict[str, bytes]:
     Empty where no such process can run; then they are compiled in this one.
     """
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-P", "-c", _CHILD, str(pathlib.Path(__file__).parent), target.name, out]
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=300)
+            _child(NATIVE, target, out).wait(timeout=300)
         except (OSError, subprocess.SubprocessError) as e:
             log.debug("native functions are compiled in this process: %s", e)
         return {p.name: p.read_bytes() for p in pathlib.Path(out).iterdir()}
 
 
-def write_native(isa: str, folder: str) -> None:
-    """Compiles every native function for a target into `folder` (the child of `_native_apart`)."""
-    from .target import target as named
-
-    chosen = named(isa)
-    for spec in NATIVE:
-        (pathlib.Path(folder) / _object_name(spec, chosen)).write_bytes(_compile(spec, chosen))
+def compile_into(folder: str, work: bytes) -> None:
+    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs."""
+    for family_module in FAMILIES:
+        importlib.import_module(f".{family_module}", __package__)
+    fields, specs = pickle.loads(work)
+    chosen = Target(*fields)
+    _host_target()
+    for spec in specs:
+        path = pathlib.Path(folder) / _object_name(spec, chosen)
+        part = path.with_suffix(".part")
+        part.write_bytes(_compile(spec, chosen))
+        part.rename(path)

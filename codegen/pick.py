@@ -15,7 +15,7 @@ from .segment import Groups
 from .target import Target
 
 Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]  # (groups, algorithm, threads, target) -> a call of them, packed bytes
-ROUNDS, CALLS = 5, 4  # calls of one algorithm in each round
+ROUNDS, CALLS = 4, 3  # calls of one algorithm in each round
 COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time

@@ -10,13 +10,13 @@ import ctypes
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import layout as abi
-from .build import Spec, kernel_address
+from .build import Spec, kernel_address, prepare
 from .program import Op, Program, Unsupported, Value, consumers, kind
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 from .target import Target
@@ -288,6 +288,7 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
             return nargs + nrets, offsets[b]
         return b.index + (nargs if b.kind == "ret" else 0), 0
 
+    prepare(_specs(ctx.steps), ctx.target)
     keep: list[np.ndarray] = []
     table = _table(ctx.steps, number, ctx.target, runtime.drivers, keep)
     ring = np.zeros((abi.RING, len(ctx.steps) + 1), np.int64)
@@ -346,6 +347,15 @@ def _table(steps: Sequence[Step], number: Callable[[Buffer], tuple[int, int]], t
         rows.append([drivers[step.driver], keep[-1].ctypes.data, step.items])
     keep.append(np.array(rows, np.int64).reshape(-1))
     return keep[-1].ctypes.data
+
+
+def _specs(steps: Sequence[Step]) -> Iterator[Spec]:
+    for step in steps:
+        for word in step.words:
+            if isinstance(word, Kernel):
+                yield word.spec
+            elif isinstance(word, Nested):
+                yield from _specs(word.steps)
 
 
 def _free_arenas(descriptor: np.ndarray, swap: Callable[[int, int], int]) -> None:

@@ -36,10 +36,15 @@ ISAS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
 }
 
 
-@functools.lru_cache
-def _host() -> tuple[str, dict[str, bool]]:
+def initialise() -> None:
+    """Makes LLVM ready for this machine's instructions."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+
+
+@functools.lru_cache
+def _host() -> tuple[str, dict[str, bool]]:
+    initialise()
     return llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
 
 

@@ -305,12 +305,20 @@ def _warn(owner: CoFunction, why: str) -> None:
 
 
 def compile_stages(
-    owner: CoFunction, traced: Traced, index: Sequence[int], weights: Sequence[Any], values: Sequence[Any], donated: tuple[int, ...], plain: Callable[..., Any]
+    owner: CoFunction,
+    traced: Traced,
+    index: Sequence[int],
+    weights: Sequence[Any],
+    values: Sequence[Any],
+    donated: tuple[int, ...],
+    plain: Callable[..., Any],
+    sibling: bool = False,
 ) -> Compiled:
     """All stages for one function, its weights and example inputs; falls back to plain jax.jit with one warning."""
     options = owner._options
     example = [x for i, x in enumerate(values) if i not in set(index)]
     s = stages(traced, index, weights, example, threads=options.threads, cpus=options.cpus, donated=donated, plain=plain, progress=options.progress)
+    s.sibling = sibling
     try:
         if jax.default_backend() != "cpu":
             raise NotImplementedError(f"the default backend is {jax.default_backend()!r}, and this version's device half is XLA:CPU")
@@ -374,7 +382,7 @@ class Bound:
             whole, named = jax.tree_util.tree_unflatten(tree, [*values[:n], *leaves])
             return jax.tree_util.tree_leaves(owner._plain(*whole, **named))
 
-        return compile_stages(owner, traced, range(n), values[:n], values, donated, plain)
+        return compile_stages(owner, traced, range(n), values[:n], values, donated, plain, bool(self._compiled))
 
     def _used(self, what: str) -> Compiled:
         if self._last is None:

@@ -47,6 +47,7 @@ class Stages:
     plain: Callable[[Sequence[Any]], Sequence[Any]]
     progress: Progress = silent
     costs: Costs | None = None
+    sibling: bool = False  # the same function is planned already, for other shapes
 
     def build(self, program: Program) -> Segment:
         self.progress("build", 0, 0)
@@ -163,6 +164,10 @@ def contest(s: Stages) -> Executable:
     plain = Executable(Plan("device", layers, s.graph.key, chosen="no layer that kernels can express", engine="jit"), s.plain, None)
     if all(x.host_error for x in s.graph.layers):
         return plain
+    if s.sibling and all(not x.host_error for x in s.graph.layers):  # no layer has to be measured if the usual winner wins clearly again
+        seconds = _times(s, {"jit": plain, "host": s.all_host})
+        if seconds["host"] < CLEAR * seconds["jit"]:
+            return _chosen({"host": s.all_host}, "host", seconds)
     costs = s.measured_costs()
     candidates = {"jit": plain, "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))}
     for name in STRATEGIES:
@@ -174,13 +179,17 @@ def contest(s: Stages) -> Executable:
         candidates["device"] = s.executable(STRATEGIES["device"](s.graph, costs))
         seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
+    return _chosen(candidates, best, seconds)
+
+
+def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
     reason = f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
     plan = dataclasses.replace(candidates[best].plan, measured=seconds, chosen=reason)
     return dataclasses.replace(candidates[best], plan=plan)
 
 
 def _times(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
-    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress)
+    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR)
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan]) -> bool:
@@ -193,11 +202,17 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan]) -> bool:
 
 
 def alternate(
-    calls: dict[str, Callable[[], Any]], rounds: int = ROUNDS, seconds: float = ROUND_SECONDS, progress: Progress = silent, samples: dict[str, list[float]] | None = None
+    calls: dict[str, Callable[[], Any]],
+    rounds: int = ROUNDS,
+    seconds: float = ROUND_SECONDS,
+    progress: Progress = silent,
+    samples: dict[str, list[float]] | None = None,
+    clear: float = 0.0,
 ) -> dict[str, float]:
     """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
 
-    `samples` receives all times.
+    `samples` receives all times. From the second round on one call may win early: when all its times are below
+    the share `clear` of every time of the others.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
@@ -214,6 +229,9 @@ def alternate(
                 times[name].append(time.perf_counter() - start)
                 if time.perf_counter() > end and i >= 1:
                     break
+        worst = min(max(t) for t in times.values())
+        if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
+            break
     progress("compare", rounds, rounds)
     return {k: float(np.median(v)) for k, v in times.items()}
 
