@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # the package as the wheel lays it out, for the type checker
 TYPED := $(VENV)/typed
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench bench-peers lint clean
 
 demo: $(READY)
 	$(PY) -m xcoexec demo
@@ -16,6 +16,9 @@ test: $(READY)
 
 bench: $(READY)
 	$(PY) -m benchmarks
+
+bench-peers: $(VENV)/.peers
+	$(PY) -m benchmarks.peers
 
 lint: $(READY)
 	$(PY) -m ruff check .
@@ -28,6 +31,11 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[demo,dev]"
 	@touch $(READY)
+
+# the other runtimes are only there to be measured: nothing else needs them
+$(VENV)/.peers: $(READY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[peers]"
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist out *.egg-info

@@ -232,17 +232,30 @@ def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[
 
 
 @functools.lru_cache
-def _native_apart(target: Target) -> dict[str, bytes]:
-    """Objects of all native functions, compiled in a process of their own: Numba's 100 MB never become the user's.
+def start_native(target: Target) -> tuple[subprocess.Popen[bytes], tempfile.TemporaryDirectory[str]] | None:
+    """Begins to compile the native functions in a process of its own, unless the cache has them: Numba's 100 MB never become the
+    user's, and its two seconds pass while the model is traced. None where no such process can run, or none is needed."""
+    if all(_cached(spec, target) for spec in NATIVE):
+        return None
+    out = tempfile.TemporaryDirectory()
+    try:
+        return _child(NATIVE, target, out.name), out
+    except OSError as e:
+        log.debug("native functions are compiled in this process: %s", e)
+        return None
 
-    Empty where no such process can run; then they are compiled in this one.
-    """
-    with tempfile.TemporaryDirectory() as out:
-        try:
-            _child(NATIVE, target, out).wait(timeout=300)
-        except (OSError, subprocess.SubprocessError) as e:
-            log.debug("native functions are compiled in this process: %s", e)
-        return {p.name: p.read_bytes() for p in pathlib.Path(out).iterdir()}
+
+@functools.lru_cache
+def _native_apart(target: Target) -> dict[str, bytes]:
+    """Objects of all native functions from the process that compiles them; empty where there is none."""
+    started = start_native(target)
+    if started is None:
+        return {}
+    child, out = started
+    with out, contextlib.suppress(subprocess.TimeoutExpired, FileNotFoundError):
+        child.wait(timeout=300)
+        return {p.name: p.read_bytes() for p in pathlib.Path(out.name).iterdir() if not p.suffix}
+    return {}
 
 
 def compile_into(folder: str, work: bytes) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from . import layout as abi
-from .build import native_address
+from .build import native_address, start_native
 from .program import Op, Program, Unsupported, Value, external, kind
 from .pick import default, measured
 from .rules import lower_group
@@ -141,6 +141,11 @@ def _alone(cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, thr
     args = [np.full(v.shape, 0.5, np.float32) if kind(v.dtype) != "i" else np.zeros(v.shape, np.int32) for v in inputs]
     raw = [np.full(v.shape, 1e-3, np.float32) if v.dtype == "float32" else np.zeros(v.shape, v.dtype) for v in segment.raw]
     return Call.on(segment, [*args, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]), segment.blob_bytes
+
+
+def prefetch() -> None:
+    """Begins to compile what every segment needs, in the background."""
+    start_native(host_target())
 
 
 def handler_capsule() -> object:

@@ -3,3 +3,5 @@
 from .zoo import NAMES as NAMES
 from .zoo import Entry as Entry
 from .zoo import get as get
+from .weights import convert as convert
+from .weights import load as load

@@ -35,7 +35,8 @@ class MLP(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        return nn.Dense(x.shape[-1])(gelu(nn.Dense(self.hidden)(x)))
+        x, width = nn.Dense(self.hidden, name="inner")(x), x.shape[-1]
+        return nn.Dense(width, name="outer")(gelu(x))
 
 
 class ViT(nn.Module):

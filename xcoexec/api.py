@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from . import config
+from .codegen import host
 from .compat import is_tracer
 from .compiled import Compiled
 from .errors import BindError, CoexecWarning
@@ -315,6 +316,7 @@ def compile_stages(
     sibling: bool = False,
 ) -> Compiled:
     """All stages for one function, its weights and example inputs; falls back to plain jax.jit with one warning."""
+    host.prefetch()
     options = owner._options
     example = [x for i, x in enumerate(values) if i not in set(index)]
     s = stages(traced, index, weights, example, threads=options.threads, cpus=options.cpus, donated=donated, plain=plain, progress=options.progress)

@@ -1,0 +1,125 @@
+"""Weights of PyTorch layouts: small files made here, read by name."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from xcoexec import models
+from xcoexec.models.classic import VGG
+from xcoexec.models.decoder import Decoder, Step
+from xcoexec.models.dense import FastStyle
+from xcoexec.models.detect import RetinaFace
+from xcoexec.models.mobile import MobileNetV2
+from xcoexec.models.residual import Bottleneck, ResNet
+from xcoexec.models.transformer import BERT, ViT
+from xcoexec.models.weights import TABLES, convert, load
+
+IMAGE = jnp.zeros((1, 64, 64, 3))
+SMALL: dict[str, tuple[Any, Any]] = {
+    "vgg": (VGG(((1, 8), (2, 512)), 10), jnp.zeros((1, 8, 8, 3))),
+    "resnet": (ResNet((1, 2), classes=10), IMAGE),
+    "bottleneck": (ResNet((1, 1), Bottleneck, 10), IMAGE),
+    "mobilenet_v2": (MobileNetV2(((1, 16, 1, 1), (6, 24, 2, 2)), 10), IMAGE),
+    "retinaface": (RetinaFace(), IMAGE),
+    "fast_style": (FastStyle(), jnp.zeros((1, 16, 16, 3))),
+    "vit": (ViT(16, 24, 2, 3, 10), IMAGE),
+    "bert": (BERT(50, 16, 24, 2, 3), jnp.zeros((1, 5), jnp.int32)),
+}
+
+
+def _tensors(module: Any, example: Any) -> dict[str, np.ndarray]:
+    """A file of random weights in PyTorch's layout, as another library would write it: shapes from the Flax side, names from the table."""
+    shapes = jax.eval_shape(module.init, jax.random.key(0), example)
+    rng = np.random.default_rng(0)
+    out: dict[str, np.ndarray] = {}
+    fused: dict[str, int] = {}
+
+    def leaf(collection: str, path: str, name: str) -> Any:
+        node = shapes.get(collection, {})
+        for key in [*(path.split("/") if path else []), name]:
+            node = node.get(key, {})
+        return getattr(node, "shape", None)
+
+    for path, name, layout in TABLES[type(module).__name__](module):
+        if layout.startswith("raw:"):
+            out[name] = rng.standard_normal(leaf("params", path, layout[4:])).astype(np.float32)
+            continue
+        kernel = leaf("params", path, "kernel") or leaf("params", path, "embedding") or leaf("params", path, "scale")
+        order = {"conv": (3, 2, 0, 1), "norm": (0,), "embed": (0, 1)}.get(layout, (1, 0))
+        shape = tuple(kernel[d] for d in order)
+        if layout in ("query", "key", "value") and "qkv" in name:
+            fused[name] = 3
+            shape = (3 * shape[0], *shape[1:])
+        out.setdefault(f"{name}.weight", rng.standard_normal(shape).astype(np.float32))
+        if leaf("params", path, "bias") is not None:
+            out.setdefault(f"{name}.bias", rng.standard_normal(shape[0]).astype(np.float32))
+        if leaf("batch_stats", path, "mean") is not None:
+            out[f"{name}.running_mean"], out[f"{name}.running_var"] = rng.standard_normal((2, shape[0])).astype(np.float32)
+            out[f"{name}.num_batches_tracked"] = np.asarray(7)
+    return out
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_file_fills_every_leaf(name: str, tmp_path: pathlib.Path) -> None:
+    from safetensors.numpy import save_file
+
+    module, example = SMALL[name]
+    tensors = _tensors(module, example)
+    save_file(tensors, tmp_path / "model.safetensors")
+    variables = load(module, tmp_path / "model.safetensors", example)
+    shapes = jax.eval_shape(module.init, jax.random.key(0), example)
+    assert jax.tree_util.tree_map(lambda x: x.shape, variables) == jax.tree_util.tree_map(lambda x: x.shape, shapes)
+    total = sum(np.size(t) for k, t in tensors.items() if not k.endswith("num_batches_tracked"))
+    assert total == sum(x.size for x in jax.tree_util.tree_leaves(variables))
+    module.apply(variables, example)
+
+
+def test_layouts() -> None:
+    """Convolutions, fused queries and the flattened image come out in Flax's order."""
+    module, example = SMALL["vgg"]
+    t = _tensors(module, example)
+    v = convert(module, t, example)["params"]
+    assert np.array_equal(v["Conv_1"]["kernel"][1, 2, 3, 4], t["features.3.weight"][4, 3, 1, 2])
+    dense = t["classifier.0.weight"]  # [out, 512 * 2 * 2] over [C, H, W]
+    image = np.random.default_rng(1).standard_normal((2, 2, 512)).astype(np.float32)
+    want = dense @ image.transpose(2, 0, 1).ravel()
+    assert np.allclose(image.ravel() @ v["Dense_0"]["kernel"], want, rtol=1e-4, atol=1e-3)
+    module, example = SMALL["vit"]
+    t = _tensors(module, example)
+    v = convert(module, t, example)["params"]
+    assert np.array_equal(v["SelfAttention_1"]["key"]["kernel"], t["blocks.1.attn.qkv.weight"][24:48].T)
+    assert np.array_equal(v["SelfAttention_0"]["value"]["bias"], t["blocks.0.attn.qkv.bias"][48:])
+    module, example = SMALL["mobilenet_v2"]
+    t = _tensors(module, example)
+    v = convert(module, t, example)
+    assert np.array_equal(v["batch_stats"]["InvertedResidual_1"]["ConvNorm_1"]["BatchNorm_0"]["var"], t["features.2.conv.1.1.running_var"])
+
+
+def test_decoder_and_prefixes() -> None:
+    module = Decoder(50, 32, 2, 4, 2, 40, 8)
+    example = Step(jnp.zeros((1, 1), jnp.int32), module.empty_cache(1), jnp.int32(0))
+    t = _tensors(module, example)
+    v = convert(module, {f"module.{k}": x for k, x in t.items()}, example)["params"]
+    assert np.array_equal(v["Attention_1"]["out"]["kernel"], t["model.layers.1.self_attn.o_proj.weight"].T)
+    assert np.array_equal(v["Embed_0"]["embedding"], t["model.embed_tokens.weight"])
+
+
+def test_bad_files() -> None:
+    module, example = SMALL["resnet"]
+    t = _tensors(module, example)
+    with pytest.raises(ValueError, match="got no tensor of 'layer2.1.bn2' for params/ResNetStages_0/BasicBlock_2"):
+        convert(module, {k: x for k, x in t.items() if k != "layer2.1.bn2.weight"}, example)
+    with pytest.raises(ValueError, match="got a tensor 'layer9.weight'"):
+        convert(module, {**t, "layer9.weight": np.zeros(3)}, example)
+    with pytest.raises(ValueError, match=r"got 'fc' of shape \(64, 10\) .* valid is \(128, 10\)"):
+        convert(module, {**t, "fc.weight": np.zeros((10, 64), np.float32)}, example)
+    with pytest.raises(ValueError, match="got 'lenet'; models with PyTorch layouts"):
+        models.convert("lenet", {})
+    with pytest.raises(ValueError, match="no such file"):
+        models.load("resnet18", "/nowhere.safetensors")
