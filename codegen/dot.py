@@ -11,7 +11,7 @@ import numpy as np
 from .elementwise import COPY, Operand, copy, nest
 from .epilogue import Expr
 from .product import Lane, Product, add_gemm, channel_blocks, collapse, epilogue, pack_panels, panel_bytes
-from .program import Op, Unsupported, Value, kind
+from .program import Op, Unsupported, Value, itemsize, kind
 from .segment import RAW_BYTES, Context, Kernel, Ref
 from .storage import Storage, dense_strides
 from .tune import block_shape
@@ -101,8 +101,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     batch, m, k, n = (math.prod(s.sizes(d)) for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free)))
     constant = right.value in ctx.consts
     plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
-    if constant and plain and batch == m == 1 and right.value.dtype == "float32" and right.value.nbytes >= RAW_BYTES:
-        return _gemv(ctx, left, right.value, lanes, expr)
+    if constant and plain and batch == m == 1 and _stored(right.value).nbytes >= RAW_BYTES:
+        return _gemv(ctx, left, _stored(right.value), lanes, expr)
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)
     shape = block_shape(ctx.target, m, n)
@@ -117,6 +117,14 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     else:
         weights = _panels(ctx, right, batch, k, n, shape[1])
     return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)
+
+
+STORED = ("float32", "bfloat16", "float16", "int8")
+
+
+def _stored(w: Value) -> Value:
+    """The weights as the model keeps them, where kernels can read that type: fewer bytes, and no copy."""
+    return w.source if w.source is not None and w.source.dtype in STORED else w
 
 
 def _rows(ctx: Context, side: Side) -> Lane:
@@ -170,5 +178,5 @@ def _gemv(ctx: Context, left: Side, w: Value, lanes: list[Lane], expr: Expr) -> 
         return Storage(ref.buffer, ref.offset, (), (), ()), (step * columns,), 0
 
     raw = Ref(ctx.raw_const(w), 0)
-    operands = [operand(x.ref, 0), operand(raw, 4), *(operand(lane.ref, lane.channel) for lane in lanes)]
-    nest(ctx, Kernel(("gemv", GEMV_ROWS, expr, kinds)), [k, 4 * n, n, columns], (-(-n // columns),), operands, 2, 1)
+    operands = [operand(x.ref, 0), operand(raw, itemsize(w.dtype)), *(operand(lane.ref, lane.channel) for lane in lanes)]
+    nest(ctx, Kernel(("gemv", GEMV_ROWS, expr, kinds, w.dtype)), [k, itemsize(w.dtype) * n, n, columns], (-(-n // columns),), operands, 2, 1)

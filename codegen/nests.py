@@ -11,6 +11,7 @@ from typing import Any
 
 from .build import Spec, family
 from .epilogue import emit
+from .program import itemsize
 from .simd import I32, Builder, i64
 from .target import Target
 
@@ -218,15 +219,16 @@ def reduce(name: str, key: Spec, target: Target) -> str:
 
 @family("gemv")
 def gemv(name: str, key: Spec, target: Target) -> str:
-    """("gemv", rows, expr, kinds): y = epilogue(x @ W) for a range of columns; W [K, N] as the user stores it.
+    """("gemv", rows, expr, kinds, dtype): y = epilogue(x @ W) for a range of columns; W [K, N] of `dtype` as the user stores it.
 
     Rows are read `rows` at a time, so that memory sees a few long streams. Operands: x, W, y, the
     epilogue's ("v" or "s"). Words: K, bytes of a row, N, columns a chunk.
     """
-    _, unroll, expr, kinds = key
+    _, unroll, expr, kinds, dtype = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     x, w, y = (v.ld64(where, i) for i in range(3))
+    share = 4 // itemsize(dtype)
     k, ldw = v.ld64(words, 0), v.ld64(words, 1)
     n = _chunk(v, index, v.ld64(words, 2), v.ld64(words, 3))
     vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
@@ -238,7 +240,7 @@ def gemv(name: str, key: Spec, target: Target) -> str:
         def body(o: Any) -> None:
             acc = v.load(v.add(y, o))
             for r in range(count):
-                acc = v.fma(xs[r], v.load(v.add(ws[r], o)), acc)
+                acc = v.fma(xs[r], v.load_stored(v.add(ws[r], v.b.sdiv(o, i64(share))), dtype), acc)
             v.store(acc, v.add(y, o))
 
         vectors(v, n, body)

@@ -20,10 +20,14 @@ class Unsupported(NotImplementedError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Value:
-    """One array of a program; identity is its name. `dtype` is NumPy's name of the type."""
+    """One array of a program; identity is its name. `dtype` is NumPy's name of the type.
+
+    `source`: the array of a narrower type that this one is a cast of; kernels may read that instead.
+    """
 
     shape: tuple[int, ...]
     dtype: str
+    source: Value | None = None
 
     @property
     def size(self) -> int:

@@ -76,6 +76,25 @@ class Builder:
             return out
         return self.call(f"llvm.masked.load.v{self.vl}f32.p0", self.vec, p, ir.Constant(I32, 4), self.mask, self.const(0.0))
 
+    def load_stored(self, addr: ir.Value, dtype: str) -> ir.Value:
+        """A vector of f32 from elements that are stored as `dtype`: float32, bfloat16, float16 or int8."""
+        if dtype == "float32":
+            return self.load(addr)
+        bits = 8 if dtype == "int8" else 16
+        typ = ir.VectorType(ir.IntType(bits), self.vl)
+        p = self.ptr(addr, typ)
+        if self.mask is None:
+            raw = self.b.load(p)
+            raw.align = bits // 8
+        else:
+            zero = ir.Constant(typ, [0] * self.vl)
+            raw = self.call(f"llvm.masked.load.v{self.vl}i{bits}.p0", typ, p, ir.Constant(I32, bits // 8), self.mask, zero)
+        if dtype == "int8":
+            return self.b.sitofp(self.b.sext(raw, self.ivec), self.vec)
+        if dtype == "float16":
+            return self.b.fpext(self.b.bitcast(raw, ir.VectorType(ir.HalfType(), self.vl)), self.vec)
+        return self.floats(self.b.shl(self.b.zext(raw, self.ivec), self.iconst(16)))
+
     def store(self, value: ir.Value, addr: ir.Value) -> None:
         p = self.ptr(addr, self.vec)
         if self.mask is None:

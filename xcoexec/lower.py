@@ -175,8 +175,10 @@ def lower(graph: LayerGraph, folded: Folded, placements: Sequence[Placement], bu
     consts = set(graph.program.consts) | set(plan.slices)
     needed: dict[Value, None] = {}
     for unit in plan.units:
-        used = external(unit.ops) if isinstance(unit, DeviceUnit) else unit.segment.raw if isinstance(unit, HostUnit) else ()
-        needed.update(dict.fromkeys(v for v in used if v in consts))
+        if isinstance(unit, HostUnit):
+            needed.update(dict.fromkeys(unit.segment.raw))
+        elif isinstance(unit, DeviceUnit):
+            needed.update(dict.fromkeys(v for v in external(unit.ops) if v in consts))
     for v in folded.outputs:
         if isinstance(v, Value) and v not in set(folded.inputs) and all(v not in layer.outs for layer in graph.layers):
             needed[v] = None
