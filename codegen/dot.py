@@ -87,6 +87,28 @@ def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple
     return dataclasses.replace(op, outs=rest[0].outs), rest[1:], tuple(rest[0].params["permutation"])
 
 
+def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
+    """A product that the model asks for in bf16: rows are narrowed to pairs of bf16, which one instruction multiplies and adds in f32."""
+    batch, m, k, n = (math.prod(s.sizes(d)) for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free)))
+    half, vl = -(-k // 2), ctx.target.vl
+    x = _rows(ctx, left)
+    rows = ctx.scratch((batch, m, half))
+    operands = [(Storage(x.ref.buffer, x.ref.offset, (), (), ()), (x.group, x.pixels[3]), 0), (rows, (4 * half * m, 4 * half), 0)]
+    nest(ctx, Kernel(("narrow",)), [k], (batch, m), operands, 1, max(1, (1 << 14) // k))
+    g = Product((1, 1, 1, m), (0,), half, n, batch)
+    shape = block_shape(ctx.target, m, n)
+    order = (*right.batch, *right.contract, *right.free)
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        w = np.zeros((batch, 2 * half, n), np.float32)
+        w[:, :k] = np.transpose(consts[right.value], order).reshape(batch, k, n)
+        high = w.view(np.uint32) >> 16  # exact: the weights are bf16
+        return pack_panels((high[:, 0::2] | high[:, 1::2] << 16).view(np.float32), vl, shape[1])
+
+    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * batch, packer, ("pairs", right.value, order, shape[1]))
+    add_gemm(ctx, g, Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, 4 * half), 4, 4 * half * m), weights, lanes[0], expr, lanes[1:], shape, "bfloat16")
+
+
 def _lane(ref: Ref, strides: Sequence[int], batch: tuple[int, ...], m: tuple[int, ...], n: tuple[int, ...]) -> Lane | None:
     """A tensor over (batch, m, n) as a lane with m collapsed to one pixel dimension, or None."""
     cut, end = len(batch), len(batch) + len(m)
@@ -103,6 +125,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
     if constant and plain and batch == m == 1 and _stored(right.value).nbytes >= RAW_BYTES:
         return _gemv(ctx, left, _stored(right.value), lanes, expr)
+    if constant and ctx.target.bf16 and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
+        return _pairs(ctx, left, right, lanes, expr)
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)
     shape = block_shape(ctx.target, m, n)

@@ -4,10 +4,11 @@ Convolutions and matrix products are the same loop: for every tap, a contiguous 
 multiplied with packed weights `[tap][run][NV*VL]`. Pixels are given by address, so strides, halos and
 concatenated outputs cost nothing here.
 
-Spec: ("gemm", MR, NV, tail, expr, kinds, run). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
+Spec: ("gemm", MR, NV, tail, expr, kinds, run, dtype). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
 says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
 pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and
-unrolled (first layers, whose runs are short); 0: it is an argument.
+unrolled (first layers, whose runs are short); 0: it is an argument. `dtype` "bfloat16": an element of a run is
+a pair of bf16, and so is each lane of the weights `[tap][run][NV*VL]`; sums are f32.
 """
 
 from __future__ import annotations
@@ -24,26 +25,27 @@ UNROLL = 4
 SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
 
 
-def spec(mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...], run: int = 0) -> Spec:
-    return ("gemm", mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0)
+def spec(mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...], run: int = 0, dtype: str = "float32") -> Spec:
+    return ("gemm", mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype)
 
 
 @family("gemm")
 def gemm(name: str, key: Spec, target: Target) -> str:
     """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes."""
-    _, mr, nv, tail, expr, kinds, known = key
+    _, mr, nv, tail, expr, kinds, known, dtype = key
     v = Builder(name, 10, target.vl)
     xs, w, ys, es, taps, ntaps, run, first, last, lanes = v.args
     acc = _start(v, ys, first, mr, nv, lanes if tail else None)
     x_rows = [v.ld64(xs, r) for r in range(mr)]
     wstep = nv * v.vl * 4
+    multiply = v.fma if dtype == "float32" else v.dot_bf16
 
     def step(a: list[Any], wa: Any, offset: Any) -> list[Any]:
         bs = [v.load(v.add(wa, i * v.vl * 4)) for i in range(nv)]
         out = []
         for r in range(mr):
             x = v.broadcast(v.add(x_rows[r], offset))
-            out += [v.fma(x, bs[i], a[r * nv + i]) for i in range(nv)]
+            out += [multiply(x, bs[i], a[r * nv + i]) for i in range(nv)]
         return out
 
     run = i64(known) if known else run

@@ -1,4 +1,4 @@
-"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, gather, shifted copies.
+"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, gather, shifted copies, narrowing.
 
 Every kernel gets (operand addresses, loop indices, own words). The words are listed in each docstring.
 The last loop index counts chunks along the kernel's own dimension where the docstring says so.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+import llvmlite.ir as ir
 
 from .build import Spec, family
 from .epilogue import emit
@@ -306,4 +308,31 @@ def shifted(name: str, key: Spec, target: Target) -> str:
         shift = v.add(shift, v.b.mul(i, v.ld64(words, 2 + 2 * k)))
     x, y = (v.add(x, shift), y) if move_source else (x, v.add(y, shift))
     vectors(v, v.ld64(words, 0), lambda o: v.store(v.load(v.add(x, o)), v.add(y, o)))
+    return v.finish()
+
+
+@family("narrow")
+def narrow(name: str, key: Spec, target: Target) -> str:
+    """("narrow",): a row of f32 rounded to bf16, and zeroes up to an even number. Operands: x, y. Words: floats."""
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    x, y, n = v.ld64(where, 0), v.ld64(where, 1), v.ld64(words, 0)
+    half = ir.VectorType(ir.IntType(16), v.vl)
+    with v.b.if_then(v.b.icmp_signed("!=", v.b.and_(n, i64(1)), i64(0))):
+        v.b.store(ir.Constant(ir.IntType(16), 0), v.ptr(v.add(y, v.mul(n, 2)), ir.IntType(16)))
+
+    def body(offset: Any) -> None:
+        value = v.load(v.add(x, offset))
+        bits = v.bits(value)
+        even = v.b.and_(v.b.lshr(bits, v.iconst(16)), v.iconst(1))
+        rounded = v.b.add(bits, v.b.add(even, v.iconst(0x7FFF)))  # to nearest, ties to even
+        kept = v.b.select(v.b.fcmp_unordered("uno", value, value), v.b.or_(bits, v.iconst(0x400000)), rounded)
+        out = v.b.trunc(v.b.lshr(kept, v.iconst(16)), half)
+        p = v.ptr(v.add(y, v.b.sdiv(offset, i64(2))), half)
+        if v.mask is None:
+            v.b.store(out, p).align = 2
+        else:
+            v.call(f"llvm.masked.store.v{v.vl}i16.p0", ir.VoidType(), out, p, ir.Constant(I32, 2), v.mask)
+
+    vectors(v, n, body)
     return v.finish()

@@ -128,8 +128,13 @@ def panel_bytes(g: Product, vl: int, nv: int) -> int:
     return sum(vectors for _, vectors, _ in channel_blocks(g.channels, vl, nv)) * vl * 4 * g.depth
 
 
-def add_gemm(ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Expr, operands: Sequence[Lane], shape: tuple[int, int]) -> None:
-    """Appends the step; `weights` are panels as `pack_panels` makes them for the block `shape` (rows, vectors)."""
+def add_gemm(
+    ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Expr, operands: Sequence[Lane], shape: tuple[int, int], dtype: str = "float32"
+) -> None:
+    """Appends the step; `weights` are panels as `pack_panels` makes them for the block `shape` (rows, vectors).
+
+    With `dtype` "bfloat16" runs and panels are of pairs.
+    """
     vl, (mr, nv) = ctx.target.vl, shape
     pixels = math.prod(g.pixels)
     tiles = len(split_evenly(pixels, mr))
@@ -148,7 +153,7 @@ def add_gemm(ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Exp
     brows: list[Word] = []
     at = 0
     for first, vectors, lanes in blocks:
-        small, big = (Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds, g.run if len(red) == 1 else 0)) for r in (rows, rows + (extra > 0)))
+        small, big = (Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds, g.run if len(red) == 1 else 0, dtype)) for r in (rows, rows + (extra > 0)))
         brows += [first, lanes, at, big, small, vectors]
         at += vectors * vl * 4 * g.depth
     words: list[Word] = [

@@ -10,6 +10,19 @@ import llvmlite.ir as ir
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 
 
+class BFloat(ir.Type):
+    """LLVM's bfloat, which llvmlite does not name."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BFloat)
+
+    def __hash__(self) -> int:
+        return hash(BFloat)
+
+
 def i64(n: int) -> ir.Constant:
     return ir.Constant(I64, n)
 
@@ -134,6 +147,11 @@ class Builder:
             x = combine(x, self.b.shuffle_vector(x, x, order))
             step //= 2
         return x
+
+    def dot_bf16(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """c + a0 b0 + a1 b1 for the pairs of bf16 in each lane of a and b (AVX512-BF16, 16 lanes)."""
+        pairs = ir.VectorType(BFloat(), 2 * self.vl)
+        return self.call("llvm.x86.avx512bf16.dpbf16ps.512", self.vec, c, self.b.bitcast(a, pairs), self.b.bitcast(b, pairs))
 
     # -- control flow
     @contextlib.contextmanager

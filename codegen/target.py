@@ -22,6 +22,11 @@ class Target:
     features: str
 
     @property
+    def bf16(self) -> bool:
+        """Whether there are dot products of pairs of bf16 (AVX512-BF16)."""
+        return self.vl == 16 and "+avx512bf16" in self.features
+
+    @property
     def fingerprint(self) -> str:
         """Short hash of everything that changes generated code."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:12]

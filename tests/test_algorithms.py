@@ -324,3 +324,49 @@ def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
 
     got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1)
     assert "strips" not in ran and error(got, oracle(fn, ws, x)) < TOLERANCE
+
+
+# -- weights that the model keeps in fewer bits ------------------------------------------------------------------
+
+
+def _bound(fn: Callable[..., Any], *weights: Any) -> Any:
+    import xcoexec
+
+    return xcoexec.jit(fn, strategy="host", strict=True, threads=2).bind(*weights)
+
+
+@pytest.mark.parametrize("stored", ["bfloat16", "float16", "int8"])
+@pytest.mark.parametrize(("k", "n"), [(700, 513), (1024, 1040), (601, 1000)])
+def test_a_row_reads_weights_as_they_are_stored(stored: str, k: int, n: int) -> None:
+    """Weight-only quantisation: the argument is the user's own array, and no f32 copy of it is packed."""
+    w = (array(k, n, low=-127, high=127) if stored == "int8" else array(k, n)).astype(stored)
+    scale, x = array(n, seed=1, low=0.01, high=0.02), array(1, k, seed=2)
+
+    def fn(w: Any, scale: Any, x: Any) -> Any:
+        return jax.nn.relu((x @ w.astype(jnp.float32)) * scale)
+
+    fast = _bound(fn, w, scale)
+    want = np.maximum(np.asarray(x, np.float64) @ np.asarray(w, np.float64) * np.asarray(scale, np.float64), 0)
+    assert error(fast(x), want) < 1e-5
+    assert fast.report().layers[-1].algorithm == "gemv"
+    (unit,) = fast._last.current.lowered.segments
+    assert [v.dtype for v in unit.segment.raw] == [stored] and unit.segment.blob_bytes < k * n
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(2, 1, 17), (3, 2, 5), (7, 301, 65), (33, 64, 130), (16, 515, 16)])
+def test_bf16_products(m: int, k: int, n: int) -> None:
+    w, x = array(k, n, seed=1).astype(jnp.bfloat16), array(m, k).astype(jnp.bfloat16)
+    fn = lambda w, x: lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
+    fast = _bound(fn, w)
+    assert error(fast(x), np.asarray(x, np.float64) @ np.asarray(w, np.float64)) < 1e-5
+    assert fast.report().layers[-1].algorithm == ("narrow+gemm" if target().bf16 else "gemm")
+
+
+def test_bf16_rounds_to_nearest_and_keeps_nan() -> None:
+    x = jnp.asarray([[1.00390625, 1.01171875, np.nan, np.inf, -3.0e38, 1e-40]], jnp.float32)
+    fn = lambda w, x: (x * 1.0).astype(jnp.bfloat16) @ w
+    eye = jnp.eye(6, dtype=jnp.bfloat16)
+    got = np.asarray(_bound(fn, eye)(jnp.where(jnp.isfinite(x), x, 0).repeat(2, 0)), np.float32)
+    want = np.asarray(jnp.where(jnp.isfinite(x), x, 0).astype(jnp.bfloat16), np.float32)
+    assert np.allclose(got[0], want[0], rtol=0, atol=1e-37)
+    assert np.isnan(np.asarray(_bound(fn, eye)(x.repeat(2, 0)), np.float32)).any()
