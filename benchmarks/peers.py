@@ -21,12 +21,12 @@ import jax
 import jax.extend.core
 import numpy as np
 from rich.progress import track
+from xcoexec.models import layers
 
 import xcoexec
 from xcoexec import bench, config, models
 from xcoexec.fold import fold
 from xcoexec.lower import run_ops
-from xcoexec.models import layers
 from xcoexec.pretty import columns
 from xcoexec.select import alternate
 from xcoexec.trace import paths, trace
@@ -211,10 +211,8 @@ def versions() -> dict[str, str]:
 
     out = {}
     for package in ("onnxruntime", "openvino", "torch", "jax2onnx"):
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             out[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            pass
     return out
 
 
@@ -224,12 +222,19 @@ def text(records: Sequence[dict[str, Any]]) -> str:
     for r in records:
         s = r["seconds"]
         cells = [f"{s[k] * 1e3:.3f}" if k in s else "-" for k in RUNTIMES]
-        rows.append([r["model"], str(r["batch"]), *cells, f"{r['ratio']:.2f}" if r["ratio"] else "-", f"{s['jax.jit'] / s['xcoexec']:.2f}" if "jax.jit" in s else "-"])
+        rows.append(
+            [r["model"], str(r["batch"]), *cells, f"{r['ratio']:.2f}" if r["ratio"] else "-", f"{s['jax.jit'] / s['xcoexec']:.2f}" if "jax.jit" in s else "-"]
+        )
     ratios = [r["ratio"] for r in records if r["ratio"]]
     e = records[0]
     tail = f"\ngeometric mean of the ratios to the better peer: {np.exp(np.mean(np.log(ratios))):.3f}" if ratios else ""
     notes = "".join(f"\n{r['model']}: no {k} ({why})" for r in records for k, why in r["missing"].items())
-    return columns(rows, tuple(range(1, len(rows[0])))) + tail + notes + f"\n{e['cpu']}, {e['threads']} threads, f32, medians in ms; jax {e['jax']}, {e['versions']}"
+    return (
+        columns(rows, tuple(range(1, len(rows[0]))))
+        + tail
+        + notes
+        + f"\n{e['cpu']}, {e['threads']} threads, f32, medians in ms; jax {e['jax']}, {e['versions']}"
+    )
 
 
 def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:

@@ -207,7 +207,8 @@ def _compile(spec: Spec, target: Target) -> bytes:
 
 #: all functions that are marked with `native.native`
 NATIVE: tuple[Spec, ...] = tuple(
-    ("native", *x) for x in (("drivers", "gemm_driver"), ("drivers", "nest_driver"), ("drivers", "strips_driver"), ("team", "handler"), ("team", "worker"), ("team", "swap"))
+    ("native", *x)
+    for x in (("drivers", "gemm_driver"), ("drivers", "nest_driver"), ("drivers", "strips_driver"), ("team", "handler"), ("team", "worker"), ("team", "swap"))
 )
 
 _CHILD = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -34,8 +36,12 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     if not 1 <= rank <= 3:
         raise Unsupported(f"a convolution over {rank} spatial dimensions; kernels have 1 to 3")
     dn = p["dimension_numbers"]
-    padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(p["padding"])]
-    image = _image(ctx, ctx.storage(x), dn.lhs_spec, padded, p["lhs_dilation"])
+    phases = _phases(op)
+    if phases:
+        image = _image(ctx, ctx.storage(x), dn.lhs_spec, [dim.padding(n) for dim, n in _around(op, phases)], (1,) * rank)
+    else:
+        padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(p["padding"])]
+        image = _image(ctx, ctx.storage(x), dn.lhs_spec, padded, p["lhs_dilation"])
     nhwc = dn.out_spec == (0, rank + 1, *range(1, rank + 1))
     tail = epilogue(ctx, op, rest) if nhwc else None
     result = tail.result if tail else op.out
@@ -47,7 +53,10 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     axes = (*dn.rhs_spec[2:], dn.rhs_spec[1], dn.rhs_spec[0])
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose(((op,),), ALGORITHMS) if winograd.eligible(op) else "direct"
-    if how == "direct":
+    if phases:
+        for phase in itertools.product(*phases):
+            _phase(ctx, phase, image, w, axes, y, last)
+    elif how == "direct":
         _conv(ctx, geometry, w, axes, p["feature_group_count"], y, last)
     else:
         winograd.winograd(ctx, geometry, w, axes, y, last, int(how[-1]))
@@ -79,7 +88,10 @@ def _image(ctx: Context, s: Storage, spec: Sequence[int], padding: Sequence[tupl
     return target
 
 
-def _conv(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], groups: int, y: Storage, tail: Epilogue) -> None:
+def _conv(
+    ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], groups: int, y: Storage, tail: Epilogue, taken: tuple[tuple[int, int], ...] | None = None
+) -> None:
+    """Appends the steps on a padded image; `taken`: (first, step) of the weights' window that is used, by dimension (None: all of it)."""
     image, rank = geo.image, len(geo.window)
     channels_in, channels = image.shape[-1], y.shape[-1]
     if groups == channels_in == channels and rank == 2 and groups > 1 and geo.window[0] * geo.window[1] <= 49:
@@ -96,15 +108,80 @@ def _conv(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], groups: 
     vl, nv = ctx.target.vl, shape[1]
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[w], axes).reshape(-1, per_in, groups, per_out)
+        k = np.transpose(consts[w], axes)
+        if taken is not None:
+            k = k[tuple(slice(first, None, step) for first, step in taken)]
+        k = k.reshape(-1, per_in, groups, per_out)
         return pack_panels(np.transpose(k, (2, 0, 1, 3)).reshape(groups, -1, per_out), vl, nv)
 
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out) for s, strides, at in tail.operands]
-    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer, ("panels", w, nv))
+    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer, ("panels", w, nv, taken))
     add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
     return None
+
+
+# -- transposed convolutions: every phase of the result is a small convolution of the image as it is ---------
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """Results `first`, `first + step`, ... (`count` of them) along one dimension: they read `window` taps from tap `tap` on, every
+    `step`-th, at the image's pixels from `shift` on."""
+
+    first: int
+    step: int
+    count: int
+    tap: int
+    window: int
+    shift: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Dimension:
+    phases: tuple[Phase, ...]
+
+    def padding(self, n: int) -> tuple[int, int]:
+        """Zeroes that the phases read around n pixels."""
+        before = max(max(0, -p.shift) for p in self.phases)
+        return before, max(max(0, p.count - 1 + p.shift + p.window - n) for p in self.phases)
+
+
+def _phases(op: Op) -> tuple[tuple[Phase, ...], ...]:
+    """The phases of each dimension of a transposed convolution; () for any other one."""
+    p = op.params
+    plain = p["feature_group_count"] == 1 and all(d == 1 for d in (*p["window_strides"], *p["rhs_dilation"]))
+    windows = [op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[2:]]
+    if not plain or all(d == 1 for d in p["lhs_dilation"]) or any(k < d for k, d in zip(windows, p["lhs_dilation"], strict=True)):
+        return ()
+    sizes = [op.out.shape[d] for d in p["dimension_numbers"].out_spec[2:]]
+    found = []
+    for n, k, d, (lo, _) in zip(sizes, windows, p["lhs_dilation"], p["padding"], strict=True):
+        # result q d + f reads the grown image at q d + f + t - lo: not a zero where f + t - lo is a multiple of d
+        firsts = [(f, (lo - f) % d) for f in range(min(d, n))]
+        found.append(tuple(Phase(f, d, -(-(n - f) // d), t, -(-(k - t) // d), (f + t - lo) // d) for f, t in firsts))
+    return tuple(found)
+
+
+def _around(op: Op, phases: Sequence[tuple[Phase, ...]]) -> list[tuple[_Dimension, int]]:
+    sizes = [op.ins[0].shape[d] for d in op.params["dimension_numbers"].lhs_spec[2:]]
+    return [(_Dimension(p), n) for p, n in zip(phases, sizes, strict=True)]
+
+
+def _phase(ctx: Context, phase: Sequence[Phase], image: Storage, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue) -> None:
+    """Appends the convolution of one phase, which writes every step-th pixel."""
+
+    def spread(strides: Sequence[int], offset: int) -> tuple[tuple[int, ...], int]:
+        inner = tuple(s * p.step for s, p in zip(strides[1:-1], phase, strict=True))
+        return (strides[0], *inner, strides[-1]), offset + sum(s * p.first for s, p in zip(strides[1:-1], phase, strict=True))
+
+    strides, offset = spread(y.strides, y.offset)
+    part = Storage(y.buffer, offset, (y.shape[0], *(p.count for p in phase), y.shape[-1]), strides, ((0, 0),) * len(y.shape))
+    operands = tuple((s, *spread(walk, at)) for s, walk, at in tail.operands)
+    ones = (1,) * len(phase)
+    geometry = Geometry(image, tuple(p.window for p in phase), ones, ones, tuple((-p.shift, 0) for p in phase))
+    _conv(ctx, geometry, w, axes, 1, part, dataclasses.replace(tail, operands=operands), tuple((p.tap, p.step) for p in phase))
 
 
 def _taps(geo: Geometry, merge: bool) -> list[int]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from numba import njit
 
 from .layout import (
-    DRIVER,
     B_WORDS,
+    DRIVER,
     G_BLOCKS,
     G_BTABLE,
     G_CHUNK,

@@ -107,6 +107,10 @@ def _compare(op: str) -> Callable[..., Any]:
     return lambda v, a, b: v.b.fcmp_ordered(op, a, b)
 
 
+def _compare_int(op: str) -> Callable[..., Any]:
+    return lambda v, a, b: v.b.icmp_signed(op, a, b)
+
+
 EMIT: dict[str, Callable[..., Any]] = {
     "add": lambda v, a, b: v.b.fadd(a, b),
     "add_any": lambda v, a, b: v.b.fadd(a, b),
@@ -155,7 +159,7 @@ EMIT_INT: dict[str, Callable[..., Any]] = {
     "max": lambda v, a, b: v.b.select(v.b.icmp_signed(">", a, b), a, b),
     "min": lambda v, a, b: v.b.select(v.b.icmp_signed("<", a, b), a, b),
     "neg": lambda v, a: v.b.neg(a),
-    **{name: (lambda op: lambda v, a, b: v.b.icmp_signed(op, a, b))(op) for name, op in dict(eq="==", ne="!=", lt="<", le="<=", gt=">", ge=">=").items()},
+    **{name: _compare_int(op) for name, op in dict(eq="==", ne="!=", lt="<", le="<=", gt=">", ge=">=").items()},
     "select_n": EMIT["select_n"],
     "clamp": lambda v, lo, x, hi: EMIT_INT["min"](v, EMIT_INT["max"](v, x, lo), hi),
     "stop_gradient": lambda v, a: a,

@@ -13,11 +13,11 @@ import numpy as np
 
 from . import layout as abi
 from .build import native_address, start_native
-from .program import Op, Program, Unsupported, Value, external, kind
 from .pick import default, measured
+from .program import Op, Program, Unsupported, Value, external, kind
 from .rules import lower_group
-from .strips import fused
 from .segment import Context, Cut, Groups, Pick, Rules, Runtime, Segment, compile_segment
+from .strips import fused
 from .target import Target
 from .target import target as host_target
 from .winograd import spare

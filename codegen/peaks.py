@@ -51,7 +51,8 @@ def peaks(threads: int) -> Peaks:
         read = STREAM_BYTES / _least(("peak_read",), [ITEM_BYTES // 4], STREAM_BYTES // ITEM_BYTES, ITEM_BYTES, threads)
         stored = json.dumps([fma, read]).encode()
         write_cache(name, stored)
-    return Peaks(*json.loads(stored), threads)
+    fma, read = json.loads(stored)
+    return Peaks(fma, read, threads)
 
 
 def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) -> float:
@@ -68,7 +69,9 @@ def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) ->
 
     if threads > 1:
         host.team().want(threads)
-    segment = compile_segment(Program((x,), (), ((op,),), (y,)), target(), threads, host.runtime(), Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None))
+    segment = compile_segment(
+        Program((x,), (), ((op,),), (y,)), target(), threads, host.runtime(), Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None)
+    )
     call = host.Call(segment, [np.ones(x.shape, np.float32)], [])
     times = []
     for _ in range(REPEATS):

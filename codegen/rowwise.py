@@ -7,6 +7,7 @@ operands are known by then; the last one stores the result. A row stays in the L
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 from .build import Spec, family
@@ -207,7 +208,7 @@ def _walk(v: Builder, n: Any, start: list[Any], step: Any, how: list[str]) -> li
         phi.add_incoming(a, before)
         phi.add_incoming(m, inside)
         totals.append((phi, h))
-    return [v.across(phi, lambda a, b, h=h: REDUCE[h][1](v, a, b)) for phi, h in totals]
+    return [v.across(phi, functools.partial(REDUCE[h][1], v)) for phi, h in totals]
 
 
 def _kept(reductions: Any, result: Expr) -> int | None:
@@ -237,4 +238,3 @@ def _with_kept(expr: Expr, part: Expr) -> Expr:
     at = _find(expr, part)
     assert at is not None
     return _subexpression((*expr[:at], ("red", "kept"), *expr[at + 1 :]), len(expr) - 1, {})
-

@@ -224,6 +224,10 @@ class Segment:
         return tuple("+".join(n) or "view" for n in names)
 
     @property
+    def threads(self) -> int:
+        return int(self._descriptor[abi.THREADS // 8])
+
+    @property
     def calls(self) -> int:
         """Calls so far."""
         return int(self._descriptor[abi.CALLS // 8])

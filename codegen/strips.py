@@ -221,7 +221,7 @@ def _part(ctx: Context, ops: Sequence[Op], count: int, ranges: Ranges) -> tuple[
     """The program of one strip, and for each of its inputs (source, first index by dimension, halo)."""
     assert ctx.rules.cut is not None
     at: dict[Value, tuple[Value, list[int]]] = {}
-    current, part = list(ops), None
+    current = list(ops)
     for axis, start, stop in ranges:
         part = ctx.rules.cut(current, axis, start, stop)
         for s in part.slices:
@@ -229,9 +229,9 @@ def _part(ctx: Context, ops: Sequence[Op], count: int, ranges: Ranges) -> tuple[
             if source in ctx.consts:
                 raise Unsupported("a weight that is cut with the result")
             at[s.value] = (source, [f + (s.start if d == s.axis else 0) for d, f in enumerate(first)])
-        current = list(part.ops)
+        current = sorted(part.ops, key=lambda op: op.out is part.out)  # the result comes last
     inputs = tuple(v for v in external(current) if v not in ctx.consts)
-    program = Program(inputs, tuple(v for v in external(current) if v in ctx.consts), _regroup(current, count), (part.out,))
+    program = Program(inputs, tuple(v for v in external(current) if v in ctx.consts), _regroup(current, count), (current[-1].out,))
 
     def described(v: Value) -> Any:
         source, first = at.get(v, (v, [0] * len(v.shape)))

@@ -254,4 +254,3 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
 
 def _read(v: Builder, kind: str, base: Any, offset: Any) -> Any:
     return v.load(v.add(base, offset)) if kind in "cv" else v.broadcast(base)
-

@@ -1,7 +1,7 @@
 """The model zoo: name -> Flax module and example input. Weights are random unless you train them."""
 
+from .weights import convert as convert
+from .weights import load as load
 from .zoo import NAMES as NAMES
 from .zoo import Entry as Entry
 from .zoo import get as get
-from .weights import convert as convert
-from .weights import load as load

@@ -32,7 +32,7 @@ class YOLOv2(nn.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         conv = functools.partial(ConvNorm, activation=leaky)
         fine = x
-        for i, layer in enumerate(DARKNET19):
+        for layer in DARKNET19:
             if layer is None:
                 fine, x = x, max_pool(x, 2, 2)
             else:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .classic import FCNN, VGG, AlexNet, LeNet5
 from .decoder import Decoder, Step
-from .dense import FCN8s, FastStyle
+from .dense import FastStyle, FCN8s
 from .detect import RetinaFace, YOLOv2
 from .inception import GoogLeNet
 from .mobile import MobileNetV1, MobileNetV2, PoseNet

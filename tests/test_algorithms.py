@@ -196,7 +196,9 @@ def test_attention(isa: Target, t: int, s: int, h: int, d: int) -> None:
     assert error(got, oracle(attention, q, k, v)) < TOLERANCE
 
 
-@pytest.mark.parametrize("spec", ["ij,jk->ik", "ij,kj->ik", "ij,jk->ki", "bij,bjk->bki", "bij,bkj->bik", "nthd,nshd->nhts", "nhts,nshd->nthd", "ngrts,nsgd->ntgrd"])
+@pytest.mark.parametrize(
+    "spec", ["ij,jk->ik", "ij,kj->ik", "ij,jk->ki", "bij,bjk->bki", "bij,bkj->bik", "nthd,nshd->nhts", "nhts,nshd->nthd", "ngrts,nsgd->ntgrd"]
+)
 @pytest.mark.parametrize("constant", [0, 1])
 def test_products_in_any_order(spec: str, constant: int) -> None:
     sizes = dict(zip("abcdeghijknrst", (2, 2, 3, 6, 3, 2, 3, 5, 19, 34, 2, 2, 18, 7), strict=True))
@@ -282,7 +284,9 @@ def _block_weights(c: int, wide: int, out: int, kernel: int) -> Any:
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
-@pytest.mark.parametrize(("stride", "residual", "kernel", "padding"), [(1, True, 3, "SAME"), (2, False, 3, ((1, 1), (1, 1))), (1, False, 5, "VALID"), (2, False, 5, "SAME")])
+@pytest.mark.parametrize(
+    ("stride", "residual", "kernel", "padding"), [(1, True, 3, "SAME"), (2, False, 3, ((1, 1), (1, 1))), (1, False, 5, "VALID"), (2, False, 5, "SAME")]
+)
 @pytest.mark.parametrize(("n", "h", "w"), [(1, 14, 9), (2, 7, 7), (1, 33, 5)])
 def test_inverted_bottleneck_by_strips(isa: Target, stride: int, residual: bool, kernel: int, padding: Any, n: int, h: int, w: int) -> None:
     ws, x = _block_weights(8, 24, 8 if residual else 13, kernel), array(n, h, w, 8)
@@ -370,3 +374,32 @@ def test_bf16_rounds_to_nearest_and_keeps_nan() -> None:
     want = np.asarray(jnp.where(jnp.isfinite(x), x, 0).astype(jnp.bfloat16), np.float32)
     assert np.allclose(got[0], want[0], rtol=0, atol=1e-37)
     assert np.isnan(np.asarray(_bound(fn, eye)(x.repeat(2, 0)), np.float32)).any()
+
+
+# -- transposed convolutions: phase by phase -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(("kernel", "stride"), [(2, 2), (3, 2), (4, 2), (5, 3), (16, 8), (3, 3), (7, 2)])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", ((1, 0), (2, 3))])
+def test_transposed_convolutions(isa: Target, kernel: int, stride: int, padding: Any) -> None:
+    w, b, x = array(kernel, kernel, 5, 19, seed=1), array(19, seed=2), array(2, 6, 3, 5)
+
+    def fn(w: Any, b: Any, x: Any) -> Any:
+        return jax.nn.relu(lax.conv_transpose(x, w, (stride, stride), padding) + b)
+
+    got, ran = run_on(fn, w, b, x, isa=isa, weights=2)
+    assert error(got, oracle(fn, w, b, x)) < TOLERANCE and ran <= {"gemm", "elementwise+gemm"}
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_transposed_convolutions_in_other_dimensions(rank: int) -> None:
+    dims = {1: ("NHC", "HIO", "NHC"), 3: ("NDHWC", "DHWIO", "NDHWC")}[rank]
+    w, x = array(*(4,) * rank, 3, 7, seed=1), array(1, *(5, 4, 3)[:rank], 3)
+    check_host(lambda w, x: lax.conv_transpose(x, w, (2,) * rank, "SAME", dimension_numbers=dims) * 2, w, x, weights=1)
+
+
+def test_a_transposed_convolution_with_a_skip() -> None:
+    """FCN's step: the skip is an epilogue operand of every phase."""
+    w, x, skip = array(4, 4, 9, 9, seed=1), array(1, 5, 6, 9), array(1, 10, 12, 9, seed=2)
+    check_host(lambda w, x, skip: lax.conv_transpose(x, w, (2, 2), "SAME") + skip, w, x, skip, weights=1)

@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from xcoexec.models.decoder import Decoder, Step
+from xcoexec.models.inception import GoogLeNet
+from xcoexec.models.transformer import BERT, ViT
 
 from xcoexec import models
 from xcoexec.bench import oracles
 from xcoexec.cost.features import flops
 from xcoexec.ir import Plan
-from xcoexec.models.decoder import Decoder, Step
-from xcoexec.models.inception import GoogLeNet
-from xcoexec.models.transformer import BERT, ViT
 from xcoexec.trace import paths, trace
 
 from .support import TOLERANCE, array, assert_on_host, co, error, oracle
@@ -79,7 +79,8 @@ RESULTS = {
     "retinaface_resnet50": [(2, 4200, 4), (2, 4200, 2), (2, 4200, 10)],
     "bert_base": [(2, 128, 768), (2, 768)],
     "decoder": [(2, 1, 8192), *[(2, 256, 4, 64)] * 16],
-    **dict.fromkeys(("fcnn", "lenet"), [(2, 10)]),
+    "fcnn": [(2, 10)],
+    "lenet": [(2, 10)],
 }
 
 

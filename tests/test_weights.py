@@ -9,8 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-from xcoexec import models
 from xcoexec.models.classic import VGG
 from xcoexec.models.decoder import Decoder, Step
 from xcoexec.models.dense import FastStyle
@@ -19,6 +17,8 @@ from xcoexec.models.mobile import MobileNetV2
 from xcoexec.models.residual import Bottleneck, ResNet
 from xcoexec.models.transformer import BERT, ViT
 from xcoexec.models.weights import TABLES, convert, load
+
+from xcoexec import models
 
 IMAGE = jnp.zeros((1, 64, 64, 3))
 SMALL: dict[str, tuple[Any, Any]] = {
@@ -113,9 +113,9 @@ def test_decoder_and_prefixes() -> None:
 def test_bad_files() -> None:
     module, example = SMALL["resnet"]
     t = _tensors(module, example)
-    with pytest.raises(ValueError, match="got no tensor of 'layer2.1.bn2' for params/ResNetStages_0/BasicBlock_2"):
+    with pytest.raises(ValueError, match=r"got no tensor of 'layer2\.1\.bn2' for params/ResNetStages_0/BasicBlock_2"):
         convert(module, {k: x for k, x in t.items() if k != "layer2.1.bn2.weight"}, example)
-    with pytest.raises(ValueError, match="got a tensor 'layer9.weight'"):
+    with pytest.raises(ValueError, match=r"got a tensor 'layer9\.weight'"):
         convert(module, {**t, "layer9.weight": np.zeros(3)}, example)
     with pytest.raises(ValueError, match=r"got 'fc' of shape \(64, 10\) .* valid is \(128, 10\)"):
         convert(module, {**t, "fc.weight": np.zeros((10, 64), np.float32)}, example)

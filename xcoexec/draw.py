@@ -27,12 +27,13 @@ def roofline(report: Report, path: str | os.PathLike[str]) -> None:
     for i, name in enumerate(dict.fromkeys(x.algorithm for x in measured)):
         chosen = [x for x in measured if x.algorithm == name]
         sizes = [12 + 400 * (x.measured or 0) / sum(y.measured or 0 for y in measured) for x in chosen]
-        ax.scatter([x.flops / x.nbytes for x in chosen], [x.gflops for x in chosen], s=sizes, alpha=0.7, label=name, color=COLOURS[i % len(COLOURS)])
+        ax.scatter([x.flops / x.nbytes for x in chosen], [x.gflops or 0.0 for x in chosen], s=sizes, alpha=0.7, label=name, color=COLOURS[i % len(COLOURS)])
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("FLOP / byte")
     ax.set_ylabel("GFLOP/s")
-    ax.set_title(f"{report.peaks.flops / 1e9:.0f} GFLOP/s and {report.peaks.bandwidth / 1e9:.1f} GB/s measured, {report.peaks.threads} threads; area: time", fontsize=10)
+    peak = f"{report.peaks.flops / 1e9:.0f} GFLOP/s and {report.peaks.bandwidth / 1e9:.1f} GB/s measured"
+    ax.set_title(f"{peak}, {report.peaks.threads} threads; area: time", fontsize=10)
     if measured:
         ax.legend(frameon=False, fontsize=8)
     for side in ("top", "right"):

@@ -59,8 +59,10 @@ class Report:
             share = f"{100 * x.least / x.measured:.0f}" if x.measured else "-"
             rows.append([x.layer, x.placement, x.algorithm, milliseconds(x.predicted), milliseconds(x.measured), milliseconds(x.bound), *speeds, share])
         times = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(self.measured.items()))
-        roof = f"roofline of {self.peaks.threads} threads: {self.peaks.flops / 1e9:.0f} GFLOP/s, {self.peaks.bandwidth / 1e9:.1f} GB/s from memory"
-        return columns(rows, (3, 4, 5, 6, 7, 8)) + f"\nran: {self.ran} ({self.why}); {self.segments} host segments; {times}\n{roof} (more than 100 %: Winograd, or data in caches)"
+        ran = f"ran: {self.ran} ({self.why}); {self.segments} host segments; {times}"
+        peak = f"{self.peaks.flops / 1e9:.0f} GFLOP/s, {self.peaks.bandwidth / 1e9:.1f} GB/s from memory"
+        roof = f"roofline of {self.peaks.threads} threads: {peak} (more than 100 %: Winograd, or data in caches)"
+        return "\n".join((columns(rows, (3, 4, 5, 6, 7, 8)), ran, roof))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draws the roofline with the measured layers on it, as a PNG (needs matplotlib)."""

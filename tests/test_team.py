@@ -1,0 +1,150 @@
+"""The team of threads: pinned or not, under load, with too many threads, after fork, for a long time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from xcoexec.codegen import host
+
+import xcoexec
+
+from .support import array, oracle
+
+W1, W2 = array(40, 64, seed=1), array(64, 24, seed=2)
+CPUS = sorted(os.sched_getaffinity(0))
+
+
+def _fn(w1: Any, w2: Any, x: Any) -> Any:
+    return jax.nn.softmax(jax.nn.relu(x @ w1) @ w2)
+
+
+def _bound(**options: Any) -> Any:
+    return xcoexec.jit(_fn, strategy="host", strict=True, **options).bind(W1, W2)
+
+
+@pytest.mark.parametrize("affinity", [CPUS[:1], CPUS[-1:], CPUS])
+def test_affinity(affinity: list[int]) -> None:
+    x = array(33, 40)
+    fast = _bound(affinity=affinity)
+    assert np.allclose(fast(x), oracle(_fn, W1, W2, x), atol=1e-6)
+    pinned = host.team(tuple(affinity))
+    threads = [t for t in pinned._threads if t.is_alive()]
+    assert len(threads) == len(affinity)
+    found = [os.sched_getaffinity(t.native_id) for t in threads]  # type: ignore[arg-type]
+    assert found == [{c} for c in affinity]
+    segment = fast._last.current.lowered.segments[0].segment
+    assert segment.threads == len(affinity)
+
+
+def test_the_caller_stays_out_of_a_pinned_team() -> None:
+    """The work of a pinned function costs the calling thread no processor time to speak of, and the pinned thread does it."""
+    x = array(512, 40)
+    fast = _bound(affinity=CPUS[:1])
+    fast(x).block_until_ready()
+    segment = fast._last.current.lowered.segments[0].segment
+    assert segment._descriptor[host.abi.APART // 8] == 1
+    before = segment.calls
+    for _ in range(20):
+        fast(x).block_until_ready()
+    assert segment.calls == before + 20 and (np.diff(segment.stamps(), axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("got", [[], [10_000], [-1], ["a"], [0.5], 3])
+def test_bad_affinity(got: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"affinity=|iterable"):
+        xcoexec.jit(_fn, affinity=got)
+
+
+def test_more_threads_than_pinned_cores() -> None:
+    with pytest.raises(ValueError, match=r"got threads=2 for affinity=\(\d+,\); valid are as many threads as cores, or fewer"):
+        xcoexec.jit(_fn, threads=2, affinity=CPUS[:1])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7, 40])
+def test_more_threads_than_cores_under_load(threads: int) -> None:
+    """Other threads keep every core busy; several callers share the team."""
+    stop = threading.Event()
+
+    def spin() -> None:
+        a = np.ones(1 << 16)
+        while not stop.is_set():
+            np.sqrt(a, out=a)
+
+    load = [threading.Thread(target=spin) for _ in range(2 * len(CPUS))]
+    for t in load:
+        t.start()
+    try:
+        fast, x = _bound(threads=threads), array(65, 40)
+        want = np.asarray(fast(x))
+        wrong: list[int] = []
+
+        def call() -> None:
+            for _ in range(30):
+                if not np.array_equal(np.asarray(fast(x)), want):
+                    wrong.append(1)
+
+        callers = [threading.Thread(target=call) for _ in range(4)]
+        for t in callers:
+            t.start()
+        for t in callers:
+            t.join()
+        assert not wrong and np.allclose(want, oracle(_fn, W1, W2, x), atol=1e-6)
+    finally:
+        stop.set()
+        for t in load:
+            t.join()
+
+
+_FORK = """
+import os, sys, warnings; warnings.simplefilter("ignore")
+import numpy as np, jax, jax.numpy as jnp
+from xcoexec.codegen import host
+from tests.support import stages_of
+w, x = jnp.asarray(np.random.default_rng(0).standard_normal((40, 64), np.float32)), jnp.ones((9, 40))
+fn = lambda w, x: jax.nn.relu(x @ w)
+folded, graph = stages_of(fn, w, x, weights=1)
+consts = folded.constants([w])
+masks = ((), (min(os.sched_getaffinity(0)),))
+segments = [host.build(graph.program, 2, cpus=cpus) for cpus in masks]
+calls = [host.Call(s, [np.asarray(x)], [consts[v] for v in graph.program.consts]) for s in segments]
+want = [c()[0].copy() for c in calls]
+pid = os.fork()
+if pid == 0:
+    ok = all(np.array_equal(c()[0], v) for c, v in zip(calls, want))
+    os._exit(0 if ok else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_a_forked_child_works_without_the_parents_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", _FORK], timeout=120, capture_output=True, text=True, cwd=os.path.dirname(os.path.dirname(__file__)))
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_soak() -> None:
+    """100,000 calls: no thread more, no memory more, the same result to the last bit."""
+    fast, x = _bound(threads=2), array(3, 40)
+    want = np.asarray(fast(x))
+    for _ in range(2000):
+        fast(x)
+    jax.block_until_ready(fast(x))
+    threads, before = threading.active_count(), _resident()
+    for i in range(100_000):
+        out = fast(x)
+        if i % 1000 == 0:
+            assert np.array_equal(np.asarray(out), want)
+    jax.block_until_ready(out)
+    assert threading.active_count() == threads
+    assert _resident() - before < 16 << 20
+
+
+def _resident() -> int:
+    with open("/proc/self/status") as f:
+        return next(1024 * int(line.split()[1]) for line in f if line.startswith("VmRSS"))
