@@ -56,9 +56,9 @@ def _jit(apply: Any, weights: Any, x: Any, threads: int) -> tuple[Call, Callable
     return calls[min(seconds, key=lambda k: seconds[k])], lambda out: out
 
 
-@functools.lru_cache(maxsize=1)
-def _onnx(name: str, batch: int) -> bytes:
-    """The model as jax2onnx exports it; where it cannot, the operations of the trace (batch norm folded) are exported."""
+@functools.lru_cache(maxsize=2)
+def _onnx(name: str, batch: int, replay: bool = False) -> bytes:
+    """The model as jax2onnx exports it; with `replay`, and where it cannot, the operations of the trace (batch norm folded) are exported."""
     from jax2onnx import to_onnx
 
     entry = models.get(name)
@@ -71,6 +71,8 @@ def _onnx(name: str, batch: int) -> bytes:
 
     with _exportable():
         try:
+            if replay:
+                raise NotImplementedError
             model = to_onnx(flat, shapes)
         except Exception:
             model = to_onnx(_replayed(entry.module.apply, weights, x), shapes)
@@ -127,7 +129,10 @@ def _ort(name: str, batch: int, x: Any, threads: int) -> tuple[Call, Callable[[A
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    session = ort.InferenceSession(_onnx(name, batch), options, providers=["CPUExecutionProvider"])
+    try:
+        session = ort.InferenceSession(_onnx(name, batch), options, providers=["CPUExecutionProvider"])
+    except Exception:  # its own shape inference refuses some exports
+        session = ort.InferenceSession(_onnx(name, batch, True), options, providers=["CPUExecutionProvider"])
     feeds = {i.name: np.asarray(v) for i, v in zip(session.get_inputs(), jax.tree_util.tree_leaves(x), strict=True)}
     binding = session.io_binding()
     for key, value in feeds.items():

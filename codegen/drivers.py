@@ -56,7 +56,7 @@ from .layout import (
     STEP_WORDS,
     STRIP_BUFFERS,
 )
-from .native import call3, call5, call10, ld, native, scratch, st
+from .native import call3, call5, call14, ld, native, scratch, st
 
 
 @njit(inline="always")
@@ -119,7 +119,7 @@ def pixel_index(params, first, at):
 @native(5)
 def gemm_driver(params, bufs, lo, hi, who):
     """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
-    xs, ys, es, at = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4)
+    xs, ys, es, at, steps = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4), scratch(MAX_OPERANDS)
     groups, blocks, rblocks, operands = par(params, G_GROUPS), par(params, G_BLOCKS), par(params, G_RBLOCKS), par(params, G_OPERANDS)
     q, extra, tiles, chunk = par(params, G_ROWS), par(params, G_EXTRA), par(params, G_TILES), par(params, G_CHUNK)
     for item in range(lo, hi):
@@ -132,19 +132,25 @@ def gemm_driver(params, bufs, lo, hi, who):
         for rb in range(rblocks):
             red = params + 8 * (par(params, G_RTABLE) + R_WORDS * rb)
             taps, ntaps, run, rw = params + 8 * ld(red), ld(red + 8), ld(red + 16), ld(red + 24)
-            for t in range(t0, min(t0 + chunk, tiles)):
+            final = rb == rblocks - 1
+            t, stop = t0, min(t0 + chunk, tiles)
+            while t < stop:
                 rows = q + 1 if t < extra else q
-                first = t * q + min(t, extra)
-                pixel_index(params, first, at)
+                pixel_index(params, t * q + min(t, extra), at)
+                same = min(stop, extra) - t if t < extra else stop - t  # tiles of this height
+                count = max(1, min(same, (par(params, G_OW) - ld(at)) // rows))  # that lie in one row of the image
                 pixel_rows(params, bufs, G_X, at, rows, group * par(params, G_XG), xs)
                 pixel_rows(params, bufs, G_Y, at, rows, group * par(params, G_YG) + channel * 4, ys)
-                if rb == rblocks - 1:
+                if final:
                     for k in range(operands):
                         view = G_VIEWS + G_VIEW * k
                         shift = group * par(params, view + 6) + channel * par(params, view + 7)
                         pixel_rows(params, bufs, view, at, rows, shift, es + 8 * ROWS * k)
+                        st(steps + 8 * k, rows * par(params, view + 5))
                 kernel = big if t < extra else small
-                call10(kernel, xs, w + rw * vectors, ys, es, taps, ntaps, run, rb == 0, rb == rblocks - 1, lanes)
+                xstep, ystep = rows * par(params, G_X + 5), rows * par(params, G_Y + 5)
+                call14(kernel, xs, w + rw * vectors, ys, es, taps, ntaps, run, rb == 0, final, lanes, count, xstep, ystep, steps)
+                t += count
     return 0
 
 

@@ -22,6 +22,7 @@ from .target import Target
 
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
+ARGUMENTS = 14
 SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
 
 
@@ -31,11 +32,13 @@ def spec(mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...], run: 
 
 @family("gemm")
 def gemm(name: str, key: Spec, target: Target) -> str:
-    """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes."""
+    """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes, tiles, x step, y step, operand steps.
+
+    The addresses are those of the first tile; every further one lies so many bytes on.
+    """
     _, mr, nv, tail, expr, kinds, known, dtype = key
-    v = Builder(name, 10, target.vl)
-    xs, w, ys, es, taps, ntaps, run, first, last, lanes = v.args
-    acc = _start(v, ys, first, mr, nv, lanes if tail else None)
+    v = Builder(name, ARGUMENTS, target.vl)
+    xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, xstep, ystep, esteps = v.args
     x_rows = [v.ld64(xs, r) for r in range(mr)]
     wstep = nv * v.vl * 4
     multiply = v.fma if dtype == "float32" else v.dot_bf16
@@ -50,16 +53,19 @@ def gemm(name: str, key: Spec, target: Target) -> str:
 
     run = i64(known) if known else run
     tap_bytes = v.mul(run, wstep)
-    with v.carry(ntaps, acc) as (t, a, done):
-        tap = v.ld64(v.add(taps, v.mul(t, 8)))
-        wt = v.add(w, v.mul(t, tap_bytes))
-        if known:
-            for k in range(known):
-                a = step(a, v.add(wt, k * wstep), v.add(tap, k * 4))
-            done(a)
-        else:
-            done(_reduce(v, step, a, wt, tap, run, wstep))
-    _finish(v, v.carried, ys, es, last, mr, nv, lanes if tail else None, expr, kinds)
+    with v.loop(tiles) as tile:
+        x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
+        with v.carry(ntaps, _start(v, ys, y_on, first, mr, nv, lanes if tail else None)) as (t, a, done):
+            tap = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on)
+            wt = v.add(w, v.mul(t, tap_bytes))
+            if known:
+                for k in range(known):
+                    a = step(a, v.add(wt, k * wstep), v.add(tap, k * 4))
+                done(a)
+            else:
+                done(_reduce(v, step, a, wt, tap, run, wstep))
+        e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
+        _finish(v, v.carried, ys, y_on, es, e_on, last, mr, nv, lanes if tail else None, expr, kinds)
     return v.finish()
 
 
@@ -76,7 +82,7 @@ def _reduce(v: Builder, step: Any, acc: list[Any], w: Any, x: Any, run: Any, wst
     return v.carried
 
 
-def _start(v: Builder, ys: Any, first: Any, mr: int, nv: int, lanes: Any) -> list[Any]:
+def _start(v: Builder, ys: Any, y_on: Any, first: Any, mr: int, nv: int, lanes: Any) -> list[Any]:
     """Zeroes for the first block of the reduction, else the partial sums in y."""
     b = v.b
     entry = b.block
@@ -85,7 +91,7 @@ def _start(v: Builder, ys: Any, first: Any, mr: int, nv: int, lanes: Any) -> lis
     b.position_at_end(again)
     loaded = []
     for r in range(mr):
-        row = v.ld64(ys, r)
+        row = v.add(v.ld64(ys, r), y_on)
         for i in range(nv):
             v.set_mask(lanes if lanes is not None and i == nv - 1 else None)
             loaded.append(v.load(v.add(row, i * v.vl * 4)))
@@ -101,7 +107,20 @@ def _start(v: Builder, ys: Any, first: Any, mr: int, nv: int, lanes: Any) -> lis
     return acc
 
 
-def _finish(v: Builder, acc: list[Any], ys: Any, es: Any, last: Any, mr: int, nv: int, lanes: Any, expr: Expr, kinds: tuple[str, ...]) -> None:
+def _finish(
+    v: Builder,
+    acc: list[Any],
+    ys: Any,
+    y_on: Any,
+    es: Any,
+    e_on: list[Any],
+    last: Any,
+    mr: int,
+    nv: int,
+    lanes: Any,
+    expr: Expr,
+    kinds: tuple[str, ...],
+) -> None:
     """Stores partial sums, or, after the last block of the reduction, the epilogue's result."""
     b = v.b
     partial, final, end = (b.append_basic_block(n) for n in ("partial", "final", "end"))
@@ -114,14 +133,14 @@ def _finish(v: Builder, acc: list[Any], ys: Any, es: Any, last: Any, mr: int, nv
             for r in range(mr):
                 value = acc[r * nv + i]
                 if apply:
-                    value = emit(v, expr, _operands(v, es, r, i, value, kinds, shared))
-                v.store(value, v.add(v.ld64(ys, r), i * v.vl * 4))
+                    value = emit(v, expr, _operands(v, es, e_on, r, i, value, kinds, shared))
+                v.store(value, v.add(v.ld64(ys, r), y_on, i * v.vl * 4))
         v.set_mask(None)
         b.branch(end)
     b.position_at_end(end)
 
 
-def _operands(v: Builder, es: Any, r: int, i: int, acc: Any, kinds: tuple[str, ...], shared: dict[int, Any]) -> Any:
+def _operands(v: Builder, es: Any, e_on: list[Any], r: int, i: int, acc: Any, kinds: tuple[str, ...], shared: dict[int, Any]) -> Any:
     def operand(k: int) -> Any:
         if k == 0:
             return acc
@@ -130,6 +149,7 @@ def _operands(v: Builder, es: Any, r: int, i: int, acc: Any, kinds: tuple[str, .
         if not per_pixel and k in shared:
             return shared[k]
         base = v.ld64(es, (k - 1) * ROWS + (r if per_pixel else 0))
+        base = v.add(base, e_on[k - 1]) if per_pixel else base
         value = v.load(v.add(base, i * v.vl * 4)) if kind in "vc" else v.broadcast(base)
         if not per_pixel:
             shared[k] = value

@@ -137,6 +137,8 @@ def add_gemm(
     """
     vl, (mr, nv) = ctx.target.vl, shape
     pixels = math.prod(g.pixels)
+    dims, (x, y, *operands) = _in_a_row(g.pixels, (x, y, *operands))
+    g = dataclasses.replace(g, pixels=dims)
     tiles = len(split_evenly(pixels, mr))
     rows, extra = divmod(pixels, tiles)
     blocks = channel_blocks(g.channels, vl, nv)
@@ -184,6 +186,18 @@ def add_gemm(
     ]
     reads = [x.ref.buffer, weights.buffer, *(o.ref.buffer for o in operands)]
     ctx.add("gemm", words, -(-tiles // chunk) * g.groups * len(blocks), reads, [y.ref.buffer])
+
+
+def _in_a_row(pixels: tuple[int, int, int, int], lanes: Sequence[Lane]) -> tuple[tuple[int, int, int, int], list[Lane]]:
+    """Pixel dimensions that every tensor walks without a jump, as one: long rows of tiles for one kernel call."""
+    n, d, h, w = pixels
+    walks = [lane.pixels for lane in lanes]
+    while (n, d, h) != (1, 1, 1):
+        if h > 1 and not all(p[2] == p[3] * w for p in walks):
+            break
+        walks = [(0, p[0], p[1], p[3]) for p in walks]
+        n, d, h, w = 1, n, d, w * h
+    return (n, d, h, w), [dataclasses.replace(lane, pixels=p) for lane, p in zip(lanes, walks, strict=True)]
 
 
 def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, blocks: int) -> int:

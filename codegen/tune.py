@@ -62,7 +62,7 @@ def slowdown(target: Target) -> Mapping[Shape, float]:
 
 
 def _measure(target: Target, mr: int, nv: int) -> float:
-    fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 10)(kernel_address(gemm.spec(mr, nv, False, COPY, ()), target))
+    fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * gemm.ARGUMENTS)(kernel_address(gemm.spec(mr, nv, False, COPY, ()), target))
     x = np.ones((mr, RUN), np.float32)
     w = np.full((RUN, nv * target.vl), 1e-3, np.float32)
     y = np.zeros((mr, nv * target.vl), np.float32)
@@ -70,7 +70,7 @@ def _measure(target: Target, mr: int, nv: int) -> float:
     zero = np.zeros(1, np.int64)
 
     def least(taps: int) -> float:
-        args = (rows[0].ctypes.data, w.ctypes.data, rows[1].ctypes.data, zero.ctypes.data, zero.ctypes.data, taps, RUN, 1, 1, target.vl)
+        args = (rows[0].ctypes.data, w.ctypes.data, rows[1].ctypes.data, zero.ctypes.data, zero.ctypes.data, taps, RUN, 1, 1, target.vl, 1, 0, 0, zero.ctypes.data)
         times = []
         for _ in range(REPEATS):
             start = time.perf_counter_ns()
