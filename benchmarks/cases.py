@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-#: (model, batch, strategy); the zoo at batch 1, as in the README's table
-CASES: tuple[tuple[str, int, str], ...] = (
-    ("fcnn", 1, "auto"),
-    ("lenet", 1, "auto"),
-    ("alexnet", 1, "auto"),
-    ("vgg16", 1, "auto"),
-    ("squeezenet", 1, "auto"),
-    ("resnet18", 1, "auto"),
-    ("mobilenet_v2", 1, "auto"),
-)
+from xcoexec import models
+
+#: (model, batch, strategy): the zoo at batch 1; larger batches are run with `python -m benchmarks.peers --batch 8 32`
+CASES: tuple[tuple[str, int, str], ...] = tuple((name, 1, "auto") for name in models.NAMES)

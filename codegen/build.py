@@ -63,12 +63,16 @@ def cache_dir() -> pathlib.Path | None:
 
 
 def read_cache(name: str) -> bytes | None:
-    """The payload stored under `name`, or None when it is missing or its checksum does not fit."""
+    """The payload stored under `name`, or None when it is missing, another user's, or its checksum does not fit."""
     root = cache_dir()
     if root is None:
         return None
     try:
-        data = (root / name).read_bytes()
+        path = root / name
+        if hasattr(os, "getuid") and path.stat().st_uid != os.getuid():
+            log.warning("xcoexec: the cache file %s belongs to another user; it is not read.", path)
+            return None
+        data = path.read_bytes()
     except OSError:
         return None
     digest, payload = data[:32], data[32:]

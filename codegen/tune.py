@@ -70,7 +70,22 @@ def _measure(target: Target, mr: int, nv: int) -> float:
     zero = np.zeros(1, np.int64)
 
     def least(taps: int) -> float:
-        args = (rows[0].ctypes.data, w.ctypes.data, rows[1].ctypes.data, zero.ctypes.data, zero.ctypes.data, taps, RUN, 1, 1, target.vl, 1, 0, 0, zero.ctypes.data)
+        args = (
+            rows[0].ctypes.data,
+            w.ctypes.data,
+            rows[1].ctypes.data,
+            zero.ctypes.data,
+            zero.ctypes.data,
+            taps,
+            RUN,
+            1,
+            1,
+            target.vl,
+            1,
+            0,
+            0,
+            zero.ctypes.data,
+        )
         times = []
         for _ in range(REPEATS):
             start = time.perf_counter_ns()

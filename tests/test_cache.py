@@ -57,21 +57,55 @@ def test_without_any_cache(tmp_path: pathlib.Path) -> None:
     assert blocked.read_text() == "not a folder"
 
 
-def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """Where no child process can run, the same objects come from this one."""
     from xcoexec.codegen.target import target
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no processes here")
 
+    def forget() -> None:
+        build._native_apart.cache_clear()
+        build.start_native.cache_clear()
+
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
+    forget()
     apart = build._native_apart(target())
     assert len(apart) == len(build.NATIVE)
-    build._native_apart.cache_clear()
-    monkeypatch.setattr(build.subprocess, "run", refuse)
+    forget()
+    monkeypatch.setattr(build.subprocess, "Popen", refuse)
     assert build._native_apart(target()) == {}
-    build._native_apart.cache_clear()
+    forget()
     spec = build.NATIVE[-1]
     assert build._compile(spec, target())[:4] == apart[build._object_name(spec, target())][:4] == b"\x7fELF"
+
+
+def test_files_of_another_user_are_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
+    build.write_cache("x.o", b"data")
+    assert build.read_cache("x.o") == b"data"
+    owner = os.getuid()
+    monkeypatch.setattr(build.os, "getuid", lambda: owner + 1)
+    assert build.read_cache("x.o") is None
+
+
+def test_many_kernels_are_compiled_by_several_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """The same objects, whoever compiles them; a child that fails leaves its share to this process."""
+    from xcoexec.codegen import gemm
+    from xcoexec.codegen.epilogue import COPY
+    from xcoexec.codegen.target import target
+
+    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", float("inf")), ("min", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(21, 26)]
+    monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
+    for folder, fails in (("a", False), ("b", True)):
+        monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path / folder))
+        monkeypatch.setattr(build, "_addresses", {})
+        if fails:
+            monkeypatch.setattr(build, "_CHILD", "raise SystemExit(1)")
+        build.prepare(specs, target())
+        assert all(build.kernel_address(s, target()) for s in specs) and COPY
+    names = [sorted(p.name for p in (tmp_path / folder).iterdir()) for folder in "ab"]
+    assert names[0] == names[1] and len(names[0]) == len(set(specs))
 
 
 def test_unwritable_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,222 +2,243 @@
 target triple = "unknown-unknown-unknown"
 target datalayout = ""
 
-define void @"kernel"(i64 %".1", i64 %".2", i64 %".3", i64 %".4", i64 %".5", i64 %".6", i64 %".7", i64 %".8", i64 %".9", i64 %".10")
+define void @"kernel"(i64 %".1", i64 %".2", i64 %".3", i64 %".4", i64 %".5", i64 %".6", i64 %".7", i64 %".8", i64 %".9", i64 %".10", i64 %".11", i64 %".12", i64 %".13", i64 %".14")
 {
 entry:
-  %".12" = icmp ne i64 %".8", 0
-  br i1 %".12", label %"go", label %"again"
-again:
-  %".14" = inttoptr i64 %".3" to i64*
-  %".15" = load i64, i64* %".14"
-  %".16" = add i64 %".15", 0
-  %".17" = inttoptr i64 %".16" to <8 x float>*
-  %".18" = load <8 x float>, <8 x float>* %".17", align 4
-  %".19" = add i64 %".3", 8
-  %".20" = inttoptr i64 %".19" to i64*
-  %".21" = load i64, i64* %".20"
-  %".22" = add i64 %".21", 0
-  %".23" = inttoptr i64 %".22" to <8 x float>*
-  %".24" = load <8 x float>, <8 x float>* %".23", align 4
-  br label %"go"
-go:
-  %".26" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"entry"], [%".18", %"again"]
-  %".27" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"entry"], [%".24", %"again"]
-  %".28" = inttoptr i64 %".1" to i64*
-  %".29" = load i64, i64* %".28"
-  %".30" = add i64 %".1", 8
-  %".31" = inttoptr i64 %".30" to i64*
-  %".32" = load i64, i64* %".31"
-  %".33" = mul i64 %".7", 32
+  %".16" = inttoptr i64 %".1" to i64*
+  %".17" = load i64, i64* %".16"
+  %".18" = add i64 %".1", 8
+  %".19" = inttoptr i64 %".18" to i64*
+  %".20" = load i64, i64* %".19"
+  %".21" = mul i64 %".7", 32
   br label %"head"
 head:
-  %".35" = phi  i64 [0, %"go"], [%".171", %"end.2"]
-  %".36" = phi  <8 x float> [%".26", %"go"], [%".146", %"end.2"]
-  %".37" = phi  <8 x float> [%".27", %"go"], [%".147", %"end.2"]
-  %".38" = icmp slt i64 %".35", %".6"
-  br i1 %".38", label %"body", label %"end"
+  %".23" = phi  i64 [0, %"entry"], [%".230", %"end.4"]
+  %".24" = icmp slt i64 %".23", %".11"
+  br i1 %".24", label %"body", label %"end"
 body:
-  %".40" = mul i64 %".35", 8
-  %".41" = add i64 %".5", %".40"
-  %".42" = inttoptr i64 %".41" to i64*
-  %".43" = load i64, i64* %".42"
-  %".44" = mul i64 %".35", %".33"
-  %".45" = add i64 %".2", %".44"
-  %".46" = sdiv i64 %".7", 4
-  %".47" = srem i64 %".7", 4
-  br label %"head.1"
+  %".26" = mul i64 %".23", %".12"
+  %".27" = mul i64 %".23", %".13"
+  %".28" = icmp ne i64 %".8", 0
+  br i1 %".28", label %"go", label %"again"
 end:
-  %".173" = icmp ne i64 %".9", 0
-  br i1 %".173", label %"final", label %"partial"
-head.1:
-  %".49" = phi  i64 [0, %"body"], [%".138", %"body.1"]
-  %".50" = phi  <8 x float> [%".36", %"body"], [%".131", %"body.1"]
-  %".51" = phi  <8 x float> [%".37", %"body"], [%".137", %"body.1"]
-  %".52" = icmp slt i64 %".49", %".46"
-  br i1 %".52", label %"body.1", label %"end.1"
-body.1:
-  %".54" = mul i64 %".49", 128
-  %".55" = add i64 %".45", %".54"
-  %".56" = add i64 %".55", 0
-  %".57" = mul i64 %".49", 16
-  %".58" = add i64 %".43", %".57"
-  %".59" = add i64 %".58", 0
-  %".60" = add i64 %".56", 0
-  %".61" = inttoptr i64 %".60" to <8 x float>*
-  %".62" = load <8 x float>, <8 x float>* %".61", align 4
-  %".63" = add i64 %".29", %".59"
-  %".64" = inttoptr i64 %".63" to float*
-  %".65" = load float, float* %".64"
-  %".66" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".65", i32 0
-  %".67" = shufflevector <8 x float> %".66", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".68" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".67", <8 x float> %".62", <8 x float> %".50")
-  %".69" = add i64 %".32", %".59"
-  %".70" = inttoptr i64 %".69" to float*
-  %".71" = load float, float* %".70"
-  %".72" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".71", i32 0
-  %".73" = shufflevector <8 x float> %".72", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".74" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".73", <8 x float> %".62", <8 x float> %".51")
-  %".75" = mul i64 %".49", 128
-  %".76" = add i64 %".45", %".75"
-  %".77" = add i64 %".76", 32
-  %".78" = mul i64 %".49", 16
-  %".79" = add i64 %".43", %".78"
-  %".80" = add i64 %".79", 4
-  %".81" = add i64 %".77", 0
-  %".82" = inttoptr i64 %".81" to <8 x float>*
-  %".83" = load <8 x float>, <8 x float>* %".82", align 4
-  %".84" = add i64 %".29", %".80"
-  %".85" = inttoptr i64 %".84" to float*
-  %".86" = load float, float* %".85"
-  %".87" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".86", i32 0
-  %".88" = shufflevector <8 x float> %".87", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".89" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".88", <8 x float> %".83", <8 x float> %".68")
-  %".90" = add i64 %".32", %".80"
-  %".91" = inttoptr i64 %".90" to float*
-  %".92" = load float, float* %".91"
-  %".93" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".92", i32 0
-  %".94" = shufflevector <8 x float> %".93", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".95" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".94", <8 x float> %".83", <8 x float> %".74")
-  %".96" = mul i64 %".49", 128
-  %".97" = add i64 %".45", %".96"
-  %".98" = add i64 %".97", 64
-  %".99" = mul i64 %".49", 16
-  %".100" = add i64 %".43", %".99"
-  %".101" = add i64 %".100", 8
-  %".102" = add i64 %".98", 0
-  %".103" = inttoptr i64 %".102" to <8 x float>*
-  %".104" = load <8 x float>, <8 x float>* %".103", align 4
-  %".105" = add i64 %".29", %".101"
-  %".106" = inttoptr i64 %".105" to float*
-  %".107" = load float, float* %".106"
-  %".108" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".107", i32 0
-  %".109" = shufflevector <8 x float> %".108", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".110" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".109", <8 x float> %".104", <8 x float> %".89")
-  %".111" = add i64 %".32", %".101"
-  %".112" = inttoptr i64 %".111" to float*
-  %".113" = load float, float* %".112"
-  %".114" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".113", i32 0
-  %".115" = shufflevector <8 x float> %".114", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".116" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".115", <8 x float> %".104", <8 x float> %".95")
-  %".117" = mul i64 %".49", 128
-  %".118" = add i64 %".45", %".117"
-  %".119" = add i64 %".118", 96
-  %".120" = mul i64 %".49", 16
-  %".121" = add i64 %".43", %".120"
-  %".122" = add i64 %".121", 12
-  %".123" = add i64 %".119", 0
-  %".124" = inttoptr i64 %".123" to <8 x float>*
-  %".125" = load <8 x float>, <8 x float>* %".124", align 4
-  %".126" = add i64 %".29", %".122"
-  %".127" = inttoptr i64 %".126" to float*
-  %".128" = load float, float* %".127"
-  %".129" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".128", i32 0
-  %".130" = shufflevector <8 x float> %".129", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".131" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".130", <8 x float> %".125", <8 x float> %".110")
-  %".132" = add i64 %".32", %".122"
-  %".133" = inttoptr i64 %".132" to float*
-  %".134" = load float, float* %".133"
-  %".135" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".134", i32 0
-  %".136" = shufflevector <8 x float> %".135", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".137" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".136", <8 x float> %".125", <8 x float> %".116")
-  %".138" = add i64 %".49", 1
+  ret void
+again:
+  %".30" = inttoptr i64 %".3" to i64*
+  %".31" = load i64, i64* %".30"
+  %".32" = add i64 %".31", %".27"
+  %".33" = add i64 %".32", 0
+  %".34" = inttoptr i64 %".33" to <8 x float>*
+  %".35" = load <8 x float>, <8 x float>* %".34", align 4
+  %".36" = add i64 %".3", 8
+  %".37" = inttoptr i64 %".36" to i64*
+  %".38" = load i64, i64* %".37"
+  %".39" = add i64 %".38", %".27"
+  %".40" = add i64 %".39", 0
+  %".41" = inttoptr i64 %".40" to <8 x float>*
+  %".42" = load <8 x float>, <8 x float>* %".41", align 4
+  br label %"go"
+go:
+  %".44" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body"], [%".35", %"again"]
+  %".45" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body"], [%".42", %"again"]
   br label %"head.1"
-end.1:
-  %".140" = mul i64 %".46", 128
-  %".141" = add i64 %".45", %".140"
-  %".142" = mul i64 %".46", 16
-  %".143" = add i64 %".43", %".142"
+head.1:
+  %".47" = phi  i64 [0, %"go"], [%".184", %"end.3"]
+  %".48" = phi  <8 x float> [%".44", %"go"], [%".159", %"end.3"]
+  %".49" = phi  <8 x float> [%".45", %"go"], [%".160", %"end.3"]
+  %".50" = icmp slt i64 %".47", %".6"
+  br i1 %".50", label %"body.1", label %"end.1"
+body.1:
+  %".52" = mul i64 %".47", 8
+  %".53" = add i64 %".5", %".52"
+  %".54" = inttoptr i64 %".53" to i64*
+  %".55" = load i64, i64* %".54"
+  %".56" = add i64 %".55", %".26"
+  %".57" = mul i64 %".47", %".21"
+  %".58" = add i64 %".2", %".57"
+  %".59" = sdiv i64 %".7", 4
+  %".60" = srem i64 %".7", 4
   br label %"head.2"
+end.1:
+  %".186" = inttoptr i64 %".14" to i64*
+  %".187" = load i64, i64* %".186"
+  %".188" = mul i64 %".23", %".187"
+  %".189" = icmp ne i64 %".9", 0
+  br i1 %".189", label %"final", label %"partial"
 head.2:
-  %".145" = phi  i64 [0, %"end.1"], [%".169", %"body.2"]
-  %".146" = phi  <8 x float> [%".50", %"end.1"], [%".162", %"body.2"]
-  %".147" = phi  <8 x float> [%".51", %"end.1"], [%".168", %"body.2"]
-  %".148" = icmp slt i64 %".145", %".47"
-  br i1 %".148", label %"body.2", label %"end.2"
+  %".62" = phi  i64 [0, %"body.1"], [%".151", %"body.2"]
+  %".63" = phi  <8 x float> [%".48", %"body.1"], [%".144", %"body.2"]
+  %".64" = phi  <8 x float> [%".49", %"body.1"], [%".150", %"body.2"]
+  %".65" = icmp slt i64 %".62", %".59"
+  br i1 %".65", label %"body.2", label %"end.2"
 body.2:
-  %".150" = mul i64 %".145", 32
-  %".151" = add i64 %".141", %".150"
-  %".152" = mul i64 %".145", 4
-  %".153" = add i64 %".143", %".152"
-  %".154" = add i64 %".151", 0
-  %".155" = inttoptr i64 %".154" to <8 x float>*
-  %".156" = load <8 x float>, <8 x float>* %".155", align 4
-  %".157" = add i64 %".29", %".153"
-  %".158" = inttoptr i64 %".157" to float*
-  %".159" = load float, float* %".158"
-  %".160" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".159", i32 0
-  %".161" = shufflevector <8 x float> %".160", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".162" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".161", <8 x float> %".156", <8 x float> %".146")
-  %".163" = add i64 %".32", %".153"
-  %".164" = inttoptr i64 %".163" to float*
-  %".165" = load float, float* %".164"
-  %".166" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".165", i32 0
-  %".167" = shufflevector <8 x float> %".166", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".168" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".167", <8 x float> %".156", <8 x float> %".147")
-  %".169" = add i64 %".145", 1
+  %".67" = mul i64 %".62", 128
+  %".68" = add i64 %".58", %".67"
+  %".69" = add i64 %".68", 0
+  %".70" = mul i64 %".62", 16
+  %".71" = add i64 %".56", %".70"
+  %".72" = add i64 %".71", 0
+  %".73" = add i64 %".69", 0
+  %".74" = inttoptr i64 %".73" to <8 x float>*
+  %".75" = load <8 x float>, <8 x float>* %".74", align 4
+  %".76" = add i64 %".17", %".72"
+  %".77" = inttoptr i64 %".76" to float*
+  %".78" = load float, float* %".77"
+  %".79" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".78", i32 0
+  %".80" = shufflevector <8 x float> %".79", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".81" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".80", <8 x float> %".75", <8 x float> %".63")
+  %".82" = add i64 %".20", %".72"
+  %".83" = inttoptr i64 %".82" to float*
+  %".84" = load float, float* %".83"
+  %".85" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".84", i32 0
+  %".86" = shufflevector <8 x float> %".85", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".87" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".86", <8 x float> %".75", <8 x float> %".64")
+  %".88" = mul i64 %".62", 128
+  %".89" = add i64 %".58", %".88"
+  %".90" = add i64 %".89", 32
+  %".91" = mul i64 %".62", 16
+  %".92" = add i64 %".56", %".91"
+  %".93" = add i64 %".92", 4
+  %".94" = add i64 %".90", 0
+  %".95" = inttoptr i64 %".94" to <8 x float>*
+  %".96" = load <8 x float>, <8 x float>* %".95", align 4
+  %".97" = add i64 %".17", %".93"
+  %".98" = inttoptr i64 %".97" to float*
+  %".99" = load float, float* %".98"
+  %".100" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".99", i32 0
+  %".101" = shufflevector <8 x float> %".100", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".102" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".101", <8 x float> %".96", <8 x float> %".81")
+  %".103" = add i64 %".20", %".93"
+  %".104" = inttoptr i64 %".103" to float*
+  %".105" = load float, float* %".104"
+  %".106" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".105", i32 0
+  %".107" = shufflevector <8 x float> %".106", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".108" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".107", <8 x float> %".96", <8 x float> %".87")
+  %".109" = mul i64 %".62", 128
+  %".110" = add i64 %".58", %".109"
+  %".111" = add i64 %".110", 64
+  %".112" = mul i64 %".62", 16
+  %".113" = add i64 %".56", %".112"
+  %".114" = add i64 %".113", 8
+  %".115" = add i64 %".111", 0
+  %".116" = inttoptr i64 %".115" to <8 x float>*
+  %".117" = load <8 x float>, <8 x float>* %".116", align 4
+  %".118" = add i64 %".17", %".114"
+  %".119" = inttoptr i64 %".118" to float*
+  %".120" = load float, float* %".119"
+  %".121" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".120", i32 0
+  %".122" = shufflevector <8 x float> %".121", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".123" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".122", <8 x float> %".117", <8 x float> %".102")
+  %".124" = add i64 %".20", %".114"
+  %".125" = inttoptr i64 %".124" to float*
+  %".126" = load float, float* %".125"
+  %".127" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".126", i32 0
+  %".128" = shufflevector <8 x float> %".127", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".129" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".128", <8 x float> %".117", <8 x float> %".108")
+  %".130" = mul i64 %".62", 128
+  %".131" = add i64 %".58", %".130"
+  %".132" = add i64 %".131", 96
+  %".133" = mul i64 %".62", 16
+  %".134" = add i64 %".56", %".133"
+  %".135" = add i64 %".134", 12
+  %".136" = add i64 %".132", 0
+  %".137" = inttoptr i64 %".136" to <8 x float>*
+  %".138" = load <8 x float>, <8 x float>* %".137", align 4
+  %".139" = add i64 %".17", %".135"
+  %".140" = inttoptr i64 %".139" to float*
+  %".141" = load float, float* %".140"
+  %".142" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".141", i32 0
+  %".143" = shufflevector <8 x float> %".142", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".144" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".143", <8 x float> %".138", <8 x float> %".123")
+  %".145" = add i64 %".20", %".135"
+  %".146" = inttoptr i64 %".145" to float*
+  %".147" = load float, float* %".146"
+  %".148" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".147", i32 0
+  %".149" = shufflevector <8 x float> %".148", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".150" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".149", <8 x float> %".138", <8 x float> %".129")
+  %".151" = add i64 %".62", 1
   br label %"head.2"
 end.2:
-  %".171" = add i64 %".35", 1
-  br label %"head"
-partial:
-  %".175" = inttoptr i64 %".3" to i64*
-  %".176" = load i64, i64* %".175"
-  %".177" = add i64 %".176", 0
-  %".178" = inttoptr i64 %".177" to <8 x float>*
-  store <8 x float> %".36", <8 x float>* %".178", align 4
-  %".180" = add i64 %".3", 8
-  %".181" = inttoptr i64 %".180" to i64*
-  %".182" = load i64, i64* %".181"
-  %".183" = add i64 %".182", 0
-  %".184" = inttoptr i64 %".183" to <8 x float>*
-  store <8 x float> %".37", <8 x float>* %".184", align 4
-  br label %"end.3"
-final:
-  %".187" = inttoptr i64 %".4" to i64*
-  %".188" = load i64, i64* %".187"
-  %".189" = add i64 %".188", 0
-  %".190" = inttoptr i64 %".189" to <8 x float>*
-  %".191" = load <8 x float>, <8 x float>* %".190", align 4
-  %".192" = fadd <8 x float> %".36", %".191"
-  %".193" = fcmp olt <8 x float> %".192", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".194" = select  <8 x i1> %".193", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".192"
-  %".195" = inttoptr i64 %".3" to i64*
-  %".196" = load i64, i64* %".195"
-  %".197" = add i64 %".196", 0
-  %".198" = inttoptr i64 %".197" to <8 x float>*
-  store <8 x float> %".194", <8 x float>* %".198", align 4
-  %".200" = fadd <8 x float> %".37", %".191"
-  %".201" = fcmp olt <8 x float> %".200", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".202" = select  <8 x i1> %".201", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".200"
-  %".203" = add i64 %".3", 8
-  %".204" = inttoptr i64 %".203" to i64*
-  %".205" = load i64, i64* %".204"
-  %".206" = add i64 %".205", 0
-  %".207" = inttoptr i64 %".206" to <8 x float>*
-  store <8 x float> %".202", <8 x float>* %".207", align 4
-  br label %"end.3"
+  %".153" = mul i64 %".59", 128
+  %".154" = add i64 %".58", %".153"
+  %".155" = mul i64 %".59", 16
+  %".156" = add i64 %".56", %".155"
+  br label %"head.3"
+head.3:
+  %".158" = phi  i64 [0, %"end.2"], [%".182", %"body.3"]
+  %".159" = phi  <8 x float> [%".63", %"end.2"], [%".175", %"body.3"]
+  %".160" = phi  <8 x float> [%".64", %"end.2"], [%".181", %"body.3"]
+  %".161" = icmp slt i64 %".158", %".60"
+  br i1 %".161", label %"body.3", label %"end.3"
+body.3:
+  %".163" = mul i64 %".158", 32
+  %".164" = add i64 %".154", %".163"
+  %".165" = mul i64 %".158", 4
+  %".166" = add i64 %".156", %".165"
+  %".167" = add i64 %".164", 0
+  %".168" = inttoptr i64 %".167" to <8 x float>*
+  %".169" = load <8 x float>, <8 x float>* %".168", align 4
+  %".170" = add i64 %".17", %".166"
+  %".171" = inttoptr i64 %".170" to float*
+  %".172" = load float, float* %".171"
+  %".173" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".172", i32 0
+  %".174" = shufflevector <8 x float> %".173", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".175" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".174", <8 x float> %".169", <8 x float> %".159")
+  %".176" = add i64 %".20", %".166"
+  %".177" = inttoptr i64 %".176" to float*
+  %".178" = load float, float* %".177"
+  %".179" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".178", i32 0
+  %".180" = shufflevector <8 x float> %".179", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".181" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".180", <8 x float> %".169", <8 x float> %".160")
+  %".182" = add i64 %".158", 1
+  br label %"head.3"
 end.3:
-  ret void
+  %".184" = add i64 %".47", 1
+  br label %"head.1"
+partial:
+  %".191" = inttoptr i64 %".3" to i64*
+  %".192" = load i64, i64* %".191"
+  %".193" = add i64 %".192", %".27"
+  %".194" = add i64 %".193", 0
+  %".195" = inttoptr i64 %".194" to <8 x float>*
+  store <8 x float> %".48", <8 x float>* %".195", align 4
+  %".197" = add i64 %".3", 8
+  %".198" = inttoptr i64 %".197" to i64*
+  %".199" = load i64, i64* %".198"
+  %".200" = add i64 %".199", %".27"
+  %".201" = add i64 %".200", 0
+  %".202" = inttoptr i64 %".201" to <8 x float>*
+  store <8 x float> %".49", <8 x float>* %".202", align 4
+  br label %"end.4"
+final:
+  %".205" = inttoptr i64 %".4" to i64*
+  %".206" = load i64, i64* %".205"
+  %".207" = add i64 %".206", 0
+  %".208" = inttoptr i64 %".207" to <8 x float>*
+  %".209" = load <8 x float>, <8 x float>* %".208", align 4
+  %".210" = fadd <8 x float> %".48", %".209"
+  %".211" = fcmp olt <8 x float> %".210", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".212" = select  <8 x i1> %".211", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".210"
+  %".213" = inttoptr i64 %".3" to i64*
+  %".214" = load i64, i64* %".213"
+  %".215" = add i64 %".214", %".27"
+  %".216" = add i64 %".215", 0
+  %".217" = inttoptr i64 %".216" to <8 x float>*
+  store <8 x float> %".212", <8 x float>* %".217", align 4
+  %".219" = fadd <8 x float> %".49", %".209"
+  %".220" = fcmp olt <8 x float> %".219", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".221" = select  <8 x i1> %".220", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".219"
+  %".222" = add i64 %".3", 8
+  %".223" = inttoptr i64 %".222" to i64*
+  %".224" = load i64, i64* %".223"
+  %".225" = add i64 %".224", %".27"
+  %".226" = add i64 %".225", 0
+  %".227" = inttoptr i64 %".226" to <8 x float>*
+  store <8 x float> %".221", <8 x float>* %".227", align 4
+  br label %"end.4"
+end.4:
+  %".230" = add i64 %".23", 1
+  br label %"head"
 }
 
 declare <8 x float> @"llvm.fma.v8f32"(<8 x float> %".1", <8 x float> %".2", <8 x float> %".3")
