@@ -277,13 +277,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("models", nargs="*", help="models of the zoo (all)")
     parser.add_argument("--batch", type=int, nargs="*", default=[1])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--runtimes", nargs="*", default=RUNTIMES, choices=RUNTIMES)
     args = parser.parse_args(argv)
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     records = []
     for name, batch in track([(n, b) for n in args.models or models.NAMES for b in args.batch], "peers"):
-        records.append(measure(name, batch, args.threads, args.runtimes))
+        records.append(measure(name, batch, args.threads, args.runtimes, args.rounds))
         with open(folder / "peers.jsonl", "a") as f:
             f.write(json.dumps(records[-1]) + "\n")
     print(text(records))

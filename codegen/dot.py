@@ -16,7 +16,7 @@ from .segment import RAW_BYTES, Context, Kernel, Ref
 from .storage import Storage, dense_strides
 from .tune import block_shape
 
-GEMV_ROWS = 8
+GEMV_ROWS = 4
 GEMV_COLUMNS = 2048
 
 

@@ -100,9 +100,13 @@ class Team:
                 t.join(timeout=1.0)
 
 
-@functools.lru_cache(maxsize=64)
 def team(cpus: tuple[int, ...] = ()) -> Team:
     """The process's team; with `cpus` the one that is pinned to these cores."""
+    return _team(cpus)
+
+
+@functools.lru_cache(maxsize=64)
+def _team(cpus: tuple[int, ...]) -> Team:
     t = Team(cpus)
     atexit.register(t.stop)
     os.register_at_fork(after_in_child=t.reset)
@@ -110,7 +114,8 @@ def team(cpus: tuple[int, ...] = ()) -> Team:
 
 
 @functools.lru_cache(maxsize=64)
-def runtime(cpus: tuple[int, ...] = ()) -> Runtime:
+def runtime(cpus: tuple[int, ...]) -> Runtime:
+    """Native addresses for segments that `team(cpus)` runs."""
     t = team(cpus)
     table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest", "strips")}
     return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("swap", 2))

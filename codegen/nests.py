@@ -18,6 +18,7 @@ from .simd import I32, Builder, i64
 from .target import Target
 
 LAST = 5  # the innermost loop of a nest
+AHEAD = 8  # rows by which a matrix-vector product asks for weights in advance
 
 
 def minimum(v: Builder, a: Any, b: Any) -> Any:
@@ -236,13 +237,16 @@ def gemv(name: str, key: Spec, target: Target) -> str:
     vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
 
     def rows(first: Any, count: int) -> None:
+        ahead = v.mul(ldw, AHEAD)  # the same columns of later rows: where a row ends, the hardware stops asking by itself
         xs = [v.broadcast(v.add(x, v.mul(v.add(first, r), 4))) for r in range(count)]
         ws = [v.add(w, v.b.mul(v.add(first, r), ldw)) for r in range(count)]
 
         def body(o: Any) -> None:
             acc = v.load(v.add(y, o))
             for r in range(count):
-                acc = v.fma(xs[r], v.load_stored(v.add(ws[r], v.b.sdiv(o, i64(share))), dtype), acc)
+                at = v.add(ws[r], v.b.sdiv(o, i64(share)))
+                v.prefetch(v.add(at, ahead))
+                acc = v.fma(xs[r], v.load_stored(at, dtype), acc)
             v.store(acc, v.add(y, o))
 
         vectors(v, n, body)

@@ -70,7 +70,7 @@ def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) ->
     if threads > 1:
         host.team().want(threads)
     segment = compile_segment(
-        Program((x,), (), ((op,),), (y,)), target(), threads, host.runtime(), Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None)
+        Program((x,), (), ((op,),), (y,)), target(), threads, host.runtime(()), Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None)
     )
     call = host.Call(segment, [np.ones(x.shape, np.float32)], [])
     times = []

@@ -53,7 +53,7 @@ Word = int | Ref | Kernel | Nested
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Step:
-    """One entry of the step table. `group` is the program's group that it belongs to."""
+    """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups."""
 
     driver: str
     words: tuple[Word, ...]
@@ -61,6 +61,7 @@ class Step:
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
     group: int
+    span: int = 1
 
 
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
@@ -167,9 +168,9 @@ class Context:
         return tuple(halo)
 
     # -- steps
-    def add(self, driver: str, words: list[Word], items: int, reads: list[Buffer], writes: list[Buffer]) -> None:
+    def add(self, driver: str, words: list[Word], items: int, reads: list[Buffer], writes: list[Buffer], span: int = 1) -> None:
         if items:
-            self.steps.append(Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group))
+            self.steps.append(Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span))
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
@@ -220,7 +221,8 @@ class Segment:
                 if isinstance(word, Kernel):
                     names[step.group][_family(word.spec)] = None
                 if isinstance(word, Nested):
-                    names[step.group]["strips"] = None
+                    for fused in names[step.group : step.group + step.span]:
+                        fused["strips"] = None
         return tuple("+".join(n) or "view" for n in names)
 
     @property

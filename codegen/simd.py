@@ -108,6 +108,11 @@ class Builder:
             return self.b.fpext(self.b.bitcast(raw, ir.VectorType(ir.HalfType(), self.vl)), self.vec)
         return self.floats(self.b.shl(self.b.zext(raw, self.ivec), self.iconst(16)))
 
+    def prefetch(self, addr: ir.Value) -> None:
+        """Asks for a cache line that is read soon; any address is allowed."""
+        arguments = (self.ptr(addr, ir.IntType(8)), ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1))
+        self.call("llvm.prefetch.p0", ir.VoidType(), *arguments)
+
     def store(self, value: ir.Value, addr: ir.Value) -> None:
         p = self.ptr(addr, self.vec)
         if self.mask is None:

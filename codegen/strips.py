@@ -180,7 +180,7 @@ def _append(ctx: Context, groups: Sequence[tuple[Op, ...]], strips: Sequence[Ran
                 strip.rules.lower(strip, group)
             offsets, cleared, nbytes = place(lifetimes(strip.steps))
             forms[form] = _Built(tuple(strip.steps), offsets, cleared, nbytes)
-    _step(ctx, buffers, forms, chosen, out.buffer)
+    _step(ctx, buffers, forms, chosen, out.buffer, len(groups))
 
 
 def _distinct(ops: list[Op], last: tuple[Op, ...]) -> tuple[list[Op], dict[Value, Value]]:
@@ -261,7 +261,7 @@ def _form(program: Program) -> Any:
     return tuple((op.prim, tuple(v.shape for v in op.value_ins), op.out.shape, str(sorted(op.params.items(), key=str))) for op in program.ops)
 
 
-def _step(ctx: Context, buffers: _Buffers, forms: Mapping[Any, _Built], chosen: Sequence[Any], out: Buffer) -> None:
+def _step(ctx: Context, buffers: _Buffers, forms: Mapping[Any, _Built], chosen: Sequence[Any], out: Buffer, span: int) -> None:
     if len(buffers.sources) + 1 > abi.STRIP_BUFFERS:
         raise Unsupported(f"{len(buffers.sources)} buffers in a strip")
     n = len(buffers.sources)
@@ -276,4 +276,4 @@ def _step(ctx: Context, buffers: _Buffers, forms: Mapping[Any, _Built], chosen: 
     sources = abi.S_WORDS
     words: list[Word] = [n, sources, sources + 2 * n, Ref(scratch, 0), base, *buffers.sources, *rows]
     reads = [r.buffer for r in buffers.sources if r.buffer is not out]
-    ctx.add("strips", words, len(chosen), [*reads, scratch], [out, scratch])
+    ctx.add("strips", words, len(chosen), [*reads, scratch], [out, scratch], span)

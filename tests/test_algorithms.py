@@ -403,3 +403,48 @@ def test_a_transposed_convolution_with_a_skip() -> None:
     """FCN's step: the skip is an epilogue operand of every phase."""
     w, x, skip = array(4, 4, 9, 9, seed=1), array(1, 5, 6, 9), array(1, 10, 12, 9, seed=2)
     check_host(lambda w, x, skip: lax.conv_transpose(x, w, (2, 2), "SAME") + skip, w, x, skip, weights=1)
+
+
+# -- block shapes, channels and addresses ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+def test_every_block_shape(isa: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A convolution and a product with every (rows, vectors) that fits the registers, with remainders of both."""
+    from xcoexec.codegen import dot, tune
+
+    w, x = array(3, 3, 3, 2 * isa.vl + 1, seed=1), array(1, 5, 7, 3)
+    v, y = array(33, 3 * isa.vl - 1, seed=2), array(19, 33, seed=3)
+    conv_fn = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+    dot_fn = lambda v, y: jnp.tanh(y @ v)
+    wants = oracle(conv_fn, w, x), oracle(dot_fn, v, y)
+    for shape in tune.measured_shapes(isa):
+        for module in (conv, dot):
+            monkeypatch.setattr(module, "block_shape", lambda *_, shape=shape: shape)
+        assert error(run_on(conv_fn, w, x, isa=isa, weights=1)[0], wants[0]) < TOLERANCE, shape
+        assert error(run_on(dot_fn, v, y, isa=isa, weights=1)[0], wants[1]) < TOLERANCE, shape
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(("c", "oc"), [(1, 1), (2, 3), (1, 1025), (2051, 1), (1537, 17), (3, 64)])
+def test_huge_and_tiny_channels(isa: Target, c: int, oc: int) -> None:
+    w, b, x = array(3, 3, c, oc, seed=1), array(oc, seed=2), array(1, 4, 3, c)
+    got, _ = run_on(_conv(), w, b, x, isa=isa, weights=2)
+    assert error(got, oracle(_conv(), w, b, x)) < TOLERANCE
+
+
+@pytest.mark.parametrize("how", conv.ALGORITHMS)
+@pytest.mark.parametrize("shift", [4, 12, 36])
+def test_misaligned_inputs(how: str, shift: int) -> None:
+    """Arrays that begin at any multiple of four bytes."""
+    w, b, x = array(3, 3, 16, 24, seed=1), array(24, seed=2), array(1, 9, 10, 16)
+    folded, graph = stages_of(_conv(), w, b, x, weights=2)
+    consts = folded.constants([w, b])
+    segment = host.build(graph.program, 2, pick=lambda groups, names, t: how)
+    moved = np.zeros(x.size + 32, np.float32)
+    start = (-moved.ctypes.data % 64 + shift) // 4
+    moved[start : start + x.size] = np.asarray(x).ravel()
+    args = [moved[start : start + x.size].reshape(x.shape), segment.pack({v: consts[v] for v in graph.program.consts})]
+    assert args[0].ctypes.data % 64 == shift
+    got = host.Call.on(segment, args)()[0]
+    assert error(got, oracle(_conv(), w, b, x)) < TOLERANCE

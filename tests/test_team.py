@@ -148,3 +148,34 @@ def test_soak() -> None:
 def _resident() -> int:
     with open("/proc/self/status") as f:
         return next(1024 * int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+
+
+_ONE_CORE = """
+import os, warnings; warnings.simplefilter("ignore")
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import jax, jax.numpy as jnp, numpy as np, xcoexec
+w, x = jnp.ones((40, 64)), jnp.ones((65, 40))
+for threads in (None, 1, 2, 4):
+    fast = xcoexec.jit(lambda w, x: jax.nn.softmax(x @ w), strategy="host", strict=True, threads=threads).bind(w)
+    for _ in range(50):
+        assert np.allclose(fast(x), 1 / 64)
+fast = xcoexec.jit(lambda w, x: jax.nn.softmax(x @ w), strategy="host", strict=True, affinity=os.sched_getaffinity(0)).bind(w)
+for _ in range(50):
+    assert np.allclose(fast(x), 1 / 64)
+"""
+
+
+def test_a_machine_with_one_core() -> None:
+    done = subprocess.run([sys.executable, "-c", _ONE_CORE], timeout=180, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_exceptions_between_calls_leave_the_team_alone() -> None:
+    fast, x = _bound(threads=2), array(9, 40)
+    want = np.asarray(fast(x))
+    for _ in range(20):
+        with pytest.raises(TypeError):
+            fast(np.zeros((9, 41), np.float32))
+        with pytest.raises(TypeError):
+            fast("nine")
+        assert np.array_equal(np.asarray(fast(x)), want)

@@ -17,6 +17,7 @@ from .codegen import host
 from .codegen.build import read_cache, source_hash, write_cache
 from .codegen.program import Literal, Op, Program, Value, external
 from .codegen.target import target
+from .cost.features import flops
 from .ir import Costs, LayerGraph, Placement
 from .lower import HostUnit, Lowered, run_ops
 
@@ -86,13 +87,19 @@ def host_seconds(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], b
 
 
 def layer_seconds(unit: HostUnit) -> dict[int, float]:
-    """Layer index -> median seconds in a segment's recent calls (0 for a layer without steps)."""
+    """Layer index -> median seconds in a segment's recent calls (0 for a layer without steps).
+
+    The seconds of a step that several layers share are divided by their FLOP.
+    """
     stamps = unit.segment.stamps()
     out = dict.fromkeys(unit.layers, 0.0)
     if len(stamps):
         steps = np.median(np.diff(stamps, axis=1), axis=0) * 1e-9
         for step, s in zip(unit.segment.steps, steps, strict=True):
-            out[unit.layers[step.group]] += float(max(s, 0.0))
+            groups = range(step.group, step.group + step.span)
+            work = [sum(map(flops, unit.segment.program.groups[g])) for g in groups]
+            for g, share in zip(groups, work, strict=True):
+                out[unit.layers[g]] += float(max(s, 0.0)) * (share / sum(work) if sum(work) else 1 / len(work))
     return out
 
 
