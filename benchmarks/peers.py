@@ -87,7 +87,8 @@ class _Pooling:
 
     def max_pool(self, x: Any, window_shape: Any, strides: Any, padding: Any) -> Any:
         if not isinstance(padding, str) and any(map(any, padding)):
-            x, padding = jax.numpy.pad(x, ((0, 0), *padding, (0, 0)), constant_values=-np.inf), "VALID"
+            x = jax.numpy.pad(x, ((0, 0), *padding, (0, 0)), constant_values=-np.inf)
+        padding = padding if isinstance(padding, str) else "VALID"
         return nn.max_pool(x, window_shape=window_shape, strides=strides, padding=padding)
 
 
@@ -117,7 +118,13 @@ def _replayed(apply: Any, weights: Any, x: Any) -> Callable[..., list[Any]]:
     def call(*inputs: Any) -> list[Any]:
         env: dict[Any, Any] = dict(zip(folded.inputs, inputs, strict=True))
         env.update({v: jax.numpy.asarray(known[v]) for op in folded.ops for v in op.value_ins if v in known})
-        run_ops(folded.ops, env)
+        for op in folded.ops:
+            if op.prim == "reduce_window_max":  # as the exporter knows it
+                p = op.params
+                pads = p["padding"][1:-1]
+                env[op.out] = _Pooling().max_pool(env[op.ins[0]], p["window_dimensions"][1:-1], p["window_strides"][1:-1], pads)
+            else:
+                run_ops((op,), env)
         return [env[v] for v in folded.outputs]
 
     return call

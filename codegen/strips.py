@@ -8,6 +8,7 @@ and the ordinary rules make their steps; the strips driver runs them one after t
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -105,7 +106,7 @@ def _attention(groups: Sequence[tuple[Op, ...]]) -> bool:
     return a[0].prim == c[0].prim == "dot_general" and rowwise and len(a[0].params["dimension_numbers"][1][0]) == 2
 
 
-PATTERNS = (Pattern(3, _bottleneck, (1,)), Pattern(2, _separable, (1,)), Pattern(3, _attention, (0, 2)))
+PATTERNS = (Pattern(3, _bottleneck, (0, 1)), Pattern(2, _separable, (0, 1)), Pattern(3, _attention, (0, 2)))
 
 
 # -- strips -------------------------------------------------------------------------------------------
@@ -198,23 +199,24 @@ def _distinct(ops: list[Op], last: tuple[Op, ...]) -> tuple[list[Op], dict[Value
 
 
 def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[Ranges]:
-    """Every strip's range on the axes: the last one in blocks, those before in ones."""
+    """Every strip's range on the axes: the last one in blocks, those before in ones (an axis that is not cut has no range)."""
     found: list[Ranges] = [()]
     for axis in axes:
         step = block if axis == axes[-1] else 1
+        if step >= shape[axis]:
+            continue
         found = [(*r, (axis, a, min(a + step, shape[axis]))) for r in found for a in range(0, shape[axis], step)]
     return found
 
 
 def _block(ctx: Context, groups: Sequence[tuple[Op, ...]], pattern: Pattern) -> int:
-    """Rows a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several strips."""
-    out = groups[-1][-1].out
-    size = out.shape[pattern.axes[-1]]
-    if len(pattern.axes) > 1:
-        return 1
-    between = sum(4 * g[-1].out.size for g in groups[:-1]) // max(1, out.shape[0])
-    strips = max(-(-between // SCRATCH_BYTES), min(size, 3 * ctx.threads))
-    return max(1, -(-size // strips))
+    """Rows (or heads) a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several strips."""
+    *outer, axis = pattern.axes
+    shape = groups[-1][-1].out.shape
+    repeats = math.prod(shape[a] for a in outer)
+    between = sum(4 * g[-1].out.size for g in groups[:-1]) // repeats
+    strips = max(-(-between // SCRATCH_BYTES), min(shape[axis], -(-3 * ctx.threads // repeats)))
+    return max(1, shape[axis] // strips)
 
 
 def _part(ctx: Context, ops: Sequence[Op], count: int, ranges: Ranges) -> tuple[Program, dict[Value, Any]]:
