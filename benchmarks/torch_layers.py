@@ -56,7 +56,8 @@ def _pool(reduce: Callable[..., Tensor], start: float) -> Callable[..., Tensor]:
     return rule
 
 
-def _broadcast(op: Op, x: Tensor) -> Tensor:
+def _broadcast(op: Op, x: Any) -> Tensor:
+    x = torch.as_tensor(x)
     shape = [1] * len(op.params["shape"])
     for d, n in zip(op.params["broadcast_dimensions"], x.shape, strict=True):
         shape[d] = n
