@@ -160,7 +160,7 @@ def _load(spec: Spec, target: Target) -> int:
     name = _object_name(spec, target)
     obj = _made.pop(name, None) or read_cache(f"{name}.o")
     if obj is None:
-        obj = _native_apart(target).get(name) if spec[0] == "native" else None
+        obj = _native_apart(target, CALLS if spec in CALLS else NATIVE).get(name) if spec[0] == "native" else None
         obj = obj or _compile(spec, target)
         write_cache(f"{name}.o", obj)
     engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
@@ -214,6 +214,8 @@ NATIVE: tuple[Spec, ...] = tuple(
     ("native", *x)
     for x in (("drivers", "gemm_driver"), ("drivers", "nest_driver"), ("drivers", "strips_driver"), ("team", "handler"), ("team", "worker"), ("team", "swap"))
 )
+#: those that only host calls of a device program need
+CALLS: tuple[Spec, ...] = tuple(("native", "calls", x) for x in ("start", "join", "serve"))
 
 _CHILD = """
 import importlib, importlib.util, sys
@@ -237,23 +239,23 @@ def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[
 
 
 @functools.lru_cache
-def start_native(target: Target) -> tuple[subprocess.Popen[bytes], tempfile.TemporaryDirectory[str]] | None:
-    """Begins to compile the native functions in a process of its own, unless the cache has them: Numba's 100 MB never become the
+def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Popen[bytes], tempfile.TemporaryDirectory[str]] | None:
+    """Begins to compile native functions in a process of its own, unless the cache has them: Numba's 100 MB never become the
     user's, and its two seconds pass while the model is traced. None where no such process can run, or none is needed."""
-    if all(_cached(spec, target) for spec in NATIVE):
+    if all(_cached(spec, target) for spec in specs):
         return None
     out = tempfile.TemporaryDirectory()
     try:
-        return _child(NATIVE, target, out.name), out
+        return _child(specs, target, out.name), out
     except OSError as e:
         log.debug("native functions are compiled in this process: %s", e)
         return None
 
 
 @functools.lru_cache
-def _native_apart(target: Target) -> dict[str, bytes]:
-    """Objects of all native functions from the process that compiles them; empty where there is none."""
-    started = start_native(target)
+def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
+    """Objects of native functions from the process that compiles them; empty where there is none."""
+    started = start_native(target, specs)
     if started is None:
         return {}
     child, out = started

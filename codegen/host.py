@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from . import layout as abi
-from .build import native_address, start_native
+from .build import CALLS, NATIVE, native_address, start_native
 from .pick import default, measured
 from .program import Op, Program, Unsupported, Value, external, kind
 from .rules import lower_group
@@ -36,9 +36,9 @@ def libc(name: str) -> int:
     return address
 
 
-def function(name: str, arguments: int) -> Callable[..., int]:
-    """A native function of `team.py`, callable from Python (the GIL is released meanwhile)."""
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arguments)(native_address("team", name, host_target()))
+def function(name: str, arguments: int, module: str = "team") -> Callable[..., int]:
+    """A native function, callable from Python (the GIL is released meanwhile)."""
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arguments)(native_address(module, name, host_target()))
 
 
 class Team:
@@ -71,6 +71,10 @@ class Team:
     def _word(self, at: int, value: int) -> int:
         ctypes.c_int64.from_address(self.address + at).value = value
         return value
+
+    def spin(self, seconds: float) -> None:
+        """Sets how long workers spin before they park."""
+        self._word(abi.SPIN_NS, int(seconds * 1e9))
 
     def want(self, threads: int) -> None:
         """Workers for calls of so many threads; without `cpus` the caller is one of them."""
@@ -148,16 +152,17 @@ def _alone(cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, thr
     return Call.on(segment, [*args, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]), segment.blob_bytes
 
 
-def prefetch() -> None:
-    """Begins to compile what every segment needs, in the background."""
-    start_native(host_target())
+def prefetch(calls: bool = False) -> None:
+    """Begins to compile what every segment needs, in the background; with `calls` also what device programs need."""
+    for specs in (NATIVE, CALLS)[: 1 + calls]:
+        start_native(host_target(), specs)
 
 
-def handler_capsule() -> object:
-    """The XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
+def handler_capsule(module: str = "team", name: str = "handler") -> object:
+    """An XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(native_address("team", "handler", host_target()), None, None)
+    return new(native_address(module, name, host_target()), None, None)
 
 
 def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:

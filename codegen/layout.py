@@ -27,8 +27,8 @@ LIBC_NAMES = (
 )
 MEMALIGN, FREE, CLOCK, YIELD, LOCK, UNLOCK, WAIT, BROADCAST, MESSAGE = (8 * i for i in range(9))
 # team (each word on its own cache line)
-SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS, ALIVE = (64 * i for i in range(13))
-TEAM_BYTES = 64 * 15
+SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS, ALIVE, PENDING = (64 * i for i in range(14))
+TEAM_BYTES = 64 * 16
 # a job: one call in flight, at the head of its arena; then buffers, stamps, counters, data
 JOB_DESC, JOB_BUFS, JOB_TIMES, JOB_COUNTERS = 0, 8, 16, 24
 JOB_WORDS = 8
@@ -62,3 +62,37 @@ NEST_VIEW = 2 + MAX_RANK  # buffer, offset, byte stride of each loop
 # strip parameters (words): buffers, word of their sources (buffer, offset), word of the rows (one a strip), scratch, its bytes a thread
 S_BUFFERS, S_SOURCES, S_ROWS, S_SCRATCH, S_STRIDE, S_WORDS = 0, 1, 2, 3, 5, 6
 STRIP_BUFFERS = 64
+
+# the relay: the thread that serves host calls of a device, and what it needs (each word on its own cache line)
+R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_STOP, R_TEAM, R_LIBC, R_SPIN_NS = (64 * i for i in range(11))
+R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_LAST = (64 * i for i in range(11, 23))
+RELAY_BYTES = 64 * 24
+R_CAPACITY = 4096  # host calls that may wait
+ENTRY_WORDS = 2  # call site, sequence number
+# messages of the relay: the driver refused, a join without a start, the watchdog has barked
+M_DRIVER, M_ORDER, M_LATE = 0, 8, 16
+
+# a call site: one host segment inside a device program
+(
+    SITE_DESC,
+    SITE_RELAY,
+    SITE_SEQ,
+    SITE_TAKEN,
+    SITE_FLAGS,
+    SITE_WORK,
+    SITE_BUFS,
+    SITE_NBUFS,
+    SITE_NIN,
+    SITE_INS,
+    SITE_NOUT,
+    SITE_OUTS,
+    SITE_SERVED,
+) = (8 * i for i in range(13))
+SITE_WORDS = 16
+IN_MAPPED, IN_OUTER, IN_INNER, IN_STRIDE, IN_OFFSET, IN_WIDE = (8 * i for i in range(6))
+OUT_MAPPED, OUT_OUTER, OUT_HOST, OUT_DEVICE, OUT_WIDE = (8 * i for i in range(5))
+IN_WORDS = OUT_WORDS = 6
+# the mapped page of a call site: flags, then stamps of recent calls: start began, ended; join began, asked, left, ended (device clock, ns)
+FLAG_READY, FLAG_DONE, FLAG_FAULT, FLAG_STAMPS = 0, 64, 128, 256
+STAMP_BYTES, SITE_RING = 64, 32
+FLAG_BYTES = FLAG_STAMPS + STAMP_BYTES * SITE_RING

@@ -42,6 +42,7 @@ from .layout import (
     NSTEPS,
     OPEN,
     PARAMS,
+    PENDING,
     RETS,
     RING,
     SEQ,
@@ -127,7 +128,7 @@ def run_alone(job, libc):
 
 @native(2)
 def worker(team, index):
-    """A worker's life: wait for a call (spinning, then parked), help with it, until STOP.
+    """A worker's life: wait for a call (spinning, then parked unless one is announced by PENDING), help with it, until STOP.
 
     Worker 0 stamps the clock for a caller that stays apart.
     """
@@ -139,10 +140,10 @@ def worker(team, index):
         while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0:
             pause()
             spins += 1
-            if spins % 64 == 0 and now(clock) - started > ld(team + SPIN_NS):
+            if spins % 64 == 0 and now(clock) - started > ld(team + SPIN_NS) and atomic_load(team + PENDING) == 0:
                 call1(ld(libc + LOCK), ld(team + MUTEX))
                 atomic_add(team + SLEEPERS, 1)
-                while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0:
+                while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0 and atomic_load(team + PENDING) == 0:
                     call2(ld(libc + WAIT), ld(team + COND), ld(team + MUTEX))
                 atomic_add(team + SLEEPERS, -1)
                 call1(ld(libc + UNLOCK), ld(team + MUTEX))

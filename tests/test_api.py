@@ -333,7 +333,7 @@ def test_extreme_inputs(value: float) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (dict(strategy="fast"), "got strategy='fast'; valid are device, host, edgenn, auto"),
+        (dict(strategy="fast"), "got strategy='fast'; valid are device, host, edgenn, codl, auto"),
         (dict(threads=0), "got threads=0; valid is a whole number from 1 to 256"),
         (dict(threads=1.5), "threads=1.5"),
         (dict(threads="many"), "threads='many'"),
@@ -352,7 +352,7 @@ def test_bad_functions_and_uses() -> None:
         xcoexec.jit(lambda x, n: x, static_argnums=1)(array(3), [1])
     with pytest.raises(TypeError, match="valid is a callable"):
         xcoexec.jit(3)
-    with pytest.raises(ValueError, match="valid in this version is 'cpu'"):
+    with pytest.raises(ValueError, match="valid is JAX's default backend, here 'cpu'"):
         xcoexec.compile(APPLY, WEIGHTS, X, device="tpu")
     with pytest.raises(BindError, match="has not been called yet"):
         xcoexec.jit(APPLY).bind(WEIGHTS).report()

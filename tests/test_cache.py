@@ -70,11 +70,11 @@ def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.Monkey
 
     monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
     forget()
-    apart = build._native_apart(target())
+    apart = build._native_apart(target(), build.NATIVE)
     assert len(apart) == len(build.NATIVE)
     forget()
     monkeypatch.setattr(build.subprocess, "Popen", refuse)
-    assert build._native_apart(target()) == {}
+    assert build._native_apart(target(), build.NATIVE) == {}
     forget()
     spec = build.NATIVE[-1]
     assert build._compile(spec, target())[:4] == apart[build._object_name(spec, target())][:4] == b"\x7fELF"

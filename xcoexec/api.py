@@ -15,12 +15,14 @@ import numpy as np
 
 from . import config
 from .codegen import host
+from .codegen.relay import Relay
 from .compat import is_tracer
 from .compiled import Compiled
 from .errors import BindError, CoexecWarning
 from .ir import LayerGraph, Plan, UniformPlan
 from .profile import Progress, silent
 from .report import Report
+from .runtime.cuda import relay
 from .runtime.executable import Executable
 from .select import choose, stages
 from .strategies import NAMES
@@ -48,14 +50,15 @@ class Options:
             raise TypeError(f"xcoexec.jit: got strict={strict!r}; valid is True or False.")
         if plan is not None and not isinstance(plan, (Plan, UniformPlan)):
             raise TypeError(f"xcoexec.jit: got plan={plan!r}; valid is a Plan (Plan.from_json, Plan.uniform, or what .plan returned).")
-        if device is not None and getattr(device, "platform", device) != "cpu":
-            raise ValueError(f"xcoexec.compile: got device={device!r}; valid in this version is 'cpu' (the device half on XLA:CPU).")
+        if device is not None and getattr(device, "platform", device) != jax.default_backend():
+            raise ValueError(f"xcoexec.compile: got device={device!r}; valid is JAX's default backend, here {jax.default_backend()!r}.")
         self.strategy, self.strict, self.plan = strategy, strict, plan
         self.cpus = config.affinity(affinity)
-        self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads)
+        self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, int(jax.default_backend() != "cpu"))
         if self.cpus and self.threads > len(self.cpus):
             raise ValueError(f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer.")
         self.progress = progress or silent
+        self.apart = jax.default_backend() != "cpu"  # inputs in host memory and on the device are planned for on their own
 
 
 def jit(
@@ -305,6 +308,14 @@ def _warn(owner: CoFunction, why: str) -> None:
     warnings.warn(f"xcoexec: {name} runs with plain jax.jit: {why}.", CoexecWarning, stacklevel=5)
 
 
+def device_relay(cpus: tuple[int, ...]) -> Relay | None:
+    """What connects the host half to the device half; None where both are on the CPU. Raises where there is no such connection."""
+    backend = jax.default_backend()
+    if backend not in ("cpu", "gpu"):
+        raise NotImplementedError(f"the default backend is {backend!r}, and this version's device half is XLA:CPU or a CUDA GPU")
+    return relay(cpus) if backend == "gpu" else None
+
+
 def compile_stages(
     owner: CoFunction,
     traced: Traced,
@@ -316,14 +327,13 @@ def compile_stages(
     sibling: bool = False,
 ) -> Compiled:
     """All stages for one function, its weights and example inputs; falls back to plain jax.jit with one warning."""
-    host.prefetch()
     options = owner._options
+    host.prefetch(options.apart)
     example = [x for i, x in enumerate(values) if i not in set(index)]
     s = stages(traced, index, weights, example, threads=options.threads, cpus=options.cpus, donated=donated, plain=plain, progress=options.progress)
     s.sibling = sibling
     try:
-        if jax.default_backend() != "cpu":
-            raise NotImplementedError(f"the default backend is {jax.default_backend()!r}, and this version's device half is XLA:CPU")
+        s.relay = device_relay(options.cpus)
         if traced.effects:
             raise NotImplementedError("it has side effects (printing, callbacks), which must keep their order")
         exe = choose(s, options.strategy, options.plan)
@@ -334,7 +344,7 @@ def compile_stages(
         plan = Plan(options.strategy, (), s.graph.key, chosen=f"fallback: {e}", engine="jit")
         exe = Executable(plan, plain, None)
     s.forget()
-    return Compiled(s, exe, options.strategy)
+    return Compiled(s, exe, options.strategy, functools.partial(_warn, owner))
 
 
 class Bound:
@@ -343,7 +353,8 @@ class Bound:
     def __init__(self, owner: CoFunction, weights: tuple[Any, ...]):
         if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
             raise BindError("bind: got traced arrays; valid are concrete weights (bind outside of jax.jit, and call the function itself inside).")
-        self._weights = jax.tree_util.tree_map(lambda x: jax.numpy.array(x, copy=True) if isinstance(x, np.ndarray) else x, weights)
+        keep: Callable[..., Any] = np.array if owner._options.apart else jax.numpy.array  # the host half's weights need no device memory
+        self._weights = jax.tree_util.tree_map(lambda x: keep(x, copy=True) if isinstance(x, np.ndarray) else x, weights)
         self._owner = owner
         self._compiled: dict[Any, Compiled] = {}
         self._last: Compiled | None = None
@@ -358,7 +369,9 @@ class Bound:
 
     def _find(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Any], tree: Any) -> Compiled:
         """The compiled function for these shapes, made now if need be."""
-        key = (tree, tuple([(x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves]))
+        key: Any = (tree, tuple([(x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves]))
+        if self._owner._options.apart:
+            key = (key, tuple([isinstance(x, jax.Array) for x in leaves]))
         compiled = self._compiled.get(key)
         if compiled is None:
             with self._lock:
@@ -380,8 +393,12 @@ class Bound:
         sizes = [len(jax.tree_util.tree_leaves(a)) for a in args]
         donated = tuple(j for i, m in enumerate(sizes) if i in donate for j in range(sum(sizes[:i]), sum(sizes[:i]) + m))
 
+        on_device: list[Any] = []
+
         def plain(leaves: Sequence[Any]) -> Sequence[Any]:
-            whole, named = jax.tree_util.tree_unflatten(tree, [*values[:n], *leaves])
+            if not on_device:
+                on_device.extend(jax.numpy.asarray(v) if isinstance(v, np.ndarray) else v for v in values[:n])
+            whole, named = jax.tree_util.tree_unflatten(tree, [*on_device, *leaves])
             return jax.tree_util.tree_leaves(owner._plain(*whole, **named))
 
         return compile_stages(owner, traced, range(n), values[:n], values, donated, plain, bool(self._compiled))
@@ -432,7 +449,8 @@ def compile(
 ) -> FixedFunction:
     """`fn` planned and built now, for arguments of these shapes and types; the explicit form of `jit`.
 
-    Returns a function that takes arguments like `args` and raises `BindError` for others. `device`: "cpu".
+    Returns a function that takes arguments like `args` and raises `BindError` for others. `device`: "cpu" or "gpu", as JAX's
+    default backend.
     """
     if not callable(fn):
         raise TypeError(f"xcoexec.compile: got {fn!r}; valid is a callable.")

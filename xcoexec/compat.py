@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
 from jax.extend.core import Literal as JaxLiteral
+from jax.interpreters import mlir
 
 #: primitives whose body is inlined -> parameter that holds it. `jit` was `pjit` in older traces.
 INLINE: dict[str, tuple[str, ...]] = {
@@ -34,6 +36,10 @@ def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[Any]] | None:
     return None
 
 
+#: primitives of operations that no trace made
+MADE = {"slice": jax.lax.slice_p}
+
+
 def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
     """Applies a primitive, one with function parameters (scan, while, cond) too; always a list."""
     out = primitive.bind(*args, **primitive.get_bind_params(params))
@@ -45,8 +51,34 @@ def is_tracer(x: Any) -> bool:
 
 
 def ffi_call(target: str, results: list[jax.ShapeDtypeStruct], segment: Any, args: list[Any]) -> list[Any]:
-    """One call of the native handler; `segment` is the address of its descriptor."""
+    """One call of a native handler; `segment` is the address of its descriptor."""
     return list(jax.ffi.ffi_call(target, results)(*args, segment=segment))
 
 
-__all__ = ["ClosedJaxpr", "JaxLiteral", "Jaxpr", "JaxprEqn", "bind", "body", "ffi_call", "is_tracer"]
+_host_call = Primitive("xcoexec_host_call")
+_host_call.multiple_results = True
+
+
+@_host_call.def_abstract_eval
+def _(*args: Any, target: str, results: tuple[tuple[tuple[int, ...], str], ...], segment: int, alias: bool) -> list[Any]:
+    return [jax.core.ShapedArray(shape, np.dtype(dtype)) for shape, dtype in results]
+
+
+def _lower_host_call(ctx: Any, *args: Any, target: str, results: Any, segment: int, alias: bool) -> Any:
+    aliases = {i: i for i in range(len(results))} if alias else None
+    return jax.ffi.ffi_lowering(target, operand_output_aliases=aliases, has_side_effect=True)(ctx, *args, segment=np.int64(segment))
+
+
+mlir.register_lowering(_host_call, _lower_host_call)
+
+
+def host_call(target: str, results: list[jax.ShapeDtypeStruct], segment: int, args: list[Any], alias: bool) -> list[Any]:
+    """As `ffi_call`, with an effect that XLA sees and JAX does not: one that JAX knows of takes every call off its fast path.
+
+    With `alias` the results are the operands' own buffers.
+    """
+    shapes = tuple((tuple(r.shape), np.dtype(r.dtype).name) for r in results)
+    return list(_host_call.bind(*args, target=target, results=shapes, segment=int(segment), alias=alias))
+
+
+__all__ = ["MADE", "ClosedJaxpr", "JaxLiteral", "Jaxpr", "JaxprEqn", "bind", "body", "ffi_call", "host_call", "is_tracer"]

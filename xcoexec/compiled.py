@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
 from . import config
-from .codegen.peaks import peaks
 from .ir import Plan
 from .report import Report, report
 from .runtime import timeline
@@ -17,20 +17,43 @@ from .runtime.adaptive import Monitor, closing
 from .runtime.executable import Executable
 from .select import Stages, choose, contest
 
+OWN = "xcoexec: "  # how errors of our own handlers begin
+
 
 class Compiled:
     """One function at one set of shapes with resident weights; plans again when times drift."""
 
-    def __init__(self, s: Stages, exe: Executable, strategy: str):
-        self.stages, self._strategy = s, strategy
+    def __init__(self, s: Stages, exe: Executable, strategy: str, warn: Callable[[str], None]):
+        self.stages, self._strategy, self._warn = s, strategy, warn
+        self._errors = s.relay.errors if s.relay is not None else 0
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
         self.monitor = Monitor(exe, self._replan)
 
     def call(self, leaves: Sequence[Any]) -> Any:
-        out = self.monitor.current.call(leaves)
+        exe = self.monitor.current
+        try:
+            out = exe.call(leaves)
+        except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks for it
+            if OWN not in str(e) or exe.lowered is None:
+                raise
+            out = self._without_host(str(e)).call(leaves)
+        relay = self.stages.relay
+        if relay is not None and relay.errors != self._errors and exe.lowered is not None:  # XLA may keep an error until the results are read
+            out = self._without_host(OWN + relay.last_error).call(leaves)
         if self._adapt:
             self.monitor.tick()
         return jax.tree_util.tree_unflatten(self.stages.traced.out_tree, out)
+
+    def _without_host(self, error: str) -> Executable:
+        """After a failed host call: plain jax.jit from now on, with one warning (an error when strict)."""
+        relay = self.stages.relay
+        why = error[error.index(OWN) + len(OWN) :].splitlines()[0].strip()
+        if relay is not None and relay.code:
+            why += f" ({relay.driver.describe(relay.code)})"
+        self._warn(why)
+        plan = dataclasses.replace(self.current.plan, engine="jit", placements=(), chosen=f"fallback: {why}")
+        self.monitor.current, self._adapt = Executable(plan, self.stages.plain, None), False
+        return self.monitor.current
 
     def _replan(self) -> Executable:
         """Plans from fresh numbers, as the strategy says; cut short when the interpreter ends."""
@@ -57,7 +80,7 @@ class Compiled:
     def report(self) -> Report:
         exe = self.current
         if not exe.plan.placements:
-            return Report("jit", exe.plan.chosen, (), {}, 0, peaks(self.stages.threads))
+            return Report("jit", exe.plan.chosen, (), {}, 0, None)
         return report(self.stages.graph, exe.plan, exe.lowered, self.stages.costs, self.stages.threads)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:

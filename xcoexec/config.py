@@ -20,12 +20,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def threads(requested: int | None = None) -> int:
-    """Host threads to use. Raises `ValueError` for anything but 1 to 256."""
+def threads(requested: int | None = None, spare: int = 0) -> int:
+    """Host threads to use; `spare`: cores left alone when nobody says how many. Raises `ValueError` for anything but 1 to 256."""
     where = "threads"
     got: object = requested
     if requested is None:
-        got, where = os.environ.get("XCOEXEC_THREADS") or cores(), "XCOEXEC_THREADS"
+        got, where = os.environ.get("XCOEXEC_THREADS") or max(1, cores() - spare), "XCOEXEC_THREADS"
     try:
         n = int(got)  # type: ignore[call-overload]
     except (TypeError, ValueError):

@@ -6,15 +6,16 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .codegen.program import Op, Program, Value, external, format_params
+from .codegen.program import Op, Program, Value, consumers, external, format_params
 from .errors import PlanError
 
 HALVES = ("device", "host", "split")
 DIMS = ("channel", "rows")
-PLAN_VERSION = 1
+ENGINES = ("xco", "jit", "local")
+PLAN_VERSION = 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class Layer:
         for op in self.ops:
             ins = [f"{ids.setdefault(v, len(ids))}:{v}" if isinstance(v, Value) else repr(v) for v in op.ins]
             outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
-            text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')}]")
+            text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')},{op.params.get('precision')}]")
         return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]
 
 
@@ -81,6 +82,11 @@ class LayerGraph:
     regions: tuple[Region, ...]
 
     @functools.cached_property
+    def readers(self) -> Mapping[Value, list[Op]]:
+        """Value -> the operations that read it."""
+        return consumers(self.program.ops)
+
+    @functools.cached_property
     def key(self) -> str:
         """Content hash: plans are made for, and checked against, this."""
         text = "|".join(f"{x.name}:{x.signature}:{e}" for x, e in zip(self.layers, self.edges, strict=True))
@@ -89,7 +95,11 @@ class LayerGraph:
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-    """Where one layer runs. `p_cpu` (0..1) is the host half's share along `dim`; `predicted` seconds."""
+    """Where one layer runs. `p_cpu` (0..1) is the host half's share along `dim`; `predicted` seconds.
+
+    Neighbouring split layers with the same `chain` (not 0) exchange nothing between them: the last one's result is
+    divided, and each half computes what its part needs of those before.
+    """
 
     layer: str
     half: str
@@ -97,6 +107,20 @@ class Placement:
     dim: str = "channel"
     predicted: float | None = None
     note: str = ""
+    chain: int = 0
+
+
+def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Layer]]:
+    """The layers in runs that are placed together: neighbours of one split chain, every other layer alone."""
+    out: list[list[Layer]] = []
+    before = 0
+    for layer, place in zip(graph.layers, placements, strict=True):
+        if place.chain and place.chain == before:
+            out[-1].append(layer)
+        else:
+            out.append([layer])
+        before = place.chain
+    return out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +145,8 @@ class Plan:
     """A placement for every layer, in graph order; frozen, printable, JSON.
 
     `predicted` seconds of one call; `measured` name -> seconds for what was timed when the plan was chosen
-    ("jit" is plain `jax.jit`); `chosen` says why this plan. `engine`: "xco" or "jit" (plain jax.jit is kept).
+    ("jit" is plain `jax.jit`); `chosen` says why this plan. `engine`: "xco", "jit" (plain jax.jit is
+    kept) or "local" (on a machine with a device: the whole call on the CPU, for inputs in host memory).
     """
 
     strategy: str
@@ -166,6 +191,8 @@ class Plan:
             raise PlanError(f"Plan.from_json: got the entries {sorted(set(data) ^ known)} missing or unknown; valid are {sorted(known)}.")
         if not isinstance(data["placements"], list):
             raise PlanError("Plan.from_json: got placements that are no list; valid is a list of placements.")
+        if data["engine"] not in ENGINES:
+            raise PlanError(f"Plan.from_json: got engine={data['engine']!r}; valid are {', '.join(ENGINES)}.")
         placements = tuple(_placement(i, p) for i, p in enumerate(data["placements"]))
         _typed("plan", data, {"strategy": str, "graph": str, "chosen": str, "engine": str, "measured": dict})
         return cls(**{**data, "placements": placements})
@@ -190,7 +217,7 @@ def _placement(i: int, p: Any) -> Placement:
     if not isinstance(p, dict) or set(p) != known:
         raise PlanError(f"Plan.from_json: got a placement {i} with other entries than {sorted(known)}.")
     where = f"placement {i} ({p['layer']!r})"
-    _typed(where, p, {"layer": str, "half": str, "p_cpu": (int, float), "dim": str, "note": str})
+    _typed(where, p, {"layer": str, "half": str, "p_cpu": (int, float), "dim": str, "note": str, "chain": int})
     if p["half"] not in HALVES:
         raise PlanError(f"Plan.from_json: got half={p['half']!r} in {where}; valid are {', '.join(HALVES)}.")
     if p["dim"] not in DIMS:

@@ -14,14 +14,19 @@ import jax
 import numpy as np
 
 from .codegen import host
+from .codegen import layout as abi
 from .codegen.build import read_cache, source_hash, write_cache
 from .codegen.program import Literal, Op, Program, Value, external
+from .codegen.relay import Merge, Relay, Site, Window
+from .codegen.segment import Segment
 from .codegen.target import target
 from .cost.features import flops
 from .ir import Costs, LayerGraph, Placement
 from .lower import HostUnit, Lowered, run_ops
 
 SECONDS_A_LAYER = 0.01
+LAUNCHES = 5e-6  # seconds before and behind the two kernels of a host call
+COPIES = 8  # of a layer in the program that times it on a device: its dispatch costs more than most layers
 Progress = Callable[[str, int, int], None]
 Constant = Callable[[Value], Any]  # a constant of the program as the resident array that it is: nothing is copied to be measured
 
@@ -35,8 +40,17 @@ def machine() -> str:
     """Fingerprint of CPU, cores, instruction set, JAX and this library's kernels."""
     from .config import cores
 
-    text = f"{platform.machine()} {target()} {cores()} {jax.__version__} {jax.default_backend()} {source_hash()}"
+    text = f"{platform.machine()} {target()} {cores()} {jax.__version__} {device_name()} {source_hash()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def device_name() -> str:
+    """What the device half runs on: the kind of device, and how much of it this process may use."""
+    if jax.default_backend() != "gpu":
+        return jax.default_backend()
+    from .runtime.cuda import cuda
+
+    return f"{jax.devices()[0].device_kind} {cuda().multiprocessors}"
 
 
 def load(name: str) -> Any:
@@ -108,42 +122,79 @@ def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = s
     consts = set(graph.program.consts)
     known: dict[str, float] = load("device") or {}
     todo = {x.signature: x for x in graph.layers if x.signature not in known}
-    empty = _empty_call() if todo else 0.0
+    empty = empty_call() if todo else 0.0
+    copies = 1 if jax.default_backend() == "cpu" else COPIES
     for i, (key, layer) in enumerate(todo.items()):
         progress("profile", i, len(todo))
-        known[key] = max(_time_ops(layer.ops, lambda v: constant(v) if v in consts else example(v)) - empty, 1e-7)
+        known[key] = max(_time_ops(layer.ops, consts, constant, copies) - empty, 1e-7 * copies) / copies
     if todo:
         progress("profile", len(todo), len(todo))
         store("device", known)
     return tuple(known[x.signature] for x in graph.layers)
 
 
-def _empty_call() -> float:
+def empty_call() -> float:
+    """Seconds of a call of a program that does nothing worth mentioning."""
     f = jax.jit(lambda x: x + 1)
     x = jax.numpy.zeros(8)
     return median_seconds(lambda: f(x).block_until_ready(), 0.02)
 
 
-def _time_ops(ops: Sequence[Op], value: Callable[[Value], Any]) -> float:
+def _time_ops(ops: Sequence[Op], consts: set[Value], constant: Constant, copies: int) -> float:
+    """Seconds of a program that runs the operations `copies` times, on inputs of their own each time."""
     ins = external(ops)
+    shared = {v: constant(v) for v in ins if v in consts}
 
-    def fn(*xs: Any) -> Any:
-        env: dict[Value, Any] = dict(zip(ins, xs, strict=True))
-        run_ops(ops, env)
-        return [env[v] for v in ops[-1].outs]
+    def fn(given: Any, *others: Any) -> Any:
+        outs = []
+        for own in others:
+            env: dict[Value, Any] = {**dict(zip(shared, given, strict=True)), **dict(zip(rest, own, strict=True))}
+            run_ops(ops, env)
+            outs.append([env[v] for v in ops[-1].outs])
+        return outs
 
+    rest = [v for v in ins if v not in shared]
     f = jax.jit(fn)
-    xs = [value(v) for v in ins]
-    return median_seconds(lambda: jax.block_until_ready(f(*xs)))
+    args = [[example(v, i) for v in rest] for i in range(copies)]
+    return median_seconds(lambda: jax.block_until_ready(f(list(shared.values()), *args)))
 
 
-def overheads() -> tuple[float, float]:
-    """(seconds of one segment call inside an executable, copy rate in bytes/s)."""
-    known = load("overhead")
+def overheads(relay: Relay | None) -> tuple[float, float]:
+    """(seconds of one host call inside an executable, copy rate between halves in bytes/s)."""
+    name = "overhead" if relay is None else f"overhead-{relay.driver.platform}"
+    known = load(name)
     if known is None:
-        known = [_segment_call(), _copy_rate()]
-        store("overhead", known)
+        known = [_segment_call(), _copy_rate()] if relay is None else _device_call(relay)
+        store(name, known)
     return known[0], known[1]
+
+
+def _tiny(shape: tuple[int, ...]) -> Segment:
+    v, w = Value(shape, "float32"), Value(shape, "float32")
+    return host.build(Program((v,), (), ((Op("add", (v, Literal(1.0, "float32")), (w,), {}),),), (w,)), 1)
+
+
+def _device_call(relay: Relay) -> list[float]:
+    """What an asynchronous host call costs beside its work, and the rate of its operands and results, on the device's clock."""
+    from .compat import host_call
+    from .lower import TARGET, register
+
+    register(relay.driver.platform)
+
+    def stamps(n: int) -> np.ndarray:
+        site = Site(relay, _tiny((n,)), [Window.whole((n,))], [Merge.whole((n,))], {})
+        result = [jax.ShapeDtypeStruct((n,), np.float32)]
+
+        def fn(x: Any) -> Any:
+            return host_call(f"{TARGET}_join", result, site.address, host_call(f"{TARGET}_start", result, site.address, [x], True), False)[0]
+
+        f, x = jax.jit(fn), jax.numpy.zeros(n)
+        median_seconds(lambda: f(x).block_until_ready(), 0.03, abi.SITE_RING)
+        return np.asarray(np.median(site.stamps() - site.stamps()[:, :1], axis=0) * 1e-9)
+
+    small, large = stamps(256), stamps(1 << 20)
+    moved = large[1] + large[5] - large[4]
+    return [float(small[5]) + LAUNCHES, 2 * 4 * (1 << 20) / max(float(moved), 1e-6)]
 
 
 def _segment_call() -> float:
@@ -152,14 +203,12 @@ def _segment_call() -> float:
     from .lower import TARGET, register
 
     register()
-    v, w = Value((16,), "float32"), Value((16,), "float32")
-    program = Program((v,), (), ((Op("add", (v, Literal(1.0, "float32")), (w,), {}),),), (w,))
-    segment = host.build(program, 1)
+    segment = _tiny((16,))
     blob = jax.numpy.zeros(16)
     result = [jax.ShapeDtypeStruct((16,), np.float32)]
     f = jax.jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
     x = jax.numpy.zeros(16)
-    return max(median_seconds(lambda: f(x).block_until_ready(), 0.03) - _empty_call(), 1e-6)
+    return max(median_seconds(lambda: f(x).block_until_ready(), 0.03) - empty_call(), 1e-6)
 
 
 def _copy_rate() -> float:
@@ -168,18 +217,18 @@ def _copy_rate() -> float:
     return a.nbytes / median_seconds(lambda: np.copyto(b, a), 0.05)
 
 
-def device_costs(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> Costs:
+def device_costs(graph: LayerGraph, constant: Constant, progress: Progress = silent, relay: Relay | None = None) -> Costs:
     """The costs of a graph of which nothing can run on the host half."""
-    return _costs(graph, (None,) * len(graph.layers), constant, progress)
+    return _costs(graph, (None,) * len(graph.layers), constant, progress, relay)
 
 
-def measure(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], constant: Constant, progress: Progress = silent) -> Costs:
+def measure(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], constant: Constant, progress: Progress = silent, relay: Relay | None = None) -> Costs:
     """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half."""
-    return _costs(graph, host_seconds(graph, lowered, call), constant, progress)
+    return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay)
 
 
-def _costs(graph: LayerGraph, on_host: tuple[float | None, ...], constant: Constant, progress: Progress) -> Costs:
+def _costs(graph: LayerGraph, on_host: tuple[float | None, ...], constant: Constant, progress: Progress, relay: Relay | None) -> Costs:
     """On a machine whose device half is the CPU the halves share their cores."""
-    sync, rate = overheads()
-    shared = jax.default_backend() == "cpu"
-    return Costs(on_host, device_seconds(graph, constant, progress), sync, rate, 2.0 if shared else 1.1, shared)
+    sync, rate = overheads(relay)
+    shared = relay is None
+    return Costs(on_host, device_seconds(graph, constant, progress), sync, rate, 2.0 if shared else 1.05, shared)

@@ -43,14 +43,14 @@ class LayerReport:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """`ran`: "xco" when the plan's executable runs, "jit" when plain jax.jit does; `why` in words."""
+    """`ran`: "xco" when the plan's executable runs, "local" when it runs on the CPU beside an idle device, "jit" when plain jax.jit does; `why` in words."""
 
     ran: str
     why: str
     layers: tuple[LayerReport, ...]
     measured: Mapping[str, float]
     segments: int
-    peaks: Peaks
+    peaks: Peaks | None  # None where no kernel runs
 
     def __str__(self) -> str:
         rows = [["layer", "placement", "algorithm", "predicted ms", "measured ms", "bound ms", "GFLOP/s", "GB/s", "% of roofline"]]
@@ -60,6 +60,8 @@ class Report:
             rows.append([x.layer, x.placement, x.algorithm, milliseconds(x.predicted), milliseconds(x.measured), milliseconds(x.bound), *speeds, share])
         times = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(self.measured.items()))
         ran = f"ran: {self.ran} ({self.why}); {self.segments} host segments; {times}"
+        if self.peaks is None:
+            return "\n".join((columns(rows, (3, 4, 5, 6, 7, 8)), ran))
         peak = f"{self.peaks.flops / 1e9:.0f} GFLOP/s, {self.peaks.bandwidth / 1e9:.1f} GB/s from memory"
         roof = f"roofline of {self.peaks.threads} threads: {peak} (more than 100 %: Winograd, or data in caches)"
         return "\n".join((columns(rows, (3, 4, 5, 6, 7, 8)), ran, roof))
@@ -68,7 +70,9 @@ class Report:
         """Draws the roofline with the measured layers on it, as a PNG (needs matplotlib)."""
         from .draw import roofline
 
-        roofline(self, path)
+        if self.peaks is None:
+            raise ValueError(f"report: got no kernel to draw, {self.why}; valid is a report of a plan with host layers.")
+        roofline(self.layers, self.peaks, path)
 
 
 def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs | None, threads: int) -> Report:
@@ -82,7 +86,7 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
     roof = peaks(threads)
     layers = []
     for x, p in zip(graph.layers, plan.placements, strict=True):
-        placement = where(p.half, p.p_cpu, p.dim) if plan.engine == "xco" else "device (jax.jit)"
+        placement = where(p.half, p.p_cpu, p.dim) if plan.engine != "jit" else "device (jax.jit)"
         both = (costs.host[x.index], costs.device[x.index]) if costs else (None, None)
         limit = bound(both[0], both[1]) if both[0] and both[1] else None
         algorithm = algorithms.get(x.index, "XLA")

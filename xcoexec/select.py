@@ -11,17 +11,19 @@ from typing import Any
 import jax
 import numpy as np
 
+from .balance import rebalanced
 from .check import check_graph, check_plan
 from .codegen import host
 from .codegen.program import Program, Value
+from .codegen.relay import Relay
 from .codegen.segment import Segment
 from .errors import PlanError
 from .fold import Folded, fold
 from .graph import build_graph
 from .ir import Costs, LayerGraph, Placement, Plan, UniformPlan
 from .lower import identities, lower
-from .profile import Progress, device_costs, host_placements, load, measure, silent, store
-from .runtime.executable import Executable, executable
+from .profile import Progress, device_costs, empty_call, host_placements, load, measure, median_seconds, silent, store
+from .runtime.executable import Executable, executable, local
 from .split import split
 from .strategies import NAMES, STRATEGIES
 from .trace import Traced
@@ -29,6 +31,8 @@ from .trace import Traced
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
 ROUNDS = 5
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
+BALANCING = 2  # corrections of a plan's shares by what its halves measured
+BALANCE_CALLS = 12
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
 
@@ -47,6 +51,7 @@ class Stages:
     plain: Callable[[Sequence[Any]], Sequence[Any]]
     progress: Progress = silent
     costs: Costs | None = None
+    relay: Relay | None = None  # None: the device half is XLA:CPU
     sibling: bool = False  # the same function is planned already, for other shapes
 
     def build(self, program: Program) -> Segment:
@@ -57,11 +62,23 @@ class Stages:
         """A plan as an executable with resident weights."""
         if plan.engine == "jit":
             return Executable(plan, self.plain, None)
-        return executable(plan, lower(self.graph, self.folded, plan.placements, self.build), self.weights, self.donated)
+        if plan.engine == "local":
+            return local(plan, lower(self.graph, self.folded, plan.placements, self.build), self.weights)
+        return executable(plan, lower(self.graph, self.folded, plan.placements, self.build, self.relay), self.weights, self.donated)
 
     @functools.cached_property
     def all_host(self) -> Executable:
         plan = Plan("host", host_placements(self.graph), self.graph.key, chosen="all layers that kernels can express on the host half")
+        return self.executable(plan)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them."""
+        return all(not isinstance(x, jax.Array) for x in self.example)
+
+    @functools.cached_property
+    def local(self) -> Executable:
+        plan = Plan("local", host_placements(self.graph), self.graph.key, chosen="the whole call on the CPU, where its inputs are", engine="local")
         return self.executable(plan)
 
     def run(self, exe: Executable) -> Any:
@@ -76,14 +93,23 @@ class Stages:
     def measured_costs(self) -> Costs:
         """Seconds of every layer on both halves, measured once."""
         if self.costs is None and all(x.host_error for x in self.graph.layers):
-            self.costs = device_costs(self.graph, self.constant, self.progress)
+            self.costs = device_costs(self.graph, self.constant, self.progress, self.relay)
         if self.costs is None:
-            self.costs = measure(self.graph, _lowered(self.all_host), lambda: self.run(self.all_host), self.constant, self.progress)
+            costs = measure(self.graph, _lowered(self.all_host), lambda: self.run(self.all_host), self.constant, self.progress, self.relay)
+            self.costs = costs if self.relay is None else self._calibrated(costs)
         return self.costs
+
+    def _calibrated(self, costs: Costs) -> Costs:
+        """On a device layers that are timed one by one take longer than together: scaled to what the whole function takes."""
+        leaves = [jax.numpy.asarray(x) for x in self.example]
+        whole = median_seconds(lambda: jax.block_until_ready(self.plain(leaves)), 0.05) - empty_call()
+        factor = min(1.0, max(whole, 1e-6) / sum(costs.device))
+        return dataclasses.replace(costs, device=tuple(t * factor for t in costs.device))
 
     def forget(self) -> None:
         """Drops the executable that was only made to be measured, with its packed weights."""
-        self.__dict__.pop("all_host", None)
+        for made in ("all_host", "local"):
+            self.__dict__.pop(made, None)
 
 
 def _lowered(exe: Executable) -> Any:
@@ -133,11 +159,12 @@ def _single(s: Stages, strategy: str) -> Executable:
         return s.executable(Plan(strategy, host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
     plan = STRATEGIES[strategy](s.graph, s.measured_costs())
     check_plan(plan, s.graph)
-    return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else s.executable(plan)
+    return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _balanced(s, plan)
 
 
 def _record_name(s: Stages) -> str:
-    return f"plan-{s.graph.key}-{s.threads}" + "".join(f"-{c}" for c in s.cpus)
+    half = f"-{s.relay.driver.platform}" + "-host" * s.on_host if s.relay else ""
+    return f"plan-{s.graph.key}-{s.threads}{half}" + "".join(f"-{c}" for c in s.cpus)
 
 
 def _auto(s: Stages) -> Executable:
@@ -153,7 +180,7 @@ def _auto(s: Stages) -> Executable:
     exe = contest(s)
     if not exe.plan.measured:
         return exe
-    if exe.plan.engine == "xco" or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit"):
+    if exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit"):
         store(_record_name(s), exe.plan.to_json())  # a draw is measured again next time
     return exe
 
@@ -162,24 +189,44 @@ def contest(s: Stages) -> Executable:
     """Times plain jax.jit and the candidates alternately, and takes the winner."""
     layers = tuple(Placement(x.name, "device", 0.0) for x in s.graph.layers)
     plain = Executable(Plan("device", layers, s.graph.key, chosen="no layer that kernels can express", engine="jit"), s.plain, None)
+    candidates: dict[str, Executable] = {"jit": plain}
     if all(x.host_error for x in s.graph.layers):
         return plain
+    if s.relay and s.on_host and all(not x.host_error for x in s.graph.layers):
+        candidates["local"] = s.local
     if s.sibling and all(not x.host_error for x in s.graph.layers):  # no layer has to be measured if the usual winner wins clearly again
         seconds = _times(s, {"jit": plain, "host": s.all_host})
         if seconds["host"] < CLEAR * seconds["jit"]:
             return _chosen({"host": s.all_host}, "host", seconds)
     costs = s.measured_costs()
-    candidates = {"jit": plain, "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))}
+    candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
     for name in STRATEGIES:
         plan = STRATEGIES[name](s.graph, costs)
         if _worth_a_try(plan, [c.plan for c in candidates.values()]):
-            candidates[name] = s.executable(plan)
+            candidates[name] = _balanced(s, plan)
     seconds = _times(s, candidates)
     if min(seconds.values()) > CLEAR * seconds["jit"]:  # a near thing: XLA on the folded graph may be better than on the function
         candidates["device"] = s.executable(STRATEGIES["device"](s.graph, costs))
         seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
     return _chosen(candidates, best, seconds)
+
+
+def _balanced(s: Stages, plan: Plan) -> Executable:
+    """A plan as an executable; on a device its shares are moved until what both halves measured agrees with them."""
+    exe = s.executable(plan)
+    tried = [exe]
+    for _ in range(BALANCING if s.relay else 0):
+        for _ in range(BALANCE_CALLS):
+            s.run(tried[-1])
+        places = rebalanced(s.graph, tried[-1].plan.placements, _lowered(tried[-1]))
+        if any(places == e.plan.placements for e in tried):
+            break
+        tried.append(s.executable(dataclasses.replace(plan, placements=places)))
+    if len(tried) == 1:
+        return exe
+    seconds = alternate({str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}, 3, ROUND_SECONDS / 2, s.progress)
+    return tried[int(min(seconds, key=lambda k: seconds[k]))]
 
 
 def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:

@@ -16,6 +16,7 @@ from .codegen.program import Literal, Op, Value
 from .errors import SplitError
 
 Request = tuple[int, int, int]  # axis, start, stop
+CONTRACTIONS = ("conv_general_dilated", "dot_general")  # they read all of an operand's channels, whatever part of the result is asked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,11 +32,25 @@ class Slice:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """The operations of one half, the slices of outside values that they read, and the result."""
+    """The operations of one half, the slices of outside values that they read, and the result.
+
+    `origin`: the operation that each one is a part of (of a slice between layers: the operation that reads it).
+    """
 
     ops: tuple[Op, ...]
     slices: tuple[Slice, ...]
     out: Value
+    origin: Mapping[Op, Op]
+
+    def groups(self, layers: Sequence[Sequence[Op]]) -> tuple[tuple[tuple[Op, ...], ...], ...]:
+        """The operations layer by layer: for each layer the groups that compute its part (none where nothing of it is needed)."""
+        out = []
+        for ops in layers:
+            mine = [op for source in ops for op in self.ops if self.origin[op] is source]
+            cuts = [op for op in mine if op.prim == "slice" and self.origin[op].prim != "slice"]
+            rest = tuple(op for op in mine if op not in cuts)
+            out.append((*((op,) for op in cuts), *((rest,) if rest else ())))
+        return tuple(out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,41 +99,89 @@ def _backwards(ops: Sequence[Op]) -> list[Op]:
 
 def _record(op: Op, need: Need, requests: dict[Value, Request | None], made: Mapping[Value, Op]) -> None:
     for i, (v, request) in enumerate(zip(op.ins, need.operands, strict=True)):
-        if not isinstance(v, Value) or (need.keep and not need.keep[i]) or (request is None and v not in made):
+        if not isinstance(v, Value) or (need.keep and not need.keep[i]):
             continue
-        if requests.setdefault(v, request) != request:
-            raise SplitError(f"{op.prim}: one value is needed in two different parts, {requests[v]} and {request}; the layer cannot be split there.")
+        if v not in made and request is None and op.prim in CONTRACTIONS:
+            requests[v] = None  # there as a whole: who needs a part of it takes a slice
+        elif request is not None or v in made:
+            requests[v] = request if v not in requests else None if v not in made and requests[v] is None else _hull(op, requests[v], request)
+
+
+def _hull(op: Op, a: Request | None, b: Request | None) -> Request | None:
+    """The smallest range that holds both: readers with windows of different sizes meet at a value."""
+    if a == b:
+        return a
+    if a is None or b is None or a[0] != b[0]:
+        raise SplitError(f"{op.prim}: one value is needed in two different parts, {a} and {b}; the layer cannot be split there.")
+    return a[0], min(a[1], b[1]), max(a[2], b[2])
 
 
 def _rebuild(ops: Sequence[Op], needs: Mapping[Op, Need], requests: Mapping[Value, Request | None], made: Mapping[Value, Op], out: Value) -> Part:
     slices: dict[Value, Slice] = {}
     new: dict[Value, Value] = {}
+    result: list[Op] = []
+    origin: dict[Op, Op] = {}
 
-    def operand(v: Value | Literal, request: Request | None) -> Value | Literal:
+    def add(op: Op, source: Op) -> None:
+        result.append(op)
+        origin[op] = source
+
+    def operand(v: Value | Literal, request: Request | None, reader: Op) -> Value | Literal:
         if isinstance(v, Literal):
             return v
+        there = requests.get(v)
         if v in made:
-            return new[v]
-        if request is None:
-            if v in requests:
+            held = new[v]
+        elif request is None:
+            if there is not None:
                 raise SplitError(f"a value {v} is needed whole and in part; the layer cannot be split there.")
             return v
-        if v not in slices:
-            slices[v] = Slice(Value(_part_shape(v.shape, request), v.dtype), v, *request)
-        return slices[v].value
+        elif there is None:
+            held = v
+        else:
+            if v not in slices:
+                slices[v] = Slice(Value(_part_shape(v.shape, there), v.dtype), v, *there)
+            held = slices[v].value
+        if request == there or request is None:
+            return held
+        first = there[1] if there is not None else 0
+        piece = _slice_of(held, request[0], request[1] - first, request[2] - first)
+        add(piece, reader)
+        return piece.out
 
-    result = []
     for op in reversed(_backwards(ops)):
         if op not in needs:
             continue
         need = needs[op]
-        new[op.out] = Value(_part_shape(op.out.shape, requests[op.out]), op.out.dtype)
         kept = need.keep or (True,) * len(op.ins)
-        ins = tuple(operand(v, r) for v, r, k in zip(op.ins, need.operands, kept, strict=True) if k)
-        result.append(dataclasses.replace(op, ins=ins, outs=(new[op.out],), params={**op.params, **need.params}))
+        ins = tuple(operand(v, r, op) for v, r, k in zip(op.ins, need.operands, kept, strict=True) if k)
+        new[op.out] = Value(_part_shape(op.out.shape, requests[op.out]), op.out.dtype)
+        add(dataclasses.replace(op, ins=ins, outs=(new[op.out],), params={**op.params, **need.params}), op)
     first = next(i for i, op in enumerate(result) if op.prim == ops[0].prim)
     result.insert(0, result.pop(first))  # the anchor leads, as in every group
-    return Part(tuple(result), tuple(slices.values()), new[out])
+    return Part(tuple(result), tuple(slices.values()), new[out], origin)
+
+
+def _slice_of(v: Value, axis: int, start: int, stop: int) -> Op:
+    """The operation that takes `start:stop` of a value along `axis`."""
+    begin = tuple(start if d == axis else 0 for d in range(len(v.shape)))
+    limit = tuple(stop if d == axis else n for d, n in enumerate(v.shape))
+    params = {"start_indices": begin, "limit_indices": limit, "strides": None}
+    return Op("slice", (v,), (Value(_part_shape(v.shape, (axis, start, stop)), v.dtype),), params)
+
+
+def rows_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, Request | None]:
+    """Value -> the range of it that `start:stop` of the last result needs, back to the first operation that cannot be split."""
+    requests: dict[Value, Request | None] = {ops[-1].out: (axis, start, stop)}
+    made = {v: op for op in ops for v in op.outs}
+    for op in _backwards(ops):
+        if op.out not in requests:
+            continue
+        try:
+            _record(op, _need(op, requests[op.out]), requests, made)
+        except SplitError:
+            break
+    return requests
 
 
 def _part_shape(shape: tuple[int, ...], request: Request | None) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..ir import Plan
 from ..lower import Lowered
@@ -31,3 +32,21 @@ def executable(plan: Plan, lowered: Lowered, weights: Sequence[Any], donated: Se
 
     jitted = jax.jit(fn, donate_argnums=tuple(n + i for i in donated))
     return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered)
+
+
+def local(plan: Plan, lowered: Lowered, weights: Sequence[Any]) -> Executable:
+    """A plan on XLA:CPU on a machine whose default backend is a device: for inputs in host memory.
+
+    Nothing in it is committed to a device, so results mix with the device's arrays as NumPy arrays would.
+    """
+    cpu = jax.local_devices(backend="cpu")[0]
+    with jax.default_device(cpu):
+        args = tuple(a if a.devices() == {cpu} else jax.numpy.asarray(np.asarray(a)) for a in lowered.arguments([np.asarray(w) for w in weights]))
+        n = len(args)
+        jitted = jax.jit(lambda *flat: lowered(flat[:n], flat[n:]))
+
+    def call(leaves: Sequence[Any]) -> Sequence[Any]:
+        with jax.default_device(cpu):
+            return jitted(*args, *leaves)
+
+    return Executable(plan, call, lowered)

@@ -1,0 +1,333 @@
+"""Host calls inside a device program, as native code: the handlers `start` and `join`, and the thread that serves them.
+
+`start` and `join` are XLA FFI handlers. They only enqueue: `start` launches a kernel that writes the operands into
+mapped memory and raises a flag, `join` one that waits for the host's flag and merges. In between the serving
+thread sees the flag, runs the segment with the team, and raises its own. Call sites are served in the order in
+which they were enqueued, which is the stream's order, so nothing can wait for something behind it.
+
+Only imported when the native code is not in the cache (see `build.native_address`).
+"""
+
+from __future__ import annotations
+
+from numba import int64, njit
+
+from .layout import (
+    ARGS,
+    BROADCAST,
+    CLOCK,
+    COND,
+    DATA,
+    ENTRY_WORDS,
+    FLAG_DONE,
+    FLAG_FAULT,
+    FLAG_READY,
+    IN_INNER,
+    IN_MAPPED,
+    IN_OFFSET,
+    IN_OUTER,
+    IN_STRIDE,
+    IN_WIDE,
+    IN_WORDS,
+    JOB_BUFS,
+    JOB_COUNTERS,
+    JOB_DESC,
+    JOB_TIMES,
+    JOB_WORDS,
+    LOCK,
+    M_DRIVER,
+    M_LATE,
+    M_ORDER,
+    MUTEX,
+    NSTEPS,
+    OUT_DEVICE,
+    OUT_HOST,
+    OUT_MAPPED,
+    OUT_OUTER,
+    OUT_WIDE,
+    OUT_WORDS,
+    PENDING,
+    R_BLOCKS,
+    R_CAPACITY,
+    R_CODE,
+    R_COND,
+    R_ENTRIES,
+    R_ERRORS,
+    R_HEAD,
+    R_JOIN4,
+    R_JOIN16,
+    R_LAST,
+    R_LAUNCH,
+    R_LIBC,
+    R_LIMIT_NS,
+    R_LOCK,
+    R_MESSAGES,
+    R_MUTEX,
+    R_SLEEPS,
+    R_SPIN_NS,
+    R_START4,
+    R_START16,
+    R_STOP,
+    R_STREAM,
+    R_TAIL,
+    R_TEAM,
+    RETS,
+    SITE_BUFS,
+    SITE_DESC,
+    SITE_FLAGS,
+    SITE_INS,
+    SITE_NBUFS,
+    SITE_NIN,
+    SITE_NOUT,
+    SITE_OUTS,
+    SITE_RELAY,
+    SITE_SEQ,
+    SITE_SERVED,
+    SITE_TAKEN,
+    SITE_WORK,
+    SLEEPERS,
+    UNLOCK,
+    WAIT,
+    YIELD,
+)
+from .native import atomic_add, atomic_load, atomic_store, call1, call2, call11, compare_exchange, ld, native, now, pause, scratch, st, st32
+from .team import give_arena, keep_times, run_job, take_arena
+
+BLOCK_THREADS = 256
+ELEMENTS_A_BLOCK = 1024
+
+
+@njit
+def registering(frame):
+    """Whether XLA only asks for the API version (0.1, no traits)."""
+    extension = ld(frame + 8)
+    if extension == 0:
+        return False
+    metadata = ld(extension + 24)
+    st32(metadata + 24, 0)
+    st32(metadata + 28, 1)
+    st32(metadata + 32, 0)
+    return True
+
+
+@njit
+def site_of(frame):
+    """The call site's address: the only attribute."""
+    return ld(ld(ld(ld(frame + 120 + 40)) + 8))
+
+
+@njit
+def fail(frame, relay, which):
+    """An XLA error (code 13: internal) with one of the relay's texts; counted."""
+    st(relay + R_LAST, int64(which))
+    atomic_add(relay + R_ERRORS, 1)
+    message = ld(ld(relay + R_MESSAGES) + which)
+    args = scratch(4)
+    st(args, int64(32))
+    st(args + 8, int64(0))
+    st(args + 16, message)
+    st(args + 24, int64(13))
+    return call1(ld(ld(frame + 16) + 48), args)
+
+
+@njit
+def stream_of(frame, relay):
+    """The stream that XLA launches on; 0 when it does not say."""
+    own = ld(relay + R_STREAM)
+    if own != 0:
+        return own
+    args = scratch(4)
+    st(args, int64(32))
+    st(args + 8, int64(0))
+    st(args + 16, ld(frame + 24))
+    st(args + 24, int64(0))
+    if call1(ld(ld(frame + 16) + 80), args) != 0:
+        return int64(0)
+    return ld(args + 24)
+
+
+@njit
+def wake(mutex, cond, libc):
+    call1(ld(libc + LOCK), mutex)
+    call1(ld(libc + BROADCAST), cond)
+    call1(ld(libc + UNLOCK), mutex)
+
+
+@njit
+def launch(relay, function, elements, values, n, stream):
+    """Launches a kernel with `n` parameters of 64 bits; returns the driver's code."""
+    pointers = scratch(16)
+    for i in range(n):
+        st(pointers + 8 * i, values + 8 * i)
+    blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), ld(relay + R_BLOCKS))
+    code = call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0) & 0xFFFFFFFF
+    if code != 0:
+        st(relay + R_CODE, code)
+    return code
+
+
+@njit
+def enqueue(site, relay, seq):
+    """Puts a call into the ring of the serving thread (the relay's lock is held)."""
+    libc = ld(relay + R_LIBC)
+    while atomic_load(relay + R_TAIL) - atomic_load(relay + R_HEAD) >= R_CAPACITY:
+        call1(ld(libc + YIELD), 0)
+    entry = ld(relay + R_ENTRIES) + 8 * ENTRY_WORDS * (atomic_load(relay + R_TAIL) % R_CAPACITY)
+    st(entry, site)
+    st(entry + 8, seq)
+    team = ld(relay + R_TEAM)
+    atomic_add(team + PENDING, 1)
+    atomic_add(relay + R_TAIL, 1)
+
+
+@native(1)
+def start(frame):
+    """Operands: the segment's inputs (aliased with the results). Takes the site; another execution waits here until it is joined."""
+    if registering(frame):
+        return int64(0)
+    site = site_of(frame)
+    relay = ld(site + SITE_RELAY)
+    libc, flags = ld(relay + R_LIBC), ld(site + SITE_FLAGS)
+    if atomic_load(flags + FLAG_FAULT) != 0:
+        atomic_store(flags + FLAG_FAULT, int64(0))
+        return fail(frame, relay, M_LATE)
+    stream = stream_of(frame, relay)
+    began = now(ld(libc + CLOCK))
+    while compare_exchange(site + SITE_TAKEN, 0, 1) == 0:
+        if now(ld(libc + CLOCK)) - began > ld(relay + R_LIMIT_NS):
+            break  # a program failed between start and join
+        call1(ld(libc + YIELD), 0)
+    seq = ld(site + SITE_SEQ) + 1
+    st(site + SITE_SEQ, seq)
+    while compare_exchange(relay + R_LOCK, 0, 1) == 0:
+        pause()
+    enqueue(site, relay, seq)
+    code, values, n = int64(0), scratch(9), ld(site + SITE_NIN)
+    for i in range(n):
+        row = ld(site + SITE_INS) + 8 * IN_WORDS * i
+        st(values, ld(ld(ld(frame + 72) + 8 * i) + 24))
+        st(values + 8, ld(row + IN_MAPPED))
+        st(values + 16, ld(row + IN_OUTER))
+        st(values + 24, ld(row + IN_INNER))
+        st(values + 32, ld(row + IN_STRIDE))
+        st(values + 40, ld(row + IN_OFFSET))
+        st(values + 48, flags)
+        st(values + 56, ld(site + SITE_WORK))
+        st(values + 64, seq if i == n - 1 else int64(0))
+        function = ld(relay + R_START16) if ld(row + IN_WIDE) != 0 else ld(relay + R_START4)
+        if code == 0:
+            code = launch(relay, function, ld(row + IN_OUTER) * ld(row + IN_INNER), values, 9, stream)
+    atomic_store(relay + R_LOCK, int64(0))
+    if atomic_load(relay + R_SLEEPS) > 0:
+        wake(ld(relay + R_MUTEX), ld(relay + R_COND), libc)
+    if code != 0:  # nobody else will raise the flag that the serving thread waits for
+        atomic_store(flags + FLAG_READY, seq)
+        atomic_store(site + SITE_TAKEN, int64(0))
+        return fail(frame, relay, M_DRIVER)
+    return int64(0)
+
+
+@native(1)
+def join(frame):
+    """Operands: the segment's inputs, then the device half's part where there is one. Gives the site free."""
+    if registering(frame):
+        return int64(0)
+    site = site_of(frame)
+    relay = ld(site + SITE_RELAY)
+    if atomic_load(site + SITE_TAKEN) == 0:
+        return fail(frame, relay, M_ORDER)
+    stream, seq, code, values = stream_of(frame, relay), ld(site + SITE_SEQ), int64(0), scratch(10)
+    for i in range(ld(site + SITE_NOUT)):
+        row = ld(site + SITE_OUTS) + 8 * OUT_WORDS * i
+        nh, nd = ld(row + OUT_HOST), ld(row + OUT_DEVICE)
+        out = ld(ld(ld(frame + 112) + 8 * i) + 24)
+        st(values, out)
+        st(values + 8, ld(row + OUT_MAPPED))
+        st(values + 16, ld(ld(ld(frame + 72) + 8 * ld(site + SITE_NIN)) + 24) if nd > 0 else out)
+        st(values + 24, ld(row + OUT_OUTER))
+        st(values + 32, nh)
+        st(values + 40, nd)
+        st(values + 48, ld(site + SITE_FLAGS))
+        st(values + 56, ld(site + SITE_WORK))
+        st(values + 64, seq)
+        st(values + 72, ld(relay + R_LIMIT_NS))
+        function = ld(relay + R_JOIN16) if ld(row + OUT_WIDE) != 0 else ld(relay + R_JOIN4)
+        if code == 0:
+            code = launch(relay, function, ld(row + OUT_OUTER) * (nh + nd), values, 10, stream)
+    atomic_store(site + SITE_TAKEN, int64(0))
+    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+
+
+@njit
+def run_site(site, libc):
+    """Runs a site's segment over its mapped buffers; returns 0 when memory is out."""
+    desc = ld(site + SITE_DESC)
+    job = take_arena(desc, libc)
+    if job == 0:
+        return int64(0)
+    n, args, rets = ld(desc + NSTEPS), ld(desc + ARGS), ld(desc + RETS)
+    bufs = job + JOB_WORDS * 8
+    st(job + JOB_DESC, desc)
+    st(job + JOB_BUFS, bufs)
+    st(job + JOB_TIMES, bufs + 8 * (args + rets + 1))
+    st(job + JOB_COUNTERS, bufs + 8 * (args + rets + n + 2))
+    for i in range(ld(site + SITE_NBUFS)):
+        st(bufs + 8 * i, ld(ld(site + SITE_BUFS) + 8 * i))
+    st(bufs + 8 * (args + rets), job + ld(desc + DATA))
+    st(ld(job + JOB_TIMES), now(ld(libc + CLOCK)))
+    run_job(desc, job, libc)
+    keep_times(desc, job)
+    give_arena(desc, libc, job)
+    return int64(1)
+
+
+@njit
+def await_flag(address, value, relay, libc):
+    """Until a flag that the device raises has reached `value`; spins, then gives the core away now and then. False when stopped."""
+    clock = ld(libc + CLOCK)
+    began, spins = now(clock), 0
+    while atomic_load(address) < value:
+        pause()
+        spins += 1
+        if spins % 256 == 0:
+            if atomic_load(relay + R_STOP) != 0:
+                return False
+            if now(clock) - began > ld(relay + R_SPIN_NS):
+                call1(ld(libc + YIELD), 0)
+    return True
+
+
+@native(1)
+def serve(relay):
+    """The serving thread's life: the next call of the ring, its flag, its segment, its answer; until STOP."""
+    libc, team = ld(relay + R_LIBC), ld(relay + R_TEAM)
+    clock = ld(libc + CLOCK)
+    while atomic_load(relay + R_STOP) == 0:
+        head, began, spins = atomic_load(relay + R_HEAD), now(clock), 0
+        while atomic_load(relay + R_TAIL) == head and atomic_load(relay + R_STOP) == 0:
+            pause()
+            spins += 1
+            if spins % 64 == 0 and now(clock) - began > ld(relay + R_SPIN_NS):
+                call1(ld(libc + LOCK), ld(relay + R_MUTEX))
+                atomic_add(relay + R_SLEEPS, 1)
+                while atomic_load(relay + R_TAIL) == head and atomic_load(relay + R_STOP) == 0:
+                    call2(ld(libc + WAIT), ld(relay + R_COND), ld(relay + R_MUTEX))
+                atomic_add(relay + R_SLEEPS, -1)
+                call1(ld(libc + UNLOCK), ld(relay + R_MUTEX))
+                began = now(clock)
+        if atomic_load(relay + R_STOP) != 0:
+            break
+        entry = ld(relay + R_ENTRIES) + 8 * ENTRY_WORDS * (head % R_CAPACITY)
+        site, seq = ld(entry), ld(entry + 8)
+        flags = ld(site + SITE_FLAGS)
+        if atomic_load(team + SLEEPERS) > 0:  # the team wakes while the device is still on its way
+            wake(ld(team + MUTEX), ld(team + COND), libc)
+        if not await_flag(flags + FLAG_READY, seq, relay, libc):
+            break
+        if run_site(site, libc) == 0:
+            atomic_store(flags + FLAG_FAULT, seq)
+        atomic_store(flags + FLAG_DONE, seq)
+        st(site + SITE_SERVED, seq)
+        atomic_add(team + PENDING, -1)
+        atomic_add(relay + R_HEAD, 1)
+    return 0

@@ -1,0 +1,246 @@
+"""The two device kernels of an asynchronous host call, generated as PTX through LLVM.
+
+`start` writes a part of an operand into host-mapped memory and raises a flag there; `join` waits for the host's
+flag and writes the host half's and the device half's result into one array. Both run on XLA's own stream, so
+the order is the stream's: no events, no copies by engines, and a host call costs two small launches.
+
+Sizes are in elements of 4 or 16 bytes; every parameter is 64 bits wide.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import llvmlite.binding as llvm
+
+from .layout import FLAG_DONE, FLAG_FAULT, FLAG_READY, FLAG_STAMPS, SITE_RING, STAMP_BYTES
+
+BLOCK = 256  # threads
+LATE = 1 << 62  # published instead of a call's number when the host did not answer in time
+UNROLL = 4  # loads in flight of one thread: the way over PCIe is long
+
+_HEAD = """
+target triple = "nvptx64-nvidia-cuda"
+target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
+declare i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
+declare void @llvm.nvvm.barrier0()
+"""
+
+_PLACE = """
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %cta = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %blocks = call i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
+  %before = mul i32 %cta, %threads
+  %first32 = add i32 %before, %tid
+  %all32 = mul i32 %blocks, %threads
+  %first = zext i32 %first32 to i64
+  %all = zext i32 %all32 to i64
+  %leader = icmp eq i32 %tid, 0
+  %slot = urem i64 %seq, RING
+  %shift = mul i64 %slot, STAMP
+  %shift2 = add i64 %shift, STAMPS
+  %stamps = getelementptr i8, ptr addrspace(1) %flags, i64 %shift2
+  %headblock = icmp eq i32 %cta, 0
+  %master = and i1 %leader, %headblock
+"""
+
+
+def _clock(name: str) -> str:
+    return f"""
+  %{name} = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
+"""
+
+
+def _stamps(**times: int) -> str:
+    """Stores clock values, at the end of a kernel: a store to the host earlier would hold up every release behind it."""
+    return "".join(
+        f"""
+  %{name}.p = getelementptr i64, ptr addrspace(1) %stamps, i64 {index}
+  store volatile i64 %{name}, ptr addrspace(1) %{name}.p
+"""
+        for name, index in times.items()
+    )
+
+
+def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: tuple[str, str, str, str], target: tuple[str, str, str], poison: str = "") -> str:
+    """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight.
+
+    `source`: (pointer, inner size, row stride, offset) names; `target`: (pointer, row stride, offset). Where `poison` is
+    true NaN is stored.
+    """
+    pointer, inner, stride, offset = source
+    to, to_stride, to_offset = target
+    text = [
+        f"""
+  %{name}.n = mul i64 %outer, {inner}
+  br label %{name}.head
+{name}.head:
+  %{name}.i = phi i64 [ %first, %{enter} ], [ %{name}.next, %{name}.tail ]
+  %{name}.more = icmp ult i64 %{name}.i, %{name}.n
+  br i1 %{name}.more, label %{name}.body, label %{leave}
+{name}.body:"""
+    ]
+    for u in range(UNROLL):
+        q = f"%{name}.{u}"
+        text.append(f"""
+  {q}.step = mul i64 %all, {u}
+  {q}.raw = add i64 %{name}.i, {q}.step
+  {q}.in = icmp ult i64 {q}.raw, %{name}.n
+  {q}.at = select i1 {q}.in, i64 {q}.raw, i64 %{name}.i
+  {q}.row = udiv i64 {q}.at, {inner}
+  {q}.whole = mul i64 {q}.row, {inner}
+  {q}.rest = sub i64 {q}.at, {q}.whole
+  {q}.from = mul i64 {q}.row, {stride}
+  {q}.from1 = add i64 {q}.from, {q}.rest
+  {q}.from2 = add i64 {q}.from1, {offset}
+  {q}.p = getelementptr {typ}, ptr addrspace(1) {pointer}, i64 {q}.from2
+  {q}.v = load {typ}, ptr addrspace(1) {q}.p, align {nbytes}
+  {q}.to = mul i64 {q}.row, {to_stride}
+  {q}.to1 = add i64 {q}.to, {q}.rest
+  {q}.to2 = add i64 {q}.to1, {to_offset}""")
+    nan = "splat (i32 -1)" if nbytes == 16 else "-1"
+    for u in range(UNROLL):  # elements beyond the end repeat the first one's: the same value, stored twice
+        q = f"%{name}.{u}"
+        kept = f"{q}.k" if poison else f"{q}.v"
+        if poison:
+            text.append(f"""
+  {kept} = select i1 {poison}, {typ} {nan}, {typ} {q}.v""")
+        text.append(f"""
+  {q}.tp = getelementptr {typ}, ptr addrspace(1) {to}, i64 {q}.to2
+  store {typ} {kept}, ptr addrspace(1) {q}.tp, align {nbytes}""")
+    text.append(f"""
+  br label %{name}.tail
+{name}.tail:
+  %{name}.hop = mul i64 %all, {UNROLL}
+  %{name}.next = add i64 %{name}.i, %{name}.hop
+  br label %{name}.head
+""")
+    return "".join(text)
+
+
+def _start(name: str, typ: str, nbytes: int) -> str:
+    """`dst[outer, inner] = src[outer, stride][:, offset:]`; the last block to end raises READY to `seq` (not for seq = 0)."""
+    p = "ptr addrspace(1)"
+    return f"""
+define ptx_kernel void @{name}({p} %src, {p} %dst, i64 %outer, i64 %inner, i64 %stride, i64 %offset, {p} %flags, {p} %work, i64 %seq) {{
+entry:{_PLACE}{_clock("begin")}
+  br label %copy
+copy:{_copy("c", typ, nbytes, "copy", "done", ("%src", "%inner", "%stride", "%offset"), ("%dst", "%inner", "0"))}
+done:
+  fence seq_cst
+  call void @llvm.nvvm.barrier0()
+  %silent = icmp eq i64 %seq, 0
+  %speaks = xor i1 %silent, true
+  %counts = and i1 %leader, %speaks
+  %alone = icmp eq i32 %blocks, 1
+  br i1 %counts, label %how, label %end
+how:
+  br i1 %alone, label %raise, label %count
+count:
+  %old = atomicrmw add {p} %work, i32 1 syncscope("device") acq_rel
+  %limit = sub i32 %blocks, 1
+  %last = icmp eq i32 %old, %limit
+  br i1 %last, label %reset, label %end
+reset:
+  store volatile i32 0, {p} %work
+  br label %raise
+raise:
+  %ready = getelementptr i8, {p} %flags, i64 {FLAG_READY}
+  store atomic i64 %seq, {p} %ready release, align 8{_clock("ended")}{_stamps(begin=0, ended=1)}
+  br label %end
+end:
+  ret void
+}}
+"""
+
+
+def _join(name: str, typ: str, nbytes: int) -> str:
+    """`out[outer, nh + nd] = host[outer, nh] | dev[outer, nd]`, the host's part after DONE has reached `seq` (NaN when `limit` ns have passed)."""
+    p = "ptr addrspace(1)"
+    return f"""
+define ptx_kernel void @{name}({p} %out, {p} %host, {p} %dev, i64 %outer, i64 %nh, i64 %nd, {p} %flags, {p} %work, i64 %seq, i64 %limit) {{
+entry:{_PLACE}
+  %both = add i64 %nh, %nd
+  %published = getelementptr i8, {p} %work, i64 64
+{_clock("begin")}
+  br label %near
+near:{_copy("d", typ, nbytes, "near", "mine", ("%dev", "%nd", "%nd", "0"), ("%out", "%both", "%nh"))}
+mine:
+  br i1 %master, label %ask, label %others
+ask:{_clock("asked")}  %done = getelementptr i8, {p} %flags, i64 {FLAG_DONE}
+  br label %poll
+poll:
+  %seen = load atomic i64, {p} %done acquire, align 8
+  %there = icmp uge i64 %seen, %seq
+  %now = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
+  %waited = sub i64 %now, %asked
+  %late = icmp ugt i64 %waited, %limit
+  %leave = or i1 %there, %late
+  br i1 %leave, label %tell, label %poll
+tell:{_clock("left")}
+  br i1 %there, label %publish, label %fault
+fault:
+  %faultp = getelementptr i8, {p} %flags, i64 {FLAG_FAULT}
+  store volatile i64 %seq, {p} %faultp
+  br label %publish
+publish:
+  %word = phi i64 [ %seq, %tell ], [ {LATE}, %fault ]
+  store atomic i64 %word, {p} %published syncscope("device") release, align 8
+  br label %gather
+others:
+  br i1 %leader, label %listen, label %gather
+listen:
+  %heard = load atomic i64, {p} %published syncscope("device") acquire, align 8
+  %told = icmp uge i64 %heard, %seq
+  br i1 %told, label %gather, label %listen
+gather:
+  ; the barrier makes the leader's acquire everybody's: plain loads see what the host wrote (and, unlike volatile ones, overlap)
+  %came = phi i64 [ %asked, %publish ], [ 0, %others ], [ 0, %listen ]
+  %went = phi i64 [ %left, %publish ], [ 0, %others ], [ 0, %listen ]
+  call void @llvm.nvvm.barrier0()
+  %news = load atomic i64, {p} %published syncscope("device") acquire, align 8
+  %bad = icmp uge i64 %news, {LATE}
+  br label %far
+far:{_copy("h", typ, nbytes, "far", "mark", ("%host", "%nh", "%nh", "0"), ("%out", "%both", "0"), poison="%bad")}
+mark:
+  br i1 %master, label %late_stamp, label %end
+late_stamp:{_clock("ended")}{_stamps(begin=2, came=3, went=4, ended=5)}  br label %end
+end:
+  ret void
+}}
+"""
+
+
+#: kernel name -> text; "4" and "16" are the bytes of an element
+KERNELS = ("start4", "start16", "join4", "join16")
+
+
+def module_text() -> str:
+    """LLVM IR of all device kernels."""
+    text = _HEAD
+    for typ, nbytes in (("i32", 4), ("<4 x i32>", 16)):
+        text += _start(f"start{nbytes}", typ, nbytes) + _join(f"join{nbytes}", typ, nbytes)
+    return text.replace("RING", str(SITE_RING)).replace("STAMPS", str(FLAG_STAMPS)).replace("STAMP", str(STAMP_BYTES))
+
+
+@functools.lru_cache
+def ptx(capability: int = 70) -> str:
+    """PTX for a compute capability (70: Volta, the first with system-wide acquire and release) and later ones.
+
+    Raises `RuntimeError` where this llvmlite has no NVPTX target.
+    """
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("nvptx64-nvidia-cuda")
+    machine = target.create_target_machine(cpu=f"sm_{capability}", features="+ptx64", opt=3)
+    module = llvm.parse_assembly(module_text())
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return str(machine.emit_assembly(module))

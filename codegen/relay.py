@@ -1,0 +1,277 @@
+"""The relay between a device's stream and the team: the serving thread, and call sites with their mapped memory.
+
+What a driver has to provide is in `Driver`; `xcoexec.runtime.cuda` is the real one, the tests have a stand-in that
+executes the same stream operations with threads and delays.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import dataclasses
+import math
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import layout as abi
+from .host import function, libc, team
+from .program import Value
+from .segment import Segment
+
+SPIN_SECONDS = 2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
+LIMIT_SECONDS = 20.0  # the watchdog of every wait
+
+
+class Driver(Protocol):
+    """A device as the relay sees it. Addresses and handles are integers."""
+
+    platform: str  # where XLA looks for the handlers
+    launch: int  # address of cuLaunchKernel, or of a function with its signature
+    functions: tuple[int, int, int, int]  # start4, start16, join4, join16
+    blocks: int  # most blocks of one launch
+    stream: int  # 0: the stream on which XLA launches
+
+    def mapped(self, nbytes: int) -> tuple[int, int]:
+        """Host-mapped memory: (host address, device address). Raises `RuntimeError` when refused."""
+        ...
+
+    def free_mapped(self, host: int) -> None: ...
+
+    def words(self, nbytes: int) -> int:
+        """Zeroed device memory."""
+        ...
+
+    def free_words(self, address: int) -> None: ...
+
+    def synchronize(self) -> None:
+        """Waits until the device has nothing to do."""
+        ...
+
+    def describe(self, code: int) -> str:
+        """The driver's words for an error code."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """`start:stop` along `axis` of an operand; the segment's input."""
+
+    shape: tuple[int, ...]
+    axis: int
+    start: int
+    stop: int
+
+    @classmethod
+    def whole(cls, shape: tuple[int, ...]) -> Window:
+        return cls(shape or (1,), 0, 0, (shape or (1,))[0])
+
+    def words(self) -> tuple[int, int, int, int]:
+        """(outer, inner, stride, offset) in elements."""
+        inner = math.prod(self.shape[self.axis + 1 :])
+        return math.prod(self.shape[: self.axis]), (self.stop - self.start) * inner, self.shape[self.axis] * inner, self.start * inner
+
+
+@dataclasses.dataclass(frozen=True)
+class Merge:
+    """A result of `shape` whose first `at` indices along `axis` the host half makes, the others the device half."""
+
+    shape: tuple[int, ...]
+    axis: int
+    at: int
+
+    @classmethod
+    def whole(cls, shape: tuple[int, ...]) -> Merge:
+        return cls(shape or (1,), 0, (shape or (1,))[0])
+
+    def words(self) -> tuple[int, int, int]:
+        """(outer, the host's, the device's) in elements."""
+        inner = math.prod(self.shape[self.axis + 1 :])
+        return math.prod(self.shape[: self.axis]), self.at * inner, (self.shape[self.axis] - self.at) * inner
+
+
+class Relay:
+    """Serves the host calls of one device with one team. `cpus`: the team's cores (none given: the process's team)."""
+
+    def __init__(self, driver: Driver, cpus: tuple[int, ...] = (), limit_seconds: float = LIMIT_SECONDS):
+        self.driver, self._team = driver, team(cpus)
+        self._team.spin(SPIN_SECONDS)
+        self._memory = np.zeros(abi.RELAY_BYTES + 64, np.uint8)
+        self.address = -(-self._memory.ctypes.data // 64) * 64
+        self._locks = np.zeros(512, np.uint8)
+        self._entries = np.zeros(abi.R_CAPACITY * abi.ENTRY_WORDS, np.int64)
+        texts = (
+            "xcoexec: the CUDA driver refused to launch a host call",
+            "xcoexec: a host call was joined that nobody had started",
+            "xcoexec: a host call did not end in time; the results of that call are wrong",
+        )
+        self._texts = [ctypes.create_string_buffer(t.encode()) for t in texts]
+        self._messages = np.array([ctypes.addressof(t) for t in self._texts], np.int64)
+        self._retired: list[tuple[np.ndarray, int, int, Any]] = []
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        c = ctypes.CDLL(None)
+        c.pthread_mutex_init(ctypes.c_void_p(self._locks.ctypes.data), None)
+        c.pthread_cond_init(ctypes.c_void_p(self._locks.ctypes.data + 256), None)
+        words = {
+            abi.R_ENTRIES: self._entries.ctypes.data,
+            abi.R_MUTEX: self._locks.ctypes.data,
+            abi.R_COND: self._locks.ctypes.data + 256,
+            abi.R_TEAM: self._team.address,
+            abi.R_LIBC: self._team.libc.ctypes.data,
+            abi.R_SPIN_NS: int(SPIN_SECONDS * 1e9),
+            abi.R_LAUNCH: driver.launch,
+            abi.R_STREAM: driver.stream,
+            abi.R_BLOCKS: driver.blocks,
+            abi.R_LIMIT_NS: int(limit_seconds * 1e9),
+            abi.R_MESSAGES: self._messages.ctypes.data,
+            **dict(zip((abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16), driver.functions, strict=True)),
+        }
+        for at, word in words.items():
+            self._word(at).value = word
+        self._errors = self._word(abi.R_ERRORS)
+        atexit.register(self.stop)
+
+    def _word(self, at: int) -> ctypes.c_int64:
+        return ctypes.c_int64.from_address(self.address + at)
+
+    @property
+    def code(self) -> int:
+        """The driver's last error code (0: none)."""
+        return self._word(abi.R_CODE).value
+
+    @property
+    def errors(self) -> int:
+        """Errors that handlers have returned so far."""
+        return self._errors.value
+
+    @property
+    def last_error(self) -> str:
+        """What the last of them said."""
+        return self._texts[self._word(abi.R_LAST).value // 8].value.decode().removeprefix("xcoexec: ")
+
+    def start(self) -> None:
+        """Makes the serving thread (once; a forked child makes its own)."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                serve = function("serve", 1, "calls")
+                self._thread = threading.Thread(target=serve, args=(self.address,), name="xcoexec-relay", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the serving thread."""
+        self._word(abi.R_STOP).value = 1
+        c = ctypes.CDLL(None)
+        c.pthread_mutex_lock(ctypes.c_void_p(self._locks.ctypes.data))
+        c.pthread_cond_broadcast(ctypes.c_void_p(self._locks.ctypes.data + 256))
+        c.pthread_mutex_unlock(ctypes.c_void_p(self._locks.ctypes.data))
+        if self._thread is not None:
+            self._thread.join(timeout=2.0)
+
+    def retire(self, words: np.ndarray, mapped: int, work: int, keep: Any) -> None:
+        """Takes over the memory of a site that nobody calls any more; work of it may still be in flight."""
+        with self._lock:
+            self._retired.append((words, mapped, work, keep))
+
+    def collect(self) -> None:
+        """Frees what retired sites left, once nothing uses it."""
+        with self._lock:
+            waiting, self._retired = self._retired, []
+        if not waiting:
+            return
+        self.driver.synchronize()
+        for words, mapped, work, keep in waiting:
+            if words[abi.SITE_SERVED // 8] < words[abi.SITE_SEQ // 8]:
+                self.retire(words, mapped, work, keep)
+            else:
+                self.driver.free_mapped(mapped)
+                self.driver.free_words(work)
+
+
+class Site:
+    """One segment inside a device program: its weights in host memory, its operands and results in mapped memory.
+
+    `address` is what the FFI attribute carries. `inputs`: what of each operand the segment reads; `outputs`: where its
+    results go. `consts`: the segment's constants by value.
+    """
+
+    def __init__(self, relay: Relay, segment: Segment, inputs: Sequence[Window], outputs: Sequence[Merge], consts: Any):
+        relay.collect()
+        self.relay, self.segment, self.inputs, self.outputs = relay, segment, tuple(inputs), tuple(outputs)
+        self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
+        sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
+        places = np.cumsum([abi.FLAG_BYTES, *(-(-n // 256) * 256 for n in sizes)])
+        self._host, device = relay.driver.mapped(int(places[-1]))
+        ctypes.memset(self._host, 0, abi.FLAG_BYTES)
+        try:
+            work = relay.driver.words(256)
+        except Exception:
+            relay.driver.free_mapped(self._host)
+            raise
+        n = len(inputs)
+        hosts = [self._host + int(p) for p in places[:-1]]
+        self._bufs = np.array([*hosts[:n], *(a.ctypes.data for a in self._keep), *hosts[n:]], np.int64)
+        self._ins = self._table([self._in(w, device + int(p)) for w, p in zip(inputs, places[:n], strict=True)])
+        self._outs = self._table([self._out(m, device + int(p)) for m, p in zip(outputs, places[n:-1], strict=True)])
+        words = {
+            abi.SITE_DESC: segment.address,
+            abi.SITE_RELAY: relay.address,
+            abi.SITE_FLAGS: self._host,
+            abi.SITE_WORK: work,
+            abi.SITE_BUFS: self._bufs.ctypes.data,
+            abi.SITE_NBUFS: len(self._bufs),
+            abi.SITE_NIN: n,
+            abi.SITE_INS: self._ins.ctypes.data,
+            abi.SITE_NOUT: len(outputs),
+            abi.SITE_OUTS: self._outs.ctypes.data,
+        }
+        self._words = np.zeros(abi.SITE_WORDS, np.int64)
+        for at, word in words.items():
+            self._words[at // 8] = word
+        self.address = self._words.ctypes.data
+        self.mapped_bytes = int(places[-1])
+        relay.start()
+        weakref.finalize(self, relay.retire, self._words, self._host, work, (self._keep, self._bufs, self._ins, self._outs, segment))
+
+    @staticmethod
+    def _table(rows: Sequence[Sequence[int]]) -> np.ndarray:
+        return np.array([list(r) + [0] * (abi.IN_WORDS - len(r)) for r in rows], np.int64).reshape(-1)
+
+    @staticmethod
+    def _in(window: Window, address: int) -> list[int]:
+        outer, *sizes = window.words()
+        wide = all(s % 4 == 0 for s in sizes)
+        return [address, outer, *(s // 4 if wide else s for s in sizes), int(wide)]
+
+    @staticmethod
+    def _out(merge: Merge, address: int) -> list[int]:
+        outer, *sizes = merge.words()
+        wide = all(s % 4 == 0 for s in sizes)
+        return [address, outer, *(s // 4 if wide else s for s in sizes), int(wide)]
+
+    @property
+    def calls(self) -> int:
+        """Calls that the host has served."""
+        return int(self._words[abi.SITE_SERVED // 8])
+
+    def stamps(self) -> np.ndarray:
+        """[calls kept, 6] nanoseconds of the device's clock: start began, ended; join began, asked for the host, left, ended."""
+        count = min(self.calls, abi.SITE_RING)
+        raw = np.ctypeslib.as_array(ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)), (abi.SITE_RING, abi.STAMP_BYTES // 8))
+        return raw[:count, :6].copy() if self.calls <= abi.SITE_RING else raw[:, :6].copy()
+
+    @property
+    def fault(self) -> bool:
+        """Whether a wait of this site ran into the watchdog."""
+        return ctypes.c_int64.from_address(self._host + abi.FLAG_FAULT).value != 0
+
+
+def carried_bytes(v: Value) -> int:
+    """Bytes of a value as halves exchange it (4 an element)."""
+    return 4 * v.size
+
+
+__all__ = ["Driver", "Merge", "Relay", "Site", "Window", "carried_bytes", "libc"]

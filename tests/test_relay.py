@@ -1,0 +1,326 @@
+"""Asynchronous host calls against a stand-in device: real threads, random delays, faults; the same code that runs on a GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from xcoexec.codegen import host
+from xcoexec.codegen.device import KERNELS, ptx
+from xcoexec.codegen.relay import Merge, Relay, Window
+
+import xcoexec
+from xcoexec import api, balance
+from xcoexec.errors import BindError, CoexecWarning, PlanError
+from xcoexec.ir import Costs, LayerGraph, Placement, Plan
+from xcoexec.lower import lower
+from xcoexec.runtime.executable import Executable, executable
+from xcoexec.select import forced
+from xcoexec.split import split
+from xcoexec.strategies import STRATEGIES
+
+from .standin import StandIn
+from .support import array, error, oracle, stages_of
+
+DN = ("NHWC", "HWIO", "NHWC")
+
+
+def _conv(x: Any, w: Any, stride: int = 1) -> Any:
+    return lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=DN)
+
+
+def _residual(w: Any, x: Any) -> Any:
+    y = jax.nn.relu(_conv(x, w[0]))
+    z = jax.nn.relu(_conv(jax.nn.relu(_conv(y, w[1])), w[2]) + y)
+    return z.mean((1, 2)) @ w[3]
+
+
+WEIGHTS = [array(3, 3, 4, 16), array(3, 3, 16, 16, seed=1), array(3, 3, 16, 16, seed=2), array(16, 10, seed=3)]
+X = array(2, 11, 9, 4, seed=4)
+
+
+@pytest.fixture(scope="module")
+def relay() -> Relay:
+    return Relay(StandIn(delay=5e-4))
+
+
+Make = Callable[[LayerGraph], Plan | Any]
+
+
+def _build(relay: Relay, fn: Any, weights: Any, x: Any, plan: Any, threads: int = 2) -> Executable:
+    folded, graph = stages_of(fn, weights, x, weights=1)
+    made = plan(graph) if callable(plan) else forced(graph, plan)
+    lowered = lower(graph, folded, made.placements, lambda p: host.build(p, threads, cut=split), relay)
+    return executable(made, lowered, jax.tree_util.tree_leaves(weights), ())
+
+
+def _check(exe: Executable, fn: Any, weights: Any, x: Any, calls: int = 3) -> None:
+    want = oracle(fn, weights, x)
+    for _ in range(calls):
+        assert error(np.asarray(exe.call([x])[0]), want) < 1e-5
+    sites = exe.lowered.sites.values()  # type: ignore[union-attr]
+    assert sites and all(s.calls >= calls for s in sites)
+
+
+@pytest.mark.parametrize("dim", ["channel", "rows"])
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.8, 1.0])
+def test_every_ratio(relay: Relay, dim: str, p: float) -> None:
+    _check(_build(relay, _residual, WEIGHTS, X, Plan.uniform(p, dim)), _residual, WEIGHTS, X)
+
+
+OPERATIONS = {
+    "strided": (lambda w, x: jax.nn.relu(_conv(x, w, 2)), array(5, 5, 4, 12), X),
+    "depthwise": (lambda w, x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=DN, feature_group_count=4), array(3, 3, 1, 8), X),
+    "pool": (lambda w, x: lax.reduce_window(x * w, -np.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"), array(4), X),
+    "dense": (lambda w, x: jnp.tanh(x @ w), array(33, 29), array(5, 33)),
+    "row": (lambda w, x: x @ w, array(64, 31), array(1, 64)),
+    "bf16": (lambda w, x: jax.nn.relu(x.astype(jnp.bfloat16) @ w).astype(jnp.float32), array(32, 24).astype(jnp.bfloat16), array(6, 32)),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("dim", ["channel", "rows"])
+def test_operations(relay: Relay, name: str, dim: str) -> None:
+    fn, w, x = OPERATIONS[name]
+    exe = _build(relay, fn, w, x, Plan.uniform(0.4, dim))
+    got, want = np.asarray(exe.call([x])[0]), np.asarray(jax.jit(fn)(w, x))
+    assert error(got, want) < (2e-2 if name == "bf16" else 1e-5)
+
+
+def _chain(first: int, last: int, p: float) -> Make:
+    def make(graph: LayerGraph) -> Plan:
+        inside = [Placement(x.name, "split", p, "rows", chain=1) if first <= x.index < last else Placement(x.name, "device", 0.0) for x in graph.layers]
+        return Plan("test", tuple(inside), graph.key)
+
+    return make
+
+
+@pytest.mark.parametrize("p", [0.2, 0.5, 0.7])
+def test_a_chain_through_a_residual_block(relay: Relay, p: float) -> None:
+    """Both halves recompute the rows around the border; the skip connection reads fewer rows than the convolution."""
+    exe = _build(relay, _residual, WEIGHTS, X, _chain(0, 3, p))
+    assert len(exe.lowered.segments) == 1  # type: ignore[union-attr]
+    _check(exe, _residual, WEIGHTS, X)
+
+
+def test_branches_on_both_halves_join_late(relay: Relay) -> None:
+    """The host's branch is started before the device's and joined where the sum needs it."""
+
+    def fn(w: Any, x: Any) -> Any:
+        a = jnp.tanh(_conv(x, w[0]))
+        b = jax.nn.relu(_conv(x, w[1]))
+        return a * jnp.exp(b) + b
+
+    w = [array(3, 3, 4, 8), array(3, 3, 4, 8, seed=1)]
+    make = lambda g: Plan("test", tuple(Placement(x.name, "host" if x.index == 0 else "device", float(x.index == 0)) for x in g.layers), g.key)
+    _check(_build(relay, fn, w, X, make), fn, w, X)
+
+
+def test_a_missing_flag_is_caught() -> None:
+    """The planted bug: joins that do not wait for the host. The check that the other tests use must see it."""
+    shape = (2, 44, 36, 4)
+    exe = _build(Relay(StandIn(delay=2e-3, forget_flag=True)), _residual, WEIGHTS, array(*shape), Plan.uniform(0.5, "rows"))
+    with pytest.raises(AssertionError):
+        for i in range(5):
+            _check(exe, _residual, WEIGHTS, array(*shape, seed=i), 1)
+
+
+def test_inside_scan(relay: Relay) -> None:
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, x = array(16, 16), array(3, 16)
+    exe = _build(relay, fn, w, x, Plan.uniform(0.5))
+    lowered = exe.lowered
+    assert lowered is not None
+    consts = lowered.arguments([w])
+
+    @jax.jit
+    def loop(consts: Any, x: Any) -> Any:
+        return lax.scan(lambda c, _: (lowered(consts, [c])[0], c.sum()), x, None, length=7)
+
+    want = lax.scan(lambda c, _: (fn(w, c), c.sum()), x, None, length=7)
+    for got, expected in zip(loop(consts, x), want, strict=True):
+        assert error(np.asarray(got), np.asarray(expected)) < 1e-5
+    assert sum(s.calls for s in lowered.sites.values()) == 7
+
+
+def test_several_threads_and_calls_in_flight(relay: Relay) -> None:
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w = array(16, 16)
+    xs = [array(3, 16, seed=i) for i in range(6)]
+    want = [oracle(fn, w, x) for x in xs]
+    exe = _build(relay, fn, w, xs[0], Plan.uniform(0.5))
+
+    def work(i: int) -> bool:
+        outs = [exe.call([xs[(i + k) % 6]])[0] for k in range(20)]  # nobody waits in between
+        return all(error(np.asarray(o), want[(i + k) % 6]) < 1e-5 for k, o in enumerate(outs))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+def test_memory_comes_back_after_work_in_flight() -> None:
+    driver = StandIn(delay=2e-3)
+    relay = Relay(driver)
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, x = array(16, 16), array(3, 16)
+    for _ in range(5):
+        exe = _build(relay, fn, w, x, Plan.uniform(0.5))
+        exe.call([x])
+        exe.call([x])
+        del exe
+        gc.collect()
+    jax.clear_caches()
+    gc.collect()
+    relay.collect()
+    assert driver.allocations == 0
+
+
+@pytest.fixture
+def on_standin(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """The public API over a stand-in device."""
+    driver = StandIn(delay=1e-4)
+    relay = Relay(driver, limit_seconds=1.0)
+    monkeypatch.setattr(api, "device_relay", lambda cpus: relay)
+    driver.relay = relay  # type: ignore[attr-defined]
+    return driver
+
+
+@pytest.mark.parametrize("strategy", ["auto", "host", "edgenn", "codl"])
+def test_the_whole_way(on_standin: StandIn, strategy: str) -> None:
+    fast = xcoexec.jit(_residual, strategy=strategy, strict=True).bind(WEIGHTS)
+    assert error(np.asarray(fast(X)), oracle(_residual, WEIGHTS, X)) < 1e-5
+    assert str(fast.plan()) and fast.report().ran in ("xco", "jit", "local")
+
+
+def test_numpy_inputs_are_planned_for_on_their_own(on_standin: StandIn) -> None:
+    fast = xcoexec.jit(_residual, strict=True)
+    fast._options.apart = True
+    fast = fast.bind(WEIGHTS)
+    for x in (X, np.asarray(X)):
+        assert error(np.asarray(fast(x)), oracle(_residual, WEIGHTS, X)) < 1e-5
+    assert len(fast._compiled) == 2
+    assert "local" in fast.plan().measured or fast.plan().engine == "local"
+
+
+def test_refused_memory(on_standin: StandIn) -> None:
+    on_standin.fail_mapped = 2
+    with pytest.warns(CoexecWarning, match="out of memory"):
+        fast = xcoexec.jit(_residual, plan=Plan.uniform(0.5)).bind(WEIGHTS)
+        got = fast(X)
+    assert error(np.asarray(got), oracle(_residual, WEIGHTS, X)) < 1e-5
+    assert on_standin.allocations == 0
+
+
+def _until_right(fast: Any, x: Any, text: str) -> np.ndarray:
+    """Calls until the results can be read: XLA:CPU may tell of an error at the call or when its results are read."""
+    for _ in range(3):
+        try:
+            return np.asarray(fast(x))
+        except (jax.errors.JaxRuntimeError, ValueError) as e:
+            assert text in str(e)
+    raise AssertionError("the error stays")
+
+
+def test_a_refused_launch(on_standin: StandIn) -> None:
+    want = oracle(_residual, WEIGHTS, X)
+    fast = xcoexec.jit(_residual, plan=Plan.uniform(0.5)).bind(WEIGHTS)
+    assert error(np.asarray(fast(X)), want) < 1e-5
+    on_standin.fail_launch = 700
+    with pytest.warns(CoexecWarning, match=r"refused to launch.*made up.*700"):
+        assert error(_until_right(fast, X, "refused"), want) < 1e-5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert error(np.asarray(fast(X)), want) < 1e-5
+    assert fast.report().ran == "jit"
+
+
+def test_a_refused_launch_when_strict(on_standin: StandIn) -> None:
+    fast = xcoexec.jit(_residual, plan=Plan.uniform(0.5), strict=True).bind(WEIGHTS)
+    fast(X)
+    on_standin.fail_launch = 700
+    with pytest.raises(BindError, match=r"refused to launch.*made up.*700"):
+        _until_right(fast, X, "refused")
+
+
+def test_the_watchdog(on_standin: StandIn) -> None:
+    """Without the serving thread nothing hangs: NaN for the call that waited in vain, then plain jax.jit with one warning."""
+    fast = xcoexec.jit(_residual, plan=Plan.uniform(1.0)).bind(WEIGHTS)
+    assert error(np.asarray(fast(X)), oracle(_residual, WEIGHTS, X)) < 1e-5
+    on_standin.relay.stop()  # type: ignore[attr-defined]
+    assert np.isnan(np.asarray(fast(X))).all()
+    with pytest.warns(CoexecWarning, match="did not end in time"):
+        assert error(_until_right(fast, X, "did not end"), oracle(_residual, WEIGHTS, X)) < 1e-5
+
+
+def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    exe = _build(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
+    lowered, graph = exe.lowered, stages_of(_residual, WEIGHTS, X, weights=1)[1]
+    assert lowered is not None and balance.halves(lowered.segments[0], lowered) is None  # no call yet
+    jax.block_until_ready(exe.call([X]))
+    assert balance.halves(lowered.segments[0], lowered) is not None
+    for host_seconds, device_seconds, expected in ((1e-3, 1e-3, 0.5), (2e-3, 1e-3, 4 / 11), (1e-3, 9e-3, 10 / 11)):
+        monkeypatch.setattr(balance, "halves", lambda u, low, h=host_seconds, d=device_seconds: balance.Halves(h, d, h + d))
+        places = balance.rebalanced(graph, exe.plan.placements, lowered)
+        assert {round(p.p_cpu, 6) for p in places[:3]} in ({round(expected, 6)}, {round(6 / 11, 6)}, {round(5 / 11, 6)})
+
+
+def test_plans_that_do_not_fit() -> None:
+    graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
+    good = _chain(0, 3, 0.5)(graph)
+    from xcoexec.check import check_plan
+
+    check_plan(good, graph)
+    assert Plan.from_json(good.to_json()) == good
+    cases = {
+        "different shares": {1: {"p_cpu": 0.25}},
+        "valid is a chain of split layers": {1: {"half": "host", "p_cpu": 1.0}},
+        "read outside of it": {2: {"half": "device", "chain": 0, "p_cpu": 0.0}},
+    }
+    for text, changes in cases.items():
+        places = tuple(dataclasses.replace(p, **changes.get(i, {})) for i, p in enumerate(good.placements))
+        with pytest.raises(PlanError, match=text):
+            check_plan(dataclasses.replace(good, placements=places), graph)
+
+
+@pytest.mark.parametrize("sync", [1e-7, 2e-5, 1e-2])
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 10.0])
+def test_codl_is_never_predicted_worse_than_one_half(sync: float, ratio: float) -> None:
+    graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
+    device = tuple(1e-4 + x.flops / 1e9 for x in graph.layers)
+    costs = Costs(tuple(t * ratio for t in device), device, sync, 50e9, 1.05, False)
+    plan = STRATEGIES["codl"](graph, costs)
+    moved = (X.nbytes + 80) / costs.copy_rate + sync
+    assert plan.predicted is not None and plan.predicted <= min(sum(device), sum(device) * ratio + moved) * (1 + 1e-9)
+    assert sync < 1e-3 or all(p.half != "split" for p in plan.placements)
+
+
+def test_windows_and_merges() -> None:
+    assert Window((2, 5, 3), 1, 1, 4).words() == (2, 9, 15, 3)
+    assert Merge((2, 5, 3), 1, 2).words() == (2, 6, 9)
+    assert Window.whole(()).words() == (1, 1, 1, 0) and Merge.whole((4, 2)).words() == (1, 8, 0)
+
+
+def test_device_kernels_are_made() -> None:
+    text = ptx()
+    assert all(f".entry {k}(" in text for k in KERNELS)
+    assert "ld.acquire.sys" in text and "st.release.sys" in text and "ld.global.v4" in text
+
+
+def test_the_serving_thread_ends(relay: Relay) -> None:
+    other = Relay(StandIn())
+    exe = _build(other, lambda w, x: x @ w, array(8, 8), array(2, 8), Plan.uniform(0.5))
+    exe.call([array(2, 8)])
+    thread = other._thread
+    assert thread is not None and thread.is_alive()
+    other.stop()
+    assert not thread.is_alive() and threading.active_count() > 0

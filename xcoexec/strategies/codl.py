@@ -1,0 +1,196 @@
+"""Chains split along rows or channels, between layers on either half (after CoDL, Jia et al., MobiSys 2022).
+
+A shortest path through the layers in their order, each place with what is alive there on the device or (where that is
+a single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels
+or rows, or a chain of layers split by rows, whose halves exchange nothing until its end and compute the rows around
+their border twice (the paper's padding growth, equation 1).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..ir import Costs, Layer, LayerGraph, Placement, Plan
+from ..split import axis_of, cut, rows_needed
+
+SHARES = tuple(i / 16 for i in range(1, 16))
+FIXED_DEVICE = 3e-6  # seconds of a device layer that do not shrink with its part
+FIXED_HOST = 2e-6  # and of a host layer: the team's steps
+MARGIN = 0.03  # a split that is not predicted to win by this share is not made
+MAX_CHAIN = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Layers `first:last`, how they are placed, and their seconds without what lies before and behind them."""
+
+    first: int
+    last: int
+    half: str
+    seconds: float
+    p: float = 0.0
+    dim: str = "channel"
+
+
+def codl(graph: LayerGraph, costs: Costs) -> Plan:
+    """The shortest path over (place in the program, where its arrays lie)."""
+    n = len(graph.layers)
+    places = clean(graph)
+    size = {k: _bytes(graph, k) for k in places}
+    search = _Search(graph, costs)
+    best: dict[tuple[int, str], tuple[float, list[Piece]]] = {(0, "device"): (0.0, [])}
+    for at in range(n):
+        if at in size:
+            for state, other in (("device", "host"), ("host", "device")):  # the array may change sides first
+                if (at, state) in best:
+                    seconds, path = best[at, state]
+                    _offer(best, (at, other), seconds + costs.sync / 2 + size[at] / costs.copy_rate, path)
+        if (at, "device") in best:
+            seconds, path = best[at, "device"]
+            for piece in search.from_device(at):
+                _offer(best, (piece.last, "device"), seconds + piece.seconds, [*path, piece])
+        after = next((k for k in places if k > at), n)
+        t = search.host_seconds(at, after)
+        if (at, "host") in best and t is not None:
+            seconds, path = best[at, "host"]
+            _offer(best, (after, "host"), seconds + t, [*path, Piece(at, after, "host", t)])
+    _offer(best, (n, "device"), *_returned(best, n, size[n], costs))
+    seconds, path = best[n, "device"]
+    return Plan("codl", _placements(graph, path), graph.key, seconds, chosen="chains by dynamic programming over rows, channels and halves")
+
+
+def _returned(best: dict[tuple[int, str], tuple[float, list[Piece]]], end: int, nbytes: int, costs: Costs) -> tuple[float, list[Piece]]:
+    seconds, path = best.get((end, "host"), (math.inf, []))
+    return seconds + costs.sync / 2 + nbytes / costs.copy_rate, path
+
+
+def _offer(best: dict[tuple[int, str], tuple[float, list[Piece]]], key: tuple[int, str], seconds: float, path: list[Piece]) -> None:
+    if key not in best or seconds < best[key][0]:
+        best[key] = (seconds, path)
+
+
+def clean(graph: LayerGraph) -> list[int]:
+    """Numbers of layers before which only the last layer's result is still needed; the beginning and the end too."""
+    n = len(graph.layers)
+    last_use: dict[Any, int] = {}
+    for x in graph.layers:
+        for v in x.ins:
+            last_use[v] = x.index
+    last_use.update((v, n) for v in graph.program.outputs)
+    consts = set(graph.program.consts)
+    out, alive = [0], {v for v in graph.program.inputs if v in last_use}
+    for x in graph.layers[:-1]:
+        alive = {v for v in (*alive, *x.outs) if v not in consts and last_use.get(v, -1) > x.index}
+        if alive == {x.out}:
+            out.append(x.index + 1)
+    return [*out, n]
+
+
+def _bytes(graph: LayerGraph, at: int) -> int:
+    values = graph.program.inputs if at == 0 else graph.layers[at - 1].outs
+    return sum(v.nbytes for v in values)
+
+
+class _Search:
+    """What may follow at a place, and what it costs."""
+
+    def __init__(self, graph: LayerGraph, costs: Costs):
+        self.graph, self.costs = graph, costs
+        self.consts = set(graph.program.consts)
+        self.shares = functools.lru_cache(None)(self._shares)
+        owner = {v: x.index for x in graph.layers for v in x.outs}
+        self.last_reader = {x.index: x.index for x in graph.layers}
+        for x in graph.layers:
+            self.last_reader.update((owner[v], x.index) for v in x.ins if v in owner)
+        self.last_reader.update((owner[v], len(graph.layers)) for v in graph.program.outputs if v in owner)
+
+    def host_seconds(self, first: int, last: int) -> float | None:
+        times = [self.costs.host[i] for i in range(first, last)]
+        return None if any(t is None for t in times) else sum(t for t in times if t is not None)
+
+    def from_device(self, first: int) -> Iterator[Piece]:
+        """Steps that begin and end with everything on the device."""
+        yield Piece(first, first + 1, "device", self.costs.device[first])
+        if self.costs.shared_cores:
+            return
+        yield from self.channels(self.graph.layers[first])
+        for last in range(first + 1, min(first + MAX_CHAIN, len(self.graph.layers)) + 1):
+            if self.costs.host[last - 1] is None:
+                return
+            inner = [self.last_reader[i] for i in range(first, last - 1)]
+            if all(r < last for r in inner):
+                piece = self.rows(first, last)
+                if piece is not None:
+                    yield piece
+
+    def channels(self, layer: Layer) -> Iterator[Piece]:
+        """The best split of one layer by output channels: the host half needs all of the operand."""
+        axis, t_host, t_device = axis_of(layer.ops, "channel"), self.costs.host[layer.index], self.costs.device[layer.index]
+        if axis is None or "channel" not in layer.dims or t_host is None:
+            return
+        data = sum(v.nbytes for v in layer.ins if v not in self.consts)
+        size, granule = layer.out.shape[axis], layer.dims["channel"]
+
+        def seconds(p: float) -> float:
+            both = max(p * t_host + FIXED_HOST, _part(t_device, 1 - p)) * self.costs.contention
+            return self.costs.sync + (data + p * layer.out.nbytes) / self.costs.copy_rate + both
+
+        shares = [p for p in SHARES if 0 < cut(size, granule, p) < size]
+        if shares:
+            p = min(shares, key=seconds)
+            if seconds(p) < (1 - MARGIN) * t_device:
+                yield Piece(layer.index, layer.index + 1, "split", seconds(p), p, "channel")
+
+    def rows(self, first: int, last: int) -> Piece | None:
+        """The best split of layers `first:last` by rows of the last one's result; None where there is none that pays."""
+        layer, costs = self.graph.layers[last - 1], self.costs
+        axis = axis_of(layer.ops, "rows")
+        if axis is None or "rows" not in layer.dims:
+            return None
+        size, found = layer.out.shape[axis], None
+        read = {v for x in self.graph.layers[first:last] for v in x.ins if v not in self.consts} - {v for x in self.graph.layers[first:last] for v in x.outs}
+        for at in sorted({cut(size, layer.dims["rows"], p) for p in SHARES} - {0, size}):
+            mine, other = self.shares(last, 0, at), self.shares(last, at, size)
+            if any(i not in mine or i not in other for i in range(first, last)):
+                return None
+            host = sum(mine[i] * (costs.host[i] or 0.0) + FIXED_HOST for i in range(first, last))
+            device = sum(_part(costs.device[i], other[i]) for i in range(first, last))
+            data = sum(v.nbytes for v in read) * mine[first] + layer.out.nbytes * at / size
+            seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
+            if found is None or seconds < found.seconds:
+                found = Piece(first, last, "split", seconds, at / size, "rows")
+        return found if found is not None and found.seconds < (1 - MARGIN) * sum(costs.device[first:last]) else None
+
+    def _shares(self, last: int, start: int, stop: int) -> dict[int, float]:
+        """Layer -> share of its rows that the rows `start:stop` of layer `last - 1` need, as far back as rows can be followed."""
+        layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
+        axis = axis_of(layers[-1].ops, "rows")
+        assert axis is not None
+        needed = rows_needed([op for x in layers for op in x.ops], axis, start, stop)
+        out = {}
+        for x in layers:
+            request = needed.get(x.out)
+            if request is not None:
+                out[x.index] = (request[2] - request[1]) / x.out.shape[request[0]]
+        return out
+
+
+def _part(seconds: float, share: float) -> float:
+    """Seconds of a share of a device layer: a part of each does not shrink."""
+    fixed = min(seconds, FIXED_DEVICE)
+    return fixed + (seconds - fixed) * share
+
+
+def _placements(graph: LayerGraph, path: Sequence[Piece]) -> tuple[Placement, ...]:
+    places = []
+    for number, piece in enumerate(path, 1):
+        chain = number if piece.half == "split" and piece.last - piece.first > 1 else 0
+        share = {"device": 0.0, "host": 1.0}.get(piece.half, piece.p)
+        for x in graph.layers[piece.first : piece.last]:
+            predicted = piece.seconds / (piece.last - piece.first)
+            places.append(Placement(x.name, piece.half, share, piece.dim, predicted, x.host_error if piece.half == "device" else "", chain))
+    return tuple(places)
