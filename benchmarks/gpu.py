@@ -1,0 +1,133 @@
+"""Co-execution on a GPU: device-only `jax.jit`, host only and every strategy, alternating in one process.
+
+    python -m benchmarks.gpu FOLDER [MODEL...] [--precision default highest] [--variants ...] [--input device host]
+
+Run it under `benchmarks/edge_slice` to let a small part of a large GPU stand for an edge GPU; the records say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import json
+import math
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from xcoexec.codegen.target import target
+
+import xcoexec
+from xcoexec import models
+from xcoexec.bench import error
+from xcoexec.config import cores
+from xcoexec.cost.edgenn import bound
+from xcoexec.pretty import table
+from xcoexec.select import alternate
+
+MODELS = ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18", "resnet50", "mobilenet_v2")
+PRECISIONS = ("highest", "default")
+VARIANTS = ("host", "edgenn", "codl", "auto")
+ROUNDS = 7
+BLOCK_SECONDS = 0.08
+
+
+def slice_percent() -> int:
+    """Share of the GPU that this process was given by CUDA MPS (100: all of it)."""
+    return int(os.environ.get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "100"))
+
+
+def where() -> str:
+    """The machine in words."""
+    from xcoexec.runtime.cuda import cuda
+
+    part = cuda().multiprocessors
+    share = f", limited to {part} multiprocessors by CUDA MPS (stands for an edge GPU)" if slice_percent() < 100 else ""
+    return f"{jax.devices()[0].device_kind}{share}; {cores()}-core {target().cpu}; jax {jax.__version__}"
+
+
+def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[str, Any]:
+    """One record: seconds of every variant on the same weights and input, their errors against float64, the plans."""
+    entry = models.get(name)
+    with jax.default_matmul_precision(precision):
+        apply = entry.module.apply
+        weights = entry.variables()
+        x = entry.example()
+        given = x if place == "device" else jax.tree_util.tree_map(np.asarray, x)
+        plain = jax.jit(apply)
+        finish: Callable[[Any], Any] = jax.block_until_ready if place == "device" else functools.partial(jax.tree_util.tree_map, np.asarray)
+        calls = {"jit": lambda: finish(plain(weights, given))}
+        bound_functions = {v: xcoexec.jit(apply, strategy=v, strict=True).bind(weights) for v in variants}
+        for v, f in bound_functions.items():
+            calls[v] = lambda f=f: finish(f(given))
+        outs = {k: jax.tree_util.tree_leaves(c()) for k, c in calls.items()}
+        seconds = alternate(calls, ROUNDS, BLOCK_SECONDS)
+        want = [np.asarray(v) for v in outs["jit"]]
+    errors = {k: max(error(np.asarray(a), b) for a, b in zip(out, want, strict=True)) for k, out in outs.items()}
+    plans = {v: json.loads(f.plan().to_json()) for v, f in bound_functions.items()}
+    known = [f._used("costs").stages.costs for f in bound_functions.values()]
+    costs = next((dataclasses.asdict(c) for c in known if c is not None), None)
+    return {
+        "model": name,
+        "precision": precision,
+        "input": place,
+        "machine": where(),
+        "slice_percent": slice_percent(),
+        "seconds": seconds,
+        "difference_to_jit": errors,
+        "plans": plans,
+        "costs": costs,
+        "xcoexec": xcoexec.__version__,
+    }
+
+
+def summary(records: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Rows of the table: milliseconds, then ratios."""
+    rows = []
+    for r in records:
+        s = r["seconds"]
+        best = min(v for k, v in s.items() if k not in ("jit", "host"))
+        auto = s.get("auto", best)
+        single = min(s["jit"], s.get("host", math.inf))
+        limit = bound(s["jit"], s["host"]) if "host" in s else math.nan
+        times = [f"{s[k] * 1e3:.3f}" if k in s else "-" for k in ("jit", *VARIANTS)]
+        rows.append([r["model"], r["precision"], r["input"], *times, f"{s['jit'] / auto:.2f}", f"{single / auto:.2f}", f"{limit / auto:.2f}"])
+    return rows
+
+
+HEAD = ("model", "precision", "input", "jit", *VARIANTS, "jit/auto", "better half/auto", "bound/auto")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("models", nargs="*", default=[], choices=[*models.NAMES, []])
+    parser.add_argument("--precision", nargs="+", default=PRECISIONS, choices=PRECISIONS)
+    parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
+    parser.add_argument("--input", nargs="+", default=("device",), choices=("device", "host"))
+    args = parser.parse_args()
+    if jax.default_backend() != "gpu":
+        raise SystemExit(f"benchmarks.gpu: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees.")
+    args.folder.mkdir(parents=True, exist_ok=True)
+    cases = [(m, p, place) for p in args.precision for place in args.input for m in args.models or MODELS]
+    records = []
+    with (args.folder / "gpu.jsonl").open("a") as out:
+        for m, p, place in track(cases, "gpu", console=Console(stderr=True)):
+            records.append(run(m, p, args.variants, place))
+            out.write(json.dumps(records[-1]) + "\n")
+            out.flush()
+    console = Console(width=180)
+    console.print(table(where(), HEAD, summary(records), right=range(3, len(HEAD))))
+    for p in args.precision:
+        ratios = [r["seconds"]["jit"] / r["seconds"][args.variants[-1]] for r in records if r["precision"] == p]
+        console.print(f"{p}: geometric mean of jit/{args.variants[-1]}: {float(np.exp(np.mean(np.log(ratios)))):.2f}")
+
+
+if __name__ == "__main__":
+    main()
