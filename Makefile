@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # the package as the wheel lays it out, for the type checker
 TYPED := $(VENV)/typed
 
-.PHONY: demo test bench bench-peers lint clean
+.PHONY: demo test bench bench-peers bench-gpu lint clean
 
 demo: $(READY)
 	$(PY) -m xcoexec demo
@@ -19,6 +19,11 @@ bench: $(READY)
 
 bench-peers: $(VENV)/.peers
 	$(PY) -m benchmarks.peers
+
+# on the whole GPU, then on small parts of it that stand for edge GPUs
+bench-gpu: $(VENV)/.gpu
+	$(PY) -m benchmarks.gpu out/gpu
+	for percent in 6 12 25; do benchmarks/edge_slice $$percent $(PY) -m benchmarks.gpu out/gpu-$$percent || exit 1; done
 
 lint: $(READY)
 	$(PY) -m ruff check .
@@ -35,6 +40,10 @@ $(READY): pyproject.toml
 # the other runtimes are only there to be measured: nothing else needs them
 $(VENV)/.peers: $(READY)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[peers]"
+	@touch $@
+
+$(VENV)/.gpu: $(READY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[gpu]"
 	@touch $@
 
 clean:

@@ -65,6 +65,7 @@ from .layout import (
     R_MUTEX,
     R_SLEEPS,
     R_SPIN_NS,
+    R_STAMP,
     R_START4,
     R_START16,
     R_STOP,
@@ -86,12 +87,14 @@ from .layout import (
     SITE_TAKEN,
     SITE_WORK,
     SLEEPERS,
+    TICK_RELAY,
+    TICK_TARGET,
     UNLOCK,
     WAIT,
     YIELD,
 )
 from .native import atomic_add, atomic_load, atomic_store, call1, call2, call11, compare_exchange, ld, native, now, pause, scratch, st, st32
-from .team import give_arena, keep_times, run_job, take_arena
+from .team import POLITE_NS, give_arena, keep_times, run_job, take_arena
 
 BLOCK_THREADS = 256
 ELEMENTS_A_BLOCK = 1024
@@ -258,6 +261,18 @@ def join(frame):
     return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
 
 
+@native(1)
+def tick(frame):
+    """Operands: what has to be there before the clock is read (aliased with the results)."""
+    if registering(frame):
+        return int64(0)
+    site, values = site_of(frame), scratch(1)
+    relay = ld(site + TICK_RELAY)
+    st(values, ld(site + TICK_TARGET))
+    code = launch(relay, ld(relay + R_STAMP), 1, values, 1, stream_of(frame, relay))
+    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+
+
 @njit
 def run_site(site, libc):
     """Runs a site's segment over its mapped buffers; returns 0 when memory is out."""
@@ -283,16 +298,16 @@ def run_site(site, libc):
 
 @njit
 def await_flag(address, value, relay, libc):
-    """Until a flag that the device raises has reached `value`; spins, then gives the core away now and then. False when stopped."""
+    """Until a flag that the device raises has reached `value`; spins, and offers the core to others. False when stopped."""
     clock = ld(libc + CLOCK)
     began, spins = now(clock), 0
     while atomic_load(address) < value:
         pause()
         spins += 1
-        if spins % 256 == 0:
+        if spins % 64 == 0:
             if atomic_load(relay + R_STOP) != 0:
                 return False
-            if now(clock) - began > ld(relay + R_SPIN_NS):
+            if now(clock) - began > POLITE_NS:
                 call1(ld(libc + YIELD), 0)
     return True
 
@@ -307,7 +322,12 @@ def serve(relay):
         while atomic_load(relay + R_TAIL) == head and atomic_load(relay + R_STOP) == 0:
             pause()
             spins += 1
-            if spins % 64 == 0 and now(clock) - began > ld(relay + R_SPIN_NS):
+            if spins % 64 != 0:
+                continue
+            waited = now(clock) - began
+            if waited > POLITE_NS:
+                call1(ld(libc + YIELD), 0)
+            if waited > ld(relay + R_SPIN_NS):
                 call1(ld(libc + LOCK), ld(relay + R_MUTEX))
                 atomic_add(relay + R_SLEEPS, 1)
                 while atomic_load(relay + R_TAIL) == head and atomic_load(relay + R_STOP) == 0:

@@ -216,13 +216,27 @@ end:
 """
 
 
-#: kernel name -> text; "4" and "16" are the bytes of an element
-KERNELS = ("start4", "start16", "join4", "join16")
+_STAMP = """
+define ptx_kernel void @stamp(ptr addrspace(1) %target) {
+  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %leader = icmp eq i32 %tid, 0
+  br i1 %leader, label %read, label %end
+read:
+  %now = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
+  store volatile i64 %now, ptr addrspace(1) %target
+  br label %end
+end:
+  ret void
+}
+"""
+
+#: "4" and "16" are the bytes of an element
+KERNELS = ("start4", "start16", "join4", "join16", "stamp")
 
 
 def module_text() -> str:
     """LLVM IR of all device kernels."""
-    text = _HEAD
+    text = _HEAD + _STAMP
     for typ, nbytes in (("i32", 4), ("<4 x i32>", 16)):
         text += _start(f"start{nbytes}", typ, nbytes) + _join(f"join{nbytes}", typ, nbytes)
     return text.replace("RING", str(SITE_RING)).replace("STAMPS", str(FLAG_STAMPS)).replace("STAMP", str(STAMP_BYTES))

@@ -65,8 +65,10 @@ STRIP_BUFFERS = 64
 
 # the relay: the thread that serves host calls of a device, and what it needs (each word on its own cache line)
 R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_STOP, R_TEAM, R_LIBC, R_SPIN_NS = (64 * i for i in range(11))
-R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_LAST = (64 * i for i in range(11, 23))
-RELAY_BYTES = 64 * 24
+R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_LAST, R_STAMP = (
+    64 * i for i in range(11, 24)
+)
+RELAY_BYTES = 64 * 25
 R_CAPACITY = 4096  # host calls that may wait
 ENTRY_WORDS = 2  # call site, sequence number
 # messages of the relay: the driver refused, a join without a start, the watchdog has barked
@@ -92,6 +94,9 @@ SITE_WORDS = 16
 IN_MAPPED, IN_OUTER, IN_INNER, IN_STRIDE, IN_OFFSET, IN_WIDE = (8 * i for i in range(6))
 OUT_MAPPED, OUT_OUTER, OUT_HOST, OUT_DEVICE, OUT_WIDE = (8 * i for i in range(5))
 IN_WORDS = OUT_WORDS = 6
+# a clock site: where the device writes its clock
+TICK_RELAY, TICK_TARGET = 0, 8
+TICK_WORDS = 2
 # the mapped page of a call site: flags, then stamps of recent calls: start began, ended; join began, asked, left, ended (device clock, ns)
 FLAG_READY, FLAG_DONE, FLAG_FAULT, FLAG_STAMPS = 0, 64, 128, 256
 STAMP_BYTES, SITE_RING = 64, 32

@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import layout as abi
-from .host import function, libc, team
-from .program import Value
+from .host import function, team
 from .segment import Segment
 
 SPIN_SECONDS = 2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
@@ -31,7 +30,7 @@ class Driver(Protocol):
 
     platform: str  # where XLA looks for the handlers
     launch: int  # address of cuLaunchKernel, or of a function with its signature
-    functions: tuple[int, int, int, int]  # start4, start16, join4, join16
+    functions: tuple[int, ...]  # as device.KERNELS
     blocks: int  # most blocks of one launch
     stream: int  # 0: the stream on which XLA launches
 
@@ -128,7 +127,7 @@ class Relay:
             abi.R_BLOCKS: driver.blocks,
             abi.R_LIMIT_NS: int(limit_seconds * 1e9),
             abi.R_MESSAGES: self._messages.ctypes.data,
-            **dict(zip((abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16), driver.functions, strict=True)),
+            **dict(zip((abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16, abi.R_STAMP), driver.functions, strict=True)),
         }
         for at, word in words.items():
             self._word(at).value = word
@@ -269,9 +268,26 @@ class Site:
         return ctypes.c_int64.from_address(self._host + abi.FLAG_FAULT).value != 0
 
 
-def carried_bytes(v: Value) -> int:
-    """Bytes of a value as halves exchange it (4 an element)."""
-    return 4 * v.size
+class Clock:
+    """Places in a device program where the device's clock is read: `address(i)` is what the FFI attribute of the i-th carries."""
+
+    def __init__(self, relay: Relay, count: int):
+        self._relay = relay
+        self._host, device = relay.driver.mapped(8 * count)
+        self._rows = np.array([[relay.address, device + 8 * i] for i in range(count)], np.int64)
+        self._times = np.ctypeslib.as_array(ctypes.cast(self._host, ctypes.POINTER(ctypes.c_int64)), (count,))
+
+    def address(self, i: int) -> int:
+        return int(self._rows.ctypes.data) + 8 * abi.TICK_WORDS * i
+
+    def times(self) -> np.ndarray:
+        """Nanoseconds at each place in the last finished run."""
+        return self._times.copy()
+
+    def close(self) -> None:
+        """Gives the memory back; no program that uses it may run any more."""
+        self._relay.driver.synchronize()
+        self._relay.driver.free_mapped(self._host)
 
 
-__all__ = ["Driver", "Merge", "Relay", "Site", "Window", "carried_bytes", "libc"]
+__all__ = ["Clock", "Driver", "Merge", "Relay", "Site", "Window"]

@@ -81,6 +81,8 @@ from .native import (
     st32,
 )
 
+POLITE_NS = 20_000  # of spinning before a thread offers its core to others
+
 
 @njit
 def wait_for(address, value, libc):
@@ -140,7 +142,12 @@ def worker(team, index):
         while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0:
             pause()
             spins += 1
-            if spins % 64 == 0 and now(clock) - started > ld(team + SPIN_NS) and atomic_load(team + PENDING) == 0:
+            if spins % 64 != 0:
+                continue
+            waited = now(clock) - started
+            if waited > POLITE_NS:  # whoever has to run on this core need not wait for the end of a time slice
+                call1(ld(libc + YIELD), 0)
+            if waited > ld(team + SPIN_NS) and atomic_load(team + PENDING) == 0:
                 call1(ld(libc + LOCK), ld(team + MUTEX))
                 atomic_add(team + SLEEPERS, 1)
                 while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0 and atomic_load(team + PENDING) == 0:

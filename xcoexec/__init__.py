@@ -9,4 +9,4 @@ from .errors import SplitError as SplitError
 from .errors import XcoexecError as XcoexecError
 from .ir import Plan as Plan
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"

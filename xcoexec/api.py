@@ -28,6 +28,7 @@ from .select import choose, stages
 from .strategies import NAMES
 from .trace import Traced, paths, trace, weight_leaves
 
+SPARE = 2  # cores left to the caller and the driver on a machine with a device
 MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
 
 
@@ -54,7 +55,7 @@ class Options:
             raise ValueError(f"xcoexec.compile: got device={device!r}; valid is JAX's default backend, here {jax.default_backend()!r}.")
         self.strategy, self.strict, self.plan = strategy, strict, plan
         self.cpus = config.affinity(affinity)
-        self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, int(jax.default_backend() != "cpu"))
+        self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, SPARE * (jax.default_backend() != "cpu"))
         if self.cpus and self.threads > len(self.cpus):
             raise ValueError(f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer.")
         self.progress = progress or silent
@@ -357,15 +358,31 @@ class Bound:
         self._weights = jax.tree_util.tree_map(lambda x: keep(x, copy=True) if isinstance(x, np.ndarray) else x, weights)
         self._owner = owner
         self._compiled: dict[Any, Compiled] = {}
+        self._quick: dict[Any, Compiled] = {}
         self._last: Compiled | None = None
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:  # one array, as most calls are: its type tells it from pytrees and tracers
+            x = args[0]
+            quick = self._quick.get((type(x), getattr(x, "shape", None), getattr(x, "dtype", None)))
+            if quick is not None:
+                self._last = quick
+                return self._owner._plain(*self._resident, x) if quick.plain else quick.call((x,))
         leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
         if any(map(is_tracer, leaves)):
             return self._owner._plain(*self._weights, *args, **kwargs)
         self._last = compiled = self._find(args, kwargs, leaves, tree)
+        if len(args) == 1 and not kwargs and isinstance(args[0], (jax.Array, np.ndarray)):
+            self._quick[type(args[0]), args[0].shape, args[0].dtype] = compiled
+        if compiled.plain:
+            return self._owner._plain(*self._resident, *args, **kwargs)
         return compiled.call(leaves)
+
+    @functools.cached_property
+    def _resident(self) -> tuple[Any, ...]:
+        """The weights where plain jax.jit wants them."""
+        return tuple(jax.tree_util.tree_map(lambda x: jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x, self._weights))
 
     def _find(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Any], tree: Any) -> Compiled:
         """The compiled function for these shapes, made now if need be."""
@@ -393,12 +410,8 @@ class Bound:
         sizes = [len(jax.tree_util.tree_leaves(a)) for a in args]
         donated = tuple(j for i, m in enumerate(sizes) if i in donate for j in range(sum(sizes[:i]), sum(sizes[:i]) + m))
 
-        on_device: list[Any] = []
-
         def plain(leaves: Sequence[Any]) -> Sequence[Any]:
-            if not on_device:
-                on_device.extend(jax.numpy.asarray(v) if isinstance(v, np.ndarray) else v for v in values[:n])
-            whole, named = jax.tree_util.tree_unflatten(tree, [*on_device, *leaves])
+            whole, named = jax.tree_util.tree_unflatten(tree, [*jax.tree_util.tree_leaves(self._resident), *leaves])
             return jax.tree_util.tree_leaves(owner._plain(*whole, **named))
 
         return compile_stages(owner, traced, range(n), values[:n], values, donated, plain, bool(self._compiled))

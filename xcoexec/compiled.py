@@ -71,6 +71,11 @@ class Compiled:
             self.stages.forget()
 
     @property
+    def plain(self) -> bool:
+        """Whether plain jax.jit is in use: the caller then need not take arguments and results apart."""
+        return self.monitor.current.lowered is None
+
+    @property
     def current(self) -> Executable:
         return self.monitor.current
 

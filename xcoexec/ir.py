@@ -9,11 +9,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .codegen.program import Op, Program, Value, consumers, external, format_params
 from .errors import PlanError
 
 HALVES = ("device", "host", "split")
 DIMS = ("channel", "rows")
+Parts = Mapping[int, Mapping[str, tuple[tuple[float, float], ...]]]
+FIXED = 3e-6  # seconds of a layer that do not shrink with its part
 ENGINES = ("xco", "jit", "local")
 PLAN_VERSION = 2
 
@@ -127,7 +131,7 @@ def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Laye
 class Costs:
     """Seconds of each layer on each half (None: cannot run there) and the costs around them.
 
-    `host`/`device`: by layer index; `split` adds points: (layer, dim, p) -> (host seconds, device seconds).
+    `host`/`device`: by layer index; `parts`, `host_parts`: layer -> dim -> (share, seconds) of parts of it, ascending.
     `sync`: one segment call; `copy_rate`: bytes/s between halves; `contention`: factor (>= 1) by which both
     halves slow down together; `shared_cores`: the halves run on the same cores, one after the other.
     """
@@ -138,6 +142,27 @@ class Costs:
     copy_rate: float
     contention: float
     shared_cores: bool
+    parts: Parts = dataclasses.field(default_factory=dict)
+    host_parts: Parts = dataclasses.field(default_factory=dict)
+
+    def device_part(self, layer: int, dim: str, share: float) -> float:
+        """Seconds of a share of a layer along `dim` on the device half: between measured points a straight line."""
+        return _between(self.parts, self.device[layer], layer, dim, share)
+
+    def host_part(self, layer: int, dim: str, share: float) -> float:
+        """The same on the host half."""
+        return _between(self.host_parts, self.host[layer] or 0.0, layer, dim, share)
+
+
+def _between(parts: Parts, whole: float, layer: int, dim: str, share: float) -> float:
+    points = [*parts.get(layer, {}).get(dim, ()), (1.0, whole)]
+    if len(points) > 1:  # below the smallest part that was measured the line through the first two goes on
+        (p, t), (q, u) = points[:2]
+        first = t - p * (u - t) / (q - p)
+    else:
+        first = FIXED
+    shares, seconds = zip((0.0, min(max(first, FIXED), points[0][1])), *points, strict=True)
+    return float(np.interp(share, shares, seconds))
 
 
 @dataclasses.dataclass(frozen=True)

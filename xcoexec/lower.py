@@ -27,13 +27,13 @@ _registered: set[str] = set()
 
 
 def register(platform: str = "cpu") -> None:
-    """Makes the native handlers known to XLA (once): the synchronous call on the CPU, `start` and `join` on a device."""
+    """Makes the native handlers known to XLA (once): the synchronous call on the CPU, `start`, `join` and `tick` on a device."""
     if platform in _registered:
         return
     if platform == "cpu":
         jax.ffi.register_ffi_target(TARGET, host.handler_capsule(), platform="cpu")
     else:
-        for name in ("start", "join"):
+        for name in ("start", "join", "tick"):
             jax.ffi.register_ffi_target(f"{TARGET}_{name}", host.handler_capsule("calls", name), platform=platform.removeprefix("stand-in "))
     _registered.add(platform)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -13,10 +14,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from . import clocked
 from .codegen import host
 from .codegen import layout as abi
 from .codegen.build import read_cache, source_hash, write_cache
-from .codegen.program import Literal, Op, Program, Value, external
+from .codegen.program import Literal, Op, Program, Unsupported, Value, external
 from .codegen.relay import Merge, Relay, Site, Window
 from .codegen.segment import Segment
 from .codegen.target import target
@@ -26,7 +28,6 @@ from .lower import HostUnit, Lowered, run_ops
 
 SECONDS_A_LAYER = 0.01
 LAUNCHES = 5e-6  # seconds before and behind the two kernels of a host call
-COPIES = 8  # of a layer in the program that times it on a device: its dispatch costs more than most layers
 Progress = Callable[[str, int, int], None]
 Constant = Callable[[Value], Any]  # a constant of the program as the resident array that it is: nothing is copied to be measured
 
@@ -123,14 +124,51 @@ def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = s
     known: dict[str, float] = load("device") or {}
     todo = {x.signature: x for x in graph.layers if x.signature not in known}
     empty = empty_call() if todo else 0.0
-    copies = 1 if jax.default_backend() == "cpu" else COPIES
     for i, (key, layer) in enumerate(todo.items()):
         progress("profile", i, len(todo))
-        known[key] = max(_time_ops(layer.ops, consts, constant, copies) - empty, 1e-7 * copies) / copies
+        known[key] = max(_time_ops(layer.ops, lambda v: constant(v) if v in consts else example(v)) - empty, 1e-7)
     if todo:
         progress("profile", len(todo), len(todo))
         store("device", known)
     return tuple(known[x.signature] for x in graph.layers)
+
+
+def parts_seconds(graph: LayerGraph, constant: Constant, relay: Relay, progress: Progress = silent) -> tuple[tuple[float, ...], dict[int, clocked.Points]]:
+    """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock."""
+    consts = set(graph.program.consts)
+    name = f"device-{relay.driver.platform}"
+    known: dict[str, Any] = load(name) or {}
+    todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
+    if todo:
+        progress("profile", 0, 2)
+        wholes = clocked.seconds([clocked.whole(x) for x in todo], consts, constant, example, relay)
+        known.update((x.signature, [t]) for x, t in zip(todo, wholes, strict=True))
+        progress("profile", 1, 2)
+        points = [(x, *key, piece) for x, t in zip(todo, wholes, strict=True) if t > clocked.WORTH_SECONDS for key, piece in clocked.parts(x).items()]
+        times = clocked.seconds([p for *_, p in points], consts, constant, example, relay)
+        for (x, dim, share, _), t in zip(points, times, strict=True):
+            known[x.signature].append([dim, share, t])
+        progress("profile", 2, 2)
+        store(name, known)
+    return tuple(known[x.signature][0] for x in graph.layers), clocked.known_parts(graph, known)
+
+
+def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]) -> dict[int, clocked.Points]:
+    """Seconds of parts of layers on the host half, of those that are worth splitting."""
+    consts = set(graph.program.consts)
+    name = f"host-parts-{threads}"
+    known: dict[str, Any] = load(name) or {}
+    before = len(known)
+    for x, t in zip(graph.layers, on_host, strict=True):
+        if t is None or t < clocked.WORTH_SECONDS or x.signature in known:
+            continue
+        known[x.signature] = [t]
+        for (dim, share), piece in clocked.parts(x).items():
+            with contextlib.suppress(Unsupported):
+                known[x.signature].append([dim, share, clocked.host_seconds(x, piece, consts, threads, cpus)])
+    if len(known) > before:
+        store(name, known)
+    return clocked.known_parts(graph, known)
 
 
 def empty_call() -> float:
@@ -140,23 +178,17 @@ def empty_call() -> float:
     return median_seconds(lambda: f(x).block_until_ready(), 0.02)
 
 
-def _time_ops(ops: Sequence[Op], consts: set[Value], constant: Constant, copies: int) -> float:
-    """Seconds of a program that runs the operations `copies` times, on inputs of their own each time."""
+def _time_ops(ops: Sequence[Op], value: Callable[[Value], Any]) -> float:
     ins = external(ops)
-    shared = {v: constant(v) for v in ins if v in consts}
 
-    def fn(given: Any, *others: Any) -> Any:
-        outs = []
-        for own in others:
-            env: dict[Value, Any] = {**dict(zip(shared, given, strict=True)), **dict(zip(rest, own, strict=True))}
-            run_ops(ops, env)
-            outs.append([env[v] for v in ops[-1].outs])
-        return outs
+    def fn(*xs: Any) -> Any:
+        env: dict[Value, Any] = dict(zip(ins, xs, strict=True))
+        run_ops(ops, env)
+        return [env[v] for v in ops[-1].outs]
 
-    rest = [v for v in ins if v not in shared]
     f = jax.jit(fn)
-    args = [[example(v, i) for v in rest] for i in range(copies)]
-    return median_seconds(lambda: jax.block_until_ready(f(list(shared.values()), *args)))
+    xs = [value(v) for v in ins]
+    return median_seconds(lambda: jax.block_until_ready(f(*xs)))
 
 
 def overheads(relay: Relay | None) -> tuple[float, float]:
@@ -219,16 +251,35 @@ def _copy_rate() -> float:
 
 def device_costs(graph: LayerGraph, constant: Constant, progress: Progress = silent, relay: Relay | None = None) -> Costs:
     """The costs of a graph of which nothing can run on the host half."""
-    return _costs(graph, (None,) * len(graph.layers), constant, progress, relay)
+    return _costs(graph, (None,) * len(graph.layers), constant, progress, relay, 1, ())
 
 
-def measure(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], constant: Constant, progress: Progress = silent, relay: Relay | None = None) -> Costs:
+def measure(
+    graph: LayerGraph,
+    lowered: Lowered,
+    call: Callable[[], Any],
+    constant: Constant,
+    progress: Progress = silent,
+    relay: Relay | None = None,
+    threads: int = 1,
+    cpus: tuple[int, ...] = (),
+) -> Costs:
     """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half."""
-    return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay)
+    return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay, threads, cpus)
 
 
-def _costs(graph: LayerGraph, on_host: tuple[float | None, ...], constant: Constant, progress: Progress, relay: Relay | None) -> Costs:
+def _costs(
+    graph: LayerGraph,
+    on_host: tuple[float | None, ...],
+    constant: Constant,
+    progress: Progress,
+    relay: Relay | None,
+    threads: int,
+    cpus: tuple[int, ...],
+) -> Costs:
     """On a machine whose device half is the CPU the halves share their cores."""
     sync, rate = overheads(relay)
-    shared = relay is None
-    return Costs(on_host, device_seconds(graph, constant, progress), sync, rate, 2.0 if shared else 1.05, shared)
+    if relay is None:
+        return Costs(on_host, device_seconds(graph, constant, progress), sync, rate, 2.0, True)
+    device, parts = parts_seconds(graph, constant, relay, progress)
+    return Costs(on_host, device, sync, rate, 1.05, False, parts, host_parts(graph, on_host, threads, cpus))

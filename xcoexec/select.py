@@ -95,7 +95,9 @@ class Stages:
         if self.costs is None and all(x.host_error for x in self.graph.layers):
             self.costs = device_costs(self.graph, self.constant, self.progress, self.relay)
         if self.costs is None:
-            costs = measure(self.graph, _lowered(self.all_host), lambda: self.run(self.all_host), self.constant, self.progress, self.relay)
+            costs = measure(
+                self.graph, _lowered(self.all_host), lambda: self.run(self.all_host), self.constant, self.progress, self.relay, self.threads, self.cpus
+            )
             self.costs = costs if self.relay is None else self._calibrated(costs)
         return self.costs
 
@@ -104,7 +106,8 @@ class Stages:
         leaves = [jax.numpy.asarray(x) for x in self.example]
         whole = median_seconds(lambda: jax.block_until_ready(self.plain(leaves)), 0.05) - empty_call()
         factor = min(1.0, max(whole, 1e-6) / sum(costs.device))
-        return dataclasses.replace(costs, device=tuple(t * factor for t in costs.device))
+        parts = {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in costs.parts.items()}
+        return dataclasses.replace(costs, device=tuple(t * factor for t in costs.device), parts=parts)
 
     def forget(self) -> None:
         """Drops the executable that was only made to be measured, with its packed weights."""
@@ -202,7 +205,7 @@ def contest(s: Stages) -> Executable:
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
     for name in STRATEGIES:
         plan = STRATEGIES[name](s.graph, costs)
-        if _worth_a_try(plan, [c.plan for c in candidates.values()]):
+        if _worth_a_try(plan, [c.plan for c in candidates.values()], s.relay is None):
             candidates[name] = _balanced(s, plan)
     seconds = _times(s, candidates)
     if min(seconds.values()) > CLEAR * seconds["jit"]:  # a near thing: XLA on the folded graph may be better than on the function
@@ -239,11 +242,13 @@ def _times(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
     return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR)
 
 
-def _worth_a_try(plan: Plan, others: Sequence[Plan]) -> bool:
-    """Different from what is measured anyway, and predicted to win."""
+def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
+    """Different from what is measured anyway; with `predicted` also predicted to win (on a device the strategies' predictions are too close)."""
     shape = [(p.half, p.p_cpu) for p in plan.placements]
     if all(h == "device" for h, _ in shape) or any([(p.half, p.p_cpu) for p in o.placements] == shape for o in others):
         return False
+    if not predicted:
+        return True
     rivals = [o.predicted for o in others if o.predicted is not None]
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 

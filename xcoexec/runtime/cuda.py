@@ -39,8 +39,7 @@ class Cuda:
                 raise CudaError(f"xcoexec: got a device of compute capability {capability / 10}; valid is 7.0 or newer.")
             module = ctypes.c_void_p()
             self._call("cuModuleLoadData", ctypes.byref(module), ptx().encode())
-            start4, start16, join4, join16 = (self._function(module, k) for k in KERNELS)
-            self.functions = (start4, start16, join4, join16)
+            self.functions = tuple(self._function(module, k) for k in KERNELS)
             self.multiprocessors = self._attribute("multiprocessors")
         self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
         self.launch = ctypes.cast(self._lib.cuLaunchKernel, ctypes.c_void_p).value or 0

@@ -18,8 +18,6 @@ from ..ir import Costs, Layer, LayerGraph, Placement, Plan
 from ..split import axis_of, cut, rows_needed
 
 SHARES = tuple(i / 16 for i in range(1, 16))
-FIXED_DEVICE = 3e-6  # seconds of a device layer that do not shrink with its part
-FIXED_HOST = 2e-6  # and of a host layer: the team's steps
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 MAX_CHAIN = 40
 
@@ -136,7 +134,7 @@ class _Search:
         size, granule = layer.out.shape[axis], layer.dims["channel"]
 
         def seconds(p: float) -> float:
-            both = max(p * t_host + FIXED_HOST, _part(t_device, 1 - p)) * self.costs.contention
+            both = max(self.costs.host_part(layer.index, "channel", p), self.costs.device_part(layer.index, "channel", 1 - p)) * self.costs.contention
             return self.costs.sync + (data + p * layer.out.nbytes) / self.costs.copy_rate + both
 
         shares = [p for p in SHARES if 0 < cut(size, granule, p) < size]
@@ -157,8 +155,8 @@ class _Search:
             mine, other = self.shares(last, 0, at), self.shares(last, at, size)
             if any(i not in mine or i not in other for i in range(first, last)):
                 return None
-            host = sum(mine[i] * (costs.host[i] or 0.0) + FIXED_HOST for i in range(first, last))
-            device = sum(_part(costs.device[i], other[i]) for i in range(first, last))
+            host = sum(costs.host_part(i, "rows", mine[i]) for i in range(first, last))
+            device = sum(costs.device_part(i, "rows", other[i]) for i in range(first, last))
             data = sum(v.nbytes for v in read) * mine[first] + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:
@@ -177,12 +175,6 @@ class _Search:
             if request is not None:
                 out[x.index] = (request[2] - request[1]) / x.out.shape[request[0]]
         return out
-
-
-def _part(seconds: float, share: float) -> float:
-    """Seconds of a share of a device layer: a part of each does not shrink."""
-    fixed = min(seconds, FIXED_DEVICE)
-    return fixed + (seconds - fixed) * share
 
 
 def _placements(graph: LayerGraph, path: Sequence[Piece]) -> tuple[Placement, ...]:

@@ -1,0 +1,52 @@
+"""Energy of calls, read from the machine's own counters: NVML for the GPU, RAPL for the CPU packages. Nothing is written."""
+
+from __future__ import annotations
+
+import pathlib
+import time
+from collections.abc import Callable
+
+NOT_MEASURED = "not measured"
+SECONDS = 1.0  # of calls: the counters move every few milliseconds to tens of milliseconds
+RAPL = pathlib.Path("/sys/class/powercap")
+
+
+def _nvml() -> Callable[[], float] | None:
+    """Joules that the first GPU has used, or None without NVML or its counter."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        device = pynvml.nvmlDeviceGetHandleByIndex(0)
+        pynvml.nvmlDeviceGetTotalEnergyConsumption(device)
+    except Exception:  # the package, the library, the device or the counter is missing
+        return None
+    return lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(device) / 1e3
+
+
+def _rapl() -> Callable[[], float] | None:
+    """Joules that the CPU packages have used, or None where they cannot be read."""
+    files = sorted(RAPL.glob("intel-rapl:[0-9]*/energy_uj"))
+    files = [f for f in files if f.parent.name.count(":") == 1]
+    try:
+        for f in files:
+            f.read_text()
+    except OSError:
+        return None
+    return (lambda: sum(int(f.read_text()) for f in files) / 1e6) if files else None
+
+
+def joules(call: Callable[[], object], seconds: float = SECONDS) -> dict[str, float | str]:
+    """Joules of one call on each counter (the whole device, idle power included), or "not measured"."""
+    meters = {"gpu": _nvml(), "cpu": _rapl()}
+    before = {k: m() for k, m in meters.items() if m}
+    calls, end = 0, time.perf_counter() + seconds
+    while time.perf_counter() < end and before:
+        call()
+        calls += 1
+    out: dict[str, float | str] = dict.fromkeys(meters, NOT_MEASURED)
+    for k, start in before.items():
+        meter = meters[k]
+        if meter is not None and calls:
+            out[k] = max(meter() - start, 0.0) / calls
+    return out

@@ -1,0 +1,142 @@
+"""Seconds of device layers and of parts of them, read from the device's own clock inside one program."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .codegen import host
+from .codegen.program import Op, Program, Value, external, kind
+from .codegen.relay import Clock, Relay
+from .compat import host_call
+from .errors import SplitError
+from .ir import Layer, LayerGraph
+from .lower import TARGET, register, run_ops
+from .split import Slice, axis_of, cut, split
+
+SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight lines between them
+WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
+RUNS = 15
+TOGETHER = 24  # pieces in one program
+
+Constant = Callable[[Value], Any]
+Points = Mapping[str, tuple[tuple[float, float], ...]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Piece:
+    """Operations to be timed, and what of which values they read."""
+
+    ops: tuple[Op, ...]
+    out: Value
+    slices: Mapping[Value, Slice]
+    groups: tuple[tuple[Op, ...], ...] = ()
+
+
+def whole(layer: Layer) -> Piece:
+    return Piece(layer.ops, layer.out, {})
+
+
+def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
+    """(dim, share) -> a part of a layer, the last indices along the dimension."""
+    found = {}
+    for dim, granule in layer.dims.items():
+        axis = axis_of(layer.ops, dim)
+        for share in SHARES if axis is not None else ():
+            size = layer.out.shape[axis or 0]
+            at = cut(size, granule, 1 - share)
+            if not 0 < at < size:
+                continue
+            try:
+                part = split(layer.ops, axis or 0, at, size)
+            except SplitError:
+                continue
+            found[dim, (size - at) / size] = Piece(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.ops])[0])
+    return found
+
+
+def seconds(pieces: Sequence[Piece], consts: set[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay) -> list[float]:
+    """Median seconds of each piece between two reads of the device's clock, less what two reads alone take."""
+    out: list[float] = []
+    for i in range(0, len(pieces), TOGETHER):
+        out += _together(pieces[i : i + TOGETHER], consts, constant, example, relay)
+    return out
+
+
+def _together(pieces: Sequence[Piece], consts: set[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay) -> list[float]:
+    register(relay.driver.platform)
+    clock = Clock(relay, 2 * len(pieces) + 2)
+
+    def tick(i: int, token: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
+        args = [token, *values]
+        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
+        first, *rest = host_call(f"{TARGET}_tick", shapes, clock.address(i), args, True)
+        return first, rest
+
+    def fn(token: Any, given: Sequence[Sequence[Any]]) -> Any:
+        token, _ = tick(0, token, [])
+        token, _ = tick(1, token, [])
+        for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
+            token, args = tick(2 * i + 2, token, args)
+            env: dict[Value, Any] = dict(zip(_reads(piece, consts), args, strict=True))
+            for v, s in piece.slices.items():
+                if s.source not in consts:
+                    env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)
+            run_ops(piece.ops, env)
+            token, _ = tick(2 * i + 3, token, [env[piece.out]])
+        return token
+
+    def value(v: Value, piece: Piece) -> Any:
+        s = piece.slices.get(v)
+        if s is not None:
+            return jax.lax.slice_in_dim(constant(s.source), s.start, s.stop, axis=s.axis)
+        return constant(v) if v in consts else example(v)
+
+    given = [[value(v, p) for v in _reads(p, consts)] for p in pieces]
+    run, token = jax.jit(fn), jax.numpy.zeros(4)
+    times = []
+    for _ in range(RUNS + 1):
+        run(token, given).block_until_ready()
+        times.append(clock.times())
+    clock.close()
+    gaps = np.median(np.diff(np.array(times[1:]).reshape(RUNS, -1, 2), axis=2)[:, :, 0], axis=0) * 1e-9
+    return [max(float(g - gaps[0]), 5e-7) for g in gaps[1:]]
+
+
+def _reads(piece: Piece, consts: set[Value]) -> list[Value]:
+    """The arrays that a piece is given: values of the call whole, slices of constants as they are."""
+    return list(dict.fromkeys(piece.slices[v].source if v in piece.slices and piece.slices[v].source not in consts else v for v in external(piece.ops)))
+
+
+def host_seconds(layer: Layer, piece: Piece, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> float:
+    """Median seconds of a part of a layer on the team, on made data."""
+    part = piece.groups
+    ops = [op for g in part for op in g]
+    known = {s.value for s in piece.slices.values() if s.source in consts} | consts
+    outside = external(ops)
+    inputs, weights = [v for v in outside if v not in known], [v for v in outside if v in known]
+    segment = host.build(Program(tuple(inputs), tuple(weights), part, (piece.out,)), threads, cpus=cpus)
+    made = lambda v, x: np.full(v.shape, x, np.int32 if kind(v.dtype) == "i" else np.float32)
+    call = host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
+    times = []
+    for _ in range(RUNS + 2):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return float(np.median(times[2:]))
+
+
+def known_parts(graph: LayerGraph, known: Mapping[str, Any]) -> dict[int, Points]:
+    """Layer -> dim -> (share, seconds), from a record by signature: [seconds of the whole, [dim, share, seconds], ...]."""
+    found: dict[int, Points] = {}
+    for x in graph.layers:
+        points: dict[str, list[tuple[float, float]]] = {}
+        for dim, share, s in known.get(x.signature, [0.0])[1:]:
+            points.setdefault(dim, []).append((share, s))
+        found[x.index] = {d: tuple(sorted(p)) for d, p in points.items()}
+    return found
