@@ -257,10 +257,12 @@ class Site:
         return int(self._words[abi.SITE_SERVED // 8])
 
     def stamps(self) -> np.ndarray:
-        """[calls kept, 6] nanoseconds of the device's clock: start began, ended; join began, asked for the host, left, ended."""
-        count = min(self.calls, abi.SITE_RING)
+        """[calls kept, 6] nanoseconds of the device's clock, oldest call first: start began, ended; join began, asked for the host,
+        left, ended."""
+        last = self.calls
+        rows = [seq % abi.SITE_RING for seq in range(max(1, last - abi.SITE_RING + 1), last + 1)]
         raw = np.ctypeslib.as_array(ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)), (abi.SITE_RING, abi.STAMP_BYTES // 8))
-        return raw[:count, :6].copy() if self.calls <= abi.SITE_RING else raw[:, :6].copy()
+        return raw[rows, :6]
 
     @property
     def fault(self) -> bool:

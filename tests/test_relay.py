@@ -24,6 +24,7 @@ from xcoexec import api, balance
 from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir import Costs, LayerGraph, Placement, Plan
 from xcoexec.lower import lower
+from xcoexec.runtime import adaptive, timeline
 from xcoexec.runtime.executable import Executable, executable
 from xcoexec.select import forced
 from xcoexec.split import split
@@ -272,6 +273,36 @@ def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.Monkey
         monkeypatch.setattr(balance, "halves", lambda u, low, h=host_seconds, d=device_seconds: balance.Halves(h, d, h + d))
         places = balance.rebalanced(graph, exe.plan.placements, lowered)
         assert {round(p.p_cpu, 6) for p in places[:3]} in ({round(expected, 6)}, {round(6 / 11, 6)}, {round(5 / 11, 6)})
+
+
+def test_the_timeline_has_both_clocks(relay: Relay) -> None:
+    exe = _build(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
+    graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
+    assert [e["ph"] for e in timeline.events(graph, exe.lowered)] == ["M"] * 3  # no call yet
+    for _ in range(40):
+        jax.block_until_ready(exe.call([X]))
+    events = [e for e in timeline.events(graph, exe.lowered) if e["ph"] == "X"]
+    by_name = {e["name"]: e for e in events}
+    assert {n for n, *_ in timeline.PHASES} <= set(by_name)
+    start, wait = by_name["operands to the host"], by_name["waits for the host"]
+    team = [e for e in events if e["tid"] == 0]
+    assert len(team) == len(exe.lowered.segments[0].segment.steps)  # type: ignore[union-attr]
+    assert all(e["ts"] >= start["ts"] + start["dur"] - 1e3 for e in team)  # the team works after it has its operands
+    assert all(e["ts"] + e["dur"] <= wait["ts"] + wait["dur"] + 1e3 for e in team)  # and before the device has left its wait
+
+
+def test_clock_shift() -> None:
+    device = np.array([0, 100, 150, 200, 900, 950])
+    assert abs(timeline.clock_shift([(device, np.array([5120, 5500, 5880]))]) - 5000) <= 20
+
+
+def test_drift_is_seen_on_the_devices_clock(relay: Relay) -> None:
+    exe = _build(relay, _residual, WEIGHTS, X, Plan.uniform(0.5, "rows"))
+    assert adaptive._segment_seconds(exe) is None
+    for _ in range(3):
+        jax.block_until_ready(exe.call([X]))
+    seconds = adaptive._segment_seconds(exe)
+    assert seconds is not None and 0 < seconds < 1
 
 
 def test_plans_that_do_not_fit() -> None:

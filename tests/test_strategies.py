@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from xcoexec.cost.edgenn import bound, optimum, total
-from xcoexec.ir import Costs, LayerGraph
-from xcoexec.strategies import STRATEGIES
+from xcoexec.errors import PlanError
+from xcoexec.ir import Costs, LayerGraph, Placement, Plan
+from xcoexec.strategies import STRATEGIES, edgenn, strategy_name
 
-from .support import array, stages_of
+from .support import array, assert_on_host, co, error, oracle, stages_of
 
 
 def test_equations() -> None:
@@ -78,3 +81,48 @@ def test_layers_that_kernels_lack_stay_on_the_device_half() -> None:
     for name in ("host", "edgenn"):
         assert STRATEGIES[name](graph, costs).placements[1].half == "device"
     assert {p.half for p in STRATEGIES["device"](graph, costs).placements} == {"device"}
+
+
+def test_ablations_of_edgenn() -> None:
+    chain, fork = _chain(), _fork()
+    whole = functools.partial(edgenn, intra=False)(chain, _costs(chain, 1e-3, 1e-3))
+    assert all(p.half != "split" for p in whole.placements)
+    apart = dataclasses.replace(fork, layers=tuple(dataclasses.replace(x, dims={}) for x in fork.layers))
+    (region,) = apart.regions
+    together = functools.partial(edgenn, inter=False)(apart, _costs(apart, 1e-3, 0.9e-3))
+    assert {together.placements[i].half for b in region.branches for i in b} == {"device"}
+    both = edgenn(apart, _costs(apart, 1e-3, 0.9e-3))
+    assert both.predicted is not None and together.predicted is not None and both.predicted <= together.predicted
+
+
+def test_a_planner_of_ones_own() -> None:
+    def first_on_the_device(graph: LayerGraph, costs: Costs) -> Plan:
+        places = tuple(Placement(x.name, "device" if x.index == 0 else "host", float(x.index > 0)) for x in graph.layers)
+        return Plan("mine", places, graph.key)
+
+    w, x = array(64, 64), array(8, 64)
+    fn = lambda w, x: jnp.tanh(jnp.tanh(x @ w) @ w) @ w
+    fast = co(fn, w, strategy=first_on_the_device)
+    assert error(np.asarray(fast(x)), oracle(fn, w, x)) < 1e-5
+    assert [p.half for p in fast.plan().placements] == ["device", "host", "host"]
+    assert_on_host(fast)
+    assert strategy_name(functools.partial(edgenn, intra=False)) == "edgenn" and strategy_name(first_on_the_device) == "first_on_the_device"
+    with pytest.raises(PlanError, match="got 0 placements"):
+        co(fn, w, strategy=lambda graph, costs: Plan("none", ()))(x)
+
+
+def test_codl_on_layers_that_kernels_lack() -> None:
+    graph = stages_of(lambda w, x: jnp.sort(x @ w) @ w, array(16, 16), array(4, 16), weights=1)[1]
+    costs = Costs((1e-6, None, 1e-6), (1e-3,) * 3, 1e-6, 1e12, 1.0, False)
+    plan = STRATEGIES["codl"](graph, costs)
+    assert plan.placements[1].half == "device" and plan.placements[0].half != "device"
+
+
+def test_parts_between_and_below_what_was_measured() -> None:
+    points = {0: {"rows": ((0.25, 4e-4), (0.5, 6e-4))}}
+    costs = Costs((1e-3,), (1e-3,), 1e-6, 1e12, 1.0, False, points, {})
+    assert costs.device_part(0, "rows", 0.5) == pytest.approx(6e-4)
+    assert costs.device_part(0, "rows", 0.75) == pytest.approx(8e-4)
+    assert costs.device_part(0, "rows", 0.125) == pytest.approx(3e-4)  # the line through the first two goes on
+    assert costs.device_part(0, "channel", 0.5) == pytest.approx(5e-4, rel=0.01)
+    assert costs.host_part(0, "rows", 1.0) == pytest.approx(1e-3)

@@ -25,7 +25,7 @@ from .report import Report
 from .runtime.cuda import relay
 from .runtime.executable import Executable
 from .select import choose, stages
-from .strategies import NAMES
+from .strategies import NAMES, Strategy, strategy_name
 from .trace import Traced, paths, trace, weight_leaves
 
 SPARE = 2  # cores left to the caller and the driver on a machine with a device
@@ -37,7 +37,7 @@ class Options:
 
     def __init__(
         self,
-        strategy: str,
+        strategy: str | Strategy,
         threads: int | None,
         affinity: Iterable[int] | None,
         strict: bool,
@@ -45,8 +45,8 @@ class Options:
         device: Any,
         progress: Progress | None,
     ):
-        if strategy not in NAMES:
-            raise ValueError(f"xcoexec.jit: got strategy={strategy!r}; valid are {', '.join(NAMES)}.")
+        if not callable(strategy) and strategy not in NAMES:
+            raise ValueError(f"xcoexec.jit: got strategy={strategy!r}; valid are {', '.join(NAMES)}, or a function of graph and costs that returns a Plan.")
         if not isinstance(strict, bool):
             raise TypeError(f"xcoexec.jit: got strict={strict!r}; valid is True or False.")
         if plan is not None and not isinstance(plan, (Plan, UniformPlan)):
@@ -65,7 +65,7 @@ class Options:
 def jit(
     fn: Callable[..., Any] | None = None,
     *,
-    strategy: str = "auto",
+    strategy: str | Strategy = "auto",
     threads: int | None = None,
     affinity: Iterable[int] | None = None,
     strict: bool = False,
@@ -83,7 +83,7 @@ def jit(
 
     Args:
       fn: the function; without it a decorator is returned.
-      strategy: "auto", "device", "host" or "edgenn".
+      strategy: "auto", "device", "host", "edgenn", "codl", or a function (LayerGraph, Costs) -> Plan.
       threads: host threads (default: the cores this process may use, or XCOEXEC_THREADS).
       affinity: cores for the host half's threads, one each; the calling thread then does none of its work.
       strict: raise where xcoexec would otherwise warn once and use plain `jax.jit`.
@@ -342,7 +342,7 @@ def compile_stages(
         raise
     except Exception as e:
         _warn(owner, f"{type(e).__name__}: {e}")
-        plan = Plan(options.strategy, (), s.graph.key, chosen=f"fallback: {e}", engine="jit")
+        plan = Plan(strategy_name(options.strategy), (), s.graph.key, chosen=f"fallback: {e}", engine="jit")
         exe = Executable(plan, plain, None)
     s.forget()
     return Compiled(s, exe, options.strategy, functools.partial(_warn, owner))
@@ -452,7 +452,7 @@ class Bound:
 def compile(
     fn: Callable[..., Any],
     *args: Any,
-    strategy: str = "auto",
+    strategy: str | Strategy = "auto",
     plan: Plan | UniformPlan | None = None,
     threads: int | None = None,
     affinity: Iterable[int] | None = None,

@@ -35,6 +35,14 @@ def halves(unit: HostUnit, lowered: Lowered) -> Halves | None:
     return Halves(float(host), float(device), float(done - began))
 
 
+def span(lowered: Lowered) -> float | None:
+    """Median seconds of a call from the first host call's start to the last one's join, on the device's clock; None before the first."""
+    stamps = [site.stamps() for site in lowered.sites.values()]
+    if not stamps or not all(len(s) for s in stamps):
+        return None
+    return float(max(np.median(s[:, 5]) for s in stamps) - min(np.median(s[:, 0]) for s in stamps)) * 1e-9
+
+
 def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered) -> tuple[Placement, ...]:
     """The placements with each split's share moved to where both halves of it, at the speeds they showed, end together."""
     measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.join}

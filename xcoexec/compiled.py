@@ -16,6 +16,7 @@ from .runtime import timeline
 from .runtime.adaptive import Monitor, closing
 from .runtime.executable import Executable
 from .select import Stages, choose, contest
+from .strategies import Strategy
 
 OWN = "xcoexec: "  # how errors of our own handlers begin
 
@@ -23,7 +24,7 @@ OWN = "xcoexec: "  # how errors of our own handlers begin
 class Compiled:
     """One function at one set of shapes with resident weights; plans again when times drift."""
 
-    def __init__(self, s: Stages, exe: Executable, strategy: str, warn: Callable[[str], None]):
+    def __init__(self, s: Stages, exe: Executable, strategy: str | Strategy, warn: Callable[[str], None]):
         self.stages, self._strategy, self._warn = s, strategy, warn
         self._errors = s.relay.errors if s.relay is not None else 0
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None

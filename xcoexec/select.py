@@ -25,7 +25,7 @@ from .lower import identities, lower
 from .profile import Progress, device_costs, empty_call, host_placements, load, measure, median_seconds, silent, store
 from .runtime.executable import Executable, executable, local
 from .split import split
-from .strategies import NAMES, STRATEGIES
+from .strategies import STRATEGIES, Strategy, strategy_name
 from .trace import Traced
 
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
@@ -146,21 +146,17 @@ def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
     return Plan("forced", tuple(places), graph.key, chosen=f"every layer split {request.p_cpu:g} by {request.dim}")
 
 
-def choose(s: Stages, strategy: str, request: Plan | UniformPlan | None) -> Executable:
-    """The executable for a strategy or a forced plan."""
+def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | None) -> Executable:
+    """The executable for a strategy (a name, or any function of graph and costs) or a forced plan."""
     if request is not None:
         return s.executable(forced(s.graph, request))
-    if strategy not in NAMES:
-        raise ValueError(f"xcoexec: got strategy={strategy!r}; valid are {', '.join(NAMES)}.")
-    if strategy != "auto":
-        return _single(s, strategy)
-    return _auto(s)
+    return _auto(s) if strategy == "auto" else _single(s, strategy)
 
 
-def _single(s: Stages, strategy: str) -> Executable:
+def _single(s: Stages, strategy: str | Strategy) -> Executable:
     if all(x.host_error for x in s.graph.layers):
-        return s.executable(Plan(strategy, host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
-    plan = STRATEGIES[strategy](s.graph, s.measured_costs())
+        return s.executable(Plan(strategy_name(strategy), host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
+    plan = (STRATEGIES[strategy] if isinstance(strategy, str) else strategy)(s.graph, s.measured_costs())
     check_plan(plan, s.graph)
     return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _balanced(s, plan)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..balance import span
 from .executable import Executable
 
 log = logging.getLogger("xcoexec")
@@ -81,9 +82,15 @@ class Monitor:
 
 
 def _segment_seconds(exe: Executable) -> float | None:
-    """Median seconds that a call spends in host segments, from their stamps; None without any."""
+    """Median seconds that a call spends in host segments, from their stamps; None without any.
+
+    With a device of its own: seconds between the first host call's start and the last one's join, on the device's clock,
+    so that a slower device is noticed as well.
+    """
     if exe.lowered is None or not exe.lowered.segments:
         return None
+    if exe.lowered.relay is not None:
+        return span(exe.lowered)
     total = 0.0
     for unit in exe.lowered.segments:
         stamps = unit.segment.stamps()

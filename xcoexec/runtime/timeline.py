@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from ..ir import LayerGraph
@@ -18,6 +19,8 @@ def events(graph: LayerGraph, lowered: Lowered | None) -> list[dict[str, Any]]:
     ]
     if lowered is None:
         return out
+    if lowered.relay is not None:
+        return _both_clocks(graph, lowered)
     calls = [u.segment.calls for u in lowered.segments]
     rings = [u.segment.stamps() for u in lowered.segments]
     if not calls or min(calls) == 0:
@@ -34,6 +37,53 @@ def events(graph: LayerGraph, lowered: Lowered | None) -> list[dict[str, Any]]:
             out.append(_event(layer.name, 0, int(stamps[i]) - begin, int(stamps[i + 1] - stamps[i]), args))
         last = int(stamps[-1])
     return out
+
+
+ROWS = ("host half: team", "device half: stream", "device half: waits")
+#: of a host call's stamps on the device's clock: (name, row, from, to)
+PHASES = (
+    ("operands to the host", 1, 0, 1),
+    ("device half", 1, 1, 3),
+    ("waits for the host", 2, 3, 4),
+    ("merge", 1, 4, 5),
+)
+
+
+def _both_clocks(graph: LayerGraph, lowered: Lowered) -> list[dict[str, Any]]:
+    """The last call on one clock: the team's steps, the stream's phases of every host call, what the device does between them."""
+    out: list[dict[str, Any]] = [{"ph": "M", "pid": 0, "tid": t, "name": "thread_name", "args": {"name": n}} for t, n in enumerate(ROWS)]
+    rows = []
+    for unit, site in lowered.sites.items():
+        device, host = site.stamps(), unit.segment.stamps()
+        if not len(device) or not len(host):
+            return out
+        rows.append((unit, device[-1], host[(unit.segment.calls - 1) % len(host)]))
+    shift = clock_shift([(device, host) for _, device, host in rows])
+    rows.sort(key=lambda r: int(r[1][0]))
+    begin, last = int(rows[0][1][0]), None
+    for unit, device, host in rows:
+        names = ", ".join(dict.fromkeys(graph.layers[i].name for i in unit.layers))
+        if last is not None and device[0] > last:
+            out.append(_event("device layers", 1, last - begin, int(device[0]) - last, {}))
+        for name, row, a, b in PHASES:
+            out.append(_event(name, row, int(device[a]) - begin, int(device[b] - device[a]), {"layers": names}))
+        for i, step in enumerate(unit.segment.steps):
+            layer = graph.layers[unit.layers[step.group]]
+            args = {"layer": layer.name, "flop": layer.flops, "bytes": layer.nbytes, "driver": step.driver, "items": step.items}
+            out.append(_event(layer.name, 0, int(host[i]) - shift - begin, int(host[i + 1] - host[i]), args))
+        last = int(device[5])
+    return out
+
+
+def clock_shift(calls: Sequence[tuple[Any, Any]]) -> int:
+    """Nanoseconds that the host's clock is ahead of the device's.
+
+    No host call starts before its operands are there, none is left before the host has ended: both bound the
+    difference, and the middle between the tightest bounds is taken.
+    """
+    most = min(int(host[0] - device[1]) for device, host in calls)
+    least = max(int(host[-1] - device[4]) for device, host in calls)
+    return (most + least) // 2
 
 
 def _event(name: str, tid: int, start_ns: int, ns: int, args: dict[str, Any]) -> dict[str, Any]:

@@ -15,4 +15,11 @@ STRATEGIES: dict[str, Strategy] = {"device": device, "host": host, "edgenn": edg
 #: what `strategy=` takes; "auto" measures the plans of all others and plain jax.jit, and keeps the fastest
 NAMES = (*STRATEGIES, "auto")
 
-__all__ = ["NAMES", "STRATEGIES", "Strategy"]
+
+def strategy_name(strategy: str | Strategy) -> str:
+    """A strategy's name in plans and messages."""
+    inner = getattr(strategy, "func", strategy)  # of a functools.partial
+    return strategy if isinstance(strategy, str) else str(getattr(inner, "__name__", type(inner).__name__))
+
+
+__all__ = ["NAMES", "STRATEGIES", "Strategy", "codl", "device", "edgenn", "host", "strategy_name"]

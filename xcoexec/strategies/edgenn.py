@@ -24,17 +24,20 @@ class Choice:
     seconds: float
 
 
-def edgenn(graph: LayerGraph, costs: Costs) -> Plan:
-    """Regions first (every assignment of their branches), then the chains around them."""
-    choices = [_choices(x, costs) for x in graph.layers]
-    for region in graph.regions:
-        if len(region.branches) <= MAX_BRANCHES:
-            _assign(region, choices, graph, costs)
+def edgenn(graph: LayerGraph, costs: Costs, *, intra: bool = True, inter: bool = True) -> Plan:
+    """Regions first (every assignment of their branches), then the chains around them.
+
+    Without `intra` no layer is split (intra-kernel co-running), without `inter` no branches are assigned to different
+    halves (inter-kernel co-running): the ablations of the paper's figure 8, as `functools.partial(edgenn, intra=False)`.
+    """
+    choices = [[c for c in _choices(x, costs) if intra or c.half != "split"] for x in graph.layers]
+    together = [r for r in graph.regions if inter and len(r.branches) <= MAX_BRANCHES]
+    overlap = sum(_assign(region, choices, graph, costs) for region in together)
     best, seconds = _cheapest(choices, costs.sync)
     places = tuple(
         Placement(x.name, c.half, c.p, predicted=c.seconds, note=x.host_error if c.half == "device" else "") for x, c in zip(graph.layers, best, strict=True)
     )
-    return Plan("edgenn", places, graph.key, seconds, chosen="EdgeNN equations 1 to 4 with fixed costs")
+    return Plan("edgenn", places, graph.key, max(seconds - overlap, 0.0), chosen="EdgeNN equations 1 to 4 with fixed costs")
 
 
 def _choices(layer: Layer, costs: Costs) -> list[Choice]:
@@ -55,10 +58,13 @@ def _choices(layer: Layer, costs: Costs) -> list[Choice]:
     return found
 
 
-def _assign(region: Region, choices: list[list[Choice]], graph: LayerGraph, costs: Costs) -> None:
-    """Inter-kernel co-running: the assignment of branches to halves with the least time, if it beats running them in turn."""
+def _assign(region: Region, choices: list[list[Choice]], graph: LayerGraph, costs: Costs) -> float:
+    """Inter-kernel co-running: the assignment of branches to halves with the least time, if it beats running them in turn.
+
+    Returns the seconds that the halves save by working at the same time.
+    """
     if costs.shared_cores:  # nothing overlaps: the chains' own choice is the best assignment
-        return
+        return 0.0
     layers = [i for b in region.branches for i in b]
     alone = sum(min(c.seconds for c in choices[i]) for i in layers)
 
@@ -71,10 +77,13 @@ def _assign(region: Region, choices: list[list[Choice]], graph: LayerGraph, cost
         return max(sides.values()) * costs.contention + moved / costs.copy_rate + costs.sync
 
     best = min(itertools.product(("device", "host"), repeat=len(region.branches)), key=seconds)
-    if seconds(best) < (1 - MARGIN) * alone:
-        for branch, half in zip(region.branches, best, strict=True):
-            for i in branch:
-                choices[i] = [c for c in choices[i] if c.half == half]
+    if seconds(best) >= (1 - MARGIN) * alone:
+        return 0.0
+    for branch, half in zip(region.branches, best, strict=True):
+        for i in branch:
+            choices[i] = [c for c in choices[i] if c.half == half]
+    in_turn = sum(side(b, x) for b, x in zip(region.branches, best, strict=True)) + costs.sync
+    return max(in_turn - seconds(best), 0.0)
 
 
 def _cheapest(choices: Sequence[Sequence[Choice]], sync: float) -> tuple[list[Choice], float]:
