@@ -344,9 +344,8 @@ def serve(relay):
             wake(ld(team + MUTEX), ld(team + COND), libc)
         if not await_flag(flags + FLAG_READY, seq, relay, libc):
             break
-        if run_site(site, libc) == 0:
-            atomic_store(flags + FLAG_FAULT, seq)
-        atomic_store(flags + FLAG_DONE, seq)
+        if run_site(site, libc) != 0:  # without memory the flag stays down: the watchdog makes the result NaN and says so
+            atomic_store(flags + FLAG_DONE, seq)
         st(site + SITE_SERVED, seq)
         atomic_add(team + PENDING, -1)
         atomic_add(relay + R_HEAD, 1)

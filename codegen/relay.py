@@ -11,6 +11,7 @@ import ctypes
 import dataclasses
 import math
 import threading
+import time
 import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from .segment import Segment
 
 SPIN_SECONDS = 2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
 LIMIT_SECONDS = 20.0  # the watchdog of every wait
+DRAIN_SECONDS = 5.0  # at the end of the process
 
 
 class Driver(Protocol):
@@ -161,7 +163,10 @@ class Relay:
                 self._thread.start()
 
     def stop(self) -> None:
-        """Ends the serving thread."""
+        """Ends the serving thread, after what is still in flight: a device that waits for the host must not wait in vain."""
+        end = time.monotonic() + DRAIN_SECONDS
+        while self._word(abi.R_HEAD).value < self._word(abi.R_TAIL).value and self._thread is not None and time.monotonic() < end:
+            time.sleep(1e-3)
         self._word(abi.R_STOP).value = 1
         c = ctypes.CDLL(None)
         c.pthread_mutex_lock(ctypes.c_void_p(self._locks.ctypes.data))

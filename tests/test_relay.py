@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from jax import lax
 from xcoexec.codegen import host
+from xcoexec.codegen import layout as abi
 from xcoexec.codegen.device import KERNELS, ptx
 from xcoexec.codegen.relay import Merge, Relay, Window
 
@@ -345,6 +347,29 @@ def test_device_kernels_are_made() -> None:
     text = ptx()
     assert all(f".entry {k}(" in text for k in KERNELS)
     assert "ld.acquire.sys" in text and "st.release.sys" in text and "ld.global.v4" in text
+
+
+def test_the_end_waits_for_what_is_in_flight() -> None:
+    relay = Relay(StandIn(delay=2e-2))
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, x = array(16, 16), array(3, 16)
+    exe = _build(relay, fn, w, x, Plan.uniform(0.5))
+    (out,) = exe.call([x])
+    while relay._word(abi.R_TAIL).value == 0:  # XLA:CPU starts it on a thread of its own
+        time.sleep(1e-4)
+    relay.stop()
+    assert relay._word(abi.R_HEAD).value == 1
+    assert error(np.asarray(out), oracle(fn, w, x)) < 1e-5
+
+
+def test_a_machine_without_a_cpu_backend(on_standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(backend: str | None = None) -> list[Any]:
+        raise RuntimeError(f"Unknown backend {backend}")
+
+    monkeypatch.setattr(jax, "local_devices", refuse)
+    fast = xcoexec.jit(_residual, strict=True).bind(WEIGHTS)
+    assert error(np.asarray(fast(np.asarray(X))), oracle(_residual, WEIGHTS, X)) < 1e-5
+    assert "local" not in fast.plan().measured
 
 
 def test_the_serving_thread_ends(relay: Relay) -> None:

@@ -73,7 +73,11 @@ class Stages:
 
     @property
     def on_host(self) -> bool:
-        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them."""
+        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them, and XLA:CPU is there."""
+        try:
+            jax.local_devices(backend="cpu")
+        except RuntimeError:  # JAX_PLATFORMS names the device alone
+            return False
         return all(not isinstance(x, jax.Array) for x in self.example)
 
     @functools.cached_property
