@@ -293,6 +293,17 @@ def test_the_timeline_has_both_clocks(relay: Relay) -> None:
     assert all(e["ts"] + e["dur"] <= wait["ts"] + wait["dur"] + 1e3 for e in team)  # and before the device has left its wait
 
 
+def test_the_report_tells_both_halves(on_standin: StandIn) -> None:
+    graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
+    fast = xcoexec.jit(_residual, plan=_chain(0, 3, 0.5)(graph), strict=True).bind(WEIGHTS)
+    for _ in range(3):
+        jax.block_until_ready(fast(X))
+    layers = fast.report().layers
+    assert layers[2].device is not None and layers[2].device > 0 and layers[1].device is None
+    assert all(x.flops == round(g.flops / 2) and x.measured is not None for x, g in zip(layers[:3], graph.layers, strict=False))
+    assert "chain 1" in str(fast.report()) and layers[3].placement == "device"
+
+
 def test_clock_shift() -> None:
     device = np.array([0, 100, 150, 200, 900, 950])
     assert abs(timeline.clock_shift([(device, np.array([5120, 5500, 5880]))]) - 5000) <= 20

@@ -18,14 +18,14 @@ def milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1e3:.3f}"
 
 
-def where(half: str, p_cpu: float, dim: str) -> str:
-    return f"split {p_cpu:.3f} {dim}" if half == "split" else half
+def where(half: str, p_cpu: float, dim: str, chain: int = 0) -> str:
+    return f"split {p_cpu:.3f} {dim}" + (f", chain {chain}" if chain else "") if half == "split" else half
 
 
 def plan_text(plan: Plan) -> str:
     """A plan: one line a layer."""
     rows = [["layer", "placement", "predicted ms", "note"]]
-    rows += [[p.layer, where(p.half, p.p_cpu, p.dim), milliseconds(p.predicted), p.note] for p in plan.placements]
+    rows += [[p.layer, where(p.half, p.p_cpu, p.dim, p.chain), milliseconds(p.predicted), p.note] for p in plan.placements]
     measured = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(plan.measured.items()))
     tail = [f"strategy {plan.strategy}, predicted {milliseconds(plan.predicted)} ms", plan.chosen, measured]
     return columns(rows, (2,)) + "\n" + "\n".join(t for t in tail if t)
