@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -88,6 +89,40 @@ def test_swap_under_calls() -> None:
             time.sleep(0.002)
         stop.set()
         assert all(r.result() for r in results)
+
+
+def test_co_execution_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planning that ends with plain jax.jit is looked at again, after ever longer pauses while nothing changes."""
+    made = [_exe("jit"), _exe("jit"), _exe("host")]
+    monkeypatch.setattr(adaptive, "RETRY_SECONDS", 0.02)
+    m = Monitor(_exe("a"), lambda: made.pop(0))
+    pauses = []
+    while made:
+        pauses.append(m._retry)
+        left = len(made)
+        for _ in range(2000):
+            for _ in range(adaptive.EVERY):
+                m.tick()
+            if len(made) < left:
+                break
+            time.sleep(0.001)
+        _wait(lambda left=left: len(m.history) == 2 * (4 - left))
+    assert pauses == [0.02, 0.04, 0.08]
+    assert m.current.plan.strategy == "host" and "measuring again" in m.history[-2]
+
+
+def test_plain_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    f = lambda w, x: jnp.tanh(x @ w)
+    w, x = array(16, 16), array(2, 16)
+    fast = co(f, w, strategy="host")
+    fast(x)
+    compiled = fast._last
+    compiled.monitor.current = Executable(compiled.current.plan, compiled.stages.plain, None)
+    before = compiled.monitor._calls
+    for _ in range(3):
+        assert error(np.asarray(fast(x)), oracle(f, w, x)) < 1e-5
+    assert compiled.plain and compiled.monitor._calls == before + 3
 
 
 def test_a_real_replan(monkeypatch: pytest.MonkeyPatch) -> None:

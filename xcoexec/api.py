@@ -368,16 +368,18 @@ class Bound:
             quick = self._quick.get((type(x), getattr(x, "shape", None), getattr(x, "dtype", None)))
             if quick is not None:
                 self._last = quick
-                return self._owner._plain(*self._resident, x) if quick.plain else quick.call((x,))
+                return self._run_plain(quick, args, kwargs) if quick.plain else quick.call((x,))
         leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
         if any(map(is_tracer, leaves)):
             return self._owner._plain(*self._weights, *args, **kwargs)
         self._last = compiled = self._find(args, kwargs, leaves, tree)
         if len(args) == 1 and not kwargs and isinstance(args[0], (jax.Array, np.ndarray)):
             self._quick[type(args[0]), args[0].shape, args[0].dtype] = compiled
-        if compiled.plain:
-            return self._owner._plain(*self._resident, *args, **kwargs)
-        return compiled.call(leaves)
+        return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(leaves)
+
+    def _run_plain(self, compiled: Compiled, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        compiled.tick()
+        return self._owner._plain(*self._resident, *args, **kwargs)
 
     @functools.cached_property
     def _resident(self) -> tuple[Any, ...]:

@@ -41,8 +41,7 @@ class Compiled:
         relay = self.stages.relay
         if relay is not None and relay.errors != self._errors and exe.lowered is not None:  # XLA may keep an error until the results are read
             out = self._without_host(OWN + relay.last_error).call(leaves)
-        if self._adapt:
-            self.monitor.tick()
+        self.tick()
         return jax.tree_util.tree_unflatten(self.stages.traced.out_tree, out)
 
     def _without_host(self, error: str) -> Executable:
@@ -70,6 +69,11 @@ class Compiled:
         finally:
             self.stages.progress = progress
             self.stages.forget()
+
+    def tick(self) -> None:
+        """Counts a call for the watch on times."""
+        if self._adapt:
+            self.monitor.tick()
 
     @property
     def plain(self) -> bool:

@@ -18,6 +18,8 @@ EVERY = 64  # calls between two looks
 DRIFT = 1.35  # ratio of medians, either way, that counts as a change
 PATIENCE = 3  # looks in a row that must agree, so that noise does not flap
 PAUSE_SECONDS = 5.0  # least time between two plannings
+RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until co-execution is measured again; twice as long every time
+MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 
 
@@ -40,12 +42,17 @@ class Monitor:
         self._drifts = 0
         self._busy = threading.Lock()
         self._last = 0.0
+        self._retry = RETRY_SECONDS
         self.history: list[str] = []
 
     def tick(self) -> None:
         """Counts a call; looks at the times once in a while."""
         self._calls += 1
-        if self._calls % EVERY == 0:
+        if self._calls % EVERY:
+            return
+        if self.current.lowered is None:
+            self.again()
+        else:
             self.look(_segment_seconds(self.current))
 
     def look(self, seconds: float | None) -> None:
@@ -65,11 +72,20 @@ class Monitor:
         # not a daemon: a thread inside XLA must not outlive the interpreter; at exit `closing` cuts it short
         threading.Thread(target=self._work, name="xcoexec-replan").start()
 
+    def again(self) -> None:
+        """While plain jax.jit is in use because co-execution stopped paying: measures now and then whether it pays again."""
+        if time.monotonic() - self._last < self._retry or not self._busy.acquire(blocking=False):
+            return
+        self._last, self._retry = time.monotonic(), min(2 * self._retry, MOST_RETRY_SECONDS)
+        self.history.append("plain jax.jit has been in use for a while: measuring again")
+        threading.Thread(target=self._work, name="xcoexec-replan").start()
+
     def _work(self) -> None:
         try:
             new = self._replan()
             old, self.current = self.current, new
             self._baseline = None
+            self._retry = self._retry if new.lowered is None else RETRY_SECONDS
             kept = "kept" if new.plan == old.plan else "swapped"
             self.history.append(f"plan {new.plan.strategy!r} {kept}: {new.plan.chosen}")
         except InterruptedError:
