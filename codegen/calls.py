@@ -13,11 +13,8 @@ from __future__ import annotations
 from numba import int64, njit
 
 from .layout import (
-    ARGS,
-    BROADCAST,
     CLOCK,
     COND,
-    DATA,
     ENTRY_WORDS,
     FLAG_DONE,
     FLAG_FAULT,
@@ -30,16 +27,11 @@ from .layout import (
     IN_WIDE,
     IN_WORDS,
     JOB_BUFS,
-    JOB_COUNTERS,
-    JOB_DESC,
-    JOB_TIMES,
-    JOB_WORDS,
     LOCK,
     M_DRIVER,
     M_LATE,
     M_ORDER,
     MUTEX,
-    NSTEPS,
     OUT_DEVICE,
     OUT_HOST,
     OUT_MAPPED,
@@ -72,7 +64,6 @@ from .layout import (
     R_STREAM,
     R_TAIL,
     R_TEAM,
-    RETS,
     SITE_BUFS,
     SITE_DESC,
     SITE_FLAGS,
@@ -93,44 +84,19 @@ from .layout import (
     WAIT,
     YIELD,
 )
-from .native import atomic_add, atomic_load, atomic_store, call1, call2, call11, compare_exchange, ld, native, now, pause, scratch, st, st32
-from .team import POLITE_NS, give_arena, keep_times, run_job, take_arena
+from .native import atomic_add, atomic_load, atomic_store, call1, call2, call11, compare_exchange, ld, native, now, pause, scratch, st
+from .team import POLITE_NS, argument, attribute, error, finish_job, open_job, registering, result, wake
 
 BLOCK_THREADS = 256
 ELEMENTS_A_BLOCK = 1024
 
 
 @njit
-def registering(frame):
-    """Whether XLA only asks for the API version (0.1, no traits)."""
-    extension = ld(frame + 8)
-    if extension == 0:
-        return False
-    metadata = ld(extension + 24)
-    st32(metadata + 24, 0)
-    st32(metadata + 28, 1)
-    st32(metadata + 32, 0)
-    return True
-
-
-@njit
-def site_of(frame):
-    """The call site's address: the only attribute."""
-    return ld(ld(ld(ld(frame + 120 + 40)) + 8))
-
-
-@njit
 def fail(frame, relay, which):
-    """An XLA error (code 13: internal) with one of the relay's texts; counted."""
+    """An XLA error (internal) with one of the relay's texts; counted."""
     st(relay + R_LAST, int64(which))
     atomic_add(relay + R_ERRORS, 1)
-    message = ld(ld(relay + R_MESSAGES) + which)
-    args = scratch(4)
-    st(args, int64(32))
-    st(args + 8, int64(0))
-    st(args + 16, message)
-    st(args + 24, int64(13))
-    return call1(ld(ld(frame + 16) + 48), args)
+    return error(frame, ld(ld(relay + R_MESSAGES) + which), 13)
 
 
 @njit
@@ -147,13 +113,6 @@ def stream_of(frame, relay):
     if call1(ld(ld(frame + 16) + 80), args) != 0:
         return int64(0)
     return ld(args + 24)
-
-
-@njit
-def wake(mutex, cond, libc):
-    call1(ld(libc + LOCK), mutex)
-    call1(ld(libc + BROADCAST), cond)
-    call1(ld(libc + UNLOCK), mutex)
 
 
 @njit
@@ -188,7 +147,7 @@ def start(frame):
     """Operands: the segment's inputs (aliased with the results). Takes the site; another execution waits here until it is joined."""
     if registering(frame):
         return int64(0)
-    site = site_of(frame)
+    site = attribute(frame)
     relay = ld(site + SITE_RELAY)
     libc, flags = ld(relay + R_LIBC), ld(site + SITE_FLAGS)
     if atomic_load(flags + FLAG_FAULT) != 0:
@@ -208,7 +167,7 @@ def start(frame):
     code, values, n = int64(0), scratch(9), ld(site + SITE_NIN)
     for i in range(n):
         row = ld(site + SITE_INS) + 8 * IN_WORDS * i
-        st(values, ld(ld(ld(frame + 72) + 8 * i) + 24))
+        st(values, argument(frame, i))
         st(values + 8, ld(row + IN_MAPPED))
         st(values + 16, ld(row + IN_OUTER))
         st(values + 24, ld(row + IN_INNER))
@@ -235,7 +194,7 @@ def join(frame):
     """Operands: the segment's inputs, then the device half's part where there is one. Gives the site free."""
     if registering(frame):
         return int64(0)
-    site = site_of(frame)
+    site = attribute(frame)
     relay = ld(site + SITE_RELAY)
     if atomic_load(site + SITE_TAKEN) == 0:
         return fail(frame, relay, M_ORDER)
@@ -243,10 +202,10 @@ def join(frame):
     for i in range(ld(site + SITE_NOUT)):
         row = ld(site + SITE_OUTS) + 8 * OUT_WORDS * i
         nh, nd = ld(row + OUT_HOST), ld(row + OUT_DEVICE)
-        out = ld(ld(ld(frame + 112) + 8 * i) + 24)
+        out = result(frame, i)
         st(values, out)
         st(values + 8, ld(row + OUT_MAPPED))
-        st(values + 16, ld(ld(ld(frame + 72) + 8 * ld(site + SITE_NIN)) + 24) if nd > 0 else out)
+        st(values + 16, argument(frame, ld(site + SITE_NIN)) if nd > 0 else out)
         st(values + 24, ld(row + OUT_OUTER))
         st(values + 32, nh)
         st(values + 40, nd)
@@ -266,7 +225,7 @@ def tick(frame):
     """Operands: what has to be there before the clock is read (aliased with the results)."""
     if registering(frame):
         return int64(0)
-    site, values = site_of(frame), scratch(1)
+    site, values = attribute(frame), scratch(1)
     relay = ld(site + TICK_RELAY)
     st(values, ld(site + TICK_TARGET))
     code = launch(relay, ld(relay + R_STAMP), 1, values, 1, stream_of(frame, relay))
@@ -277,22 +236,12 @@ def tick(frame):
 def run_site(site, libc):
     """Runs a site's segment over its mapped buffers; returns 0 when memory is out."""
     desc = ld(site + SITE_DESC)
-    job = take_arena(desc, libc)
+    job = open_job(desc, libc)
     if job == 0:
         return int64(0)
-    n, args, rets = ld(desc + NSTEPS), ld(desc + ARGS), ld(desc + RETS)
-    bufs = job + JOB_WORDS * 8
-    st(job + JOB_DESC, desc)
-    st(job + JOB_BUFS, bufs)
-    st(job + JOB_TIMES, bufs + 8 * (args + rets + 1))
-    st(job + JOB_COUNTERS, bufs + 8 * (args + rets + n + 2))
     for i in range(ld(site + SITE_NBUFS)):
-        st(bufs + 8 * i, ld(ld(site + SITE_BUFS) + 8 * i))
-    st(bufs + 8 * (args + rets), job + ld(desc + DATA))
-    st(ld(job + JOB_TIMES), now(ld(libc + CLOCK)))
-    run_job(desc, job, libc)
-    keep_times(desc, job)
-    give_arena(desc, libc, job)
+        st(ld(job + JOB_BUFS) + 8 * i, ld(ld(site + SITE_BUFS) + 8 * i))
+    finish_job(desc, job, libc)
     return int64(1)
 
 

@@ -41,6 +41,13 @@ def function(name: str, arguments: int, module: str = "team") -> Callable[..., i
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arguments)(native_address(module, name, host_target()))
 
 
+def wake(mutex: int, cond: int) -> None:
+    """Wakes every thread that is parked on a condition (addresses)."""
+    _libc.pthread_mutex_lock(ctypes.c_void_p(mutex))
+    _libc.pthread_cond_broadcast(ctypes.c_void_p(cond))
+    _libc.pthread_mutex_unlock(ctypes.c_void_p(mutex))
+
+
 class Team:
     """Worker threads that help with every call; they spin for `SPIN_SECONDS` after one, then park.
 
@@ -95,11 +102,7 @@ class Team:
         with self._lock:
             self._word(abi.ALIVE, 0)
             self._word(abi.STOP, 1)
-            c = _libc
-            mutex, cond = (ctypes.c_void_p(ctypes.c_int64.from_address(self.address + w).value) for w in (abi.MUTEX, abi.COND))
-            c.pthread_mutex_lock(mutex)
-            c.pthread_cond_broadcast(cond)
-            c.pthread_mutex_unlock(mutex)
+            wake(*(ctypes.c_int64.from_address(self.address + w).value for w in (abi.MUTEX, abi.COND)))
             for t in self._threads:
                 t.join(timeout=1.0)
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import layout as abi
-from .host import function, team
+from .host import function, team, wake
 from .segment import Segment
 
 SPIN_SECONDS = 2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
@@ -168,10 +168,7 @@ class Relay:
         while self._word(abi.R_HEAD).value < self._word(abi.R_TAIL).value and self._thread is not None and time.monotonic() < end:
             time.sleep(1e-3)
         self._word(abi.R_STOP).value = 1
-        c = ctypes.CDLL(None)
-        c.pthread_mutex_lock(ctypes.c_void_p(self._locks.ctypes.data))
-        c.pthread_cond_broadcast(ctypes.c_void_p(self._locks.ctypes.data + 256))
-        c.pthread_mutex_unlock(ctypes.c_void_p(self._locks.ctypes.data))
+        wake(self._locks.ctypes.data, self._locks.ctypes.data + 256)
         if self._thread is not None:
             self._thread.join(timeout=2.0)
 
@@ -204,7 +201,7 @@ class Site:
 
     def __init__(self, relay: Relay, segment: Segment, inputs: Sequence[Window], outputs: Sequence[Merge], consts: Any):
         relay.collect()
-        self.relay, self.segment, self.inputs, self.outputs = relay, segment, tuple(inputs), tuple(outputs)
+        self.segment = segment
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
         sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
         places = np.cumsum([abi.FLAG_BYTES, *(-(-n // 256) * 256 for n in sizes)])
@@ -218,8 +215,8 @@ class Site:
         n = len(inputs)
         hosts = [self._host + int(p) for p in places[:-1]]
         self._bufs = np.array([*hosts[:n], *(a.ctypes.data for a in self._keep), *hosts[n:]], np.int64)
-        self._ins = self._table([self._in(w, device + int(p)) for w, p in zip(inputs, places[:n], strict=True)])
-        self._outs = self._table([self._out(m, device + int(p)) for m, p in zip(outputs, places[n:-1], strict=True)])
+        self._ins = self._table([self._row(w, device + int(p)) for w, p in zip(inputs, places[:n], strict=True)])
+        self._outs = self._table([self._row(m, device + int(p)) for m, p in zip(outputs, places[n:-1], strict=True)])
         words = {
             abi.SITE_DESC: segment.address,
             abi.SITE_RELAY: relay.address,
@@ -236,7 +233,6 @@ class Site:
         for at, word in words.items():
             self._words[at // 8] = word
         self.address = self._words.ctypes.data
-        self.mapped_bytes = int(places[-1])
         relay.start()
         weakref.finalize(self, relay.retire, self._words, self._host, work, (self._keep, self._bufs, self._ins, self._outs, segment))
 
@@ -245,14 +241,9 @@ class Site:
         return np.array([list(r) + [0] * (abi.IN_WORDS - len(r)) for r in rows], np.int64).reshape(-1)
 
     @staticmethod
-    def _in(window: Window, address: int) -> list[int]:
-        outer, *sizes = window.words()
-        wide = all(s % 4 == 0 for s in sizes)
-        return [address, outer, *(s // 4 if wide else s for s in sizes), int(wide)]
-
-    @staticmethod
-    def _out(merge: Merge, address: int) -> list[int]:
-        outer, *sizes = merge.words()
+    def _row(part: Window | Merge, address: int) -> list[int]:
+        """A part's words, in elements of 16 bytes where all of them allow it."""
+        outer, *sizes = part.words()
         wide = all(s % 4 == 0 for s in sizes)
         return [address, outer, *(s // 4 if wide else s for s in sizes), int(wide)]
 
@@ -268,11 +259,6 @@ class Site:
         rows = [seq % abi.SITE_RING for seq in range(max(1, last - abi.SITE_RING + 1), last + 1)]
         raw = np.ctypeslib.as_array(ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)), (abi.SITE_RING, abi.STAMP_BYTES // 8))
         return raw[rows, :6]
-
-    @property
-    def fault(self) -> bool:
-        """Whether a wait of this site ran into the watchdog."""
-        return ctypes.c_int64.from_address(self._host + abi.FLAG_FAULT).value != 0
 
 
 class Clock:

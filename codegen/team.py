@@ -96,6 +96,14 @@ def wait_for(address, value, libc):
 
 
 @njit
+def wake(mutex, cond, libc):
+    """Wakes every thread that is parked on a condition."""
+    call1(ld(libc + LOCK), mutex)
+    call1(ld(libc + BROADCAST), cond)
+    call1(ld(libc + UNLOCK), mutex)
+
+
+@njit
 def run_steps(job, libc, who, master):
     """Works on every step of a job until all are done, as thread number `who`; the master also stamps the clock."""
     desc, bufs, counters = ld(job + JOB_DESC), ld(job + JOB_BUFS), ld(job + JOB_COUNTERS)
@@ -188,9 +196,7 @@ def run_job(desc, job, libc):
     atomic_store(team + OPEN, seq)
     atomic_store(team + SEQ, seq)
     if atomic_load(team + SLEEPERS) > 0:
-        call1(ld(libc + LOCK), ld(team + MUTEX))
-        call1(ld(libc + BROADCAST), ld(team + COND))
-        call1(ld(libc + UNLOCK), ld(team + MUTEX))
+        wake(ld(team + MUTEX), ld(team + COND), libc)
     if apart:
         wait_for(counters + COUNTER_BYTES * (n - 1) + 64, ld(ld(desc + STEPS) + (n - 1) * 8 * STEP_WORDS + ITEMS), libc)
     else:
@@ -236,48 +242,88 @@ def keep_times(desc, job):
 
 
 @njit
-def fail(frame, libc):
-    """An XLA error that says what happened (out of memory is the only way a call can fail)."""
-    create = ld(ld(frame + 16) + 48)
-    args = scratch(4)
-    st(args, int64(32))
-    st(args + 8, int64(0))
-    st(args + 16, ld(libc + MESSAGE))
-    st(args + 24, int64(8))
-    return call1(create, args)
-
-
-@native(1)
-def handler(frame):
-    """The XLA FFI call (CPU): finds its segment by attribute, gathers the buffers, runs the steps."""
-    extension = ld(frame + 8)
-    if extension != 0:  # registration asks for the API version: 0.1, no traits
-        metadata = ld(extension + 24)
-        st32(metadata + 24, 0)
-        st32(metadata + 28, 1)
-        st32(metadata + 32, 0)
-        return int64(0)
-    scalar = ld(ld(frame + 120 + 40))  # the only attribute: {dtype, pointer to the descriptor's address}
-    desc = ld(ld(scalar + 8))
-    libc = ld(desc + LIBC)
+def open_job(desc, libc):
+    """A job of this segment: an arena with its head filled in, but for the buffers of arguments and results. 0 when memory is out."""
     job = take_arena(desc, libc)
     if job == 0:
-        return fail(frame, libc)
+        return int64(0)
     n, args, rets = ld(desc + NSTEPS), ld(desc + ARGS), ld(desc + RETS)
     bufs = job + JOB_WORDS * 8
     st(job + JOB_DESC, desc)
     st(job + JOB_BUFS, bufs)
     st(job + JOB_TIMES, bufs + 8 * (args + rets + 1))
     st(job + JOB_COUNTERS, bufs + 8 * (args + rets + n + 2))
-    for i in range(args):
-        st(bufs + 8 * i, ld(ld(ld(frame + 72) + 8 * i) + 24))
-    for i in range(rets):
-        st(bufs + 8 * (args + i), ld(ld(ld(frame + 112) + 8 * i) + 24))
     st(bufs + 8 * (args + rets), job + ld(desc + DATA))
+    return job
+
+
+@njit
+def finish_job(desc, job, libc):
+    """Runs an open job, keeps its stamps and gives its arena back."""
     st(ld(job + JOB_TIMES), now(ld(libc + CLOCK)))
     run_job(desc, job, libc)
     keep_times(desc, job)
     give_arena(desc, libc, job)
+
+
+@njit
+def registering(frame):
+    """Whether XLA only asks for the API version (0.1, no traits)."""
+    extension = ld(frame + 8)
+    if extension == 0:
+        return False
+    metadata = ld(extension + 24)
+    st32(metadata + 24, 0)
+    st32(metadata + 28, 1)
+    st32(metadata + 32, 0)
+    return True
+
+
+@njit
+def attribute(frame):
+    """The only attribute of a call: an address ({dtype, pointer to it})."""
+    return ld(ld(ld(ld(frame + 120 + 40)) + 8))
+
+
+@njit
+def argument(frame, i):
+    """Address of the i-th operand's data."""
+    return ld(ld(ld(frame + 72) + 8 * i) + 24)
+
+
+@njit
+def result(frame, i):
+    """Address of the i-th result's data."""
+    return ld(ld(ld(frame + 112) + 8 * i) + 24)
+
+
+@njit
+def error(frame, message, code):
+    """An XLA error with a text and one of XLA's codes (8: memory is out, 13: internal)."""
+    args = scratch(4)
+    st(args, int64(32))
+    st(args + 8, int64(0))
+    st(args + 16, message)
+    st(args + 24, int64(code))
+    return call1(ld(ld(frame + 16) + 48), args)
+
+
+@native(1)
+def handler(frame):
+    """The XLA FFI call (CPU): finds its segment by attribute, gathers the buffers, runs the steps."""
+    if registering(frame):
+        return int64(0)
+    desc = attribute(frame)
+    libc = ld(desc + LIBC)
+    job = open_job(desc, libc)
+    if job == 0:
+        return error(frame, ld(libc + MESSAGE), 8)
+    bufs, args = ld(job + JOB_BUFS), ld(desc + ARGS)
+    for i in range(args):
+        st(bufs + 8 * i, argument(frame, i))
+    for i in range(ld(desc + RETS)):
+        st(bufs + 8 * (args + i), result(frame, i))
+    finish_job(desc, job, libc)
     return int64(0)
 
 

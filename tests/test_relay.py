@@ -239,8 +239,9 @@ def test_a_refused_launch(on_standin: StandIn) -> None:
     fast = xcoexec.jit(_residual, plan=Plan.uniform(0.5)).bind(WEIGHTS)
     assert error(np.asarray(fast(X)), want) < 1e-5
     on_standin.fail_launch = 700
-    with pytest.warns(CoexecWarning, match=r"refused to launch.*made up.*700"):
+    with pytest.warns(CoexecWarning, match=r"refused to launch.*made up.*700") as seen:
         assert error(_until_right(fast, X, "refused"), want) < 1e-5
+    assert len([w for w in seen if issubclass(w.category, CoexecWarning)]) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert error(np.asarray(fast(X)), want) < 1e-5

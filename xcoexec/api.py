@@ -55,11 +55,11 @@ class Options:
             raise ValueError(f"xcoexec.compile: got device={device!r}; valid is JAX's default backend, here {jax.default_backend()!r}.")
         self.strategy, self.strict, self.plan = strategy, strict, plan
         self.cpus = config.affinity(affinity)
-        self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, SPARE * (jax.default_backend() != "cpu"))
+        self.apart = jax.default_backend() != "cpu"  # inputs in host memory and on the device are planned for on their own
+        self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, SPARE * self.apart)
         if self.cpus and self.threads > len(self.cpus):
             raise ValueError(f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer.")
         self.progress = progress or silent
-        self.apart = jax.default_backend() != "cpu"  # inputs in host memory and on the device are planned for on their own
 
 
 def jit(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -113,22 +112,15 @@ def _reads(piece: Piece, consts: set[Value]) -> list[Value]:
     return list(dict.fromkeys(piece.slices[v].source if v in piece.slices and piece.slices[v].source not in consts else v for v in external(piece.ops)))
 
 
-def host_seconds(layer: Layer, piece: Piece, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> float:
-    """Median seconds of a part of a layer on the team, on made data."""
-    part = piece.groups
-    ops = [op for g in part for op in g]
+def host_call_of(piece: Piece, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> host.Call:
+    """A part of a layer as a call of the team, on made data."""
+    ops = [op for g in piece.groups for op in g]
     known = {s.value for s in piece.slices.values() if s.source in consts} | consts
     outside = external(ops)
     inputs, weights = [v for v in outside if v not in known], [v for v in outside if v in known]
-    segment = host.build(Program(tuple(inputs), tuple(weights), part, (piece.out,)), threads, cpus=cpus)
+    segment = host.build(Program(tuple(inputs), tuple(weights), piece.groups, (piece.out,)), threads, cpus=cpus)
     made = lambda v, x: np.full(v.shape, x, np.int32 if kind(v.dtype) == "i" else np.float32)
-    call = host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
-    times = []
-    for _ in range(RUNS + 2):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return float(np.median(times[2:]))
+    return host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
 
 
 def known_parts(graph: LayerGraph, known: Mapping[str, Any]) -> dict[int, Points]:

@@ -31,16 +31,17 @@ class Compiled:
         self.monitor = Monitor(exe, self._replan)
 
     def call(self, leaves: Sequence[Any]) -> Any:
-        exe = self.monitor.current
+        exe, relay, failed = self.monitor.current, self.stages.relay, ""
         try:
             out = exe.call(leaves)
         except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks for it
-            if OWN not in str(e) or exe.lowered is None:
+            failed = str(e)
+            if OWN not in failed or exe.lowered is None:
                 raise
-            out = self._without_host(str(e)).call(leaves)
-        relay = self.stages.relay
         if relay is not None and relay.errors != self._errors and exe.lowered is not None:  # XLA may keep an error until the results are read
-            out = self._without_host(OWN + relay.last_error).call(leaves)
+            failed = failed or OWN + relay.last_error
+        if failed:
+            out = self._without_host(failed).call(leaves)
         self.tick()
         return jax.tree_util.tree_unflatten(self.stages.traced.out_tree, out)
 

@@ -121,7 +121,6 @@ class _Halves:
 
     def __init__(self, env: dict[Value, Any]):
         self.env = env
-        self.parts: dict[Value, tuple[HostUnit, Value]] = {}  # a device half's part -> its host half
 
     def get(self, v: Value) -> Any:
         return self.env[v]
@@ -146,6 +145,7 @@ class _Synchronous(_Halves):
     def __init__(self, env: dict[Value, Any], blobs: Mapping[HostUnit, Any]):
         super().__init__(env)
         self.blobs = blobs
+        self.joins: dict[Value, Join] = {}  # by the device half's part
 
     def host(self, unit: HostUnit) -> None:
         segment = unit.segment
@@ -155,14 +155,13 @@ class _Synchronous(_Halves):
         outs = ffi_call(TARGET, results, np.int64(segment.address), [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]])
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))
         if unit.join:
-            self.parts[unit.join.parts[1]] = (unit, unit.join.parts[0])
+            self.joins[unit.join.parts[1]] = unit.join
 
     def device(self, unit: DeviceUnit) -> None:
         super().device(unit)
         for v in unit.ops[-1].outs:
-            if v in self.parts:
-                join = self.parts[v][0].join
-                assert join is not None
+            if v in self.joins:
+                join = self.joins[v]
                 self.env[join.out] = lax.concatenate([self.env[p] for p in join.parts], join.axis)
 
 
@@ -293,13 +292,14 @@ def lower(graph: LayerGraph, folded: Folded, placements: Sequence[Placement], bu
         place = placements[last.index]
         size = last.out.shape[axis] if (axis := axis_of(last.ops, place.dim)) is not None else 0
         at = cut(size, last.dims.get(place.dim, 1), place.p_cpu) if place.half == "split" else 0
-        for layer in layers if at in (0, size) else ():
+        if 0 < at < size:
+            plan.both(layers, axis or 0, at, size)
+            continue
+        for layer in layers:
             if place.half == "host" or (place.half == "split" and at == size):
                 plan.host(layer, layer.ops)
             else:
                 plan.device(layer)
-        if at not in (0, size):
-            plan.both(layers, axis or 0, at, size)
     plan.flush()
     consts = set(graph.program.consts) | set(plan.slices)
     needed: dict[Value, None] = {}

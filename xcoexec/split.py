@@ -101,10 +101,11 @@ def _record(op: Op, need: Need, requests: dict[Value, Request | None], made: Map
     for i, (v, request) in enumerate(zip(op.ins, need.operands, strict=True)):
         if not isinstance(v, Value) or (need.keep and not need.keep[i]):
             continue
-        if v not in made and request is None and op.prim in CONTRACTIONS:
+        before = requests.get(v, request)
+        if v in made or (request is not None and before is not None):
+            requests[v] = _hull(op, before, request)
+        elif request is None and op.prim in CONTRACTIONS:
             requests[v] = None  # there as a whole: who needs a part of it takes a slice
-        elif request is not None or v in made:
-            requests[v] = request if v not in requests else None if v not in made and requests[v] is None else _hull(op, requests[v], request)
 
 
 def _hull(op: Op, a: Request | None, b: Request | None) -> Request | None:
