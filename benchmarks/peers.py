@@ -25,8 +25,8 @@ from xcoexec.models import layers
 
 import xcoexec
 from xcoexec import bench, config, models
+from xcoexec.emit import run_ops
 from xcoexec.fold import fold
-from xcoexec.lower import run_ops
 from xcoexec.pretty import columns
 from xcoexec.select import alternate
 from xcoexec.trace import paths, trace

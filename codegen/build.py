@@ -215,7 +215,7 @@ NATIVE: tuple[Spec, ...] = tuple(
     for x in (("drivers", "gemm_driver"), ("drivers", "nest_driver"), ("drivers", "strips_driver"), ("team", "handler"), ("team", "worker"), ("team", "swap"))
 )
 #: those that only host calls of a device program need
-CALLS: tuple[Spec, ...] = tuple(("native", "calls", x) for x in ("start", "join", "tick", "serve"))
+CALLS: tuple[Spec, ...] = tuple(("native", "calls", x) for x in ("start", "join", "tick", "fetch", "fetched", "serve"))
 
 _CHILD = """
 import importlib, importlib.util, sys

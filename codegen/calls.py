@@ -5,6 +5,10 @@ mapped memory and raises a flag, `join` one that waits for the host's flag and m
 thread sees the flag, runs the segment with the team, and raises its own. Call sites are served in the order in
 which they were enqueued, which is the stream's order, so nothing can wait for something behind it.
 
+Arrays that the plan gives to the copy engines go over streams of our own, with events around them: a side stream
+waits for what XLA's stream has done so far, and XLA's stream for the copy. `fetch` and `fetched` bring weights in the
+same way.
+
 Only imported when the native code is not in the cache (see `build.native_address`).
 """
 
@@ -16,9 +20,16 @@ from .layout import (
     CLOCK,
     COND,
     ENTRY_WORDS,
+    FETCH_AFTER,
+    FETCH_BEFORE,
+    FETCH_BYTES,
+    FETCH_RELAY,
+    FETCH_SOURCE,
     FLAG_DONE,
     FLAG_FAULT,
     FLAG_READY,
+    FLAG_STAMPS,
+    IN_COPY,
     IN_INNER,
     IN_MAPPED,
     IN_OFFSET,
@@ -32,6 +43,7 @@ from .layout import (
     M_LATE,
     M_ORDER,
     MUTEX,
+    OUT_COPY,
     OUT_DEVICE,
     OUT_HOST,
     OUT_MAPPED,
@@ -39,13 +51,19 @@ from .layout import (
     OUT_WIDE,
     OUT_WORDS,
     PENDING,
+    R_AWAIT,
     R_BLOCKS,
     R_CAPACITY,
     R_CODE,
     R_COND,
+    R_COPY,
+    R_COPY2D,
     R_ENTRIES,
     R_ERRORS,
+    R_FETCH,
+    R_FOLLOW,
     R_HEAD,
+    R_IN,
     R_JOIN4,
     R_JOIN16,
     R_LAST,
@@ -55,6 +73,8 @@ from .layout import (
     R_LOCK,
     R_MESSAGES,
     R_MUTEX,
+    R_OUT,
+    R_RECORD,
     R_SLEEPS,
     R_SPIN_NS,
     R_STAMP,
@@ -64,7 +84,10 @@ from .layout import (
     R_STREAM,
     R_TAIL,
     R_TEAM,
+    SITE_AFTER,
+    SITE_BEFORE,
     SITE_BUFS,
+    SITE_COPIES,
     SITE_DESC,
     SITE_FLAGS,
     SITE_INS,
@@ -73,18 +96,20 @@ from .layout import (
     SITE_NOUT,
     SITE_OUTS,
     SITE_RELAY,
+    SITE_RING,
     SITE_SEQ,
     SITE_SERVED,
     SITE_TAKEN,
     SITE_WORK,
     SLEEPERS,
+    STAMP_BYTES,
     TICK_RELAY,
     TICK_TARGET,
     UNLOCK,
     WAIT,
     YIELD,
 )
-from .native import atomic_add, atomic_load, atomic_store, call1, call2, call11, compare_exchange, ld, native, now, pause, scratch, st
+from .native import atomic_add, atomic_load, atomic_store, call1, call2, call3, call4, call11, compare_exchange, ld, native, now, pause, scratch, st
 from .team import POLITE_NS, argument, attribute, error, finish_job, open_job, registering, result, wake
 
 BLOCK_THREADS = 256
@@ -122,10 +147,42 @@ def launch(relay, function, elements, values, n, stream):
     for i in range(n):
         st(pointers + 8 * i, values + 8 * i)
     blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), ld(relay + R_BLOCKS))
-    code = call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0) & 0xFFFFFFFF
+    return noted(relay, call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0))
+
+
+@njit
+def noted(relay, code):
+    """A driver's code, kept when it is an error."""
+    code = code & 0xFFFFFFFF
     if code != 0:
         st(relay + R_CODE, code)
     return code
+
+
+@njit
+def follow(relay, stream, event, other):
+    """`stream` goes on only after all that `other` has been given so far."""
+    code = noted(relay, call2(ld(relay + R_RECORD), event, other))
+    return code if code != 0 else noted(relay, call3(ld(relay + R_FOLLOW), stream, event, 0))
+
+
+@njit
+def copy(relay, target, pitch, source, source_pitch, width, rows, stream):
+    """Copies `rows` rows of `width` bytes with a copy engine; the words are CUDA_MEMCPY2D's, 4 stands for unified addresses."""
+    if rows == 1 or (pitch == width and source_pitch == width):
+        return noted(relay, call4(ld(relay + R_COPY), target, source, width * rows, stream))
+    words = scratch(16)
+    for i in range(16):
+        st(words + 8 * i, int64(0))
+    st(words + 16, int64(4))
+    st(words + 32, source)
+    st(words + 48, source_pitch)
+    st(words + 72, int64(4))
+    st(words + 88, target)
+    st(words + 104, pitch)
+    st(words + 112, width)
+    st(words + 120, rows)
+    return noted(relay, call2(ld(relay + R_COPY2D), words, stream))
 
 
 @njit
@@ -140,6 +197,50 @@ def enqueue(site, relay, seq):
     team = ld(relay + R_TEAM)
     atomic_add(team + PENDING, 1)
     atomic_add(relay + R_TAIL, 1)
+
+
+@njit
+def raise_flag(site, relay, seq, stream, row, source):
+    """Launches `start` for one operand (`row` 0: of nothing); it raises the site's flag unless `seq` is 0."""
+    values = scratch(9)
+    for i in range(9):
+        st(values + 8 * i, int64(0))
+    function, elements = ld(relay + R_START4), int64(1)
+    st(values, source)
+    if row != 0:
+        st(values + 8, ld(row + IN_MAPPED))
+        st(values + 16, ld(row + IN_OUTER))
+        st(values + 24, ld(row + IN_INNER))
+        st(values + 32, ld(row + IN_STRIDE))
+        st(values + 40, ld(row + IN_OFFSET))
+        elements = ld(row + IN_OUTER) * ld(row + IN_INNER)
+        if ld(row + IN_WIDE) != 0:
+            function = ld(relay + R_START16)
+    st(values + 48, ld(site + SITE_FLAGS))
+    st(values + 56, ld(site + SITE_WORK))
+    st(values + 64, seq)
+    return launch(relay, function, elements, values, 9, stream)
+
+
+@njit
+def send(frame, site, relay, seq, stream):
+    """The operands on their way to the host, by kernels first, then by copies; the flag behind the last of them."""
+    n, copies, code = ld(site + SITE_NIN), ld(site + SITE_COPIES), int64(0)
+    for i in range(n):
+        row = ld(site + SITE_INS) + 8 * IN_WORDS * i
+        if code == 0 and ld(row + IN_COPY) == 0:
+            code = raise_flag(site, relay, seq if copies == 0 and i == n - 1 else int64(0), stream, row, argument(frame, i))
+    if copies == 0 or code != 0:
+        return code
+    side = ld(relay + R_OUT)
+    code = follow(relay, side, ld(site + SITE_BEFORE), stream)
+    for i in range(n):
+        row = ld(site + SITE_INS) + 8 * IN_WORDS * i
+        if code == 0 and ld(row + IN_COPY) != 0:
+            size = 16 if ld(row + IN_WIDE) != 0 else 4
+            width, pitch = ld(row + IN_INNER) * size, ld(row + IN_STRIDE) * size
+            code = copy(relay, ld(row + IN_MAPPED), width, argument(frame, i) + ld(row + IN_OFFSET) * size, pitch, width, ld(row + IN_OUTER), side)
+    return raise_flag(site, relay, seq, side, int64(0), int64(0)) if code == 0 else code
 
 
 @native(1)
@@ -164,21 +265,7 @@ def start(frame):
     while compare_exchange(relay + R_LOCK, 0, 1) == 0:
         pause()
     enqueue(site, relay, seq)
-    code, values, n = int64(0), scratch(9), ld(site + SITE_NIN)
-    for i in range(n):
-        row = ld(site + SITE_INS) + 8 * IN_WORDS * i
-        st(values, argument(frame, i))
-        st(values + 8, ld(row + IN_MAPPED))
-        st(values + 16, ld(row + IN_OUTER))
-        st(values + 24, ld(row + IN_INNER))
-        st(values + 32, ld(row + IN_STRIDE))
-        st(values + 40, ld(row + IN_OFFSET))
-        st(values + 48, flags)
-        st(values + 56, ld(site + SITE_WORK))
-        st(values + 64, seq if i == n - 1 else int64(0))
-        function = ld(relay + R_START16) if ld(row + IN_WIDE) != 0 else ld(relay + R_START4)
-        if code == 0:
-            code = launch(relay, function, ld(row + IN_OUTER) * ld(row + IN_INNER), values, 9, stream)
+    code = send(frame, site, relay, seq, stream)
     atomic_store(relay + R_LOCK, int64(0))
     if atomic_load(relay + R_SLEEPS) > 0:
         wake(ld(relay + R_MUTEX), ld(relay + R_COND), libc)
@@ -187,6 +274,50 @@ def start(frame):
         atomic_store(site + SITE_TAKEN, int64(0))
         return fail(frame, relay, M_DRIVER)
     return int64(0)
+
+
+@njit
+def merge(site, relay, row, out, part, stream):
+    """One result by a kernel that waits for the host and writes both parts."""
+    values, nh, nd = scratch(10), ld(row + OUT_HOST), ld(row + OUT_DEVICE)
+    st(values, out)
+    st(values + 8, ld(row + OUT_MAPPED))
+    st(values + 16, part)
+    st(values + 24, ld(row + OUT_OUTER))
+    st(values + 32, nh)
+    st(values + 40, nd)
+    st(values + 48, ld(site + SITE_FLAGS))
+    st(values + 56, ld(site + SITE_WORK))
+    st(values + 64, ld(site + SITE_SEQ))
+    st(values + 72, ld(relay + R_LIMIT_NS))
+    function = ld(relay + R_JOIN16) if ld(row + OUT_WIDE) != 0 else ld(relay + R_JOIN4)
+    return launch(relay, function, ld(row + OUT_OUTER) * (nh + nd), values, 10, stream)
+
+
+@njit
+def bring(site, relay, row, out, part, stream):
+    """One result by copies: the host's part over a side stream, once the host has raised its flag; the device's beside it."""
+    size, rows, side = 16 if ld(row + OUT_WIDE) != 0 else 4, ld(row + OUT_OUTER), ld(relay + R_IN)
+    mine, other, seq = ld(row + OUT_HOST) * size, ld(row + OUT_DEVICE) * size, ld(site + SITE_SEQ)
+    code = follow(relay, side, ld(site + SITE_BEFORE), stream)
+    if code == 0:
+        values = scratch(6)
+        st(values, ld(row + OUT_MAPPED))
+        st(values + 8, rows * mine // 4)
+        st(values + 16, ld(site + SITE_FLAGS))
+        st(values + 24, ld(site + SITE_WORK))
+        st(values + 32, seq)
+        st(values + 40, ld(relay + R_LIMIT_NS))
+        code = launch(relay, ld(relay + R_AWAIT), 1, values, 6, side)
+    if code == 0:
+        code = copy(relay, out, mine + other, ld(row + OUT_MAPPED), mine, mine, rows, side)
+    if code == 0 and other > 0:
+        code = copy(relay, out + mine, mine + other, part, other, other, rows, stream)
+    if code == 0:
+        target = scratch(1)
+        st(target, ld(site + SITE_FLAGS) + FLAG_STAMPS + STAMP_BYTES * (seq % SITE_RING) + 40)
+        code = launch(relay, ld(relay + R_STAMP), 1, target, 1, side)
+    return follow(relay, stream, ld(site + SITE_AFTER), side) if code == 0 else code
 
 
 @native(1)
@@ -198,24 +329,14 @@ def join(frame):
     relay = ld(site + SITE_RELAY)
     if atomic_load(site + SITE_TAKEN) == 0:
         return fail(frame, relay, M_ORDER)
-    stream, seq, code, values = stream_of(frame, relay), ld(site + SITE_SEQ), int64(0), scratch(10)
+    stream, code = stream_of(frame, relay), int64(0)
     for i in range(ld(site + SITE_NOUT)):
         row = ld(site + SITE_OUTS) + 8 * OUT_WORDS * i
-        nh, nd = ld(row + OUT_HOST), ld(row + OUT_DEVICE)
-        out = result(frame, i)
-        st(values, out)
-        st(values + 8, ld(row + OUT_MAPPED))
-        st(values + 16, argument(frame, ld(site + SITE_NIN)) if nd > 0 else out)
-        st(values + 24, ld(row + OUT_OUTER))
-        st(values + 32, nh)
-        st(values + 40, nd)
-        st(values + 48, ld(site + SITE_FLAGS))
-        st(values + 56, ld(site + SITE_WORK))
-        st(values + 64, seq)
-        st(values + 72, ld(relay + R_LIMIT_NS))
-        function = ld(relay + R_JOIN16) if ld(row + OUT_WIDE) != 0 else ld(relay + R_JOIN4)
+        part = argument(frame, ld(site + SITE_NIN)) if ld(row + OUT_DEVICE) > 0 else result(frame, i)
         if code == 0:
-            code = launch(relay, function, ld(row + OUT_OUTER) * (nh + nd), values, 10, stream)
+            code = (
+                bring(site, relay, row, result(frame, i), part, stream) if ld(row + OUT_COPY) != 0 else merge(site, relay, row, result(frame, i), part, stream)
+            )
     atomic_store(site + SITE_TAKEN, int64(0))
     return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
 
@@ -229,6 +350,33 @@ def tick(frame):
     relay = ld(site + TICK_RELAY)
     st(values, ld(site + TICK_TARGET))
     code = launch(relay, ld(relay + R_STAMP), 1, values, 1, stream_of(frame, relay))
+    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+
+
+@native(1)
+def fetch(frame):
+    """Operands: what has to be done before (its buffers may be written over then). Results: the weights, and a word that stands for them."""
+    if registering(frame):
+        return int64(0)
+    site = attribute(frame)
+    relay = ld(site + FETCH_RELAY)
+    side = ld(relay + R_FETCH)
+    code = follow(relay, side, ld(site + FETCH_BEFORE), stream_of(frame, relay))
+    if code == 0:
+        code = copy(relay, result(frame, 0), int64(0), ld(site + FETCH_SOURCE), int64(0), ld(site + FETCH_BYTES), 1, side)
+    if code == 0:
+        code = noted(relay, call2(ld(relay + R_RECORD), ld(site + FETCH_AFTER), side))
+    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+
+
+@native(1)
+def fetched(frame):
+    """Operands: what `fetch` returned (aliased with the results). XLA's stream goes on when the copy is complete."""
+    if registering(frame):
+        return int64(0)
+    site = attribute(frame)
+    relay = ld(site + FETCH_RELAY)
+    code = noted(relay, call3(ld(relay + R_FOLLOW), stream_of(frame, relay), ld(site + FETCH_AFTER), 0))
     return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
 
 

@@ -1,8 +1,10 @@
-"""The two device kernels of an asynchronous host call, generated as PTX through LLVM.
+"""The device kernels of an asynchronous host call, generated as PTX through LLVM.
 
 `start` writes a part of an operand into host-mapped memory and raises a flag there; `join` waits for the host's
 flag and writes the host half's and the device half's result into one array. Both run on XLA's own stream, so
-the order is the stream's: no events, no copies by engines, and a host call costs two small launches.
+the order is the stream's: no events, no copies by engines, and a host call costs two small launches. Where arrays are
+copied by the copy engines instead, `start` (of nothing) only raises the flag behind the copy and `await` holds back the
+copy of the results.
 
 Sizes are in elements of 4 or 16 bytes; every parameter is 64 bits wide.
 """
@@ -47,6 +49,49 @@ _PLACE = """
   %stamps = getelementptr i8, ptr addrspace(1) %flags, i64 %shift2
   %headblock = icmp eq i32 %cta, 0
   %master = and i1 %leader, %headblock
+"""
+
+
+# waits for the host's flag with one thread, for `limit` ns at most, and tells all others; %bad: it did not come
+_AWAIT = f"""
+  br i1 %master, label %ask, label %others
+ask:
+  %asked = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
+  %done = getelementptr i8, ptr addrspace(1) %flags, i64 {FLAG_DONE}
+  br label %poll
+poll:
+  %seen = load atomic i64, ptr addrspace(1) %done acquire, align 8
+  %there = icmp uge i64 %seen, %seq
+  %now = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
+  %waited = sub i64 %now, %asked
+  %late = icmp ugt i64 %waited, %limit
+  %leave = or i1 %there, %late
+  br i1 %leave, label %tell, label %poll
+tell:
+  %left = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
+
+  br i1 %there, label %publish, label %fault
+fault:
+  %faultp = getelementptr i8, ptr addrspace(1) %flags, i64 {FLAG_FAULT}
+  store volatile i64 %seq, ptr addrspace(1) %faultp
+  br label %publish
+publish:
+  %word = phi i64 [ %seq, %tell ], [ {LATE}, %fault ]
+  store atomic i64 %word, ptr addrspace(1) %published syncscope("device") release, align 8
+  br label %gather
+others:
+  br i1 %leader, label %listen, label %gather
+listen:
+  %heard = load atomic i64, ptr addrspace(1) %published syncscope("device") acquire, align 8
+  %told = icmp uge i64 %heard, %seq
+  br i1 %told, label %gather, label %listen
+gather:
+  ; the barrier makes the leader's acquire everybody's: plain loads see what the host wrote (and, unlike volatile ones, overlap)
+  %came = phi i64 [ %asked, %publish ], [ 0, %others ], [ 0, %listen ]
+  %went = phi i64 [ %left, %publish ], [ 0, %others ], [ 0, %listen ]
+  call void @llvm.nvvm.barrier0()
+  %news = load atomic i64, ptr addrspace(1) %published syncscope("device") acquire, align 8
+  %bad = icmp uge i64 %news, {LATE}
 """
 
 
@@ -170,46 +215,40 @@ entry:{_PLACE}
 {_clock("begin")}
   br label %near
 near:{_copy("d", typ, nbytes, "near", "mine", ("%dev", "%nd", "%nd", "0"), ("%out", "%both", "%nh"))}
-mine:
-  br i1 %master, label %ask, label %others
-ask:{_clock("asked")}  %done = getelementptr i8, {p} %flags, i64 {FLAG_DONE}
-  br label %poll
-poll:
-  %seen = load atomic i64, {p} %done acquire, align 8
-  %there = icmp uge i64 %seen, %seq
-  %now = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
-  %waited = sub i64 %now, %asked
-  %late = icmp ugt i64 %waited, %limit
-  %leave = or i1 %there, %late
-  br i1 %leave, label %tell, label %poll
-tell:{_clock("left")}
-  br i1 %there, label %publish, label %fault
-fault:
-  %faultp = getelementptr i8, {p} %flags, i64 {FLAG_FAULT}
-  store volatile i64 %seq, {p} %faultp
-  br label %publish
-publish:
-  %word = phi i64 [ %seq, %tell ], [ {LATE}, %fault ]
-  store atomic i64 %word, {p} %published syncscope("device") release, align 8
-  br label %gather
-others:
-  br i1 %leader, label %listen, label %gather
-listen:
-  %heard = load atomic i64, {p} %published syncscope("device") acquire, align 8
-  %told = icmp uge i64 %heard, %seq
-  br i1 %told, label %gather, label %listen
-gather:
-  ; the barrier makes the leader's acquire everybody's: plain loads see what the host wrote (and, unlike volatile ones, overlap)
-  %came = phi i64 [ %asked, %publish ], [ 0, %others ], [ 0, %listen ]
-  %went = phi i64 [ %left, %publish ], [ 0, %others ], [ 0, %listen ]
-  call void @llvm.nvvm.barrier0()
-  %news = load atomic i64, {p} %published syncscope("device") acquire, align 8
-  %bad = icmp uge i64 %news, {LATE}
-  br label %far
+mine:{_AWAIT}  br label %far
 far:{_copy("h", typ, nbytes, "far", "mark", ("%host", "%nh", "%nh", "0"), ("%out", "%both", "0"), poison="%bad")}
 mark:
   br i1 %master, label %late_stamp, label %end
 late_stamp:{_clock("ended")}{_stamps(begin=2, came=3, went=4, ended=5)}  br label %end
+end:
+  ret void
+}}
+"""
+
+
+def _await() -> str:
+    """Waits until DONE has reached `seq`; when `limit` ns have passed the host's `n` words in mapped memory become NaN instead."""
+    p = "ptr addrspace(1)"
+    return f"""
+define ptx_kernel void @await({p} %host, i64 %n, {p} %flags, {p} %work, i64 %seq, i64 %limit) {{
+entry:{_PLACE}
+  %published = getelementptr i8, {p} %work, i64 64
+{_clock("begin")}
+  br label %mine
+mine:{_AWAIT}
+  br i1 %bad, label %poison, label %mark
+poison:
+  %i = phi i64 [ %first, %gather ], [ %next, %store ]
+  %more = icmp ult i64 %i, %n
+  br i1 %more, label %store, label %mark
+store:
+  %at = getelementptr i32, {p} %host, i64 %i
+  store i32 -1, {p} %at
+  %next = add i64 %i, %all
+  br label %poison
+mark:
+  br i1 %master, label %late_stamp, label %end
+late_stamp:{_stamps(begin=2, came=3, went=4)}  br label %end
 end:
   ret void
 }}
@@ -231,12 +270,12 @@ end:
 """
 
 #: "4" and "16" are the bytes of an element
-KERNELS = ("start4", "start16", "join4", "join16", "stamp")
+KERNELS = ("start4", "start16", "join4", "join16", "stamp", "await")
 
 
 def module_text() -> str:
     """LLVM IR of all device kernels."""
-    text = _HEAD + _STAMP
+    text = _HEAD + _STAMP + _await()
     for typ, nbytes in (("i32", 4), ("<4 x i32>", 16)):
         text += _start(f"start{nbytes}", typ, nbytes) + _join(f"join{nbytes}", typ, nbytes)
     return text.replace("RING", str(SITE_RING)).replace("STAMPS", str(FLAG_STAMPS)).replace("STAMP", str(STAMP_BYTES))

@@ -68,7 +68,9 @@ R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_STOP, R_TEAM, R_
 R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_LAST, R_STAMP = (
     64 * i for i in range(11, 24)
 )
-RELAY_BYTES = 64 * 25
+# of a relay that copies: the driver's calls, the kernel that waits, the streams beside XLA's (operands out, results in, weights in)
+R_COPY, R_COPY2D, R_RECORD, R_FOLLOW, R_AWAIT, R_OUT, R_IN, R_FETCH = (64 * i for i in range(24, 32))
+RELAY_BYTES = 64 * 33
 R_CAPACITY = 4096  # host calls that may wait
 ENTRY_WORDS = 2  # call site, sequence number
 # messages of the relay: the driver refused, a join without a start, the watchdog has barked
@@ -89,11 +91,17 @@ M_DRIVER, M_ORDER, M_LATE = 0, 8, 16
     SITE_NOUT,
     SITE_OUTS,
     SITE_SERVED,
-) = (8 * i for i in range(13))
+    SITE_COPIES,
+    SITE_BEFORE,
+    SITE_AFTER,
+) = (8 * i for i in range(16))
 SITE_WORDS = 16
-IN_MAPPED, IN_OUTER, IN_INNER, IN_STRIDE, IN_OFFSET, IN_WIDE = (8 * i for i in range(6))
-OUT_MAPPED, OUT_OUTER, OUT_HOST, OUT_DEVICE, OUT_WIDE = (8 * i for i in range(5))
-IN_WORDS = OUT_WORDS = 6
+IN_MAPPED, IN_OUTER, IN_INNER, IN_STRIDE, IN_OFFSET, IN_WIDE, IN_COPY = (8 * i for i in range(7))
+OUT_MAPPED, OUT_OUTER, OUT_HOST, OUT_DEVICE, OUT_WIDE, OUT_COPY = (8 * i for i in range(6))
+IN_WORDS = OUT_WORDS = 8
+# a fetch site: weights in host memory that a device program takes, and the events around the copy
+FETCH_RELAY, FETCH_SOURCE, FETCH_BYTES, FETCH_BEFORE, FETCH_AFTER = (8 * i for i in range(5))
+FETCH_WORDS = 8
 # a clock site: where the device writes its clock
 TICK_RELAY, TICK_TARGET = 0, 8
 TICK_WORDS = 2

@@ -35,6 +35,8 @@ class Driver(Protocol):
     functions: tuple[int, ...]  # as device.KERNELS
     blocks: int  # most blocks of one launch
     stream: int  # 0: the stream on which XLA launches
+    copies: tuple[int, int, int, int]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent
+    sides: tuple[int, int, int]  # streams beside XLA's: operands to the host, results from it, weights from it
 
     def mapped(self, nbytes: int) -> tuple[int, int]:
         """Host-mapped memory: (host address, device address). Raises `RuntimeError` when refused."""
@@ -48,6 +50,14 @@ class Driver(Protocol):
 
     def free_words(self, address: int) -> None: ...
 
+    def memory(self) -> tuple[int, int]:
+        """(free, total) bytes of the device."""
+        ...
+
+    def event(self) -> int: ...
+
+    def free_event(self, event: int) -> None: ...
+
     def synchronize(self) -> None:
         """Waits until the device has nothing to do."""
         ...
@@ -59,16 +69,17 @@ class Driver(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """`start:stop` along `axis` of an operand; the segment's input."""
+    """`start:stop` along `axis` of an operand; the segment's input. `copied`: by a copy engine, not by a kernel."""
 
     shape: tuple[int, ...]
     axis: int
     start: int
     stop: int
+    copied: bool = False
 
     @classmethod
-    def whole(cls, shape: tuple[int, ...]) -> Window:
-        return cls(shape or (1,), 0, 0, (shape or (1,))[0])
+    def whole(cls, shape: tuple[int, ...], copied: bool = False) -> Window:
+        return cls(shape or (1,), 0, 0, (shape or (1,))[0], copied)
 
     def words(self) -> tuple[int, int, int, int]:
         """(outer, inner, stride, offset) in elements."""
@@ -78,15 +89,16 @@ class Window:
 
 @dataclasses.dataclass(frozen=True)
 class Merge:
-    """A result of `shape` whose first `at` indices along `axis` the host half makes, the others the device half."""
+    """A result of `shape` whose first `at` indices along `axis` the host half makes, the others the device half; `copied` as above."""
 
     shape: tuple[int, ...]
     axis: int
     at: int
+    copied: bool = False
 
     @classmethod
-    def whole(cls, shape: tuple[int, ...]) -> Merge:
-        return cls(shape or (1,), 0, (shape or (1,))[0])
+    def whole(cls, shape: tuple[int, ...], copied: bool = False) -> Merge:
+        return cls(shape or (1,), 0, (shape or (1,))[0], copied)
 
     def words(self) -> tuple[int, int, int]:
         """(outer, the host's, the device's) in elements."""
@@ -111,7 +123,7 @@ class Relay:
         )
         self._texts = [ctypes.create_string_buffer(t.encode()) for t in texts]
         self._messages = np.array([ctypes.addressof(t) for t in self._texts], np.int64)
-        self._retired: list[tuple[np.ndarray, int, int, Any]] = []
+        self._retired: list[tuple[np.ndarray, Memory, Any]] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         c = ctypes.CDLL(None)
@@ -129,7 +141,9 @@ class Relay:
             abi.R_BLOCKS: driver.blocks,
             abi.R_LIMIT_NS: int(limit_seconds * 1e9),
             abi.R_MESSAGES: self._messages.ctypes.data,
-            **dict(zip((abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16, abi.R_STAMP), driver.functions, strict=True)),
+            **dict(zip((abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16, abi.R_STAMP, abi.R_AWAIT), driver.functions, strict=True)),
+            **dict(zip((abi.R_COPY, abi.R_COPY2D, abi.R_RECORD, abi.R_FOLLOW), driver.copies, strict=True)),
+            **dict(zip((abi.R_OUT, abi.R_IN, abi.R_FETCH), driver.sides, strict=True)),
         }
         for at, word in words.items():
             self._word(at).value = word
@@ -172,10 +186,10 @@ class Relay:
         if self._thread is not None:
             self._thread.join(timeout=2.0)
 
-    def retire(self, words: np.ndarray, mapped: int, work: int, keep: Any) -> None:
+    def retire(self, words: np.ndarray, memory: Memory, keep: Any) -> None:
         """Takes over the memory of a site that nobody calls any more; work of it may still be in flight."""
         with self._lock:
-            self._retired.append((words, mapped, work, keep))
+            self._retired.append((words, memory, keep))
 
     def collect(self) -> None:
         """Frees what retired sites left, once nothing uses it."""
@@ -184,12 +198,38 @@ class Relay:
         if not waiting:
             return
         self.driver.synchronize()
-        for words, mapped, work, keep in waiting:
+        for words, memory, keep in waiting:
             if words[abi.SITE_SERVED // 8] < words[abi.SITE_SEQ // 8]:
-                self.retire(words, mapped, work, keep)
+                self.retire(words, memory, keep)
             else:
-                self.driver.free_mapped(mapped)
-                self.driver.free_words(work)
+                memory.free()
+
+
+class Memory:
+    """Mapped memory, device words and events of one site; given back together, also when only a part could be had."""
+
+    def __init__(self, driver: Driver, mapped: int, words: int, events: int):
+        self._driver = driver
+        self.host = self.device = self.work = 0
+        self.events: list[int] = []
+        try:
+            self.host, self.device = driver.mapped(mapped)
+            self.work = driver.words(words) if words else 0
+            for _ in range(events):
+                self.events.append(driver.event())
+        except Exception:
+            self.free()
+            raise
+
+    def free(self) -> None:
+        if self.host:
+            self._driver.free_mapped(self.host)
+        if self.work:
+            self._driver.free_words(self.work)
+        for event in self.events:
+            self._driver.free_event(event)
+        self.host = self.work = 0
+        self.events.clear()
 
 
 class Site:
@@ -205,13 +245,10 @@ class Site:
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
         sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
         places = np.cumsum([abi.FLAG_BYTES, *(-(-n // 256) * 256 for n in sizes)])
-        self._host, device = relay.driver.mapped(int(places[-1]))
+        copies = sum(p.copied for p in (*inputs, *outputs))
+        memory = Memory(relay.driver, int(places[-1]), 256, 2 if copies else 0)
+        self._host, device = memory.host, memory.device
         ctypes.memset(self._host, 0, abi.FLAG_BYTES)
-        try:
-            work = relay.driver.words(256)
-        except Exception:
-            relay.driver.free_mapped(self._host)
-            raise
         n = len(inputs)
         hosts = [self._host + int(p) for p in places[:-1]]
         self._bufs = np.array([*hosts[:n], *(a.ctypes.data for a in self._keep), *hosts[n:]], np.int64)
@@ -221,20 +258,22 @@ class Site:
             abi.SITE_DESC: segment.address,
             abi.SITE_RELAY: relay.address,
             abi.SITE_FLAGS: self._host,
-            abi.SITE_WORK: work,
+            abi.SITE_WORK: memory.work,
             abi.SITE_BUFS: self._bufs.ctypes.data,
             abi.SITE_NBUFS: len(self._bufs),
             abi.SITE_NIN: n,
             abi.SITE_INS: self._ins.ctypes.data,
             abi.SITE_NOUT: len(outputs),
             abi.SITE_OUTS: self._outs.ctypes.data,
+            abi.SITE_COPIES: sum(w.copied for w in inputs),
+            **dict(zip((abi.SITE_BEFORE, abi.SITE_AFTER), memory.events, strict=False)),
         }
         self._words = np.zeros(abi.SITE_WORDS, np.int64)
         for at, word in words.items():
             self._words[at // 8] = word
         self.address = self._words.ctypes.data
         relay.start()
-        weakref.finalize(self, relay.retire, self._words, self._host, work, (self._keep, self._bufs, self._ins, self._outs, segment))
+        weakref.finalize(self, relay.retire, self._words, memory, (self._keep, self._bufs, self._ins, self._outs, segment))
 
     @staticmethod
     def _table(rows: Sequence[Sequence[int]]) -> np.ndarray:
@@ -245,7 +284,7 @@ class Site:
         """A part's words, in elements of 16 bytes where all of them allow it."""
         outer, *sizes = part.words()
         wide = all(s % 4 == 0 for s in sizes)
-        return [address, outer, *(s // 4 if wide else s for s in sizes), int(wide)]
+        return [address, outer, *(s // 4 if wide else s for s in sizes), int(wide), int(part.copied)]
 
     @property
     def calls(self) -> int:
@@ -259,6 +298,29 @@ class Site:
         rows = [seq % abi.SITE_RING for seq in range(max(1, last - abi.SITE_RING + 1), last + 1)]
         raw = np.ctypeslib.as_array(ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)), (abi.SITE_RING, abi.STAMP_BYTES // 8))
         return raw[rows, :6]
+
+
+class Fetch:
+    """Weights in mapped host memory that a device program takes at every call; `address` is what the FFI attribute carries."""
+
+    def __init__(self, relay: Relay, weights: np.ndarray):
+        relay.collect()
+        self.nbytes = weights.nbytes
+        memory = Memory(relay.driver, weights.nbytes, 0, 2)
+        raw = np.ctypeslib.as_array(ctypes.cast(memory.host, ctypes.POINTER(ctypes.c_uint8)), (weights.nbytes,))
+        raw.view(weights.dtype).reshape(weights.shape)[...] = weights
+        self._words = np.zeros(abi.FETCH_WORDS, np.int64)
+        words = {
+            abi.FETCH_RELAY: relay.address,
+            abi.FETCH_SOURCE: memory.device,
+            abi.FETCH_BYTES: weights.nbytes,
+            abi.FETCH_BEFORE: memory.events[0],
+            abi.FETCH_AFTER: memory.events[1],
+        }
+        for at, word in words.items():
+            self._words[at // 8] = word
+        self.address = self._words.ctypes.data
+        weakref.finalize(self, relay.retire, np.zeros(abi.SITE_WORDS, np.int64), memory, self._words)
 
 
 class Clock:
@@ -283,4 +345,4 @@ class Clock:
         self._relay.driver.free_mapped(self._host)
 
 
-__all__ = ["Clock", "Driver", "Merge", "Relay", "Site", "Window"]
+__all__ = ["Clock", "Driver", "Fetch", "Merge", "Relay", "Site", "Window"]

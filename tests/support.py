@@ -8,12 +8,17 @@ from typing import Any
 import jax
 import numpy as np
 from xcoexec.codegen import host, reference
+from xcoexec.codegen.relay import Relay
 
 import xcoexec
 from xcoexec.bench import error, oracle
 from xcoexec.fold import Folded, fold
 from xcoexec.graph import build_graph
 from xcoexec.ir import LayerGraph, Plan
+from xcoexec.lower import lower
+from xcoexec.runtime.executable import Executable, executable
+from xcoexec.select import forced
+from xcoexec.split import split
 from xcoexec.trace import paths, trace
 
 TOLERANCE = 1e-4
@@ -64,4 +69,12 @@ def assert_on_host(bound: Any) -> None:
     assert any(x.measured is not None for x in report.layers)
 
 
-__all__ = ["Plan", "array", "assert_on_host", "check_host", "co", "error", "oracle", "reference", "run_host", "stages_of"]
+def build_on(relay: Relay, fn: Any, weights: Any, x: Any, plan: Any, threads: int = 2) -> Executable:
+    """`fn` on a device behind `relay`: a forced plan, or a function that makes one of the graph."""
+    folded, graph = stages_of(fn, weights, x, weights=1)
+    made = plan(graph) if callable(plan) else forced(graph, plan)
+    lowered = lower(graph, folded, made.placements, lambda p: host.build(p, threads, cut=split), relay)
+    return executable(made, lowered, jax.tree_util.tree_leaves(weights), ())
+
+
+__all__ = ["Plan", "array", "assert_on_host", "build_on", "check_host", "co", "error", "oracle", "reference", "run_host", "stages_of"]

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen import host
 from xcoexec.codegen import layout as abi
 from xcoexec.codegen.device import KERNELS, ptx
 from xcoexec.codegen.relay import Merge, Relay, Window
@@ -25,15 +24,12 @@ import xcoexec
 from xcoexec import api, balance
 from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir import Costs, LayerGraph, Placement, Plan
-from xcoexec.lower import lower
 from xcoexec.runtime import adaptive, timeline
-from xcoexec.runtime.executable import Executable, executable
-from xcoexec.select import forced
-from xcoexec.split import split
+from xcoexec.runtime.executable import Executable
 from xcoexec.strategies import STRATEGIES
 
 from .standin import StandIn
-from .support import array, error, oracle, stages_of
+from .support import array, build_on, error, oracle, stages_of
 
 DN = ("NHWC", "HWIO", "NHWC")
 
@@ -60,13 +56,6 @@ def relay() -> Relay:
 Make = Callable[[LayerGraph], Plan | Any]
 
 
-def _build(relay: Relay, fn: Any, weights: Any, x: Any, plan: Any, threads: int = 2) -> Executable:
-    folded, graph = stages_of(fn, weights, x, weights=1)
-    made = plan(graph) if callable(plan) else forced(graph, plan)
-    lowered = lower(graph, folded, made.placements, lambda p: host.build(p, threads, cut=split), relay)
-    return executable(made, lowered, jax.tree_util.tree_leaves(weights), ())
-
-
 def _check(exe: Executable, fn: Any, weights: Any, x: Any, calls: int = 3) -> None:
     want = oracle(fn, weights, x)
     for _ in range(calls):
@@ -78,7 +67,7 @@ def _check(exe: Executable, fn: Any, weights: Any, x: Any, calls: int = 3) -> No
 @pytest.mark.parametrize("dim", ["channel", "rows"])
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.8, 1.0])
 def test_every_ratio(relay: Relay, dim: str, p: float) -> None:
-    _check(_build(relay, _residual, WEIGHTS, X, Plan.uniform(p, dim)), _residual, WEIGHTS, X)
+    _check(build_on(relay, _residual, WEIGHTS, X, Plan.uniform(p, dim)), _residual, WEIGHTS, X)
 
 
 OPERATIONS = {
@@ -95,7 +84,7 @@ OPERATIONS = {
 @pytest.mark.parametrize("dim", ["channel", "rows"])
 def test_operations(relay: Relay, name: str, dim: str) -> None:
     fn, w, x = OPERATIONS[name]
-    exe = _build(relay, fn, w, x, Plan.uniform(0.4, dim))
+    exe = build_on(relay, fn, w, x, Plan.uniform(0.4, dim))
     got, want = np.asarray(exe.call([x])[0]), np.asarray(jax.jit(fn)(w, x))
     assert error(got, want) < (2e-2 if name == "bf16" else 1e-5)
 
@@ -111,7 +100,7 @@ def _chain(first: int, last: int, p: float) -> Make:
 @pytest.mark.parametrize("p", [0.2, 0.5, 0.7])
 def test_a_chain_through_a_residual_block(relay: Relay, p: float) -> None:
     """Both halves recompute the rows around the border; the skip connection reads fewer rows than the convolution."""
-    exe = _build(relay, _residual, WEIGHTS, X, _chain(0, 3, p))
+    exe = build_on(relay, _residual, WEIGHTS, X, _chain(0, 3, p))
     assert len(exe.lowered.segments) == 1  # type: ignore[union-attr]
     _check(exe, _residual, WEIGHTS, X)
 
@@ -126,13 +115,13 @@ def test_branches_on_both_halves_join_late(relay: Relay) -> None:
 
     w = [array(3, 3, 4, 8), array(3, 3, 4, 8, seed=1)]
     make = lambda g: Plan("test", tuple(Placement(x.name, "host" if x.index == 0 else "device", float(x.index == 0)) for x in g.layers), g.key)
-    _check(_build(relay, fn, w, X, make), fn, w, X)
+    _check(build_on(relay, fn, w, X, make), fn, w, X)
 
 
 def test_a_missing_flag_is_caught() -> None:
     """The planted bug: joins that do not wait for the host. The check that the other tests use must see it."""
     shape = (2, 44, 36, 4)
-    exe = _build(Relay(StandIn(delay=2e-3, forget_flag=True)), _residual, WEIGHTS, array(*shape), Plan.uniform(0.5, "rows"))
+    exe = build_on(Relay(StandIn(delay=2e-3, forget_flag=True)), _residual, WEIGHTS, array(*shape), Plan.uniform(0.5, "rows"))
     with pytest.raises(AssertionError):
         for i in range(5):
             _check(exe, _residual, WEIGHTS, array(*shape, seed=i), 1)
@@ -141,7 +130,7 @@ def test_a_missing_flag_is_caught() -> None:
 def test_inside_scan(relay: Relay) -> None:
     fn = lambda w, x: jnp.tanh(x @ w)
     w, x = array(16, 16), array(3, 16)
-    exe = _build(relay, fn, w, x, Plan.uniform(0.5))
+    exe = build_on(relay, fn, w, x, Plan.uniform(0.5))
     lowered = exe.lowered
     assert lowered is not None
     consts = lowered.arguments([w])
@@ -161,7 +150,7 @@ def test_several_threads_and_calls_in_flight(relay: Relay) -> None:
     w = array(16, 16)
     xs = [array(3, 16, seed=i) for i in range(6)]
     want = [oracle(fn, w, x) for x in xs]
-    exe = _build(relay, fn, w, xs[0], Plan.uniform(0.5))
+    exe = build_on(relay, fn, w, xs[0], Plan.uniform(0.5))
 
     def work(i: int) -> bool:
         outs = [exe.call([xs[(i + k) % 6]])[0] for k in range(20)]  # nobody waits in between
@@ -177,7 +166,7 @@ def test_memory_comes_back_after_work_in_flight() -> None:
     fn = lambda w, x: jnp.tanh(x @ w)
     w, x = array(16, 16), array(3, 16)
     for _ in range(5):
-        exe = _build(relay, fn, w, x, Plan.uniform(0.5))
+        exe = build_on(relay, fn, w, x, Plan.uniform(0.5))
         exe.call([x])
         exe.call([x])
         del exe
@@ -267,7 +256,7 @@ def test_the_watchdog(on_standin: StandIn) -> None:
 
 
 def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
-    exe = _build(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
+    exe = build_on(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
     lowered, graph = exe.lowered, stages_of(_residual, WEIGHTS, X, weights=1)[1]
     assert lowered is not None and balance.halves(lowered.segments[0], lowered) is None  # no call yet
     jax.block_until_ready(exe.call([X]))
@@ -279,7 +268,7 @@ def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.Monkey
 
 
 def test_the_timeline_has_both_clocks(relay: Relay) -> None:
-    exe = _build(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
+    exe = build_on(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
     graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
     assert [e["ph"] for e in timeline.events(graph, exe.lowered)] == ["M"] * 3  # no call yet
     for _ in range(40):
@@ -311,7 +300,7 @@ def test_clock_shift() -> None:
 
 
 def test_drift_is_seen_on_the_devices_clock(relay: Relay) -> None:
-    exe = _build(relay, _residual, WEIGHTS, X, Plan.uniform(0.5, "rows"))
+    exe = build_on(relay, _residual, WEIGHTS, X, Plan.uniform(0.5, "rows"))
     assert adaptive._segment_seconds(exe) is None
     for _ in range(3):
         jax.block_until_ready(exe.call([X]))
@@ -365,7 +354,7 @@ def test_the_end_waits_for_what_is_in_flight() -> None:
     relay = Relay(StandIn(delay=2e-2))
     fn = lambda w, x: jnp.tanh(x @ w)
     w, x = array(16, 16), array(3, 16)
-    exe = _build(relay, fn, w, x, Plan.uniform(0.5))
+    exe = build_on(relay, fn, w, x, Plan.uniform(0.5))
     (out,) = exe.call([x])
     while relay._word(abi.R_TAIL).value == 0:  # XLA:CPU starts it on a thread of its own
         time.sleep(1e-4)
@@ -386,7 +375,7 @@ def test_a_machine_without_a_cpu_backend(on_standin: StandIn, monkeypatch: pytes
 
 def test_the_serving_thread_ends(relay: Relay) -> None:
     other = Relay(StandIn())
-    exe = _build(other, lambda w, x: x @ w, array(8, 8), array(2, 8), Plan.uniform(0.5))
+    exe = build_on(other, lambda w, x: x @ w, array(8, 8), array(2, 8), Plan.uniform(0.5))
     exe.call([array(2, 8)])
     thread = other._thread
     assert thread is not None and thread.is_alive()

@@ -20,10 +20,10 @@ from .compat import is_tracer
 from .compiled import Compiled
 from .errors import BindError, CoexecWarning
 from .ir import LayerGraph, Plan, UniformPlan
+from .memory import POLICIES, amount
 from .profile import Progress, silent
 from .report import Report
 from .runtime.cuda import relay
-from .runtime.executable import Executable
 from .select import choose, stages
 from .strategies import NAMES, Strategy, strategy_name
 from .trace import Traced, paths, trace, weight_leaves
@@ -44,6 +44,8 @@ class Options:
         plan: Plan | UniformPlan | None,
         device: Any,
         progress: Progress | None,
+        memory: str = "auto",
+        device_memory: object = None,
     ):
         if not callable(strategy) and strategy not in NAMES:
             raise ValueError(f"xcoexec.jit: got strategy={strategy!r}; valid are {', '.join(NAMES)}, or a function of graph and costs that returns a Plan.")
@@ -53,7 +55,10 @@ class Options:
             raise TypeError(f"xcoexec.jit: got plan={plan!r}; valid is a Plan (Plan.from_json, Plan.uniform, or what .plan returned).")
         if device is not None and getattr(device, "platform", device) != jax.default_backend():
             raise ValueError(f"xcoexec.compile: got device={device!r}; valid is JAX's default backend, here {jax.default_backend()!r}.")
-        self.strategy, self.strict, self.plan = strategy, strict, plan
+        if memory not in POLICIES:
+            raise ValueError(f"xcoexec.jit: got memory={memory!r}; valid are {', '.join(POLICIES)}.")
+        self.strategy, self.strict, self.plan, self.memory = strategy, strict, plan, memory
+        self.device_memory = amount(device_memory)
         self.cpus = config.affinity(affinity)
         self.apart = jax.default_backend() != "cpu"  # inputs in host memory and on the device are planned for on their own
         self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, SPARE * self.apart)
@@ -73,6 +78,8 @@ def jit(
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
     plan: Plan | UniformPlan | None = None,
+    memory: str = "auto",
+    device_memory: str | int | float | None = None,
     progress: Progress | None = None,
 ) -> Any:
     """Like `jax.jit`: the same arguments, results and tolerance; behind it the layers run on both halves.
@@ -89,6 +96,11 @@ def jit(
       strict: raise where xcoexec would otherwise warn once and use plain `jax.jit`.
       static_argnums, static_argnames, donate_argnums: as in `jax.jit`.
       plan: a forced plan instead of a strategy.
+      memory: how arrays cross to a GPU: "mapped" (kernels in host-mapped memory), "copy" (copy engines), or "auto" (for each
+        array what costs less). Without a GPU nothing crosses.
+      device_memory: the most that may lie on a GPU: bytes, "16GiB", or a share of its memory (0.5). Weights beyond that stay
+        in host memory, where the host half computes with them or from where they are streamed; pass them as NumPy arrays to
+        `bind`, which then does not copy them (do not write to them). Without a GPU there is no such bound.
       progress: called with (stage, done, total) while planning.
     """
     if fn is None:
@@ -102,11 +114,13 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             plan=plan,
+            memory=memory,
+            device_memory=device_memory,
             progress=progress,
         )
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {fn!r}; valid is a callable.")
-    options = Options(strategy, threads, affinity, strict, plan, None, progress)
+    options = Options(strategy, threads, affinity, strict, plan, None, progress, memory, device_memory)
     return CoFunction(fn, options, _ints(static_argnums, "static_argnums"), _names(static_argnames), _ints(donate_argnums, "donate_argnums"))
 
 
@@ -302,11 +316,12 @@ class _Fallback(Exception):
     """This call goes to plain jax.jit."""
 
 
-def _warn(owner: CoFunction, why: str) -> None:
+def _warn(owner: CoFunction, why: str, plan: Plan | None = None) -> None:
     name = getattr(owner._fn, "__name__", "function")
     if owner._options.strict:
         raise BindError(f"xcoexec.jit(strict=True): {name} cannot be co-executed: {why}.")
-    warnings.warn(f"xcoexec: {name} runs with plain jax.jit: {why}.", CoexecWarning, stacklevel=5)
+    how = "on the CPU alone, because its weights do not fit the device's memory" if plan is not None and plan.engine == "local" else "with plain jax.jit"
+    warnings.warn(f"xcoexec: {name} runs {how}: {why}.", CoexecWarning, stacklevel=5)
 
 
 def device_relay(cpus: tuple[int, ...]) -> Relay | None:
@@ -315,6 +330,13 @@ def device_relay(cpus: tuple[int, ...]) -> Relay | None:
     if backend not in ("cpu", "gpu"):
         raise NotImplementedError(f"the default backend is {backend!r}, and this version's device half is XLA:CPU or a CUDA GPU")
     return relay(cpus) if backend == "gpu" else None
+
+
+def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
+    """`device_memory=` in bytes; a share is of the memory that the device has."""
+    if given is None or relay is None:
+        return None
+    return int(given * relay.driver.memory()[1]) if isinstance(given, float) else given
 
 
 def compile_stages(
@@ -332,18 +354,18 @@ def compile_stages(
     host.prefetch(options.apart)
     example = [x for i, x in enumerate(values) if i not in set(index)]
     s = stages(traced, index, weights, example, threads=options.threads, cpus=options.cpus, donated=donated, plain=plain, progress=options.progress)
-    s.sibling = sibling
+    s.sibling, s.memory = sibling, options.memory
     try:
         s.relay = device_relay(options.cpus)
+        s.limit = device_limit(options.device_memory, s.relay)
         if traced.effects:
             raise NotImplementedError("it has side effects (printing, callbacks), which must keep their order")
         exe = choose(s, options.strategy, options.plan)
     except (ValueError, TypeError):
         raise
     except Exception as e:
-        _warn(owner, f"{type(e).__name__}: {e}")
-        plan = Plan(strategy_name(options.strategy), (), s.graph.key, chosen=f"fallback: {e}", engine="jit")
-        exe = Executable(plan, plain, None)
+        exe = s.fallback(strategy_name(options.strategy), str(e))
+        _warn(owner, f"{type(e).__name__}: {e}", exe.plan)
     s.forget()
     return Compiled(s, exe, options.strategy, functools.partial(_warn, owner))
 
@@ -354,8 +376,16 @@ class Bound:
     def __init__(self, owner: CoFunction, weights: tuple[Any, ...]):
         if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
             raise BindError("bind: got traced arrays; valid are concrete weights (bind outside of jax.jit, and call the function itself inside).")
-        keep: Callable[..., Any] = np.array if owner._options.apart else jax.numpy.array  # the host half's weights need no device memory
-        self._weights = jax.tree_util.tree_map(lambda x: keep(x, copy=True) if isinstance(x, np.ndarray) else x, weights)
+        options = owner._options
+
+        def keep(x: Any) -> Any:
+            if not isinstance(x, np.ndarray):
+                return np.asarray(x) if options.apart and isinstance(x, jax.Array) and x.devices() != {jax.devices()[0]} else x
+            if options.device_memory is not None:  # there may be no room for a second copy
+                return x
+            return np.array(x) if options.apart else jax.numpy.array(x)  # the host half's weights need no device memory
+
+        self._weights = jax.tree_util.tree_map(keep, weights)
         self._owner = owner
         self._compiled: dict[Any, Compiled] = {}
         self._quick: dict[Any, Compiled] = {}

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .ir import LayerGraph, Placement, chains
-from .lower import HostUnit, Lowered
+from .lower import Lowered
 from .split import axis_of, cut
+from .units import HostUnit
 
 WAITED = 3e-6  # seconds: a device that waits longer than this for the host's flag was the faster half
 
@@ -58,6 +59,8 @@ def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowe
         host, device = at / max(seen.host, 1e-7), (size - at) / max(seen.device, 1e-7)
         target = cut(size, granule, host / (host + device))
         target = min(max(target, granule), size - granule)
+        resident = 1 - place.p_cpu - place.streamed  # what is resident stays so
+        streamed = max(0.0, 1 - target / size - resident) if place.streamed else 0.0
         for x in members:
-            out[x.index] = dataclasses.replace(out[x.index], p_cpu=target / size)
+            out[x.index] = dataclasses.replace(out[x.index], p_cpu=target / size, streamed=streamed)
     return tuple(out)

@@ -61,6 +61,11 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
         raise PlanError(f"plan: got {place.half!r} for {layer.name!r}, which kernels cannot run: {layer.host_error}.")
     if place.chain and place.half != "split":
         raise PlanError(f"plan: got chain={place.chain} for {layer.name!r} on one half; valid is a chain of split layers.")
+    if place.p_cpu + place.streamed > 1 + 1e-9 or (place.streamed and (place.chain or place.half == "host")):
+        got = f"streamed={place.streamed:g}, half={place.half!r}, p_cpu={place.p_cpu:g}"
+        raise PlanError(f"plan: got {got} for {layer.name!r}; valid is a share of the device half's part, outside of chains.")
+    if 0 < place.streamed < 1 and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None):
+        raise PlanError(f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; valid for it is 0 or 1.")
     if place.half == "split" and not place.chain and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None):
         raise PlanError(f"plan: got a split of {layer.name!r} along {place.dim!r}; valid for it: {', '.join(layer.dims) or 'no split'}.")
     if not 0.0 <= place.p_cpu <= 1.0:

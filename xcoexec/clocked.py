@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,15 +14,17 @@ from .codegen import host
 from .codegen.program import Op, Program, Value, external, kind
 from .codegen.relay import Clock, Relay
 from .compat import host_call
+from .emit import TARGET, register, run_ops
 from .errors import SplitError
 from .ir import Layer, LayerGraph
-from .lower import TARGET, register, run_ops
 from .split import Slice, axis_of, cut, split
 
 SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight lines between them
 WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
 RUNS = 15
 TOGETHER = 24  # pieces in one program
+SAMPLE_BYTES = 1 << 26  # of weights: of layers with more only a part is measured; still more than a large device's caches hold
+UNKNOWN_SECONDS = 1e-4  # of a layer that can neither be measured nor run on the host half
 
 Constant = Callable[[Value], Any]
 Points = Mapping[str, tuple[tuple[float, float], ...]]
@@ -41,6 +44,35 @@ def whole(layer: Layer) -> Piece:
     return Piece(layer.ops, layer.out, {})
 
 
+def weight_bytes(piece: Piece, consts: set[Value]) -> int:
+    known = consts | {s.value for s in piece.slices.values() if s.source in consts}
+    return sum(v.nbytes for v in external(piece.ops) if v in known)
+
+
+def sample(layer: Layer, consts: set[Value]) -> tuple[float, Piece] | None:
+    """What is measured of a layer, and which share of it that is; None where its weights are too large and cannot be divided."""
+    all_of_it = whole(layer)
+    nbytes = weight_bytes(all_of_it, consts)
+    if nbytes <= SAMPLE_BYTES:
+        return 1.0, all_of_it
+    axis = axis_of(layer.ops, "channel")
+    if axis is None or "channel" not in layer.dims:
+        return None
+    size = layer.out.shape[axis]
+    at = min(cut(size, layer.dims["channel"], 1 - SAMPLE_BYTES / nbytes), size - layer.dims["channel"])
+    return (size - at) / size, _part(layer, axis, at)
+
+
+def worth_parts(layer: Layer, consts: set[Value], seconds: float) -> bool:
+    """Whether parts of a layer are measured on their own: it takes long enough, and its weights are no burden."""
+    return seconds > WORTH_SECONDS and weight_bytes(whole(layer), consts) <= SAMPLE_BYTES
+
+
+def _part(layer: Layer, axis: int, start: int) -> Piece:
+    part = split(layer.ops, axis, start, layer.out.shape[axis])
+    return Piece(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.ops])[0])
+
+
 def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
     """(dim, share) -> a part of a layer, the last indices along the dimension."""
     found = {}
@@ -51,20 +83,21 @@ def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
             at = cut(size, granule, 1 - share)
             if not 0 < at < size:
                 continue
-            try:
-                part = split(layer.ops, axis or 0, at, size)
-            except SplitError:
-                continue
-            found[dim, (size - at) / size] = Piece(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.ops])[0])
+            with contextlib.suppress(SplitError):
+                found[dim, (size - at) / size] = _part(layer, axis or 0, at)
     return found
 
 
 def seconds(pieces: Sequence[Piece], consts: set[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay) -> list[float]:
     """Median seconds of each piece between two reads of the device's clock, less what two reads alone take."""
     out: list[float] = []
-    for i in range(0, len(pieces), TOGETHER):
-        out += _together(pieces[i : i + TOGETHER], consts, constant, example, relay)
-    return out
+    batch: list[Piece] = []
+    for piece in pieces:
+        if batch and (len(batch) == TOGETHER or sum(weight_bytes(p, consts) for p in (*batch, piece)) > 2 * SAMPLE_BYTES):
+            out += _together(batch, consts, constant, example, relay)
+            batch = []
+        batch.append(piece)
+    return out + (_together(batch, consts, constant, example, relay) if batch else [])
 
 
 def _together(pieces: Sequence[Piece], consts: set[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay) -> list[float]:
@@ -93,8 +126,8 @@ def _together(pieces: Sequence[Piece], consts: set[Value], constant: Constant, e
     def value(v: Value, piece: Piece) -> Any:
         s = piece.slices.get(v)
         if s is not None:
-            return jax.lax.slice_in_dim(constant(s.source), s.start, s.stop, axis=s.axis)
-        return constant(v) if v in consts else example(v)
+            return jax.numpy.asarray(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
+        return jax.numpy.asarray(constant(v)) if v in consts else example(v)
 
     given = [[value(v, p) for v in _reads(p, consts)] for p in pieces]
     run, token = jax.jit(fn), jax.numpy.zeros(4)

@@ -37,7 +37,7 @@ def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[Any]] | None:
 
 
 #: primitives of operations that no trace made
-MADE = {"slice": jax.lax.slice_p}
+MADE = {"slice": jax.lax.slice_p, "concatenate": jax.lax.concatenate_p}
 
 
 def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:

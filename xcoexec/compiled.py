@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ OWN = "xcoexec: "  # how errors of our own handlers begin
 class Compiled:
     """One function at one set of shapes with resident weights; plans again when times drift."""
 
-    def __init__(self, s: Stages, exe: Executable, strategy: str | Strategy, warn: Callable[[str], None]):
+    def __init__(self, s: Stages, exe: Executable, strategy: str | Strategy, warn: Callable[[str, Plan], None]):
         self.stages, self._strategy, self._warn = s, strategy, warn
         self._errors = s.relay.errors if s.relay is not None else 0
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
@@ -51,10 +50,10 @@ class Compiled:
         why = error[error.index(OWN) + len(OWN) :].splitlines()[0].strip()
         if relay is not None and relay.code:
             why += f" ({relay.driver.describe(relay.code)})"
-        self._warn(why)
-        plan = dataclasses.replace(self.current.plan, engine="jit", placements=(), chosen=f"fallback: {why}")
-        self.monitor.current, self._adapt = Executable(plan, self.stages.plain, None), False
-        return self.monitor.current
+        exe = self.stages.fallback(self.current.plan.strategy, why)
+        self._warn(why, exe.plan)
+        self.monitor.current, self._adapt = exe, False
+        return exe
 
     def _replan(self) -> Executable:
         """Plans from fresh numbers, as the strategy says; cut short when the interpreter ends."""

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ DIMS = ("channel", "rows")
 Parts = Mapping[int, Mapping[str, tuple[tuple[float, float], ...]]]
 FIXED = 3e-6  # seconds of a layer that do not shrink with its part
 ENGINES = ("xco", "jit", "local")
-PLAN_VERSION = 2
+WAYS = ("", "mapped", "copy")
+PLAN_VERSION = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,7 +104,10 @@ class Placement:
     """Where one layer runs. `p_cpu` (0..1) is the host half's share along `dim`; `predicted` seconds.
 
     Neighbouring split layers with the same `chain` (not 0) exchange nothing between them: the last one's result is
-    divided, and each half computes what its part needs of those before.
+    divided, and each half computes what its part needs of those before. `reads`, `writes`: how what the host half takes
+    and gives crosses to a device of its own, "mapped" (kernels in host-mapped memory) or "copy" (copy engines); "" where
+    nothing crosses. `streamed` (0..1, of the whole layer): what the device half computes from weights that come
+    over at every call; the rest of its weights is resident.
     """
 
     layer: str
@@ -112,6 +117,9 @@ class Placement:
     predicted: float | None = None
     note: str = ""
     chain: int = 0
+    reads: str = ""
+    writes: str = ""
+    streamed: float = 0.0
 
 
 def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Layer]]:
@@ -133,7 +141,9 @@ class Costs:
 
     `host`/`device`: by layer index; `parts`, `host_parts`: layer -> dim -> (share, seconds) of parts of it, ascending.
     `sync`: one segment call; `copy_rate`: bytes/s between halves; `contention`: factor (>= 1) by which both
-    halves slow down together; `shared_cores`: the halves run on the same cores, one after the other.
+    halves slow down together; `shared_cores`: the halves run on the same cores, one after the other. `moves`: "read mapped",
+    "read copy", "write mapped", "write copy" -> (seconds, bytes/s) of an array between the halves; `stream_rate`: bytes/s
+    of weights on their way to the device; `capacity`: bytes that may lie there.
     """
 
     host: tuple[float | None, ...]
@@ -144,6 +154,9 @@ class Costs:
     shared_cores: bool
     parts: Parts = dataclasses.field(default_factory=dict)
     host_parts: Parts = dataclasses.field(default_factory=dict)
+    moves: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    stream_rate: float = 1e10
+    capacity: float = math.inf
 
     def device_part(self, layer: int, dim: str, share: float) -> float:
         """Seconds of a share of a layer along `dim` on the device half: between measured points a straight line."""
@@ -242,11 +255,15 @@ def _placement(i: int, p: Any) -> Placement:
     if not isinstance(p, dict) or set(p) != known:
         raise PlanError(f"Plan.from_json: got a placement {i} with other entries than {sorted(known)}.")
     where = f"placement {i} ({p['layer']!r})"
-    _typed(where, p, {"layer": str, "half": str, "p_cpu": (int, float), "dim": str, "note": str, "chain": int})
+    _typed(where, p, {"layer": str, "half": str, "p_cpu": (int, float), "dim": str, "note": str, "chain": int, "streamed": (int, float)})
     if p["half"] not in HALVES:
         raise PlanError(f"Plan.from_json: got half={p['half']!r} in {where}; valid are {', '.join(HALVES)}.")
     if p["dim"] not in DIMS:
         raise PlanError(f"Plan.from_json: got dim={p['dim']!r} in {where}; valid are {', '.join(DIMS)}.")
-    if not 0 <= p["p_cpu"] <= 1:
-        raise PlanError(f"Plan.from_json: got p_cpu={p['p_cpu']!r} in {where}; valid is 0 to 1.")
+    for share in ("p_cpu", "streamed"):
+        if not 0 <= p[share] <= 1:
+            raise PlanError(f"Plan.from_json: got {share}={p[share]!r} in {where}; valid is 0 to 1.")
+    for way in ("reads", "writes"):
+        if p[way] not in WAYS:
+            raise PlanError(f"Plan.from_json: got {way}={p[way]!r} in {where}; valid are {', '.join(map(repr, WAYS))}.")
     return Placement(**p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .ir import LayerGraph, Plan
+from .ir import LayerGraph, Placement, Plan
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
@@ -18,14 +18,19 @@ def milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1e3:.3f}"
 
 
-def where(half: str, p_cpu: float, dim: str, chain: int = 0) -> str:
-    return f"split {p_cpu:.3f} {dim}" + (f", chain {chain}" if chain else "") if half == "split" else half
+def where(p: Placement) -> str:
+    """A placement in words, with how its arrays cross and what of its weights is streamed."""
+    words = [f"split {p.p_cpu:.3f} {p.dim}" if p.half == "split" else p.half]
+    words += [f"chain {p.chain}"] if p.chain else []
+    words += [f"streamed {p.streamed:.3f}"] if p.streamed else []
+    words += [f"{name} {way}" for name, way in (("reads", p.reads), ("writes", p.writes)) if way]
+    return ", ".join(words)
 
 
 def plan_text(plan: Plan) -> str:
     """A plan: one line a layer."""
     rows = [["layer", "placement", "predicted ms", "note"]]
-    rows += [[p.layer, where(p.half, p.p_cpu, p.dim, p.chain), milliseconds(p.predicted), p.note] for p in plan.placements]
+    rows += [[p.layer, where(p), milliseconds(p.predicted), p.note] for p in plan.placements]
     measured = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(plan.measured.items()))
     tail = [f"strategy {plan.strategy}, predicted {milliseconds(plan.predicted)} ms", plan.chosen, measured]
     return columns(rows, (2,)) + "\n" + "\n".join(t for t in tail if t)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
@@ -14,22 +15,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import clocked
-from .codegen import host
-from .codegen import layout as abi
+from . import clocked, links
 from .codegen.build import read_cache, source_hash, write_cache
-from .codegen.program import Literal, Op, Program, Unsupported, Value, external
-from .codegen.relay import Merge, Relay, Site, Window
-from .codegen.segment import Segment
+from .codegen.program import Op, Unsupported, Value, external
+from .codegen.relay import Relay
 from .codegen.target import target
 from .cost.features import flops
+from .emit import run_ops
 from .ir import Costs, LayerGraph, Placement
-from .lower import HostUnit, Lowered, run_ops
+from .links import Overheads
+from .lower import Lowered
+from .units import HostUnit
 
 SECONDS_A_LAYER = 0.01
-LAUNCHES = 5e-6  # seconds before and behind the two kernels of a host call
 Progress = Callable[[str, int, int], None]
-Constant = Callable[[Value], Any]  # a constant of the program as the resident array that it is: nothing is copied to be measured
+Constant = Callable[[Value], Any]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -126,27 +126,34 @@ def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = s
     empty = empty_call() if todo else 0.0
     for i, (key, layer) in enumerate(todo.items()):
         progress("profile", i, len(todo))
-        known[key] = max(_time_ops(layer.ops, lambda v: constant(v) if v in consts else example(v)) - empty, 1e-7)
+        known[key] = max(_time_ops(layer.ops, lambda v: jax.numpy.asarray(constant(v)) if v in consts else example(v)) - empty, 1e-7)
     if todo:
         progress("profile", len(todo), len(todo))
         store("device", known)
     return tuple(known[x.signature] for x in graph.layers)
 
 
-def parts_seconds(graph: LayerGraph, constant: Constant, relay: Relay, progress: Progress = silent) -> tuple[tuple[float, ...], dict[int, clocked.Points]]:
-    """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock."""
+def parts_seconds(
+    graph: LayerGraph, constant: Constant, relay: Relay, on_host: Sequence[float | None], progress: Progress = silent
+) -> tuple[tuple[float, ...], dict[int, clocked.Points]]:
+    """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock.
+
+    Of layers with very large weights only a part is measured, so that their weights need not fit the device; one that
+    cannot be divided then counts as on the host half.
+    """
     consts = set(graph.program.consts)
     name = f"device-{relay.driver.platform}"
     known: dict[str, Any] = load(name) or {}
     todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
     if todo:
         progress("profile", 0, 2)
-        wholes = clocked.seconds([clocked.whole(x) for x in todo], consts, constant, example, relay)
+        samples = [clocked.sample(x, consts) for x in todo]
+        times = iter(clocked.seconds([piece for _, piece in filter(None, samples)], consts, constant, example, relay))
+        wholes = [next(times) / sample[0] if sample else on_host[x.index] or clocked.UNKNOWN_SECONDS for x, sample in zip(todo, samples, strict=True)]
         known.update((x.signature, [t]) for x, t in zip(todo, wholes, strict=True))
         progress("profile", 1, 2)
-        points = [(x, *key, piece) for x, t in zip(todo, wholes, strict=True) if t > clocked.WORTH_SECONDS for key, piece in clocked.parts(x).items()]
-        times = clocked.seconds([p for *_, p in points], consts, constant, example, relay)
-        for (x, dim, share, _), t in zip(points, times, strict=True):
+        points = [(x, *key, piece) for x, t in zip(todo, wholes, strict=True) if clocked.worth_parts(x, consts, t) for key, piece in clocked.parts(x).items()]
+        for (x, dim, share, _), t in zip(points, clocked.seconds([p for *_, p in points], consts, constant, example, relay), strict=True):
             known[x.signature].append([dim, share, t])
         progress("profile", 2, 2)
         store(name, known)
@@ -192,51 +199,23 @@ def _time_ops(ops: Sequence[Op], value: Callable[[Value], Any]) -> float:
     return median_seconds(lambda: jax.block_until_ready(f(*xs)))
 
 
-def overheads(relay: Relay | None) -> tuple[float, float]:
-    """(seconds of one host call inside an executable, copy rate between halves in bytes/s)."""
+def overheads(relay: Relay | None) -> Overheads:
+    """The fixed costs around layers, measured once a machine."""
     name = "overhead" if relay is None else f"overhead-{relay.driver.platform}"
     known = load(name)
     if known is None:
-        known = [_segment_call(), _copy_rate()] if relay is None else _device_call(relay)
+        known = dataclasses.asdict(Overheads(_segment_call(), _copy_rate()) if relay is None else links.measured(relay))
         store(name, known)
-    return known[0], known[1]
-
-
-def _tiny(shape: tuple[int, ...]) -> Segment:
-    v, w = Value(shape, "float32"), Value(shape, "float32")
-    return host.build(Program((v,), (), ((Op("add", (v, Literal(1.0, "float32")), (w,), {}),),), (w,)), 1)
-
-
-def _device_call(relay: Relay) -> list[float]:
-    """What an asynchronous host call costs beside its work, and the rate of its operands and results, on the device's clock."""
-    from .compat import host_call
-    from .lower import TARGET, register
-
-    register(relay.driver.platform)
-
-    def stamps(n: int) -> np.ndarray:
-        site = Site(relay, _tiny((n,)), [Window.whole((n,))], [Merge.whole((n,))], {})
-        result = [jax.ShapeDtypeStruct((n,), np.float32)]
-
-        def fn(x: Any) -> Any:
-            return host_call(f"{TARGET}_join", result, site.address, host_call(f"{TARGET}_start", result, site.address, [x], True), False)[0]
-
-        f, x = jax.jit(fn), jax.numpy.zeros(n)
-        median_seconds(lambda: f(x).block_until_ready(), 0.03, abi.SITE_RING)
-        return np.asarray(np.median(site.stamps() - site.stamps()[:, :1], axis=0) * 1e-9)
-
-    small, large = stamps(256), stamps(1 << 20)
-    moved = large[1] + large[5] - large[4]
-    return [float(small[5]) + LAUNCHES, 2 * 4 * (1 << 20) / max(float(moved), 1e-6)]
+    return Overheads(**{**known, "moves": {k: tuple(v) for k, v in known["moves"].items()}})
 
 
 def _segment_call() -> float:
     """What a native call costs beside its work: a program with a tiny segment against one without."""
     from .compat import ffi_call
-    from .lower import TARGET, register
+    from .emit import TARGET, register
 
     register()
-    segment = _tiny((16,))
+    segment = links.tiny((16,))
     blob = jax.numpy.zeros(16)
     result = [jax.ShapeDtypeStruct((16,), np.float32)]
     f = jax.jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
@@ -279,8 +258,9 @@ def _costs(
     cpus: tuple[int, ...],
 ) -> Costs:
     """On a machine whose device half is the CPU the halves share their cores."""
-    sync, rate = overheads(relay)
+    around = overheads(relay)
     if relay is None:
-        return Costs(on_host, device_seconds(graph, constant, progress), sync, rate, 2.0, True)
-    device, parts = parts_seconds(graph, constant, relay, progress)
-    return Costs(on_host, device, sync, rate, 1.05, False, parts, host_parts(graph, on_host, threads, cpus))
+        return Costs(on_host, device_seconds(graph, constant, progress), around.sync, around.rate, 2.0, True)
+    device, parts = parts_seconds(graph, constant, relay, on_host, progress)
+    shares = host_parts(graph, on_host, threads, cpus)
+    return Costs(on_host, device, around.sync, around.rate, 1.05, False, parts, shares, around.moves, around.stream_rate)

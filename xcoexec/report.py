@@ -90,7 +90,7 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
     both = {u.layers[-1]: seen for u in lowered.segments if u.join and (seen := halves(u, lowered))} if lowered and lowered.relay else {}
     layers = []
     for x, p in zip(graph.layers, plan.placements, strict=True):
-        placement = where(p.half, p.p_cpu, p.dim, p.chain) if plan.engine != "jit" else "device (jax.jit)"
+        placement = where(p) if plan.engine != "jit" else "device (jax.jit)"
         alone = (costs.host[x.index], costs.device[x.index]) if costs else (None, None)
         limit = bound(alone[0], alone[1]) if alone[0] and alone[1] else None
         part = p.p_cpu if p.half == "split" else 1.0

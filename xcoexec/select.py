@@ -22,7 +22,8 @@ from .fold import Folded, fold
 from .graph import build_graph
 from .ir import Costs, LayerGraph, Placement, Plan, UniformPlan
 from .lower import identities, lower
-from .profile import Progress, device_costs, empty_call, host_placements, load, measure, median_seconds, silent, store
+from .memory import usage, ways
+from .profile import Progress, device_costs, empty_call, host_placements, load, measure, median_seconds, overheads, silent, store
 from .runtime.executable import Executable, executable, local
 from .split import split
 from .strategies import STRATEGIES, Strategy, strategy_name
@@ -33,6 +34,7 @@ ROUNDS = 5
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
+CANDIDATES = ("device", "host", "edgenn", "codl")  # of a device with room for all weights
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
 
@@ -52,6 +54,8 @@ class Stages:
     progress: Progress = silent
     costs: Costs | None = None
     relay: Relay | None = None  # None: the device half is XLA:CPU
+    memory: str = "auto"  # how arrays cross between the halves
+    limit: int | None = None  # bytes that may lie on the device; None: as many as there are
     sibling: bool = False  # the same function is planned already, for other shapes
 
     def build(self, program: Program) -> Segment:
@@ -64,7 +68,19 @@ class Stages:
             return Executable(plan, self.plain, None)
         if plan.engine == "local":
             return local(plan, lower(self.graph, self.folded, plan.placements, self.build), self.weights)
+        if self.relay is not None:
+            moves = overheads(self.relay).moves if self.memory == "auto" else {}
+            plan = dataclasses.replace(plan, placements=ways(self.graph, plan.placements, self.memory, moves))
         return executable(plan, lower(self.graph, self.folded, plan.placements, self.build, self.relay), self.weights, self.donated)
+
+    def fits(self, plan: Plan) -> bool:
+        """Whether a plan keeps within the bytes that may lie on the device."""
+        return self.limit is None or self.relay is None or plan.engine == "local" or usage(self.graph, plan.placements).total <= self.limit
+
+    @functools.cached_property
+    def bounded(self) -> bool:
+        """Whether the weights as a whole are too large for the device."""
+        return not self.fits(device_plan(self.graph))
 
     @functools.cached_property
     def all_host(self) -> Executable:
@@ -90,9 +106,9 @@ class Stages:
         return jax.block_until_ready(exe.call(leaves))
 
     def constant(self, v: Value) -> Any:
-        """A constant of the program as a JAX array; weights as they are, without a copy."""
+        """A constant of the program where it lies; weights as they are, without a copy."""
         resident = identities(self.folded, self.weights)
-        return resident[v] if v in resident else jax.numpy.asarray(self.folded.constants(self.weights)[v])
+        return resident[v] if v in resident else self.folded.constants(self.weights)[v]
 
     def measured_costs(self) -> Costs:
         """Seconds of every layer on both halves, measured once."""
@@ -102,8 +118,8 @@ class Stages:
             costs = measure(
                 self.graph, _lowered(self.all_host), lambda: self.run(self.all_host), self.constant, self.progress, self.relay, self.threads, self.cpus
             )
-            self.costs = costs if self.relay is None else self._calibrated(costs)
-        return self.costs
+            self.costs = costs if self.relay is None or self.bounded else self._calibrated(costs)
+        return self.costs if self.limit is None else dataclasses.replace(self.costs, capacity=self.limit)
 
     def _calibrated(self, costs: Costs) -> Costs:
         """On a device layers that are timed one by one take longer than together: scaled to what the whole function takes."""
@@ -113,10 +129,23 @@ class Stages:
         parts = {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in costs.parts.items()}
         return dataclasses.replace(costs, device=tuple(t * factor for t in costs.device), parts=parts)
 
+    def fallback(self, strategy: str, why: str) -> Executable:
+        """What runs when co-execution cannot: plain jax.jit, or the CPU alone where the weights do not fit the device."""
+        if self.limit is not None and self.bounded:
+            exe = self.local
+            return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, chosen=f"fallback: {why}"))
+        return Executable(Plan(strategy, (), self.graph.key, chosen=f"fallback: {why}", engine="jit"), self.plain, None)
+
     def forget(self) -> None:
         """Drops the executable that was only made to be measured, with its packed weights."""
         for made in ("all_host", "local"):
             self.__dict__.pop(made, None)
+
+
+def device_plan(graph: LayerGraph) -> Plan:
+    """Plain jax.jit as a plan."""
+    layers = tuple(Placement(x.name, "device", 0.0) for x in graph.layers)
+    return Plan("device", layers, graph.key, chosen="no layer that kernels can express", engine="jit")
 
 
 def _lowered(exe: Executable) -> Any:
@@ -153,7 +182,9 @@ def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
 def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | None) -> Executable:
     """The executable for a strategy (a name, or any function of graph and costs) or a forced plan."""
     if request is not None:
-        return s.executable(forced(s.graph, request))
+        plan = forced(s.graph, request)
+        _check_fits(s, plan)
+        return s.executable(plan)
     return _auto(s) if strategy == "auto" else _single(s, strategy)
 
 
@@ -162,11 +193,23 @@ def _single(s: Stages, strategy: str | Strategy) -> Executable:
         return s.executable(Plan(strategy_name(strategy), host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
     plan = (STRATEGIES[strategy] if isinstance(strategy, str) else strategy)(s.graph, s.measured_costs())
     check_plan(plan, s.graph)
+    _check_fits(s, plan)
     return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _balanced(s, plan)
+
+
+def _check_fits(s: Stages, plan: Plan) -> None:
+    if not s.fits(plan):
+        need = usage(s.graph, plan.placements)
+        raise PlanError(
+            f"device_memory: got {s.limit} bytes and a plan ({plan.strategy}) that keeps {need.total} there ({need.text}); "
+            'valid are strategies that leave or stream weights: "auto", "capacity", "host".'
+        )
 
 
 def _record_name(s: Stages) -> str:
     half = f"-{s.relay.driver.platform}" + "-host" * s.on_host if s.relay else ""
+    half += f"-{s.memory}" if s.relay and s.memory != "auto" else ""
+    half += f"-{s.limit}" if s.relay and s.limit is not None else ""
     return f"plan-{s.graph.key}-{s.threads}{half}" + "".join(f"-{c}" for c in s.cpus)
 
 
@@ -183,15 +226,16 @@ def _auto(s: Stages) -> Executable:
     exe = contest(s)
     if not exe.plan.measured:
         return exe
-    if exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit"):
+    if s.bounded or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit"):
         store(_record_name(s), exe.plan.to_json())  # a draw is measured again next time
     return exe
 
 
 def contest(s: Stages) -> Executable:
     """Times plain jax.jit and the candidates alternately, and takes the winner."""
-    layers = tuple(Placement(x.name, "device", 0.0) for x in s.graph.layers)
-    plain = Executable(Plan("device", layers, s.graph.key, chosen="no layer that kernels can express", engine="jit"), s.plain, None)
+    if s.bounded:
+        return _within(s)
+    plain = Executable(device_plan(s.graph), s.plain, None)
     candidates: dict[str, Executable] = {"jit": plain}
     if all(x.host_error for x in s.graph.layers):
         return plain
@@ -203,7 +247,7 @@ def contest(s: Stages) -> Executable:
             return _chosen({"host": s.all_host}, "host", seconds)
     costs = s.measured_costs()
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
-    for name in STRATEGIES:
+    for name in CANDIDATES:
         plan = STRATEGIES[name](s.graph, costs)
         if _worth_a_try(plan, [c.plan for c in candidates.values()], s.relay is None):
             candidates[name] = _balanced(s, plan)
@@ -215,6 +259,23 @@ def contest(s: Stages) -> Executable:
     return _chosen(candidates, best, seconds)
 
 
+def _within(s: Stages) -> Executable:
+    """The fastest plan of those that keep within the device's memory; plain jax.jit does not."""
+    costs = s.measured_costs()
+    plan = STRATEGIES["capacity"](s.graph, costs)
+    candidates = {"capacity": _balanced(s, plan), "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))}
+    if not s.fits(candidates["host"].plan):
+        del candidates["host"]
+    if s.on_host and all(not x.host_error for x in s.graph.layers):
+        candidates["local"] = s.local
+    seconds = _times(s, candidates)
+    best = min(seconds, key=lambda k: seconds[k])
+    exe = candidates[best]
+    reason = f"fastest of {', '.join(seconds)} by measurement; plain jax.jit needs more than {s.limit} bytes on the device"
+    note = f"; {exe.plan.chosen}" if best == "capacity" else ""
+    return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason + note))
+
+
 def _balanced(s: Stages, plan: Plan) -> Executable:
     """A plan as an executable; on a device its shares are moved until what both halves measured agrees with them."""
     exe = s.executable(plan)
@@ -223,9 +284,10 @@ def _balanced(s: Stages, plan: Plan) -> Executable:
         for _ in range(BALANCE_CALLS):
             s.run(tried[-1])
         places = rebalanced(s.graph, tried[-1].plan.placements, _lowered(tried[-1]))
-        if any(places == e.plan.placements for e in tried):
+        moved = dataclasses.replace(plan, placements=places)
+        if any(places == e.plan.placements for e in tried) or not s.fits(moved):
             break
-        tried.append(s.executable(dataclasses.replace(plan, placements=places)))
+        tried.append(s.executable(moved))
     if len(tried) == 1:
         return exe
     seconds = alternate({str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}, 3, ROUND_SECONDS / 2, s.progress)

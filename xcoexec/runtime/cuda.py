@@ -9,6 +9,7 @@ from ..codegen.device import KERNELS, ptx
 from ..codegen.relay import Relay
 
 _MAPPED = 1 | 2  # portable, mapped into the device's address space
+_NON_BLOCKING, _NO_TIMING = 1, 2
 _ATTRIBUTES = {"capability_major": 75, "capability_minor": 76, "multiprocessors": 16}
 BLOCKS_A_MULTIPROCESSOR = 4
 
@@ -41,8 +42,10 @@ class Cuda:
             self._call("cuModuleLoadData", ctypes.byref(module), ptx().encode())
             self.functions = tuple(self._function(module, k) for k in KERNELS)
             self.multiprocessors = self._attribute("multiprocessors")
+            self.sides = (self._stream(), self._stream(), self._stream())
         self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
-        self.launch = ctypes.cast(self._lib.cuLaunchKernel, ctypes.c_void_p).value or 0
+        self.launch = self._address("cuLaunchKernel")
+        self.copies = tuple(map(self._address, ("cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuStreamWaitEvent")))
 
     def __enter__(self) -> None:
         self._call("cuCtxPushCurrent_v2", self._context)
@@ -54,6 +57,31 @@ class Cuda:
         code = getattr(self._lib, name)(*args)
         if code:
             raise CudaError(f"xcoexec: {name} failed: {self.describe(code)}.")
+
+    def _address(self, name: str) -> int:
+        return ctypes.cast(getattr(self._lib, name), ctypes.c_void_p).value or 0
+
+    def _stream(self) -> int:
+        handle = ctypes.c_void_p()
+        self._call("cuStreamCreate", ctypes.byref(handle), ctypes.c_uint(_NON_BLOCKING))
+        return handle.value or 0
+
+    def event(self) -> int:
+        handle = ctypes.c_void_p()
+        with self:
+            self._call("cuEventCreate", ctypes.byref(handle), ctypes.c_uint(_NO_TIMING))
+        return handle.value or 0
+
+    def free_event(self, event: int) -> None:
+        with self:
+            self._call("cuEventDestroy_v2", ctypes.c_void_p(event))
+
+    def memory(self) -> tuple[int, int]:
+        """(free, total) bytes of the device."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        with self:
+            self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
 
     def describe(self, code: int) -> str:
         text = ctypes.c_char_p()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir import Costs, LayerGraph, Plan
+from .capacity import capacity
 from .codl import codl
 from .edgenn import edgenn
 from .single import device, host
 
 Strategy = Callable[[LayerGraph, Costs], Plan]
 
-STRATEGIES: dict[str, Strategy] = {"device": device, "host": host, "edgenn": edgenn, "codl": codl}
+STRATEGIES: dict[str, Strategy] = {"device": device, "host": host, "edgenn": edgenn, "codl": codl, "capacity": capacity}
 #: what `strategy=` takes; "auto" measures the plans of all others and plain jax.jit, and keeps the fastest
 NAMES = (*STRATEGIES, "auto")
 
@@ -22,4 +23,4 @@ def strategy_name(strategy: str | Strategy) -> str:
     return strategy if isinstance(strategy, str) else str(getattr(inner, "__name__", type(inner).__name__))
 
 
-__all__ = ["NAMES", "STRATEGIES", "Strategy", "codl", "device", "edgenn", "host", "strategy_name"]
+__all__ = ["NAMES", "STRATEGIES", "Strategy", "capacity", "codl", "device", "edgenn", "host", "strategy_name"]

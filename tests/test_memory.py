@@ -1,0 +1,377 @@
+"""Memory policies, streamed weights and the capacity planner, against a stand-in device."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+from xcoexec.codegen.relay import Relay
+
+import xcoexec
+from xcoexec import api
+from xcoexec.check import check_plan
+from xcoexec.errors import CoexecWarning, PlanError
+from xcoexec.ir import Costs, LayerGraph, Placement, Plan
+from xcoexec.memory import alive, amount, shares, usage, ways
+from xcoexec.select import forced
+from xcoexec.strategies.capacity import capacity
+
+from .standin import StandIn
+from .support import array, build_on, error, oracle, stages_of
+from .test_relay import OPERATIONS, WEIGHTS, X, _residual
+
+WAYS = [("copy", "mapped"), ("mapped", "copy"), ("copy", "copy")]
+
+
+def moved(plan: Plan, reads: str, writes: str) -> Callable[[LayerGraph], Plan]:
+    """A forced plan whose arrays cross in the given ways."""
+
+    def make(graph: LayerGraph) -> Plan:
+        made = forced(graph, plan)
+        places = [p if p.half == "device" else dataclasses.replace(p, reads=reads, writes=writes) for p in made.placements]
+        return dataclasses.replace(made, placements=tuple(places))
+
+    return make
+
+
+def check(exe: Any, fn: Any, weights: Any, x: Any, calls: int = 3) -> None:
+    want = oracle(fn, weights, x)
+    for _ in range(calls):
+        assert error(np.asarray(exe.call([x])[0]), want) < 1e-5
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dim", ["channel", "rows"])
+@pytest.mark.parametrize("p", [0.3, 0.6, 1.0])
+def test_copies_give_the_same(way: tuple[str, str], dim: str, p: float) -> None:
+    driver = StandIn(delay=5e-4)
+    check(build_on(Relay(driver), _residual, WEIGHTS, X, moved(Plan.uniform(p, dim), *way)), _residual, WEIGHTS, X)
+    assert driver.copied > 0
+
+
+@pytest.mark.parametrize("name", [n for n in OPERATIONS if n != "bf16"])
+@pytest.mark.parametrize("dim", ["channel", "rows"])
+def test_operations_over_copies(name: str, dim: str) -> None:
+    fn, w, x = OPERATIONS[name]
+    check(build_on(Relay(StandIn(delay=2e-4)), fn, w, x, moved(Plan.uniform(0.4, dim), "copy", "copy")), fn, w, x, 2)
+
+
+def test_a_missing_event_is_caught() -> None:
+    """The planted bug: streams that do not wait for each other. The check that the other tests use must see it."""
+    exe = build_on(Relay(StandIn(delay=5e-3, forget_event=True)), _residual, WEIGHTS, X, moved(Plan.uniform(0.5), "copy", "copy"))
+    with pytest.raises(AssertionError):
+        for i in range(5):
+            check(exe, _residual, WEIGHTS, array(2, 11, 9, 4, seed=20 + i), 1)
+
+
+def test_many_calls_over_copies_in_flight() -> None:
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, xs = array(16, 16), [array(3, 16, seed=i) for i in range(6)]
+    exe = build_on(Relay(StandIn(delay=2e-4)), fn, w, xs[0], moved(Plan.uniform(0.5), "copy", "copy"))
+    outs = [exe.call([x])[0] for _ in range(5) for x in xs]
+    assert all(error(np.asarray(o), oracle(fn, w, x)) < 1e-5 for o, x in zip(outs, xs * 5, strict=True))
+
+
+def test_a_watchdog_behind_copies() -> None:
+    relay = Relay(StandIn(), limit_seconds=0.5)
+    fn = lambda w, x: jnp.tanh(x @ w)
+    exe = build_on(relay, fn, array(16, 16), array(3, 16), moved(Plan.uniform(0.5), "copy", "copy"))
+    check(exe, fn, array(16, 16), array(3, 16), 1)
+    relay.stop()
+    out = np.asarray(exe.call([array(3, 16)])[0])
+    assert np.isnan(out[:, :8]).all() and not np.isnan(out[:, 8:]).any()
+
+
+@pytest.mark.parametrize("call", ["copy", "record", "follow"])
+def test_a_refused_copy(call: str) -> None:
+    driver = StandIn()
+    relay = Relay(driver)
+    exe = build_on(relay, _residual, WEIGHTS, X, moved(Plan.uniform(0.5), "copy", "copy"))
+    check(exe, _residual, WEIGHTS, X, 1)
+    driver.fail_driver[call] = 700
+    with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match="refused"):
+        for _ in range(2):
+            np.asarray(exe.call([X])[0])
+    assert relay.code == 700
+
+
+def test_refused_events_leave_nothing() -> None:
+    driver = StandIn()
+    driver.fail_driver["event"] = 2
+    with pytest.raises(RuntimeError, match="cuEventCreate"):
+        build_on(Relay(driver), _residual, WEIGHTS, X, moved(Plan.uniform(0.5), "copy", "copy"))
+    assert driver.allocations == 0
+
+
+# -- streamed weights
+
+
+LAYERS = [array(160, 256, seed=1), array(256, 192, seed=2), array(192, 320, seed=3), array(320, 24, seed=4)]
+
+
+def dense(w: Any, x: Any) -> Any:
+    for i, m in enumerate(w):
+        x = jnp.tanh(x @ m / 16) if i < len(w) - 1 else x @ m
+    return x
+
+
+def streaming(p: float, streamed: float) -> Callable[[LayerGraph], Plan]:
+    def make(graph: LayerGraph) -> Plan:
+        half = "split" if p else "device"
+        places = tuple(Placement(x.name, half, p, streamed=streamed) if "channel" in x.dims else Placement(x.name, "device", 0.0) for x in graph.layers)
+        plan = Plan("test", places, graph.key)
+        check_plan(plan, graph)
+        return plan
+
+    return make
+
+
+@pytest.mark.parametrize("p, streamed", [(0.0, 1.0), (0.0, 0.5), (0.5, 0.5), (0.4, 0.3), (0.25, 0.75), (0.7, 0.1)])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_streamed_weights(p: float, streamed: float, rows: int) -> None:
+    driver = StandIn(delay=5e-4)
+    x = array(rows, 160)
+    exe = build_on(Relay(driver), dense, LAYERS, x, streaming(p, streamed))
+    check(exe, dense, LAYERS, x)
+    assert driver.copied >= 3 * 3  # three of the layers have weights that are large enough, three calls
+    resident = sum(v.nbytes for v in exe.lowered.consts)  # type: ignore[union-attr]
+    kept = usage(stages_of(dense, LAYERS, x, weights=1)[1], exe.plan.placements).resident
+    assert resident == pytest.approx(kept, rel=0.02) and resident < sum(w.nbytes for w in LAYERS)
+
+
+def test_streamed_convolutions() -> None:
+    w = [array(3, 3, 32, 64), array(3, 3, 64, 64, seed=1)]
+    fn = lambda w, x: lax.conv_general_dilated(
+        jnp.tanh(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))),
+        w[1],
+        (1, 1),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    x = array(1, 9, 7, 32, seed=5)
+    check(build_on(Relay(StandIn(delay=2e-4)), fn, w, x, streaming(0.25, 0.5)), fn, w, x)
+
+
+def test_a_stream_that_nobody_waits_for_is_caught() -> None:
+    exe = build_on(Relay(StandIn(delay=2e-2, forget_event=True)), dense, LAYERS, array(1, 160), streaming(0.0, 1.0))
+    with pytest.raises(AssertionError):
+        for i in range(5):
+            check(exe, dense, LAYERS, array(1, 160, seed=i), 1)
+
+
+def test_streams_inside_scan_and_from_several_calls() -> None:
+    w = [array(192, 192, seed=1), array(192, 192, seed=2)]
+    x = array(2, 192)
+    exe = build_on(Relay(StandIn(delay=2e-4)), dense, w, x, streaming(0.5, 0.5))
+    lowered = exe.lowered
+    assert lowered is not None
+    consts = lowered.arguments(w)
+    got, _ = jax.jit(lambda c, x: lax.scan(lambda s, _: (lowered(c, [s])[0], None), x, None, length=5))(consts, x)
+    want = x
+    for _ in range(5):
+        want = dense(w, want)
+    assert error(np.asarray(got), np.asarray(want)) < 1e-5
+
+
+def test_streams_give_their_memory_back() -> None:
+    import gc
+
+    driver = StandIn()
+    relay = Relay(driver)
+    exe = build_on(relay, dense, LAYERS, array(1, 160), streaming(0.5, 0.5))
+    check(exe, dense, LAYERS, array(1, 160), 1)
+    del exe
+    jax.clear_caches()
+    gc.collect()
+    relay.collect()
+    assert driver.allocations == 0
+
+
+# -- the planner
+
+
+def dense_graph(sizes: list[int]) -> LayerGraph:
+    w = [np.ones((a, b), np.float32) for a, b in itertools.pairwise(sizes)]
+    return stages_of(dense, w, np.ones((1, sizes[0]), np.float32), weights=1)[1]
+
+
+def costs_of(graph: LayerGraph, host_rate: float, device_rate: float, stream_rate: float, limit: float, sync: float = 1e-5) -> Costs:
+    weights = [sum(v.nbytes for v in x.ins if v in set(graph.program.consts)) for x in graph.layers]
+    host = tuple(1e-6 + b / host_rate for b in weights)
+    device = tuple(1e-6 + b / device_rate for b in weights)
+    return Costs(host, device, sync, 1e10, 1.0, False, stream_rate=stream_rate, capacity=limit)
+
+
+def simulated(graph: LayerGraph, placements: tuple[Placement, ...], costs: Costs) -> float:
+    """The slow, obvious clock of a plan: one copy engine, two buffers, halves that meet after every layer."""
+    consts = set(graph.program.consts)
+    now, engine, ends = 0.0, 0.0, []
+    for x, place in zip(graph.layers, placements, strict=True):
+        host, resident, streamed = shares(x, place)
+        nbytes = sum(v.nbytes for v in x.ins if v in consts)
+        arrived = 0.0
+        if streamed:
+            engine = arrived = max(engine, ends[-2] if len(ends) > 1 else 0.0) + streamed * nbytes / costs.stream_rate
+        on_host = (costs.host[x.index] or 0.0) * host * costs.contention + (costs.sync if host else 0.0)
+        on_device = max(now + costs.device[x.index] * (resident + streamed), arrived + costs.device[x.index] * streamed)
+        now = max(now + on_host, on_device)
+        ends.append(now)
+    return now
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    sizes=st.lists(st.sampled_from([128, 192, 256, 512, 1024]), min_size=3, max_size=6),
+    rates=st.tuples(*[st.floats(1e9, 3e11)] * 3),
+    part=st.floats(0.05, 1.2),
+)
+def test_the_planner_keeps_the_bound_and_is_no_worse_than_simple_plans(sizes: list[int], rates: tuple[float, float, float], part: float) -> None:
+    graph = dense_graph(sizes)
+    whole = usage(graph, [Placement(x.name, "device", 0.0) for x in graph.layers])
+    limit = alive(graph) + whole.resident * part + 2 * 16 * 4 * 1024
+    costs = costs_of(graph, *rates, limit)
+    plan = capacity(graph, costs)
+    check_plan(plan, graph)
+    assert usage(graph, plan.placements).total <= limit
+    got = simulated(graph, plan.placements, costs)
+    names = [x.name for x in graph.layers]
+    for half, streamed in (("host", 0.0), ("device", 1.0), ("device", 0.0)):
+        simple = tuple(Placement(n, half, float(half == "host"), streamed=streamed) for n in names)
+        if usage(graph, simple).total <= limit:
+            assert got <= simulated(graph, simple, costs) * (1 + 1e-6)
+
+
+@settings(max_examples=8, deadline=None)
+@given(rates=st.tuples(*[st.floats(1e9, 3e11)] * 3), part=st.floats(0.1, 0.9))
+def test_the_planner_against_a_grid(rates: tuple[float, float, float], part: float) -> None:
+    """Two layers, all shares in eighths: none that fits is much faster."""
+    graph = dense_graph([1024, 1024, 1024])
+    limit = alive(graph) + 8 * 1024 * 1024 * part
+    costs = costs_of(graph, *rates, limit)
+    got = simulated(graph, capacity(graph, costs).placements, costs)
+    eighths = [(h / 8, s / 8) for h in range(9) for s in range(9 - h)]
+    for first, second in itertools.product(eighths, repeat=2):
+        places = tuple(
+            Placement(x.name, "host" if h == 1 else "split" if h else "device", h, streamed=s) for x, (h, s) in zip(graph.layers, (first, second), strict=True)
+        )
+        if usage(graph, places).total <= limit - 4 * 16 * 4 * 1024:
+            assert got <= simulated(graph, places, costs) * 1.05
+
+
+def test_more_room_is_never_slower() -> None:
+    graph = dense_graph([512, 1024, 1024, 1024, 256])
+    seconds = []
+    for part in (0.1, 0.3, 0.5, 0.8, 1.5):
+        limit = alive(graph) + part * usage(graph, [Placement(x.name, "device", 0.0) for x in graph.layers]).resident
+        seconds.append(capacity(graph, costs_of(graph, 1e10, 1e11, 5e9, limit)).predicted or 0.0)
+    assert seconds == sorted(seconds, reverse=True)
+
+
+def test_too_little_memory_says_how_much_is_needed() -> None:
+    graph = dense_graph([512, 1024, 256])
+    costs = dataclasses.replace(costs_of(graph, 1e10, 1e11, 5e9, 1000), host=(None, None))
+    with pytest.raises(PlanError, match=r"device_memory: got 0.0 MB; valid for this function is .* or more"):
+        capacity(graph, costs)
+
+
+def test_amounts() -> None:
+    assert amount("16GiB") == 16 << 30 and amount("1.5 MB") == 1_500_000 and amount(0.25) == 0.25 and amount(1000) == 1000 and amount(None) is None
+    for bad in ("lots", "-1GB", "GiB", 0, -5, 1.5, True, [], float("nan"), "16GX"):
+        with pytest.raises(ValueError, match="device_memory"):
+            amount(bad)
+
+
+def test_ways_follow_the_figures() -> None:
+    graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
+    rates = {"read mapped": (1e-6, 1e9), "read copy": (1e-5, 5e10), "write mapped": (1e-6, 5e10), "write copy": (1e-5, 5e10)}
+    plan = forced(graph, Plan.uniform(1.0))
+    places = ways(graph, plan.placements, "auto", rates)
+    assert places[0].reads == "mapped" and all(p.writes in ("", "mapped") for p in places)  # 3 KB cost less than 10 us
+    slow = {**rates, "read mapped": (1e-4, 1e9)}
+    assert ways(graph, plan.placements, "auto", slow)[0].reads == "copy"
+    assert not places[1].reads and not places[0].writes  # neighbours on the host exchange nothing
+    assert all(p.reads == p.writes == "copy" for p in ways(graph, forced(graph, Plan.uniform(0.5)).placements, "copy", {}) if p.half == "split")
+    strided = ways(graph, forced(graph, Plan.uniform(0.5)).placements, "auto", {**slow, "write mapped": (1e-4, 1e9)})
+    assert strided[0].writes == "mapped" and strided[0].reads == "copy"  # channels of an image are short rows
+
+
+# -- the public way
+
+
+@pytest.fixture
+def on_standin(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    driver = StandIn(delay=1e-4)
+    relay = Relay(driver, limit_seconds=5.0)
+    monkeypatch.setattr(api, "device_relay", lambda cpus: relay)
+    return driver
+
+
+HOST_LAYERS = [np.asarray(w) for w in LAYERS]
+NEEDED = sum(w.nbytes for w in LAYERS)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "capacity"])
+def test_weights_larger_than_the_device(on_standin: StandIn, strategy: str) -> None:
+    fast = xcoexec.jit(dense, device_memory=NEEDED // 3, strategy=strategy, strict=True).bind(HOST_LAYERS)
+    for i in range(4):
+        x = array(1, 160, seed=i)
+        assert error(np.asarray(fast(x)), oracle(dense, LAYERS, x)) < 1e-5
+    graph = fast.graph()
+    assert usage(graph, fast.plan().placements).total <= NEEDED // 3
+    assert fast.report().ran in ("xco", "local") and "jit" not in fast.plan().measured
+
+
+def test_a_bound_with_room_for_all_changes_nothing(on_standin: StandIn) -> None:
+    fast = xcoexec.jit(dense, device_memory="1GiB", strict=True).bind(HOST_LAYERS)
+    x = array(1, 160)
+    assert error(np.asarray(fast(x)), oracle(dense, LAYERS, x)) < 1e-5
+    assert "jit" in fast.plan().measured
+
+
+def test_strategies_that_need_more_are_refused(on_standin: StandIn) -> None:
+    fast = xcoexec.jit(dense, device_memory=NEEDED // 3, strategy="device").bind(HOST_LAYERS)
+    with pytest.raises(PlanError, match=r"device_memory: got .* bytes and a plan \(device\)"):
+        fast(array(1, 160))
+
+
+def test_refused_memory_under_a_bound(on_standin: StandIn) -> None:
+    on_standin.fail_mapped = 2
+    with pytest.warns(CoexecWarning, match=r"on the CPU alone.*out of memory"):
+        fast = xcoexec.jit(dense, device_memory=NEEDED // 3, strategy="capacity").bind(HOST_LAYERS)
+        got = fast(array(1, 160))
+    assert error(np.asarray(got), oracle(dense, LAYERS, array(1, 160))) < 1e-5
+    assert fast.report().ran == "local"
+
+
+@pytest.mark.parametrize("memory", ["mapped", "copy", "auto"])
+def test_the_policy_is_in_the_plan(on_standin: StandIn, memory: str) -> None:
+    fast = xcoexec.jit(_residual, plan=Plan.uniform(0.5), memory=memory, strict=True).bind(WEIGHTS)
+    assert error(np.asarray(fast(X)), oracle(_residual, WEIGHTS, X)) < 1e-5
+    text = str(fast.plan())
+    assert f"reads {memory}" in text if memory != "auto" else "reads " in text
+    assert (on_standin.copied > 0) == ("copy" in text) or memory == "auto"
+    assert Plan.from_json(fast.plan().to_json()) == fast.plan()
+
+
+def test_bad_policies() -> None:
+    with pytest.raises(ValueError, match="got memory='fast'; valid are auto, mapped, copy"):
+        xcoexec.jit(dense, memory="fast")
+    with pytest.raises(ValueError, match="got device_memory='much'"):
+        xcoexec.jit(dense, device_memory="much")
+    graph = dense_graph([512, 1024, 256])
+    for bad, text in (
+        (dict(half="host", p_cpu=1.0, streamed=0.5), "valid is a share of the device half's part"),
+        (dict(half="split", p_cpu=0.7, streamed=0.5), "valid is a share of the device half's part"),
+    ):
+        places = tuple(Placement(x.name, **bad) for x in graph.layers)  # type: ignore[arg-type]
+        with pytest.raises(PlanError, match=text):
+            check_plan(Plan("test", places, graph.key), graph)

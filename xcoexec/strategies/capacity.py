@@ -1,0 +1,214 @@
+"""Weights larger than the device: which output channels are resident, which are streamed, which the host half computes.
+
+One linear program over all layers with large weights: least time under the bytes that may lie on the device. For
+each such layer three shares of its output channels, `host + resident + streamed = 1`; its end `e` and the end `c` of the
+copy of its weights are bounded from below by
+
+    e[i] >= e[i-1] + gap[i] + t_host[i] * host[i] + sync * both[i]
+    e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i])
+    e[i] >= c[i] + t_device[i] * streamed[i]
+    c[i] >= c[i-1] + bytes[i] * streamed[i] / rate        one copy engine
+    c[i] >= e[i-2] + bytes[i] * streamed[i] / rate        two buffers
+
+and the device holds `sum(bytes * resident) + buffers <= capacity`, `buffers >= bytes * streamed` of two neighbours
+together. `gap`: the layers between, on the device. Shares of layers that cannot be divided are whole numbers, and so is
+`both >= host` where the fixed cost matters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..errors import PlanError
+from ..ir import Costs, Layer, LayerGraph, Placement, Plan
+from ..memory import large, usage
+from ..split import axis_of
+
+BLOCK = 16  # channels of a granule: one vector of the widest instruction set
+LEAST_SHARE = 1 / 64  # of a layer: a smaller part is not worth a call
+ALIGNED = 4  # channels: what is resident ends at 16 bytes
+SEARCH_SECONDS = 2.0
+FIXED_MATTERS = 0.02  # of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
+ROUNDINGS = 8
+KINDS = ("host", "resident", "streamed")
+Shares = tuple[float, float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Heavy:
+    """A layer with large weights as the program sees it: seconds, bytes, the granule of its shares (None: all or nothing)."""
+
+    layer: Layer
+    nbytes: int
+    host: float | None
+    device: float
+    granule: int | None
+    gap: float
+
+
+def capacity(graph: LayerGraph, costs: Costs) -> Plan:
+    """The plan with the least predicted time whose weights fit `costs.capacity`. Raises `PlanError` where none does."""
+    heavy, tail = _heavy(graph, costs)
+    layers = {h.layer.index for h in heavy}
+    alone = [Placement(x.name, "host" if x.index in layers else "device", 0.0) for x in graph.layers]
+    room = costs.capacity - usage(graph, alone).total
+    least = costs.capacity - room + _least(heavy)
+    for attempt in range(ROUNDINGS):
+        found = solve(heavy, room, costs)
+        if found is None:
+            raise PlanError(f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more.")
+        plans = [_placements(graph, costs, heavy, shares) for shares in _candidates(heavy, found)]
+        fitting = [(clock(heavy, shares, costs), places) for shares, places in plans if usage(graph, places).total <= costs.capacity]
+        if fitting:
+            break
+        excess = min(usage(graph, places).total for _, places in plans) - costs.capacity
+        room -= excess * 2**attempt  # whole blocks take a little more than the program's shares
+    seconds, places = min(fitting, key=lambda f: f[0])
+    chosen = f"least time with at most {_text(costs.capacity)} on the device: {usage(graph, places).text}"
+    return Plan("capacity", tuple(places), graph.key, seconds + tail, chosen=chosen)
+
+
+def _candidates(heavy: Sequence[Heavy], found: Sequence[Shares]) -> list[list[Shares]]:
+    """The program's shares in whole blocks, rounded three ways, and the plans that need no program."""
+    rounded = [[_rounded(h, shares, nudge) for h, shares in zip(heavy, found, strict=True)] for nudge in (0.0, 0.5, -0.5)]
+    simple = [[(1.0, 0.0, 0.0) if kind == "host" else (0.0, float(kind == "resident"), float(kind == "streamed"))] * len(heavy) for kind in KINDS]
+    return [*rounded, *(s for s in simple if s[:1] != [(1.0, 0.0, 0.0)] or all(h.host is not None for h in heavy))]
+
+
+def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
+    """Seconds until the last of the layers ends, by the bounds above."""
+    engine, ends = 0.0, [0.0, 0.0]
+    for h, (host, resident, streamed) in zip(heavy, shares, strict=True):
+        begin = ends[-1] + h.gap
+        if streamed:
+            engine = max(engine, ends[-2]) + streamed * h.nbytes / costs.stream_rate
+        on_host = (h.host or 0.0) * host * costs.contention + costs.sync if host else 0.0
+        on_device = max(begin + h.device * (resident + streamed), engine + h.device * streamed if streamed else 0.0)
+        ends.append(max(begin + on_host, on_device))
+    return ends[-1]
+
+
+def _placements(graph: LayerGraph, costs: Costs, heavy: Sequence[Heavy], shares: Sequence[Shares]) -> tuple[Sequence[Shares], list[Placement]]:
+    known = {h.layer.index: s for h, s in zip(heavy, shares, strict=True)}
+    out = []
+    for x in graph.layers:
+        if x.index in known:
+            out.append(_place(x, known[x.index]))
+        else:
+            out.append(Placement(x.name, "device", 0.0, predicted=costs.device[x.index], note=x.host_error))
+    return shares, out
+
+
+def _heavy(graph: LayerGraph, costs: Costs) -> tuple[list[Heavy], float]:
+    """The layers with large weights in their order, and the seconds behind the last of them."""
+    consts = set(graph.program.consts)
+    found, gap = [], 0.0
+    for x in graph.layers:
+        nbytes = large(x, consts)
+        if not nbytes:
+            gap += costs.device[x.index]
+            continue
+        axis = axis_of(x.ops, "channel")
+        granule = x.dims.get("channel") if axis is not None else None
+        found.append(Heavy(x, nbytes, costs.host[x.index], costs.device[x.index], granule, gap))
+        gap = 0.0
+    return found, gap
+
+
+def _size(h: Heavy) -> int:
+    return h.layer.out.shape[axis_of(h.layer.ops, "channel") or 0]
+
+
+def _step(h: Heavy) -> float:
+    """The smallest difference between two shares of a layer."""
+    if h.granule is None:
+        return 0.0
+    return max(h.granule, -(-BLOCK // h.granule) * h.granule if _size(h) >= 2 * BLOCK else 1) / _size(h)
+
+
+def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | None:
+    """The shares of every layer with the least time until the last one ends; None where nothing fits."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array
+
+    n = len(heavy)
+    if not n:
+        return [] if room >= 0 else None
+    room = min(room, 2.0 * sum(h.nbytes for h in heavy))
+    host, resident, streamed, both, ends, copies = (range(k * n, (k + 1) * n) for k in range(6))
+    buffers, count = 6 * n, 6 * n + 1
+    rows: list[tuple[Mapping[int, float], float, float]] = []  # coefficients, at least, at most
+    inf = math.inf
+    scale = 1 / max(room, 1.0)  # bytes as parts of the room, so that all coefficients are of one size
+    for i, h in enumerate(heavy):
+        before = {ends[i - 1]: -1.0} if i else {}
+        move = h.nbytes / costs.stream_rate
+        t_host = h.host or 0.0
+        rows.append(({host[i]: 1, resident[i]: 1, streamed[i]: 1}, 1, 1))
+        rows.append(({host[i]: 1, both[i]: -1}, -inf, 0))
+        rows.append(({ends[i]: 1, **before, host[i]: -t_host * costs.contention, both[i]: -costs.sync}, h.gap, inf))
+        rows.append(({ends[i]: 1, **before, resident[i]: -h.device, streamed[i]: -h.device}, h.gap, inf))
+        rows.append(({ends[i]: 1, copies[i]: -1, streamed[i]: -h.device}, 0, inf))
+        rows.append(({copies[i]: 1, streamed[i]: -move, **({copies[i - 1]: -1} if i else {})}, 0, inf))
+        if i > 1:
+            rows.append(({copies[i]: 1, streamed[i]: -move, ends[i - 2]: -1}, 0, inf))
+        pair = {streamed[i]: -h.nbytes * scale, **({streamed[i + 1]: -heavy[i + 1].nbytes * scale} if i + 1 < n else {})}
+        rows.append(({buffers: 1, **pair}, 0, inf))
+    rows.append(({buffers: 1, **{resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}}, -inf, room * scale if room > 0 else -1.0))
+    entries = [(r, c, v) for r, (row, _, _) in enumerate(rows) for c, v in row.items()]
+    matrix = coo_array(([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), count)).tocsr()
+    most = np.full(count, inf)
+    most[: 4 * n] = 1.0
+    most[[host[i] for i, h in enumerate(heavy) if h.host is None]] = 0.0
+    whole = np.zeros(count)
+    whole[[both[i] for i, h in enumerate(heavy) if costs.sync > FIXED_MATTERS * min(h.device, h.host or h.device)]] = 1
+    whole[[k[i] for i, h in enumerate(heavy) if h.granule is None for k in (host, resident, streamed)]] = 1
+    cost = np.zeros(count)
+    cost[ends[-1]] = 1.0
+    result = milp(
+        cost,
+        constraints=LinearConstraint(matrix, [lo for _, lo, _ in rows], [hi for _, _, hi in rows]),
+        bounds=Bounds(np.zeros(count), most),
+        integrality=whole,
+        options={"time_limit": SEARCH_SECONDS, "mip_rel_gap": 1e-2},
+    )
+    if result.x is None:
+        return None
+    return [(float(result.x[host[i]]), float(result.x[resident[i]]), float(result.x[streamed[i]])) for i in range(n)]
+
+
+def _least(heavy: Sequence[Heavy]) -> float:
+    """Bytes that the layers need which the host half cannot take: two of them streamed at a time."""
+    alone = [h.nbytes for h in heavy if h.host is None]
+    return max((sum(alone[i : i + 2]) for i in range(len(alone))), default=0)
+
+
+def _rounded(h: Heavy, shares: Shares, nudge: float) -> Shares:
+    """Shares in whole blocks, the host's `nudge` blocks more; what is resident never grows, and parts too small to be worth it go to a neighbour."""
+    if h.granule is None:
+        return tuple(float(round(s)) for s in shares)  # type: ignore[return-value]
+    step = _step(h)
+    host, resident, _ = (s if s >= LEAST_SHARE else 0.0 for s in shares)
+    if host:
+        host = min(max(round(host / step + nudge), 0), round(1 / step)) * step
+        host = 1.0 if host > 1 - LEAST_SHARE else host
+    fine = max(h.granule, ALIGNED) / _size(h)
+    resident = min(math.floor(resident / fine + 1e-6) * fine, 1 - host)
+    streamed = 1 - host - resident
+    if shares[2] < LEAST_SHARE and streamed <= step + 1e-9 and h.host is not None:
+        host, streamed = 1 - resident, 0.0  # the last block: better with the host half than over the bus
+    return host, resident, max(streamed, 0.0)
+
+
+def _place(layer: Layer, shares: Shares) -> Placement:
+    host, _, streamed = shares
+    half = "host" if host >= 1 else "split" if host > 0 else "device"
+    return Placement(layer.name, half, min(host, 1.0), streamed=0.0 if half == "host" else min(streamed, 1.0 - host))
+
+
+def _text(nbytes: float) -> str:
+    return f"{nbytes / 1e6:.1f} MB" if nbytes < 1e9 else f"{nbytes / 1e9:.2f} GB"
