@@ -7,7 +7,8 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 os.environ.setdefault("XCOEXEC_CACHE_DIR", str(ROOT / ".pytest_cache" / "xcoexec"))
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if not os.environ.get("XCOEXEC_TEST_GPU"):
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("XCOEXEC_ADAPT", "0")
 
 import pytest  # noqa: E402

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from xcoexec.codegen import host, reference
 from xcoexec.codegen.relay import Relay
 
 import xcoexec
 from xcoexec.bench import error, oracle
+from xcoexec.check import check_plan
 from xcoexec.fold import Folded, fold
 from xcoexec.graph import build_graph
-from xcoexec.ir import LayerGraph, Plan
+from xcoexec.ir import LayerGraph, Placement, Plan
 from xcoexec.lower import lower
 from xcoexec.runtime.executable import Executable, executable
 from xcoexec.select import forced
@@ -77,4 +80,51 @@ def build_on(relay: Relay, fn: Any, weights: Any, x: Any, plan: Any, threads: in
     return executable(made, lowered, jax.tree_util.tree_leaves(weights), ())
 
 
-__all__ = ["Plan", "array", "assert_on_host", "build_on", "check_host", "co", "error", "oracle", "reference", "run_host", "stages_of"]
+def moved(plan: Plan, reads: str, writes: str) -> Callable[[LayerGraph], Plan]:
+    """A forced plan whose arrays cross in the given ways."""
+
+    def make(graph: LayerGraph) -> Plan:
+        made = forced(graph, plan)
+        places = [p if p.half == "device" else dataclasses.replace(p, reads=reads, writes=writes) for p in made.placements]
+        return dataclasses.replace(made, placements=tuple(places))
+
+    return make
+
+
+LAYERS = [array(160, 256, seed=1), array(256, 192, seed=2), array(192, 320, seed=3), array(320, 24, seed=4)]
+
+
+def dense(w: Any, x: Any) -> Any:
+    for i, m in enumerate(w):
+        x = jnp.tanh(x @ m / 16) if i < len(w) - 1 else x @ m
+    return x
+
+
+def streaming(p: float, streamed: float) -> Callable[[LayerGraph], Plan]:
+    def make(graph: LayerGraph) -> Plan:
+        half = "split" if p else "device"
+        places = tuple(Placement(x.name, half, p, streamed=streamed) if "channel" in x.dims else Placement(x.name, "device", 0.0) for x in graph.layers)
+        plan = Plan("test", places, graph.key)
+        check_plan(plan, graph)
+        return plan
+
+    return make
+
+
+__all__ = [
+    "LAYERS",
+    "Plan",
+    "array",
+    "assert_on_host",
+    "build_on",
+    "check_host",
+    "co",
+    "dense",
+    "error",
+    "moved",
+    "oracle",
+    "reference",
+    "run_host",
+    "stages_of",
+    "streaming",
+]

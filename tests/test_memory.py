@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -26,21 +25,10 @@ from xcoexec.select import forced
 from xcoexec.strategies.capacity import capacity
 
 from .standin import StandIn
-from .support import array, build_on, error, oracle, stages_of
+from .support import LAYERS, array, build_on, dense, error, moved, oracle, stages_of, streaming
 from .test_relay import OPERATIONS, WEIGHTS, X, _residual
 
 WAYS = [("copy", "mapped"), ("mapped", "copy"), ("copy", "copy")]
-
-
-def moved(plan: Plan, reads: str, writes: str) -> Callable[[LayerGraph], Plan]:
-    """A forced plan whose arrays cross in the given ways."""
-
-    def make(graph: LayerGraph) -> Plan:
-        made = forced(graph, plan)
-        places = [p if p.half == "device" else dataclasses.replace(p, reads=reads, writes=writes) for p in made.placements]
-        return dataclasses.replace(made, placements=tuple(places))
-
-    return make
 
 
 def check(exe: Any, fn: Any, weights: Any, x: Any, calls: int = 3) -> None:
@@ -113,26 +101,6 @@ def test_refused_events_leave_nothing() -> None:
 
 
 # -- streamed weights
-
-
-LAYERS = [array(160, 256, seed=1), array(256, 192, seed=2), array(192, 320, seed=3), array(320, 24, seed=4)]
-
-
-def dense(w: Any, x: Any) -> Any:
-    for i, m in enumerate(w):
-        x = jnp.tanh(x @ m / 16) if i < len(w) - 1 else x @ m
-    return x
-
-
-def streaming(p: float, streamed: float) -> Callable[[LayerGraph], Plan]:
-    def make(graph: LayerGraph) -> Plan:
-        half = "split" if p else "device"
-        places = tuple(Placement(x.name, half, p, streamed=streamed) if "channel" in x.dims else Placement(x.name, "device", 0.0) for x in graph.layers)
-        plan = Plan("test", places, graph.key)
-        check_plan(plan, graph)
-        return plan
-
-    return make
 
 
 @pytest.mark.parametrize("p, streamed", [(0.0, 1.0), (0.0, 0.5), (0.5, 0.5), (0.4, 0.3), (0.25, 0.75), (0.7, 0.1)])

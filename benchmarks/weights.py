@@ -1,0 +1,193 @@
+"""Weights larger than the GPU's share of memory: a stack of dense layers, and a decoder token by token.
+
+    python -m benchmarks.weights FOLDER [CASE...] [--share 0.25]
+
+Every variant holds the same weights in host memory: streamed by XLA from `pinned_host`, on the host half alone, and divided by
+`xcoexec.jit(device_memory=...)`, which may keep a share of them (`--share` of the weights' bytes) on the GPU. The limit is
+what the CPU reads and the bus delivers at the same time, measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import pathlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+
+import xcoexec
+from xcoexec import models
+from xcoexec.bench import error
+from xcoexec.memory import usage
+from xcoexec.pretty import table
+from xcoexec.runtime.cuda import cuda
+from xcoexec.select import alternate
+
+from .gpu import where
+
+ROUNDS, BLOCK_SECONDS = 5, 0.1
+COPY_BYTES = 1 << 27
+
+
+def stack() -> tuple[Callable[..., Any], Any, Any]:
+    """Four dense layers of 8192 x 16384 (2.1 GB), batch 1."""
+    rng = np.random.default_rng(0)
+    weights = [(rng.random(shape, np.float32) - 0.5) / 64 for shape in ((8192, 16384), (16384, 8192)) * 2]
+
+    def fn(w: Any, x: Any) -> Any:
+        for m in w:
+            x = jnp.tanh(x @ m)
+        return x
+
+    return fn, weights, jnp.asarray(rng.random((1, 8192), np.float32))
+
+
+def decoder() -> tuple[Callable[..., Any], Any, Any]:
+    """The zoo's decoder, 2048 wide and 10 deep (2.0 GB), one token."""
+    module = models.decoder.Decoder(vocabulary=8192, width=2048, depth=10, heads=16, groups=8, hidden=5504)
+    step = models.decoder.Step(jnp.full((1, 1), 7, jnp.int32), module.empty_cache(1), jnp.int32(0))
+    shapes = jax.eval_shape(module.init, jax.random.key(0), step)
+    rng = np.random.default_rng(0)
+    weights = jax.tree_util.tree_map(lambda s: ((rng.random(s.shape, np.float32) - 0.5) * 2 / s.shape[0] ** 0.5).astype(s.dtype), shapes)
+    return module.apply, weights, step
+
+
+CASES = {"stack": stack, "decoder": decoder}
+
+
+def pinned(fn: Callable[..., Any], weights: Any) -> Callable[[Any], Any]:
+    """What JAX offers: weights in pinned_host, brought over by XLA in the program."""
+    device = jax.devices()[0]
+    there, here = (jax.sharding.SingleDeviceSharding(device, memory_kind=kind) for kind in ("pinned_host", "device"))
+    kept = jax.device_put(weights, there)
+    jitted = jax.jit(lambda w, x: fn(jax.tree_util.tree_map(lambda m: jax.device_put(m, here), w), x))
+    return lambda x: jitted(kept, x)
+
+
+def rates(host_call: Callable[[], Any], nbytes: int) -> dict[str, float]:
+    """Bytes/s that the host half reads and that the bus delivers, alone and at the same time."""
+    driver, stop, moved = cuda(), threading.Event(), [0]
+    source, _ = driver.mapped(COPY_BYTES)
+    target, side = driver.words(COPY_BYTES), driver.sides[2]
+
+    def copy() -> None:
+        with driver:
+            while not stop.is_set():
+                driver._call("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(target), ctypes.c_void_p(source), ctypes.c_size_t(COPY_BYTES), ctypes.c_void_p(side))
+                driver._call("cuStreamSynchronize", ctypes.c_void_p(side))
+                moved[0] += COPY_BYTES
+
+    def during(work: Callable[[], Any], seconds: float = 1.0) -> tuple[float, float]:
+        work()
+        begin, before, calls = time.perf_counter(), moved[0], 0
+        while time.perf_counter() < begin + seconds:
+            work()
+            calls += 1
+        spent = time.perf_counter() - begin
+        return calls * nbytes / spent, (moved[0] - before) / spent
+
+    cpu_alone, _ = during(host_call)
+    thread = threading.Thread(target=copy)
+    thread.start()
+    _, bus_alone = during(lambda: time.sleep(0.1), 0.5)
+    cpu, bus = during(host_call)
+    stop.set()
+    thread.join()
+    driver.free_mapped(source)
+    driver.free_words(target)
+    return {"cpu_alone": cpu_alone, "bus_alone": bus_alone, "cpu": cpu, "bus": bus}
+
+
+def run(name: str, share: float) -> dict[str, Any]:
+    """One record: seconds of every variant, the rates of the machine, what the plan keeps where."""
+    fn, weights, x = CASES[name]()
+    nbytes = sum(w.nbytes for w in jax.tree_util.tree_leaves(weights))
+    limit = int(nbytes * share)
+    variants = {
+        "pinned_host": pinned(fn, weights),
+        "host": xcoexec.jit(fn, strategy="host", strict=True).bind(weights),
+        "xcoexec": xcoexec.jit(fn, strategy="capacity", device_memory=limit, strict=True).bind(weights),
+    }
+    calls = {k: (lambda f=f: jax.block_until_ready(f(x))) for k, f in variants.items()}
+    outs = {k: np.asarray(jax.tree_util.tree_leaves(c())[0]) for k, c in calls.items()}
+    seconds = alternate(calls, ROUNDS, BLOCK_SECONDS)
+    rate = rates(calls["host"], nbytes)
+    fast = variants["xcoexec"]
+    plan, graph = fast.plan(), fast.graph()
+    kept = usage(graph, plan.placements)
+    over = nbytes - kept.resident  # bytes that have to come from host memory at every call
+    reached = over / seconds["xcoexec"] / (rate["cpu"] + rate["bus"])
+    return {
+        "case": name,
+        "machine": where(),
+        "weight_bytes": nbytes,
+        "device_memory": limit,
+        "resident_bytes": kept.resident,
+        "seconds": seconds,
+        "rates": rate,
+        "share_of_limit": reached,
+        "difference_to_pinned": {k: error(o, outs["pinned_host"]) for k, o in outs.items()},
+        "device_bytes_in_use": jax.devices()[0].memory_stats()["bytes_in_use"],
+        "plan": json.loads(plan.to_json()),
+        "xcoexec_version": xcoexec.__version__,
+    }
+
+
+HEAD = (
+    "case",
+    "weights GB",
+    "of them on the GPU",
+    "pinned_host ms",
+    "host ms",
+    "xcoexec ms",
+    "gain over pinned_host",
+    "over host",
+    "CPU + bus GB/s",
+    "share of it reached",
+)
+
+
+def row(r: dict[str, Any]) -> list[str]:
+    s, rate = r["seconds"], r["rates"]
+    both = (rate["cpu"] + rate["bus"]) / 1e9
+    times = [f"{s[k] * 1e3:.2f}" for k in ("pinned_host", "host", "xcoexec")]
+    gains = [f"{s[k] / s['xcoexec']:.2f}x" for k in ("pinned_host", "host")]
+    return [
+        r["case"],
+        f"{r['weight_bytes'] / 1e9:.2f}",
+        f"{r['resident_bytes'] / r['weight_bytes']:.0%}",
+        *times,
+        *gains,
+        f"{rate['cpu'] / 1e9:.0f} + {rate['bus'] / 1e9:.0f} = {both:.0f}",
+        f"{r['share_of_limit']:.0%}",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.weights", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("cases", nargs="*", default=[], choices=[*CASES, []])
+    parser.add_argument("--share", type=float, nargs="+", default=[0.25])
+    args = parser.parse_args()
+    if jax.default_backend() != "gpu":
+        raise SystemExit(f"benchmarks.weights: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees.")
+    args.folder.mkdir(parents=True, exist_ok=True)
+    records = []
+    with (args.folder / "weights.jsonl").open("a") as out:
+        for name in args.cases or CASES:
+            for share in args.share:
+                records.append(run(name, share))
+                out.write(json.dumps(records[-1]) + "\n")
+    Console(width=180).print(table(where(), HEAD, [row(r) for r in records], right=range(1, len(HEAD))))
+
+
+if __name__ == "__main__":
+    main()
