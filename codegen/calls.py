@@ -84,6 +84,7 @@ from .layout import (
     R_STREAM,
     R_TAIL,
     R_TEAM,
+    R_WAITERS,
     SITE_AFTER,
     SITE_BEFORE,
     SITE_BUFS,
@@ -141,12 +142,12 @@ def stream_of(frame, relay):
 
 
 @njit
-def launch(relay, function, elements, values, n, stream):
-    """Launches a kernel with `n` parameters of 64 bits; returns the driver's code."""
+def launch(relay, function, elements, most, values, n, stream):
+    """Launches a kernel of at most `most` blocks with `n` parameters of 64 bits; returns the driver's code."""
     pointers = scratch(16)
     for i in range(n):
         st(pointers + 8 * i, values + 8 * i)
-    blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), ld(relay + R_BLOCKS))
+    blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), most)
     return noted(relay, call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0))
 
 
@@ -219,7 +220,7 @@ def raise_flag(site, relay, seq, stream, row, source):
     st(values + 48, ld(site + SITE_FLAGS))
     st(values + 56, ld(site + SITE_WORK))
     st(values + 64, seq)
-    return launch(relay, function, elements, values, 9, stream)
+    return launch(relay, function, elements, ld(relay + R_BLOCKS), values, 9, stream)
 
 
 @njit
@@ -291,7 +292,8 @@ def merge(site, relay, row, out, part, stream):
     st(values + 64, ld(site + SITE_SEQ))
     st(values + 72, ld(relay + R_LIMIT_NS))
     function = ld(relay + R_JOIN16) if ld(row + OUT_WIDE) != 0 else ld(relay + R_JOIN4)
-    return launch(relay, function, ld(row + OUT_OUTER) * (nh + nd), values, 10, stream)
+    # a side stream may still have to run the kernel that this one waits for: it leaves room on every multiprocessor
+    return launch(relay, function, ld(row + OUT_OUTER) * (nh + nd), ld(relay + R_WAITERS), values, 10, stream)
 
 
 @njit
@@ -308,7 +310,7 @@ def bring(site, relay, row, out, part, stream):
         st(values + 24, ld(site + SITE_WORK))
         st(values + 32, seq)
         st(values + 40, ld(relay + R_LIMIT_NS))
-        code = launch(relay, ld(relay + R_AWAIT), 1, values, 6, side)
+        code = launch(relay, ld(relay + R_AWAIT), 1, 1, values, 6, side)
     if code == 0:
         code = copy(relay, out, mine + other, ld(row + OUT_MAPPED), mine, mine, rows, side)
     if code == 0 and other > 0:
@@ -316,7 +318,7 @@ def bring(site, relay, row, out, part, stream):
     if code == 0:
         target = scratch(1)
         st(target, ld(site + SITE_FLAGS) + FLAG_STAMPS + STAMP_BYTES * (seq % SITE_RING) + 40)
-        code = launch(relay, ld(relay + R_STAMP), 1, target, 1, side)
+        code = launch(relay, ld(relay + R_STAMP), 1, 1, target, 1, side)
     return follow(relay, stream, ld(site + SITE_AFTER), side) if code == 0 else code
 
 
@@ -349,7 +351,7 @@ def tick(frame):
     site, values = attribute(frame), scratch(1)
     relay = ld(site + TICK_RELAY)
     st(values, ld(site + TICK_TARGET))
-    code = launch(relay, ld(relay + R_STAMP), 1, values, 1, stream_of(frame, relay))
+    code = launch(relay, ld(relay + R_STAMP), 1, 1, values, 1, stream_of(frame, relay))
     return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
 
 

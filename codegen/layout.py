@@ -68,9 +68,9 @@ R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_STOP, R_TEAM, R_
 R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_LAST, R_STAMP = (
     64 * i for i in range(11, 24)
 )
-# of a relay that copies: the driver's calls, the kernel that waits, the streams beside XLA's (operands out, results in, weights in)
-R_COPY, R_COPY2D, R_RECORD, R_FOLLOW, R_AWAIT, R_OUT, R_IN, R_FETCH = (64 * i for i in range(24, 32))
-RELAY_BYTES = 64 * 33
+# for copies: the driver's calls, the kernel that waits, the streams beside XLA's (operands out, results in, weights in); blocks that may wait
+R_COPY, R_COPY2D, R_RECORD, R_FOLLOW, R_AWAIT, R_OUT, R_IN, R_FETCH, R_WAITERS = (64 * i for i in range(24, 33))
+RELAY_BYTES = 64 * 34
 R_CAPACITY = 4096  # host calls that may wait
 ENTRY_WORDS = 2  # call site, sequence number
 # messages of the relay: the driver refused, a join without a start, the watchdog has barked

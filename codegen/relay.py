@@ -33,7 +33,9 @@ class Driver(Protocol):
     platform: str  # where XLA looks for the handlers
     launch: int  # address of cuLaunchKernel, or of a function with its signature
     functions: tuple[int, ...]  # as device.KERNELS
+    workspace: int  # bytes of device memory that XLA's libraries use beside a program's own
     blocks: int  # most blocks of one launch
+    waiters: int  # most blocks of a kernel that waits: another kernel still has room beside it on every multiprocessor
     stream: int  # 0: the stream on which XLA launches
     copies: tuple[int, int, int, int]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent
     sides: tuple[int, int, int]  # streams beside XLA's: operands to the host, results from it, weights from it
@@ -139,6 +141,7 @@ class Relay:
             abi.R_LAUNCH: driver.launch,
             abi.R_STREAM: driver.stream,
             abi.R_BLOCKS: driver.blocks,
+            abi.R_WAITERS: driver.waiters,
             abi.R_LIMIT_NS: int(limit_seconds * 1e9),
             abi.R_MESSAGES: self._messages.ctypes.data,
             **dict(zip((abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16, abi.R_STAMP, abi.R_AWAIT), driver.functions, strict=True)),

@@ -32,7 +32,8 @@ class StandIn:
 
     platform = "stand-in cpu"
     functions = (START4, START16, JOIN4, JOIN16, STAMP, AWAIT)
-    blocks = 16
+    blocks = waiters = 16
+    workspace = 0
     stream = MAIN
     sides = SIDES
 

@@ -100,10 +100,12 @@ def dense(w: Any, x: Any) -> Any:
     return x
 
 
-def streaming(p: float, streamed: float) -> Callable[[LayerGraph], Plan]:
+def streaming(p: float, streamed: float, pieces: int = 1) -> Callable[[LayerGraph], Plan]:
     def make(graph: LayerGraph) -> Plan:
         half = "split" if p else "device"
-        places = tuple(Placement(x.name, half, p, streamed=streamed) if "channel" in x.dims else Placement(x.name, "device", 0.0) for x in graph.layers)
+        places = tuple(
+            Placement(x.name, half, p, streamed=streamed, pieces=pieces) if "channel" in x.dims else Placement(x.name, "device", 0.0) for x in graph.layers
+        )
         plan = Plan("test", places, graph.key)
         check_plan(plan, graph)
         return plan

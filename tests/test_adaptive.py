@@ -27,6 +27,7 @@ def _exe(name: str) -> Executable:
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adaptive, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(adaptive, "LOOK_SECONDS", 0.0)
 
 
 def _wait(done: Any) -> None:

@@ -333,10 +333,13 @@ def device_relay(cpus: tuple[int, ...]) -> Relay | None:
 
 
 def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
-    """`device_memory=` in bytes; a share is of the memory that the device has."""
+    """Bytes that a plan may keep on the device for `device_memory=`; a share is of the memory that the device has."""
     if given is None or relay is None:
         return None
-    return int(given * relay.driver.memory()[1]) if isinstance(given, float) else given
+    nbytes = int(given * relay.driver.memory()[1]) if isinstance(given, float) else given
+    if nbytes <= relay.driver.workspace:
+        raise ValueError(f"xcoexec.jit: got device_memory={given!r}; valid is more than {relay.driver.workspace} bytes, which XLA's libraries need.")
+    return nbytes - relay.driver.workspace
 
 
 def compile_stages(

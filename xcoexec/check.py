@@ -64,8 +64,10 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
     if place.p_cpu + place.streamed > 1 + 1e-9 or (place.streamed and (place.chain or place.half == "host")):
         got = f"streamed={place.streamed:g}, half={place.half!r}, p_cpu={place.p_cpu:g}"
         raise PlanError(f"plan: got {got} for {layer.name!r}; valid is a share of the device half's part, outside of chains.")
-    if 0 < place.streamed < 1 and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None):
-        raise PlanError(f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; valid for it is 0 or 1.")
+    if place.pieces < 1:
+        raise PlanError(f"plan: got pieces={place.pieces} for {layer.name!r}; valid is 1 or more.")
+    if (0 < place.streamed < 1 or place.pieces > 1) and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None):
+        raise PlanError(f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; valid for it is 0 or 1, in one piece.")
     if place.half == "split" and not place.chain and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None):
         raise PlanError(f"plan: got a split of {layer.name!r} along {place.dim!r}; valid for it: {', '.join(layer.dims) or 'no split'}.")
     if not 0.0 <= place.p_cpu <= 1.0:

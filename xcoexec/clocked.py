@@ -156,12 +156,17 @@ def host_call_of(piece: Piece, consts: set[Value], threads: int, cpus: tuple[int
     return host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
 
 
-def known_parts(graph: LayerGraph, known: Mapping[str, Any]) -> dict[int, Points]:
-    """Layer -> dim -> (share, seconds), from a record by signature: [seconds of the whole, [dim, share, seconds], ...]."""
+def known_parts(graph: LayerGraph, known: Mapping[str, Any], wholes: Sequence[float | None]) -> dict[int, Points]:
+    """Layer -> dim -> (share, seconds), from a record by signature: [seconds of the whole, [dim, share, seconds], ...].
+
+    `wholes`: seconds of the layers as they are now; parts that were measured when a layer took longer or shorter are scaled.
+    """
     found: dict[int, Points] = {}
     for x in graph.layers:
         points: dict[str, list[tuple[float, float]]] = {}
-        for dim, share, s in known.get(x.signature, [0.0])[1:]:
-            points.setdefault(dim, []).append((share, s))
+        then, *measured = known.get(x.signature, [0.0])
+        scale = (wholes[x.index] or then) / then if then else 1.0
+        for dim, share, s in measured:
+            points.setdefault(dim, []).append((share, s * scale))
         found[x.index] = {d: tuple(sorted(p)) for d, p in points.items()}
     return found

@@ -14,7 +14,7 @@ from .report import Report, report
 from .runtime import timeline
 from .runtime.adaptive import Monitor, closing
 from .runtime.executable import Executable
-from .select import Stages, choose, contest
+from .select import Stages, choose, contest, moved
 from .strategies import Strategy
 
 OWN = "xcoexec: "  # how errors of our own handlers begin
@@ -27,7 +27,7 @@ class Compiled:
         self.stages, self._strategy, self._warn = s, strategy, warn
         self._errors = s.relay.errors if s.relay is not None else 0
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
-        self.monitor = Monitor(exe, self._replan)
+        self.monitor = Monitor(exe, *([self._move] if s.relay is not None else []), self._replan)
 
     def call(self, leaves: Sequence[Any]) -> Any:
         exe, relay, failed = self.monitor.current, self.stages.relay, ""
@@ -54,6 +54,10 @@ class Compiled:
         self._warn(why, exe.plan)
         self.monitor.current, self._adapt = exe, False
         return exe
+
+    def _move(self) -> Executable:
+        """The plan in use with its shares moved, or plain jax.jit: what can be had at once."""
+        return moved(self.stages, self.current)
 
     def _replan(self) -> Executable:
         """Plans from fresh numbers, as the strategy says; cut short when the interpreter ends."""

@@ -107,7 +107,7 @@ class Placement:
     divided, and each half computes what its part needs of those before. `reads`, `writes`: how what the host half takes
     and gives crosses to a device of its own, "mapped" (kernels in host-mapped memory) or "copy" (copy engines); "" where
     nothing crosses. `streamed` (0..1, of the whole layer): what the device half computes from weights that come
-    over at every call; the rest of its weights is resident.
+    over at every call, in so many `pieces`; the rest of its weights is resident.
     """
 
     layer: str
@@ -120,6 +120,7 @@ class Placement:
     reads: str = ""
     writes: str = ""
     streamed: float = 0.0
+    pieces: int = 1
 
 
 def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Layer]]:
@@ -255,7 +256,7 @@ def _placement(i: int, p: Any) -> Placement:
     if not isinstance(p, dict) or set(p) != known:
         raise PlanError(f"Plan.from_json: got a placement {i} with other entries than {sorted(known)}.")
     where = f"placement {i} ({p['layer']!r})"
-    _typed(where, p, {"layer": str, "half": str, "p_cpu": (int, float), "dim": str, "note": str, "chain": int, "streamed": (int, float)})
+    _typed(where, p, {"layer": str, "half": str, "p_cpu": (int, float), "dim": str, "note": str, "chain": int, "pieces": int, "streamed": (int, float)})
     if p["half"] not in HALVES:
         raise PlanError(f"Plan.from_json: got half={p['half']!r} in {where}; valid are {', '.join(HALVES)}.")
     if p["dim"] not in DIMS:

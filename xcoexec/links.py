@@ -41,16 +41,20 @@ def tiny(shape: tuple[int, ...]) -> Segment:
 def measured(relay: Relay) -> Overheads:
     """The figures of this machine: a host call of a small and a large array, by kernels and by copies, and a fetch."""
     register(relay.driver.platform)
-    small, large = _stamps(relay, SMALL), _stamps(relay, LARGE)
-    moved = max(float(large[1] + large[5] - large[4]), 1e-6)
-    sync = float(small[5]) + LAUNCHES
-    spans = {(n, way): _call_seconds(relay, n, way) for n in (SMALL, LARGE) for way in ("mapped", "read", "write")}
+    sizes = (SMALL, LARGE)
+    stamps = [_stamps(relay, n) for n in sizes]
+    spans = {(n, way): _call_seconds(relay, n, way) for n in sizes for way in ("mapped", "read", "write")}
+    mapped = {
+        "read": [float(s[1]) for s in stamps],
+        # by the span: the stamps are those of one block, which may end long before the others
+        "write": [max(spans[n, "mapped"] - float(s[4]), float(s[5] - s[4])) for n, s in zip(sizes, stamps, strict=True)],
+    }
     moves: dict[str, tuple[float, float]] = {}
-    for what, (a, b) in (("read", (0, 1)), ("write", (4, 5))):
-        mapped = [float(s[b] - s[a]) for s in (small, large)]
-        copied = [m + spans[n, what] - spans[n, "mapped"] for n, m in zip((SMALL, LARGE), mapped, strict=True)]
-        moves[f"{what} mapped"], moves[f"{what} copy"] = _line(mapped), _line(copied)
-    return Overheads(sync, 2 * 4 * LARGE / moved, moves, 4 * FETCHED / _fetch_seconds(relay))
+    for what, seconds in mapped.items():
+        copied = [m + spans[n, what] - spans[n, "mapped"] for n, m in zip(sizes, seconds, strict=True)]
+        moves[f"{what} mapped"], moves[f"{what} copy"] = _line(seconds), _line(copied)
+    rate = 2 * 4 * LARGE / max(mapped["read"][1] + mapped["write"][1], 1e-6)
+    return Overheads(float(stamps[0][5]) + LAUNCHES, rate, moves, 4 * FETCHED / _fetch_seconds(relay))
 
 
 def _line(seconds: Sequence[float]) -> tuple[float, float]:

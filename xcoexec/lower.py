@@ -125,8 +125,8 @@ def lower(graph: LayerGraph, folded: Folded, placements: Sequence[Placement], bu
         place = placements[last.index]
         axis = axis_of(last.ops, place.dim)
         at, resident, size = bounds(last, place, relay is not None)
-        if axis is not None and (0 < at < size or 0 < resident < size):
-            plan.divided(layers, axis, at, resident)
+        if axis is not None and (0 < at < size or 0 < resident < size or (resident == 0 and place.pieces > 1)):
+            plan.divided(layers, axis, at, resident, place.pieces)
             continue
         for layer in layers:
             if place.half == "host" or (place.half == "split" and at == size):

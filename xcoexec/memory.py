@@ -14,6 +14,7 @@ from .split import axis_of
 from .units import STREAMED_BYTES
 
 Moves = Mapping[str, tuple[float, float]]
+BUFFERS = 3  # two streamed pieces are alive at a time, but small values between them may keep XLA from using their place again
 POLICIES = ("auto", "mapped", "copy")
 UNITS = {"": 1, "B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("KMGT")}, **{f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}}
 
@@ -88,7 +89,7 @@ def _written(graph: LayerGraph, layer: Layer, place: Placement, placements: Sequ
 
 @dataclasses.dataclass(frozen=True)
 class Usage:
-    """Bytes on the device: `resident` weights, `streaming` buffers (two at a time), `values` of a call alive at once."""
+    """Bytes on the device: `resident` weights, `streaming` buffers, `values` of a call alive at once."""
 
     resident: int
     streaming: int
@@ -135,9 +136,9 @@ def usage(graph: LayerGraph, placements: Sequence[Placement]) -> Usage:
                 resident[layer.index, v] = math.ceil(v.nbytes * (mine + over))
             else:
                 resident[layer.index, v] = math.ceil(v.nbytes * mine)
-                fetches += [math.ceil(v.nbytes * over)] if over else []
-    pairs = [sum(fetches[i : i + 2]) for i in range(len(fetches))]
-    return Usage(sum(resident.values()), max(pairs, default=0), alive(graph))
+                fetches += [math.ceil(v.nbytes * over / place.pieces)] * place.pieces if over else []
+    together = [sum(fetches[i : i + BUFFERS]) for i in range(len(fetches))]
+    return Usage(sum(resident.values()), max(together, default=0), alive(graph))
 
 
 def alive(graph: LayerGraph) -> int:

@@ -22,7 +22,7 @@ def where(p: Placement) -> str:
     """A placement in words, with how its arrays cross and what of its weights is streamed."""
     words = [f"split {p.p_cpu:.3f} {p.dim}" if p.half == "split" else p.half]
     words += [f"chain {p.chain}"] if p.chain else []
-    words += [f"streamed {p.streamed:.3f}"] if p.streamed else []
+    words += [f"streamed {p.streamed:.3f} in {p.pieces}"] if p.streamed else []
     words += [f"{name} {way}" for name, way in (("reads", p.reads), ("writes", p.writes)) if way]
     return ", ".join(words)
 

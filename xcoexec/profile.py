@@ -157,7 +157,8 @@ def parts_seconds(
             known[x.signature].append([dim, share, t])
         progress("profile", 2, 2)
         store(name, known)
-    return tuple(known[x.signature][0] for x in graph.layers), clocked.known_parts(graph, known)
+    seconds = tuple(known[x.signature][0] for x in graph.layers)
+    return seconds, clocked.known_parts(graph, known, seconds)
 
 
 def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]) -> dict[int, clocked.Points]:
@@ -176,7 +177,7 @@ def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int,
                 known[x.signature].append([dim, share, median_seconds(call, 0.0, clocked.RUNS)])
     if len(known) > before:
         store(name, known)
-    return clocked.known_parts(graph, known)
+    return clocked.known_parts(graph, known, on_host)
 
 
 def empty_call() -> float:

@@ -294,6 +294,21 @@ def _balanced(s: Stages, plan: Plan) -> Executable:
     return tried[int(min(seconds, key=lambda k: seconds[k]))]
 
 
+def moved(s: Stages, exe: Executable) -> Executable:
+    """The fastest of an executable, the same plan with shares as its halves now need them, and plain jax.jit."""
+    if exe.lowered is None or s.relay is None:
+        return exe
+    candidates = {"now": exe}
+    if not s.bounded:
+        candidates["jit"] = Executable(device_plan(s.graph), s.plain, None)
+    plan = dataclasses.replace(exe.plan, placements=rebalanced(s.graph, exe.plan.placements, exe.lowered))
+    if plan.placements != exe.plan.placements and s.fits(plan):
+        candidates["moved"] = s.executable(plan)
+    seconds = alternate({k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, ROUND_SECONDS / 2, s.progress)
+    best = candidates[min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))]
+    return best if best is exe else dataclasses.replace(best, plan=dataclasses.replace(best.plan, measured=seconds, chosen="shares moved at run time"))
+
+
 def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
     reason = f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
     plan = dataclasses.replace(candidates[best].plan, measured=seconds, chosen=reason)
@@ -350,4 +365,4 @@ def alternate(
     return {k: float(np.median(v)) for k, v in times.items()}
 
 
-__all__ = ["Stages", "alternate", "choose", "contest", "forced", "stages"]
+__all__ = ["CANDIDATES", "Stages", "alternate", "choose", "contest", "device_plan", "forced", "moved", "stages"]

@@ -70,25 +70,27 @@ class Units:
         self.flush()
         self.units.append(DeviceUnit(layer.ops, (layer.index,), streamed=self._large(layer.ops) if streamed else ()))
 
-    def divided(self, layers: Sequence[Layer], axis: int, at: int, resident: int) -> None:
+    def divided(self, layers: Sequence[Layer], axis: int, at: int, resident: int, pieces: int = 1) -> None:
         """A chain whose last result is divided: up to `at` the host half's, up to `resident` the device half's from resident weights,
-        then from streamed ones. Each computes what its part needs, on its own."""
+        then from streamed ones in `pieces`. Each computes what its part needs, on its own."""
         ops, out = [op for layer in layers for op in layer.ops], layers[-1].out
         self.flush()
-        parts = [self._part(ops, axis, a, b) for a, b in ((at, resident), (resident, out.shape[axis])) if a < b]
+        granule = layers[-1].dims.get("channel", 1)
+        cuts = [at, *(resident + (out.shape[axis] - resident) * i // (pieces * granule) * granule for i in range(pieces + 1))]
+        parts = [self._part(ops, axis, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
         rest = parts[0].out if len(parts) == 1 else Value(_part_shape(out, axis, at), out.dtype)
         if at > 0:
             first = self._part(ops, axis, 0, at)
             for layer, groups in zip(layers, first.groups([x.ops for x in layers]), strict=True):
                 self.groups += [(layer.index, g) for g in groups]
             self.flush(Join((first.out, rest), out, axis), first.slices)
-        made = [op for p in parts for op in p.ops]
+        rest = rest if at > 0 or len(parts) == 1 else out
+        indices = tuple(x.index for x in layers)
+        for i, part in enumerate(parts):
+            streamed = self._large(part.ops) if i > 0 or at == resident < out.shape[axis] else ()
+            self.units.append(DeviceUnit(_last(part.ops, part.out), indices, _outside(part.slices, self.consts), streamed))
         if len(parts) > 1:
-            rest = rest if at > 0 else out
-            made.append(Op("concatenate", tuple(p.out for p in parts), (rest,), {"dimension": axis}))
-        streamed = self._large(parts[-1].ops) if resident < out.shape[axis] else ()
-        windows = _outside([s for p in parts for s in p.slices], self.consts)
-        self.units.append(DeviceUnit(_last(made, rest), tuple(x.index for x in layers), windows, streamed))
+            self.units.append(DeviceUnit((Op("concatenate", tuple(p.out for p in parts), (rest,), {"dimension": axis}),), indices))
 
     def _part(self, ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
         part = split(ops, axis, start, stop)

@@ -14,7 +14,7 @@ from .executable import Executable
 
 log = logging.getLogger("xcoexec")
 
-EVERY = 64  # calls between two looks
+EVERY, LOOK_SECONDS = 8, 0.1  # least calls and seconds between two looks: a look costs up to 0.5 ms
 DRIFT = 1.35  # ratio of medians, either way, that counts as a change
 PATIENCE = 3  # looks in a row that must agree, so that noise does not flap
 PAUSE_SECONDS = 5.0  # least time between two plannings
@@ -31,12 +31,14 @@ def closing() -> bool:
 class Monitor:
     """`current` is the executable that calls use; it is swapped atomically (one attribute store).
 
-    `replan()` returns the executable to use from now on; it runs in a background thread.
+    `steps` are ways to find a better one, called one after the other in a background thread: a quick one that moves what is
+    there, then one that plans from fresh numbers.
     """
 
-    def __init__(self, current: Executable, replan: Callable[[], Executable]):
+    def __init__(self, current: Executable, *steps: Callable[[], Executable]):
         self.current = current
-        self._replan = replan
+        self._steps = steps
+        self._looked = 0.0
         self._calls = 0
         self._baseline: float | None = None
         self._drifts = 0
@@ -48,8 +50,9 @@ class Monitor:
     def tick(self) -> None:
         """Counts a call; looks at the times once in a while."""
         self._calls += 1
-        if self._calls % EVERY:
+        if self._calls % EVERY or time.monotonic() - self._looked < LOOK_SECONDS:
             return
+        self._looked = time.monotonic()
         if self.current.lowered is None:
             self.again()
         else:
@@ -81,13 +84,15 @@ class Monitor:
         threading.Thread(target=self._work, name="xcoexec-replan").start()
 
     def _work(self) -> None:
+        began = time.monotonic()
         try:
-            new = self._replan()
-            old, self.current = self.current, new
-            self._baseline = None
-            self._retry = self._retry if new.lowered is None else RETRY_SECONDS
-            kept = "kept" if new.plan == old.plan else "swapped"
-            self.history.append(f"plan {new.plan.strategy!r} {kept}: {new.plan.chosen}")
+            for step in self._steps:
+                new = step()
+                old, self.current = self.current, new
+                self._baseline = None
+                self._retry = self._retry if new.lowered is None else RETRY_SECONDS
+                kept = "kept" if new.plan == old.plan else "swapped"
+                self.history.append(f"plan {new.plan.strategy!r} {kept} after {time.monotonic() - began:.2f} s: {new.plan.chosen}")
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down

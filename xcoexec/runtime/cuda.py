@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from ..codegen.device import KERNELS, ptx
+from ..codegen.device import BLOCK, KERNELS, ptx
 from ..codegen.relay import Relay
 
 _MAPPED = 1 | 2  # portable, mapped into the device's address space
@@ -23,6 +23,7 @@ class Cuda:
 
     platform = "CUDA"
     stream = 0
+    workspace = 1 << 23
 
     def __init__(self, index: int = 0):
         try:
@@ -43,7 +44,9 @@ class Cuda:
             self.functions = tuple(self._function(module, k) for k in KERNELS)
             self.multiprocessors = self._attribute("multiprocessors")
             self.sides = (self._stream(), self._stream(), self._stream())
+            together = min(self._together(f) for f in self.functions[2:4])
         self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
+        self.waiters = max(1, min(BLOCKS_A_MULTIPROCESSOR, together - 1)) * self.multiprocessors
         self.launch = self._address("cuLaunchKernel")
         self.copies = tuple(map(self._address, ("cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuStreamWaitEvent")))
 
@@ -97,6 +100,12 @@ class Cuda:
         handle = ctypes.c_void_p()
         self._call("cuModuleGetFunction", ctypes.byref(handle), module, name.encode())
         return handle.value or 0
+
+    def _together(self, function: int) -> int:
+        """Blocks of a kernel that one multiprocessor runs at a time."""
+        n = ctypes.c_int()
+        self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(n), ctypes.c_void_p(function), ctypes.c_int(BLOCK), ctypes.c_size_t(0))
+        return n.value
 
     def mapped(self, nbytes: int) -> tuple[int, int]:
         host, device = ctypes.c_void_p(), ctypes.c_uint64()

@@ -2,17 +2,17 @@
 
 One linear program over all layers with large weights: least time under the bytes that may lie on the device. For
 each such layer three shares of its output channels, `host + resident + streamed = 1`; its end `e` and the end `c` of the
-copy of its weights are bounded from below by
+copy of its weights, which come in pieces, are bounded from below by
 
     e[i] >= e[i-1] + gap[i] + t_host[i] * host[i] + sync * both[i]
     e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i])
-    e[i] >= c[i] + t_device[i] * streamed[i]
-    c[i] >= c[i-1] + bytes[i] * streamed[i] / rate        one copy engine
-    c[i] >= e[i-2] + bytes[i] * streamed[i] / rate        two buffers
+    e[i] >= c[i] + t_device[i] * streamed[i] * piece[i]                         the last piece is computed after its copy
+    c[i] >= c[i-1] + bytes[i] * streamed[i] / rate                              one copy engine
+    c[i] >= e[i-1] + (bytes[i] * streamed[i] - 2 * largest piece) / rate        two buffers
 
-and the device holds `sum(bytes * resident) + buffers <= capacity`, `buffers >= bytes * streamed` of two neighbours
-together. `gap`: the layers between, on the device. Shares of layers that cannot be divided are whole numbers, and so is
-`both >= host` where the fixed cost matters.
+and the device holds `sum(bytes * resident) + buffers <= capacity`. `gap`: the layers between, on the device; `piece`: a
+piece's part of a layer. Shares of layers that cannot be divided are whole numbers, and so is `both >= host` where the fixed
+cost matters. `clock` is the same without the approximations; it decides between ways of rounding.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ import numpy as np
 
 from ..errors import PlanError
 from ..ir import Costs, Layer, LayerGraph, Placement, Plan
-from ..memory import large, usage
+from ..memory import BUFFERS, large, usage
 from ..split import axis_of
 
 BLOCK = 16  # channels of a granule: one vector of the widest instruction set
+PIECE_BYTES = 1 << 25  # of streamed weights: large enough for the bus's full rate
+PIECES = 8  # or this part of the capacity, where that is less
 LEAST_SHARE = 1 / 64  # of a layer: a smaller part is not worth a call
 ALIGNED = 4  # channels: what is resident ends at 16 bytes
 SEARCH_SECONDS = 2.0
 FIXED_MATTERS = 0.02  # of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
 ROUNDINGS = 8
-KINDS = ("host", "resident", "streamed")
 Shares = tuple[float, float, float]
 
 
@@ -48,6 +49,11 @@ class Heavy:
     device: float
     granule: int | None
     gap: float
+    largest: int  # bytes of a piece
+
+    def pieces(self, streamed: float) -> int:
+        """How many pieces the streamed share comes in."""
+        return 1 if self.granule is None else max(1, min(math.ceil(streamed * self.nbytes / self.largest), int(streamed * _size(self) / self.granule)))
 
 
 def capacity(graph: LayerGraph, costs: Costs) -> Plan:
@@ -61,46 +67,59 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
         found = solve(heavy, room, costs)
         if found is None:
             raise PlanError(f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more.")
-        plans = [_placements(graph, costs, heavy, shares) for shares in _candidates(heavy, found)]
-        fitting = [(clock(heavy, shares, costs), places) for shares, places in plans if usage(graph, places).total <= costs.capacity]
-        if fitting:
+        rounded = [_placed(graph, costs, heavy, shares) for shares in _rounded_ways(heavy, found)]
+        excess = min(p.nbytes for p in rounded) - costs.capacity
+        if excess <= 0:
             break
-        excess = min(usage(graph, places).total for _, places in plans) - costs.capacity
-        room -= excess * 2**attempt  # whole blocks take a little more than the program's shares
-    seconds, places = min(fitting, key=lambda f: f[0])
+        room -= excess * 2**attempt  # whole blocks and pieces take a little more than the program's shares
+    plans = [*rounded, *(_placed(graph, costs, heavy, shares) for shares in _simple(heavy))]
+    best = min((p for p in plans if p.nbytes <= costs.capacity), key=lambda p: p.seconds, default=None)
+    if best is None:
+        raise PlanError(f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more.")
+    seconds, places = best.seconds, best.placements
     chosen = f"least time with at most {_text(costs.capacity)} on the device: {usage(graph, places).text}"
-    return Plan("capacity", tuple(places), graph.key, seconds + tail, chosen=chosen)
+    return Plan("capacity", places, graph.key, seconds + tail, chosen=chosen)
 
 
-def _candidates(heavy: Sequence[Heavy], found: Sequence[Shares]) -> list[list[Shares]]:
-    """The program's shares in whole blocks, rounded three ways, and the plans that need no program."""
-    rounded = [[_rounded(h, shares, nudge) for h, shares in zip(heavy, found, strict=True)] for nudge in (0.0, 0.5, -0.5)]
-    simple = [[(1.0, 0.0, 0.0) if kind == "host" else (0.0, float(kind == "resident"), float(kind == "streamed"))] * len(heavy) for kind in KINDS]
-    return [*rounded, *(s for s in simple if s[:1] != [(1.0, 0.0, 0.0)] or all(h.host is not None for h in heavy))]
+def _rounded_ways(heavy: Sequence[Heavy], found: Sequence[Shares]) -> list[list[Shares]]:
+    """The program's shares in whole blocks: to the nearest, up, down."""
+    return [[_rounded(h, shares, nudge) for h, shares in zip(heavy, found, strict=True)] for nudge in (0.0, 0.5, -0.5)]
+
+
+def _simple(heavy: Sequence[Heavy]) -> list[list[Shares]]:
+    """The plans that need no program: everything resident, everything streamed, everything on the host half."""
+    on_host = [[(1.0, 0.0, 0.0)] * len(heavy)] if all(h.host is not None for h in heavy) else []
+    return [[(0.0, 1.0, 0.0)] * len(heavy), [(0.0, 0.0, 1.0)] * len(heavy), *on_host]
 
 
 def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
     """Seconds until the last of the layers ends, by the bounds above."""
-    engine, ends = 0.0, [0.0, 0.0]
+    now, engine, computed = 0.0, 0.0, [0.0, 0.0]
     for h, (host, resident, streamed) in zip(heavy, shares, strict=True):
-        begin = ends[-1] + h.gap
-        if streamed:
-            engine = max(engine, ends[-2]) + streamed * h.nbytes / costs.stream_rate
-        on_host = (h.host or 0.0) * host * costs.contention + costs.sync if host else 0.0
-        on_device = max(begin + h.device * (resident + streamed), engine + h.device * streamed if streamed else 0.0)
-        ends.append(max(begin + on_host, on_device))
-    return ends[-1]
+        begin = now + h.gap
+        device = begin + h.device * resident
+        pieces = h.pieces(streamed) if streamed else 0
+        for _ in range(pieces):
+            engine = max(engine, computed[-2]) + streamed / pieces * h.nbytes / costs.stream_rate
+            device = max(device, engine) + h.device * streamed / pieces
+            computed.append(device)
+        now = max(device, begin + (h.host or 0.0) * host * costs.contention + costs.sync if host else 0.0)
+    return now
 
 
-def _placements(graph: LayerGraph, costs: Costs, heavy: Sequence[Heavy], shares: Sequence[Shares]) -> tuple[Sequence[Shares], list[Placement]]:
-    known = {h.layer.index: s for h, s in zip(heavy, shares, strict=True)}
-    out = []
-    for x in graph.layers:
-        if x.index in known:
-            out.append(_place(x, known[x.index]))
-        else:
-            out.append(Placement(x.name, "device", 0.0, predicted=costs.device[x.index], note=x.host_error))
-    return shares, out
+@dataclasses.dataclass(frozen=True)
+class _Placed:
+    placements: tuple[Placement, ...]
+    seconds: float
+    nbytes: int
+
+
+def _placed(graph: LayerGraph, costs: Costs, heavy: Sequence[Heavy], shares: Sequence[Shares]) -> _Placed:
+    """Shares as placements, with their time and the bytes that they keep on the device."""
+    places = [Placement(x.name, "device", 0.0, predicted=costs.device[x.index], note=x.host_error) for x in graph.layers]
+    for h, share in zip(heavy, shares, strict=True):
+        places[h.layer.index] = _place(h, share)
+    return _Placed(tuple(places), clock(heavy, shares, costs), usage(graph, places).total)
 
 
 def _heavy(graph: LayerGraph, costs: Costs) -> tuple[list[Heavy], float]:
@@ -114,7 +133,8 @@ def _heavy(graph: LayerGraph, costs: Costs) -> tuple[list[Heavy], float]:
             continue
         axis = axis_of(x.ops, "channel")
         granule = x.dims.get("channel") if axis is not None else None
-        found.append(Heavy(x, nbytes, costs.host[x.index], costs.device[x.index], granule, gap))
+        largest = int(max(1, min(PIECE_BYTES, costs.capacity / PIECES)))
+        found.append(Heavy(x, nbytes, costs.host[x.index], costs.device[x.index], granule, gap, largest))
         gap = 0.0
     return found, gap
 
@@ -152,12 +172,12 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
         rows.append(({host[i]: 1, both[i]: -1}, -inf, 0))
         rows.append(({ends[i]: 1, **before, host[i]: -t_host * costs.contention, both[i]: -costs.sync}, h.gap, inf))
         rows.append(({ends[i]: 1, **before, resident[i]: -h.device, streamed[i]: -h.device}, h.gap, inf))
-        rows.append(({ends[i]: 1, copies[i]: -1, streamed[i]: -h.device}, 0, inf))
+        piece = 1.0 if h.granule is None else min(1.0, h.largest / h.nbytes)
+        rows.append(({ends[i]: 1, copies[i]: -1, streamed[i]: -h.device * piece}, 0, inf))
         rows.append(({copies[i]: 1, streamed[i]: -move, **({copies[i - 1]: -1} if i else {})}, 0, inf))
-        if i > 1:
-            rows.append(({copies[i]: 1, streamed[i]: -move, ends[i - 2]: -1}, 0, inf))
-        pair = {streamed[i]: -h.nbytes * scale, **({streamed[i + 1]: -heavy[i + 1].nbytes * scale} if i + 1 < n else {})}
-        rows.append(({buffers: 1, **pair}, 0, inf))
+        if i:
+            rows.append(({copies[i]: 1, streamed[i]: -move, ends[i - 1]: -1}, -2 * h.largest / costs.stream_rate, inf))
+        rows.append(({buffers: 1, streamed[i]: -BUFFERS * piece * h.nbytes * scale}, 0, inf))
     rows.append(({buffers: 1, **{resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}}, -inf, room * scale if room > 0 else -1.0))
     entries = [(r, c, v) for r, (row, _, _) in enumerate(rows) for c, v in row.items()]
     matrix = coo_array(([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), count)).tocsr()
@@ -182,9 +202,9 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
 
 
 def _least(heavy: Sequence[Heavy]) -> float:
-    """Bytes that the layers need which the host half cannot take: two of them streamed at a time."""
+    """Bytes that the layers need which the host half cannot take, when they are streamed."""
     alone = [h.nbytes for h in heavy if h.host is None]
-    return max((sum(alone[i : i + 2]) for i in range(len(alone))), default=0)
+    return max((sum(alone[i : i + BUFFERS]) for i in range(len(alone))), default=0)
 
 
 def _rounded(h: Heavy, shares: Shares, nudge: float) -> Shares:
@@ -204,10 +224,11 @@ def _rounded(h: Heavy, shares: Shares, nudge: float) -> Shares:
     return host, resident, max(streamed, 0.0)
 
 
-def _place(layer: Layer, shares: Shares) -> Placement:
+def _place(h: Heavy, shares: Shares) -> Placement:
     host, _, streamed = shares
     half = "host" if host >= 1 else "split" if host > 0 else "device"
-    return Placement(layer.name, half, min(host, 1.0), streamed=0.0 if half == "host" else min(streamed, 1.0 - host))
+    streamed = 0.0 if half == "host" else min(streamed, 1.0 - host)
+    return Placement(h.layer.name, half, min(host, 1.0), streamed=streamed, pieces=h.pieces(streamed) if streamed else 1)
 
 
 def _text(nbytes: float) -> str:
