@@ -9,6 +9,7 @@ back within 10 % of the best plan for the new situation (found afterwards, by pl
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import pathlib
@@ -78,8 +79,7 @@ def run(name: str, precision: str) -> dict[str, Any]:
             used = compiled.current
             compiled.stages.costs = None
             fresh = contest(compiled.stages)
-            run_of = compiled.stages.run
-            seconds = alternate({"used": lambda e=used: run_of(e), "fresh": lambda e=fresh: run_of(e)}, 5, 0.1)
+            seconds = alternate({k: functools.partial(compiled.stages.run, e) for k, e in (("used", used), ("fresh", fresh))}, 5, 0.1)
             best = min(seconds.values())
             phases[phase] = {
                 "calls": calls,

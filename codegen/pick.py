@@ -20,6 +20,7 @@ COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not f
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time
 _known: dict[str, str] = {}
+_kin: dict[str, str] = {}  # what operations of nearly the same shapes got
 
 
 def default(groups: Groups, names: tuple[str, ...], threads: int) -> str:
@@ -33,7 +34,21 @@ def measured(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
     if key not in _known:
         stored = read_cache(f"{key}.json")
         _known[key] = json.loads(stored)["chosen"] if stored else _measure(alone, target, groups, names, threads, key)
+    _kin[kinship(groups, names)] = _known[key]
     return _known[key]
+
+
+def likely(groups: Groups, names: tuple[str, ...], threads: int) -> str:
+    """What nearly the same operations got, without a measurement: for plans that are needed at once."""
+    return _kin.get(kinship(groups, names), names[0])
+
+
+def kinship(groups: Groups, names: tuple[str, ...]) -> str:
+    """As `signature`, but for the sizes that a split changes."""
+    text = [str(names)]
+    for group, consts in groups:
+        text += [f"{op.prim}{[v.shape[:-1] for v in op.ins if v in consts]}{op.params.get('window_strides')}" for op in group]
+    return "|".join(text)
 
 
 def signature(groups: Groups, names: tuple[str, ...], threads: int, target: Target) -> str:

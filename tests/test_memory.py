@@ -189,16 +189,20 @@ def costs_of(graph: LayerGraph, host_rate: float, device_rate: float, stream_rat
 
 
 def simulated(graph: LayerGraph, placements: tuple[Placement, ...], costs: Costs) -> float:
-    """The slow, obvious clock of a plan: one copy engine, two buffers, halves that meet after every layer."""
+    """The slow, obvious clock of a plan: one copy engine, room for four pieces, halves that meet after every layer."""
     consts = set(graph.program.consts)
     layer_end, copied, used = 0.0, [], []  # ends of copies and of the computations with what they brought
+    weight = lambda x: sum(v.nbytes for v in x.ins if v in consts)
+    sizes = [shares(x, p)[2] * weight(x) / p.pieces for x, p in zip(graph.layers, placements, strict=True) for _ in range(p.pieces) if shares(x, p)[2]]
+    room = 4 * max(sizes, default=0.0)
     for x, place in zip(graph.layers, placements, strict=True):
         host, resident, streamed = shares(x, place)
         nbytes = sum(v.nbytes for v in x.ins if v in consts)
         device = layer_end + costs.device[x.index] * resident
         for _ in range(place.pieces if streamed else 0):
-            free = used[len(copied) - 2] if len(copied) >= 2 else 0.0
-            copied.append(max(free, copied[-1] if copied else 0.0) + streamed * nbytes / place.pieces / costs.stream_rate)
+            size = streamed * nbytes / place.pieces
+            first = next(i for i in range(len(used) + 1) if sum(sizes[i : len(used)]) + size <= room * (1 + 1e-9))  # what must be done with
+            copied.append(max([copied[-1] if copied else 0.0, *used[:first]]) + size / costs.stream_rate)
             device = max(device, copied[-1]) + costs.device[x.index] * streamed / place.pieces
             used.append(device)
         on_host = layer_end + (costs.host[x.index] or 0.0) * host * costs.contention + (costs.sync if host else 0.0)

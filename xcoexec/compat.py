@@ -60,25 +60,25 @@ _host_call.multiple_results = True
 
 
 @_host_call.def_abstract_eval
-def _(*args: Any, target: str, results: tuple[tuple[tuple[int, ...], str], ...], segment: int, alias: bool) -> list[Any]:
+def _(*args: Any, target: str, results: tuple[tuple[tuple[int, ...], str], ...], segment: int, aliases: tuple[tuple[int, int], ...]) -> list[Any]:
     return [jax.core.ShapedArray(shape, np.dtype(dtype)) for shape, dtype in results]
 
 
-def _lower_host_call(ctx: Any, *args: Any, target: str, results: Any, segment: int, alias: bool) -> Any:
-    aliases = {i: i for i in range(len(results))} if alias else None
-    return jax.ffi.ffi_lowering(target, operand_output_aliases=aliases, has_side_effect=True)(ctx, *args, segment=np.int64(segment))
+def _lower_host_call(ctx: Any, *args: Any, target: str, results: Any, segment: int, aliases: Any) -> Any:
+    return jax.ffi.ffi_lowering(target, operand_output_aliases=dict(aliases) or None, has_side_effect=True)(ctx, *args, segment=np.int64(segment))
 
 
 mlir.register_lowering(_host_call, _lower_host_call)
 
 
-def host_call(target: str, results: list[jax.ShapeDtypeStruct], segment: int, args: list[Any], alias: bool) -> list[Any]:
+def host_call(target: str, results: list[jax.ShapeDtypeStruct], segment: int, args: list[Any], alias: bool | tuple[tuple[int, int], ...]) -> list[Any]:
     """As `ffi_call`, with an effect that XLA sees and JAX does not: one that JAX knows of takes every call off its fast path.
 
-    With `alias` the results are the operands' own buffers.
+    `alias`: pairs (operand, result) that share a buffer; True: all results are the operands' own buffers.
     """
     shapes = tuple((tuple(r.shape), np.dtype(r.dtype).name) for r in results)
-    return list(_host_call.bind(*args, target=target, results=shapes, segment=int(segment), alias=alias))
+    pairs = alias if isinstance(alias, tuple) else tuple((i, i) for i in range(len(results)) if alias)
+    return list(_host_call.bind(*args, target=target, results=shapes, segment=int(segment), aliases=pairs))
 
 
 __all__ = ["MADE", "ClosedJaxpr", "JaxLiteral", "Jaxpr", "JaxprEqn", "bind", "body", "ffi_call", "host_call", "is_tracer"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -12,9 +13,9 @@ from . import config
 from .ir import Plan
 from .report import Report, report
 from .runtime import timeline
-from .runtime.adaptive import Monitor, closing
+from .runtime.adaptive import Gate, Monitor, closing
 from .runtime.executable import Executable
-from .select import Stages, choose, contest, moved
+from .select import Stages, choose, contest, known, moved
 from .strategies import Strategy
 
 OWN = "xcoexec: "  # how errors of our own handlers begin
@@ -27,7 +28,10 @@ class Compiled:
         self.stages, self._strategy, self._warn = s, strategy, warn
         self._errors = s.relay.errors if s.relay is not None else 0
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
-        self.monitor = Monitor(exe, *([self._move] if s.relay is not None else []), self._replan)
+        self.gate = Gate()
+        self.monitor = Monitor(exe, self._known, self._move, self._replan)
+        if s.limit is not None:  # executables that are not in use hold weights on the device too
+            self.monitor.keep = 0
 
     def call(self, leaves: Sequence[Any]) -> Any:
         exe, relay, failed = self.monitor.current, self.stages.relay, ""
@@ -55,28 +59,42 @@ class Compiled:
         self.monitor.current, self._adapt = exe, False
         return exe
 
-    def _move(self) -> Executable:
-        """The plan in use with its shares moved, or plain jax.jit: what can be had at once."""
-        return moved(self.stages, self.current)
-
-    def _replan(self) -> Executable:
-        """Plans from fresh numbers, as the strategy says; cut short when the interpreter ends."""
-        progress = self.stages.progress
+    @contextlib.contextmanager
+    def _planning(self) -> Iterator[None]:
+        """Measurements have the machine for themselves, one call at a time; planning is cut short when the interpreter ends."""
+        progress, s = self.stages.progress, self.stages
 
         def step(what: str, done: int, total: int) -> None:
             if closing():
                 raise InterruptedError("the interpreter is ending")
 
-        self.stages.progress, self.stages.costs = step, None
+        s.progress, s.alone = step, self.gate.alone
         try:
-            return contest(self.stages) if self._strategy == "auto" else choose(self.stages, self._strategy, None)
+            yield
         finally:
-            self.stages.progress = progress
-            self.stages.forget()
+            s.progress, s.alone = progress, contextlib.nullcontext
+            s.forget()
+
+    def _known(self) -> Executable:
+        """The best of what is there: can be had at once."""
+        with self._planning():
+            return known(self.stages, self.current, self.monitor.past)
+
+    def _move(self) -> Executable:
+        """The plan in use with its shares moved: needs a compilation."""
+        with self._planning():
+            return moved(self.stages, self.current)
+
+    def _replan(self) -> Executable:
+        """Plans from fresh numbers, as the strategy says."""
+        self.stages.costs = None
+        with self._planning():
+            return contest(self.stages) if self._strategy == "auto" else choose(self.stages, self._strategy, None)
 
     def tick(self) -> None:
-        """Counts a call for the watch on times."""
+        """Counts a call for the watch on times; waits while another one is measured."""
         if self._adapt:
+            self.gate.wait()
             self.monitor.tick()
 
     @property

@@ -17,7 +17,7 @@ from .codegen.program import Literal, Op, Value, external, kind
 from .codegen.relay import Fetch, Site
 from .compat import MADE, bind, ffi_call, host_call
 from .split import Slice
-from .units import DeviceUnit, HostUnit, Join
+from .units import DeviceUnit, HostUnit, Join, ahead
 
 #: unique to this process, so that an executable from JAX's disk cache never meets addresses of another one
 TARGET = f"xcoexec_{secrets.token_hex(8)}"
@@ -95,35 +95,32 @@ class _Pending:
 
 
 class _Stream:
-    """Weights on their way: two are under way or in use at a time, so that copies run while the device computes.
+    """Weights on their way, as many ahead of their use as `ahead` bytes allow, so that copies run while the device computes.
 
-    The order is in the data: a fetch takes a result of the unit whose weights it may write over, and a unit's weights come
-    with the word of the fetch behind them, which therefore is on its way before the unit begins.
+    The order is in the data: a fetch takes a result of the unit whose weights it may write over and gives it back, so that whoever
+    reads it comes after the fetch has begun.
     """
-
-    AHEAD = 2
 
     def __init__(self, fetches: Mapping[tuple[DeviceUnit, Value], Fetch]):
         self.fetches = fetches
-        self.keys = list(fetches)
-        self.there: list[list[Any]] = []
-        for _ in range(self.AHEAD):
-            self.more()
+        self.waiting = list(fetches)
+        self.there: dict[tuple[DeviceUnit, Value], Any] = {}
+        self.room = ahead([f.nbytes for f in fetches.values()])
 
-    def more(self, after: Any = None) -> None:
-        """Begins the next fetch, once `after` is there."""
-        if len(self.there) < len(self.keys):
-            key = self.keys[len(self.there)]
-            results = [jax.ShapeDtypeStruct(key[1].shape, key[1].dtype), jax.ShapeDtypeStruct((1,), np.float32)]
-            self.there.append(host_call(f"{TARGET}_fetch", results, self.fetches[key].address, [] if after is None else [after], False))
+    def more(self, after: Any) -> Any:
+        """Begins what there is room for, once `after` is there; returns `after`."""
+        while self.waiting and self.fetches[self.waiting[0]].nbytes <= self.room:
+            key = self.waiting.pop(0)
+            self.room -= self.fetches[key].nbytes
+            results = [jax.ShapeDtypeStruct(key[1].shape, key[1].dtype), jax.ShapeDtypeStruct(after.shape, after.dtype)]
+            self.there[key], after = host_call(f"{TARGET}_fetch", results, self.fetches[key].address, [after], ((0, 1),))
+        return after
 
     def take(self, key: tuple[DeviceUnit, Value]) -> Any:
         """The weights, complete."""
-        i = self.keys.index(key)
-        weights, word = self.there[i]
-        words = [word, *(later[1] for later in self.there[i + 1 : i + 2])]
-        result = [jax.ShapeDtypeStruct(weights.shape, weights.dtype)]
-        return host_call(f"{TARGET}_fetched", result, self.fetches[key].address, [weights, *words], True)[0]
+        weights = self.there.pop(key)
+        self.room += self.fetches[key].nbytes
+        return host_call(f"{TARGET}_fetched", [jax.ShapeDtypeStruct(weights.shape, weights.dtype)], self.fetches[key].address, [weights], True)[0]
 
 
 class Asynchronous(Halves):
@@ -133,10 +130,12 @@ class Asynchronous(Halves):
     XLA keeps them, and a device result, so that it is not joined before that.
     """
 
-    def __init__(self, env: dict[Value, Any], sites: Mapping[HostUnit, Site], fetches: Mapping[tuple[DeviceUnit, Value], Fetch]):
+    def __init__(self, env: dict[Value, Any], sites: Mapping[HostUnit, Site], fetches: Mapping[tuple[DeviceUnit, Value], Fetch], first: Value | None):
         super().__init__(env)
         self.sites = sites
         self.stream = _Stream(fetches)
+        if first is not None:  # the first ones begin with the call
+            env[first] = self.stream.more(env[first])
         self.pending: dict[Value, _Pending] = {}
 
     def get(self, v: Value) -> Any:
@@ -162,7 +161,8 @@ class Asynchronous(Halves):
         out = unit.ops[-1].out
         for v in unit.streamed:
             del self.env[v]
-            self.stream.more(self.env[out])
+        if unit.streamed:
+            self.env[out] = self.stream.more(self.env[out])
         if out in self.pending and out in self.env:
             self._join(self.pending.pop(out), self.env[out])
         for p in self.pending.values():

@@ -51,6 +51,17 @@ class Lowered:
         self.fetches.update((key, Fetch(self.relay, known[key[1]])) for key in streamed)
         return args
 
+    def _first(self) -> Value:
+        """The smallest input that the first unit with any reads: what is enqueued before it comes before everything."""
+        inputs = set(self.folded.inputs)
+        for unit in self.units:
+            windows = {v: s.source for v, s in unit.windows.items()}
+            reads = external(unit.ops) if isinstance(unit, DeviceUnit) else unit.segment.program.inputs
+            mine = [v for v in (windows.get(v, v) for v in reads) if v in inputs]
+            if mine:
+                return min(mine, key=lambda v: v.nbytes)
+        raise Unsupported("a function that reads no input")
+
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         """The computation as JAX traces it: flat constants (see `arguments`) and inputs in, flat results out."""
         env: dict[Value, Any] = dict(zip(self.folded.inputs, inputs, strict=True))
@@ -58,7 +69,7 @@ class Lowered:
         if self.relay is None:
             halves: Halves = Synchronous(env, dict(zip(self.segments, consts[len(self.consts) :], strict=True)))
         else:
-            halves = Asynchronous(env, self.sites, self.fetches)
+            halves = Asynchronous(env, self.sites, self.fetches, self._first() if self.fetches else None)
         for unit in self.units:
             if isinstance(unit, HostUnit):
                 halves.host(unit)

@@ -11,10 +11,9 @@ from .codegen.program import Value
 from .ir import Layer, LayerGraph, Placement, chains
 from .lower import bounds
 from .split import axis_of
-from .units import STREAMED_BYTES
+from .units import STREAMED_BYTES, ahead
 
 Moves = Mapping[str, tuple[float, float]]
-BUFFERS = 3  # two streamed pieces are alive at a time, but small values between them may keep XLA from using their place again
 POLICIES = ("auto", "mapped", "copy")
 UNITS = {"": 1, "B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("KMGT")}, **{f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}}
 
@@ -137,8 +136,8 @@ def usage(graph: LayerGraph, placements: Sequence[Placement]) -> Usage:
             else:
                 resident[layer.index, v] = math.ceil(v.nbytes * mine)
                 fetches += [math.ceil(v.nbytes * over / place.pieces)] * place.pieces if over else []
-    together = [sum(fetches[i : i + BUFFERS]) for i in range(len(fetches))]
-    return Usage(sum(resident.values()), max(together, default=0), alive(graph))
+    # one piece more than is alive: small values between them may keep XLA from using their place again
+    return Usage(sum(resident.values()), min(sum(fetches), ahead(fetches) + max(fetches, default=0)), alive(graph))
 
 
 def alive(graph: LayerGraph) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
@@ -14,6 +15,7 @@ import numpy as np
 from .balance import rebalanced
 from .check import check_graph, check_plan
 from .codegen import host
+from .codegen.pick import likely
 from .codegen.program import Program, Value
 from .codegen.relay import Relay
 from .codegen.segment import Segment
@@ -31,11 +33,15 @@ from .trace import Traced
 
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
 ROUNDS = 5
+QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
 CANDIDATES = ("device", "host", "edgenn", "codl")  # of a device with room for all weights
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
+
+
+Alone = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 @dataclasses.dataclass(eq=False)
@@ -56,11 +62,13 @@ class Stages:
     relay: Relay | None = None  # None: the device half is XLA:CPU
     memory: str = "auto"  # how arrays cross between the halves
     limit: int | None = None  # bytes that may lie on the device; None: as many as there are
+    hasty: bool = False  # algorithms are taken from nearly the same layers, not measured
+    alone: Alone = contextlib.nullcontext  # in which a call is measured
     sibling: bool = False  # the same function is planned already, for other shapes
 
     def build(self, program: Program) -> Segment:
         self.progress("build", 0, 0)
-        return host.build(program, self.threads, cpus=self.cpus, cut=split)
+        return host.build(program, self.threads, cpus=self.cpus, cut=split, pick=likely if self.hasty else None)
 
     def executable(self, plan: Plan) -> Executable:
         """A plan as an executable with resident weights."""
@@ -290,23 +298,40 @@ def _balanced(s: Stages, plan: Plan) -> Executable:
         tried.append(s.executable(moved))
     if len(tried) == 1:
         return exe
-    seconds = alternate({str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}, 3, ROUND_SECONDS / 2, s.progress)
+    seconds = alternate({str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}, 3, ROUND_SECONDS / 2, s.progress, alone=s.alone)
     return tried[int(min(seconds, key=lambda k: seconds[k]))]
 
 
+def known(s: Stages, exe: Executable, past: Sequence[Executable]) -> Executable:
+    """The fastest of what is there already: an executable, those used before it, plain jax.jit."""
+    candidates = {"now": exe, **{f"before {i}": p for i, p in enumerate(past, 1)}}
+    if not s.bounded and exe.lowered is not None:
+        candidates["jit"] = Executable(device_plan(s.graph), s.plain, None)
+    return _better(s, candidates)
+
+
 def moved(s: Stages, exe: Executable) -> Executable:
-    """The fastest of an executable, the same plan with shares as its halves now need them, and plain jax.jit."""
+    """An executable, or the same plan with shares as its halves now need them."""
     if exe.lowered is None or s.relay is None:
         return exe
-    candidates = {"now": exe}
-    if not s.bounded:
-        candidates["jit"] = Executable(device_plan(s.graph), s.plain, None)
     plan = dataclasses.replace(exe.plan, placements=rebalanced(s.graph, exe.plan.placements, exe.lowered))
-    if plan.placements != exe.plan.placements and s.fits(plan):
-        candidates["moved"] = s.executable(plan)
-    seconds = alternate({k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, ROUND_SECONDS / 2, s.progress)
-    best = candidates[min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))]
-    return best if best is exe else dataclasses.replace(best, plan=dataclasses.replace(best.plan, measured=seconds, chosen="shares moved at run time"))
+    if plan.placements == exe.plan.placements or not s.fits(plan):
+        return exe
+    s.hasty = True
+    try:
+        return _better(s, {"now": exe, "shares moved": s.executable(plan)})
+    finally:
+        s.hasty = False
+
+
+def _better(s: Stages, candidates: Mapping[str, Executable]) -> Executable:
+    """The fastest of a few, the one in use where it is a near thing."""
+    if len(candidates) == 1:
+        return candidates["now"]
+    seconds = alternate({k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress, alone=s.alone)
+    name = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))
+    plan = dataclasses.replace(candidates[name].plan, measured=seconds, chosen=f"{name}: the fastest of {', '.join(seconds)}")
+    return candidates[name] if name == "now" else dataclasses.replace(candidates[name], plan=plan)
 
 
 def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
@@ -316,7 +341,7 @@ def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[st
 
 
 def _times(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
-    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR)
+    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR, alone=s.alone)
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
@@ -337,11 +362,12 @@ def alternate(
     progress: Progress = silent,
     samples: dict[str, list[float]] | None = None,
     clear: float = 0.0,
+    alone: Alone = contextlib.nullcontext,
 ) -> dict[str, float]:
     """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
 
     `samples` receives all times. From the second round on one call may win early: when all its times are below
-    the share `clear` of every time of the others.
+    the share `clear` of every time of the others. `alone`: what each call is made in.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
@@ -353,9 +379,10 @@ def alternate(
             fn()
             end = time.perf_counter() + seconds
             for i in range(1000):
-                start = time.perf_counter()
-                fn()
-                times[name].append(time.perf_counter() - start)
+                with alone():
+                    start = time.perf_counter()
+                    fn()
+                    times[name].append(time.perf_counter() - start)
                 if time.perf_counter() > end and i >= 1:
                     break
         worst = min(max(t) for t in times.values())
@@ -365,4 +392,4 @@ def alternate(
     return {k: float(np.median(v)) for k, v in times.items()}
 
 
-__all__ = ["CANDIDATES", "Stages", "alternate", "choose", "contest", "device_plan", "forced", "moved", "stages"]
+__all__ = ["CANDIDATES", "Stages", "alternate", "choose", "contest", "device_plan", "forced", "known", "moved", "stages"]

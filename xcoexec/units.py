@@ -11,6 +11,12 @@ from .ir import Layer, LayerGraph, Placement
 from .split import Part, Slice, split
 
 STREAMED_BYTES = 1 << 16  # smaller constants are resident
+AHEAD = 4  # largest pieces of streamed weights that may be under way or in use at a time
+
+
+def ahead(fetches: Sequence[int]) -> int:
+    """Bytes of streamed weights that may be under way or in use at a time, of pieces of these sizes."""
+    return AHEAD * max(fetches, default=0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

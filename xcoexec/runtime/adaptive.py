@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
+import jax
 import numpy as np
 
 from ..balance import span
@@ -17,8 +19,10 @@ log = logging.getLogger("xcoexec")
 EVERY, LOOK_SECONDS = 8, 0.1  # least calls and seconds between two looks: a look costs up to 0.5 ms
 DRIFT = 1.35  # ratio of medians, either way, that counts as a change
 PATIENCE = 3  # looks in a row that must agree, so that noise does not flap
-PAUSE_SECONDS = 5.0  # least time between two plannings
-RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until co-execution is measured again; twice as long every time
+PAUSE_SECONDS = 2.0  # least time between two plannings
+PAST = 2  # executables that are kept to go back to
+QUICK_RETRY_SECONDS = 2.0  # after a return to plain jax.jit: until what was in use before is tried again; twice as long every time
+RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
 MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 
@@ -28,11 +32,38 @@ def closing() -> bool:
     return not threading.main_thread().is_alive()
 
 
+class Gate:
+    """Lets a measurement have the halves for itself for one call at a time, while the function is in use."""
+
+    def __init__(self) -> None:
+        self._open = threading.Event()
+        self._open.set()
+        self._nothing = jax.jit(lambda x: x + 1)
+
+    def wait(self) -> None:
+        """Waits while a measured call runs (never long)."""
+        if not self._open.is_set():
+            self._open.wait(1.0)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nothing of this function is begun inside, and the device has done what it was given before; as much time is left open after it."""
+        self._open.clear()
+        began = time.perf_counter()
+        try:
+            self._nothing(0.0).block_until_ready()
+            began = time.perf_counter()
+            yield
+        finally:
+            self._open.set()
+            time.sleep(min(time.perf_counter() - began, 0.1))
+
+
 class Monitor:
     """`current` is the executable that calls use; it is swapped atomically (one attribute store).
 
-    `steps` are ways to find a better one, called one after the other in a background thread: a quick one that moves what is
-    there, then one that plans from fresh numbers.
+    `steps` are ways to find a better one, called one after the other in a background thread, the quickest first, the last one
+    a plan from fresh numbers. `past`: executables that were in use before, the latest first.
     """
 
     def __init__(self, current: Executable, *steps: Callable[[], Executable]):
@@ -43,8 +74,9 @@ class Monitor:
         self._baseline: float | None = None
         self._drifts = 0
         self._busy = threading.Lock()
-        self._last = 0.0
-        self._retry = RETRY_SECONDS
+        self._last = self._planned = 0.0
+        self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
+        self.keep, self.past = PAST, list[Executable]()
         self.history: list[str] = []
 
     def tick(self) -> None:
@@ -70,29 +102,49 @@ class Monitor:
         self._drifts = self._drifts + 1 if changed else 0
         if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or not self._busy.acquire(blocking=False):
             return
-        self._drifts, self._last = 0, time.monotonic()
+        self._drifts = 0
         self.history.append(f"host segments take {seconds * 1e3:.3f} ms where {self._baseline * 1e3:.3f} ms were usual: planning again")
-        # not a daemon: a thread inside XLA must not outlive the interpreter; at exit `closing` cuts it short
-        threading.Thread(target=self._work, name="xcoexec-replan").start()
+        self._begin(self._steps)
 
     def again(self) -> None:
-        """While plain jax.jit is in use because co-execution stopped paying: measures now and then whether it pays again."""
-        if time.monotonic() - self._last < self._retry or not self._busy.acquire(blocking=False):
-            return
-        self._last, self._retry = time.monotonic(), min(2 * self._retry, MOST_RETRY_SECONDS)
-        self.history.append("plain jax.jit has been in use for a while: measuring again")
-        threading.Thread(target=self._work, name="xcoexec-replan").start()
+        """While plain jax.jit is in use because co-execution stopped paying: measures now and then whether it pays again.
 
-    def _work(self) -> None:
+        What was in use before is tried soon and often, a new plan is made seldom; each after pauses that grow while nothing changes.
+        """
+        now = time.monotonic()
+        full, quick = now - self._planned >= self._retry, bool(self.past) and now - self._last >= self._quick
+        if not (full or quick) or not self._busy.acquire(blocking=False):
+            return
+        self._quick = min(2 * self._quick, MOST_RETRY_SECONDS)
+        if full:
+            self._retry = min(2 * self._retry, MOST_RETRY_SECONDS)
+            self.history.append("plain jax.jit has been in use for a while: measuring again")
+        self._begin(self._steps if full else self._steps[:1])
+
+    def _begin(self, steps: Sequence[Callable[[], Executable]]) -> None:
+        """Runs the steps in a thread (the lock is held, and released there)."""
+        self._last = time.monotonic()
+        if steps == self._steps:
+            self._planned = self._last
+        # not a daemon: a thread inside XLA must not outlive the interpreter; at exit `closing` cuts it short
+        threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan").start()
+
+    def _swap(self, new: Executable, seconds: float, quiet: bool) -> None:
+        old, self.current = self.current, new
+        self._baseline = None
+        if new.lowered is not None:
+            self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
+        if old is not new and old.lowered is not None:
+            self.past = [old, *(p for p in self.past if p is not old and p is not new)][: self.keep]
+        kept = "kept" if new is old or new.plan == old.plan else "swapped"
+        if kept == "swapped" or not quiet:
+            self.history.append(f"plan {new.plan.strategy!r} {kept} after {seconds:.2f} s: {new.plan.chosen}")
+
+    def _work(self, steps: Sequence[Callable[[], Executable]]) -> None:
         began = time.monotonic()
         try:
-            for step in self._steps:
-                new = step()
-                old, self.current = self.current, new
-                self._baseline = None
-                self._retry = self._retry if new.lowered is None else RETRY_SECONDS
-                kept = "kept" if new.plan == old.plan else "swapped"
-                self.history.append(f"plan {new.plan.strategy!r} {kept} after {time.monotonic() - began:.2f} s: {new.plan.chosen}")
+            for i, step in enumerate(steps):
+                self._swap(step(), time.monotonic() - began, i + 1 < len(self._steps))
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down

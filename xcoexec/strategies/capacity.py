@@ -8,7 +8,7 @@ copy of its weights, which come in pieces, are bounded from below by
     e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i])
     e[i] >= c[i] + t_device[i] * streamed[i] * piece[i]                         the last piece is computed after its copy
     c[i] >= c[i-1] + bytes[i] * streamed[i] / rate                              one copy engine
-    c[i] >= e[i-1] + (bytes[i] * streamed[i] - 2 * largest piece) / rate        two buffers
+    c[i] >= e[i-1] + (bytes[i] * streamed[i] - AHEAD * largest piece) / rate    room for so many pieces
 
 and the device holds `sum(bytes * resident) + buffers <= capacity`. `gap`: the layers between, on the device; `piece`: a
 piece's part of a layer. Shares of layers that cannot be divided are whole numbers, and so is `both >= host` where the fixed
@@ -19,18 +19,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ..errors import PlanError
 from ..ir import Costs, Layer, LayerGraph, Placement, Plan
-from ..memory import BUFFERS, large, usage
+from ..memory import large, usage
 from ..split import axis_of
+from ..units import AHEAD, ahead
 
 BLOCK = 16  # channels of a granule: one vector of the widest instruction set
-PIECE_BYTES = 1 << 25  # of streamed weights: large enough for the bus's full rate
-PIECES = 8  # or this part of the capacity, where that is less
+PIECE_BYTES = 1 << 24  # of streamed weights: large enough for the bus's full rate
+PIECES = 16  # or this part of the capacity, where that is less
 LEAST_SHARE = 1 / 64  # of a layer: a smaller part is not worth a call
 ALIGNED = 4  # channels: what is resident ends at 16 bytes
 SEARCH_SECONDS = 2.0
@@ -94,15 +96,21 @@ def _simple(heavy: Sequence[Heavy]) -> list[list[Shares]]:
 
 def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
     """Seconds until the last of the layers ends, by the bounds above."""
-    now, engine, computed = 0.0, 0.0, [0.0, 0.0]
+    sizes = [streamed * h.nbytes / h.pieces(streamed) for h, (_, _, streamed) in zip(heavy, shares, strict=True) if streamed]
+    room, now, engine = float(ahead(sizes)), 0.0, 0.0
+    used: deque[tuple[float, float]] = deque()  # (bytes, when they were computed with) of what is under way
     for h, (host, resident, streamed) in zip(heavy, shares, strict=True):
         begin = now + h.gap
         device = begin + h.device * resident
         pieces = h.pieces(streamed) if streamed else 0
         for _ in range(pieces):
-            engine = max(engine, computed[-2]) + streamed / pieces * h.nbytes / costs.stream_rate
+            size = streamed / pieces * h.nbytes
+            while used and room < size * (1 - 1e-9):
+                freed, end = used.popleft()
+                room, engine = room + freed, max(engine, end)
+            room, engine = room - size, engine + size / costs.stream_rate
             device = max(device, engine) + h.device * streamed / pieces
-            computed.append(device)
+            used.append((size, device))
         now = max(device, begin + (h.host or 0.0) * host * costs.contention + costs.sync if host else 0.0)
     return now
 
@@ -176,8 +184,8 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
         rows.append(({ends[i]: 1, copies[i]: -1, streamed[i]: -h.device * piece}, 0, inf))
         rows.append(({copies[i]: 1, streamed[i]: -move, **({copies[i - 1]: -1} if i else {})}, 0, inf))
         if i:
-            rows.append(({copies[i]: 1, streamed[i]: -move, ends[i - 1]: -1}, -2 * h.largest / costs.stream_rate, inf))
-        rows.append(({buffers: 1, streamed[i]: -BUFFERS * piece * h.nbytes * scale}, 0, inf))
+            rows.append(({copies[i]: 1, streamed[i]: -move, ends[i - 1]: -1}, -AHEAD * h.largest / costs.stream_rate, inf))
+        rows.append(({buffers: 1, streamed[i]: -(AHEAD + 1) * piece * h.nbytes * scale}, 0, inf))
     rows.append(({buffers: 1, **{resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}}, -inf, room * scale if room > 0 else -1.0))
     entries = [(r, c, v) for r, (row, _, _) in enumerate(rows) for c, v in row.items()]
     matrix = coo_array(([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), count)).tocsr()
@@ -204,7 +212,7 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
 def _least(heavy: Sequence[Heavy]) -> float:
     """Bytes that the layers need which the host half cannot take, when they are streamed."""
     alone = [h.nbytes for h in heavy if h.host is None]
-    return max((sum(alone[i : i + BUFFERS]) for i in range(len(alone))), default=0)
+    return max((sum(alone[i : i + AHEAD + 1]) for i in range(len(alone))), default=0)
 
 
 def _rounded(h: Heavy, shares: Shares, nudge: float) -> Shares:
