@@ -294,10 +294,10 @@ class Site:
         """Calls that the host has served."""
         return int(self._words[abi.SITE_SERVED // 8])
 
-    def stamps(self) -> np.ndarray:
+    def stamps(self, last: int | None = None) -> np.ndarray:
         """[calls kept, 6] nanoseconds of the device's clock, oldest call first: start began, ended; join began, asked for the host,
-        left, ended."""
-        last = self.calls
+        left, ended. `last`: number of the last call that counts (none given: the last one that the host has served)."""
+        last = self.calls if last is None else last
         rows = [seq % abi.SITE_RING for seq in range(max(1, last - abi.SITE_RING + 1), last + 1)]
         raw = np.ctypeslib.as_array(ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)), (abi.SITE_RING, abi.STAMP_BYTES // 8))
         return raw[rows, :6]

@@ -12,6 +12,7 @@ from .lower import Lowered
 from .split import axis_of, cut
 from .units import HostUnit
 
+RECENT = 16  # calls: older stamps may be written over while they are read
 WAITED = 3e-6  # seconds: a device that waits longer than this for the host's flag was the faster half
 
 
@@ -38,10 +39,11 @@ def halves(unit: HostUnit, lowered: Lowered) -> Halves | None:
 
 def span(lowered: Lowered) -> float | None:
     """Median seconds of a call from the first host call's start to the last one's join, on the device's clock; None before the first."""
-    stamps = [site.stamps() for site in lowered.sites.values()]
-    if not stamps or not all(len(s) for s in stamps):
+    last = min((site.calls for site in lowered.sites.values()), default=0) - 1  # the last call that is over at every site
+    if last < 1:
         return None
-    return float(max(np.median(s[:, 5]) for s in stamps) - min(np.median(s[:, 0]) for s in stamps)) * 1e-9
+    stamps = np.stack([site.stamps(last)[-RECENT:] for site in lowered.sites.values()])
+    return float(np.median(stamps[:, :, 5].max(axis=0) - stamps[:, :, 0].min(axis=0))) * 1e-9
 
 
 def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered) -> tuple[Placement, ...]:

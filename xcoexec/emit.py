@@ -106,6 +106,7 @@ class _Stream:
         self.waiting = list(fetches)
         self.there: dict[tuple[DeviceUnit, Value], Any] = {}
         self.room = ahead([f.nbytes for f in fetches.values()])
+        self.last: list[Any] = []  # what was computed with the weights before
 
     def more(self, after: Any) -> Any:
         """Begins what there is room for, once `after` is there; returns `after`."""
@@ -114,13 +115,15 @@ class _Stream:
             self.room -= self.fetches[key].nbytes
             results = [jax.ShapeDtypeStruct(key[1].shape, key[1].dtype), jax.ShapeDtypeStruct(after.shape, after.dtype)]
             self.there[key], after = host_call(f"{TARGET}_fetch", results, self.fetches[key].address, [after], ((0, 1),))
+        self.last = [after]
         return after
 
-    def take(self, key: tuple[DeviceUnit, Value]) -> Any:
-        """The weights, complete."""
+    def take(self, key: tuple[DeviceUnit, Value], late: Sequence[Any]) -> Any:
+        """The weights, complete. The device's stream waits for them, but not before the values `late` are there."""
         weights = self.there.pop(key)
         self.room += self.fetches[key].nbytes
-        return host_call(f"{TARGET}_fetched", [jax.ShapeDtypeStruct(weights.shape, weights.dtype)], self.fetches[key].address, [weights], True)[0]
+        result = [jax.ShapeDtypeStruct(weights.shape, weights.dtype)]
+        return host_call(f"{TARGET}_fetched", result, self.fetches[key].address, [weights, *late, *self.last], True)[0]
 
 
 class Asynchronous(Halves):
@@ -132,6 +135,7 @@ class Asynchronous(Halves):
 
     def __init__(self, env: dict[Value, Any], sites: Mapping[HostUnit, Site], fetches: Mapping[tuple[DeviceUnit, Value], Fetch], first: Value | None):
         super().__init__(env)
+        self.early = set(env) - {first}  # there from the beginning of the call
         self.sites = sites
         self.stream = _Stream(fetches)
         if first is not None:  # the first ones begin with the call
@@ -156,7 +160,10 @@ class Asynchronous(Halves):
         self.pending.update((v, rest) for v in ((unit.join.parts[1],) if unit.join else program.outputs))
 
     def device(self, unit: DeviceUnit) -> None:
-        self.env.update((v, self.stream.take((unit, v))) for v in unit.streamed)
+        if unit.streamed:
+            sources = [unit.windows[v].source if v in unit.windows else v for v in external(unit.ops)]
+            late = [self.get(v) for v in sources if v not in unit.streamed and v not in self.early]
+            self.env.update((v, self.stream.take((unit, v), late)) for v in unit.streamed)
         super().device(unit)
         out = unit.ops[-1].out
         for v in unit.streamed:

@@ -14,6 +14,7 @@ from .split import axis_of
 from .units import STREAMED_BYTES, ahead
 
 Moves = Mapping[str, tuple[float, float]]
+SPARE_PIECES = 2  # more than are alive: small values between them may keep XLA from using their place again
 POLICIES = ("auto", "mapped", "copy")
 UNITS = {"": 1, "B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("KMGT")}, **{f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}}
 
@@ -136,8 +137,8 @@ def usage(graph: LayerGraph, placements: Sequence[Placement]) -> Usage:
             else:
                 resident[layer.index, v] = math.ceil(v.nbytes * mine)
                 fetches += [math.ceil(v.nbytes * over / place.pieces)] * place.pieces if over else []
-    # one piece more than is alive: small values between them may keep XLA from using their place again
-    return Usage(sum(resident.values()), min(sum(fetches), ahead(fetches) + max(fetches, default=0)), alive(graph))
+    streaming = min(sum(fetches), ahead(fetches) + SPARE_PIECES * max(fetches, default=0))
+    return Usage(sum(resident.values()), streaming, alive(graph))
 
 
 def alive(graph: LayerGraph) -> int:

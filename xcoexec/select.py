@@ -63,7 +63,8 @@ class Stages:
     memory: str = "auto"  # how arrays cross between the halves
     limit: int | None = None  # bytes that may lie on the device; None: as many as there are
     hasty: bool = False  # algorithms are taken from nearly the same layers, not measured
-    alone: Alone = contextlib.nullcontext  # in which a call is measured
+    alone: Alone = contextlib.nullcontext  # in which a block of calls is measured
+    plain_ready: bool = False  # plain jax.jit is compiled
     sibling: bool = False  # the same function is planned already, for other shapes
 
     def build(self, program: Program) -> Segment:
@@ -260,6 +261,7 @@ def contest(s: Stages) -> Executable:
         if _worth_a_try(plan, [c.plan for c in candidates.values()], s.relay is None):
             candidates[name] = _balanced(s, plan)
     seconds = _times(s, candidates)
+    s.plain_ready = True
     if min(seconds.values()) > CLEAR * seconds["jit"]:  # a near thing: XLA on the folded graph may be better than on the function
         candidates["device"] = s.executable(STRATEGIES["device"](s.graph, costs))
         seconds = _times(s, candidates)
@@ -305,7 +307,7 @@ def _balanced(s: Stages, plan: Plan) -> Executable:
 def known(s: Stages, exe: Executable, past: Sequence[Executable]) -> Executable:
     """The fastest of what is there already: an executable, those used before it, plain jax.jit."""
     candidates = {"now": exe, **{f"before {i}": p for i, p in enumerate(past, 1)}}
-    if not s.bounded and exe.lowered is not None:
+    if not s.bounded and exe.lowered is not None and s.plain_ready:
         candidates["jit"] = Executable(device_plan(s.graph), s.plain, None)
     return _better(s, candidates)
 
@@ -367,7 +369,7 @@ def alternate(
     """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
 
     `samples` receives all times. From the second round on one call may win early: when all its times are below
-    the share `clear` of every time of the others. `alone`: what each call is made in.
+    the share `clear` of every time of the others. `alone`: what each block is made in.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
@@ -376,15 +378,15 @@ def alternate(
     for r in range(rounds):
         progress("compare", r, rounds)
         for name, fn in calls.items():
-            fn()
-            end = time.perf_counter() + seconds
-            for i in range(1000):
-                with alone():
+            with alone():
+                fn()
+                end = time.perf_counter() + seconds
+                for i in range(1000):
                     start = time.perf_counter()
                     fn()
                     times[name].append(time.perf_counter() - start)
-                if time.perf_counter() > end and i >= 1:
-                    break
+                    if time.perf_counter() > end and i >= 1:
+                        break
         worst = min(max(t) for t in times.values())
         if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
             break

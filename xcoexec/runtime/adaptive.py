@@ -33,7 +33,7 @@ def closing() -> bool:
 
 
 class Gate:
-    """Lets a measurement have the halves for itself for one call at a time, while the function is in use."""
+    """Lets a measurement have the halves for itself for a block of calls at a time, while the function is in use."""
 
     def __init__(self) -> None:
         self._open = threading.Event()
@@ -41,7 +41,7 @@ class Gate:
         self._nothing = jax.jit(lambda x: x + 1)
 
     def wait(self) -> None:
-        """Waits while a measured call runs (never long)."""
+        """Waits while measured calls run (tens of milliseconds)."""
         if not self._open.is_set():
             self._open.wait(1.0)
 

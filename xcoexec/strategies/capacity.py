@@ -26,7 +26,7 @@ import numpy as np
 
 from ..errors import PlanError
 from ..ir import Costs, Layer, LayerGraph, Placement, Plan
-from ..memory import large, usage
+from ..memory import SPARE_PIECES, large, usage
 from ..split import axis_of
 from ..units import AHEAD, ahead
 
@@ -185,7 +185,7 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
         rows.append(({copies[i]: 1, streamed[i]: -move, **({copies[i - 1]: -1} if i else {})}, 0, inf))
         if i:
             rows.append(({copies[i]: 1, streamed[i]: -move, ends[i - 1]: -1}, -AHEAD * h.largest / costs.stream_rate, inf))
-        rows.append(({buffers: 1, streamed[i]: -(AHEAD + 1) * piece * h.nbytes * scale}, 0, inf))
+        rows.append(({buffers: 1, streamed[i]: -(AHEAD + SPARE_PIECES) * piece * h.nbytes * scale}, 0, inf))
     rows.append(({buffers: 1, **{resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}}, -inf, room * scale if room > 0 else -1.0))
     entries = [(r, c, v) for r, (row, _, _) in enumerate(rows) for c, v in row.items()]
     matrix = coo_array(([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), count)).tocsr()
@@ -212,7 +212,7 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
 def _least(heavy: Sequence[Heavy]) -> float:
     """Bytes that the layers need which the host half cannot take, when they are streamed."""
     alone = [h.nbytes for h in heavy if h.host is None]
-    return max((sum(alone[i : i + AHEAD + 1]) for i in range(len(alone))), default=0)
+    return max((sum(alone[i : i + AHEAD + SPARE_PIECES]) for i in range(len(alone))), default=0)
 
 
 def _rounded(h: Heavy, shares: Shares, nudge: float) -> Shares:
