@@ -140,3 +140,23 @@ def test_a_real_replan(monkeypatch: pytest.MonkeyPatch) -> None:
     _wait(lambda: len(fast.history()) == 2)
     assert error(fast(x), want) < 1e-5
     assert np.isfinite(np.asarray(fast(x))).all()
+
+
+def test_planning_again_has_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX's precision context holds for one thread; the thread that plans again must be in it too, or it measures another function."""
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    seen: list[Any] = []
+
+    def f(w: Any, x: Any) -> Any:
+        seen.append(jax.config.jax_default_matmul_precision)
+        return jax.nn.relu(x @ w)
+
+    w, x = array(64, 128), array(8, 64)
+    with jax.default_matmul_precision("highest"):
+        fast = co(f, w)
+        fast(x)
+        traces = len(seen)
+    compiled = fast._last
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(compiled._replan).result()
+    assert set(seen) == {"highest"} and len(seen) == traces

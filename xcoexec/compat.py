@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -46,6 +48,19 @@ def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
     return list(out) if primitive.multiple_results else [out]
 
 
+def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
+    """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one thread only."""
+    precision, device, x64 = jax.config.jax_default_matmul_precision, jax.config.jax_default_device, jax.config.jax_enable_x64
+    wide = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
+    @contextlib.contextmanager
+    def same() -> Iterator[None]:
+        with jax.default_matmul_precision(precision), jax.default_device(device), wide(x64):
+            yield
+
+    return same
+
+
 def is_tracer(x: Any) -> bool:
     return isinstance(x, jax.core.Tracer)
 
@@ -81,4 +96,4 @@ def host_call(target: str, results: list[jax.ShapeDtypeStruct], segment: int, ar
     return list(_host_call.bind(*args, target=target, results=shapes, segment=int(segment), aliases=pairs))
 
 
-__all__ = ["MADE", "ClosedJaxpr", "JaxLiteral", "Jaxpr", "JaxprEqn", "bind", "body", "ffi_call", "host_call", "is_tracer"]
+__all__ = ["MADE", "ClosedJaxpr", "JaxLiteral", "Jaxpr", "JaxprEqn", "bind", "body", "ffi_call", "host_call", "is_tracer", "settings"]

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from . import config
+from .compat import settings
 from .ir import Plan
 from .report import Report, report
 from .runtime import timeline
@@ -28,7 +29,7 @@ class Compiled:
         self.stages, self._strategy, self._warn = s, strategy, warn
         self._errors = s.relay.errors if s.relay is not None else 0
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
-        self.gate = Gate()
+        self.gate, self._settings = Gate(), settings()
         self.monitor = Monitor(exe, self._known, self._move, self._replan)
         if s.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
@@ -70,7 +71,8 @@ class Compiled:
 
         s.progress, s.alone = step, self.gate.alone
         try:
-            yield
+            with self._settings():
+                yield
         finally:
             s.progress, s.alone = progress, contextlib.nullcontext
             s.forget()
