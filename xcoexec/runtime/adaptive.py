@@ -20,6 +20,7 @@ EVERY, LOOK_SECONDS = 8, 0.1  # least calls and seconds between two looks: a loo
 DRIFT = 1.35  # ratio of medians, either way, that counts as a change
 PATIENCE = 3  # looks in a row that must agree, so that noise does not flap
 PAUSE_SECONDS = 2.0  # least time between two plannings
+SETTLE_SECONDS = 5.0  # between the quick steps and a plan from fresh numbers
 PAST = 2  # executables that are kept to go back to
 QUICK_RETRY_SECONDS = 2.0  # after a return to plain jax.jit: until what was in use before is tried again; twice as long every time
 RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
@@ -140,10 +141,20 @@ class Monitor:
         if kept == "swapped" or not quiet:
             self.history.append(f"plan {new.plan.strategy!r} {kept} after {seconds:.2f} s: {new.plan.chosen}")
 
+    def _settle(self) -> None:
+        """The quick steps have helped: the last one, whose compilations disturb calls, waits for a while."""
+        end = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < end:
+            if closing():
+                raise InterruptedError("the interpreter is ending")
+            time.sleep(0.05)
+
     def _work(self, steps: Sequence[Callable[[], Executable]]) -> None:
         began = time.monotonic()
         try:
             for i, step in enumerate(steps):
+                if 0 < i == len(self._steps) - 1:
+                    self._settle()
                 self._swap(step(), time.monotonic() - began, i + 1 < len(self._steps))
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")

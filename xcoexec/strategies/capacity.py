@@ -38,6 +38,7 @@ ALIGNED = 4  # channels: what is resident ends at 16 bytes
 SEARCH_SECONDS = 2.0
 FIXED_MATTERS = 0.02  # of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
 ROUNDINGS = 8
+LEAST_EXCESS = 2e-3  # of the capacity
 Shares = tuple[float, float, float]
 
 
@@ -73,7 +74,7 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
         excess = min(p.nbytes for p in rounded) - costs.capacity
         if excess <= 0:
             break
-        room -= excess * 2**attempt  # whole blocks and pieces take a little more than the program's shares
+        room -= max(excess, LEAST_EXCESS * costs.capacity) * 2**attempt  # whole blocks and pieces take a little more than the program's shares
     plans = [*rounded, *(_placed(graph, costs, heavy, shares) for shares in _simple(heavy))]
     best = min((p for p in plans if p.nbytes <= costs.capacity), key=lambda p: p.seconds, default=None)
     if best is None:
