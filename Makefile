@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # the package as the wheel lays it out, for the type checker
 TYPED := $(VENV)/typed
 
-.PHONY: demo test bench bench-peers bench-gpu lint clean
+.PHONY: demo test bench bench-peers bench-gpu test-gpu lint clean
 
 demo: $(READY)
 	$(PY) -m xcoexec demo
@@ -24,6 +24,11 @@ bench-peers: $(VENV)/.peers
 bench-gpu: $(VENV)/.gpu
 	$(PY) -m benchmarks.gpu out/gpu
 	for percent in 6 12 25; do benchmarks/edge_slice $$percent $(PY) -m benchmarks.gpu out/gpu-$$percent || exit 1; done
+	for bench in layers weights drift; do benchmarks/edge_slice 6 $(PY) -m benchmarks.$$bench out/gpu-6 || exit 1; done
+
+# the promises on a real GPU: faults, memory bounds, calls across swaps
+test-gpu: $(VENV)/.gpu
+	XCOEXEC_TEST_GPU=1 $(PY) -m pytest -n0 tests/test_gpu.py
 
 lint: $(READY)
 	$(PY) -m ruff check .

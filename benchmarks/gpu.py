@@ -2,7 +2,8 @@
 
     python -m benchmarks.gpu FOLDER [MODEL...] [--precision default highest] [--variants ...] [--input device host]
 
-Run it under `benchmarks/edge_slice` to let a small part of a large GPU stand for an edge GPU; the records say so.
+Run it under `benchmarks/edge_slice` to let a small part of a large GPU stand for an edge GPU; the records say so. Variants beside the
+strategies are EdgeNN's ablations: arrays always mapped or always copied, without intra- or inter-kernel co-running.
 """
 
 from __future__ import annotations
@@ -30,12 +31,23 @@ from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
 from xcoexec.pretty import table
 from xcoexec.select import alternate
+from xcoexec.strategies import edgenn
 
 from .energy import joules
 
 MODELS = ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18", "resnet50", "mobilenet_v2")
 PRECISIONS = ("highest", "default")
-VARIANTS = ("host", "edgenn", "codl", "auto")
+VARIANTS: dict[str, dict[str, Any]] = {
+    "host": {"strategy": "host"},
+    "edgenn": {"strategy": "edgenn"},
+    "edgenn mapped": {"strategy": "edgenn", "memory": "mapped"},
+    "edgenn copy": {"strategy": "edgenn", "memory": "copy"},
+    "edgenn no intra": {"strategy": functools.partial(edgenn, intra=False)},
+    "edgenn no inter": {"strategy": functools.partial(edgenn, inter=False)},
+    "codl": {"strategy": "codl"},
+    "auto": {"strategy": "auto"},
+}
+USUAL = ("host", "edgenn", "codl", "auto")
 ROUNDS = 6
 BLOCK_SECONDS = 0.06
 IN_FLIGHT = 10
@@ -66,7 +78,7 @@ def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[
         plain = jax.jit(apply)
         finish: Callable[[Any], Any] = jax.block_until_ready if place == "device" else functools.partial(jax.tree_util.tree_map, np.asarray)
         calls = {"jit": lambda: finish(plain(weights, given))}
-        bound_functions = {v: xcoexec.jit(apply, strategy=v, strict=True).bind(weights) for v in variants}
+        bound_functions = {v: xcoexec.jit(apply, **VARIANTS[v], strict=True).bind(weights) for v in variants}
         for v, f in bound_functions.items():
             calls[v] = lambda f=f: finish(f(given))
         outs = {k: jax.tree_util.tree_leaves(c()) for k, c in calls.items()}
@@ -104,7 +116,7 @@ def _many(call: Callable[[], Any]) -> None:
     jax.block_until_ready(outs)
 
 
-def summary(records: Sequence[dict[str, Any]]) -> list[list[str]]:
+def summary(records: Sequence[dict[str, Any]], variants: Sequence[str]) -> list[list[str]]:
     """Rows of the table: milliseconds, then ratios."""
     rows = []
     for r in records:
@@ -113,14 +125,37 @@ def summary(records: Sequence[dict[str, Any]]) -> list[list[str]]:
         auto = s.get("auto", best)
         single = min(s["jit"], s.get("host", math.inf))
         limit = bound(s["jit"], s["host"]) if "host" in s else math.nan
-        times = [f"{s[k] * 1e3:.3f}" if k in s else "-" for k in ("jit", *VARIANTS)]
+        times = [f"{s[k] * 1e3:.3f}" if k in s else "-" for k in ("jit", *variants)]
         flow = r["seconds_in_flight"]
         ratios = (s["jit"] / auto, single / auto, limit / auto, flow["jit"] / flow.get("auto", math.nan))
         rows.append([r["model"], r["precision"], r["input"], *times, *(f"{x:.2f}" for x in ratios)])
     return rows
 
 
-HEAD = ("model", "precision", "input", "jit", *VARIANTS, "jit/auto", "better half/auto", "bound/auto", "jit/auto in flight")
+RATIOS = ("jit/auto", "better half/auto", "bound/auto", "jit/auto in flight")
+
+
+def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
+    """Times faster than jax.jit, one group of bars a model and precision."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = [f"{r['model']} ({r['precision']}, {r['input']})" for r in records]
+    variants = [k for k in records[0]["seconds"] if k != "jit"]
+    height = 0.8 / len(variants)
+    fig, ax = plt.subplots(figsize=(8, 0.3 * len(variants) * len(records) + 1.5))
+    for i, v in enumerate(variants):
+        values = [r["seconds"]["jit"] / r["seconds"][v] for r in records]
+        ax.barh([len(records) - j - i * height for j in range(len(records))], values, height, label=v)
+    ax.set_yticks([len(records) - j - 0.4 + height / 2 for j in range(len(records))], names)
+    ax.axvline(1.0, color="#888888", linewidth=1)
+    ax.set_xlabel("times faster than jax.jit (batch 1, calls that wait for their result)")
+    ax.set_title(records[0]["machine"], fontsize=8)
+    ax.legend()
+    fig.tight_layout()
+    fig.savefig(path, dpi=150)
 
 
 def main() -> None:
@@ -128,7 +163,7 @@ def main() -> None:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("models", nargs="*", default=[], choices=[*models.NAMES, []])
     parser.add_argument("--precision", nargs="+", default=PRECISIONS, choices=PRECISIONS)
-    parser.add_argument("--variants", nargs="+", default=VARIANTS, choices=VARIANTS)
+    parser.add_argument("--variants", nargs="+", default=USUAL, choices=tuple(VARIANTS))
     parser.add_argument("--input", nargs="+", default=("device",), choices=("device", "host"))
     args = parser.parse_args()
     if jax.default_backend() != "gpu":
@@ -141,11 +176,14 @@ def main() -> None:
             records.append(run(m, p, args.variants, place))
             out.write(json.dumps(records[-1]) + "\n")
             out.flush()
-    console = Console(width=180)
-    console.print(table(where(), HEAD, summary(records), right=range(3, len(HEAD))))
+    head = ("model", "precision", "input", "jit", *args.variants, *RATIOS)
+    console = Console(width=200, record=True)
+    console.print(table(where(), head, summary(records, args.variants), right=range(3, len(head))))
     for p in args.precision:
         ratios = [r["seconds"]["jit"] / r["seconds"][args.variants[-1]] for r in records if r["precision"] == p]
         console.print(f"{p}: geometric mean of jit/{args.variants[-1]}: {float(np.exp(np.mean(np.log(ratios)))):.2f}")
+    (args.folder / "gpu.txt").write_text(console.export_text())
+    picture(records, args.folder / "gpu.png")
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ class Driver(Protocol):
     blocks: int  # most blocks of one launch
     waiters: int  # most blocks of a kernel that waits: another kernel still has room beside it on every multiprocessor
     stream: int  # 0: the stream on which XLA launches
-    copies: tuple[int, int, int, int]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent
-    sides: tuple[int, int, int]  # streams beside XLA's: operands to the host, results from it, weights from it
+    copies: tuple[int, ...]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent
+    sides: tuple[int, ...]  # streams beside XLA's: operands to the host, results from it, weights from it
 
     def mapped(self, nbytes: int) -> tuple[int, int]:
         """Host-mapped memory: (host address, device address). Raises `RuntimeError` when refused."""
@@ -248,7 +248,7 @@ class Site:
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
         sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
         places = np.cumsum([abi.FLAG_BYTES, *(-(-n // 256) * 256 for n in sizes)])
-        copies = sum(p.copied for p in (*inputs, *outputs))
+        copies = sum(w.copied for w in inputs) + sum(m.copied for m in outputs)
         memory = Memory(relay.driver, int(places[-1]), 256, 2 if copies else 0)
         self._host, device = memory.host, memory.device
         ctypes.memset(self._host, 0, abi.FLAG_BYTES)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+import gc
 import os
 import threading
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -24,7 +26,7 @@ from xcoexec.codegen import layout as abi
 from xcoexec.codegen.relay import Relay
 
 import xcoexec
-from xcoexec import api
+from xcoexec import prepare
 from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir import Plan
 from xcoexec.memory import usage
@@ -143,6 +145,47 @@ def test_ten_thousand_calls_across_swaps(relay: Relay) -> None:
     assert wrong == 0 and all(sum(s.calls for s in e.lowered.sites.values()) > 0 for e in exes)  # type: ignore[union-attr]
 
 
+def test_inside_scan(relay: Relay) -> None:
+    w, x = [array(192, 192, seed=1), array(192, 192, seed=2)], array(2, 192)
+    exe = build_on(relay, dense, w, x, streaming(0.5, 0.5))
+    lowered = exe.lowered
+    assert lowered is not None
+    consts = lowered.arguments(w)
+    got, _ = jax.jit(lambda c, x: jax.lax.scan(lambda s, _: (lowered(c, [s])[0], None), x, None, length=7))(consts, x)
+    want: Any = x
+    for _ in range(7):
+        want = dense(w, want)
+    assert error(np.asarray(got), np.asarray(want)) < TOLERANCE
+
+
+def test_several_threads_without_waiting(relay: Relay) -> None:
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, xs = array(64, 64), [array(4, 64, seed=i) for i in range(6)]
+    want = [oracle(fn, w, x) for x in xs]
+    for way in (("mapped", "mapped"), ("copy", "copy")):
+        exe = build_on(relay, fn, w, xs[0], moved(Plan.uniform(0.5), *way))
+
+        def work(i: int, exe: Any = exe) -> bool:
+            outs = [exe.call([xs[(i + k) % 6]])[0] for k in range(50)]
+            return all(error(np.asarray(o), want[(i + k) % 6]) < TOLERANCE for k, o in enumerate(outs))
+
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(work, range(8)))
+
+
+def test_executables_that_are_freed_in_flight(own: Relay) -> None:
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, x = array(512, 512), array(32, 512)
+    want = oracle(fn, w, x)
+    for k in range(6):
+        exe = build_on(own, fn, w, x, moved(Plan.uniform(0.5), *(("mapped", "mapped"), ("copy", "copy"))[k % 2]))
+        outs = [exe.call([x])[0] for _ in range(4)]
+        del exe
+        gc.collect()
+        assert all(error(np.asarray(o), want) < TOLERANCE for o in outs)
+    own.collect()
+
+
 # -- faults
 
 
@@ -150,7 +193,7 @@ def test_ten_thousand_calls_across_swaps(relay: Relay) -> None:
 def own(monkeypatch: pytest.MonkeyPatch) -> Relay:
     """A relay of its own, with a short watchdog, for the public API."""
     mine = Relay(cuda(), limit_seconds=0.5)
-    monkeypatch.setattr(api, "device_relay", lambda cpus: mine)
+    monkeypatch.setattr(prepare, "device_relay", lambda cpus: mine)
     return mine
 
 

@@ -16,7 +16,7 @@ from jax import lax
 from xcoexec.codegen.relay import Relay
 
 import xcoexec
-from xcoexec import api
+from xcoexec import prepare
 from xcoexec.check import check_plan
 from xcoexec.errors import CoexecWarning, PlanError
 from xcoexec.ir import Costs, LayerGraph, Placement, Plan
@@ -293,7 +293,7 @@ def test_ways_follow_the_figures() -> None:
 def on_standin(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     driver = StandIn(delay=1e-4)
     relay = Relay(driver, limit_seconds=5.0)
-    monkeypatch.setattr(api, "device_relay", lambda cpus: relay)
+    monkeypatch.setattr(prepare, "device_relay", lambda cpus: relay)
     return driver
 
 

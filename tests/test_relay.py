@@ -21,7 +21,7 @@ from xcoexec.codegen.device import KERNELS, ptx
 from xcoexec.codegen.relay import Merge, Relay, Window
 
 import xcoexec
-from xcoexec import api, balance
+from xcoexec import balance, prepare
 from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir import Costs, LayerGraph, Placement, Plan
 from xcoexec.runtime import adaptive, timeline
@@ -182,7 +182,7 @@ def on_standin(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """The public API over a stand-in device."""
     driver = StandIn(delay=1e-4)
     relay = Relay(driver, limit_seconds=1.0)
-    monkeypatch.setattr(api, "device_relay", lambda cpus: relay)
+    monkeypatch.setattr(prepare, "device_relay", lambda cpus: relay)
     driver.relay = relay  # type: ignore[attr-defined]
     return driver
 

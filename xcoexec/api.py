@@ -1,4 +1,4 @@
-"""`jit`, `compile` and bound functions: the only file that wires the stages."""
+"""`jit` and `compile`: what users call."""
 
 from __future__ import annotations
 
@@ -6,65 +6,25 @@ import functools
 import inspect
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from . import config
-from .codegen import host
-from .codegen.relay import Relay
+from .bound import Bound
 from .compat import is_tracer
 from .compiled import Compiled
-from .errors import BindError, CoexecWarning
+from .errors import BindError
 from .ir import LayerGraph, Plan, UniformPlan
-from .memory import POLICIES, amount
-from .profile import Progress, silent
+from .options import Options
+from .prepare import check, compile_stages, warn
+from .profile import Progress
 from .report import Report
-from .runtime.cuda import relay
-from .select import choose, stages
-from .strategies import NAMES, Strategy, strategy_name
+from .strategies import Strategy
 from .trace import Traced, paths, trace, weight_leaves
 
-SPARE = 2  # cores left to the caller and the driver on a machine with a device
 MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
-
-
-class Options:
-    """What `jit`, `compile` and `bind` share, validated once."""
-
-    def __init__(
-        self,
-        strategy: str | Strategy,
-        threads: int | None,
-        affinity: Iterable[int] | None,
-        strict: bool,
-        plan: Plan | UniformPlan | None,
-        device: Any,
-        progress: Progress | None,
-        memory: str = "auto",
-        device_memory: object = None,
-    ):
-        if not callable(strategy) and strategy not in NAMES:
-            raise ValueError(f"xcoexec.jit: got strategy={strategy!r}; valid are {', '.join(NAMES)}, or a function of graph and costs that returns a Plan.")
-        if not isinstance(strict, bool):
-            raise TypeError(f"xcoexec.jit: got strict={strict!r}; valid is True or False.")
-        if plan is not None and not isinstance(plan, (Plan, UniformPlan)):
-            raise TypeError(f"xcoexec.jit: got plan={plan!r}; valid is a Plan (Plan.from_json, Plan.uniform, or what .plan returned).")
-        if device is not None and getattr(device, "platform", device) != jax.default_backend():
-            raise ValueError(f"xcoexec.compile: got device={device!r}; valid is JAX's default backend, here {jax.default_backend()!r}.")
-        if memory not in POLICIES:
-            raise ValueError(f"xcoexec.jit: got memory={memory!r}; valid are {', '.join(POLICIES)}.")
-        self.strategy, self.strict, self.plan, self.memory = strategy, strict, plan, memory
-        self.device_memory = amount(device_memory)
-        self.cpus = config.affinity(affinity)
-        self.apart = jax.default_backend() != "cpu"  # inputs in host memory and on the device are planned for on their own
-        self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, SPARE * self.apart)
-        if self.cpus and self.threads > len(self.cpus):
-            raise ValueError(f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer.")
-        self.progress = progress or silent
 
 
 def jit(
@@ -233,12 +193,6 @@ def _aval(x: Any) -> Any:
     return type(x).__name__
 
 
-def _check(leaves: Sequence[Any]) -> None:
-    for x in leaves:
-        if not (hasattr(x, "dtype") or isinstance(x, (int, float, complex, bool, np.generic))):
-            raise TypeError(f"xcoexec.jit: got an argument of type {type(x).__name__}; valid are arrays and numbers (name others in static_argnums).")
-
-
 class _Entry:
     """One structure and set of shapes of a `CoFunction`: recognises weights, keeps the compiled function for them."""
 
@@ -257,7 +211,7 @@ class _Entry:
             raise _Fallback(self._fallback)
         with self._lock:
             if self._traced is None:
-                _check(leaves)
+                check(leaves)
                 self._traced = trace(self._pure, leaves, self._tree, paths(self._tree))
                 self._weights = weight_leaves(self._traced)
             weights = [leaves[i] for i in self._weights]
@@ -278,7 +232,7 @@ class _Entry:
             raise self._give_up("weights changed at every call; use .bind, or plain jax.jit for training")
 
     def _give_up(self, why: str) -> Exception:
-        _warn(self._owner, why)  # raises when strict, and does so at every call
+        warn(self._owner, why)  # raises when strict, and does so at every call
         self._fallback = why
         return _Fallback(why)
 
@@ -314,174 +268,6 @@ class _Entry:
 
 class _Fallback(Exception):
     """This call goes to plain jax.jit."""
-
-
-def _warn(owner: CoFunction, why: str, plan: Plan | None = None) -> None:
-    name = getattr(owner._fn, "__name__", "function")
-    if owner._options.strict:
-        raise BindError(f"xcoexec.jit(strict=True): {name} cannot be co-executed: {why}.")
-    how = "on the CPU alone, because its weights do not fit the device's memory" if plan is not None and plan.engine == "local" else "with plain jax.jit"
-    warnings.warn(f"xcoexec: {name} runs {how}: {why}.", CoexecWarning, stacklevel=5)
-
-
-def device_relay(cpus: tuple[int, ...]) -> Relay | None:
-    """What connects the host half to the device half; None where both are on the CPU. Raises where there is no such connection."""
-    backend = jax.default_backend()
-    if backend not in ("cpu", "gpu"):
-        raise NotImplementedError(f"the default backend is {backend!r}, and this version's device half is XLA:CPU or a CUDA GPU")
-    return relay(cpus) if backend == "gpu" else None
-
-
-def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
-    """Bytes that a plan may keep on the device for `device_memory=`; a share is of the memory that the device has."""
-    if given is None or relay is None:
-        return None
-    nbytes = int(given * relay.driver.memory()[1]) if isinstance(given, float) else given
-    if nbytes <= relay.driver.workspace:
-        raise ValueError(f"xcoexec.jit: got device_memory={given!r}; valid is more than {relay.driver.workspace} bytes, which XLA's libraries need.")
-    return nbytes - relay.driver.workspace
-
-
-def compile_stages(
-    owner: CoFunction,
-    traced: Traced,
-    index: Sequence[int],
-    weights: Sequence[Any],
-    values: Sequence[Any],
-    donated: tuple[int, ...],
-    plain: Callable[..., Any],
-    sibling: bool = False,
-) -> Compiled:
-    """All stages for one function, its weights and example inputs; falls back to plain jax.jit with one warning."""
-    options = owner._options
-    host.prefetch(options.apart)
-    example = [x for i, x in enumerate(values) if i not in set(index)]
-    s = stages(traced, index, weights, example, threads=options.threads, cpus=options.cpus, donated=donated, plain=plain, progress=options.progress)
-    s.sibling, s.memory = sibling, options.memory
-    try:
-        s.relay = device_relay(options.cpus)
-        s.limit = device_limit(options.device_memory, s.relay)
-        if traced.effects:
-            raise NotImplementedError("it has side effects (printing, callbacks), which must keep their order")
-        exe = choose(s, options.strategy, options.plan)
-    except (ValueError, TypeError):
-        raise
-    except Exception as e:
-        exe = s.fallback(strategy_name(options.strategy), str(e))
-        _warn(owner, f"{type(e).__name__}: {e}", exe.plan)
-    s.forget()
-    return Compiled(s, exe, options.strategy, functools.partial(_warn, owner))
-
-
-class Bound:
-    """A function with its weights resident: `fast(x)`. New shapes are planned when they come."""
-
-    def __init__(self, owner: CoFunction, weights: tuple[Any, ...]):
-        if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
-            raise BindError("bind: got traced arrays; valid are concrete weights (bind outside of jax.jit, and call the function itself inside).")
-        options = owner._options
-
-        def keep(x: Any) -> Any:
-            if not isinstance(x, np.ndarray):
-                return np.asarray(x) if options.apart and isinstance(x, jax.Array) and x.devices() != {jax.devices()[0]} else x
-            if options.device_memory is not None:  # there may be no room for a second copy
-                return x
-            return np.array(x) if options.apart else jax.numpy.array(x)  # the host half's weights need no device memory
-
-        self._weights = jax.tree_util.tree_map(keep, weights)
-        self._owner = owner
-        self._compiled: dict[Any, Compiled] = {}
-        self._quick: dict[Any, Compiled] = {}
-        self._last: Compiled | None = None
-        self._lock = threading.RLock()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs:  # one array, as most calls are: its type tells it from pytrees and tracers
-            x = args[0]
-            quick = self._quick.get((type(x), getattr(x, "shape", None), getattr(x, "dtype", None)))
-            if quick is not None:
-                self._last = quick
-                return self._run_plain(quick, args, kwargs) if quick.plain else quick.call((x,))
-        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-        if any(map(is_tracer, leaves)):
-            return self._owner._plain(*self._weights, *args, **kwargs)
-        self._last = compiled = self._find(args, kwargs, leaves, tree)
-        if len(args) == 1 and not kwargs and isinstance(args[0], (jax.Array, np.ndarray)):
-            self._quick[type(args[0]), args[0].shape, args[0].dtype] = compiled
-        return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(leaves)
-
-    def _run_plain(self, compiled: Compiled, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        compiled.tick()
-        return self._owner._plain(*self._resident, *args, **kwargs)
-
-    @functools.cached_property
-    def _resident(self) -> tuple[Any, ...]:
-        """The weights where plain jax.jit wants them."""
-        return tuple(jax.tree_util.tree_map(lambda x: jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x, self._weights))
-
-    def _find(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Any], tree: Any) -> Compiled:
-        """The compiled function for these shapes, made now if need be."""
-        key: Any = (tree, tuple([(x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves]))
-        if self._owner._options.apart:
-            key = (key, tuple([isinstance(x, jax.Array) for x in leaves]))
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            with self._lock:
-                compiled = self._compiled.get(key)
-                if compiled is None:
-                    compiled = self._compiled[key] = self._build(args, kwargs)
-        return compiled
-
-    def _build(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
-        owner = self._owner
-        if owner._static_nums or (owner._static_names & set(kwargs)):
-            raise BindError("bind: got a function with static arguments; bind functools.partial(fn, ...) with them instead.")
-        full = (*self._weights, *args)
-        values, tree = jax.tree_util.tree_flatten((full, kwargs))
-        _check(values)
-        n = len(jax.tree_util.tree_leaves(self._weights))
-        traced = trace(owner._fn, values, tree, paths(tree))
-        donate = {i - len(self._weights) for i in owner._donate}
-        sizes = [len(jax.tree_util.tree_leaves(a)) for a in args]
-        donated = tuple(j for i, m in enumerate(sizes) if i in donate for j in range(sum(sizes[:i]), sum(sizes[:i]) + m))
-
-        def plain(leaves: Sequence[Any]) -> Sequence[Any]:
-            whole, named = jax.tree_util.tree_unflatten(tree, [*jax.tree_util.tree_leaves(self._resident), *leaves])
-            return jax.tree_util.tree_leaves(owner._plain(*whole, **named))
-
-        return compile_stages(owner, traced, range(n), values[:n], values, donated, plain, bool(self._compiled))
-
-    def _used(self, what: str) -> Compiled:
-        if self._last is None:
-            raise BindError(f"{what}: the bound function has not been called yet; call it once, so that its shapes are known.")
-        return self._last
-
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
-        """The plan for these arguments; without any, that of the last call."""
-        return self._for("plan", args, kwargs).plan()
-
-    def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
-        """The layer graph for these arguments; without any, that of the last call."""
-        return self._for("graph", args, kwargs).stages.graph
-
-    def _for(self, what: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
-        if not args and not kwargs:
-            return self._used(what)
-        leaves, tree = jax.tree_util.tree_flatten((tuple(args), kwargs))
-        self._last = self._find(args, kwargs, leaves, tree)
-        return self._last
-
-    def report(self) -> Report:
-        """Where each layer of the last call's plan ran, how long, and against which bound."""
-        return self._used("report").report()
-
-    def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes the last call as a trace for Perfetto."""
-        self._used("timeline").timeline(path)
-
-    def history(self) -> list[str]:
-        """What the runtime noticed and decided since the first call."""
-        return list(self._used("history").monitor.history)
 
 
 def compile(

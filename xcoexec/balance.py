@@ -9,7 +9,7 @@ import numpy as np
 
 from .ir import LayerGraph, Placement, chains
 from .lower import Lowered
-from .split import axis_of, cut
+from .split import axis_of, block, cut
 from .units import HostUnit
 
 RECENT = 16  # calls: older stamps may be written over while they are read
@@ -56,7 +56,8 @@ def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowe
         axis = axis_of(last.ops, place.dim)
         if place.half != "split" or seen is None or axis is None:
             continue
-        size, granule = last.out.shape[axis], last.dims.get(place.dim, 1)
+        size = last.out.shape[axis]
+        granule = block(last.dims.get(place.dim, 1), size) if place.dim == "channel" else last.dims.get(place.dim, 1)
         at = cut(size, granule, place.p_cpu)
         host, device = at / max(seen.host, 1e-7), (size - at) / max(seen.device, 1e-7)
         target = cut(size, granule, host / (host + device))

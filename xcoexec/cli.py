@@ -12,8 +12,10 @@ from absl import app, flags
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model", "lenet", "Model of the zoo (an unknown name lists them).")
 flags.DEFINE_integer("batch", 1, "Batch size.", lower_bound=1)
-flags.DEFINE_string("strategy", "auto", "auto, device, host or edgenn.")
+flags.DEFINE_string("strategy", "auto", "auto, device, host, edgenn, codl or capacity.")
 flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
+flags.DEFINE_string("memory", "auto", "With a GPU: how arrays cross between the halves, auto, mapped or copy.")
+flags.DEFINE_string("device_memory", None, "With a GPU: the most that may lie on it, such as 16GiB, or a share of it such as 0.5.")
 flags.DEFINE_boolean("json", False, "Print JSON instead of tables.")
 flags.DEFINE_string("plot", "", "run: also draw the roofline with the layers on it into this PNG.")
 flags.DEFINE_list("affinity", None, "Cores to pin host threads to, such as 0,1 (the calling thread then stays out of the work).")
@@ -31,10 +33,27 @@ def _bound() -> tuple[Any, Any, Any]:
 
     entry = models.get(FLAGS.model)
     with shown(FLAGS.model) as progress:
-        fast = xcoexec.jit(entry.module.apply, strategy=FLAGS.strategy, threads=FLAGS.threads, affinity=_affinity(), progress=progress).bind(entry.variables())
+        fast = xcoexec.jit(
+            entry.module.apply,
+            strategy=FLAGS.strategy,
+            threads=FLAGS.threads,
+            affinity=_affinity(),
+            memory=FLAGS.memory,
+            device_memory=_device_memory(),
+            progress=progress,
+        ).bind(entry.variables())
         x = entry.example(FLAGS.batch)
         jax.block_until_ready(fast(x))
     return entry, fast, x
+
+
+def _device_memory() -> str | float | None:
+    """A share where the flag is a number up to 1, else bytes in words."""
+    given = FLAGS.device_memory
+    try:
+        return float(given) if given is not None and 0 < float(given) <= 1 else given
+    except ValueError:
+        return given
 
 
 def _affinity() -> list[int] | None:

@@ -50,8 +50,9 @@ def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
     """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one thread only."""
-    precision, device, x64 = jax.config.jax_default_matmul_precision, jax.config.jax_default_device, jax.config.jax_enable_x64
-    wide = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    config: Any = jax.config
+    precision, device, x64 = config.jax_default_matmul_precision, config.jax_default_device, config.jax_enable_x64
+    wide = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64
 
     @contextlib.contextmanager
     def same() -> Iterator[None]:

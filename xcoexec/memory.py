@@ -137,7 +137,7 @@ def usage(graph: LayerGraph, placements: Sequence[Placement]) -> Usage:
             else:
                 resident[layer.index, v] = math.ceil(v.nbytes * mine)
                 fetches += [math.ceil(v.nbytes * over / place.pieces)] * place.pieces if over else []
-    streaming = min(sum(fetches), ahead(fetches) + SPARE_PIECES * max(fetches, default=0))
+    streaming = int(min(sum(fetches), ahead(fetches) + SPARE_PIECES * max(fetches, default=0)))
     return Usage(sum(resident.values()), streaming, alive(graph))
 
 

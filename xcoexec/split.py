@@ -16,6 +16,7 @@ from .codegen.program import Literal, Op, Value
 from .errors import SplitError
 
 Request = tuple[int, int, int]  # axis, start, stop
+VECTOR = 16  # channels: one vector of the widest instruction set
 CONTRACTIONS = ("conv_general_dilated", "dot_general")  # they read all of an operand's channels, whatever part of the result is asked for
 
 
@@ -404,6 +405,11 @@ def granules(ops: Sequence[Op], consts: set[Value]) -> dict[str, int]:
             continue
         found[dim] = granule
     return found
+
+
+def block(granule: int, size: int) -> int:
+    """Channels that a share should be a multiple of: whole granules, and whole vectors where there are enough of them."""
+    return -(-VECTOR // granule) * granule if size >= 2 * VECTOR and granule < VECTOR else granule
 
 
 def cut(size: int, granule: int, p_cpu: float) -> int:

@@ -14,7 +14,7 @@ STREAMED_BYTES = 1 << 16  # smaller constants are resident
 AHEAD = 4  # largest pieces of streamed weights that may be under way or in use at a time
 
 
-def ahead(fetches: Sequence[int]) -> int:
+def ahead(fetches: Sequence[float]) -> float:
     """Bytes of streamed weights that may be under way or in use at a time, of pieces of these sizes."""
     return AHEAD * max(fetches, default=0)
 

@@ -60,7 +60,7 @@ def _both_clocks(graph: LayerGraph, lowered: Lowered) -> list[dict[str, Any]]:
         rows.append((unit, device[-1], host[(unit.segment.calls - 1) % len(host)]))
     shift = clock_shift([(device, host) for _, device, host in rows])
     rows.sort(key=lambda r: int(r[1][0]))
-    begin, last = int(rows[0][1][0]), None
+    begin, last, idle = int(rows[0][1][0]), None, int(rows[0][1][0])
     for unit, device, host in rows:
         names = ", ".join(dict.fromkeys(graph.layers[i].name for i in unit.layers))
         if last is not None and device[0] > last:
@@ -71,7 +71,9 @@ def _both_clocks(graph: LayerGraph, lowered: Lowered) -> list[dict[str, Any]]:
             layer = graph.layers[unit.layers[step.group]]
             args = {"layer": layer.name, "flop": layer.flops, "bytes": layer.nbytes, "driver": step.driver, "items": step.items}
             out.append(_event(layer.name, 0, int(host[i]) - shift - begin, int(host[i + 1] - host[i]), args))
-        last = int(device[5])
+        if int(host[0]) - shift > idle:
+            out.append(_event("idle", 0, idle - begin, int(host[0]) - shift - idle, {}))
+        last, idle = int(device[5]), int(host[-1]) - shift
     return out
 
 

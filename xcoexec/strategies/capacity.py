@@ -27,10 +27,9 @@ import numpy as np
 from ..errors import PlanError
 from ..ir import Costs, Layer, LayerGraph, Placement, Plan
 from ..memory import SPARE_PIECES, large, usage
-from ..split import axis_of
+from ..split import axis_of, block
 from ..units import AHEAD, ahead
 
-BLOCK = 16  # channels of a granule: one vector of the widest instruction set
 PIECE_BYTES = 1 << 24  # of streamed weights: large enough for the bus's full rate
 PIECES = 16  # or this part of the capacity, where that is less
 LEAST_SHARE = 1 / 64  # of a layer: a smaller part is not worth a call
@@ -98,7 +97,7 @@ def _simple(heavy: Sequence[Heavy]) -> list[list[Shares]]:
 def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
     """Seconds until the last of the layers ends, by the bounds above."""
     sizes = [streamed * h.nbytes / h.pieces(streamed) for h, (_, _, streamed) in zip(heavy, shares, strict=True) if streamed]
-    room, now, engine = float(ahead(sizes)), 0.0, 0.0
+    room, now, engine = ahead(sizes), 0.0, 0.0
     used: deque[tuple[float, float]] = deque()  # (bytes, when they were computed with) of what is under way
     for h, (host, resident, streamed) in zip(heavy, shares, strict=True):
         begin = now + h.gap
@@ -156,7 +155,7 @@ def _step(h: Heavy) -> float:
     """The smallest difference between two shares of a layer."""
     if h.granule is None:
         return 0.0
-    return max(h.granule, -(-BLOCK // h.granule) * h.granule if _size(h) >= 2 * BLOCK else 1) / _size(h)
+    return block(h.granule, _size(h)) / _size(h)
 
 
 def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | None:

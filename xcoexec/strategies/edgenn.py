@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 from ..cost.edgenn import optimum, split_seconds
 from ..ir import Costs, Layer, LayerGraph, Placement, Plan, Region
-from ..split import axis_of
+from ..split import axis_of, block
 
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 MAX_BRANCHES = 8
-BLOCK = 16  # channels of a granule: one vector of the widest instruction set
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +48,7 @@ def _choices(layer: Layer, costs: Costs) -> list[Choice]:
     granule = layer.dims.get("channel")
     if granule is not None:
         size = layer.out.shape[axis_of(layer.ops, "channel") or 0]
-        block = max(granule, -(-BLOCK // granule) * granule) if size >= 2 * BLOCK else granule
-        blocks = max(1, size // block)
+        blocks = max(1, size // block(granule, size))
         p = round(optimum(max(t_cpu, 1e-9), t_gpu, layer.out.nbytes, costs.copy_rate) * blocks) / blocks
         t = split_seconds(p, t_cpu, t_gpu, layer.out.nbytes, costs)
         if 0 < p < 1 and t < (1 - MARGIN) * min(t_cpu, t_gpu):
