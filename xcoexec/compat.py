@@ -52,7 +52,8 @@ def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
     """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one thread only."""
     config: Any = jax.config
     precision, device, x64 = config.jax_default_matmul_precision, config.jax_default_device, config.jax_enable_x64
-    wide = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64
+    experimental: Any = jax.experimental
+    wide = jax.enable_x64 if hasattr(jax, "enable_x64") else experimental.enable_x64
 
     @contextlib.contextmanager
     def same() -> Iterator[None]:

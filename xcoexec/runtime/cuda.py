@@ -43,7 +43,7 @@ class Cuda:
             self._call("cuModuleLoadData", ctypes.byref(module), ptx().encode())
             self.functions = tuple(self._function(module, k) for k in KERNELS)
             self.multiprocessors = self._attribute("multiprocessors")
-            self.sides = (self._stream(), self._stream(), self._stream())
+            self.sides = tuple(self._stream() for _ in range(3))
             together = min(self._together(f) for f in self.functions[2:4])
         self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
         self.waiters = max(1, min(BLOCKS_A_MULTIPROCESSOR, together - 1)) * self.multiprocessors
