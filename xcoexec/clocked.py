@@ -23,7 +23,7 @@ SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight line
 WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
 RUNS = 15
 TOGETHER = 24  # pieces in one program
-SAMPLE_BYTES = 1 << 26  # of weights: of layers with more only a part is measured; still more than a large device's caches hold
+SAMPLE_BYTES = 1 << 26  # of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
 UNKNOWN_SECONDS = 1e-4  # of a layer that can neither be measured nor run on the host half
 
 Constant = Callable[[Value], Any]
@@ -49,23 +49,23 @@ def weight_bytes(piece: Piece, consts: set[Value]) -> int:
     return sum(v.nbytes for v in external(piece.ops) if v in known)
 
 
-def sample(layer: Layer, consts: set[Value]) -> tuple[float, Piece] | None:
-    """What is measured of a layer, and which share of it that is; None where its weights are too large and cannot be divided."""
+def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, Piece] | None:
+    """What is measured of a layer with at most so many bytes of weights, and which share of it that is; None where it cannot be divided."""
     all_of_it = whole(layer)
     nbytes = weight_bytes(all_of_it, consts)
-    if nbytes <= SAMPLE_BYTES:
+    if nbytes <= most:
         return 1.0, all_of_it
     axis = axis_of(layer.ops, "channel")
     if axis is None or "channel" not in layer.dims:
         return None
     size = layer.out.shape[axis]
-    at = min(cut(size, layer.dims["channel"], 1 - SAMPLE_BYTES / nbytes), size - layer.dims["channel"])
+    at = min(cut(size, layer.dims["channel"], 1 - most / nbytes), size - layer.dims["channel"])
     return (size - at) / size, _part(layer, axis, at)
 
 
-def worth_parts(layer: Layer, consts: set[Value], seconds: float) -> bool:
+def worth_parts(layer: Layer, consts: set[Value], seconds: float, most: float) -> bool:
     """Whether parts of a layer are measured on their own: it takes long enough, and its weights are no burden."""
-    return seconds > WORTH_SECONDS and weight_bytes(whole(layer), consts) <= SAMPLE_BYTES
+    return seconds > WORTH_SECONDS and weight_bytes(whole(layer), consts) <= most
 
 
 def _part(layer: Layer, axis: int, start: int) -> Piece:

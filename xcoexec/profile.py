@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -134,25 +135,28 @@ def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = s
 
 
 def parts_seconds(
-    graph: LayerGraph, constant: Constant, relay: Relay, on_host: Sequence[float | None], progress: Progress = silent
+    graph: LayerGraph, constant: Constant, relay: Relay, on_host: Sequence[float | None], progress: Progress = silent, sampled: bool = False
 ) -> tuple[tuple[float, ...], dict[int, clocked.Points]]:
     """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock.
 
-    Of layers with very large weights only a part is measured, so that their weights need not fit the device; one that
+    `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device; one that
     cannot be divided then counts as on the host half.
     """
     consts = set(graph.program.consts)
-    name = f"device-{relay.driver.platform}"
+    name = f"device-{relay.driver.platform}" + "-sampled" * sampled
+    most = clocked.SAMPLE_BYTES if sampled else math.inf
     known: dict[str, Any] = load(name) or {}
     todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
     if todo:
         progress("profile", 0, 2)
-        samples = [clocked.sample(x, consts) for x in todo]
+        samples = [clocked.sample(x, consts, most) for x in todo]
         times = iter(clocked.seconds([piece for _, piece in filter(None, samples)], consts, constant, example, relay))
         wholes = [next(times) / sample[0] if sample else on_host[x.index] or clocked.UNKNOWN_SECONDS for x, sample in zip(todo, samples, strict=True)]
         known.update((x.signature, [t]) for x, t in zip(todo, wholes, strict=True))
         progress("profile", 1, 2)
-        points = [(x, *key, piece) for x, t in zip(todo, wholes, strict=True) if clocked.worth_parts(x, consts, t) for key, piece in clocked.parts(x).items()]
+        points = [
+            (x, *key, piece) for x, t in zip(todo, wholes, strict=True) if clocked.worth_parts(x, consts, t, most) for key, piece in clocked.parts(x).items()
+        ]
         for (x, dim, share, _), t in zip(points, clocked.seconds([p for *_, p in points], consts, constant, example, relay), strict=True):
             known[x.signature].append([dim, share, t])
         progress("profile", 2, 2)
@@ -244,9 +248,10 @@ def measure(
     relay: Relay | None = None,
     threads: int = 1,
     cpus: tuple[int, ...] = (),
+    sampled: bool = False,
 ) -> Costs:
-    """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half."""
-    return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay, threads, cpus)
+    """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half; `sampled`: see `parts_seconds`."""
+    return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay, threads, cpus, sampled)
 
 
 def _costs(
@@ -257,11 +262,12 @@ def _costs(
     relay: Relay | None,
     threads: int,
     cpus: tuple[int, ...],
+    sampled: bool = False,
 ) -> Costs:
     """On a machine whose device half is the CPU the halves share their cores."""
     around = overheads(relay)
     if relay is None:
         return Costs(on_host, device_seconds(graph, constant, progress), around.sync, around.rate, 2.0, True)
-    device, parts = parts_seconds(graph, constant, relay, on_host, progress)
+    device, parts = parts_seconds(graph, constant, relay, on_host, progress, sampled)
     shares = host_parts(graph, on_host, threads, cpus)
     return Costs(on_host, device, around.sync, around.rate, 1.05, False, parts, shares, around.moves, around.stream_rate)

@@ -124,9 +124,9 @@ class Stages:
         if self.costs is None and all(x.host_error for x in self.graph.layers):
             self.costs = device_costs(self.graph, self.constant, self.progress, self.relay)
         if self.costs is None:
-            costs = measure(
-                self.graph, _lowered(self.all_host), lambda: self.run(self.all_host), self.constant, self.progress, self.relay, self.threads, self.cpus
-            )
+            run = lambda: self.run(self.all_host)
+            where = (self.relay, self.threads, self.cpus, self.bounded)
+            costs = measure(self.graph, _lowered(self.all_host), run, self.constant, self.progress, *where)
             self.costs = costs if self.relay is None or self.bounded else self._calibrated(costs)
         return self.costs if self.limit is None else dataclasses.replace(self.costs, capacity=self.limit)
 
