@@ -15,6 +15,7 @@ import json
 import math
 import os
 import pathlib
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -152,7 +153,8 @@ def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
     ax.set_yticks([len(records) - j - 0.4 + height / 2 for j in range(len(records))], names)
     ax.axvline(1.0, color="#888888", linewidth=1)
     ax.set_xlabel("times faster than jax.jit (batch 1, calls that wait for their result)")
-    ax.set_title(records[0]["machine"], fontsize=8)
+    ax.set_title(textwrap.fill(records[0]["machine"], 90), fontsize=8)
+    ax.margins(y=0.01)
     ax.legend()
     fig.tight_layout()
     fig.savefig(path, dpi=150)
