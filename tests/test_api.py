@@ -333,7 +333,7 @@ def test_extreme_inputs(value: float) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (dict(strategy="fast"), "got strategy='fast'; valid are device, host, edgenn, codl, capacity, auto"),
+        (dict(strategy="fast"), "got strategy='fast'; valid are device, host, edgenn, codl, layer_switch, capacity, auto"),
         (dict(threads=0), "got threads=0; valid is a whole number from 1 to 256"),
         (dict(threads=1.5), "threads=1.5"),
         (dict(threads="many"), "threads='many'"),

@@ -1,4 +1,4 @@
-"""The command line: `xcoexec demo | plan | run | profile | bench`."""
+"""The command line: `xcoexec demo | plan | simulate | run | profile | bench`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ flags.DEFINE_string("model", "lenet", "Model of the zoo (an unknown name lists t
 flags.DEFINE_integer("batch", 1, "Batch size.", lower_bound=1)
 flags.DEFINE_string("strategy", "auto", "auto, device, host, edgenn, codl or capacity.")
 flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
+flags.DEFINE_string("device", "", "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file.")
 flags.DEFINE_string("memory", "auto", "With a GPU: how arrays cross between the halves, auto, mapped or copy.")
 flags.DEFINE_string("device_memory", None, "With a GPU: the most that may lie on it, such as 16GiB, or a share of it such as 0.5.")
 flags.DEFINE_boolean("json", False, "Print JSON instead of tables.")
@@ -64,10 +65,86 @@ def _affinity() -> list[int] | None:
     return [int(c) for c in FLAGS.affinity]
 
 
+def _graph() -> Any:
+    """The layer graph for the flags, from shapes alone."""
+    import jax
+
+    from . import models
+    from .fold import fold
+    from .graph import build_graph
+    from .trace import paths, trace
+
+    entry = models.get(FLAGS.model)
+    weights = jax.eval_shape(entry.variables)
+    values, tree = jax.tree_util.tree_flatten(((weights, entry.example(FLAGS.batch)), {}))
+    traced = trace(entry.module.apply, values, tree, paths(tree))
+    return build_graph(fold(traced, range(len(jax.tree_util.tree_leaves(weights)))))
+
+
+def _plans() -> tuple[Any, Any, dict[str, Any]]:
+    """(graph, costs, plan of every strategy) on the device of the flags."""
+    import dataclasses
+
+    from . import devices
+    from .memory import amount
+    from .strategies import STRATEGIES
+
+    graph = _graph()
+    costs = devices.load(FLAGS.device).costs(graph)
+    limit = amount(_device_memory())
+    if isinstance(limit, float):
+        raise ValueError(f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as 512MiB.")
+    costs = costs if limit is None else dataclasses.replace(costs, capacity=limit)
+    return graph, costs, {name: strategy(graph, costs) for name, strategy in STRATEGIES.items()}
+
+
+def _plan_on_numbers() -> None:
+    from . import devices
+    from .memory import usage
+    from .pretty import columns, milliseconds, plan_text
+    from .simulate import simulate
+
+    graph, costs, plans = _plans()
+    seconds = {name: simulate(graph, p, costs).seconds for name, p in plans.items()}
+    fits = {name: usage(graph, p.placements).total <= costs.capacity for name, p in plans.items()}
+    best = min((n for n in seconds if fits[n]), key=lambda n: seconds[n])
+    if FLAGS.json:
+        print(plans[best if FLAGS.strategy == "auto" else FLAGS.strategy].to_json())
+        return
+    rows = [["strategy", "predicted ms", "simulated ms", "device / simulated", "device MB"]]
+    for n, p in plans.items():
+        room = f"{usage(graph, p.placements).total / 1e6:.1f}" + ("" if fits[n] else " does not fit")
+        rows.append([n, milliseconds(p.predicted), milliseconds(seconds[n]), f"{seconds['device'] / seconds[n]:.2f}x", room])
+    title = f"{FLAGS.model} on {devices.load(FLAGS.device).title} (numbers, no hardware)"
+    print(f"{title}\n{columns(rows, (1, 2, 3))}\n\n{plan_text(plans[best if FLAGS.strategy == 'auto' else FLAGS.strategy])}")
+
+
+def simulate() -> None:
+    """Replays the plan of a strategy on a device of numbers and writes its timeline."""
+    from .runtime.timeline import write
+    from .simulate import ROWS
+    from .simulate import simulate as replay
+
+    if not FLAGS.device:
+        raise ValueError("xcoexec: got simulate without --device; valid is the name of a device, or a TOML file.")
+    graph, costs, plans = _plans()
+    runs = {name: replay(graph, p, costs) for name, p in plans.items()}
+    name = min(runs, key=lambda n: runs[n].seconds) if FLAGS.strategy == "auto" else FLAGS.strategy
+    if name not in runs:
+        raise ValueError(f"xcoexec: got --strategy={name}; valid are {', '.join((*runs, 'auto'))}.")
+    path = f"{FLAGS.out}/simulated-{FLAGS.model}.json"
+    write(path, runs[name].trace())
+    busy = ", ".join(f"{row} {100 * runs[name].busy(i) / runs[name].seconds:.0f} %" for i, row in enumerate(ROWS))
+    print(f"{name}: {runs[name].seconds * 1e3:.3f} ms; busy: {busy}; written: {path}")
+
+
 def plan() -> None:
     """Prints the layer graph and the plan."""
     from .pretty import graph_text, plan_text
 
+    if FLAGS.device:
+        _plan_on_numbers()
+        return
     _, fast, _ = _bound()
     print(fast.plan().to_json() if FLAGS.json else f"{graph_text(fast.graph())}\n\n{plan_text(fast.plan())}")
 
@@ -126,7 +203,7 @@ def demo() -> None:
     show.main(FLAGS.out, FLAGS.threads)
 
 
-COMMANDS: dict[str, Callable[[], None]] = {"demo": demo, "plan": plan, "run": run, "profile": profile, "bench": bench}
+COMMANDS: dict[str, Callable[[], None]] = {"demo": demo, "plan": plan, "simulate": simulate, "run": run, "profile": profile, "bench": bench}
 
 
 def _main(argv: Sequence[str]) -> None:

@@ -21,8 +21,12 @@ class SplitError(XcoexecError, ValueError):
     """A layer cannot be split along the dimension that was asked for; the text says why."""
 
 
+class ProfileError(XcoexecError, ValueError):
+    """A device profile is unknown or malformed; the text names the entry."""
+
+
 class CoexecWarning(UserWarning):
     """A function fell back to plain `jax.jit`; the text says why."""
 
 
-__all__ = ["BindError", "CoexecWarning", "PlanError", "SplitError", "Unsupported", "XcoexecError"]
+__all__ = ["BindError", "CoexecWarning", "PlanError", "ProfileError", "SplitError", "Unsupported", "XcoexecError"]

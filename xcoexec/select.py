@@ -37,7 +37,7 @@ QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
-CANDIDATES = ("device", "host", "edgenn", "codl")  # of a device with room for all weights
+CANDIDATES = ("device", "host", "edgenn", "codl", "layer_switch")  # of a device with room for all weights
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
 

@@ -8,11 +8,12 @@ from ..ir import Costs, LayerGraph, Plan
 from .capacity import capacity
 from .codl import codl
 from .edgenn import edgenn
+from .layer_switch import layer_switch
 from .single import device, host
 
 Strategy = Callable[[LayerGraph, Costs], Plan]
 
-STRATEGIES: dict[str, Strategy] = {"device": device, "host": host, "edgenn": edgenn, "codl": codl, "capacity": capacity}
+STRATEGIES: dict[str, Strategy] = {"device": device, "host": host, "edgenn": edgenn, "codl": codl, "layer_switch": layer_switch, "capacity": capacity}
 #: what `strategy=` takes; "auto" measures the plans of all others and plain jax.jit, and keeps the fastest
 NAMES = (*STRATEGIES, "auto")
 
@@ -23,4 +24,4 @@ def strategy_name(strategy: str | Strategy) -> str:
     return strategy if isinstance(strategy, str) else str(getattr(inner, "__name__", type(inner).__name__))
 
 
-__all__ = ["NAMES", "STRATEGIES", "Strategy", "capacity", "codl", "device", "edgenn", "host", "strategy_name"]
+__all__ = ["NAMES", "STRATEGIES", "Strategy", "capacity", "codl", "device", "edgenn", "host", "layer_switch", "strategy_name"]

@@ -4,7 +4,7 @@ One linear program over all layers with large weights: least time under the byte
 each such layer three shares of its output channels, `host + resident + streamed = 1`; its end `e` and the end `c` of the
 copy of its weights, which come in pieces, are bounded from below by
 
-    e[i] >= e[i-1] + gap[i] + t_host[i] * host[i] + sync * both[i]
+    e[i] >= e[i-1] + gap[i] + (t_host[i] + result bytes / copy_rate) * host[i] + (sync + operand bytes / copy_rate) * both[i]
     e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i])
     e[i] >= c[i] + t_device[i] * streamed[i] * piece[i]                         the last piece is computed after its copy
     c[i] >= c[i-1] + bytes[i] * streamed[i] / rate                              one copy engine
@@ -52,6 +52,7 @@ class Heavy:
     granule: int | None
     gap: float
     largest: int  # bytes of a piece
+    moved: tuple[int, int]  # bytes of the operands, of the result
 
     def pieces(self, streamed: float) -> int:
         """How many pieces the streamed share comes in."""
@@ -79,7 +80,8 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
     if best is None:
         raise PlanError(f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more.")
     seconds, places = best.seconds, best.placements
-    chosen = f"least time with at most {_text(costs.capacity)} on the device: {usage(graph, places).text}"
+    bound = f"with at most {_text(costs.capacity)} on the device" if costs.capacity < math.inf else "with room for all weights"
+    chosen = f"least time {bound}: {usage(graph, places).text}"
     return Plan("capacity", places, graph.key, seconds + tail, chosen=chosen)
 
 
@@ -92,6 +94,11 @@ def _simple(heavy: Sequence[Heavy]) -> list[list[Shares]]:
     """The plans that need no program: everything resident, everything streamed, everything on the host half."""
     on_host = [[(1.0, 0.0, 0.0)] * len(heavy)] if all(h.host is not None for h in heavy) else []
     return [[(0.0, 1.0, 0.0)] * len(heavy), [(0.0, 0.0, 1.0)] * len(heavy), *on_host]
+
+
+def _host_seconds(h: Heavy, costs: Costs) -> tuple[float, float]:
+    """Seconds of the host half's part of a layer: fixed, and for all of it."""
+    return costs.sync + h.moved[0] / costs.copy_rate, (h.host or 0.0) * costs.contention + h.moved[1] / costs.copy_rate
 
 
 def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
@@ -111,7 +118,8 @@ def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> flo
             room, engine = room - size, engine + size / costs.stream_rate
             device = max(device, engine) + h.device * streamed / pieces
             used.append((size, device))
-        now = max(device, begin + (h.host or 0.0) * host * costs.contention + costs.sync if host else 0.0)
+        over, back = _host_seconds(h, costs)
+        now = max(device, begin + over + back * host if host else 0.0)
     return now
 
 
@@ -141,8 +149,9 @@ def _heavy(graph: LayerGraph, costs: Costs) -> tuple[list[Heavy], float]:
             continue
         axis = axis_of(x.ops, "channel")
         granule = x.dims.get("channel") if axis is not None else None
+        moved = (sum(v.nbytes for v in x.ins if v not in consts), x.out.nbytes)
         largest = int(max(1, min(PIECE_BYTES, costs.capacity / PIECES)))
-        found.append(Heavy(x, nbytes, costs.host[x.index], costs.device[x.index], granule, gap, largest))
+        found.append(Heavy(x, nbytes, costs.host[x.index], costs.device[x.index], granule, gap, largest, moved))
         gap = 0.0
     return found, gap
 
@@ -175,10 +184,10 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
     for i, h in enumerate(heavy):
         before = {ends[i - 1]: -1.0} if i else {}
         move = h.nbytes / costs.stream_rate
-        t_host = h.host or 0.0
+        over, back = _host_seconds(h, costs)
         rows.append(({host[i]: 1, resident[i]: 1, streamed[i]: 1}, 1, 1))
         rows.append(({host[i]: 1, both[i]: -1}, -inf, 0))
-        rows.append(({ends[i]: 1, **before, host[i]: -t_host * costs.contention, both[i]: -costs.sync}, h.gap, inf))
+        rows.append(({ends[i]: 1, **before, host[i]: -back, both[i]: -over}, h.gap, inf))
         rows.append(({ends[i]: 1, **before, resident[i]: -h.device, streamed[i]: -h.device}, h.gap, inf))
         piece = 1.0 if h.granule is None else min(1.0, h.largest / h.nbytes)
         rows.append(({ends[i]: 1, copies[i]: -1, streamed[i]: -h.device * piece}, 0, inf))
@@ -197,6 +206,7 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
     whole[[k[i] for i, h in enumerate(heavy) if h.granule is None for k in (host, resident, streamed)]] = 1
     cost = np.zeros(count)
     cost[ends[-1]] = 1.0
+    cost[list(streamed)] = 1e-9  # where streaming costs nothing, weights are resident all the same
     result = milp(
         cost,
         constraints=LinearConstraint(matrix, [lo for _, lo, _ in rows], [hi for _, _, hi in rows]),

@@ -1,0 +1,136 @@
+"""Devices that exist as numbers, every strategy on them, and the simulator."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import pathlib
+
+import jax
+import pytest
+
+from xcoexec import devices, models
+from xcoexec.check import check_plan
+from xcoexec.errors import PlanError, ProfileError
+from xcoexec.fold import fold
+from xcoexec.graph import build_graph
+from xcoexec.ir import Costs, LayerGraph, Plan
+from xcoexec.memory import usage
+from xcoexec.select import forced
+from xcoexec.simulate import BACK, OUT, ROWS, STREAM, TEAM, simulate
+from xcoexec.strategies import STRATEGIES
+from xcoexec.trace import paths, trace
+
+NAMES = ("lenet", "alexnet", "squeezenet", "googlenet", "resnet18", "mobilenet_v2")
+
+
+@functools.cache
+def graph_of(name: str) -> LayerGraph:
+    entry = models.get(name)
+    weights = jax.eval_shape(entry.variables)
+    values, tree = jax.tree_util.tree_flatten(((weights, entry.example()), {}))
+    return build_graph(fold(trace(entry.module.apply, values, tree, paths(tree)), range(len(jax.tree_util.tree_leaves(weights)))))
+
+
+@pytest.mark.parametrize("device", devices.names())
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_on_every_device(device: str, strategy: str) -> None:
+    for name in NAMES:
+        graph, costs = graph_of(name), devices.load(device).costs(graph_of(name))
+        plan = STRATEGIES[strategy](graph, costs)
+        check_plan(plan, graph)
+        assert [p.layer for p in plan.placements] == [x.name for x in graph.layers]
+        single = min(sum(costs.device), sum(t or 0 for t in costs.host) if all(t is not None for t in costs.host) else 1e9)
+        moved = 2 * costs.sync + (graph.program.inputs[0].nbytes + graph.layers[-1].out.nbytes) / costs.copy_rate
+        assert plan.predicted is not None
+        if strategy not in ("device", "host", "capacity"):
+            assert plan.predicted <= single + moved + 1e-9
+        run = simulate(graph, plan, costs)
+        for row in range(len(ROWS)):
+            events = sorted((e for e in run.events if e.row == row), key=lambda e: e.start)
+            assert all(b.start >= a.end - 1e-12 for a, b in itertools.pairwise(events))
+        assert run.seconds >= max(run.busy(TEAM), run.busy(STREAM)) - 1e-12
+
+
+@pytest.mark.parametrize("device", devices.names())
+def test_the_simulator_agrees_with_sums(device: str) -> None:
+    graph, costs = graph_of("resnet18"), devices.load(device).costs(graph_of("resnet18"))
+    assert simulate(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
+    on_host = simulate(graph, STRATEGIES["host"](graph, costs), costs)
+    moved = graph.program.inputs[0].nbytes + graph.layers[-1].out.nbytes
+    assert on_host.seconds == pytest.approx(sum(t or 0 for t in costs.host) + costs.sync + moved / costs.copy_rate, rel=1e-6)
+    assert on_host.busy(STREAM) == 0 and on_host.busy(OUT) > 0 and on_host.busy(BACK) > 0
+    for name in ("codl", "layer_switch"):
+        plan = STRATEGIES[name](graph, costs)
+        assert simulate(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.1)
+
+
+def test_shared_cores_overlap_nothing() -> None:
+    graph = graph_of("squeezenet")
+    n = len(graph.layers)
+    costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-5, 1e12, 1.0, True)
+    run = simulate(graph, forced(graph, Plan.uniform(0.5)), costs)
+    assert run.seconds >= n * 1e-3 - 1e-9
+
+
+def test_a_bound_on_a_device_of_numbers() -> None:
+    import dataclasses
+
+    graph = graph_of("alexnet")
+    costs = dataclasses.replace(devices.load("khadas-vim3").costs(graph), capacity=4e7, stream_rate=2e9)
+    plan = STRATEGIES["capacity"](graph, costs)
+    assert usage(graph, plan.placements).total <= 4e7
+    assert simulate(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.15)
+    roomy = STRATEGIES["capacity"](graph, devices.load("khadas-vim3").costs(graph))
+    assert not any(p.streamed for p in roomy.placements) and "room for all" in roomy.chosen
+
+
+def test_the_timeline_is_a_real_runs_file(tmp_path: pathlib.Path) -> None:
+    from xcoexec.runtime.timeline import write
+
+    graph, costs = graph_of("squeezenet"), devices.load("h200-slice-8").costs(graph_of("squeezenet"))
+    run = simulate(graph, STRATEGIES["codl"](graph, costs), costs)
+    write(tmp_path / "t.json", run.trace())
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert {e["ph"] for e in events} == {"M", "X"} and len(events) == len(run.events) + len(ROWS)
+    with pytest.raises(PlanError, match="for another function"):
+        simulate(graph_of("lenet"), STRATEGIES["codl"](graph, costs), costs)
+
+
+def test_numbers_name_their_sources() -> None:
+    for name in devices.names():
+        p = devices.load(name)
+        for half in (p.host, p.device):
+            for number in (half.flops, half.bandwidth, half.launch, *half.efficiency.values()):
+                assert number.value > 0 and number.source
+
+
+GOOD = (pathlib.Path(devices.__file__).parent / "khadas-vim3.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        (("[link]\n", "[links]\n"), r"without the table \[link\]"),
+        (('bandwidth = [8.0e9, "estimated"]\n', ""), r"got bandwidth=None in \[host\]"),
+        (("[8.0e9,", "[-8.0e9,"), "got bandwidth=.-8000000000.0, 'estimated'.*valid is a pair"),
+        (('[8.0e9, "estimated"]', "8.0e9"), "got bandwidth=8000000000.0"),
+        (('conv = [0.5, "estimated"]', 'conv = [7, "estimated"]'), "got conv=.*up to 1.5"),
+        (('sync = [0.0001, "estimated"]', 'sync = [0.0001, " "]'), "got sync="),
+        (("[link]", "[link"), "not TOML"),
+    ],
+)
+def test_malformed_profiles(change: tuple[str, str], text: str) -> None:
+    broken = GOOD.replace("1.0e-4", "0.0001").replace(*change)
+    with pytest.raises(ProfileError, match=text):
+        devices.parse("mine", broken)
+
+
+def test_unknown_devices(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ProfileError, match=r"got device 'ps5'; valid are h200, .*snapdragon-855, or a path"):
+        devices.load("ps5")
+    with pytest.raises(ProfileError, match="which is not there"):
+        devices.load(str(tmp_path / "no.toml"))
+    (tmp_path / "mine.toml").write_text(GOOD)
+    assert devices.load(str(tmp_path / "mine.toml")).costs(graph_of("lenet")).device

@@ -1,0 +1,127 @@
+"""Devices that exist as numbers: one TOML file each, so that a plan for them can be made and judged on any machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import math
+import pathlib
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ProfileError
+from ..ir import Costs, Layer, LayerGraph
+
+HALVES = ("host", "device")
+RATES = ("flops", "bandwidth", "launch")  # of a half: FLOP/s, bytes/s, seconds before a layer begins
+LINK = ("sync", "copy_rate")  # seconds of a synchronisation, bytes/s between the halves
+KINDS = ("conv", "winograd", "depthwise", "dense", "other")  # efficiency: the share of the roofline that kernels reach
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A figure and where it comes from ("estimated" where nobody has published or measured it)."""
+
+    value: float
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Half:
+    """One half of a device: peak FLOP/s, bytes/s, seconds of a launch, and the share of the roofline that each kind of layer reaches."""
+
+    flops: Number
+    bandwidth: Number
+    launch: Number
+    efficiency: Mapping[str, Number]
+
+    def seconds(self, layer: Layer) -> float:
+        """A launch and the roofline (Williams et al., 2009), at the efficiency of the layer's kind."""
+        share = self.efficiency[kind(layer)].value
+        return self.launch.value + max(layer.flops / self.flops.value, layer.nbytes / self.bandwidth.value) / share
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """A device as numbers. `contention`: factor by which both halves slow down together."""
+
+    name: str
+    title: str
+    host: Half
+    device: Half
+    sync: Number
+    copy_rate: Number
+    contention: Number
+
+    def costs(self, graph: LayerGraph) -> Costs:
+        """The costs of a graph's layers; what kernels cannot run stays on the device half."""
+        on_host = tuple(None if x.host_error else self.host.seconds(x) for x in graph.layers)
+        on_device = tuple(self.device.seconds(x) for x in graph.layers)
+        return Costs(on_host, on_device, self.sync.value, self.copy_rate.value, self.contention.value, False)
+
+
+def kind(layer: Layer) -> str:
+    """Which kernels a layer runs."""
+    op = layer.ops[0]
+    if op.prim == "dot_general":
+        return "dense"
+    if op.prim != "conv_general_dilated":
+        return "other"
+    window = [op.ins[1].shape[d] for d in op.params["dimension_numbers"].rhs_spec[2:]]
+    if op.params["feature_group_count"] > 1 and op.params["feature_group_count"] == op.out.shape[op.params["dimension_numbers"].out_spec[1]]:
+        return "depthwise"
+    return "winograd" if window == [3, 3] and set(op.params["window_strides"]) == {1} else "conv"
+
+
+def names() -> tuple[str, ...]:
+    """The profiles that come with the package."""
+    return tuple(sorted(p.name.removesuffix(".toml") for p in importlib.resources.files(__name__).iterdir() if p.name.endswith(".toml")))
+
+
+def load(name: str) -> Profile:
+    """A profile that comes with the package, or the one in a file (a path that ends with .toml). Raises `ProfileError`."""
+    if name.endswith(".toml"):
+        path = pathlib.Path(name)
+        if not path.is_file():
+            raise ProfileError(f"devices: got the file {name!r}, which is not there; valid is a TOML file.")
+        return parse(path.stem, path.read_text())
+    if name not in names():
+        raise ProfileError(f"devices: got device {name!r}; valid are {', '.join(names())}, or a path to a TOML file.")
+    return parse(name, (importlib.resources.files(__name__) / f"{name}.toml").read_text())
+
+
+def parse(name: str, text: str) -> Profile:
+    """A profile from TOML; every number is a pair `[value, "source"]`. Raises `ProfileError` that names the first wrong entry."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise ProfileError(f"devices: got a profile {name!r} that is not TOML ({e}).") from None
+    halves = {}
+    for half in HALVES:
+        part = _table(name, data, half)
+        efficiency = _table(name, part, "efficiency", half)
+        rates = {k: _number(name, part, k, half) for k in RATES}
+        halves[half] = Half(**rates, efficiency={k: _number(name, efficiency, k, f"{half}.efficiency", 1.5) for k in KINDS})
+    link = _table(name, data, "link")
+    numbers = {k: _number(name, link, k, "link") for k in (*LINK, "contention")}
+    return Profile(name, str(data.get("title", name)), halves["host"], halves["device"], **numbers)
+
+
+def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Mapping[str, Any]:
+    if not isinstance(data.get(key), dict):
+        raise ProfileError(f"devices: got the profile {name!r} without the table [{inside + '.' if inside else ''}{key}]; valid is a table of numbers.")
+    return data[key]  # type: ignore[no-any-return]
+
+
+def _number(name: str, table: Mapping[str, Any], key: str, where: str, most: float = math.inf) -> Number:
+    got = table.get(key)
+    valid = 'a pair [positive number, "source"]' + (f" up to {most}" if most < math.inf else "")
+    if not isinstance(got, list) or len(got) != 2 or isinstance(got[0], bool) or not isinstance(got[0], (int, float)) or not isinstance(got[1], str):
+        raise ProfileError(f"devices: got {key}={got!r} in [{where}] of the profile {name!r}; valid is {valid}.")
+    if not 0 < got[0] <= most or not math.isfinite(got[0]) or not got[1].strip():
+        raise ProfileError(f"devices: got {key}={got!r} in [{where}] of the profile {name!r}; valid is {valid}.")
+    return Number(float(got[0]), got[1])
+
+
+__all__ = ["KINDS", "Half", "Number", "Profile", "kind", "load", "names", "parse"]
