@@ -134,3 +134,24 @@ def test_unknown_devices(tmp_path: pathlib.Path) -> None:
         devices.load(str(tmp_path / "no.toml"))
     (tmp_path / "mine.toml").write_text(GOOD)
     assert devices.load(str(tmp_path / "mine.toml")).costs(graph_of("lenet")).device
+
+
+@pytest.mark.parametrize("device", ["h200-slice-8", "khadas-vim3", "snapdragon-855"])
+def test_codls_ablations(device: str) -> None:
+    """Both dims are never predicted worse than one, chains never worse than none, the exact way never worse than growing."""
+    import functools
+
+    from xcoexec.strategies import codl
+
+    for name in NAMES:
+        graph, costs = graph_of(name), devices.load(device).costs(graph_of(name))
+        full = codl(graph, costs)
+        for options in (dict(dims=("channel",)), dict(dims=("rows",)), dict(chain=False), dict(greedy=True)):
+            plan = functools.partial(codl, **options)(graph, costs)  # type: ignore[arg-type]
+            check_plan(plan, graph)
+            assert full.predicted <= plan.predicted * (1 + 1e-9)
+            split = [p for p in plan.placements if p.half == "split"]
+            assert all(p.dim in options.get("dims", ("channel", "rows")) for p in split)
+            assert options.get("chain", True) or not any(p.chain for p in split)
+    with pytest.raises(ValueError, match="got dims="):
+        codl(graph, costs, dims=("depth",))

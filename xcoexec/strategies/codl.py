@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..ir import Costs, Layer, LayerGraph, Placement, Plan
+from ..ir import DIMS, Costs, Layer, LayerGraph, Placement, Plan
 from ..split import axis_of, cut, rows_needed
 
 SHARES = tuple(i / 16 for i in range(1, 16))
@@ -34,12 +34,44 @@ class Piece:
     dim: str = "channel"
 
 
-def codl(graph: LayerGraph, costs: Costs) -> Plan:
-    """The shortest path over (place in the program, where its arrays lie)."""
+def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True, greedy: bool = False) -> Plan:
+    """The shortest path over (place in the program, where its arrays lie).
+
+    `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning has both); without
+    `chain` every layer is split alone; with `greedy` chains grow layer by layer, as in the paper's Algorithm 1. Raises
+    `ValueError` for other dims.
+    """
+    if not dims or set(dims) - set(DIMS):
+        raise ValueError(f"codl: got dims={dims!r}; valid are some of {', '.join(map(repr, DIMS))}.")
+    search = _Search(graph, costs, frozenset(dims), MAX_CHAIN if chain else 1)
+    if greedy:
+        pieces = _grown(graph, search)
+        seconds = sum(p.seconds for p in pieces)
+        return Plan("codl", _placements(graph, pieces), graph.key, seconds, chosen="chains grown layer by layer (the paper's Algorithm 1)")
+    return _shortest(graph, costs, search)
+
+
+def _grown(graph: LayerGraph, search: _Search) -> list[Piece]:
+    """A chain takes in the next layer as long as that is not slower than the layer on its own."""
+    n, pieces = len(graph.layers), []
+    alone = functools.cache(lambda i: min((p for p in search.from_device(i) if p.last == i + 1), key=lambda p: p.seconds))
+    first = 0
+    while first < n:
+        piece = alone(first)
+        while piece.last < min(n, first + search.longest):
+            longer = search.chained(first, piece.last + 1)
+            if longer is None or longer.seconds > piece.seconds + alone(piece.last).seconds:
+                break
+            piece = longer
+        pieces.append(piece)
+        first = piece.last
+    return pieces
+
+
+def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
     n = len(graph.layers)
     places = clean(graph)
     size = {k: _bytes(graph, k) for k in places}
-    search = _Search(graph, costs)
     best: dict[tuple[int, str], tuple[float, list[Piece]]] = {(0, "device"): (0.0, [])}
     for at in range(n):
         if at in size:
@@ -96,8 +128,8 @@ def _bytes(graph: LayerGraph, at: int) -> int:
 class _Search:
     """What may follow at a place, and what it costs."""
 
-    def __init__(self, graph: LayerGraph, costs: Costs):
-        self.graph, self.costs = graph, costs
+    def __init__(self, graph: LayerGraph, costs: Costs, dims: frozenset[str], longest: int):
+        self.graph, self.costs, self.dims, self.longest = graph, costs, dims, longest
         self.consts = set(graph.program.consts)
         self.shares = functools.lru_cache(None)(self._shares)
         owner = {v: x.index for x in graph.layers for v in x.outs}
@@ -116,19 +148,23 @@ class _Search:
         if self.costs.shared_cores:
             return
         yield from self.channels(self.graph.layers[first])
-        for last in range(first + 1, min(first + MAX_CHAIN, len(self.graph.layers)) + 1):
+        for last in range(first + 1, min(first + self.longest, len(self.graph.layers)) + 1):
             if self.costs.host[last - 1] is None:
                 return
-            inner = [self.last_reader[i] for i in range(first, last - 1)]
-            if all(r < last for r in inner):
-                piece = self.rows(first, last)
-                if piece is not None:
-                    yield piece
+            piece = self.chained(first, last)
+            if piece is not None:
+                yield piece
+
+    def chained(self, first: int, last: int) -> Piece | None:
+        """Layers `first:last` as one chain, where nobody else reads what lies inside it."""
+        if "rows" not in self.dims or self.costs.shared_cores or any(self.costs.host[i] is None for i in range(first, last)):
+            return None
+        return self.rows(first, last) if all(self.last_reader[i] < last for i in range(first, last - 1)) else None
 
     def channels(self, layer: Layer) -> Iterator[Piece]:
         """The best split of one layer by output channels: the host half needs all of the operand."""
         axis, t_host, t_device = axis_of(layer.ops, "channel"), self.costs.host[layer.index], self.costs.device[layer.index]
-        if axis is None or "channel" not in layer.dims or t_host is None:
+        if axis is None or "channel" not in layer.dims or t_host is None or "channel" not in self.dims:
             return
         data = sum(v.nbytes for v in layer.ins if v not in self.consts)
         size, granule = layer.out.shape[axis], layer.dims["channel"]
