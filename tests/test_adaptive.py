@@ -165,7 +165,7 @@ def test_planning_again_has_the_same_settings(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_was_in_use_before_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """The quick steps come at once, the new plan later; what was in use stays at hand."""
-    fake = lambda name: Executable(Plan(name, ()), lambda leaves: [name], object())  # type: ignore[arg-type]
+    fake = lambda name: Executable(Plan(name, ()), lambda leaves: [name], [name])  # type: ignore[arg-type]
     first, second, third = map(fake, "abc")
     monkeypatch.setattr(adaptive, "SETTLE_SECONDS", 0.5)
     m = Monitor(first, lambda: second, lambda: m.current, lambda: third)

@@ -18,7 +18,7 @@ from xcoexec.codegen.relay import Relay
 import xcoexec
 from xcoexec import prepare
 from xcoexec.check import check_plan
-from xcoexec.errors import CoexecWarning, PlanError
+from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir import Costs, LayerGraph, Placement, Plan
 from xcoexec.memory import alive, amount, shares, usage, ways
 from xcoexec.select import forced
@@ -317,6 +317,13 @@ def test_a_bound_with_room_for_all_changes_nothing(on_standin: StandIn) -> None:
     x = array(1, 160)
     assert error(np.asarray(fast(x)), oracle(dense, LAYERS, x)) < 1e-5
     assert "jit" in fast.plan().measured
+
+
+def test_a_bound_needs_bound_weights(on_standin: StandIn) -> None:
+    fast = xcoexec.jit(dense, device_memory="1GiB")
+    fast._options.apart = True  # as on a machine with a GPU
+    with pytest.raises(BindError, match=r"valid is .bind\(weights\)"):
+        fast(LAYERS, array(1, 160))
 
 
 def test_strategies_that_need_more_are_refused(on_standin: StandIn) -> None:

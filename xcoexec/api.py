@@ -111,6 +111,8 @@ class CoFunction:
         call = self._split(args, kwargs)
         if any(map(is_tracer, call.leaves)):
             return self._plain(*args, **kwargs)
+        if self._options.device_memory is not None and self._options.apart:
+            raise BindError("xcoexec.jit(device_memory=...): got a call with its weights; valid is .bind(weights), so that they can stay in host memory.")
         entry = self._entry(call)
         try:
             compiled = entry.compiled(call.leaves)

@@ -135,8 +135,8 @@ class Monitor:
         self._baseline = None
         if new.lowered is not None:
             self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
-        if old is not new and old.lowered is not None:
-            self.past = [old, *(p for p in self.past if p is not old and p is not new)][: self.keep]
+        if old.lowered is not None and old.lowered is not new.lowered:
+            self.past = [old, *(p for p in self.past if p.lowered is not old.lowered and p.lowered is not new.lowered)][: self.keep]
         kept = "kept" if new is old or new.plan == old.plan else "swapped"
         if kept == "swapped" or not quiet:
             self.history.append(f"plan {new.plan.strategy!r} {kept} after {seconds:.2f} s: {new.plan.chosen}")

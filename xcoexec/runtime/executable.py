@@ -46,7 +46,8 @@ def local(plan: Plan, lowered: Lowered, weights: Sequence[Any]) -> Executable:
         jitted = jax.jit(lambda *flat: lowered(flat[:n], flat[n:]))
 
     def call(leaves: Sequence[Any]) -> Sequence[Any]:
+        near = [np.asarray(x) if isinstance(x, jax.Array) and x.devices() != {cpu} else x for x in leaves]
         with jax.default_device(cpu):
-            return jitted(*args, *leaves)
+            return jitted(*args, *near)
 
     return Executable(plan, call, lowered)
