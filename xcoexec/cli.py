@@ -20,6 +20,8 @@ flags.DEFINE_string("device_memory", None, "With a GPU: the most that may lie on
 flags.DEFINE_boolean("json", False, "Print JSON instead of tables.")
 flags.DEFINE_string("plot", "", "run: also draw the roofline with the layers on it into this PNG.")
 flags.DEFINE_list("affinity", None, "Cores to pin host threads to, such as 0,1 (the calling thread then stays out of the work).")
+flags.DEFINE_string("suite", "", "bench: all strategies on a suite of networks (an unknown name lists them).")
+flags.DEFINE_string("against", "", "bench --suite: an older run's JSON lines to compare with.")
 flags.DEFINE_string("out", "out", "Folder for the files that demo and bench write.")
 
 
@@ -188,8 +190,27 @@ def profile() -> None:
     print(f"segment call {costs.sync * 1e6:.1f} us, copies {costs.copy_rate / 1e9:.1f} GB/s, halves share their cores: {costs.shared_cores}")
 
 
+def _suite() -> None:
+    from . import page, suite
+    from .progress import shown
+
+    chosen = suite.get(FLAGS.suite)
+    old = suite.load(FLAGS.against) if FLAGS.against else []
+    path = f"{FLAGS.out}/suite-{FLAGS.suite}.jsonl"
+    with shown(FLAGS.suite) as progress:
+        records = suite.run(FLAGS.suite, path, progress)
+    print(json.dumps(records) if FLAGS.json else suite.table(records))
+    if old:
+        print(suite.compare(records, old))
+    page.write(records, chosen.title, f"{FLAGS.out}/suite-{FLAGS.suite}.html")
+    print(f"written: {path}, {FLAGS.out}/suite-{FLAGS.suite}.html and .png", file=sys.stderr)
+
+
 def bench() -> None:
-    """Measures one model against jax.jit, alternating in this process."""
+    """Measures one model, or a suite with every strategy, against jax.jit, alternating in this process."""
+    if FLAGS.suite:
+        _suite()
+        return
     from . import bench as runner
 
     record = runner.measure(FLAGS.model, FLAGS.batch, FLAGS.strategy, FLAGS.threads)

@@ -25,8 +25,12 @@ class ProfileError(XcoexecError, ValueError):
     """A device profile is unknown or malformed; the text names the entry."""
 
 
+class SuiteError(XcoexecError, ValueError):
+    """A suite of the bench is unknown, or its file is not one; the text says what is valid."""
+
+
 class CoexecWarning(UserWarning):
     """A function fell back to plain `jax.jit`; the text says why."""
 
 
-__all__ = ["BindError", "CoexecWarning", "PlanError", "ProfileError", "SplitError", "Unsupported", "XcoexecError"]
+__all__ = ["BindError", "CoexecWarning", "PlanError", "ProfileError", "SplitError", "SuiteError", "Unsupported", "XcoexecError"]

@@ -54,7 +54,7 @@ def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: 
 def _grown(graph: LayerGraph, search: _Search) -> list[Piece]:
     """A chain takes in the next layer as long as that is not slower than the layer on its own."""
     n, pieces = len(graph.layers), []
-    alone = functools.cache(lambda i: min((p for p in search.from_device(i) if p.last == i + 1), key=lambda p: p.seconds))
+    alone = functools.cache(lambda i: min((p for p in (*search.from_device(i), *search.on_host(i)) if p.last == i + 1), key=lambda p: p.seconds))
     first = 0
     while first < n:
         piece = alone(first)
@@ -154,6 +154,13 @@ class _Search:
             piece = self.chained(first, last)
             if piece is not None:
                 yield piece
+
+    def on_host(self, layer: int) -> Iterator[Piece]:
+        """A layer as a whole on the host half, between layers on the device."""
+        t, x = self.costs.host[layer], self.graph.layers[layer]
+        if t is not None:
+            data = sum(v.nbytes for v in x.ins if v not in self.consts) + x.out.nbytes
+            yield Piece(layer, layer + 1, "host", t + self.costs.sync + data / self.costs.copy_rate)
 
     def chained(self, first: int, last: int) -> Piece | None:
         """Layers `first:last` as one chain, where nobody else reads what lies inside it."""

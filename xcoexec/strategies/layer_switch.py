@@ -29,6 +29,11 @@ def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Pl
     return Plan("layer_switch", tuple(places), graph.key, total(graph, costs, on_host), chosen=chosen)
 
 
+def _host(costs: Costs, layer: int) -> float:
+    t = costs.host[layer]
+    return NEVER if t is None else t
+
+
 def switch_seconds(nbytes: float, costs: Costs) -> float:
     """The paper's regression of a transfer's time on its bytes: a fixed part and a rate, as measured on this machine."""
     return costs.sync / 2 + nbytes / costs.copy_rate
@@ -36,7 +41,7 @@ def switch_seconds(nbytes: float, costs: Costs) -> float:
 
 def total(graph: LayerGraph, costs: Costs, on_host: Sequence[bool]) -> float:
     """Seconds of a placement: its layers in turn, and every value that crosses, once in a direction."""
-    seconds = sum(float(costs.host[i] or NEVER) if host else costs.device[i] for i, host in enumerate(on_host))
+    seconds = sum(_host(costs, i) if host else costs.device[i] for i, host in enumerate(on_host))
     home = {v: x.index for x in graph.layers for v in x.outs}
     for v, readers in _values(graph).items():
         made = on_host[home[v]] if v in home else False
@@ -67,7 +72,7 @@ def _greedy(graph: LayerGraph, costs: Costs) -> list[bool]:
     for x in graph.layers:
         seconds = {}
         for half in (False, True):
-            t = float(costs.host[x.index] or NEVER) if half else costs.device[x.index]
+            t = _host(costs, x.index) if half else costs.device[x.index]
             crossing = [v for v in x.ins if v not in consts and (on_host[home[v]] if v in home else False) != half]
             seconds[half] = t + sum(switch_seconds(v.nbytes, costs) for v in crossing)
         on_host.append(seconds[True] < seconds[False])
@@ -83,7 +88,7 @@ def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
     home = {v: x.index for x in graph.layers for v in x.outs}
     n, count = len(graph.layers), len(graph.layers) + 2 * len(values)
     cost = np.zeros(count)
-    cost[:n] = [float(costs.host[i] or NEVER) - costs.device[i] for i in range(n)]
+    cost[:n] = [_host(costs, i) - costs.device[i] for i in range(n)]
     entries: list[tuple[int, int, float]] = []
     rows = 0
     for k, (v, readers) in enumerate(values.items()):

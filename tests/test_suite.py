@@ -1,0 +1,105 @@
+"""Suites: resumed runs lose nothing, files are guarded, comparisons look at the spread, the page holds everything."""
+
+from __future__ import annotations
+
+import copy
+import fcntl
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from xcoexec import models, page, suite
+from xcoexec.bench import environment
+from xcoexec.errors import SuiteError
+from xcoexec.suite import SUITES, VARIANTS, Suite, compare, load, run, table
+
+TINY = Suite("for tests", ("lenet", "fcnn"), variants=("device", "host", "layer_switch", "auto"), rounds=2, block=0.005)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite, "SUITES", {**SUITES, "tiny": TINY})
+
+
+def test_a_run_its_table_and_its_page(tiny: None, tmp_path: pathlib.Path) -> None:
+    records = run("tiny", tmp_path / "a.jsonl")
+    assert [r["model"] for r in records] == ["lenet", "fcnn"] and load(tmp_path / "a.jsonl") == records
+    for r in records:
+        assert set(r["seconds"]) == {"jit", *TINY.variants} and all(0 < q[0] <= q[1] <= q[2] for q in r["seconds"].values())
+        assert max(r["errors"].values()) < 1e-4 and r["ran"]["host"] == "xco" and r["halves"]["host"]["host"] > 0
+    text = table(records)
+    assert "layer_switch" in text and "lenet gain" in text
+    page.write(records, "a <title>", tmp_path / "p" / "a.html")
+    html = (tmp_path / "p" / "a.html").read_text()
+    assert "a &lt;title&gt;" in html and "data:image/png;base64," in html and records[0]["environment"]["cpu"] in html
+    assert (tmp_path / "p" / "a.png").stat().st_size > 1000
+    assert "src=" not in html.replace('src="data:', "") and "href" not in html  # nothing outside is needed
+
+
+def test_an_interrupted_run_goes_on(tiny: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def measure(name: str, s: Suite, model: str, batch: int) -> Any:
+        if made.count(model) == 0 and model == "fcnn" and "stop" not in made:
+            made.append("stop")
+            raise KeyboardInterrupt
+        made.append(model)
+        return {"suite": name, "model": model, "batch": batch, "seconds": {"jit": [1, 1, 1]}, "environment": environment()}
+
+    monkeypatch.setattr(suite, "measure", measure)
+    file = tmp_path / "b.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        run("tiny", file)
+    with file.open("a") as out:
+        out.write('{"suite": "tiny", "mod')  # killed in the middle of a line
+    assert [r["model"] for r in run("tiny", file)] == ["lenet", "fcnn"]
+    assert made == ["lenet", "stop", "fcnn"] and len(file.read_text().splitlines()) == 2
+    other = json.loads(file.read_text().splitlines()[0])
+    other["environment"]["jax"] = "0.0"
+    file.write_text(json.dumps(other) + "\n")
+    run("tiny", file)  # another environment's records stay, and are not taken for this one's
+    assert len(load(file)) == 3
+
+
+def test_two_benches_and_one_file(tiny: None, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "c.jsonl"
+    with file.open("a") as out:
+        fcntl.flock(out, fcntl.LOCK_EX)
+        with pytest.raises(SuiteError, match="which another bench is writing"):
+            run("tiny", file)
+
+
+def test_bad_names_and_files(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(SuiteError, match="got suite 'fast'; valid are smoke, edgenn, codl, layer_switch"):
+        run("fast", tmp_path / "d.jsonl")
+    assert not (tmp_path / "d.jsonl").exists()
+    with pytest.raises(SuiteError, match="which is not there"):
+        load(tmp_path / "no.jsonl")
+    (tmp_path / "e.jsonl").write_text("hello\n")
+    with pytest.raises(SuiteError, match="got line 1"):
+        load(tmp_path / "e.jsonl")
+
+
+def test_comparisons_look_at_the_spread() -> None:
+    old = [{"suite": "s", "model": "m", "batch": 1, "seconds": {"jit": [0.9, 1.0, 1.1], "auto": [0.4, 0.5, 0.6]}}]
+    new = copy.deepcopy(old)
+    assert "no change beyond the spread in 2" in compare(new, old)
+    new[0]["seconds"]["auto"] = [0.55, 0.7, 0.8]  # slower, but the quartiles overlap
+    assert "no change" in compare(new, old)
+    new[0]["seconds"]["auto"] = [0.65, 0.7, 0.8]
+    text = compare(new, old)
+    assert "slower" in text and "1.40" in text and "jit" not in text
+    assert "faster" in compare(old, new)
+    slow = [{**new[0], "seconds": {k: [3 * t for t in q] for k, q in old[0]["seconds"].items()}}]
+    lines = compare(slow, old).splitlines()
+    assert len(lines) == 2 and "jit" in lines[1] and "slower" in lines[1]  # the machine, not the variant
+    with pytest.raises(SuiteError, match="without any case"):
+        compare([{**new[0], "model": "x"}], old)
+
+
+def test_suites_name_models_and_variants_that_exist() -> None:
+    for s in SUITES.values():
+        assert set(s.models) <= set(models.NAMES) and set(s.variants) <= set(VARIANTS)
+    assert all(set(s.variants) == set(VARIANTS) for s in SUITES.values())  # every strategy runs on every suite

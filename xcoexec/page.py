@@ -1,0 +1,94 @@
+"""One self-contained HTML page of a suite's records: tables, gains as bars, the environment."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import os
+import pathlib
+from collections.abc import Sequence
+
+from .suite import Record
+
+STYLE = "body{font:14px sans-serif;margin:2em;max-width:72em}table{border-collapse:collapse}td,th{padding:3px 9px;text-align:right}"
+FIRST = "td,th{border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}.best{font-weight:bold}img{max-width:100%}"
+
+
+def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -> None:
+    """Writes the page; the picture is inside it, and beside it as a PNG."""
+    file = pathlib.Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    picture = bars(records)
+    file.with_suffix(".png").write_bytes(picture)
+    image = base64.b64encode(picture).decode()
+    e = records[0]["environment"]
+    facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(str(v))}</td></tr>" for k, v in e.items())
+    body = f"""<h1>{html.escape(title)}</h1>
+<p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of each network is bold.
+Error: largest difference to float64 NumPy, relative to the output's scale.</p>
+{_times(records)}<h2>Times faster than jax.jit</h2><img src="data:image/png;base64,{image}" alt="gains">
+<h2>Errors</h2>{_errors(records)}<h2>Where layers ran</h2>{_halves(records)}<h2>Environment</h2><table>{facts}</table>"""
+    head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}{FIRST}</style>"
+    file.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    cells = "".join(f"<th>{html.escape(h)}</th>" for h in head)
+    return f"<table><tr>{cells}</tr>{''.join(f'<tr>{chr(10).join(r)}</tr>' for r in rows)}</table>"
+
+
+def _cell(text: str, bold: bool = False) -> str:
+    return f"<td{' class=best' if bold else ''}>{html.escape(text)}</td>"
+
+
+def _names(records: Sequence[Record]) -> list[str]:
+    return [f"{r['model']}" + (f", batch {r['batch']}" if r["batch"] > 1 else "") for r in records]
+
+
+def _times(records: Sequence[Record]) -> str:
+    best = [min(q[1] for q in r["seconds"].values()) for r in records]
+    rows = []
+    for v in records[0]["seconds"]:
+        quartiles = [r["seconds"][v] for r in records]
+        texts = [f"{q[1] * 1e3:.3f} ({q[0] * 1e3:.3f}–{q[2] * 1e3:.3f})" for q in quartiles]
+        rows.append([_cell(v), *(_cell(t, q[1] == b) for t, q, b in zip(texts, quartiles, best, strict=True))])
+    return _table(["variant", *_names(records)], rows)
+
+
+def _errors(records: Sequence[Record]) -> str:
+    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(f"{r['errors'][v]:.0e}") for r in records)] for v in records[0]["errors"]])
+
+
+def _halves(records: Sequence[Record]) -> str:
+    def one(r: Record, v: str) -> str:
+        h = r["halves"][v]
+        return "jax.jit" if r["ran"][v] == "jit" else f"{h['device']} device, {h['split']} split, {h['host']} host"
+
+    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(one(r, v)) for r in records)] for v in records[0]["ran"]])
+
+
+def bars(records: Sequence[Record]) -> bytes:
+    """Gains over jax.jit, a group of bars for each network, as a PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    variants = [v for v in records[0]["seconds"] if v != "jit"]
+    width = 0.85 / len(variants)
+    fig, ax = plt.subplots(figsize=(max(7.0, 1.8 * len(records)), 4.5))
+    for i, v in enumerate(variants):
+        gains = [r["seconds"]["jit"][1] / r["seconds"][v][1] for r in records]
+        ax.bar([k + i * width for k in range(len(records))], gains, width, label=v)
+    ax.axhline(1.0, color="#888888", linewidth=1)
+    ax.set_xticks([k + 0.4 for k in range(len(records))], _names(records))
+    ax.set_ylabel("times faster than jax.jit")
+    ax.legend(frameon=False, fontsize=7, ncols=2)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    fig.tight_layout()
+    out = io.BytesIO()
+    fig.savefig(out, format="png", dpi=120)
+    plt.close(fig)
+    return out.getvalue()
