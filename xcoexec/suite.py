@@ -194,7 +194,7 @@ def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
     the machine.
     """
     before = {(r["suite"], r["model"], r["batch"]): r for r in old}
-    rows = [["model", "batch", "variant", "was ms", "is ms", "against jit", ""]]
+    rows = [["model", "batch", "variant", "was ms", "is ms", "ratio", ""]]
     common = 0
     for r in new:
         then = before.get((r["suite"], r["model"], r["batch"]))
