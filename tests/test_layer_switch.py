@@ -80,11 +80,11 @@ def test_exact_is_the_best_of_all_assignments(data: st.DataObject) -> None:
     plan = layer_switch(graph, costs)
     check_plan(plan, dataclasses.replace(graph))
     best = min(total(graph, costs, a) for a in itertools.product((False, True), repeat=count))
-    assert plan.predicted == pytest.approx(best, rel=1e-9)
+    assert plan.predicted == pytest.approx(best, rel=1e-6)
     assert all(p.half == "device" for p, t in zip(plan.placements, host, strict=True) if t is None)
     greedy = layer_switch(graph, costs, greedy=True)
-    assert plan.predicted is not None and greedy.predicted is not None and plan.predicted <= greedy.predicted * (1 + 1e-9)
-    assert plan.predicted <= sum(device) * (1 + 1e-9)
+    assert plan.predicted is not None and greedy.predicted is not None and plan.predicted <= greedy.predicted * (1 + 1e-6)
+    assert plan.predicted <= sum(device) * (1 + 1e-6)
 
 
 def test_greedy_turns_where_exact_looks_ahead() -> None:

@@ -29,6 +29,7 @@ def test_a_run_its_table_and_its_page(tiny: None, tmp_path: pathlib.Path) -> Non
     for r in records:
         assert set(r["seconds"]) == {"jit", *TINY.variants} and all(0 < q[0] <= q[1] <= q[2] for q in r["seconds"].values())
         assert max(r["errors"].values()) < 1e-4 and r["ran"]["host"] == "xco" and r["halves"]["host"]["host"] > 0
+        assert r["simulated"]["host"] is None or r["simulated"]["host"] > 0
     text = table(records)
     assert "layer_switch" in text and "lenet gain" in text
     page.write(records, "a <title>", tmp_path / "p" / "a.html")

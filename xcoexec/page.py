@@ -24,11 +24,17 @@ def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -
     image = base64.b64encode(picture).decode()
     e = records[0]["environment"]
     facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(str(v))}</td></tr>" for k, v in e.items())
+    sections = {
+        "Times faster than jax.jit": f'<img src="data:image/png;base64,{image}" alt="gains">',
+        "Simulated / measured": _simulated(records),
+        "Errors": _errors(records),
+        "Where layers ran": _halves(records),
+        "Environment": f"<table>{facts}</table>",
+    }
     body = f"""<h1>{html.escape(title)}</h1>
 <p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of each network is bold.
 Error: largest difference to float64 NumPy, relative to the output's scale.</p>
-{_times(records)}<h2>Times faster than jax.jit</h2><img src="data:image/png;base64,{image}" alt="gains">
-<h2>Errors</h2>{_errors(records)}<h2>Where layers ran</h2>{_halves(records)}<h2>Environment</h2><table>{facts}</table>"""
+{_times(records)}{"".join(f"<h2>{name}</h2>{part}" for name, part in sections.items())}"""
     head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}{FIRST}</style>"
     file.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>")
 
@@ -54,6 +60,14 @@ def _times(records: Sequence[Record]) -> str:
         texts = [f"{q[1] * 1e3:.3f} ({q[0] * 1e3:.3f}–{q[2] * 1e3:.3f})" for q in quartiles]
         rows.append([_cell(v), *(_cell(t, q[1] == b) for t, q, b in zip(texts, quartiles, best, strict=True))])
     return _table(["variant", *_names(records)], rows)
+
+
+def _simulated(records: Sequence[Record]) -> str:
+    def one(r: Record, v: str) -> str:
+        s = r["simulated"][v]
+        return f"{s / r['seconds'][v][1]:.2f}" if s else "-"
+
+    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(one(r, v)) for r in records)] for v in records[0]["simulated"]])
 
 
 def _errors(records: Sequence[Record]) -> str:

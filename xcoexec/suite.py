@@ -23,6 +23,7 @@ from .errors import SuiteError
 from .pretty import columns
 from .profile import Progress, silent
 from .select import alternate
+from .simulate import simulate
 from .strategies import codl, edgenn, layer_switch
 
 Record = dict[str, Any]
@@ -151,6 +152,7 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
         "batch": batch,
         "seconds": {"jit": quartiles["jit"], **{v: quartiles[stands_for[v]] for v in bound}},
         "predicted": {v: p.predicted for v, p in plans.items()},
+        "simulated": _simulated(bound),
         "errors": {k: worst(out, want) for k, out in outs.items()},
         "ran": {v: f.report().ran for v, f in bound.items()},
         "halves": {v: {h: sum(p.half == h for p in plan.placements) for h in ("device", "split", "host")} for v, plan in plans.items()},
@@ -158,6 +160,18 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
         "clock_mhz": _clock(),
         "environment": environment(),
     }
+
+
+def _simulated(bound: Mapping[str, Any]) -> dict[str, float | None]:
+    """Seconds of each plan by the simulator, from the costs that were measured on this machine (None: nothing had to be measured)."""
+    compiled = {v: f._used("suite") for v, f in bound.items()}
+    costs = next((c.stages.costs for c in compiled.values() if c.stages.costs is not None), None)
+    out: dict[str, float | None] = dict.fromkeys(compiled)
+    for v, c in compiled.items():
+        plan = c.plan()
+        if costs is not None and plan.engine == "xco" and plan.placements:
+            out[v] = simulate(c.stages.graph, plan, costs).seconds
+    return out
 
 
 def _wait(call: Callable[..., Any], x: Any) -> Any:

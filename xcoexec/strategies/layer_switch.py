@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..codegen.program import Value
 from ..ir import Costs, LayerGraph, Placement, Plan
-
-NEVER = 1e6  # seconds of a layer that the host half cannot run
 
 
 def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Plan:
@@ -30,8 +28,9 @@ def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Pl
 
 
 def _host(costs: Costs, layer: int) -> float:
+    """Seconds of a layer on the host half; no end of them where kernels cannot run it."""
     t = costs.host[layer]
-    return NEVER if t is None else t
+    return math.inf if t is None else t
 
 
 def switch_seconds(nbytes: float, costs: Costs) -> float:
@@ -50,10 +49,10 @@ def total(graph: LayerGraph, costs: Costs, on_host: Sequence[bool]) -> float:
     return seconds
 
 
-def _values(graph: LayerGraph) -> dict[Value, list[int]]:
+def _values(graph: LayerGraph) -> dict[Any, list[int]]:
     """Value of a call -> the layers that read it (-1: whoever called)."""
     consts = set(graph.program.consts)
-    found: dict[Value, list[int]] = {}
+    found: dict[Any, list[int]] = {}
     for x in graph.layers:
         for v in x.ins:
             if v not in consts:
@@ -88,7 +87,8 @@ def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
     home = {v: x.index for x in graph.layers for v in x.outs}
     n, count = len(graph.layers), len(graph.layers) + 2 * len(values)
     cost = np.zeros(count)
-    cost[:n] = [_host(costs, i) - costs.device[i] for i in range(n)]
+    possible = np.array([*(t is not None for t in costs.host), *[True] * (count - n)])
+    cost[:n] = [_host(costs, i) - costs.device[i] if possible[i] else 0.0 for i in range(n)]
     entries: list[tuple[int, int, float]] = []
     rows = 0
     for k, (v, readers) in enumerate(values.items()):
@@ -101,5 +101,7 @@ def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
                 entries += [(rows, home[v], sign)] if v in home else []
                 rows += 1
     matrix = coo_array(([e for *_, e in entries], ([r for r, *_ in entries], [c for _, c, _ in entries])), (rows, count)).tocsr()
-    result = milp(cost, constraints=LinearConstraint(matrix, np.zeros(rows), np.full(rows, math.inf)), bounds=Bounds(0, 1), integrality=np.zeros(count))
+    scaled = cost / max(np.abs(cost).max(), 1e-30)  # the solver's tolerances are absolute
+    constraints = LinearConstraint(matrix, np.zeros(rows), np.full(rows, math.inf))
+    result = milp(scaled, constraints=constraints, bounds=Bounds(0, possible.astype(float)), integrality=np.zeros(count))
     return [bool(x > 0.5) for x in result.x[:n]]
