@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from .winograd import spare
 
 SPIN_SECONDS = 50e-6
 MAX_WORKERS = 255
+TRACED = 1 << 14  # entries of a trace: 64 threads in 256 steps
 
 
 _libc = ctypes.CDLL(None)
@@ -62,7 +64,8 @@ class Team:
         self._message = ctypes.create_string_buffer(b"xcoexec: no memory left for the intermediates of a host segment")
         self.libc = np.array([*(libc(n) for n in abi.LIBC_NAMES), ctypes.addressof(self._message)], np.int64)
         self._locks = np.zeros(512, np.uint8)
-        self._lock = threading.Lock()
+        self._lock, self._tracing = threading.Lock(), threading.Lock()
+        self._trace: np.ndarray | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -96,6 +99,27 @@ class Team:
         if self.cpus:
             os.sched_setaffinity(0, {self.cpus[index % len(self.cpus)]})
         function("worker", 2)(self.address, index)
+
+    @contextlib.contextmanager
+    def traced(self) -> Iterator[Callable[[], np.ndarray]]:
+        """While it lasts every thread notes its work; gives a function that returns it, [entries, 5]: address of the segment, step, thread
+        (0: who called), began, ended in nanoseconds. One at a time."""
+        with self._tracing:
+            if self._trace is None:  # kept for good: a thread may still write into it
+                self._trace = np.zeros(abi.TRACE_ENTRIES // 8 + abi.TRACE_WORDS * TRACED, np.int64)
+            self._trace[:] = 0
+            self._trace[abi.TRACE_CAPACITY // 8] = TRACED
+            self._word(abi.TRACE, self._trace.ctypes.data)
+            try:
+                yield self._traced
+            finally:
+                self._word(abi.TRACE, 0)
+
+    def _traced(self) -> np.ndarray:
+        assert self._trace is not None
+        count = min(int(self._trace[abi.TRACE_NEXT // 8]), TRACED)
+        rows = self._trace[abi.TRACE_ENTRIES // 8 :].reshape(-1, abi.TRACE_WORDS)[:count].copy()
+        return np.asarray(rows[rows[:, 4] > 0])
 
     def stop(self) -> None:
         """Ends the threads; a call that still comes runs on its own thread."""

@@ -56,6 +56,11 @@ from .layout import (
     TEAM_LIBC,
     THREADS,
     TIMES,
+    TRACE,
+    TRACE_CAPACITY,
+    TRACE_ENTRIES,
+    TRACE_NEXT,
+    TRACE_WORDS,
     UNLOCK,
     WAIT,
     WORKERS,
@@ -104,13 +109,27 @@ def wake(mutex, cond, libc):
 
 
 @njit
+def note(trace, desc, step, who, began, ended):
+    """One entry of the trace: a thread's work on a step."""
+    i = atomic_add(trace + TRACE_NEXT, 1)
+    if i < ld(trace + TRACE_CAPACITY):
+        entry = trace + TRACE_ENTRIES + 8 * TRACE_WORDS * i
+        st(entry, desc)
+        st(entry + 8, step)
+        st(entry + 16, who)
+        st(entry + 24, began)
+        st(entry + 32, ended)
+
+
+@njit
 def run_steps(job, libc, who, master):
     """Works on every step of a job until all are done, as thread number `who`; the master also stamps the clock."""
     desc, bufs, counters = ld(job + JOB_DESC), ld(job + JOB_BUFS), ld(job + JOB_COUNTERS)
     n, steps, times = ld(desc + NSTEPS), ld(desc + STEPS), ld(job + JOB_TIMES)
-    clock = ld(libc + CLOCK)
+    clock, trace = ld(libc + CLOCK), atomic_load(ld(desc + TEAM) + TRACE)
     for s in range(n):
         step = steps + s * 8 * STEP_WORDS
+        began, mine = now(clock) if trace != 0 else int64(0), 0
         items, driver, params = ld(step + ITEMS), ld(step + DRIVER), ld(step + PARAMS)
         claimed, finished = counters + COUNTER_BYTES * s, counters + COUNTER_BYTES * s + 64
         while True:
@@ -119,6 +138,9 @@ def run_steps(job, libc, who, master):
                 break
             call5(driver, params, bufs, i, i + 1, who)
             atomic_add(finished, 1)
+            mine += 1
+        if trace != 0 and mine > 0:
+            note(trace, desc, s, who, began, now(clock))
         wait_for(finished, items, libc)
         if master:
             st(times + 8 * (s + 1), now(clock))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import pathlib
 import subprocess
@@ -449,6 +450,26 @@ def test_timeline(tmp_path: pathlib.Path) -> None:
     events = json.loads((tmp_path / "deep" / "trace.json").read_text())["traceEvents"]
     names = {e["name"] for e in events if e["ph"] == "X"}
     assert "Net/Conv_0" in names and all(e["dur"] >= 0 for e in events if e["ph"] == "X")
+
+
+def test_a_timeline_has_a_row_for_each_thread(tmp_path: pathlib.Path) -> None:
+    fn = lambda w, x: jax.nn.relu(x @ w) @ w
+    fast = co(fn, array(512, 512), strategy="host", threads=2)
+    for _ in range(100):  # a loaded machine may let the calling thread do all of a call
+        fast(array(256, 512))
+        fast.timeline(tmp_path / "t.json")
+        events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+        rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+        if {"thread 0 (calls)", "thread 1"} <= set(rows.values()):
+            break
+    assert {"thread 0 (calls)", "thread 1"} <= set(rows.values())
+    steps = {e["name"]: e for e in events if e["ph"] == "X" and e["tid"] == 0}
+    first, last = min(e["ts"] for e in steps.values()), max(e["ts"] + e["dur"] for e in steps.values())
+    for tid in (t for t, n in rows.items() if n.startswith("thread")):
+        mine = sorted((e for e in events if e["ph"] == "X" and e["tid"] == tid), key=lambda e: e["ts"])
+        assert mine and all(a["ts"] + a["dur"] <= b["ts"] + 1e-3 for a, b in itertools.pairwise(mine))
+        assert {e["name"] for e in mine} <= set(steps)
+        assert all(e["ts"] >= first - 1e-3 and e["ts"] + e["dur"] <= last + 101 for e in mine)
 
 
 def test_report_text() -> None:

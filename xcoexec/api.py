@@ -140,7 +140,7 @@ class CoFunction:
         return self._compiled(args, kwargs).report()
 
     def timeline(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
-        """Writes the last call with such arguments as a trace for Perfetto."""
+        """Writes a call (made now) with such arguments as a trace for Perfetto."""
         self._compiled(args, kwargs).timeline(path)
 
     def _compiled(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:

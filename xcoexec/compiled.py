@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from . import config
+from .codegen import host
 from .compat import settings
 from .ir import Plan
 from .report import Report, report
@@ -19,6 +20,7 @@ from .runtime.executable import Executable
 from .select import Stages, choose, contest, known, moved
 from .strategies import Strategy
 
+CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
 
 
@@ -118,4 +120,10 @@ class Compiled:
         return report(self.stages.graph, exe.plan, exe.lowered, self.stages.costs, self.stages.threads)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        timeline.write(path, timeline.events(self.stages.graph, self.current.lowered))
+        """Writes a call, made now with the inputs that the plan was made for, as a trace."""
+        exe, s = self.current, self.stages
+        with host.team(s.cpus).traced() as trace:
+            if exe.lowered is not None:
+                for _ in range(CALLS_TRACED):
+                    s.run(exe)
+            timeline.write(path, timeline.events(s.graph, exe.lowered, trace()))

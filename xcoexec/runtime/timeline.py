@@ -8,19 +8,24 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..ir import LayerGraph
 from ..lower import Lowered
 
 
-def events(graph: LayerGraph, lowered: Lowered | None) -> list[dict[str, Any]]:
-    """Complete events (microseconds) of the last recorded call: host layers from their stamps, device layers in the gaps."""
+def events(graph: LayerGraph, lowered: Lowered | None, trace: np.ndarray | None = None) -> list[dict[str, Any]]:
+    """Complete events (microseconds) of the last recorded call: host layers from their stamps, device layers in the gaps.
+
+    `trace`: what each thread of the team did (`Team.traced`), for a row of its own for each.
+    """
     out: list[dict[str, Any]] = [
         {"ph": "M", "pid": 0, "tid": t, "name": "thread_name", "args": {"name": n}} for t, n in enumerate(("host half", "device half"))
     ]
     if lowered is None:
         return out
     if lowered.relay is not None:
-        return _both_clocks(graph, lowered)
+        return _both_clocks(graph, lowered, trace)
     calls = [u.segment.calls for u in lowered.segments]
     rings = [u.segment.stamps() for u in lowered.segments]
     if not calls or min(calls) == 0:
@@ -36,9 +41,26 @@ def events(graph: LayerGraph, lowered: Lowered | None) -> list[dict[str, Any]]:
             args = {"layer": layer.name, "flop": layer.flops, "bytes": layer.nbytes, "driver": step.driver, "items": step.items}
             out.append(_event(layer.name, 0, int(stamps[i]) - begin, int(stamps[i + 1] - stamps[i]), args))
         last = int(stamps[-1])
-    return out
+    return out + _threads(graph, lowered, trace, begin or 0, last or 0, 0)
 
 
+def _threads(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None, begin: int, end: int, shift: int) -> list[dict[str, Any]]:
+    """A row for each thread: its part of every step between `begin` and `end` of the host's clock less `shift`."""
+    units = {u.segment.address: u for u in lowered.segments}
+    out, seen = [], set()
+    for segment, step, who, began, ended in trace if trace is not None else ():
+        unit = units.get(int(segment))
+        if unit is None or began - shift < begin or ended - shift > end + SLACK_NS:
+            continue
+        seen.add(int(who))
+        name = graph.layers[unit.layers[unit.segment.steps[int(step)].group]].name
+        out.append(_event(name, THREADS + int(who), int(began) - shift - begin, int(ended - began), {"thread": int(who)}))
+    names = {t: f"thread {t}" + (" (calls)" if t == 0 else "") for t in sorted(seen)}
+    return [*({"ph": "M", "pid": 0, "tid": THREADS + t, "name": "thread_name", "args": {"name": n}} for t, n in names.items()), *out]
+
+
+THREADS = 10  # number of the first thread's row
+SLACK_NS = 100_000  # between the two clocks
 ROWS = ("host half: team", "device half: stream", "device half: waits")
 #: of a host call's stamps on the device's clock: (name, row, from, to)
 PHASES = (
@@ -49,7 +71,7 @@ PHASES = (
 )
 
 
-def _both_clocks(graph: LayerGraph, lowered: Lowered) -> list[dict[str, Any]]:
+def _both_clocks(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None) -> list[dict[str, Any]]:
     """The last call on one clock: the team's steps, the stream's phases of every host call, what the device does between them."""
     out: list[dict[str, Any]] = [{"ph": "M", "pid": 0, "tid": t, "name": "thread_name", "args": {"name": n}} for t, n in enumerate(ROWS)]
     rows = []
@@ -74,7 +96,7 @@ def _both_clocks(graph: LayerGraph, lowered: Lowered) -> list[dict[str, Any]]:
         if int(host[0]) - shift > idle:
             out.append(_event("idle", 0, idle - begin, int(host[0]) - shift - idle, {}))
         last, idle = int(device[5]), int(host[-1]) - shift
-    return out
+    return out + _threads(graph, lowered, trace, begin, last or begin, shift)
 
 
 def clock_shift(calls: Sequence[tuple[Any, Any]]) -> int:
