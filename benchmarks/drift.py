@@ -8,11 +8,9 @@ back within 10 % of the best plan for the new situation (found afterwards, by pl
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import multiprocessing
-import pathlib
 import time
 from typing import Any
 
@@ -27,7 +25,7 @@ from xcoexec.config import cores
 from xcoexec.pretty import table
 from xcoexec.select import alternate, contest
 
-from .gpu import where
+from .gpu import gpu_parser, on_gpu, where
 
 SECONDS = 14.0
 WINDOW = 0.2
@@ -52,11 +50,14 @@ def watch(fast: Any, x: Any, want: np.ndarray, seconds: float) -> tuple[list[tup
     return times, len(times), wrong
 
 
-def back(times: list[tuple[float, float]], best: float) -> float | None:
+def medians(times: list[tuple[float, float]]) -> list[float]:
+    """Median seconds of the calls that began in each whole window (infinite where none did)."""
+    return [float(np.median([s for t, s in times if w <= t < w + WINDOW] or [np.inf])) for w in np.arange(0, times[-1][0] - WINDOW, WINDOW)]
+
+
+def back(windows: list[float], best: float) -> float | None:
     """Seconds until the median of a window stays within 10 % of the best plan's time for three windows; None when it never does."""
-    last = times[-1][0]
-    medians = [float(np.median([s for t, s in times if w <= t < w + WINDOW] or [np.inf])) for w in np.arange(0, last - WINDOW, WINDOW)]
-    good = [m <= NEAR * best for m in medians]
+    good = [m <= NEAR * best for m in windows]
     return next((i * WINDOW for i in range(len(good) - 2) if all(good[i : i + 3])), None)
 
 
@@ -76,6 +77,7 @@ def run(name: str, precision: str) -> dict[str, Any]:
             time.sleep(0.5)
             noticed = len(fast.history())
             times, calls, wrong = watch(fast, x, want, SECONDS)
+            windows = medians(times)
             used = compiled.current
             compiled.stages.costs = None
             fresh = contest(compiled.stages)
@@ -87,9 +89,9 @@ def run(name: str, precision: str) -> dict[str, Any]:
                 "median_start": float(np.median([s for t, s in times if t < 0.5])),
                 "median_end": float(np.median([s for t, s in times if t > SECONDS - 3])),
                 "used_and_fresh": seconds,
-                "back_after": back(times, best),
+                "back_after": back(windows, best),
                 "history": fast.history()[noticed:],
-                "windows": [float(np.median([s for t, s in times if w <= t < w + WINDOW] or [0.0])) for w in np.arange(0, SECONDS, WINDOW)],
+                "windows": [w if np.isfinite(w) else 0.0 for w in windows],
             }
             compiled.stages.forget()
     return {"model": name, "precision": precision, "machine": where(), "quiet": float(np.median([s for _, s in quiet])), "phases": phases}
@@ -108,14 +110,10 @@ def rows(r: dict[str, Any]) -> list[list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.drift", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = gpu_parser("drift", __doc__)
     parser.add_argument("models", nargs="*", default=["resnet18", "squeezenet"])
     parser.add_argument("--precision", default="highest")
-    args = parser.parse_args()
-    if jax.default_backend() != "gpu":
-        raise SystemExit(f"benchmarks.drift: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees.")
-    args.folder.mkdir(parents=True, exist_ok=True)
+    args = on_gpu(parser)
     records = [run(m, args.precision) for m in args.models]
     (args.folder / "drift.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     Console(width=160).print(table(where(), HEAD, [row for r in records for row in rows(r)], right=range(2, len(HEAD))))

@@ -54,6 +54,22 @@ BLOCK_SECONDS = 0.06
 IN_FLIGHT = 10
 
 
+def gpu_parser(name: str, doc: str | None) -> argparse.ArgumentParser:
+    """The arguments that every bench of a GPU takes."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    return parser
+
+
+def on_gpu(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The arguments given, with the folder made; ends with one sentence where there is no GPU."""
+    args = parser.parse_args()
+    if jax.default_backend() != "gpu":
+        raise SystemExit(f"{parser.prog.removeprefix('python -m ')}: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees.")
+    args.folder.mkdir(parents=True, exist_ok=True)
+    return args
+
+
 def slice_percent() -> int:
     """Share of the GPU that this process was given by CUDA MPS (100: all of it)."""
     return int(os.environ.get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "100"))
@@ -161,16 +177,12 @@ def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = gpu_parser("gpu", __doc__)
     parser.add_argument("models", nargs="*", default=[], choices=[*models.NAMES, []])
     parser.add_argument("--precision", nargs="+", default=PRECISIONS, choices=PRECISIONS)
     parser.add_argument("--variants", nargs="+", default=USUAL, choices=tuple(VARIANTS))
     parser.add_argument("--input", nargs="+", default=("device",), choices=("device", "host"))
-    args = parser.parse_args()
-    if jax.default_backend() != "gpu":
-        raise SystemExit(f"benchmarks.gpu: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees.")
-    args.folder.mkdir(parents=True, exist_ok=True)
+    args = on_gpu(parser)
     cases = [(m, p, place) for p in args.precision for place in args.input for m in args.models or MODELS]
     records = []
     with (args.folder / "gpu.jsonl").open("a") as out:

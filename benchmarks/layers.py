@@ -8,9 +8,7 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +25,7 @@ from xcoexec.cost.edgenn import bound
 from xcoexec.pretty import table
 from xcoexec.select import alternate
 
-from .gpu import where
+from .gpu import gpu_parser, on_gpu, where
 
 ROUNDS, BLOCK_SECONDS = 5, 0.03
 NOT_MEASURED = "not measured"
@@ -132,15 +130,11 @@ def row(r: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.layers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = gpu_parser("layers", __doc__)
     parser.add_argument("cases", nargs="*", default=[], choices=[*CASES, []])
     parser.add_argument("--precision", default="highest")
     parser.add_argument("--steps", type=int, default=8)
-    args = parser.parse_args()
-    if jax.default_backend() != "gpu":
-        raise SystemExit(f"benchmarks.layers: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees.")
-    args.folder.mkdir(parents=True, exist_ok=True)
+    args = on_gpu(parser)
     records = []
     with (args.folder / "layers.jsonl").open("a") as out:
         for name in args.cases or CASES:

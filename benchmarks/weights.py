@@ -9,10 +9,8 @@ what the CPU reads and the bus delivers at the same time, measured in the same r
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
-import pathlib
 import threading
 import time
 from collections.abc import Callable
@@ -31,7 +29,7 @@ from xcoexec.pretty import table
 from xcoexec.runtime.cuda import cuda
 from xcoexec.select import alternate
 
-from .gpu import where
+from .gpu import gpu_parser, on_gpu, where
 
 ROUNDS, BLOCK_SECONDS = 5, 0.1
 COPY_BYTES = 1 << 27
@@ -172,14 +170,10 @@ def row(r: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.weights", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser = gpu_parser("weights", __doc__)
     parser.add_argument("cases", nargs="*", default=[], choices=[*CASES, []])
     parser.add_argument("--share", type=float, nargs="+", default=[0.25])
-    args = parser.parse_args()
-    if jax.default_backend() != "gpu":
-        raise SystemExit(f"benchmarks.weights: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees.")
-    args.folder.mkdir(parents=True, exist_ok=True)
+    args = on_gpu(parser)
     records = []
     with (args.folder / "weights.jsonl").open("a") as out:
         for name in args.cases or CASES:

@@ -126,6 +126,12 @@ def fail(frame, relay, which):
 
 
 @njit
+def answer(frame, relay, code):
+    """What a handler returns after calls of the driver: 0, or XLA's error."""
+    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+
+
+@njit
 def stream_of(frame, relay):
     """The stream that XLA launches on; 0 when it does not say."""
     own = ld(relay + R_STREAM)
@@ -335,12 +341,12 @@ def join(frame):
     for i in range(ld(site + SITE_NOUT)):
         row = ld(site + SITE_OUTS) + 8 * OUT_WORDS * i
         part = argument(frame, ld(site + SITE_NIN)) if ld(row + OUT_DEVICE) > 0 else result(frame, i)
-        if code == 0:
-            code = (
-                bring(site, relay, row, result(frame, i), part, stream) if ld(row + OUT_COPY) != 0 else merge(site, relay, row, result(frame, i), part, stream)
-            )
+        if code == 0 and ld(row + OUT_COPY) != 0:
+            code = bring(site, relay, row, result(frame, i), part, stream)
+        elif code == 0:
+            code = merge(site, relay, row, result(frame, i), part, stream)
     atomic_store(site + SITE_TAKEN, int64(0))
-    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+    return answer(frame, relay, code)
 
 
 @native(1)
@@ -352,7 +358,7 @@ def tick(frame):
     relay = ld(site + TICK_RELAY)
     st(values, ld(site + TICK_TARGET))
     code = launch(relay, ld(relay + R_STAMP), 1, 1, values, 1, stream_of(frame, relay))
-    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+    return answer(frame, relay, code)
 
 
 @native(1)
@@ -368,7 +374,7 @@ def fetch(frame):
         code = copy(relay, result(frame, 0), int64(0), ld(site + FETCH_SOURCE), int64(0), ld(site + FETCH_BYTES), 1, side)
     if code == 0:
         code = noted(relay, call2(ld(relay + R_RECORD), ld(site + FETCH_AFTER), side))
-    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+    return answer(frame, relay, code)
 
 
 @native(1)
@@ -379,7 +385,7 @@ def fetched(frame):
     site = attribute(frame)
     relay = ld(site + FETCH_RELAY)
     code = noted(relay, call3(ld(relay + R_FOLLOW), stream_of(frame, relay), ld(site + FETCH_AFTER), 0))
-    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+    return answer(frame, relay, code)
 
 
 @njit

@@ -13,7 +13,7 @@ import math
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -235,6 +235,14 @@ class Memory:
         self.events.clear()
 
 
+def _filled(count: int, words: Mapping[int, int]) -> np.ndarray:
+    """A block of int64 words, given by their byte offsets."""
+    block = np.zeros(count, np.int64)
+    for at, word in words.items():
+        block[at // 8] = word
+    return block
+
+
 class Site:
     """One segment inside a device program: its weights in host memory, its operands and results in mapped memory.
 
@@ -271,9 +279,7 @@ class Site:
             abi.SITE_COPIES: sum(w.copied for w in inputs),
             **dict(zip((abi.SITE_BEFORE, abi.SITE_AFTER), memory.events, strict=False)),
         }
-        self._words = np.zeros(abi.SITE_WORDS, np.int64)
-        for at, word in words.items():
-            self._words[at // 8] = word
+        self._words = _filled(abi.SITE_WORDS, words)
         self.address = self._words.ctypes.data
         relay.start()
         weakref.finalize(self, relay.retire, self._words, memory, (self._keep, self._bufs, self._ins, self._outs, segment))
@@ -312,7 +318,6 @@ class Fetch:
         memory = Memory(relay.driver, weights.nbytes, 0, 2)
         raw = np.ctypeslib.as_array(ctypes.cast(memory.host, ctypes.POINTER(ctypes.c_uint8)), (weights.nbytes,))
         raw.view(weights.dtype).reshape(weights.shape)[...] = weights
-        self._words = np.zeros(abi.FETCH_WORDS, np.int64)
         words = {
             abi.FETCH_RELAY: relay.address,
             abi.FETCH_SOURCE: memory.device,
@@ -320,8 +325,7 @@ class Fetch:
             abi.FETCH_BEFORE: memory.events[0],
             abi.FETCH_AFTER: memory.events[1],
         }
-        for at, word in words.items():
-            self._words[at // 8] = word
+        self._words = _filled(abi.FETCH_WORDS, words)
         self.address = self._words.ctypes.data
         weakref.finalize(self, relay.retire, np.zeros(abi.SITE_WORDS, np.int64), memory, self._words)
 

@@ -88,6 +88,11 @@ class LayerGraph:
     regions: tuple[Region, ...]
 
     @functools.cached_property
+    def home(self) -> Mapping[Value, int]:
+        """Value -> the index of the layer that makes it."""
+        return {v: x.index for x in self.layers for v in x.outs}
+
+    @functools.cached_property
     def readers(self) -> Mapping[Value, list[Op]]:
         """Value -> the operations that read it."""
         return consumers(self.program.ops)

@@ -70,8 +70,8 @@ def _read(graph: LayerGraph, members: Sequence[Layer], placements: Sequence[Plac
     """(bytes that the first layer of a host part takes from the device, whether each piece of them is contiguous)."""
     layer, place = members[0], placements[members[0].index]
     consts = set(graph.program.consts)
-    makers = {v: x.index for x in graph.layers for v in x.outs}
-    crossing = [v for v in layer.ins if v not in consts and (v not in makers or placements[makers[v]].half != "host" or place.half != "host")]
+    home = graph.home
+    crossing = [v for v in layer.ins if v not in consts and (v not in home or placements[home[v]].half != "host" or place.half != "host")]
     rows = place.half == "split" and place.dim == "rows"
     before = max((math.prod(v.shape[: axis_of(layer.ops, "rows") or 0]) for v in crossing), default=1) if rows else 1
     return sum(v.nbytes for v in crossing) * (place.p_cpu if rows else 1.0), before == 1
@@ -158,9 +158,4 @@ def alive(graph: LayerGraph) -> int:
     return max(most, sum(there.values()))
 
 
-def moves_text(moves: Moves) -> str:
-    """The figures behind "auto" in words."""
-    return ", ".join(f"{k} {s * 1e6:.1f} us + {r / 1e9:.1f} GB/s" for k, (s, r) in moves.items())
-
-
-__all__ = ["POLICIES", "Usage", "alive", "amount", "large", "moves_text", "shares", "usage", "ways"]
+__all__ = ["POLICIES", "Usage", "alive", "amount", "large", "shares", "usage", "ways"]

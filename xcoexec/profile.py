@@ -204,8 +204,9 @@ def _time_ops(ops: Sequence[Op], value: Callable[[Value], Any]) -> float:
     return median_seconds(lambda: jax.block_until_ready(f(*xs)))
 
 
+@functools.lru_cache(maxsize=8)
 def overheads(relay: Relay | None) -> Overheads:
-    """The fixed costs around layers, measured once a machine."""
+    """The fixed costs around layers, measured once a machine (kept on disk) and read once a process: every executable asks for them."""
     name = "overhead" if relay is None else f"overhead-{relay.driver.platform}"
     known = load(name)
     if known is None:

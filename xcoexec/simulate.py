@@ -8,7 +8,6 @@ makes is brought over where it is first read, so that both halves work at the sa
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,8 +15,8 @@ from .codegen.program import Value
 from .errors import PlanError
 from .ir import Costs, Layer, LayerGraph, Placement, Plan, chains
 from .memory import large
-from .split import axis_of, rows_needed
-from .units import ahead
+from .split import axis_of, row_shares
+from .units import Ahead
 
 ROWS = ("host half: team", "device half: stream", "copies to the host", "copies to the device", "copies of weights")
 TEAM, STREAM, OUT, BACK, WEIGHTS = range(5)
@@ -65,8 +64,7 @@ class _Machine:
         self.there: dict[tuple[Value, int], float] = {(v, STREAM): 0.0 for v in graph.program.inputs}
         self.consts = set(graph.program.consts)
         pieces = [x.streamed * large(layer, self.consts) / x.pieces for layer, x in zip(graph.layers, plan.placements, strict=True) if x.streamed]
-        self.room = ahead(pieces)
-        self.used: deque[tuple[float, float]] = deque()  # (bytes, end of the computation) of streamed weights that are still there
+        self.ahead = Ahead(pieces)
 
     def run(self, name: str, row: int, ready: float, seconds: float) -> float:
         """Adds an event as soon as its row is free; returns when it ends. On shared cores both halves are one row in time."""
@@ -87,14 +85,9 @@ class _Machine:
             ready = self.run(layer.name, STREAM, ready, seconds * (1 - place.streamed / part))
         size = place.streamed * large(layer, self.consts) / place.pieces
         for i in range(place.pieces):
-            since = 0.0
-            while self.used and self.room < size * (1 - 1e-9):
-                freed, since = self.used.popleft()
-                self.room += freed
-            self.room -= size
-            arrived = self.run(f"{layer.name} weights {i}", WEIGHTS, since, size / self.costs.stream_rate)
+            arrived = self.run(f"{layer.name} weights {i}", WEIGHTS, self.ahead.take(size), size / self.costs.stream_rate)
             ready = self.run(layer.name, STREAM, max(ready, arrived), seconds * place.streamed / part / place.pieces)
-            self.used.append((size, ready))
+            self.ahead.used(size, ready)
         return ready
 
     def bring(self, v: Value, half: int, share: float = 1.0) -> float:
@@ -164,9 +157,8 @@ def shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float]
     ops = [op for x in members for op in x.ops]
     found = []
     for start, stop in ((0, at), (at, size)):
-        needed = rows_needed(ops, axis, start, stop)
-        requests = {x.index: (needed.get(x.out), x) for x in members}
-        found.append({i: 1.0 if r is None else (r[2] - r[1]) / x.out.shape[r[0]] for i, (r, x) in requests.items()})
+        known = row_shares(ops, axis, start, stop)
+        found.append({x.index: known.get(x.out, 1.0) for x in members})
     return found[0], found[1]
 
 

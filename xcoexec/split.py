@@ -186,6 +186,12 @@ def rows_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Val
     return requests
 
 
+def row_shares(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, float]:
+    """Value -> the share of it that `start:stop` of the last result needs, where only a part of it is needed and that can be followed."""
+    needed = rows_needed(ops, axis, start, stop)
+    return {v: (r[2] - r[1]) / v.shape[r[0]] for v, r in needed.items() if r is not None}
+
+
 def _part_shape(shape: tuple[int, ...], request: Request | None) -> tuple[int, ...]:
     if request is None:
         return shape

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -28,7 +27,7 @@ from ..errors import PlanError
 from ..ir import Costs, Layer, LayerGraph, Placement, Plan
 from ..memory import SPARE_PIECES, large, usage
 from ..split import axis_of, block
-from ..units import AHEAD, ahead
+from ..units import AHEAD, Ahead
 
 PIECE_BYTES = 1 << 24  # of streamed weights: large enough for the bus's full rate
 PIECES = 16  # or this part of the capacity, where that is less
@@ -104,20 +103,16 @@ def _host_seconds(h: Heavy, costs: Costs) -> tuple[float, float]:
 def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
     """Seconds until the last of the layers ends, by the bounds above."""
     sizes = [streamed * h.nbytes / h.pieces(streamed) for h, (_, _, streamed) in zip(heavy, shares, strict=True) if streamed]
-    room, now, engine = ahead(sizes), 0.0, 0.0
-    used: deque[tuple[float, float]] = deque()  # (bytes, when they were computed with) of what is under way
+    window, now, engine = Ahead(sizes), 0.0, 0.0
     for h, (host, resident, streamed) in zip(heavy, shares, strict=True):
         begin = now + h.gap
         device = begin + h.device * resident
         pieces = h.pieces(streamed) if streamed else 0
         for _ in range(pieces):
             size = streamed / pieces * h.nbytes
-            while used and room < size * (1 - 1e-9):
-                freed, end = used.popleft()
-                room, engine = room + freed, max(engine, end)
-            room, engine = room - size, engine + size / costs.stream_rate
+            engine = max(engine, window.take(size)) + size / costs.stream_rate
             device = max(device, engine) + h.device * streamed / pieces
-            used.append((size, device))
+            window.used(size, device)
         over, back = _host_seconds(h, costs)
         now = max(device, begin + over + back * host if host else 0.0)
     return now

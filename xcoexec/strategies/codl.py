@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..ir import DIMS, Costs, Layer, LayerGraph, Placement, Plan
-from ..split import axis_of, cut, rows_needed
+from ..split import axis_of, cut, row_shares
 
 SHARES = tuple(i / 16 for i in range(1, 16))
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
@@ -132,7 +132,7 @@ class _Search:
         self.graph, self.costs, self.dims, self.longest = graph, costs, dims, longest
         self.consts = set(graph.program.consts)
         self.shares = functools.lru_cache(None)(self._shares)
-        owner = {v: x.index for x in graph.layers for v in x.outs}
+        owner = graph.home
         self.last_reader = {x.index: x.index for x in graph.layers}
         for x in graph.layers:
             self.last_reader.update((owner[v], x.index) for v in x.ins if v in owner)
@@ -211,13 +211,8 @@ class _Search:
         layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
         axis = axis_of(layers[-1].ops, "rows")
         assert axis is not None
-        needed = rows_needed([op for x in layers for op in x.ops], axis, start, stop)
-        out = {}
-        for x in layers:
-            request = needed.get(x.out)
-            if request is not None:
-                out[x.index] = (request[2] - request[1]) / x.out.shape[request[0]]
-        return out
+        known = row_shares([op for x in layers for op in x.ops], axis, start, stop)
+        return {x.index: known[x.out] for x in layers if x.out in known}
 
 
 def _placements(graph: LayerGraph, path: Sequence[Piece]) -> tuple[Placement, ...]:

@@ -41,7 +41,7 @@ def switch_seconds(nbytes: float, costs: Costs) -> float:
 def total(graph: LayerGraph, costs: Costs, on_host: Sequence[bool]) -> float:
     """Seconds of a placement: its layers in turn, and every value that crosses, once in a direction."""
     seconds = sum(_host(costs, i) if host else costs.device[i] for i, host in enumerate(on_host))
-    home = {v: x.index for x in graph.layers for v in x.outs}
+    home = graph.home
     for v, readers in _values(graph).items():
         made = on_host[home[v]] if v in home else False
         sides = {on_host[i] if i >= 0 else False for i in readers}
@@ -66,7 +66,7 @@ def _values(graph: LayerGraph) -> dict[Any, list[int]]:
 def _greedy(graph: LayerGraph, costs: Costs) -> list[bool]:
     """In the layers' order: the other half when its time and the transfers to get there are less than this half's."""
     on_host: list[bool] = []
-    home = {v: x.index for x in graph.layers for v in x.outs}
+    home = graph.home
     consts = set(graph.program.consts)
     for x in graph.layers:
         seconds = {}
@@ -84,7 +84,7 @@ def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
     from scipy.sparse import coo_array
 
     values = _values(graph)
-    home = {v: x.index for x in graph.layers for v in x.outs}
+    home = graph.home
     n, count = len(graph.layers), len(graph.layers) + 2 * len(values)
     cost = np.zeros(count)
     possible = np.array([*(t is not None for t in costs.host), *[True] * (count - n)])
