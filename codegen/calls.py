@@ -25,6 +25,7 @@ from .layout import (
     FETCH_BYTES,
     FETCH_RELAY,
     FETCH_SOURCE,
+    FETCH_STAMPS,
     FLAG_DONE,
     FLAG_FAULT,
     FLAG_READY,
@@ -164,6 +165,14 @@ def noted(relay, code):
     if code != 0:
         st(relay + R_CODE, code)
     return code
+
+
+@njit
+def stamp(relay, target, stream):
+    """The device's clock goes to `target` when the stream is there."""
+    values = scratch(1)
+    st(values, target)
+    return launch(relay, ld(relay + R_STAMP), 1, 1, values, 1, stream)
 
 
 @njit
@@ -322,9 +331,7 @@ def bring(site, relay, row, out, part, stream):
     if code == 0 and other > 0:
         code = copy(relay, out + mine, mine + other, part, other, other, rows, stream)
     if code == 0:
-        target = scratch(1)
-        st(target, ld(site + SITE_FLAGS) + FLAG_STAMPS + STAMP_BYTES * (seq % SITE_RING) + 40)
-        code = launch(relay, ld(relay + R_STAMP), 1, 1, target, 1, side)
+        code = stamp(relay, ld(site + SITE_FLAGS) + FLAG_STAMPS + STAMP_BYTES * (seq % SITE_RING) + 40, side)
     return follow(relay, stream, ld(site + SITE_AFTER), side) if code == 0 else code
 
 
@@ -354,11 +361,9 @@ def tick(frame):
     """Operands: what has to be there before the clock is read (aliased with the results)."""
     if registering(frame):
         return int64(0)
-    site, values = attribute(frame), scratch(1)
+    site = attribute(frame)
     relay = ld(site + TICK_RELAY)
-    st(values, ld(site + TICK_TARGET))
-    code = launch(relay, ld(relay + R_STAMP), 1, 1, values, 1, stream_of(frame, relay))
-    return answer(frame, relay, code)
+    return answer(frame, relay, stamp(relay, ld(site + TICK_TARGET), stream_of(frame, relay)))
 
 
 @native(1)
@@ -369,9 +374,14 @@ def fetch(frame):
     site = attribute(frame)
     relay = ld(site + FETCH_RELAY)
     side = ld(relay + R_FETCH)
+    stamps = ld(site + FETCH_STAMPS)
     code = follow(relay, side, ld(site + FETCH_BEFORE), stream_of(frame, relay))
+    if code == 0 and stamps != 0:
+        code = stamp(relay, stamps, side)
     if code == 0:
         code = copy(relay, result(frame, 0), int64(0), ld(site + FETCH_SOURCE), int64(0), ld(site + FETCH_BYTES), 1, side)
+    if code == 0 and stamps != 0:
+        code = stamp(relay, stamps + 8, side)
     if code == 0:
         code = noted(relay, call2(ld(relay + R_RECORD), ld(site + FETCH_AFTER), side))
     return answer(frame, relay, code)

@@ -101,8 +101,8 @@ SITE_WORDS = 16
 IN_MAPPED, IN_OUTER, IN_INNER, IN_STRIDE, IN_OFFSET, IN_WIDE, IN_COPY = (8 * i for i in range(7))
 OUT_MAPPED, OUT_OUTER, OUT_HOST, OUT_DEVICE, OUT_WIDE, OUT_COPY = (8 * i for i in range(6))
 IN_WORDS = OUT_WORDS = 8
-# a fetch site: weights in host memory that a device program takes, and the events around the copy
-FETCH_RELAY, FETCH_SOURCE, FETCH_BYTES, FETCH_BEFORE, FETCH_AFTER = (8 * i for i in range(5))
+# a fetch site: weights in host memory that a device program takes, the events around the copy, where its begin and end are stamped (0: nowhere)
+FETCH_RELAY, FETCH_SOURCE, FETCH_BYTES, FETCH_BEFORE, FETCH_AFTER, FETCH_STAMPS = (8 * i for i in range(6))
 FETCH_WORDS = 8
 # a clock site: where the device writes its clock
 TICK_RELAY, TICK_TARGET = 0, 8

@@ -315,9 +315,12 @@ class Fetch:
     def __init__(self, relay: Relay, weights: np.ndarray):
         relay.collect()
         self.nbytes = weights.nbytes
-        memory = Memory(relay.driver, weights.nbytes, 0, 2)
-        raw = np.ctypeslib.as_array(ctypes.cast(memory.host, ctypes.POINTER(ctypes.c_uint8)), (weights.nbytes,))
-        raw.view(weights.dtype).reshape(weights.shape)[...] = weights
+        behind = -(-weights.nbytes // 8) * 8  # where the stamps are
+        memory = Memory(relay.driver, behind + 16, 0, 2)
+        raw = np.ctypeslib.as_array(ctypes.cast(memory.host, ctypes.POINTER(ctypes.c_uint8)), (behind + 16,))
+        raw[: weights.nbytes].view(weights.dtype).reshape(weights.shape)[...] = weights
+        self._stamps, self._stamped = raw[behind:].view(np.int64), memory.device + behind
+        self._stamps[:] = 0
         words = {
             abi.FETCH_RELAY: relay.address,
             abi.FETCH_SOURCE: memory.device,
@@ -328,6 +331,14 @@ class Fetch:
         self._words = _filled(abi.FETCH_WORDS, words)
         self.address = self._words.ctypes.data
         weakref.finalize(self, relay.retire, np.zeros(abi.SITE_WORDS, np.int64), memory, self._words)
+
+    def trace(self, on: bool) -> None:
+        """Whether the copies of the calls from now on leave stamps; two more kernels each."""
+        self._words[abi.FETCH_STAMPS // 8] = self._stamped if on else 0
+
+    def stamps(self) -> tuple[int, int]:
+        """Nanoseconds of the device's clock at which the last traced copy began and ended; zeros where none was traced."""
+        return int(self._stamps[0]), int(self._stamps[1])
 
 
 class Clock:

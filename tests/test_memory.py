@@ -21,6 +21,7 @@ from xcoexec.check import check_plan
 from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir import Costs, LayerGraph, Placement, Plan
 from xcoexec.memory import alive, amount, shares, usage, ways
+from xcoexec.runtime import timeline
 from xcoexec.select import forced
 from xcoexec.strategies.capacity import capacity
 
@@ -114,6 +115,22 @@ def test_streamed_weights(p: float, streamed: float, rows: int, pieces: int) -> 
     resident = sum(v.nbytes for v in exe.lowered.consts)  # type: ignore[union-attr]
     kept = usage(stages_of(dense, LAYERS, x, weights=1)[1], exe.plan.placements).resident
     assert resident == pytest.approx(kept, rel=0.02) and resident < sum(w.nbytes for w in LAYERS)
+
+
+@pytest.mark.parametrize("p, streamed", [(0.0, 1.0), (0.5, 0.5)])
+def test_streamed_weights_are_on_the_timeline(p: float, streamed: float) -> None:
+    x = array(1, 160)
+    exe = build_on(Relay(StandIn(delay=5e-4)), dense, LAYERS, x, streaming(p, streamed, 2))
+    graph, lowered = stages_of(dense, LAYERS, x, weights=1)[1], exe.lowered
+    assert lowered is not None and lowered.fetches
+    check(exe, dense, LAYERS, x)
+    assert not [e for e in timeline.events(graph, lowered) if e["ph"] == "X" and e["tid"] == timeline.WEIGHTS]  # not traced, no stamps
+    for fetch in lowered.fetches.values():
+        fetch.trace(True)
+    check(exe, dense, LAYERS, x)
+    copies = [e for e in timeline.events(graph, lowered) if e["ph"] == "X" and e["tid"] == timeline.WEIGHTS]
+    assert len(copies) == len(lowered.fetches) and all(e["dur"] >= 0 and e["ts"] >= 0 and e["args"]["bytes"] > 0 for e in copies)
+    assert [e["ts"] for e in copies] == sorted(e["ts"] for e in copies)  # one stream brings them in their order
 
 
 def test_xla_holds_no_more_than_is_counted() -> None:

@@ -122,8 +122,13 @@ class Compiled:
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes a call, made now with the inputs that the plan was made for, as a trace."""
         exe, s = self.current, self.stages
+        fetches = tuple(exe.lowered.fetches.values()) if exe.lowered is not None else ()
         with host.team(s.cpus).traced() as trace:
+            for fetch in fetches:
+                fetch.trace(True)
             if exe.lowered is not None:
                 for _ in range(CALLS_TRACED):
                     s.run(exe)
             timeline.write(path, timeline.events(s.graph, exe.lowered, trace()))
+            for fetch in fetches:
+                fetch.trace(False)

@@ -61,7 +61,8 @@ def _threads(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None, begi
 
 THREADS = 10  # number of the first thread's row
 SLACK_NS = 100_000  # between the two clocks
-ROWS = ("host half: team", "device half: stream", "device half: waits")
+ROWS = ("host half: team", "device half: stream", "device half: waits", "device half: streamed weights")
+WEIGHTS = 3  # the row of streamed weights
 #: of a host call's stamps on the device's clock: (name, row, from, to)
 PHASES = (
     ("operands to the host", 1, 0, 1),
@@ -82,7 +83,14 @@ def _both_clocks(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None) 
         rows.append((unit, device[-1], host[(unit.segment.calls - 1) % len(host)]))
     shift = clock_shift([(device, host) for _, device, host in rows])
     rows.sort(key=lambda r: int(r[1][0]))
-    begin, last, idle = int(rows[0][1][0]), None, int(rows[0][1][0])
+    copies = [(unit, v, *fetch.stamps()) for (unit, v), fetch in lowered.fetches.items() if fetch.stamps()[1]]
+    if not rows and not copies:
+        return out
+    begin = min([int(device[0]) for _, device, _ in rows] + [began for *_, began, _ in copies])
+    last, idle = None, begin
+    for unit, v, began, ended in copies:
+        args = {"layers": ", ".join(graph.layers[i].name for i in unit.layers), "bytes": v.nbytes}
+        out.append(_event(str(v), WEIGHTS, began - begin, ended - began, args))
     for unit, device, host in rows:
         names = ", ".join(dict.fromkeys(graph.layers[i].name for i in unit.layers))
         if last is not None and device[0] > last:
@@ -105,6 +113,8 @@ def clock_shift(calls: Sequence[tuple[Any, Any]]) -> int:
     No host call starts before its operands are there, none is left before the host has ended: both bound the
     difference, and the middle between the tightest bounds is taken.
     """
+    if not calls:
+        return 0
     most = min(int(host[0] - device[1]) for device, host in calls)
     least = max(int(host[-1] - device[4]) for device, host in calls)
     return (most + least) // 2
