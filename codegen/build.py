@@ -212,7 +212,10 @@ def _compile(spec: Spec, target: Target) -> bytes:
 #: all functions that are marked with `native.native`
 NATIVE: tuple[Spec, ...] = tuple(
     ("native", *x)
-    for x in (("drivers", "gemm_driver"), ("drivers", "nest_driver"), ("drivers", "strips_driver"), ("team", "handler"), ("team", "worker"), ("team", "swap"))
+    for x in (
+        *(("drivers", f"{name}_driver") for name in ("gemm", "nest", "strips")),
+        *(("team", name) for name in ("handler", "stamp", "worker", "swap")),
+    )
 )
 #: those that only host calls of a device program need
 CALLS: tuple[Spec, ...] = tuple(("native", "calls", x) for x in ("start", "join", "tick", "fetch", "fetched", "serve"))

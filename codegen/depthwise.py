@@ -75,7 +75,7 @@ def depthwise(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: S
             *(shifted(o, o[1][0], o[1][1], o[1][3] * vl) for o in tail.operands),
         ]
         kernel = Kernel(("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, tail.expr, kinds, masked))
-        nest(ctx, kernel, extra, (n, chunks, count), operands, 2, count)
+        nest(ctx, kernel, extra, (n, chunks, count), operands, 2, count, rows * ow * kh * kw)
 
     ragged = channels % vl != 0
     if vecs - ragged:

@@ -203,4 +203,5 @@ def _gemv(ctx: Context, left: Side, w: Value, lanes: list[Lane], expr: Expr) -> 
 
     raw = Ref(ctx.raw_const(w), 0)
     operands = [operand(x.ref, 0), operand(raw, itemsize(w.dtype)), *(operand(lane.ref, lane.channel) for lane in lanes)]
-    nest(ctx, Kernel(("gemv", GEMV_ROWS, expr, kinds, w.dtype)), [k, itemsize(w.dtype) * n, n, columns], (-(-n // columns),), operands, 2, 1)
+    kernel, words = Kernel(("gemv", GEMV_ROWS, expr, kinds, w.dtype)), [k, itemsize(w.dtype) * n, n, columns]
+    nest(ctx, kernel, words, (-(-n // columns),), operands, 2, 1, k * columns / ctx.target.vl)

@@ -24,10 +24,12 @@ def read(ctx: Context, view: View, rank: int) -> Operand:
     return s, strides, offset
 
 
-def nest(ctx: Context, kernel: Kernel, extra: Sequence[int], loops: Sequence[int], operands: Sequence[Operand], outputs: int, chunk: int) -> None:
+def nest(
+    ctx: Context, kernel: Kernel, extra: Sequence[int], loops: Sequence[int], operands: Sequence[Operand], outputs: int, chunk: int, units: float = 0.0
+) -> None:
     """Appends a step of the nest driver: `loops` (outermost first), `chunk` iterations an item.
 
-    `operands[outputs]` is the one that is written, all others are read.
+    `operands[outputs]` is the one that is written, all others are read. `units`: vector operations of one kernel call.
     """
     if len(operands) > MAX_OPERANDS or len(loops) > MAX_RANK:
         raise Unsupported(f"{len(operands)} operands in {len(loops)} loops; a nest has at most {MAX_OPERANDS} in {MAX_RANK}")
@@ -39,7 +41,7 @@ def nest(ctx: Context, kernel: Kernel, extra: Sequence[int], loops: Sequence[int
     width = 5 + MAX_RANK + len(operands) * (2 + MAX_RANK)
     words: list[Word] = [kernel, width, total, chunk, len(operands), *([1] * pad), *loops, *views, *extra]
     buffers = [s.buffer for s, _, _ in operands]
-    ctx.add("nest", words, -(-total // chunk), buffers[:outputs] + buffers[outputs + 1 :], [buffers[outputs]])
+    ctx.add("nest", words, -(-total // chunk), buffers[:outputs] + buffers[outputs + 1 :], [buffers[outputs]], calls=total, units=total * units)
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -75,7 +77,8 @@ def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand],
     loops = [*dims[:-1], -(-dims[-1] // inner)]
     views = [(s, (*w[:-1], 0), offset) for (s, _, offset), w in zip(everything, walks, strict=True)]
     extra = [dims[-1], inner, *(w[-1] for w in walks)]
-    nest(ctx, Kernel(("elementwise", expr, kinds)), extra, loops, views, 0, max(1, ITEM // inner))
+    width = 1 if "g" in kinds else ctx.target.vl
+    nest(ctx, Kernel(("elementwise", expr, kinds)), extra, loops, views, 0, max(1, ITEM // inner), -(-inner // width) * len(expr))
 
 
 def copy(ctx: Context, source: Storage, target: Storage, source_strides: tuple[int, ...] | None = None, offset: int = 0) -> None:

@@ -8,7 +8,7 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from .build import CALLS, NATIVE, native_address, start_native
 from .pick import default, measured
 from .program import Op, Program, Unsupported, Value, external, kind
 from .rules import lower_group
-from .segment import Context, Cut, Groups, Pick, Rules, Runtime, Segment, compile_segment
+from .segment import Context, Cut, Groups, Pick, Rules, Runtime, Segment, Step, compile_segment
 from .strips import fused
 from .target import Target
 from .target import target as host_target
@@ -200,12 +200,25 @@ def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
         return "its operations have several results"
     if any(0 in v.shape for v in (*external(group), *made)):
         return "an array without elements"
-    program = Program(inputs, tuple(v for v in external(group) if v in set(consts)), (group,), (group[-1].out,))
     try:
-        lower_group(Context(program, host_target(), 1, Rules(lower_group, fused, spare, default, None)), group)
+        steps(group, set(consts), 1)
     except Unsupported as e:
         return str(e)
     return ""
+
+
+def steps(group: tuple[Op, ...], consts: Collection[Value], threads: int, pick: Pick = default) -> tuple[Step, ...]:
+    """The steps of a group as it is inside a network, where its operands are made with the border that it needs; nothing is compiled.
+
+    Raises `Unsupported`.
+    """
+    outside = external(group)
+    inputs = tuple(v for v in outside if v not in consts)
+    program = Program(inputs, tuple(v for v in outside if v in consts), (group,), (group[-1].out,))
+    ctx = Context(program, host_target(), threads, Rules(lower_group, fused, spare, pick, None))
+    ctx.bordered(inputs)
+    lower_group(ctx, group)
+    return tuple(ctx.steps)
 
 
 class Call:

@@ -104,8 +104,9 @@ IN_WORDS = OUT_WORDS = 8
 # a fetch site: weights in host memory that a device program takes, the events around the copy, where its begin and end are stamped (0: nowhere)
 FETCH_RELAY, FETCH_SOURCE, FETCH_BYTES, FETCH_BEFORE, FETCH_AFTER, FETCH_STAMPS = (8 * i for i in range(6))
 FETCH_WORDS = 8
-# a clock site: where the device writes its clock
+# a clock site: where the device writes its clock; on the CPU the first word is the address of clock_gettime
 TICK_RELAY, TICK_TARGET = 0, 8
+TICK_CLOCK = TICK_RELAY
 TICK_WORDS = 2
 # the mapped page of a call site: flags, then stamps of recent calls: start began, ended; join began, asked, left, ended (device clock, ns)
 FLAG_READY, FLAG_DONE, FLAG_FAULT, FLAG_STAMPS = 0, 64, 128, 256

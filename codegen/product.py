@@ -14,6 +14,7 @@ from .elementwise import COPY, Operand, read
 from .epilogue import Expr, expression
 from .program import Op, Unsupported, Value
 from .segment import Context, Kernel, Ref, Word
+from .tune import cycles, slowdown
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
 IMAGE_BYTES = 1 << 18  # input that a work item walks again for every channel block
@@ -185,7 +186,10 @@ def add_gemm(
         *brows,
     ]
     reads = [x.ref.buffer, weights.buffer, *(o.ref.buffer for o in operands)]
-    ctx.add("gemm", words, -(-tiles // chunk) * g.groups * len(blocks), reads, [y.ref.buffer])
+    slower = slowdown(ctx.target)
+    units = sum(n * cycles((r, v)) * slower.get((r, v), 1.0) for r, n in ((rows + 1, extra), (rows, tiles - extra)) if n for _, v, _ in blocks)
+    items, calls = -(-tiles // chunk) * g.groups * len(blocks), tiles * g.groups * len(blocks) * len(red)
+    ctx.add("gemm", words, items, reads, [y.ref.buffer], calls=calls, units=units * g.groups * g.depth)
 
 
 def _in_a_row(pixels: tuple[int, int, int, int], lanes: Sequence[Lane]) -> tuple[tuple[int, int, int, int], list[Lane]]:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import layout as abi
-from .host import function, team, wake
+from .host import function, libc, team, wake
 from .segment import Segment
 
 SPIN_SECONDS = 2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
@@ -363,4 +363,21 @@ class Clock:
         self._relay.driver.free_mapped(self._host)
 
 
-__all__ = ["Clock", "Driver", "Fetch", "Merge", "Relay", "Site", "Window"]
+class HostClock:
+    """As `Clock`, of a program on the CPU."""
+
+    def __init__(self, count: int):
+        self._times = np.zeros(count, np.int64)
+        self._rows = np.array([[libc("clock_gettime"), self._times.ctypes.data + 8 * i] for i in range(count)], np.int64)
+
+    def address(self, i: int) -> int:
+        return int(self._rows.ctypes.data) + 8 * abi.TICK_WORDS * i
+
+    def times(self) -> np.ndarray:
+        return self._times.copy()
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+__all__ = ["Clock", "Driver", "Fetch", "HostClock", "Merge", "Relay", "Site", "Window"]

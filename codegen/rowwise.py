@@ -122,7 +122,8 @@ def rowwise(ctx: Context, group: tuple[Op, ...], row: Rowwise) -> None:
         walks = [[0] for _ in operands]
     views = [(s, tuple(w), offset) for (s, _, offset), w in zip(operands, walks, strict=True)]
     spec = ("rowwise", tuple((r.how, r.operand, r.level) for r in row.reductions), row.result, kinds)
-    nest(ctx, Kernel(spec), [result.shape[-1]], dims, views, 0, max(1, ITEM // result.shape[-1]))
+    units = -(-result.shape[-1] // ctx.target.vl) * (len(row.result) + sum(len(r.operand) for r in row.reductions))
+    nest(ctx, Kernel(spec), [result.shape[-1]], dims, views, 0, max(1, ITEM // result.shape[-1]), units)
 
 
 def _contiguous(ctx: Context, view: View, rank: int) -> tuple[Storage, tuple[int, ...], int]:

@@ -58,7 +58,8 @@ def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     operands = [(s, (s.strides[0], 0, 0), 0), (y, (y.strides[0], ystrides[0], ystrides[1]), 0)]
     kernel = Kernel(("pool", op.prim.rsplit("_", 1)[1]))
     rows = math.prod((y.shape[0], *oshape[:2]))
-    elementwise.nest(ctx, kernel, extra, (y.shape[0], *oshape[:2]), operands, 1, max(1, min(-(-rows // (4 * ctx.threads)), 64)))
+    chunk, units = max(1, min(-(-rows // (4 * ctx.threads)), 64)), math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl)
+    elementwise.nest(ctx, kernel, extra, (y.shape[0], *oshape[:2]), operands, 1, chunk, units)
     return rest
 
 
@@ -82,12 +83,13 @@ def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     how = op.prim.removeprefix("reduce_")
     if after == 1:
         operands: list[elementwise.Operand] = [(s, (4 * n,), 0), (target, (4,), 0)]
-        elementwise.nest(ctx, Kernel(("reduce", how, True)), [n, 4, 1, 1], (before,), operands, 1, max(1, (1 << 14) // max(n, 1)))
+        elementwise.nest(ctx, Kernel(("reduce", how, True)), [n, 4, 1, 1], (before,), operands, 1, max(1, (1 << 14) // max(n, 1)), -(-n // ctx.target.vl))
     else:
         width = min(after, 256)
         loops = (before, -(-after // width))
         operands = [(s, (4 * n * after, 4 * width), 0), (target, (4 * after, 4 * width), 0)]
-        elementwise.nest(ctx, Kernel(("reduce", how, False)), [n, 4 * after, after, width], loops, operands, 1, max(1, (1 << 14) // max(n * width, 1)))
+        chunk, units = max(1, (1 << 14) // max(n * width, 1)), n * -(-width // ctx.target.vl)
+        elementwise.nest(ctx, Kernel(("reduce", how, False)), [n, 4 * after, after, width], loops, operands, 1, chunk, units)
     if target is not y:
         elementwise.copy(ctx, target, y)
     return rest

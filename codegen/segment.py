@@ -10,7 +10,7 @@ import ctypes
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,11 @@ Word = int | Ref | Kernel | Nested
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Step:
-    """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups."""
+    """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups.
+
+    `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of all `items`: what the
+    predictor knows of it.
+    """
 
     driver: str
     words: tuple[Word, ...]
@@ -62,6 +66,18 @@ class Step:
     writes: tuple[Buffer, ...]
     group: int
     span: int = 1
+    calls: int = 0
+    units: float = 0.0
+
+    @property
+    def kernel(self) -> str:
+        """The name of its first kernel, as the families define it ("winograd_input"); "strips" for nested steps."""
+        return next(("strips" if isinstance(w, Nested) else str(w.spec[0]) for w in self.words if isinstance(w, (Kernel, Nested))), "")
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The kernel families that it runs."""
+        return tuple(dict.fromkeys("strips" if isinstance(w, Nested) else _family(w.spec) for w in self.words if isinstance(w, (Kernel, Nested))))
 
 
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
@@ -141,6 +157,11 @@ class Context:
     def place(self, v: Value, storage: Storage) -> None:
         self._places[v] = storage
 
+    def bordered(self, values: Iterable[Value]) -> None:
+        """Places values as if an earlier step had made them: with the halo that their readers need."""
+        for v in values:
+            self.place(v, temporary(v, self._halo(v)))
+
     def output(self, v: Value) -> Storage:
         """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers need."""
         if not kind(v.dtype):
@@ -168,9 +189,19 @@ class Context:
         return tuple(halo)
 
     # -- steps
-    def add(self, driver: str, words: list[Word], items: int, reads: list[Buffer], writes: list[Buffer], span: int = 1) -> None:
+    def add(
+        self,
+        driver: str,
+        words: list[Word],
+        items: int,
+        reads: list[Buffer],
+        writes: list[Buffer],
+        span: int = 1,
+        calls: int = 0,
+        units: float = 0.0,
+    ) -> None:
         if items:
-            self.steps.append(Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span))
+            self.steps.append(Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span, calls, units))
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
@@ -217,12 +248,8 @@ class Segment:
         """The kernel families that each group of the program runs, in order ("view": no work at all)."""
         names: list[dict[str, None]] = [{} for _ in self.program.groups]
         for step in self.steps:
-            for word in step.words:
-                if isinstance(word, Kernel):
-                    names[step.group][_family(word.spec)] = None
-                if isinstance(word, Nested):
-                    for fused in names[step.group : step.group + step.span]:
-                        fused["strips"] = None
+            for group in names[step.group : step.group + step.span]:
+                group.update(dict.fromkeys(step.families))
         return tuple("+".join(n) or "view" for n in names)
 
     @property

@@ -55,6 +55,8 @@ from .layout import (
     TEAM,
     TEAM_LIBC,
     THREADS,
+    TICK_CLOCK,
+    TICK_TARGET,
     TIMES,
     TRACE,
     TRACE_CAPACITY,
@@ -346,6 +348,16 @@ def handler(frame):
     for i in range(ld(desc + RETS)):
         st(bufs + 8 * (args + i), result(frame, i))
     finish_job(desc, job, libc)
+    return int64(0)
+
+
+@native(1)
+def stamp(frame):
+    """An XLA FFI call (CPU) that notes the time; operands: what has to be there before (aliased with the results)."""
+    if registering(frame):
+        return int64(0)
+    site = attribute(frame)
+    st(ld(site + TICK_TARGET), now(ld(site + TICK_CLOCK)))
     return int64(0)
 
 

@@ -113,6 +113,13 @@ def spare(op: Op) -> dict[int, int]:
 
 # -- steps ------------------------------------------------------------------------------------------
 
+LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into the same set of an L1 cache
+
+
+def apart(nbytes: int) -> int:
+    """The step between the positions of a tile, so that the stores (or loads) of one vector at all positions fall into different sets."""
+    return nbytes + LINE * (nbytes % (2 * LINE) == 0)
+
 
 def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue, m: int) -> None:
     """Appends input transform, (m + 2)**2 products and output transform."""
@@ -122,7 +129,8 @@ def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: St
     ty, tx = -(-oh // m), -(-ow // m)
     tiles = batch * ty * tx
     wide, narrow = (-(-c // vl) * vl * 4 for c in (channels, c_in))  # bytes of a row of products and of transformed input
-    data, products = ctx.scratch((n2, tiles, narrow // 4)), ctx.scratch((n2, tiles, wide // 4))
+    far, near = apart(tiles * wide), apart(tiles * narrow)  # from one position of the tiles to the next
+    data, products = ctx.scratch((n2, near // 4)), ctx.scratch((n2, far // 4))
     image = geo.image
     loops, per_item = (batch, ty, tx), max(1, min(tx, -(-tiles // (4 * ctx.threads))))
 
@@ -133,8 +141,8 @@ def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: St
         return ty * tx * row, tx * row, row
 
     operands: list[Operand] = [(image, walk(image), geo.origin()), (data, tiled(narrow), 0)]
-    extra = [image.strides[1], image.strides[2], tiles * narrow, c_in]
-    nest(ctx, Kernel(("winograd_input", m)), extra, loops, operands, 1, per_item)
+    extra = [image.strides[1], image.strides[2], near, c_in]
+    nest(ctx, Kernel(("winograd_input", m)), extra, loops, operands, 1, per_item, n2 * -(-c_in // vl))
 
     g = Product((1, 1, 1, tiles), (0,), c_in, channels, n2)
     shape = block_shape(ctx.target, tiles, channels)
@@ -145,15 +153,15 @@ def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: St
         return pack_panels((np.kron(mats.g, mats.g).astype(np.float32) @ k).reshape(n2, c_in, channels), vl, shape[1])
 
     weights = ctx.pack(panel_bytes(g, vl, shape[1]) * n2, packer, ("winograd", w, m, shape[1]))
-    rows = Lane(Ref(data.buffer, data.offset), (0, 0, 0, narrow), 4, tiles * narrow)
-    sums = Lane(Ref(products.buffer, products.offset), (0, 0, 0, wide), 4, tiles * wide)
+    rows = Lane(Ref(data.buffer, data.offset), (0, 0, 0, narrow), 4, near)
+    sums = Lane(Ref(products.buffer, products.offset), (0, 0, 0, wide), 4, far)
     add_gemm(ctx, g, rows, weights, sums, COPY, [], shape)
 
     kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
     outs: list[Operand] = [(products, tiled(wide), 0), (y, walk(y), 0)]
     outs += [(s, (strides[0], m * strides[1], m * strides[2]), offset) for s, strides, offset in tail.operands]
-    extra = [tiles * wide, oh, ow, channels, y.strides[1], y.strides[2], *(s for _, strides, _ in tail.operands for s in strides[1:3])]
-    nest(ctx, Kernel(("winograd_output", m, tail.expr, kinds)), extra, loops, outs, 1, per_item)
+    extra = [far, oh, ow, channels, y.strides[1], y.strides[2], *(s for _, strides, _ in tail.operands for s in strides[1:3])]
+    nest(ctx, Kernel(("winograd_output", m, tail.expr, kinds)), extra, loops, outs, 1, per_item, n2 * -(-channels // vl))
 
 
 # -- kernels ----------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ def jit(
     plan: Plan | UniformPlan | None = None,
     memory: str = "auto",
     device_memory: str | int | float | None = None,
+    costs: str = "measured",
     progress: Progress | None = None,
 ) -> Any:
     """Like `jax.jit`: the same arguments, results and tolerance; behind it the layers run on both halves.
@@ -50,7 +51,7 @@ def jit(
 
     Args:
       fn: the function; without it a decorator is returned.
-      strategy: "auto", "device", "host", "edgenn", "codl", or a function (LayerGraph, Costs) -> Plan.
+      strategy: "auto", "device", "host", "edgenn", "codl", "layer_switch", "capacity", or a function (LayerGraph, Costs) -> Plan.
       threads: host threads (default: the cores this process may use, or XCOEXEC_THREADS).
       affinity: cores for the host half's threads, one each; the calling thread then does none of its work.
       strict: raise where xcoexec would otherwise warn once and use plain `jax.jit`.
@@ -61,6 +62,7 @@ def jit(
       device_memory: the most that may lie on a GPU: bytes, "16GiB", or a share of its memory (0.5). Weights beyond that stay
         in host memory, where the host half computes with them or from where they are streamed; pass them as NumPy arrays to
         `bind`, which then does not copy them (do not write to them). Without a GPU there is no such bound.
+      costs: "measured" (every layer on both halves) or "predicted" by what `xcoexec profile` has learned of this machine.
       progress: called with (stage, done, total) while planning.
     """
     if fn is None:
@@ -76,11 +78,12 @@ def jit(
             plan=plan,
             memory=memory,
             device_memory=device_memory,
+            costs=costs,
             progress=progress,
         )
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {fn!r}; valid is a callable.")
-    options = Options(strategy, threads, affinity, strict, plan, None, progress, memory, device_memory)
+    options = Options(strategy, threads, affinity, strict, plan, None, progress, memory, device_memory, costs)
     return CoFunction(fn, options, _ints(static_argnums, "static_argnums"), _names(static_argnames), _ints(donate_argnums, "donate_argnums"))
 
 

@@ -17,6 +17,7 @@ flags.DEFINE_integer("threads", None, "Host threads (default: the cores this pro
 flags.DEFINE_string("device", "", "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file.")
 flags.DEFINE_string("memory", "auto", "With a GPU: how arrays cross between the halves, auto, mapped or copy.")
 flags.DEFINE_string("device_memory", None, "With a GPU: the most that may lie on it, such as 16GiB, or a share of it such as 0.5.")
+flags.DEFINE_string("costs", "measured", "measured, or predicted by what `xcoexec profile` has learned (plan: then nothing is run).")
 flags.DEFINE_boolean("json", False, "Print JSON instead of tables.")
 flags.DEFINE_string("plot", "", "run: also draw the roofline with the layers on it into this PNG.")
 flags.DEFINE_list("affinity", None, "Cores to pin host threads to, such as 0,1 (the calling thread then stays out of the work).")
@@ -43,6 +44,7 @@ def _bound() -> tuple[Any, Any, Any]:
             affinity=_affinity(),
             memory=FLAGS.memory,
             device_memory=_device_memory(),
+            costs=FLAGS.costs,
             progress=progress,
         ).bind(entry.variables())
         x = entry.example(FLAGS.batch)
@@ -92,12 +94,28 @@ def _plans() -> tuple[Any, Any, dict[str, Any]]:
     from .strategies import STRATEGIES
 
     graph = _graph()
-    costs = devices.load(FLAGS.device).costs(graph)
+    costs = devices.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
     limit = amount(_device_memory())
     if isinstance(limit, float):
         raise ValueError(f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as 512MiB.")
     costs = costs if limit is None else dataclasses.replace(costs, capacity=limit)
     return graph, costs, {name: strategy(graph, costs) for name, strategy in STRATEGIES.items()}
+
+
+def _here() -> tuple[Any, int, tuple[int, ...]]:
+    """(relay, threads, cores) that the flags ask for."""
+    from .options import Options
+    from .prepare import device_relay
+
+    options = Options("auto", FLAGS.threads, _affinity(), False, None, None, None)
+    return device_relay(options.cpus), options.threads, options.cpus
+
+
+def _predictor() -> Any:
+    from .training import stored
+
+    relay, threads, _ = _here()
+    return stored(relay, threads)
 
 
 def _plan_on_numbers() -> None:
@@ -117,7 +135,8 @@ def _plan_on_numbers() -> None:
     for n, p in plans.items():
         room = f"{usage(graph, p.placements).total / 1e6:.1f}" + ("" if fits[n] else " does not fit")
         rows.append([n, milliseconds(p.predicted), milliseconds(seconds[n]), f"{seconds['device'] / seconds[n]:.2f}x", room])
-    title = f"{FLAGS.model} on {devices.load(FLAGS.device).title} (numbers, no hardware)"
+    where = f"{devices.load(FLAGS.device).title} (numbers, no hardware)" if FLAGS.device else "this machine, as predicted"
+    title = f"{FLAGS.model} on {where}"
     print(f"{title}\n{columns(rows, (1, 2, 3))}\n\n{plan_text(plans[best if FLAGS.strategy == 'auto' else FLAGS.strategy])}")
 
 
@@ -144,7 +163,7 @@ def plan() -> None:
     """Prints the layer graph and the plan."""
     from .pretty import graph_text, plan_text
 
-    if FLAGS.device:
+    if FLAGS.device or FLAGS.costs == "predicted":
         _plan_on_numbers()
         return
     _, fast, _ = _bound()
@@ -170,8 +189,32 @@ def run() -> None:
         print(f"{report}\n{entry.name}: {seconds * 1e3:.3f} ms a call (median), batch {FLAGS.batch}")
 
 
+def _train() -> None:
+    """Learns what layers cost on this machine, and says how well layers that were held out are predicted."""
+    import dataclasses
+    import time
+
+    from . import training
+    from .progress import shown
+
+    relay, threads, cpus = _here()
+    start = time.perf_counter()
+    with shown("profile") as progress:
+        predictor, samples = training.train(relay, threads, cpus, progress)
+    seconds, found = time.perf_counter() - start, training.judged(samples, relay, threads)
+    if FLAGS.json:
+        print(json.dumps({"seconds": seconds, "bytes": len(predictor.to_json()), "accuracy": [dataclasses.asdict(a) for a in found]}))
+        return
+    print(training.text(found))
+    count, size = len({s.layer for s in samples}), len(predictor.to_json()) / 1e3
+    print(f"{count} layers in {seconds:.0f} s, kept in {size:.0f} KB; one in {training.HELD_OUT} was held out.")
+
+
 def profile() -> None:
-    """Prints the measured seconds of every layer on both halves and the fixed costs."""
+    """With --model the measured seconds of its layers on both halves; else trains the predictor of this machine."""
+    if not FLAGS["model"].present:
+        _train()
+        return
     import dataclasses
 
     from .cost.edgenn import bound

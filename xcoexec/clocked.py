@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 
 from .codegen import host
 from .codegen.program import Op, Program, Value, external, kind
-from .codegen.relay import Clock, Relay
+from .codegen.relay import Clock, HostClock, Relay
 from .compat import host_call
 from .emit import TARGET, register, run_ops
 from .errors import SplitError
@@ -44,8 +44,8 @@ def whole(layer: Layer) -> Piece:
     return Piece(layer.ops, layer.out, {})
 
 
-def weight_bytes(piece: Piece, consts: set[Value]) -> int:
-    known = consts | {s.value for s in piece.slices.values() if s.source in consts}
+def weight_bytes(piece: Piece, consts: Collection[Value]) -> int:
+    known = set(consts) | {s.value for s in piece.slices.values() if s.source in consts}
     return sum(v.nbytes for v in external(piece.ops) if v in known)
 
 
@@ -88,8 +88,8 @@ def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
     return found
 
 
-def seconds(pieces: Sequence[Piece], consts: set[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay) -> list[float]:
-    """Median seconds of each piece between two reads of the device's clock, less what two reads alone take."""
+def seconds(pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None) -> list[float]:
+    """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a relay XLA:CPU's."""
     out: list[float] = []
     batch: list[Piece] = []
     for piece in pieces:
@@ -100,22 +100,46 @@ def seconds(pieces: Sequence[Piece], consts: set[Value], constant: Constant, exa
     return out + (_together(batch, consts, constant, example, relay) if batch else [])
 
 
-def _together(pieces: Sequence[Piece], consts: set[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay) -> list[float]:
-    register(relay.driver.platform)
-    clock = Clock(relay, 2 * len(pieces) + 2)
+def _together(pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None) -> list[float]:
+    run, token, given, clock = program(pieces, consts, constant, example, relay)
+    times = []
+    for _ in range(RUNS + 1):
+        run(token, given).block_until_ready()
+        times.append(clock.times())
+    clock.close()
+    return intervals(np.array(times[1:]))
+
+
+def intervals(times: np.ndarray) -> list[float]:
+    """Seconds of each piece from [runs, places] nanoseconds: the median, less that of nothing."""
+    gaps = np.median(np.diff(times.reshape(len(times), -1, 2), axis=2)[:, :, 0], axis=0) * 1e-9
+    return [max(float(g - gaps[0]), 5e-7) for g in gaps[1:]]
+
+
+def program(
+    pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None
+) -> tuple[Callable[..., Any], Any, Any, Clock | HostClock]:
+    """(jitted function, its first and second argument, the clock): all pieces one after the other, with the clock read around each."""
+    register(relay.driver.platform if relay else "cpu")
+    clock = Clock(relay, 2 * len(pieces) + 2) if relay else HostClock(2 * len(pieces) + 2)
 
     def tick(i: int, token: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
-        args = [token, *values]
+        arrays = [k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)]  # keys are known to JAX alone
+        args = [token, *(values[k] for k in arrays)]
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
-        first, *rest = host_call(f"{TARGET}_tick", shapes, clock.address(i), args, True)
-        return first, rest
+        first, *rest = host_call(f"{TARGET}_{'tick' if relay else 'stamp'}", shapes, clock.address(i), args, True)
+        out = dict(enumerate(values)) | dict(zip(arrays, rest, strict=True))
+        return first, list(out.values())
 
     def fn(token: Any, given: Sequence[Sequence[Any]]) -> Any:
         token, _ = tick(0, token, [])
         token, _ = tick(1, token, [])
         for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
-            token, args = tick(2 * i + 2, token, args)
             env: dict[Value, Any] = dict(zip(_reads(piece, consts), args, strict=True))
+            known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
+            ordered = [v for v in env if relay is not None or v not in known] or list(env)  # on the CPU weights are not moved before their use
+            token, held = tick(2 * i + 2, token, [env[v] for v in ordered])
+            env.update(zip(ordered, held, strict=True))
             for v, s in piece.slices.items():
                 if s.source not in consts:
                     env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)
@@ -130,19 +154,20 @@ def _together(pieces: Sequence[Piece], consts: set[Value], constant: Constant, e
         return jax.numpy.asarray(constant(v)) if v in consts else example(v)
 
     given = [[value(v, p) for v in _reads(p, consts)] for p in pieces]
-    run, token = jax.jit(fn), jax.numpy.zeros(4)
-    times = []
-    for _ in range(RUNS + 1):
-        run(token, given).block_until_ready()
-        times.append(clock.times())
-    clock.close()
-    gaps = np.median(np.diff(np.array(times[1:]).reshape(RUNS, -1, 2), axis=2)[:, :, 0], axis=0) * 1e-9
-    return [max(float(g - gaps[0]), 5e-7) for g in gaps[1:]]
+    return jax.jit(fn), jax.numpy.zeros(4), given, clock
 
 
-def _reads(piece: Piece, consts: set[Value]) -> list[Value]:
+def _reads(piece: Piece, consts: Collection[Value]) -> list[Value]:
     """The arrays that a piece is given: values of the call whole, slices of constants as they are."""
     return list(dict.fromkeys(piece.slices[v].source if v in piece.slices and piece.slices[v].source not in consts else v for v in external(piece.ops)))
+
+
+def to_predict(layer: Layer, consts: Collection[Value]) -> dict[tuple[str, float], tuple[tuple[tuple[Op, ...], ...], frozenset[Value]]]:
+    """(dim, share) -> the groups of a part of a layer and which values are constants: what a predictor asks for."""
+    found = {}
+    for key, piece in parts(layer).items():
+        found[key] = (piece.groups, frozenset(consts) | {s.value for s in piece.slices.values() if s.source in consts})
+    return found
 
 
 def host_call_of(piece: Piece, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> host.Call:

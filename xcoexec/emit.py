@@ -30,6 +30,7 @@ def register(platform: str = "cpu") -> None:
         return
     if platform == "cpu":
         jax.ffi.register_ffi_target(TARGET, host.handler_capsule(), platform="cpu")
+        jax.ffi.register_ffi_target(f"{TARGET}_stamp", host.handler_capsule("team", "stamp"), platform="cpu")
     else:
         for name in ("start", "join", "tick", "fetch", "fetched"):
             jax.ffi.register_ffi_target(f"{TARGET}_{name}", host.handler_capsule("calls", name), platform=platform.removeprefix("stand-in "))

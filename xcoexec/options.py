@@ -13,6 +13,7 @@ from .memory import POLICIES, amount
 from .profile import Progress, silent
 from .strategies import NAMES, Strategy
 
+COSTS = ("measured", "predicted")
 SPARE = 2  # cores left to the caller and the driver on a machine with a device
 
 
@@ -30,6 +31,7 @@ class Options:
         progress: Progress | None,
         memory: str = "auto",
         device_memory: object = None,
+        costs: str = "measured",
     ):
         if not callable(strategy) and strategy not in NAMES:
             raise ValueError(f"xcoexec.jit: got strategy={strategy!r}; valid are {', '.join(NAMES)}, or a function of graph and costs that returns a Plan.")
@@ -41,7 +43,9 @@ class Options:
             raise ValueError(f"xcoexec.compile: got device={device!r}; valid is JAX's default backend, here {jax.default_backend()!r}.")
         if memory not in POLICIES:
             raise ValueError(f"xcoexec.jit: got memory={memory!r}; valid are {', '.join(POLICIES)}.")
-        self.strategy, self.strict, self.plan, self.memory = strategy, strict, plan, memory
+        if costs not in COSTS:
+            raise ValueError(f"xcoexec.jit: got costs={costs!r}; valid are {', '.join(COSTS)}.")
+        self.strategy, self.strict, self.plan, self.memory, self.predicted = strategy, strict, plan, memory, costs == "predicted"
         self.device_memory = amount(device_memory)
         self.cpus = config.affinity(affinity)
         self.apart = jax.default_backend() != "cpu"  # inputs in host memory and on the device are planned for on their own

@@ -75,6 +75,10 @@ def compile_stages(
     try:
         s.relay = device_relay(options.cpus)
         s.limit = device_limit(options.device_memory, s.relay)
+        if options.predicted:
+            from .training import stored
+
+            s.predictor = stored(s.relay, options.threads)
         if traced.effects:
             raise NotImplementedError("it has side effects (printing, callbacks), which must keep their order")
         exe = choose(s, options.strategy, options.plan)

@@ -14,11 +14,13 @@ import numpy as np
 
 from .balance import rebalanced
 from .check import check_graph, check_plan
+from .clocked import to_predict
 from .codegen import host
 from .codegen.pick import likely
 from .codegen.program import Program, Value
 from .codegen.relay import Relay
 from .codegen.segment import Segment
+from .cost.predictor import Predictor
 from .errors import PlanError
 from .fold import Folded, fold
 from .graph import build_graph
@@ -37,6 +39,8 @@ QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
+MOST_FACTOR = 2.0  # by which XLA:CPU's layers together may take longer than one by one
+WORTH_FLOPS = 2e6  # of a layer that is predicted in parts too
 CANDIDATES = ("device", "host", "edgenn", "codl", "layer_switch")  # of a device with room for all weights
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
@@ -64,6 +68,7 @@ class Stages:
     limit: int | None = None  # bytes that may lie on the device; None: as many as there are
     hasty: bool = False  # algorithms are taken from nearly the same layers, not measured
     alone: Alone = contextlib.nullcontext  # in which a block of calls is measured
+    predictor: Predictor | None = None  # costs are predicted, not measured
     plain_ready: bool = False  # plain jax.jit is compiled
     sibling: bool = False  # the same function is planned already, for other shapes
 
@@ -121,20 +126,25 @@ class Stages:
 
     def measured_costs(self) -> Costs:
         """Seconds of every layer on both halves, measured once."""
+        if self.costs is None and self.predictor is not None:
+            worth = lambda x: to_predict(x, self.graph.program.consts) if x.flops > WORTH_FLOPS else {}
+            self.costs = self.predictor.costs(self.graph, worth if self.relay is not None else None)
         if self.costs is None and all(x.host_error for x in self.graph.layers):
-            self.costs = device_costs(self.graph, self.constant, self.progress, self.relay)
+            self.costs = self._calibrated(device_costs(self.graph, self.constant, self.progress, self.relay))
         if self.costs is None:
             run = lambda: self.run(self.all_host)
             where = (self.relay, self.threads, self.cpus, self.bounded)
             costs = measure(self.graph, _lowered(self.all_host), run, self.constant, self.progress, *where)
-            self.costs = costs if self.relay is None or self.bounded else self._calibrated(costs)
+            self.costs = costs if self.bounded else self._calibrated(costs)
         return self.costs if self.limit is None else dataclasses.replace(self.costs, capacity=self.limit)
 
     def _calibrated(self, costs: Costs) -> Costs:
-        """On a device layers that are timed one by one take longer than together: scaled to what the whole function takes."""
+        """Layers that are timed one by one take longer than together, on XLA:CPU also shorter: scaled to what the whole function takes."""
+        if self.donated:
+            return costs
         leaves = [jax.numpy.asarray(x) for x in self.example]
         whole = median_seconds(lambda: jax.block_until_ready(self.plain(leaves)), 0.05) - empty_call()
-        factor = min(1.0, max(whole, 1e-6) / sum(costs.device))
+        factor = min(1.0 if self.relay is not None else MOST_FACTOR, max(whole, 1e-6) / sum(costs.device))
         parts = {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in costs.parts.items()}
         return dataclasses.replace(costs, device=tuple(t * factor for t in costs.device), parts=parts)
 

@@ -83,13 +83,13 @@ def _both_clocks(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None) 
         rows.append((unit, device[-1], host[(unit.segment.calls - 1) % len(host)]))
     shift = clock_shift([(device, host) for _, device, host in rows])
     rows.sort(key=lambda r: int(r[1][0]))
-    copies = [(unit, v, *fetch.stamps()) for (unit, v), fetch in lowered.fetches.items() if fetch.stamps()[1]]
+    copies = [(part, v, *fetch.stamps()) for (part, v), fetch in lowered.fetches.items() if fetch.stamps()[1]]
     if not rows and not copies:
         return out
     begin = min([int(device[0]) for _, device, _ in rows] + [began for *_, began, _ in copies])
     last, idle = None, begin
-    for unit, v, began, ended in copies:
-        args = {"layers": ", ".join(graph.layers[i].name for i in unit.layers), "bytes": v.nbytes}
+    for part, v, began, ended in copies:
+        args: dict[str, Any] = {"layers": ", ".join(graph.layers[i].name for i in part.layers), "bytes": v.nbytes}
         out.append(_event(str(v), WEIGHTS, began - begin, ended - began, args))
     for unit, device, host in rows:
         names = ", ".join(dict.fromkeys(graph.layers[i].name for i in unit.layers))

@@ -1,0 +1,131 @@
+"""Seconds of layers that were never measured, from a few hundred made layers that were (see `xcoexec.training`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from ..codegen.program import Op, Unsupported, Value
+from ..ir import Costs, Layer, LayerGraph
+from .regress import Model, fit
+from .terms import Blocks, Work, device_work, host_work
+
+GAIN = 0.93  # as in codegen.pick: another algorithm than the first replaces it when it takes less than this share of its time
+REST = "rest"  # the model of classes that were not measured
+FEW = 8  # measurements that a class needs for a model of its own
+
+Part = tuple[tuple[tuple[Op, ...], ...], frozenset[Value]]  # groups of a part of a layer, and which values are constants
+Parts = Callable[[Layer], Mapping[tuple[str, float], Part]]  # (dim, share) -> a part of a layer
+Key = tuple[str, str]  # half, class
+
+
+@dataclasses.dataclass(frozen=True)
+class _Predicted:
+    """What layers of one signature cost."""
+
+    host: float | None
+    device: float
+    host_parts: Mapping[str, tuple[tuple[float, float], ...]]
+    device_parts: Mapping[str, tuple[tuple[float, float], ...]]
+
+
+def _points(seconds: Mapping[tuple[str, float], float | None]) -> dict[str, tuple[tuple[float, float], ...]]:
+    """Dim -> (share, seconds), ascending, from (dim, share) -> seconds."""
+    dims = dict.fromkeys(d for d, _ in seconds)
+    return {d: tuple(sorted((share, t) for (other, share), t in seconds.items() if other == d and t is not None)) for d in dims}
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictor:
+    """Models by half and class; `blocks` of the device, threads of the host half, and what does not depend on layers: `around`.
+
+    `around`: fields of `Costs` (sync, copy_rate, contention, shared_cores, moves, stream_rate).
+    """
+
+    models: Mapping[Key, Model]
+    blocks: Blocks
+    threads: int
+    around: Mapping[str, object]
+
+    def seconds(self, half: str, work: Work) -> float:
+        model = self.models.get((half, work.kind))
+        if model is not None:
+            return model.seconds(work)
+        rest = self.models[half, REST]
+        return rest.seconds(_general(work))
+
+    def host(self, ops: tuple[Op, ...], consts: Collection[Value], footprint: float) -> float:
+        """Seconds on the host half with the algorithm that will be chosen, in a program of so many bytes. Raises `Unsupported`."""
+        found = {name: sum(self.seconds("host", w) for w in works) for name, works in host_work(ops, consts, self.threads, footprint).items()}
+        first, best = next(iter(found)), min(found, key=lambda n: found[n])
+        return found[best] if found[best] < GAIN * found[first] else found[first]
+
+    def device(self, ops: Sequence[Op]) -> float:
+        return self.seconds("device", device_work(ops, self.blocks))
+
+    def costs(self, graph: LayerGraph, parts: Parts | None = None) -> Costs:
+        """The costs of a graph without a measurement; `parts`: those of layers that are predicted too."""
+        consts, footprint = frozenset(graph.program.consts), float(sum(x.nbytes for x in graph.layers))
+        alike: dict[str, _Predicted] = {}
+        for x in graph.layers:
+            if x.signature not in alike:
+                found = parts(x) if parts is not None else {}
+                on_host = self._groups((x.ops,), consts, footprint) if not x.host_error else None
+                mine = {key: self._groups(groups, known, footprint) for key, (groups, known) in found.items()}
+                other = {key: sum(map(self.device, groups)) for key, (groups, _) in found.items()}
+                alike[x.signature] = _Predicted(on_host, self.device(x.ops), _points(mine), _points(other))
+        by_layer = {x.index: alike[x.signature] for x in graph.layers}
+        return Costs(
+            host=tuple(p.host for p in by_layer.values()),
+            device=tuple(p.device for p in by_layer.values()),
+            parts={i: p.device_parts for i, p in by_layer.items()},
+            host_parts={i: p.host_parts for i, p in by_layer.items()},
+            **self.around,  # type: ignore[arg-type]
+        )
+
+    def _groups(self, groups: Iterable[tuple[Op, ...]], consts: Collection[Value], footprint: float) -> float | None:
+        """Seconds of groups on the host half; None where kernels cannot run one."""
+        try:
+            return sum(self.host(g, consts, footprint) for g in groups)
+        except Unsupported:
+            return None
+
+    def to_json(self) -> str:
+        models = [[*key, m.record()] for key, m in self.models.items()]
+        return json.dumps({"models": models, "blocks": dataclasses.astuple(self.blocks), "threads": self.threads, "around": self.around}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Predictor:
+        data = json.loads(text)
+        tiles, processors = data["blocks"]
+        models = {(half, kind): Model.of(record) for half, kind, record in data["models"]}
+        moves = {k: tuple(v) for k, v in data["around"]["moves"].items()}
+        return cls(models, Blocks(tuple(map(tuple, tiles)), processors), data["threads"], {**data["around"], "moves": moves})  # type: ignore[arg-type]
+
+
+def _general(work: Work) -> Work:
+    """What every class has in common: a fixed cost, and the most and the sum of what comes after it."""
+    rest = work.terms[1:]
+    return Work(REST, (1.0, work.terms[1], sum(rest[2:])), (math.log(max(sum(rest), 1.0)),))
+
+
+def trained(samples: Iterable[tuple[str, Work, float]], blocks: Blocks, threads: int, around: Mapping[str, object]) -> Predictor:
+    """A predictor from (half, work, seconds)."""
+    by_key: dict[Key, list[tuple[Work, float]]] = {}
+    for half, work, seconds in samples:
+        by_key.setdefault((half, work.kind), []).append((work, seconds))
+        by_key.setdefault((half, REST), []).append((_general(work), seconds))
+    models = {key: fit(*zip(*found, strict=True)) for key, found in by_key.items() if len(found) >= FEW or key[1] == REST}
+    return Predictor(models, blocks, threads, around)
+
+
+@functools.lru_cache(maxsize=4)
+def parsed(text: str) -> Predictor:
+    """`Predictor.from_json`, once for a text."""
+    return Predictor.from_json(text)
+
+
+__all__ = ["Predictor", "parsed", "trained"]

@@ -1,0 +1,109 @@
+"""Linear models with coefficients that are not negative, corrected by kriging; small enough to be kept as text."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+
+from .terms import Work
+
+LEAST_SECONDS = 5e-7  # below it errors do not count relative to the time
+PASSES = 6  # of the regression, each with less weight for what the one before could not explain
+POINTS = 240  # most that the correction keeps
+DIGITS = 3  # of stored numbers
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+    """Seconds of one class of kernels: `terms . coefficients * exp(correction(traits))`.
+
+    The correction is the mean of a Gaussian process over the logarithm of measured / linear (kriging; Rasmussen and Williams, 2006,
+    equation 2.25), with one length for each trait. `spread`: standard deviation of that logarithm at points that were measured.
+    """
+
+    coefficients: np.ndarray
+    points: np.ndarray  # [n, traits], in lengths
+    lengths: np.ndarray
+    values: np.ndarray  # [n], log of measured / linear
+    scale: float
+    spread: float
+
+    @functools.cached_property
+    def weights(self) -> np.ndarray:
+        """Of the points in the correction; solved for from rounded numbers, because rounding the weights themselves would not do."""
+        return np.asarray(np.linalg.solve(_covariance(self.points, self.scale, self.spread), self.values))
+
+    def seconds(self, work: Work) -> float:
+        linear = float(np.dot(self.coefficients, work.terms))
+        near = self.points - np.asarray(work.traits) / self.lengths
+        correction = self.scale**2 * float(np.exp(-0.5 * np.einsum("ij,ij->i", near, near)) @ self.weights)
+        return max(linear, 1e-9) * math.exp(min(max(correction, -1.0), 1.0))
+
+    def record(self) -> dict[str, Any]:
+        return {f.name: _rounded(getattr(self, f.name)) for f in dataclasses.fields(self)}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Model:
+        values: dict[str, Any] = {k: np.asarray(v, float) if isinstance(v, list) else float(v) for k, v in record.items()}
+        return cls(**values)
+
+
+def _rounded(x: Any) -> Any:
+    return [_rounded(v) for v in x] if np.ndim(x) else float(f"{x:.{DIGITS}g}")
+
+
+def fit(works: Sequence[Work], seconds: Sequence[float]) -> Model:
+    """The model of one class from measured seconds."""
+    terms, times = np.array([w.terms for w in works], float), np.array(seconds, float)
+    coefficients = linear(terms, times)
+    traits = np.array([w.traits for w in works], float)
+    ratio = np.log(times / np.maximum(terms @ coefficients, 1e-9))
+    if len(works) > POINTS:
+        kept = np.linspace(0, len(works) - 1, POINTS).astype(int)
+        traits, ratio = traits[kept], ratio[kept]
+    lengths, scale, noise = _likely(traits, ratio)
+    return Model(coefficients, traits / lengths, lengths, ratio, scale, noise)
+
+
+def linear(terms: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Coefficients (none negative) with the least sum of relative errors: least squares, weighted again with each pass."""
+    sizes = np.abs(terms).max(0)
+    sizes[sizes == 0] = 1.0
+    scaled, weight = terms / sizes, 1 / (seconds + LEAST_SECONDS)
+    found = np.zeros(terms.shape[1])
+    for _ in range(PASSES):
+        found, _ = nnls(scaled * weight[:, None], seconds * weight)
+        weight = 1 / (seconds + LEAST_SECONDS) / np.sqrt(np.abs(scaled @ found / seconds - 1) + 0.03)
+    return np.asarray(found / sizes)
+
+
+def _covariance(points: np.ndarray, scale: float, noise: float) -> np.ndarray:
+    squares = ((points[:, None] - points[None]) ** 2).sum(-1)
+    return np.asarray(scale**2 * np.exp(-0.5 * squares) + (noise**2 + 1e-6) * np.eye(len(points)))
+
+
+def _likely(traits: np.ndarray, ratio: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """(lengths, scale, noise) under which what was measured is most likely."""
+    n, d = traits.shape
+    spans = traits.std(0) + 1e-3
+    squares = ((traits[:, None] - traits[None]) / spans) ** 2
+
+    def surprise(logs: np.ndarray) -> float:
+        lengths, scale, noise = np.exp(logs[:d]), math.exp(logs[d]), math.exp(logs[d + 1])
+        covariance = scale**2 * np.exp(-0.5 * (squares / lengths**2).sum(-1)) + (noise**2 + 1e-6) * np.eye(n)
+        factor = np.linalg.cholesky(covariance)
+        return float(0.5 * np.sum(np.linalg.solve(factor, ratio) ** 2) + np.log(np.diag(factor)).sum())
+
+    limits = [(-0.5, 4.0)] * d + [(-4.0, 0.0), (-4.0, 0.0)]
+    starts = [np.array([length] * d + [math.log(scale), math.log(0.05)]) for length, scale in ((0.5, 0.2), (2.0, 0.3))]
+    best = min((minimize(surprise, x, method="L-BFGS-B", bounds=limits, options={"maxiter": 25}) for x in starts), key=lambda r: float(r.fun)).x
+    return np.exp(best[:d]) * spans, math.exp(best[d]), math.exp(best[d + 1])
+
+
+__all__ = ["Model", "fit", "linear"]

@@ -1,0 +1,158 @@
+"""What a predictor knows of a layer before it runs: for each half the kernels' class, and what their time is made of.
+
+CoDL's predictor (Jia et al., MobiSys 2022, section 4.3) takes the non-linear part of a kernel's time out by counting the blocks that it
+really computes, and learns the time of a block by linear regression. The host half's blocks are read from the step table that the kernels'
+own rules make; the device half's are tiles of the matrix product that a layer amounts to, in whole waves over the device's processors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import os
+from collections.abc import Collection, Sequence
+
+from ..codegen import host
+from ..codegen.conv import ALGORITHMS
+from ..codegen.pick import default
+from ..codegen.program import Op, Value, external
+from ..codegen.segment import Groups, Step
+from .features import flops
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """Kernels of one class. Their seconds are a sum over `terms` with learned coefficients, times a correction that is learned over `traits`
+    (logarithms of sizes)."""
+
+    kind: str
+    terms: tuple[float, ...]
+    traits: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """How a device computes a matrix product: tiles (rows, columns) that kernels may have, processors that compute one each."""
+
+    tiles: tuple[tuple[int, int], ...]
+    processors: int
+
+
+#: XLA:CPU's Eigen kernels, and the usual tiles of cuDNN and cuBLAS
+CPU_TILES = ((48, 8), (16, 16))
+GPU_TILES = ((32, 32), (64, 64), (128, 128), (256, 64))
+
+
+@functools.lru_cache
+def cache_bytes(level: int = 2) -> int:
+    """Of one core's L2 cache, or of the L3 that it shares (a virtual machine may show more than it has: at most 32 MiB)."""
+    least, most = {2: (1 << 18, 1 << 22), 3: (1 << 22, 1 << 25)}[level]
+    try:
+        return min(max(os.sysconf(f"SC_LEVEL{level}_CACHE_SIZE"), least), most)
+    except (ValueError, OSError):
+        return 4 * least
+
+
+def cold(footprint: float) -> float:
+    """The share (0..1) of a program's bytes that its next call no longer finds in the L3 cache: from half the cache's size on, all at twice."""
+    return min(max((footprint / cache_bytes(3) - 0.5) / 1.5, 0.0), 1.0)
+
+
+# -- the host half -----------------------------------------------------------------------------------
+
+
+def host_work(ops: tuple[Op, ...], consts: Collection[Value], threads: int, footprint: float) -> dict[str, tuple[Work, ...]]:
+    """Algorithm -> the work of its steps, for each algorithm that a layer may get, in a program of so many bytes. Raises `Unsupported`."""
+    offered: list[tuple[str, ...]] = []
+
+    def pick(groups: Groups, names: tuple[str, ...], n: int) -> str:
+        offered.append(names)
+        return default(groups, names, n)
+
+    first = host.steps(ops, consts, threads, pick)
+    names = offered[0] if offered else ALGORITHMS[:1]
+    found = {names[0]: _works(first, ops, names[0], threads, footprint)}
+    for name in names[1:]:
+        found[name] = _works(host.steps(ops, consts, threads, functools.partial(_always, name)), ops, name, threads, footprint)
+    return found
+
+
+def _always(name: str, groups: Groups, names: tuple[str, ...], threads: int) -> str:
+    """A choice among algorithms that is made already."""
+    return name
+
+
+def _works(steps: Sequence[Step], ops: Sequence[Op], algorithm: str, threads: int, footprint: float) -> tuple[Work, ...]:
+    return tuple(step_work(s, ops, algorithm, threads, footprint) for s in steps)
+
+
+def step_work(step: Step, ops: Sequence[Op], algorithm: str, threads: int, footprint: float) -> Work:
+    """A step's fixed cost, kernel calls and units of work of the thread with the most items, bytes, and bytes beyond the L2 and the L3 cache."""
+    kind = step.kernel if algorithm == ALGORITHMS[0] else f"{step.kernel} {algorithm}"
+    share = -(-step.items // threads) / step.items
+    weights = sum(b.nbytes for b in set(step.reads) if b.kind == "arg") / threads
+    read = sum(b.nbytes for b in set(step.reads) if b.kind != "arg") / threads
+    written = sum(b.nbytes for b in set(step.writes)) / threads
+    beyond = [max(0.0, n - cache_bytes() / 2) for n in (read, weights, written)]
+    calls, units = step.calls * share, step.units * share
+    ragged = float(ops[0].out.shape[-1] % host.host_target().vl > 0) if ops[0].out.shape else 0.0
+    far = weights * cold(footprint)
+    traits = (*(math.log(max(x, 1.0)) for x in (calls, units, read, weights, written)), math.log(max(far, 1e5)), ragged)
+    return Work(kind, (1.0, calls, units, read, weights, written, *beyond, far, units * ragged), traits)
+
+
+# -- the device half ---------------------------------------------------------------------------------
+
+
+def device_work(ops: Sequence[Op], blocks: Blocks) -> Work:
+    """Waves of tiles for matrix products, bytes and FLOP for all others."""
+    op = ops[0]
+    inputs = external(ops)
+    read, written = sum(v.nbytes for v in inputs), float(ops[-1].out.nbytes)
+    product = _product(op)
+    if product is None:
+        work = float(sum(map(flops, ops)))
+        terms = (1.0, work, float(read), written, *(max(0.0, n - cache_bytes()) for n in (float(read), written)))
+        return Work(_other(op), terms, tuple(math.log(max(x, 1.0)) for x in (work, read, written)))
+    kind, rows, inner, columns, groups = product
+    waves = [-(-(-(-rows // a) * -(-columns // b) * groups) // blocks.processors) * a * b * inner for a, b in blocks.tiles]
+    weights = float(sum(v.nbytes for v in inputs[1:]))
+    data, patches = float(inputs[0].nbytes), 4.0 * rows * inner
+    beyond = [max(0.0, n - cache_bytes()) for n in (data, weights, written, patches)]
+    terms = (1.0, float(rows * inner * columns * groups), *map(float, waves), patches, data, weights, written, *beyond)
+    window, stride = _window(op)
+    traits = tuple(math.log(max(x, 1)) for x in (rows, inner, columns, groups, window, stride))
+    return Work(kind, terms, traits)
+
+
+def _product(op: Op) -> tuple[str, int, int, int, int] | None:
+    """(class, rows, length of the sums, columns, groups) of the matrix product that an operation amounts to."""
+    if op.prim == "dot_general":
+        (ac, _), (ab, _) = op.params["dimension_numbers"]
+        a, b = op.ins[0].shape, op.ins[1].shape
+        groups, inner = math.prod(a[d] for d in ab), math.prod(a[d] for d in ac)
+        rows, columns = math.prod(a) // (groups * inner), math.prod(b) // (groups * inner)
+        return "vector" if min(rows, columns) == 1 else "dense", rows, inner, columns, groups
+    if op.prim != "conv_general_dilated":
+        return None
+    p, (window, stride) = op.params, _window(op)
+    dn, groups = p["dimension_numbers"], p["feature_group_count"]
+    channels = op.out.shape[dn.out_spec[1]]
+    rows, inner = op.out.size // channels, math.prod(op.ins[1].shape[d] for d in dn.rhs_spec[1:])
+    kind = "depthwise" if groups == channels > 1 else "pointwise" if window == stride == 1 else "conv"
+    return kind, rows, inner, channels // groups, groups
+
+
+def _window(op: Op) -> tuple[int, int]:
+    """(elements of the window, of a stride) of a convolution."""
+    if op.prim != "conv_general_dilated":
+        return 1, 1
+    return math.prod(op.ins[1].shape[d] for d in op.params["dimension_numbers"].rhs_spec[2:]), math.prod(op.params["window_strides"])
+
+
+def _other(op: Op) -> str:
+    return "window" if op.prim.startswith("reduce_window") else "reduce" if op.prim.startswith("reduce_") else "elementwise"
+
+
+__all__ = ["CPU_TILES", "GPU_TILES", "Blocks", "Work", "cache_bytes", "device_work", "host_work", "step_work"]
