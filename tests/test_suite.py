@@ -30,12 +30,16 @@ def test_a_run_its_table_and_its_page(tiny: None, tmp_path: pathlib.Path) -> Non
         assert set(r["seconds"]) == {"jit", *TINY.variants} and all(0 < q[0] <= q[1] <= q[2] for q in r["seconds"].values())
         assert max(r["errors"].values()) < 1e-4 and r["ran"]["host"] == "xco" and r["halves"]["host"]["host"] > 0
         assert r["simulated"]["host"] is None or r["simulated"]["host"] > 0
+        assert len(r["layers"]) == sum(r["halves"]["host"].values()) and all(x[5] > 0 for x in r["layers"]) and r["timelines"]
+        assert r["sharing"]["host"][0] >= 1 and r["affinity"]
     text = table(records)
     assert "layer_switch" in text and "lenet gain" in text
     page.write(records, "a <title>", tmp_path / "p" / "a.html")
     html = (tmp_path / "p" / "a.html").read_text()
     assert "a &lt;title&gt;" in html and "data:image/png;base64," in html and records[0]["environment"]["cpu"] in html
-    assert (tmp_path / "p" / "a.png").stat().st_size > 1000
+    for name in ("a.png", "a-seconds-by-layer.png", "a-roofline.png", "a-timelines.png"):
+        assert (tmp_path / "p" / name).stat().st_size > 1000
+    assert html.count("data:image/png;base64,") == 4
     assert "src=" not in html.replace('src="data:', "") and "href" not in html  # nothing outside is needed
 
 
@@ -47,7 +51,7 @@ def test_an_interrupted_run_goes_on(tiny: None, tmp_path: pathlib.Path, monkeypa
             made.append("stop")
             raise KeyboardInterrupt
         made.append(model)
-        return {"suite": name, "model": model, "batch": batch, "seconds": {"jit": [1, 1, 1]}, "environment": environment()}
+        return {"suite": name, "model": model, "batch": batch, "seconds": {v: [1, 1, 1] for v in ("jit", *s.variants)}, "environment": environment()}
 
     monkeypatch.setattr(suite, "measure", measure)
     file = tmp_path / "b.jsonl"
@@ -62,6 +66,13 @@ def test_an_interrupted_run_goes_on(tiny: None, tmp_path: pathlib.Path, monkeypa
     file.write_text(json.dumps(other) + "\n")
     run("tiny", file)  # another environment's records stay, and are not taken for this one's
     assert len(load(file)) == 3
+
+
+def test_only_some_variants(tiny: None, tmp_path: pathlib.Path) -> None:
+    records = run("tiny", tmp_path / "v.jsonl", variants=["host", "codl, channel"])
+    assert all(set(r["seconds"]) == {"jit", "host", "codl, channel"} for r in records)
+    with pytest.raises(SuiteError, match="got variant 'fastest'; valid are device; host; "):
+        run("tiny", tmp_path / "v.jsonl", variants=["host", "fastest"])
 
 
 def test_two_benches_and_one_file(tiny: None, tmp_path: pathlib.Path) -> None:

@@ -46,6 +46,14 @@ def span(lowered: Lowered) -> float | None:
     return float(np.median(stamps[:, :, 5].max(axis=0) - stamps[:, :, 0].min(axis=0))) * 1e-9
 
 
+def sharing(lowered: Lowered) -> float | None:
+    """Median seconds of a call in which the device's stream gives operands to the host and merges results; None before the first call."""
+    if span(lowered) is None:
+        return None
+    stamps = (np.median(site.stamps()[-RECENT:], axis=0) for site in lowered.sites.values())
+    return float(sum(s[1] - s[0] + s[5] - s[4] for s in stamps)) * 1e-9
+
+
 def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered) -> tuple[Placement, ...]:
     """The placements with each split's share moved to where both halves of it, at the speeds they showed, end together."""
     measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.join}

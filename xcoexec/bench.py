@@ -19,6 +19,7 @@ from .api import jit
 from .codegen import reference
 from .codegen.program import Literal, Value
 from .pretty import columns
+from .profile import device_name
 from .select import alternate
 from .trace import paths, trace
 
@@ -41,6 +42,8 @@ def environment() -> Record:
         "python": platform.python_version(),
         "cpu": f"{config.cores()}-core {target().cpu}",
         "isa": target().name,
+        "device": device_name(),
+        "precision": str(jax.config.jax_default_matmul_precision or "default"),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ flags.DEFINE_boolean("json", False, "Print JSON instead of tables.")
 flags.DEFINE_string("plot", "", "run: also draw the roofline with the layers on it into this PNG.")
 flags.DEFINE_list("affinity", None, "Cores to pin host threads to, such as 0,1 (the calling thread then stays out of the work).")
 flags.DEFINE_string("suite", "", "bench: all strategies on a suite of networks (an unknown name lists them).")
+flags.DEFINE_string("variants", "", "bench --suite: only these variants, separated by semicolons.")
 flags.DEFINE_string("against", "", "bench --suite: an older run's JSON lines to compare with.")
 flags.DEFINE_string("out", "out", "Folder for the files that demo and bench write.")
 
@@ -234,6 +236,8 @@ def profile() -> None:
 
 
 def _suite() -> None:
+    if FLAGS.affinity:  # before JAX makes its threads, so that they stay there too
+        os.sched_setaffinity(0, _affinity() or ())
     from . import page, suite
     from .progress import shown
 
@@ -241,7 +245,7 @@ def _suite() -> None:
     old = suite.load(FLAGS.against) if FLAGS.against else []
     path = f"{FLAGS.out}/suite-{FLAGS.suite}.jsonl"
     with shown(FLAGS.suite) as progress:
-        records = suite.run(FLAGS.suite, path, progress)
+        records = suite.run(FLAGS.suite, path, progress, [v.strip() for v in FLAGS.variants.split(";") if v.strip()])
     print(json.dumps(records) if FLAGS.json else suite.table(records))
     if old:
         print(suite.compare(records, old))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 import os
 import pathlib
 from collections.abc import Sequence
 
+from . import pictures
+from .pictures import names as _names
 from .suite import Record
+
+GAINS = "Times faster than jax.jit"
+PICTURES = {GAINS: pictures.bars, "Seconds by layer": pictures.stacks, "Roofline": pictures.roofline, "Timelines": pictures.timelines}
 
 STYLE = "body{font:14px sans-serif;margin:2em;max-width:72em}table{border-collapse:collapse}td,th{padding:3px 9px;text-align:right}"
 FIRST = "td,th{border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}.best{font-weight:bold}img{max-width:100%}"
@@ -19,13 +23,14 @@ def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -
     """Writes the page; the picture is inside it, and beside it as a PNG."""
     file = pathlib.Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    picture = bars(records)
-    file.with_suffix(".png").write_bytes(picture)
-    image = base64.b64encode(picture).decode()
+    drawn = {name: pictures.png(draw(records)) for name, draw in PICTURES.items() if name == GAINS or all(r["layers"] for r in records)}
+    for name, png in drawn.items():
+        file.with_name(f"{file.stem}{'' if name == GAINS else '-' + pictures.slug(name)}.png").write_bytes(png)
     e = records[0]["environment"]
     facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(str(v))}</td></tr>" for k, v in e.items())
     sections = {
-        "Times faster than jax.jit": f'<img src="data:image/png;base64,{image}" alt="gains">',
+        **{name: f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}" alt="{name}">' for name, png in drawn.items()},
+        "Exchanges between the halves": _sharing(records),
         "Simulated / measured": _simulated(records),
         "Errors": _errors(records),
         "Where layers ran": _halves(records),
@@ -48,10 +53,6 @@ def _cell(text: str, bold: bool = False) -> str:
     return f"<td{' class=best' if bold else ''}>{html.escape(text)}</td>"
 
 
-def _names(records: Sequence[Record]) -> list[str]:
-    return [f"{r['model']}" + (f", batch {r['batch']}" if r["batch"] > 1 else "") for r in records]
-
-
 def _times(records: Sequence[Record]) -> str:
     best = [min(q[1] for q in r["seconds"].values()) for r in records]
     rows = []
@@ -70,6 +71,14 @@ def _simulated(records: Sequence[Record]) -> str:
     return _table(["variant", *_names(records)], [[_cell(v), *(_cell(one(r, v)) for r in records)] for v in records[0]["simulated"]])
 
 
+def _sharing(records: Sequence[Record]) -> str:
+    def one(r: Record, v: str) -> str:
+        calls, seconds = r["sharing"][v]
+        return f"{calls} host calls" + (f", {seconds * 1e6:.0f} us" if seconds else "")
+
+    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(one(r, v)) for r in records)] for v in records[0]["sharing"]])
+
+
 def _errors(records: Sequence[Record]) -> str:
     return _table(["variant", *_names(records)], [[_cell(v), *(_cell(f"{r['errors'][v]:.0e}") for r in records)] for v in records[0]["errors"]])
 
@@ -82,27 +91,4 @@ def _halves(records: Sequence[Record]) -> str:
     return _table(["variant", *_names(records)], [[_cell(v), *(_cell(one(r, v)) for r in records)] for v in records[0]["ran"]])
 
 
-def bars(records: Sequence[Record]) -> bytes:
-    """Gains over jax.jit, a group of bars for each network, as a PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    variants = [v for v in records[0]["seconds"] if v != "jit"]
-    width = 0.85 / len(variants)
-    fig, ax = plt.subplots(figsize=(max(7.0, 1.8 * len(records)), 4.5))
-    for i, v in enumerate(variants):
-        gains = [r["seconds"]["jit"][1] / r["seconds"][v][1] for r in records]
-        ax.bar([k + i * width for k in range(len(records))], gains, width, label=v)
-    ax.axhline(1.0, color="#888888", linewidth=1)
-    ax.set_xticks([k + 0.4 for k in range(len(records))], _names(records))
-    ax.set_ylabel("times faster than jax.jit")
-    ax.legend(frameon=False, fontsize=7, ncols=2)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    fig.tight_layout()
-    out = io.BytesIO()
-    fig.savefig(out, format="png", dpi=120)
-    plt.close(fig)
-    return out.getvalue()
+__all__ = ["write"]

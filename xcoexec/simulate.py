@@ -15,7 +15,7 @@ from .codegen.program import Value
 from .errors import PlanError
 from .ir import Costs, Layer, LayerGraph, Placement, Plan, chains
 from .memory import large
-from .split import axis_of, row_shares
+from .split import axis_of, part_shares
 from .units import Ahead
 
 ROWS = ("host half: team", "device half: stream", "copies to the host", "copies to the device", "copies of weights")
@@ -157,7 +157,7 @@ def shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float]
     ops = [op for x in members for op in x.ops]
     found = []
     for start, stop in ((0, at), (at, size)):
-        known = row_shares(ops, axis, start, stop)
+        known = part_shares(ops, axis, start, stop)
         found.append({x.index: known.get(x.out, 1.0) for x in members})
     return found[0], found[1]
 

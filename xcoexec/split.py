@@ -172,7 +172,7 @@ def _slice_of(v: Value, axis: int, start: int, stop: int) -> Op:
     return Op("slice", (v,), (Value(_part_shape(v.shape, (axis, start, stop)), v.dtype),), params)
 
 
-def rows_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, Request | None]:
+def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, Request | None]:
     """Value -> the range of it that `start:stop` of the last result needs, back to the first operation that cannot be split."""
     requests: dict[Value, Request | None] = {ops[-1].out: (axis, start, stop)}
     made = {v: op for op in ops for v in op.outs}
@@ -186,9 +186,9 @@ def rows_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Val
     return requests
 
 
-def row_shares(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, float]:
+def part_shares(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, float]:
     """Value -> the share of it that `start:stop` of the last result needs, where only a part of it is needed and that can be followed."""
-    needed = rows_needed(ops, axis, start, stop)
+    needed = parts_needed(ops, axis, start, stop)
     return {v: (r[2] - r[1]) / v.shape[r[0]] for v, r in needed.items() if r is not None}
 
 

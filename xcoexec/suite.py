@@ -17,12 +17,13 @@ import numpy as np
 
 from . import models
 from .api import jit
+from .balance import sharing
 from .bench import environment, oracles, worst
 from .config import cores
 from .errors import SuiteError
 from .pretty import columns
-from .profile import Progress, silent
-from .select import alternate
+from .profile import Progress, empty_call, silent
+from .select import alternate, device_plan
 from .simulate import simulate
 from .strategies import codl, edgenn, layer_switch
 
@@ -39,6 +40,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "codl, algorithm 1": {"strategy": functools.partial(codl, greedy=True)},
     "layer_switch, greedy": {"strategy": functools.partial(layer_switch, greedy=True)},
 }
+DRAWN = ("auto", "codl", "edgenn")  # variants whose timelines are kept
 NOISE = 1.05  # medians that differ by less are never called a change
 
 
@@ -70,17 +72,24 @@ def get(name: str) -> Suite:
     return SUITES[name]
 
 
-def run(name: str, path: str | os.PathLike[str], progress: Progress = silent) -> list[Record]:
-    """Measures the cases of a suite that `path` (JSON lines) does not hold yet, and returns all of its records.
+def run(name: str, path: str | os.PathLike[str], progress: Progress = silent, variants: Sequence[str] = ()) -> list[Record]:
+    """Measures the cases of a suite that `path` (JSON lines) does not hold yet, and returns all of its records; `variants`: only these.
 
     Each case is written when it is finished, so that an interrupted run goes on where it was. Raises `SuiteError` while
     another process writes the same file.
     """
     suite, file = get(name), pathlib.Path(path)
+    if unknown := [v for v in variants if v not in VARIANTS]:
+        raise SuiteError(f"bench: got variant {unknown[0]!r}; valid are {'; '.join(VARIANTS)}.")
+    suite = dataclasses.replace(suite, variants=tuple(variants)) if variants else suite
     file.parent.mkdir(parents=True, exist_ok=True)
     cases = [(m, b) for m in suite.models for b in suite.batches]
     with _alone(file) as out:
-        done = {(r["model"], r["batch"]): r for r in _finished(file) if r["suite"] == name and r["environment"] == environment()}
+        done = {
+            (r["model"], r["batch"]): r
+            for r in _finished(file)
+            if r["suite"] == name and r["environment"] == environment() and set(suite.variants) <= set(r["seconds"])
+        }
         for i, (model, batch) in enumerate(cases):
             progress("suite", i, len(cases))
             if (model, batch) not in done:
@@ -152,26 +161,44 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
         "batch": batch,
         "seconds": {"jit": quartiles["jit"], **{v: quartiles[stands_for[v]] for v in bound}},
         "predicted": {v: p.predicted for v, p in plans.items()},
-        "simulated": _simulated(bound),
+        **_simulated(bound),
+        "sharing": {v: _sharing(f) for v, f in bound.items()},
         "errors": {k: worst(out, want) for k, out in outs.items()},
         "ran": {v: f.report().ran for v, f in bound.items()},
         "halves": {v: {h: sum(p.half == h for p in plan.placements) for h in ("device", "split", "host")} for v, plan in plans.items()},
         "cores": cores(),
+        "affinity": sorted(os.sched_getaffinity(0)),
         "clock_mhz": _clock(),
         "environment": environment(),
     }
 
 
-def _simulated(bound: Mapping[str, Any]) -> dict[str, float | None]:
-    """Seconds of each plan by the simulator, from the costs that were measured on this machine (None: nothing had to be measured)."""
+def _simulated(bound: Mapping[str, Any]) -> Record:
+    """What was measured of the layers, and the simulator's seconds and events of each plan from it (None: nothing had to be measured).
+
+    A call takes an empty call's time more than its layers, so that much is added.
+    """
     compiled = {v: f._used("suite") for v, f in bound.items()}
-    costs = next((c.stages.costs for c in compiled.values() if c.stages.costs is not None), None)
-    out: dict[str, float | None] = dict.fromkeys(compiled)
+    costs, graph = next(((c.stages.costs, c.stages.graph) for c in compiled.values() if c.stages.costs is not None), (None, None))
+    if costs is None or graph is None:
+        return {"simulated": dict.fromkeys(compiled), "layers": [], "timelines": {}}
+    runs = {}
     for v, c in compiled.items():
-        plan = c.plan()
-        if costs is not None and plan.engine == "xco" and plan.placements:
-            out[v] = simulate(c.stages.graph, plan, costs).seconds
-    return out
+        plan = device_plan(graph) if c.plan().engine == "jit" else c.plan()
+        if plan.engine != "local" and plan.placements:
+            runs[v] = simulate(graph, plan, costs)
+    layers = [[x.name, x.kind, x.flops, x.nbytes, costs.host[x.index], costs.device[x.index]] for x in graph.layers]
+    events = {v: [[e.row, e.name, e.start, e.end] for e in run.events] for v, run in runs.items() if v in DRAWN}
+    call = empty_call()
+    return {"simulated": {v: runs[v].seconds + call if v in runs else None for v in compiled}, "layers": layers, "timelines": events}
+
+
+def _sharing(f: Any) -> list[float | None]:
+    """(host calls, seconds in which the device's stream hands over and merges) of a call; no seconds where the halves share a memory."""
+    lowered = f._used("suite").current.lowered
+    if lowered is None:
+        return [0, 0.0]
+    return [len(lowered.segments), sharing(lowered) if lowered.sites else None]
 
 
 def _wait(call: Callable[..., Any], x: Any) -> Any:

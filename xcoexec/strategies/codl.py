@@ -2,8 +2,8 @@
 
 A shortest path through the layers in their order, each place with what is alive there on the device or (where that is
 a single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels
-or rows, or a chain of layers split by rows, whose halves exchange nothing until its end and compute the rows around
-their border twice (the paper's padding growth, equation 1).
+or rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around their
+border twice (the paper's padding growth, equation 1), or by channels, where the layers behind the first keep channels apart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..ir import DIMS, Costs, Layer, LayerGraph, Placement, Plan
-from ..split import axis_of, cut, row_shares
+from ..split import CONTRACTIONS, axis_of, block, cut, part_shares
 
 SHARES = tuple(i / 16 for i in range(1, 16))
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
@@ -59,7 +59,7 @@ def _grown(graph: LayerGraph, search: _Search) -> list[Piece]:
     while first < n:
         piece = alone(first)
         while piece.last < min(n, first + search.longest):
-            longer = search.chained(first, piece.last + 1)
+            longer = min(search.chained(first, piece.last + 1), key=lambda p: p.seconds, default=None)
             if longer is None or longer.seconds > piece.seconds + alone(piece.last).seconds:
                 break
             piece = longer
@@ -151,9 +151,7 @@ class _Search:
         for last in range(first + 1, min(first + self.longest, len(self.graph.layers)) + 1):
             if self.costs.host[last - 1] is None:
                 return
-            piece = self.chained(first, last)
-            if piece is not None:
-                yield piece
+            yield from self.chained(first, last)
 
     def on_host(self, layer: int) -> Iterator[Piece]:
         """A layer as a whole on the host half, between layers on the device."""
@@ -162,11 +160,23 @@ class _Search:
             data = sum(v.nbytes for v in x.ins if v not in self.consts) + x.out.nbytes
             yield Piece(layer, layer + 1, "host", t + self.costs.sync + data / self.costs.copy_rate)
 
-    def chained(self, first: int, last: int) -> Piece | None:
-        """Layers `first:last` as one chain, where nobody else reads what lies inside it."""
-        if "rows" not in self.dims or self.costs.shared_cores or any(self.costs.host[i] is None for i in range(first, last)):
-            return None
-        return self.rows(first, last) if all(self.last_reader[i] < last for i in range(first, last - 1)) else None
+    def chained(self, first: int, last: int) -> Iterator[Piece]:
+        """Layers `first:last` as one chain along each dimension, where nobody else reads what lies inside it.
+
+        A chain of rows computes the border twice; one of channels exists where every layer but the first is depthwise, pooling or
+        elementwise, and computes nothing twice.
+        """
+        if (
+            self.costs.shared_cores
+            or any(self.costs.host[i] is None for i in range(first, last))
+            or any(self.last_reader[i] >= last for i in range(first, last - 1))
+        ):
+            return
+        for dim in self.dims:
+            if dim == "rows" or last - first > 1:  # one layer by channels: `channels`
+                piece = self.divided(first, last, dim)
+                if piece is not None:
+                    yield piece
 
     def channels(self, layer: Layer) -> Iterator[Piece]:
         """The best split of one layer by output channels: the host half needs all of the operand."""
@@ -186,32 +196,34 @@ class _Search:
             if seconds(p) < (1 - MARGIN) * t_device:
                 yield Piece(layer.index, layer.index + 1, "split", seconds(p), p, "channel")
 
-    def rows(self, first: int, last: int) -> Piece | None:
-        """The best split of layers `first:last` by rows of the last one's result; None where there is none that pays."""
+    def divided(self, first: int, last: int, dim: str) -> Piece | None:
+        """The best split of layers `first:last` along a dimension of the last one's result; None where there is none that pays."""
         layer, costs = self.graph.layers[last - 1], self.costs
-        axis = axis_of(layer.ops, "rows")
-        if axis is None or "rows" not in layer.dims:
+        axis = axis_of(layer.ops, dim)
+        if axis is None or dim not in layer.dims:
             return None
-        size, found = layer.out.shape[axis], None
+        size, granule, found = layer.out.shape[axis], layer.dims[dim], None
+        grain = granule if dim == "rows" else block(granule, size)
         read = {v for x in self.graph.layers[first:last] for v in x.ins if v not in self.consts} - {v for x in self.graph.layers[first:last] for v in x.outs}
-        for at in sorted({cut(size, layer.dims["rows"], p) for p in SHARES} - {0, size}):
-            mine, other = self.shares(last, 0, at), self.shares(last, at, size)
+        for at in sorted({cut(size, grain, p) for p in SHARES} - {0, size}):
+            mine, other = self.shares(last, dim, 0, at), self.shares(last, dim, at, size)
             if any(i not in mine or i not in other for i in range(first, last)):
                 return None
-            host = sum(costs.host_part(i, "rows", mine[i]) for i in range(first, last))
-            device = sum(costs.device_part(i, "rows", other[i]) for i in range(first, last))
-            data = sum(v.nbytes for v in read) * mine[first] + layer.out.nbytes * at / size
+            host = sum(costs.host_part(i, dim, mine[i]) for i in range(first, last))
+            device = sum(costs.device_part(i, dim, other[i]) for i in range(first, last))
+            whole = dim == "channel" and self.graph.layers[first].ops[0].prim in CONTRACTIONS  # its sums run over all channels
+            data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:
-                found = Piece(first, last, "split", seconds, at / size, "rows")
+                found = Piece(first, last, "split", seconds, at / size, dim)
         return found if found is not None and found.seconds < (1 - MARGIN) * sum(costs.device[first:last]) else None
 
-    def _shares(self, last: int, start: int, stop: int) -> dict[int, float]:
-        """Layer -> share of its rows that the rows `start:stop` of layer `last - 1` need, as far back as rows can be followed."""
+    def _shares(self, last: int, dim: str, start: int, stop: int) -> dict[int, float]:
+        """Layer -> share of it that `start:stop` of layer `last - 1` needs, as far back as that can be followed."""
         layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
-        axis = axis_of(layers[-1].ops, "rows")
+        axis = axis_of(layers[-1].ops, dim)
         assert axis is not None
-        known = row_shares([op for x in layers for op in x.ops], axis, start, stop)
+        known = part_shares([op for x in layers for op in x.ops], axis, start, stop)
         return {x.index: known[x.out] for x in layers if x.out in known}
 
 

@@ -1,0 +1,92 @@
+"""Chains: by rows and by channels, exact on a stand-in device, and chosen where exchanging costs more than computing."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from xcoexec.codegen.relay import Relay
+
+from xcoexec.check import check_plan
+from xcoexec.ir import DIMS, Costs, LayerGraph, Placement, Plan
+from xcoexec.simulate import simulate
+from xcoexec.strategies.codl import codl
+
+from .standin import StandIn
+from .support import array, build_on, error, oracle, stages_of
+
+NHWC = ("NHWC", "HWIO", "NHWC")
+
+
+def separable(w: Any, x: Any) -> Any:
+    """1x1, depthwise 3x3, a pool: behind the first layer every channel is on its own."""
+    y = jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC))
+    y = jax.nn.relu(lax.conv_general_dilated(y, w[1], (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=w[1].shape[-1]) + w[2])
+    return lax.reduce_window(y, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME")
+
+
+def weights(channels: int = 48, out: int = 64) -> list[jax.Array]:
+    return [array(1, 1, channels, out), array(3, 3, 1, out, seed=1), array(out, seed=2)]
+
+
+W, X = weights(), array(1, 13, 11, 48, seed=3)
+
+
+def _chained(graph: LayerGraph, p: float, dim: str) -> Plan:
+    return Plan("test", tuple(Placement(x.name, "split", p, dim, chain=1) for x in graph.layers), graph.key)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("p", [0.1, 0.25, 0.4, 0.5, 0.77, 0.9])
+def test_chains_are_exact_and_exchange_nothing_inside(dim: str, p: float) -> None:
+    exe = build_on(Relay(StandIn(delay=2e-4)), separable, W, X, lambda g: _chained(g, p, dim))
+    assert exe.lowered is not None and len(exe.lowered.segments) == 1 and len(exe.lowered.sites) == 1
+    (unit,) = exe.lowered.segments
+    assert len(unit.segment.program.groups) >= 3  # all three layers in one call
+    want = oracle(separable, W, X)
+    for _ in range(3):
+        assert error(np.asarray(exe.call([X])[0]), want) < 1e-5
+
+
+def test_a_channel_chain_computes_nothing_twice() -> None:
+    graph = stages_of(separable, W, X, weights=1)[1]
+    n = len(graph.layers)
+    costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e12, 1.0, False)
+    times = {dim: simulate(graph, _chained(graph, 0.5, dim), costs).seconds for dim in DIMS}
+    assert times["channel"] == pytest.approx(n * 0.5e-3, rel=0.01) and times["rows"] > 1.05 * times["channel"]
+
+
+def _costs(graph: LayerGraph, sync: float, rate: float) -> Costs:
+    host = tuple(None if x.host_error else 1e-6 + x.flops / 5e11 for x in graph.layers)
+    device = tuple(1e-6 + x.flops / 5e11 for x in graph.layers)
+    return Costs(host, device, sync, rate, 1.0, False)
+
+
+def test_a_chain_is_found_where_exchanges_are_dear() -> None:
+    w, x = [array(1, 1, 256, 512), array(3, 3, 1, 512), array(512)], array(1, 32, 32, 256)
+    graph = stages_of(separable, w, x, weights=1)[1]
+    costs = _costs(graph, 1e-5, 2e10)
+    plan = codl(graph, costs, dims=("channel",))
+    check_plan(plan, graph)
+    assert [p.dim for p in plan.placements[:2]] == ["channel"] * 2 and plan.placements[0].chain == plan.placements[1].chain != 0
+    alone = codl(graph, costs, dims=("channel",), chain=False)
+    assert plan.predicted is not None and alone.predicted is not None and plan.predicted < alone.predicted
+
+
+@pytest.mark.parametrize("sync, rate", [(1e-6, 1e11), (1e-5, 2e10), (1e-4, 5e9)])
+def test_more_freedom_is_never_predicted_slower(sync: float, rate: float) -> None:
+    w, x = [array(1, 1, 128, 256), array(3, 3, 1, 256), array(256)], array(1, 28, 28, 128)
+    graph = stages_of(separable, w, x, weights=1)[1]
+    costs = _costs(graph, sync, rate)
+    predicted = {(dims, chain): codl(graph, costs, dims=dims, chain=chain).predicted for dims in (("channel",), ("rows",), DIMS) for chain in (True, False)}
+    assert all(t is not None for t in predicted.values())
+    for dims, chain in itertools.product((("channel",), ("rows",)), (True, False)):
+        assert predicted[DIMS, chain] <= predicted[dims, chain] * (1 + 1e-9)  # type: ignore[operator]
+    for dims in (("channel",), ("rows",), DIMS):
+        assert predicted[dims, True] <= predicted[dims, False] * (1 + 1e-9)  # type: ignore[operator]
+    assert predicted[DIMS, True] <= sum(costs.device) * (1 + 1e-9)  # type: ignore[operator]
