@@ -39,7 +39,8 @@ QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
-MOST_FACTOR = 2.0  # by which XLA:CPU's layers together may take longer than one by one
+CALIBRATION_SECONDS = 0.05
+MOST_FACTOR = 2.0  # by which layers together may take longer than one by one
 WORTH_FLOPS = 2e6  # of a layer that is predicted in parts too
 CANDIDATES = ("device", "host", "edgenn", "codl", "layer_switch")  # of a device with room for all weights
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
@@ -139,14 +140,23 @@ class Stages:
         return self.costs if self.limit is None else dataclasses.replace(self.costs, capacity=self.limit)
 
     def _calibrated(self, costs: Costs) -> Costs:
-        """Layers that are timed one by one take longer than together, on XLA:CPU also shorter: scaled to what the whole function takes."""
+        """Layers that are timed one by one take longer or shorter than together: scaled to what the whole function takes on each half."""
         if self.donated:
             return costs
         leaves = [jax.numpy.asarray(x) for x in self.example]
-        whole = median_seconds(lambda: jax.block_until_ready(self.plain(leaves)), 0.05) - empty_call()
+        whole = median_seconds(lambda: jax.block_until_ready(self.plain(leaves)), CALIBRATION_SECONDS) - empty_call()
         factor = min(1.0 if self.relay is not None else MOST_FACTOR, max(whole, 1e-6) / sum(costs.device))
         parts = {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in costs.parts.items()}
-        return dataclasses.replace(costs, device=tuple(t * factor for t in costs.device), parts=parts)
+        costs = dataclasses.replace(costs, device=tuple(t * factor for t in costs.device), parts=parts)
+        return self._host_calibrated(costs) if all(t is not None for t in costs.host) else costs
+
+    def _host_calibrated(self, costs: Costs) -> Costs:
+        """As much longer as the call of all layers on the host half takes than they were stamped with."""
+        known = [t or 0.0 for t in costs.host]
+        whole = median_seconds(lambda: self.run(self.all_host), CALIBRATION_SECONDS) - empty_call() - costs.sync
+        factor = min(max(whole / max(sum(known), 1e-7), 1.0), MOST_FACTOR)
+        parts = {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in costs.host_parts.items()}
+        return dataclasses.replace(costs, host=tuple(t * factor for t in known), host_parts=parts)
 
     def fallback(self, strategy: str, why: str) -> Executable:
         """What runs when co-execution cannot: plain jax.jit, or the CPU alone where the weights do not fit the device."""
