@@ -90,3 +90,14 @@ def test_more_freedom_is_never_predicted_slower(sync: float, rate: float) -> Non
     for dims in (("channel",), ("rows",), DIMS):
         assert predicted[dims, True] <= predicted[dims, False] * (1 + 1e-9)  # type: ignore[operator]
     assert predicted[DIMS, True] <= sum(costs.device) * (1 + 1e-9)  # type: ignore[operator]
+
+
+def test_the_plan_says_what_another_layout_costs() -> None:
+    w, x = [array(64, 32, 3, 3)], array(1, 32, 24, 24)
+    fn = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME"))  # channels first
+    graph = stages_of(fn, w, x, weights=1)[1]
+    costs = Costs((1e-4,), (1e-2,), 1e-6, 1e9, 1.0, False)
+    (place,) = codl(graph, costs).placements
+    assert place.half != "device" and place.note == f"channels-last on the host half: {4 * 24 * 24 * 96 / 1e9 * 1e6:.0f} us to move"
+    (kept,) = codl(graph, Costs((1e-2,), (1e-4,), 1e-6, 1e9, 1.0, False)).placements
+    assert kept.note == ""

@@ -18,6 +18,9 @@ from . import __version__, config, models
 from .api import jit
 from .codegen import reference
 from .codegen.program import Literal, Value
+from .fold import fold
+from .graph import build_graph
+from .ir import LayerGraph
 from .pretty import columns
 from .profile import device_name
 from .select import alternate
@@ -46,6 +49,15 @@ def environment() -> Record:
         "precision": str(jax.config.jax_default_matmul_precision or "default"),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
+
+
+def graph_of(name: str, batch: int = 1) -> LayerGraph:
+    """The layer graph of a model of the zoo, from shapes alone."""
+    entry = models.get(name)
+    weights = jax.eval_shape(entry.variables)
+    values, tree = jax.tree_util.tree_flatten(((weights, entry.example(batch)), {}))
+    traced = trace(entry.module.apply, values, tree, paths(tree))
+    return build_graph(fold(traced, range(len(jax.tree_util.tree_leaves(weights)))))
 
 
 def oracle(fn: Any, *args: Any) -> np.ndarray:

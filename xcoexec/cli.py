@@ -71,31 +71,16 @@ def _affinity() -> list[int] | None:
     return [int(c) for c in FLAGS.affinity]
 
 
-def _graph() -> Any:
-    """The layer graph for the flags, from shapes alone."""
-    import jax
-
-    from . import models
-    from .fold import fold
-    from .graph import build_graph
-    from .trace import paths, trace
-
-    entry = models.get(FLAGS.model)
-    weights = jax.eval_shape(entry.variables)
-    values, tree = jax.tree_util.tree_flatten(((weights, entry.example(FLAGS.batch)), {}))
-    traced = trace(entry.module.apply, values, tree, paths(tree))
-    return build_graph(fold(traced, range(len(jax.tree_util.tree_leaves(weights)))))
-
-
 def _plans() -> tuple[Any, Any, dict[str, Any]]:
     """(graph, costs, plan of every strategy) on the device of the flags."""
     import dataclasses
 
     from . import devices
+    from .bench import graph_of
     from .memory import amount
     from .strategies import STRATEGIES
 
-    graph = _graph()
+    graph = graph_of(FLAGS.model, FLAGS.batch)
     costs = devices.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
     limit = amount(_device_memory())
     if isinstance(limit, float):

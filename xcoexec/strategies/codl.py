@@ -47,7 +47,7 @@ def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: 
     if greedy:
         pieces = _grown(graph, search)
         seconds = sum(p.seconds for p in pieces)
-        return Plan("codl", _placements(graph, pieces), graph.key, seconds, chosen="chains grown layer by layer (the paper's Algorithm 1)")
+        return Plan("codl", _placements(graph, pieces, costs), graph.key, seconds, chosen="chains grown layer by layer (the paper's Algorithm 1)")
     return _shortest(graph, costs, search)
 
 
@@ -90,7 +90,7 @@ def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
             _offer(best, (after, "host"), seconds + t, [*path, Piece(at, after, "host", t)])
     _offer(best, (n, "device"), *_returned(best, n, size[n], costs))
     seconds, path = best[n, "device"]
-    return Plan("codl", _placements(graph, path), graph.key, seconds, chosen="chains by dynamic programming over rows, channels and halves")
+    return Plan("codl", _placements(graph, path, costs), graph.key, seconds, chosen="chains by dynamic programming over rows, channels and halves")
 
 
 def _returned(best: dict[tuple[int, str], tuple[float, list[Piece]]], end: int, nbytes: int, costs: Costs) -> tuple[float, list[Piece]]:
@@ -227,12 +227,30 @@ class _Search:
         return {x.index: known[x.out] for x in layers if x.out in known}
 
 
-def _placements(graph: LayerGraph, path: Sequence[Piece]) -> tuple[Placement, ...]:
+def transposed(layer: Layer, costs: Costs) -> float:
+    """Seconds that a layer's image and result take to be moved to the layout of the host half's kernels and back; 0 where they are channels-last.
+
+    XLA chooses the device half's layout itself. The time is a part of the host half's, which was measured with it.
+    """
+    op = layer.ops[0]
+    if op.prim != "conv_general_dilated" or op.params["dimension_numbers"].lhs_spec[1] == len(op.out.shape) - 1:
+        return 0.0
+    return (layer.ins[0].nbytes + op.out.nbytes) / costs.copy_rate
+
+
+def _note(layer: Layer, half: str, costs: Costs) -> str:
+    if half == "device":
+        return layer.host_error
+    seconds = transposed(layer, costs)
+    return f"channels-last on the host half: {seconds * 1e6:.0f} us to move" if seconds else ""
+
+
+def _placements(graph: LayerGraph, path: Sequence[Piece], costs: Costs) -> tuple[Placement, ...]:
     places = []
     for number, piece in enumerate(path, 1):
         chain = number if piece.half == "split" and piece.last - piece.first > 1 else 0
         share = {"device": 0.0, "host": 1.0}.get(piece.half, piece.p)
         for x in graph.layers[piece.first : piece.last]:
             predicted = piece.seconds / (piece.last - piece.first)
-            places.append(Placement(x.name, piece.half, share, piece.dim, predicted, x.host_error if piece.half == "device" else "", chain))
+            places.append(Placement(x.name, piece.half, share, piece.dim, predicted, _note(x, piece.half, costs), chain))
     return tuple(places)
