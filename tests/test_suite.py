@@ -95,7 +95,7 @@ def test_bad_names_and_files(tmp_path: pathlib.Path) -> None:
 
 
 def test_comparisons_look_at_the_spread() -> None:
-    old = [{"suite": "s", "model": "m", "batch": 1, "seconds": {"jit": [0.9, 1.0, 1.1], "auto": [0.4, 0.5, 0.6]}}]
+    old = [{"suite": "s", "model": "m", "batch": 1, "seconds": {"jit": [0.99, 1.0, 1.01], "auto": [0.4, 0.5, 0.6]}}]
     new = copy.deepcopy(old)
     assert "no change beyond the spread in 2" in compare(new, old)
     new[0]["seconds"]["auto"] = [0.55, 0.7, 0.8]  # slower, but the quartiles overlap

@@ -241,11 +241,13 @@ def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
         then = before.get((r["suite"], r["model"], r["batch"]))
         if then is None:
             continue
-        machine = r["seconds"]["jit"][1] / then["seconds"]["jit"][1]
+        was, is_now = then["seconds"]["jit"], r["seconds"]["jit"]
+        machine = is_now[1] / was[1]
+        most, least = is_now[2] / was[0], is_now[0] / was[2]  # by how much the machine itself may have changed
         for v in [v for v in r["seconds"] if v in then["seconds"]]:
             common += 1
             a, b = then["seconds"][v], r["seconds"][v]
-            now = b if v == "jit" else [q / machine for q in b]
+            now = b if v == "jit" else [b[0] / most, b[1] / machine, b[2] / least]
             word = "slower" if now[0] > a[2] and now[1] > NOISE * a[1] else "faster" if now[2] < a[0] and a[1] > NOISE * now[1] else ""
             if word:
                 rows.append([r["model"], str(r["batch"]), v, f"{a[1] * 1e3:.3f}", f"{b[1] * 1e3:.3f}", f"{now[1] / a[1]:.2f}", word])
