@@ -177,3 +177,11 @@ def test_a_class_that_was_not_measured_gets_the_general_model(predictor: Predict
     work = Work("never seen", (1.0,) * 11, (0.0,) * 7)
     assert predictor.seconds("host", work) > 0
     assert predictor.seconds("device", dataclasses.replace(work, terms=(1.0, 1e6, 1e5, 1e5, 0.0, 0.0))) > 0
+
+
+def test_a_part_is_no_slower_than_a_larger_one() -> None:
+    from xcoexec.profile import no_slower_than_more
+
+    assert no_slower_than_more(((0.25, 4.0), (0.5, 1.9)), 3.4) == ((0.25, 1.9), (0.5, 1.9))
+    assert no_slower_than_more(((0.25, 1.0), (0.5, 4.0)), 3.4) == ((0.25, 1.0), (0.5, 3.4))
+    assert no_slower_than_more(((0.25, 1.0), (0.5, 2.0)), None) == ((0.25, 1.0), (0.5, 2.0))

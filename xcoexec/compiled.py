@@ -126,9 +126,10 @@ class Compiled:
         with host.team(s.cpus).traced() as trace:
             for fetch in fetches:
                 fetch.trace(True)
-            if exe.lowered is not None:
-                for _ in range(CALLS_TRACED):
+            try:
+                for _ in range(CALLS_TRACED if exe.lowered is not None else 0):
                     s.run(exe)
-            timeline.write(path, timeline.events(s.graph, exe.lowered, trace()))
-            for fetch in fetches:
-                fetch.trace(False)
+                timeline.write(path, timeline.events(s.graph, exe.lowered, trace()))
+            finally:
+                for fetch in fetches:
+                    fetch.trace(False)

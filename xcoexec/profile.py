@@ -28,6 +28,7 @@ from .lower import Lowered
 from .units import HostUnit
 
 SECONDS_A_LAYER = 0.01
+WARM_SECONDS = 0.02  # of calls before parts are measured on the host half, and of the measurement
 Progress = Callable[[str, int, int], None]
 Constant = Callable[[Value], Any]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
 
@@ -176,10 +177,29 @@ def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int,
         for (dim, share), piece in clocked.parts(x).items():
             with contextlib.suppress(Unsupported):
                 call = clocked.host_call_of(piece, consts, threads, cpus)
-                known[x.signature].append([dim, share, median_seconds(call, 0.0, clocked.RUNS)])
+                warm_up(call)
+                known[x.signature].append([dim, share, median_seconds(call, WARM_SECONDS, clocked.RUNS)])
     if len(known) > before:
         store(name, known)
-    return clocked.known_parts(graph, known, on_host)
+    found = clocked.known_parts(graph, known, on_host)
+    return {i: {d: no_slower_than_more(points, on_host[i]) for d, points in dims.items()} for i, dims in found.items()}
+
+
+def warm_up(call: Callable[[], Any]) -> None:
+    """Calls until cores that slept are awake: a team that has waited for a compilation is several times slower at first."""
+    end = time.perf_counter() + WARM_SECONDS
+    while time.perf_counter() < end:
+        call()
+
+
+def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | None) -> tuple[tuple[float, float], ...]:
+    """Parts of which none takes longer than a larger one: on the host half that is only ever a disturbed measurement."""
+    out: list[tuple[float, float]] = []
+    least = whole if whole is not None else math.inf
+    for share, seconds in reversed(points):
+        least = min(least, seconds)
+        out.append((share, least))
+    return tuple(reversed(out))
 
 
 def empty_call() -> float:
