@@ -201,22 +201,24 @@ def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
     if any(0 in v.shape for v in (*external(group), *made)):
         return "an array without elements"
     try:
-        steps(group, set(consts), 1)
+        steps(group, set(consts), 1, inside=False)
     except Unsupported as e:
         return str(e)
     return ""
 
 
-def steps(group: tuple[Op, ...], consts: Collection[Value], threads: int, pick: Pick = default) -> tuple[Step, ...]:
-    """The steps of a group as it is inside a network, where its operands are made with the border that it needs; nothing is compiled.
+def steps(group: tuple[Op, ...], consts: Collection[Value], threads: int, pick: Pick = default, inside: bool = True) -> tuple[Step, ...]:
+    """The steps of a group; nothing is compiled. Raises `Unsupported`.
 
-    Raises `Unsupported`.
+    `inside`: as it is in a network, where operands are made with the border that it needs or in their part of a concatenation, and a
+    result in another shape is no work.
     """
     outside = external(group)
     inputs = tuple(v for v in outside if v not in consts)
-    program = Program(inputs, tuple(v for v in outside if v in consts), (group,), (group[-1].out,))
+    program = Program(inputs, tuple(v for v in outside if v in consts), (group,), () if inside else (group[-1].out,))
     ctx = Context(program, host_target(), threads, Rules(lower_group, fused, spare, pick, None))
-    ctx.bordered(inputs)
+    if inside:
+        ctx.made(inputs)
     lower_group(ctx, group)
     return tuple(ctx.steps)
 

@@ -157,10 +157,10 @@ class Context:
     def place(self, v: Value, storage: Storage) -> None:
         self._places[v] = storage
 
-    def bordered(self, values: Iterable[Value]) -> None:
-        """Places values as if an earlier step had made them: with the halo that their readers need."""
+    def made(self, values: Iterable[Value]) -> None:
+        """Places values as if earlier steps had made them: with the halo that their readers need, or inside a concatenation."""
         for v in values:
-            self.place(v, temporary(v, self._halo(v)))
+            self.place(v, self._inside_concatenation(v) or temporary(v, self._halo(v)))
 
     def output(self, v: Value) -> Storage:
         """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers need."""

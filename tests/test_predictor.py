@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
 from xcoexec.cost.regress import Model, fit, linear
 from xcoexec.cost.terms import CPU_TILES, Blocks, Work, device_work, host_work
+from xcoexec.ir import Layer
 from xcoexec.population import made_layers
 from xcoexec.strategies import STRATEGIES
 
@@ -50,10 +52,16 @@ def test_predicted_steps_are_those_that_a_segment_has(name: str) -> None:
     entry = models.get(name)
     _, graph = stages_of(entry.module.apply, entry.variables(), entry.example(), weights=1)
     segment = host.build(graph.program, 2, pick=lambda groups, names, threads: names[0])
-    facts = lambda steps: [(s.kernel, s.items, s.calls, s.units) for s in steps if s.kernel != "elementwise"]  # moving data depends on the neighbours
+    edge = {*graph.program.inputs, *graph.program.outputs}
+
+    def facts(steps: Any, x: Layer) -> list[tuple[str, int, int, float]]:
+        """What is predicted of a layer; moving data at the network's ends is not its own."""
+        found = [(s.kernel, s.items, s.calls, s.units) for s in steps]
+        return [f for f in found if f[0] != "elementwise"] if edge & {*x.ins, *x.outs} else found
+
     for x in graph.layers:
         dry = host.steps(x.ops, set(graph.program.consts), 2)
-        assert facts(s for s in segment.steps if s.group == x.index) == facts(dry), x.name
+        assert facts((s for s in segment.steps if s.group == x.index), x) == facts(dry, x), x.name
 
 
 def test_every_algorithm_of_a_convolution_is_predicted() -> None:
@@ -142,7 +150,7 @@ def test_plans_from_predictions_are_plans(predictor: Predictor, name: str) -> No
     _, graph = stages_of(entry.module.apply, weights, entry.example(), weights=1)
     costs = predictor.costs(graph)
     assert all((h is None) == bool(x.host_error) for h, x in zip(costs.host, graph.layers, strict=True))
-    assert all(t is None or t > 0 for t in (*costs.host, *costs.device))
+    assert all(t is None or t >= 0 for t in costs.host) and all(t > 0 for t in costs.device)
     for strategy in STRATEGIES.values():
         check_plan(strategy(graph, costs), graph)
 

@@ -37,6 +37,7 @@ def environment() -> Record:
 
     from .codegen.target import target
 
+    settings: Any = jax.config
     return {
         "xcoexec": __version__,
         "jax": jax.__version__,
@@ -46,7 +47,7 @@ def environment() -> Record:
         "cpu": f"{config.cores()}-core {target().cpu}",
         "isa": target().name,
         "device": device_name(),
-        "precision": str(jax.config.jax_default_matmul_precision or "default"),
+        "precision": str(settings.jax_default_matmul_precision or "default"),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
 

@@ -110,10 +110,10 @@ KINDS: tuple[tuple[int, Callable[[np.random.Generator], Made]], ...] = (
     (4, lambda rng: conv(rng, 3, 2, True)),
     (9, lambda rng: dense(rng, 1)),
     (6, lambda rng: dense(rng, int(rng.choice((2, 4, 8, 16, 32, 64, 128, 196, 197))))),
-    (5, window),
-    (4, add),
-    (3, mean),
-    (2, softmax),
+    (9, window),
+    (5, add),
+    (4, mean),
+    (3, softmax),
 )
 
 

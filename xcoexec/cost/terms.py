@@ -152,7 +152,7 @@ def _window(op: Op) -> tuple[int, int]:
 
 
 def _other(op: Op) -> str:
-    return "window" if op.prim.startswith("reduce_window") else "reduce" if op.prim.startswith("reduce_") else "elementwise"
+    return op.prim if op.prim.startswith("reduce_") else "elementwise"
 
 
 __all__ = ["CPU_TILES", "GPU_TILES", "Blocks", "Work", "cache_bytes", "device_work", "host_work", "step_work"]
