@@ -100,8 +100,8 @@ def softmax(rng: np.random.Generator) -> Made:
 
 #: how often each kind is made
 KINDS: tuple[tuple[int, Callable[[np.random.Generator], Made]], ...] = (
-    (20, lambda rng: conv(rng, 1, 1)),
-    (22, lambda rng: conv(rng, 3, 1)),
+    (17, lambda rng: conv(rng, 1, 1)),
+    (20, lambda rng: conv(rng, 3, 1)),
     (8, lambda rng: conv(rng, 3, 2)),
     (4, lambda rng: conv(rng, 1, 2)),
     (4, lambda rng: conv(rng, 5, 1)),
@@ -109,7 +109,7 @@ KINDS: tuple[tuple[int, Callable[[np.random.Generator], Made]], ...] = (
     (8, lambda rng: conv(rng, 3, 1, True)),
     (4, lambda rng: conv(rng, 3, 2, True)),
     (9, lambda rng: dense(rng, 1)),
-    (6, lambda rng: dense(rng, int(rng.choice((2, 4, 8, 16, 32, 64, 128, 196, 197))))),
+    (11, lambda rng: dense(rng, int(rng.choice((2, 4, 8, 16, 32, 64, 128, 196, 197))))),
     (9, window),
     (5, add),
     (4, mean),
