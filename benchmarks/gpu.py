@@ -26,28 +26,18 @@ from rich.progress import track
 from xcoexec.codegen.target import target
 
 import xcoexec
-from xcoexec import models
+from xcoexec import models, suite
 from xcoexec.bench import error
 from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
 from xcoexec.pretty import table
 from xcoexec.select import alternate
-from xcoexec.strategies import edgenn
 
 from .energy import joules
 
 MODELS = ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18", "resnet50", "mobilenet_v2")
 PRECISIONS = ("highest", "default")
-VARIANTS: dict[str, dict[str, Any]] = {
-    "host": {"strategy": "host"},
-    "edgenn": {"strategy": "edgenn"},
-    "edgenn mapped": {"strategy": "edgenn", "memory": "mapped"},
-    "edgenn copy": {"strategy": "edgenn", "memory": "copy"},
-    "edgenn no intra": {"strategy": functools.partial(edgenn, intra=False)},
-    "edgenn no inter": {"strategy": functools.partial(edgenn, inter=False)},
-    "codl": {"strategy": "codl"},
-    "auto": {"strategy": "auto"},
-}
+VARIANTS = {**suite.VARIANTS, "edgenn, mapped": {"strategy": "edgenn", "memory": "mapped"}}
 USUAL = ("host", "edgenn", "codl", "auto")
 ROUNDS = 6
 BLOCK_SECONDS = 0.06

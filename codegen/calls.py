@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from numba import int64, njit
 
+from .enqueue import answer, copy, fail, follow, launch, noted, stamp, stream_of
 from .layout import (
     CLOCK,
     COND,
@@ -55,34 +56,25 @@ from .layout import (
     R_AWAIT,
     R_BLOCKS,
     R_CAPACITY,
-    R_CODE,
     R_COND,
-    R_COPY,
-    R_COPY2D,
     R_ENTRIES,
-    R_ERRORS,
     R_FETCH,
     R_FOLLOW,
     R_HEAD,
     R_IN,
     R_JOIN4,
     R_JOIN16,
-    R_LAST,
-    R_LAUNCH,
     R_LIBC,
     R_LIMIT_NS,
     R_LOCK,
-    R_MESSAGES,
     R_MUTEX,
     R_OUT,
     R_RECORD,
     R_SLEEPS,
     R_SPIN_NS,
-    R_STAMP,
     R_START4,
     R_START16,
     R_STOP,
-    R_STREAM,
     R_TAIL,
     R_TEAM,
     R_WAITERS,
@@ -111,94 +103,8 @@ from .layout import (
     WAIT,
     YIELD,
 )
-from .native import atomic_add, atomic_load, atomic_store, call1, call2, call3, call4, call11, compare_exchange, ld, native, now, pause, scratch, st
-from .team import POLITE_NS, argument, attribute, error, finish_job, open_job, registering, result, wake
-
-BLOCK_THREADS = 256
-ELEMENTS_A_BLOCK = 1024
-
-
-@njit
-def fail(frame, relay, which):
-    """An XLA error (internal) with one of the relay's texts; counted."""
-    st(relay + R_LAST, int64(which))
-    atomic_add(relay + R_ERRORS, 1)
-    return error(frame, ld(ld(relay + R_MESSAGES) + which), 13)
-
-
-@njit
-def answer(frame, relay, code):
-    """What a handler returns after calls of the driver: 0, or XLA's error."""
-    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
-
-
-@njit
-def stream_of(frame, relay):
-    """The stream that XLA launches on; 0 when it does not say."""
-    own = ld(relay + R_STREAM)
-    if own != 0:
-        return own
-    args = scratch(4)
-    st(args, int64(32))
-    st(args + 8, int64(0))
-    st(args + 16, ld(frame + 24))
-    st(args + 24, int64(0))
-    if call1(ld(ld(frame + 16) + 80), args) != 0:
-        return int64(0)
-    return ld(args + 24)
-
-
-@njit
-def launch(relay, function, elements, most, values, n, stream):
-    """Launches a kernel of at most `most` blocks with `n` parameters of 64 bits; returns the driver's code."""
-    pointers = scratch(16)
-    for i in range(n):
-        st(pointers + 8 * i, values + 8 * i)
-    blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), most)
-    return noted(relay, call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0))
-
-
-@njit
-def noted(relay, code):
-    """A driver's code, kept when it is an error."""
-    code = code & 0xFFFFFFFF
-    if code != 0:
-        st(relay + R_CODE, code)
-    return code
-
-
-@njit
-def stamp(relay, target, stream):
-    """The device's clock goes to `target` when the stream is there."""
-    values = scratch(1)
-    st(values, target)
-    return launch(relay, ld(relay + R_STAMP), 1, 1, values, 1, stream)
-
-
-@njit
-def follow(relay, stream, event, other):
-    """`stream` goes on only after all that `other` has been given so far."""
-    code = noted(relay, call2(ld(relay + R_RECORD), event, other))
-    return code if code != 0 else noted(relay, call3(ld(relay + R_FOLLOW), stream, event, 0))
-
-
-@njit
-def copy(relay, target, pitch, source, source_pitch, width, rows, stream):
-    """Copies `rows` rows of `width` bytes with a copy engine; the words are CUDA_MEMCPY2D's, 4 stands for unified addresses."""
-    if rows == 1 or (pitch == width and source_pitch == width):
-        return noted(relay, call4(ld(relay + R_COPY), target, source, width * rows, stream))
-    words = scratch(16)
-    for i in range(16):
-        st(words + 8 * i, int64(0))
-    st(words + 16, int64(4))
-    st(words + 32, source)
-    st(words + 48, source_pitch)
-    st(words + 72, int64(4))
-    st(words + 88, target)
-    st(words + 104, pitch)
-    st(words + 112, width)
-    st(words + 120, rows)
-    return noted(relay, call2(ld(relay + R_COPY2D), words, stream))
+from .native import atomic_add, atomic_load, atomic_store, call1, call2, call3, compare_exchange, ld, native, now, pause, scratch, st
+from .team import POLITE_NS, argument, attribute, finish_job, open_job, registering, result, wake
 
 
 @njit
