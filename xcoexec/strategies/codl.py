@@ -43,7 +43,7 @@ def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: 
     """
     if not dims or set(dims) - set(DIMS):
         raise ValueError(f"codl: got dims={dims!r}; valid are some of {', '.join(map(repr, DIMS))}.")
-    search = _Search(graph, costs, frozenset(dims), MAX_CHAIN if chain else 1)
+    search = _Search(graph, costs, tuple(d for d in DIMS if d in dims), MAX_CHAIN if chain else 1)
     if greedy:
         pieces = _grown(graph, search)
         seconds = sum(p.seconds for p in pieces)
@@ -128,7 +128,7 @@ def _bytes(graph: LayerGraph, at: int) -> int:
 class _Search:
     """What may follow at a place, and what it costs."""
 
-    def __init__(self, graph: LayerGraph, costs: Costs, dims: frozenset[str], longest: int):
+    def __init__(self, graph: LayerGraph, costs: Costs, dims: tuple[str, ...], longest: int):
         self.graph, self.costs, self.dims, self.longest = graph, costs, dims, longest
         self.consts = set(graph.program.consts)
         self.shares = functools.lru_cache(None)(self._shares)

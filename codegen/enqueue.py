@@ -1,0 +1,111 @@
+"""What handlers ask of the CUDA driver, as native code: launches, copies and events on a stream, and errors that XLA understands.
+
+Only imported when the native code is not in the cache (see `build.native_address`).
+"""
+
+from __future__ import annotations
+
+from numba import int64, njit
+
+from .layout import (
+    M_DRIVER,
+    R_CODE,
+    R_COPY,
+    R_COPY2D,
+    R_ERRORS,
+    R_FOLLOW,
+    R_LAST,
+    R_LAUNCH,
+    R_MESSAGES,
+    R_RECORD,
+    R_STAMP,
+    R_STREAM,
+)
+from .native import atomic_add, call1, call2, call3, call4, call11, ld, scratch, st
+from .team import error
+
+BLOCK_THREADS = 256
+ELEMENTS_A_BLOCK = 1024
+
+
+@njit
+def fail(frame, relay, which):
+    """An XLA error (internal) with one of the relay's texts; counted."""
+    st(relay + R_LAST, int64(which))
+    atomic_add(relay + R_ERRORS, 1)
+    return error(frame, ld(ld(relay + R_MESSAGES) + which), 13)
+
+
+@njit
+def answer(frame, relay, code):
+    """What a handler returns after calls of the driver: 0, or XLA's error."""
+    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+
+
+@njit
+def stream_of(frame, relay):
+    """The stream that XLA launches on; 0 when it does not say."""
+    own = ld(relay + R_STREAM)
+    if own != 0:
+        return own
+    args = scratch(4)
+    st(args, int64(32))
+    st(args + 8, int64(0))
+    st(args + 16, ld(frame + 24))
+    st(args + 24, int64(0))
+    if call1(ld(ld(frame + 16) + 80), args) != 0:
+        return int64(0)
+    return ld(args + 24)
+
+
+@njit
+def launch(relay, function, elements, most, values, n, stream):
+    """Launches a kernel of at most `most` blocks with `n` parameters of 64 bits; returns the driver's code."""
+    pointers = scratch(16)
+    for i in range(n):
+        st(pointers + 8 * i, values + 8 * i)
+    blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), most)
+    return noted(relay, call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0))
+
+
+@njit
+def noted(relay, code):
+    """A driver's code, kept when it is an error."""
+    code = code & 0xFFFFFFFF
+    if code != 0:
+        st(relay + R_CODE, code)
+    return code
+
+
+@njit
+def stamp(relay, target, stream):
+    """The device's clock goes to `target` when the stream is there."""
+    values = scratch(1)
+    st(values, target)
+    return launch(relay, ld(relay + R_STAMP), 1, 1, values, 1, stream)
+
+
+@njit
+def follow(relay, stream, event, other):
+    """`stream` goes on only after all that `other` has been given so far."""
+    code = noted(relay, call2(ld(relay + R_RECORD), event, other))
+    return code if code != 0 else noted(relay, call3(ld(relay + R_FOLLOW), stream, event, 0))
+
+
+@njit
+def copy(relay, target, pitch, source, source_pitch, width, rows, stream):
+    """Copies `rows` rows of `width` bytes with a copy engine; the words are CUDA_MEMCPY2D's, 4 stands for unified addresses."""
+    if rows == 1 or (pitch == width and source_pitch == width):
+        return noted(relay, call4(ld(relay + R_COPY), target, source, width * rows, stream))
+    words = scratch(16)
+    for i in range(16):
+        st(words + 8 * i, int64(0))
+    st(words + 16, int64(4))
+    st(words + 32, source)
+    st(words + 48, source_pitch)
+    st(words + 72, int64(4))
+    st(words + 88, target)
+    st(words + 104, pitch)
+    st(words + 112, width)
+    st(words + 120, rows)
+    return noted(relay, call2(ld(relay + R_COPY2D), words, stream))
