@@ -8,5 +8,6 @@ from .errors import PlanError as PlanError
 from .errors import SplitError as SplitError
 from .errors import XcoexecError as XcoexecError
 from .ir import Plan as Plan
+from .streams import pipeline as pipeline
 
 __version__ = "0.3.0.dev0"

@@ -1,0 +1,246 @@
+"""A stream of inputs through stages that overlap: each stage has a thread, works on the items in order, and hands them on.
+
+After NeuroPipe (Kim et al., IEEE Access 2020): while the network computes item i, item i + 1 is prepared and item i - 1 is finished.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..runtime.timeline import write
+
+TIMEOUT_SECONDS = 600.0
+JOIN_SECONDS = 2.0
+END = object()  # behind the last item
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+    """Of the items that have left: how many, seconds from entering the first stage to leaving the last (median, 99th percentile), items a
+    second, and the seconds that each stage takes (medians)."""
+
+    items: int
+    latency: float
+    latency_99: float
+    throughput: float
+    stages: dict[str, float]
+
+
+@dataclasses.dataclass(eq=False)
+class _Item:
+    """What moves through the stages; `error` came up in one of them, the later ones let the item pass."""
+
+    value: Any
+    error: BaseException | None = None
+    spans: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+
+
+class _Channel:
+    """At most `depth` items between two stages; whoever waits is woken when the stream is closed."""
+
+    def __init__(self, depth: int):
+        self._items: deque[Any] = deque()
+        self._depth, self._closed, self._change = depth, False, threading.Condition()
+
+    def put(self, item: Any) -> bool:
+        """Waits for room; False once the stream is closed."""
+        with self._change:
+            self._change.wait_for(lambda: self._closed or len(self._items) < self._depth)
+            if self._closed:
+                return False
+            self._items.append(item)
+            self._change.notify_all()
+            return True
+
+    def get(self, timeout: float | None = None) -> Any:
+        """Waits for an item; `END` once the stream is closed. Raises `TimeoutError`."""
+        with self._change:
+            if not self._change.wait_for(lambda: self._closed or self._items, timeout):
+                raise TimeoutError
+            if self._closed:
+                return END
+            item = self._items.popleft()
+            self._change.notify_all()
+            return item
+
+    def close(self) -> None:
+        with self._change:
+            self._closed = True
+            self._items.clear()
+            self._change.notify_all()
+
+
+class _Shared:
+    """What the threads of a stream know; not the stream itself, so that dropping it ends them."""
+
+    def __init__(self, names: Sequence[str], depth: int):
+        self.channels = [_Channel(depth) for _ in range(len(names) + 1)]
+        self.busy: list[float | None] = [None] * len(names)  # since when each stage works on its item
+        self.threads: list[threading.Thread] = []
+
+    def close(self) -> None:
+        for channel in self.channels:
+            channel.close()
+
+
+def _feed(shared: _Shared, items: Iterator[Any]) -> None:
+    """Takes from the user's iterator what there is room for; an exception in it ends the stream after the items before it."""
+    while True:
+        try:
+            item = _Item(next(items))
+        except StopIteration:
+            break
+        except BaseException as e:
+            shared.channels[0].put(_Item(None, e))
+            break
+        if not shared.channels[0].put(item):
+            return
+    shared.channels[0].put(END)
+
+
+def _work(shared: _Shared, index: int, stage: Callable[[Any], Any]) -> None:
+    """A stage's life."""
+    before, behind = shared.channels[index], shared.channels[index + 1]
+    while (item := before.get()) is not END:
+        if item.error is None:
+            begin = shared.busy[index] = time.perf_counter()
+            try:
+                item.value = stage(item.value)
+            except BaseException as e:
+                item.error = e
+            shared.busy[index] = None
+            item.spans.append((begin, time.perf_counter()))
+        if not behind.put(item):
+            return
+    behind.put(END)
+
+
+class Stream:
+    """Results in the order of the inputs; an iterator and a context manager. An error comes up at its own item, the next ones still come."""
+
+    def __init__(self, stages: Sequence[tuple[str, Callable[[Any], Any]]], depth: int, timeout: float, items: Iterable[Any]):
+        self._names, self._timeout = [name for name, _ in stages], timeout
+        self._shared = shared = _Shared(self._names, depth)
+        self._spans: list[list[tuple[float, float]]] = []
+        self._ended = False
+        targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", _feed, (shared, iter(items)))]
+        targets += [(name, _work, (shared, i, stage)) for i, (name, stage) in enumerate(stages)]
+        for name, target, args in targets:
+            shared.threads.append(threading.Thread(target=target, args=args, name=f"xcoexec-stream-{name}", daemon=True))
+        self._closing = weakref.finalize(self, shared.close)
+        for thread in shared.threads:
+            thread.start()
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        try:
+            item = self._shared.channels[-1].get(self._timeout)
+        except TimeoutError:
+            stuck = self._stuck()
+            self.close()
+            raise TimeoutError(f"xcoexec.pipeline: got no result within {self._timeout:g} s ({stuck}); the stream is closed.") from None
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
+        if item is END:
+            self.close()
+            raise StopIteration
+        if item.error is not None:
+            raise item.error
+        self._spans.append(item.spans)
+        return item.value
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _stuck(self) -> str:
+        now = time.perf_counter()
+        working = [f"{name} works on its item since {now - since:.1f} s" for name, since in zip(self._names, self._shared.busy, strict=True) if since]
+        return "; ".join(working) or "it waits for the iterator of inputs"
+
+    def close(self) -> None:
+        """Ends the threads; what is still on its way is dropped. A stage that never returns keeps its (daemon) thread."""
+        self._ended = True
+        self._closing()
+        for thread in self._shared.threads:
+            if thread is not threading.current_thread():
+                thread.join(JOIN_SECONDS)
+
+    def stats(self) -> Stats:
+        """Latency and throughput of what has left so far. Raises `ValueError` before the first result."""
+        if not self._spans:
+            raise ValueError("xcoexec.pipeline: got stats() before the first result; valid is to take one first.")
+        latencies = [spans[-1][1] - spans[0][0] for spans in self._spans]
+        whole = self._spans[-1][-1][1] - self._spans[0][0][0]
+        stages = {name: float(np.median([s[i][1] - s[i][0] for s in self._spans])) for i, name in enumerate(self._names)}
+        return Stats(len(latencies), float(np.median(latencies)), float(np.percentile(latencies, 99)), len(latencies) / max(whole, 1e-9), stages)
+
+    def timeline(self, path: str | os.PathLike[str]) -> None:
+        """Writes when each stage worked on which item, for Perfetto."""
+        first = min((s[0][0] for s in self._spans), default=0.0)
+        events: list[dict[str, Any]] = [{"ph": "M", "pid": 0, "tid": i, "name": "thread_name", "args": {"name": n}} for i, n in enumerate(self._names)]
+        for number, spans in enumerate(self._spans):
+            for i, (begin, end) in enumerate(spans):
+                events.append({"ph": "X", "pid": 0, "tid": i, "name": f"item {number}", "ts": (begin - first) * 1e6, "dur": (end - begin) * 1e6, "args": {}})
+        write(path, events)
+
+
+class Pipeline:
+    """What `pipeline` returns: call it with an iterable of inputs to get a `Stream` of results."""
+
+    def __init__(self, stages: Sequence[tuple[str, Callable[[Any], Any]]], depth: int, timeout: float):
+        self._stages, self._depth, self._timeout = stages, depth, timeout
+
+    def __call__(self, items: Iterable[Any]) -> Stream:
+        return Stream(self._stages, self._depth, self._timeout, items)
+
+
+def pipeline(
+    fn: Callable[[Any], Any],
+    *,
+    preprocess: Callable[[Any], Any] | None = None,
+    postprocess: Callable[[Any], Any] | None = None,
+    depth: int = 2,
+    timeout: float = TIMEOUT_SECONDS,
+) -> Pipeline:
+    """A stream of inputs through `preprocess`, `fn` and `postprocess`, which work on consecutive items at the same time.
+
+    Args:
+      fn: the network, such as what `xcoexec.jit(...).bind(weights)` returns; its results are waited for in its own thread.
+      preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its own.
+      depth: items that may wait in front of each stage; the input iterator is not asked for more.
+      timeout: seconds after which a result that does not come is a `TimeoutError` that names the stage that is busy.
+
+    Raises `TypeError` or `ValueError` that says what is valid.
+    """
+    named = (("preprocess", preprocess), ("network", fn), ("postprocess", postprocess))
+    for name, stage in named:
+        if not callable(stage) and not (stage is None and name != "network"):
+            raise TypeError(f"xcoexec.pipeline: got {name}={stage!r}; valid is a callable.")
+    if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
+        raise ValueError(f"xcoexec.pipeline: got depth={depth!r}; valid is an integer from 1 on.")
+    if not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise ValueError(f"xcoexec.pipeline: got timeout={timeout!r}; valid is a positive number of seconds.")
+    stages = [(name, stage) for name, stage in named if stage is not None and name != "network"]
+    stages.insert(1 if preprocess is not None else 0, ("network", lambda x: jax.block_until_ready(fn(x))))
+    return Pipeline(stages, depth, timeout)
+
+
+__all__ = ["Pipeline", "Stats", "Stream", "pipeline"]
