@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from xcoexec import devices
-from xcoexec.bench import graph_of
+from xcoexec.bench import model_graph
 from xcoexec.cost.edgenn import bound
-from xcoexec.ir import Costs, LayerGraph, Plan
+from xcoexec.graph import graph_of
+from xcoexec.ir import Costs, LayerGraph
 from xcoexec.simulate import BACK, OUT, simulate
-from xcoexec.strategies import STRATEGIES, codl, edgenn, layer_switch
+from xcoexec.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch
 from xcoexec.suite import SUITES
 
 HERE = pathlib.Path(__file__).parent
@@ -56,28 +57,27 @@ def nothing(*_: Any) -> str:
 
 @functools.cache
 def on(device: str, model: str) -> tuple[LayerGraph, Costs]:
-    graph = graph_of(model)
+    graph = model_graph(model)
     return graph, devices.load(device).costs(graph)
 
 
-def seconds(device: str, model: str, strategy: Callable[[LayerGraph, Costs], Plan]) -> float:
+def seconds(device: str, model: str, strategy: Strategy) -> float:
     graph, costs = on(device, model)
     return simulate(graph, strategy(graph, costs), costs).seconds
 
 
-def less(device: str, suite: str, strategy: Any, than: Sequence[str]) -> str:
+def less(device: str, suite: str, strategy: Strategy, than: Sequence[Strategy]) -> str:
     """Mean share of time that a strategy takes less than the best of others, over a suite's networks; least and most."""
     found = {}
     for model in SUITES[suite].models:
-        best = min(seconds(device, model, STRATEGIES[name]) for name in than)
+        best = min(seconds(device, model, other) for other in than)
         found[model] = 1 - seconds(device, model, strategy) / best
     return _range(found)
 
 
-def times(device: str, suite: str, strategy: Any, than: Any) -> str:
+def times(device: str, suite: str, strategy: Strategy, than: Strategy) -> str:
     """Geometric mean of another strategy's time over a strategy's."""
-    ratios = [seconds(device, m, than) / seconds(device, m, strategy) for m in SUITES[suite].models]
-    return f"{float(np.exp(np.mean(np.log(ratios)))):.2f}x"
+    return _mean_ratio([seconds(device, m, than) / seconds(device, m, strategy) for m in SUITES[suite].models])
 
 
 def exchanged(device: str, suite: str) -> str:
@@ -130,16 +130,10 @@ def alexnet_simulated() -> str:
 
 def table_1() -> str:
     """The exact path over the paper's own table."""
-    import jax
     import jax.numpy as jnp
 
-    from xcoexec.fold import fold
-    from xcoexec.graph import build_graph
-    from xcoexec.trace import paths, trace
-
     fn = lambda w, x: functools.reduce(lambda y, m: jnp.tanh(y @ m), w, x)
-    values, tree = jax.tree_util.tree_flatten((([np.ones((4, 4), np.float32)] * len(TABLE_1), np.ones((1, 4), np.float32)), {}))
-    graph = build_graph(fold(trace(fn, values, tree, paths(tree)), range(len(TABLE_1))))
+    graph = graph_of(fn, ([np.ones((4, 4), np.float32)] * len(TABLE_1), np.ones((1, 4), np.float32)), 1)[1]
     cpu, gpu = (tuple(t * 1e-3 for t in column) for column in zip(*TABLE_1, strict=True))
     best = layer_switch(graph, Costs(cpu, gpu, 0.0, float("inf"), 1.0, False)).predicted
     assert best is not None
@@ -158,7 +152,7 @@ def measured_less(records: Suite, variant: str, than: Sequence[str]) -> str:
 
 
 def measured_times(records: Suite, variant: str, than: str) -> str:
-    return f"{float(np.exp(np.mean([np.log(median(r, than) / median(r, variant)) for r in records]))):.2f}x"
+    return _mean_ratio([median(r, than) / median(r, variant) for r in records])
 
 
 def measured_sharing(records: Suite) -> str:
@@ -175,6 +169,10 @@ def alexnet_measured(records: Suite) -> str:
     return NONE
 
 
+def _mean_ratio(ratios: Sequence[float]) -> str:
+    return f"{float(np.exp(np.mean(np.log(ratios)))):.2f}x"
+
+
 def _range(shares: Mapping[str, float]) -> str:
     least, most = min(shares, key=lambda k: shares[k]), max(shares, key=lambda k: shares[k])
     return f"{np.mean(list(shares.values())):.1%} ({shares[least]:.1%} {least} .. {shares[most]:.1%} {most})"
@@ -189,7 +187,7 @@ CLAIMS = {
             "EdgeNN",
             "less time than the GPU alone, six networks",
             "22.0% (16.3% vgg16 .. 27.2% alexnet)",
-            lambda: less(XAVIER, "edgenn", edgenn, ("device",)),
+            lambda: less(XAVIER, "edgenn", edgenn, (STRATEGIES["device"],)),
             lambda r: measured_less(r, "edgenn", ("jit",)),
             "What co-running gains is set by how fast the CPU is beside the GPU, and the two machines here have other pairs than the Xavier.",
         ),
@@ -205,7 +203,7 @@ CLAIMS = {
             "EdgeNN",
             "of it by splitting layers (intra-kernel)",
             "10.8% (co-running)",
-            lambda: _without(intra=False),
+            lambda: less(XAVIER, "edgenn", edgenn, (functools.partial(edgenn, intra=False),)),
             lambda r: measured_less(r, "edgenn", ("edgenn, no intra",)),
             "Without splits our planner still puts whole layers on the faster half, which the paper's baseline does not.",
         ),
@@ -213,7 +211,7 @@ CLAIMS = {
             "EdgeNN",
             "by branches on both halves (inter-kernel): SqueezeNet, 0 elsewhere",
             "8.3%",
-            lambda: _without(inter=False),
+            lambda: less(XAVIER, "edgenn", edgenn, (functools.partial(edgenn, inter=False),)),
             lambda r: measured_less(r, "edgenn", ("edgenn, no inter",)),
             "The branches of a fire module are short here beside what an exchange between the halves costs.",
         ),
@@ -281,7 +279,7 @@ CLAIMS = {
             "Layer-switched",
             "less time than the better single processor, five networks",
             "4.7%",
-            lambda: less(VIM3, "layer_switch", layer_switch, ("device", "host")),
+            lambda: less(VIM3, "layer_switch", layer_switch, (STRATEGIES["device"], STRATEGIES["host"])),
             lambda r: measured_less(r, "layer_switch", ("jit", "host")),
             "Switching pays where some layers are faster on either half; on the two-core machine none is faster on XLA:CPU.",
         ),
@@ -295,15 +293,6 @@ CLAIMS = {
         ),
     ),
 }
-
-
-def _without(**ablation: bool) -> str:
-    """What an ablation of EdgeNN loses on the paper's device."""
-    shares = {}
-    for model in SUITES["edgenn"].models:
-        whole = seconds(XAVIER, model, edgenn)
-        shares[model] = 1 - whole / seconds(XAVIER, model, functools.partial(edgenn, **ablation))
-    return _range(shares)
 
 
 def load(path: pathlib.Path) -> list[Record]:

@@ -15,14 +15,13 @@ from xcoexec.codegen.relay import Relay
 import xcoexec
 from xcoexec.bench import error, oracle
 from xcoexec.check import check_plan
-from xcoexec.fold import Folded, fold
-from xcoexec.graph import build_graph
+from xcoexec.fold import Folded
+from xcoexec.graph import graph_of
 from xcoexec.ir import LayerGraph, Placement, Plan
 from xcoexec.lower import lower
 from xcoexec.runtime.executable import Executable, executable
 from xcoexec.select import forced
 from xcoexec.split import split
-from xcoexec.trace import paths, trace
 
 TOLERANCE = 1e-4
 
@@ -33,10 +32,7 @@ def array(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> j
 
 def stages_of(fn: Callable[..., Any], *args: Any, weights: int = 0) -> tuple[Folded, LayerGraph]:
     """Folded trace and graph of `fn`, with the first `weights` arguments known at bind."""
-    values, tree = jax.tree_util.tree_flatten((args, {}))
-    known = len(jax.tree_util.tree_leaves(args[:weights]))
-    folded = fold(trace(fn, values, tree, paths(tree)), range(known))
-    return folded, build_graph(folded)
+    return graph_of(fn, args, weights)
 
 
 def run_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int = 1) -> list[np.ndarray]:

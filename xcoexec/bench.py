@@ -18,8 +18,7 @@ from . import __version__, config, models
 from .api import jit
 from .codegen import reference
 from .codegen.program import Literal, Value
-from .fold import fold
-from .graph import build_graph
+from .graph import graph_of
 from .ir import LayerGraph
 from .pretty import columns
 from .profile import device_name
@@ -52,13 +51,10 @@ def environment() -> Record:
     }
 
 
-def graph_of(name: str, batch: int = 1) -> LayerGraph:
+def model_graph(name: str, batch: int = 1) -> LayerGraph:
     """The layer graph of a model of the zoo, from shapes alone."""
     entry = models.get(name)
-    weights = jax.eval_shape(entry.variables)
-    values, tree = jax.tree_util.tree_flatten(((weights, entry.example(batch)), {}))
-    traced = trace(entry.module.apply, values, tree, paths(tree))
-    return build_graph(fold(traced, range(len(jax.tree_util.tree_leaves(weights)))))
+    return graph_of(entry.module.apply, (jax.eval_shape(entry.variables), entry.example(batch)), 1)[1]
 
 
 def oracle(fn: Any, *args: Any) -> np.ndarray:

@@ -76,11 +76,11 @@ def _plans() -> tuple[Any, Any, dict[str, Any]]:
     import dataclasses
 
     from . import devices
-    from .bench import graph_of
+    from .bench import model_graph
     from .memory import amount
     from .strategies import STRATEGIES
 
-    graph = graph_of(FLAGS.model, FLAGS.batch)
+    graph = model_graph(FLAGS.model, FLAGS.batch)
     costs = devices.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
     limit = amount(_device_memory())
     if isinstance(limit, float):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
 
 from .codegen.epilogue import MOVE, is_elementwise, is_view
 from .codegen.host import unsupported
@@ -11,12 +14,21 @@ from .codegen.program import Op, Program, Value, consumers, external
 from .codegen.rowwise import is_row_reduction, recognise
 from .codegen.rules import ANCHORS
 from .cost.features import flops, nbytes
-from .fold import Folded
+from .fold import Folded, fold
 from .ir import Layer, LayerGraph, Region
 from .split import granules
+from .trace import paths, trace
 
 LOOKAHEAD = 12
 LOOKAHEAD_ROWS = 32
+
+
+def graph_of(fn: Callable[..., Any], args: Sequence[Any], known: int) -> tuple[Folded, LayerGraph]:
+    """Folded trace and graph of `fn(*args)`, whose first `known` arguments are weights; shapes (`jax.eval_shape`) are enough."""
+    values, tree = jax.tree_util.tree_flatten((tuple(args), {}))
+    weights = len(jax.tree_util.tree_leaves(tuple(args[:known])))
+    folded = fold(trace(fn, values, tree, paths(tree)), range(weights))
+    return folded, build_graph(folded)
 
 
 def build_graph(folded: Folded) -> LayerGraph:

@@ -6,7 +6,7 @@ import base64
 import html
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from . import pictures
 from .pictures import names as _names
@@ -53,6 +53,11 @@ def _cell(text: str, bold: bool = False) -> str:
     return f"<td{' class=best' if bold else ''}>{html.escape(text)}</td>"
 
 
+def _by_variant(records: Sequence[Record], key: str, text: Callable[[Record, str], str]) -> str:
+    """A table with a row for each variant of `key` and a column for each network."""
+    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(text(r, v)) for r in records)] for v in records[0][key]])
+
+
 def _times(records: Sequence[Record]) -> str:
     best = [min(q[1] for q in r["seconds"].values()) for r in records]
     rows = []
@@ -68,7 +73,7 @@ def _simulated(records: Sequence[Record]) -> str:
         s = r["simulated"][v]
         return f"{s / r['seconds'][v][1]:.2f}" if s else "-"
 
-    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(one(r, v)) for r in records)] for v in records[0]["simulated"]])
+    return _by_variant(records, "simulated", one)
 
 
 def _sharing(records: Sequence[Record]) -> str:
@@ -76,11 +81,11 @@ def _sharing(records: Sequence[Record]) -> str:
         calls, seconds = r["sharing"][v]
         return f"{calls} host calls" + (f", {seconds * 1e6:.0f} us" if seconds else "")
 
-    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(one(r, v)) for r in records)] for v in records[0]["sharing"]])
+    return _by_variant(records, "sharing", one)
 
 
 def _errors(records: Sequence[Record]) -> str:
-    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(f"{r['errors'][v]:.0e}") for r in records)] for v in records[0]["errors"]])
+    return _by_variant(records, "errors", lambda r, v: f"{r['errors'][v]:.0e}")
 
 
 def _halves(records: Sequence[Record]) -> str:
@@ -88,7 +93,7 @@ def _halves(records: Sequence[Record]) -> str:
         h = r["halves"][v]
         return "jax.jit" if r["ran"][v] == "jit" else f"{h['device']} device, {h['split']} split, {h['host']} host"
 
-    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(one(r, v)) for r in records)] for v in records[0]["ran"]])
+    return _by_variant(records, "ran", one)
 
 
 __all__ = ["write"]

@@ -270,10 +270,16 @@ def _costs(
     cpus: tuple[int, ...],
     sampled: bool = False,
 ) -> Costs:
-    """On a machine whose device half is the CPU the halves share their cores."""
-    around = overheads(relay)
     if relay is None:
-        return Costs(on_host, device_seconds(graph, constant, progress), around.sync, around.rate, 2.0, True)
+        return Costs(on_host, device_seconds(graph, constant, progress), **around(relay))
     device, parts = parts_seconds(graph, constant, relay, on_host, progress, sampled)
-    shares = host_parts(graph, on_host, threads, cpus)
-    return Costs(on_host, device, around.sync, around.rate, 1.05, False, parts, shares, around.moves, around.stream_rate)
+    return Costs(on_host, device, parts=parts, host_parts=host_parts(graph, on_host, threads, cpus), **around(relay))
+
+
+def around(relay: Relay | None) -> dict[str, Any]:
+    """The fields of `Costs` that do not depend on layers. On a machine whose device half is the CPU the halves share their cores."""
+    fixed = overheads(relay)
+    common = {"sync": fixed.sync, "copy_rate": fixed.rate}
+    if relay is None:
+        return {**common, "contention": 2.0, "shared_cores": True}
+    return {**common, "contention": 1.05, "shared_cores": False, "moves": dict(fixed.moves), "stream_rate": fixed.stream_rate}

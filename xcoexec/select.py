@@ -24,7 +24,7 @@ from .cost.predictor import Predictor
 from .errors import PlanError
 from .fold import Folded, fold
 from .graph import build_graph
-from .ir import Costs, LayerGraph, Placement, Plan, UniformPlan
+from .ir import Costs, LayerGraph, Parts, Placement, Plan, UniformPlan
 from .lower import identities, lower
 from .memory import usage, ways
 from .profile import Progress, device_costs, empty_call, host_placements, load, measure, median_seconds, overheads, silent, store
@@ -146,8 +146,7 @@ class Stages:
         leaves = [jax.numpy.asarray(x) for x in self.example]
         whole = median_seconds(lambda: jax.block_until_ready(self.plain(leaves)), CALIBRATION_SECONDS) - empty_call()
         factor = min(1.0 if self.relay is not None else MOST_FACTOR, max(whole, 1e-6) / sum(costs.device))
-        parts = {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in costs.parts.items()}
-        costs = dataclasses.replace(costs, device=tuple(t * factor for t in costs.device), parts=parts)
+        costs = dataclasses.replace(costs, device=tuple(t * factor for t in costs.device), parts=_scaled(costs.parts, factor))
         return self._host_calibrated(costs) if all(t is not None for t in costs.host) else costs
 
     def _host_calibrated(self, costs: Costs) -> Costs:
@@ -155,8 +154,7 @@ class Stages:
         known = [t or 0.0 for t in costs.host]
         whole = median_seconds(lambda: self.run(self.all_host), CALIBRATION_SECONDS) - empty_call() - costs.sync
         factor = min(max(whole / max(sum(known), 1e-7), 1.0), MOST_FACTOR)
-        parts = {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in costs.host_parts.items()}
-        return dataclasses.replace(costs, host=tuple(t * factor for t in known), host_parts=parts)
+        return dataclasses.replace(costs, host=tuple(t * factor for t in known), host_parts=_scaled(costs.host_parts, factor))
 
     def fallback(self, strategy: str, why: str) -> Executable:
         """What runs when co-execution cannot: plain jax.jit, or the CPU alone where the weights do not fit the device."""
@@ -169,6 +167,10 @@ class Stages:
         """Drops the executable that was only made to be measured, with its packed weights."""
         for made in ("all_host", "local"):
             self.__dict__.pop(made, None)
+
+
+def _scaled(parts: Parts, factor: float) -> Parts:
+    return {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in parts.items()}
 
 
 def device_plan(graph: LayerGraph) -> Plan:

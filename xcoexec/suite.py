@@ -83,12 +83,10 @@ def run(name: str, path: str | os.PathLike[str], progress: Progress = silent, va
         raise SuiteError(f"bench: got variant {unknown[0]!r}; valid are {'; '.join(VARIANTS)}.")
     suite = dataclasses.replace(suite, variants=tuple(variants)) if variants else suite
     file.parent.mkdir(parents=True, exist_ok=True)
-    cases = [(m, b) for m in suite.models for b in suite.batches]
+    cases, here = [(m, b) for m in suite.models for b in suite.batches], environment()
     with _alone(file) as out:
         done = {
-            (r["model"], r["batch"]): r
-            for r in _finished(file)
-            if r["suite"] == name and r["environment"] == environment() and set(suite.variants) <= set(r["seconds"])
+            (r["model"], r["batch"]): r for r in _finished(file) if r["suite"] == name and r["environment"] == here and set(suite.variants) <= set(r["seconds"])
         }
         for i, (model, batch) in enumerate(cases):
             progress("suite", i, len(cases))

@@ -25,13 +25,11 @@ from .codegen.segment import Segment
 from .cost.accuracy import Accuracy, accuracy, by_flops, by_trees
 from .cost.predictor import Predictor, parsed, trained
 from .cost.terms import CPU_TILES, GPU_TILES, Blocks, Work, device_work, host_work
-from .fold import fold
-from .graph import build_graph
+from .graph import graph_of
 from .ir import Layer, LayerGraph
 from .population import LAYERS, Made, made_layers
 from .pretty import columns
-from .profile import Progress, load, overheads, silent, store
-from .trace import paths, trace
+from .profile import Progress, around, load, silent, store
 
 TOGETHER = 24  # layers in one program
 SECONDS = 22.0  # for the rounds; building the layers comes on top of it
@@ -71,15 +69,12 @@ class _Batch:
         weights = [[jnp.asarray(rng.standard_normal(s, np.float32) * 0.05) for s in m.weights] for m in made]
         inputs = [jnp.asarray(rng.standard_normal(m.shape, np.float32)) for m in made]
         fn = lambda ws, xs: [m.apply(w, x * 1.5) for m, w, x in zip(made, ws, xs, strict=True)]
-        values, tree = jax.tree_util.tree_flatten(((weights, inputs), {}))
-        known = len(values) - len(inputs)
-        folded = fold(trace(fn, values, tree, paths(tree)), range(known))
-        graph = build_graph(folded)
+        folded, graph = graph_of(fn, (weights, inputs), 1)
         ends = [graph.home[v] for v in graph.program.outputs]
         layers = [graph.layers[i] for i in ends]
         makers = {x.out: x for x in graph.layers if x.index not in set(ends)}
-        constants = folded.constants(values[:known])
-        arrays = {v: np.asarray(x) for v, x in zip(graph.program.inputs, values[known:], strict=True)} | {v: constants[v] for v in graph.program.consts}
+        constants = folded.constants(jax.tree_util.tree_leaves(weights))
+        arrays = {v: np.asarray(x) for v, x in zip(graph.program.inputs, inputs, strict=True)} | {v: constants[v] for v in graph.program.consts}
         return cls(graph, [m.name for m in made], layers, makers, arrays)
 
     @functools.cached_property
@@ -129,11 +124,16 @@ class _OnHost:
                 yield Sample("host", self.batch.names[position], self.algorithm, work, float(seconds[i]), layer.flops, sizes(layer))
 
 
-def _on_host(batch: _Batch, algorithm: str, threads: int, cpus: tuple[int, ...]) -> _OnHost | None:
-    names = [host_work(x.ops, batch.consts, threads, 0.0) for x in batch.layers]
-    positions = [i for i, found in enumerate(names) if algorithm in found]
-    if not positions:
-        return None
+def _all_on_host(batch: _Batch, threads: int, cpus: tuple[int, ...]) -> Iterator[_OnHost]:
+    """A run for each algorithm that some of the layers may get."""
+    offered = [host_work(x.ops, batch.consts, threads, 0.0).keys() for x in batch.layers]
+    for algorithm in ALGORITHMS:
+        positions = [i for i, names in enumerate(offered) if algorithm in names]
+        if positions:
+            yield _on_host(batch, algorithm, positions, threads, cpus)
+
+
+def _on_host(batch: _Batch, algorithm: str, positions: Sequence[int], threads: int, cpus: tuple[int, ...]) -> _OnHost:
     groups, numbers = [], []
     for i in positions:
         layer = batch.layers[i]
@@ -203,7 +203,7 @@ def measured(relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), laye
     runs: list[_OnHost | _OnDevice] = []
     for i, batch in enumerate(batches):
         progress("build", i, len(batches))
-        runs += [run for run in (_on_host(batch, how, threads, cpus) for how in ALGORITHMS) if run is not None]
+        runs += _all_on_host(batch, threads, cpus)
         runs.append(_on_device(batch, relay))
     end, rounds = time.perf_counter() + SECONDS, 0
     while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and time.perf_counter() < end):
@@ -224,21 +224,6 @@ def device_blocks(relay: Relay | None, threads: int) -> Blocks:
     from .runtime.cuda import cuda
 
     return Blocks(GPU_TILES, max(1, cuda().multiprocessors))
-
-
-def around(relay: Relay | None) -> dict[str, object]:
-    """What the predictor's costs have beside the layers' seconds; see `profile`."""
-    fixed = overheads(relay)
-    if relay is None:
-        return {"sync": fixed.sync, "copy_rate": fixed.rate, "contention": 2.0, "shared_cores": True, "moves": {}}
-    return {
-        "sync": fixed.sync,
-        "copy_rate": fixed.rate,
-        "contention": 1.05,
-        "shared_cores": False,
-        "moves": dict(fixed.moves),
-        "stream_rate": fixed.stream_rate,
-    }
 
 
 def record_name(relay: Relay | None, threads: int) -> str:
@@ -313,4 +298,4 @@ def text(found: Sequence[Accuracy]) -> str:
     return columns(rows, range(2, len(rows[0])))
 
 
-__all__ = ["Made", "Sample", "fitted", "held_out", "judged", "made_layers", "measured", "record_name", "stored", "text", "train"]
+__all__ = ["Sample", "fitted", "held_out", "judged", "measured", "record_name", "stored", "text", "train"]

@@ -8,12 +8,12 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from ..codegen.pick import GAIN
 from ..codegen.program import Op, Unsupported, Value
 from ..ir import Costs, Layer, LayerGraph
 from .regress import Model, fit
 from .terms import Blocks, Work, device_work, host_work
 
-GAIN = 0.93  # as in codegen.pick: another algorithm than the first replaces it when it takes less than this share of its time
 REST = "rest"  # the model of classes that were not measured
 FEW = 8  # measurements that a class needs for a model of its own
 
@@ -54,8 +54,7 @@ class Predictor:
         model = self.models.get((half, work.kind))
         if model is not None:
             return model.seconds(work)
-        rest = self.models[half, REST]
-        return rest.seconds(_general(work))
+        return self.models[half, REST].seconds(_general(work))
 
     def host(self, ops: tuple[Op, ...], consts: Collection[Value], footprint: float) -> float:
         """Seconds on the host half with the algorithm that will be chosen, in a program of so many bytes. Raises `Unsupported`."""
@@ -102,12 +101,12 @@ class Predictor:
         data = json.loads(text)
         tiles, processors = data["blocks"]
         models = {(half, kind): Model.of(record) for half, kind, record in data["models"]}
-        moves = {k: tuple(v) for k, v in data["around"]["moves"].items()}
+        moves = {k: tuple(v) for k, v in data["around"].get("moves", {}).items()}
         return cls(models, Blocks(tuple(map(tuple, tiles)), processors), data["threads"], {**data["around"], "moves": moves})  # type: ignore[arg-type]
 
 
 def _general(work: Work) -> Work:
-    """What every class has in common: a fixed cost, and the most and the sum of what comes after it."""
+    """What terms of any class are reduced to: a fixed cost, kernel calls or FLOP, and the sum of bytes and the like behind them."""
     rest = work.terms[1:]
     return Work(REST, (1.0, work.terms[1], sum(rest[2:])), (math.log(max(sum(rest), 1.0)),))
 
