@@ -169,6 +169,12 @@ def alexnet_measured(records: Suite) -> str:
     return NONE
 
 
+def simulated(records: Suite) -> str:
+    """How many variants the simulator is right about; the halves alone, which it is scaled to, do not count."""
+    pairs = [(r["simulated"][v], median(r, v)) for r in records for v in r["simulated"] if v not in ("host", "device") and r["simulated"][v]]
+    return f"{sum(abs(s / t - 1) <= 0.1 for s, t in pairs) / len(pairs):.0%} of {len(pairs)}"
+
+
 def _mean_ratio(ratios: Sequence[float]) -> str:
     return f"{float(np.exp(np.mean(np.log(ratios)))):.2f}x"
 
@@ -317,6 +323,9 @@ def text() -> str:
         "",
         f"- slice: {machine(records['slice'])}; stands for an edge GPU",
         f"- CPU: {machine(records['cpu'])}; both halves share the cores",
+        "",
+        f"The simulator, given the layers' seconds on each half, is within 10 % of the measured time on the slice for {simulated(records['slice'])}",
+        f"and on the CPU for {simulated(records['cpu'])} of the other variants.",
         "",
         "| paper | figure | paper says | simulated | slice | CPU | why they differ |",
         "|---|---|---|---|---|---|---|",

@@ -242,6 +242,7 @@ class Call:
         return call
 
     def _prepare(self, segment: Segment, args: Sequence[np.ndarray]) -> None:
+        self.segment = segment
         self.outputs = [np.full(v.shape, -1, np.int32) if kind(v.dtype) == "i" else np.full(v.shape, np.nan, np.float32) for v in segment.program.outputs]
         self._keep: list[np.ndarray] = [*args]
         scalar = self._words(11, self._words(segment.address))

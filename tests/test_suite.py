@@ -115,3 +115,10 @@ def test_suites_name_models_and_variants_that_exist() -> None:
     for s in SUITES.values():
         assert set(s.models) <= set(models.NAMES) and set(s.variants) <= set(VARIANTS)
     assert all(set(s.variants) == set(VARIANTS) for s in SUITES.values())  # every strategy runs on every suite
+
+
+def test_the_simulator_is_given_the_halves_as_they_were_in_the_run(tiny: None, tmp_path: pathlib.Path) -> None:
+    """Only layers' seconds are scaled: plans of one half then come out exactly."""
+    for r in run("tiny", tmp_path / "c.jsonl"):
+        assert r["costs"] is None or r["simulated"]["host"] == pytest.approx(r["seconds"]["host"][1], rel=1e-3)
+        assert r["plans"]["host"]["engine"] == "xco" and len(r["plans"]["host"]["placements"]) == sum(r["halves"]["host"].values())

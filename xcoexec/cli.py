@@ -163,7 +163,7 @@ def run() -> None:
 
     import jax
 
-    from .profile import median_seconds
+    from .timing import median_seconds
 
     entry, fast, x = _bound()
     seconds = median_seconds(lambda: jax.block_until_ready(fast(x)), 0.5, 10)

@@ -172,6 +172,20 @@ class Costs:
         """The same on the host half."""
         return _between(self.host_parts, self.host[layer] or 0.0, layer, dim, share)
 
+    def scaled(self, host: float = 1.0, device: float = 1.0) -> Costs:
+        """The same with all seconds of a half, and of parts on it, times a factor."""
+        return dataclasses.replace(
+            self,
+            host=tuple(t and t * host for t in self.host),
+            device=tuple(t * device for t in self.device),
+            parts=_times(self.parts, device),
+            host_parts=_times(self.host_parts, host),
+        )
+
+
+def _times(parts: Parts, factor: float) -> Parts:
+    return {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in parts.items()}
+
 
 def _between(parts: Parts, whole: float, layer: int, dim: str, share: float) -> float:
     points = [*parts.get(layer, {}).get(dim, ()), (1.0, whole)]

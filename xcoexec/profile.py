@@ -9,14 +9,13 @@ import hashlib
 import json
 import math
 import platform
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from . import clocked, links
+from . import clocked, contention, links
 from .codegen.build import read_cache, source_hash, write_cache
 from .codegen.program import Unsupported, Value
 from .codegen.relay import Relay
@@ -25,10 +24,9 @@ from .cost.features import flops
 from .ir import Costs, LayerGraph, Placement
 from .links import Overheads
 from .lower import Lowered
+from .timing import WARM_SECONDS, empty_call, median_seconds, warm_up
 from .units import HostUnit
 
-SECONDS_A_LAYER = 0.01
-WARM_SECONDS = 0.02  # of calls before parts are measured on the host half, and of the measurement
 Progress = Callable[[str, int, int], None]
 Constant = Callable[[Value], Any]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
 
@@ -63,18 +61,6 @@ def load(name: str) -> Any:
 
 def store(name: str, record: Any) -> None:
     write_cache(f"{name}-{machine()}.json", json.dumps(record).encode())
-
-
-def median_seconds(fn: Callable[[], Any], budget: float = SECONDS_A_LAYER, least: int = 3) -> float:
-    """Median seconds of a call, after one warm-up call."""
-    fn()
-    times: list[float] = []
-    end = time.perf_counter() + budget
-    while len(times) < least or (time.perf_counter() < end and len(times) < 1000):
-        start = time.perf_counter()
-        fn()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
 
 
 def example(v: Value, seed: int = 0) -> Any:
@@ -185,13 +171,6 @@ def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int,
     return {i: {d: no_slower_than_more(points, on_host[i]) for d, points in dims.items()} for i, dims in found.items()}
 
 
-def warm_up(call: Callable[[], Any]) -> None:
-    """Calls until cores that slept are awake: a team that has waited for a compilation is several times slower at first."""
-    end = time.perf_counter() + WARM_SECONDS
-    while time.perf_counter() < end:
-        call()
-
-
 def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | None) -> tuple[tuple[float, float], ...]:
     """Parts of which none takes longer than a larger one: on the host half that is only ever a disturbed measurement."""
     out: list[tuple[float, float]] = []
@@ -200,13 +179,6 @@ def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | No
         least = min(least, seconds)
         out.append((share, least))
     return tuple(reversed(out))
-
-
-def empty_call() -> float:
-    """Seconds of a call of a program that does nothing worth mentioning."""
-    f = jax.jit(lambda x: x + 1)
-    x = jax.numpy.zeros(8)
-    return median_seconds(lambda: f(x).block_until_ready(), 0.02)
 
 
 @functools.lru_cache(maxsize=8)
@@ -271,15 +243,26 @@ def _costs(
     sampled: bool = False,
 ) -> Costs:
     if relay is None:
-        return Costs(on_host, device_seconds(graph, constant, progress), **around(relay))
+        return Costs(on_host, device_seconds(graph, constant, progress), **around(relay, threads, cpus))
     device, parts = parts_seconds(graph, constant, relay, on_host, progress, sampled)
-    return Costs(on_host, device, parts=parts, host_parts=host_parts(graph, on_host, threads, cpus), **around(relay))
+    return Costs(on_host, device, parts=parts, host_parts=host_parts(graph, on_host, threads, cpus), **around(relay, threads, cpus))
 
 
-def around(relay: Relay | None) -> dict[str, Any]:
+def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
+    """By how much both halves slow down together, measured once a machine and number of threads."""
+    name = f"contention-{relay.driver.platform}-{threads}" + "".join(f"-{c}" for c in cpus)
+    known = load(name)
+    if known is None:
+        known = contention.measured(relay, threads, cpus)
+        store(name, known)
+    return float(known)
+
+
+def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> dict[str, Any]:
     """The fields of `Costs` that do not depend on layers. On a machine whose device half is the CPU the halves share their cores."""
     fixed = overheads(relay)
     common = {"sync": fixed.sync, "copy_rate": fixed.rate}
     if relay is None:
         return {**common, "contention": 2.0, "shared_cores": True}
-    return {**common, "contention": 1.05, "shared_cores": False, "moves": dict(fixed.moves), "stream_rate": fixed.stream_rate}
+    factor = contended(relay, threads, cpus)
+    return {**common, "contention": factor, "shared_cores": False, "moves": dict(fixed.moves), "stream_rate": fixed.stream_rate}

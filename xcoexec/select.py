@@ -24,13 +24,14 @@ from .cost.predictor import Predictor
 from .errors import PlanError
 from .fold import Folded, fold
 from .graph import build_graph
-from .ir import Costs, LayerGraph, Parts, Placement, Plan, UniformPlan
+from .ir import Costs, LayerGraph, Placement, Plan, UniformPlan
 from .lower import identities, lower
 from .memory import usage, ways
-from .profile import Progress, device_costs, empty_call, host_placements, load, measure, median_seconds, overheads, silent, store
+from .profile import Progress, device_costs, host_placements, load, measure, overheads, silent, store
 from .runtime.executable import Executable, executable, local
 from .split import split
 from .strategies import STRATEGIES, Strategy, strategy_name
+from .timing import empty_call, median_seconds
 from .trace import Traced
 
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
@@ -102,6 +103,11 @@ class Stages:
         plan = Plan("host", host_placements(self.graph), self.graph.key, chosen="all layers that kernels can express on the host half")
         return self.executable(plan)
 
+    @functools.cached_property
+    def all_device(self) -> Executable:
+        """The folded graph on the device half: what the device's parts of a plan come from."""
+        return self.executable(dataclasses.replace(device_plan(self.graph), engine="xco"))
+
     @property
     def on_host(self) -> bool:
         """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them, and XLA:CPU is there."""
@@ -144,9 +150,9 @@ class Stages:
         if self.donated:
             return costs
         leaves = [jax.numpy.asarray(x) for x in self.example]
-        whole = median_seconds(lambda: jax.block_until_ready(self.plain(leaves)), CALIBRATION_SECONDS) - empty_call()
-        factor = min(1.0 if self.relay is not None else MOST_FACTOR, max(whole, 1e-6) / sum(costs.device))
-        costs = dataclasses.replace(costs, device=tuple(t * factor for t in costs.device), parts=_scaled(costs.parts, factor))
+        call = (lambda: self.run(self.all_device)) if self.relay is not None else lambda: jax.block_until_ready(self.plain(leaves))
+        whole = median_seconds(call, CALIBRATION_SECONDS) - empty_call()
+        costs = costs.scaled(device=min(MOST_FACTOR, max(whole, 1e-6) / sum(costs.device)))
         return self._host_calibrated(costs) if all(t is not None for t in costs.host) else costs
 
     def _host_calibrated(self, costs: Costs) -> Costs:
@@ -154,7 +160,7 @@ class Stages:
         known = [t or 0.0 for t in costs.host]
         whole = median_seconds(lambda: self.run(self.all_host), CALIBRATION_SECONDS) - empty_call() - costs.sync
         factor = min(max(whole / max(sum(known), 1e-7), 1.0), MOST_FACTOR)
-        return dataclasses.replace(costs, host=tuple(t * factor for t in known), host_parts=_scaled(costs.host_parts, factor))
+        return costs.scaled(host=factor)
 
     def fallback(self, strategy: str, why: str) -> Executable:
         """What runs when co-execution cannot: plain jax.jit, or the CPU alone where the weights do not fit the device."""
@@ -165,12 +171,8 @@ class Stages:
 
     def forget(self) -> None:
         """Drops the executable that was only made to be measured, with its packed weights."""
-        for made in ("all_host", "local"):
+        for made in ("all_host", "all_device", "local"):
             self.__dict__.pop(made, None)
-
-
-def _scaled(parts: Parts, factor: float) -> Parts:
-    return {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in parts.items()}
 
 
 def device_plan(graph: LayerGraph) -> Plan:
@@ -285,7 +287,7 @@ def contest(s: Stages) -> Executable:
     seconds = _times(s, candidates)
     s.plain_ready = True
     if min(seconds.values()) > CLEAR * seconds["jit"]:  # a near thing: XLA on the folded graph may be better than on the function
-        candidates["device"] = s.executable(STRATEGIES["device"](s.graph, costs))
+        candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
         seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
     return _chosen(candidates, best, seconds)

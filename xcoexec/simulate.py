@@ -58,7 +58,7 @@ class _Machine:
     """When each row is free, and since when each value lies on each half."""
 
     def __init__(self, graph: LayerGraph, plan: Plan, costs: Costs):
-        self.costs = costs
+        self.costs, self.home, self.placements = costs, graph.home, plan.placements
         self.free = [0.0] * len(ROWS)
         self.events: list[Event] = []
         self.there: dict[tuple[Value, int], float] = {(v, STREAM): 0.0 for v in graph.program.inputs}
@@ -90,14 +90,20 @@ class _Machine:
             self.ahead.used(size, ready)
         return ready
 
-    def bring(self, v: Value, half: int, share: float = 1.0) -> float:
-        """When a value (or a share of it) lies on a half."""
+    def move(self, what: str, way: str, nbytes: float) -> float:
+        """Seconds of an array on its way to the host half ("read") or from it ("write")."""
+        fixed, rate = self.costs.moves.get(f"{what} {way or 'mapped'}", (self.costs.sync / 2, self.costs.copy_rate))
+        return fixed + nbytes / rate
+
+    def bring(self, v: Value, half: int, reads: str = "", share: float = 1.0) -> float:
+        """When a value (or a share of it) lies on a half; `reads`: how the host half takes it."""
         if v in self.consts:
             return 0.0
         if (v, half) in self.there:
             return self.there[v, half]
         other = self.there[v, STREAM if half == TEAM else TEAM]
-        seconds = self.costs.sync / 2 + share * v.nbytes / self.costs.copy_rate
+        writes = self.placements[self.home[v]].writes if v in self.home else ""
+        seconds = self.move("read", reads, share * v.nbytes) if half == TEAM else self.move("write", writes, share * v.nbytes)
         arrived = self.run(str(v), OUT if half == TEAM else BACK, other, seconds)
         if share == 1.0:
             self.there[v, half] = arrived
@@ -116,7 +122,7 @@ def simulate(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
             continue
         half = TEAM if place.half == "host" or place.p_cpu >= 1 else STREAM
         for x in members:
-            ready = max((machine.bring(v, half) for v in x.ins), default=0.0)
+            ready = max((machine.bring(v, half, place.reads) for v in x.ins), default=0.0)
             seconds = (costs.host[x.index] or 0.0) if half == TEAM else costs.device[x.index]
             end = machine.device(x, place, ready, seconds) if half == STREAM else machine.run(x.name, half, ready, seconds)
             machine.there.update(((v, half), end) for v in x.outs)
@@ -131,8 +137,8 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
     costs, inside = machine.costs, {v for x in members for v in x.outs}
     mine, other = shares(members, place)
     outside = [v for x in members for v in x.ins if v not in inside]
-    whole = place.dim == "channel"
-    ready = max((machine.bring(v, TEAM, 1.0 if whole else mine[members[0].index]) for v in dict.fromkeys(outside)), default=0.0)
+    whole, reads = place.dim == "channel", machine.placements[members[0].index].reads
+    ready = max((machine.bring(v, TEAM, reads, 1.0 if whole else mine[members[0].index]) for v in dict.fromkeys(outside)), default=0.0)
     near = max((machine.bring(v, STREAM) for v in dict.fromkeys(outside)), default=0.0)
     ends = []
     for row, begin, part in ((TEAM, ready, mine), (STREAM, near, other)):
@@ -142,7 +148,7 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
             end = machine.device(x, place, end, seconds) if row == STREAM else machine.run(x.name, row, end, seconds)
         ends.append(end)
     out = members[-1].out
-    back = machine.run(str(out), BACK, ends[0], costs.sync / 2 + place.p_cpu * out.nbytes / costs.copy_rate)
+    back = machine.run(str(out), BACK, ends[0], machine.move("write", place.writes, place.p_cpu * out.nbytes))
     machine.there[out, STREAM] = max(back, ends[1])
 
 

@@ -21,11 +21,13 @@ from .balance import sharing
 from .bench import environment, oracles, worst
 from .config import cores
 from .errors import SuiteError
+from .ir import Costs, LayerGraph, Placement, Plan
 from .pretty import columns
-from .profile import Progress, empty_call, silent
+from .profile import Progress, silent
 from .select import alternate, device_plan
 from .simulate import simulate
 from .strategies import codl, edgenn, layer_switch
+from .timing import empty_call
 
 Record = dict[str, Any]
 #: name -> what `xcoexec.jit` is told; beside the strategies the papers' ablations
@@ -159,7 +161,9 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
         "batch": batch,
         "seconds": {"jit": quartiles["jit"], **{v: quartiles[stands_for[v]] for v in bound}},
         "predicted": {v: p.predicted for v, p in plans.items()},
-        **_simulated(bound),
+        "plans": {v: _brief(p) for v, p in plans.items() if stands_for[v] == v},
+        "stands_for": stands_for,
+        **_simulated(bound, {k: q[1] for k, q in quartiles.items()}),
         "sharing": {v: _sharing(f) for v, f in bound.items()},
         "errors": {k: worst(out, want) for k, out in outs.items()},
         "ran": {v: f.report().ran for v, f in bound.items()},
@@ -171,24 +175,47 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
     }
 
 
-def _simulated(bound: Mapping[str, Any]) -> Record:
+def _simulated(bound: Mapping[str, Any], seconds: Mapping[str, float]) -> Record:
     """What was measured of the layers, and the simulator's seconds and events of each plan from it (None: nothing had to be measured).
 
-    A call takes an empty call's time more than its layers, so that much is added.
+    A call takes an empty call's time more than its layers, so that much is added. The layers of each half are scaled to what all of
+    them together took in this run (variants "host" and "device"), as machines are faster at one time than at another.
     """
     compiled = {v: f._used("suite") for v, f in bound.items()}
     costs, graph = next(((c.stages.costs, c.stages.graph) for c in compiled.values() if c.stages.costs is not None), (None, None))
     if costs is None or graph is None:
-        return {"simulated": dict.fromkeys(compiled), "layers": [], "timelines": {}}
-    runs = {}
+        return {"simulated": dict.fromkeys(compiled), "layers": [], "timelines": {}, "costs": None}
+    runs, call = {}, empty_call()
+    for half in {"host", "device"} & seconds.keys():
+        costs = _as_in(seconds[half] - call, half, graph, compiled[half].plan(), costs)
     for v, c in compiled.items():
         plan = device_plan(graph) if c.plan().engine == "jit" else c.plan()
         if plan.engine != "local" and plan.placements:
             runs[v] = simulate(graph, plan, costs)
     layers = [[x.name, x.kind, x.flops, x.nbytes, costs.host[x.index], costs.device[x.index]] for x in graph.layers]
     events = {v: [[e.row, e.name, e.start, e.end] for e in run.events] for v, run in runs.items() if v in DRAWN}
-    call = empty_call()
-    return {"simulated": {v: runs[v].seconds + call if v in runs else None for v in compiled}, "layers": layers, "timelines": events}
+    return {
+        "simulated": {v: runs[v].seconds + call if v in runs else None for v in compiled},
+        "layers": layers,
+        "timelines": events,
+        "costs": json.loads(json.dumps(dataclasses.asdict(costs))),
+    }
+
+
+def _as_in(seconds: float, half: str, graph: LayerGraph, plan: Plan, costs: Costs) -> Costs:
+    """The costs with a half's layers scaled so that a plan of these alone takes so many seconds."""
+    if any(p.half != half for p in plan.placements):
+        return costs
+    layers = sum(t or 0.0 for t in getattr(costs, half))
+    around = simulate(graph, plan, costs).seconds - layers
+    return costs.scaled(**{half: max(seconds - around, 0.1 * layers) / layers})
+
+
+def _brief(plan: Plan) -> Record:
+    """A plan without what is as usual."""
+    usual = {f.name: f.default for f in dataclasses.fields(Placement)}
+    places = [{k: v for k, v in dataclasses.asdict(p).items() if v != usual[k] and k not in ("note", "predicted")} for p in plan.placements]
+    return {"engine": plan.engine, "placements": places}
 
 
 def _sharing(f: Any) -> list[float | None]:

@@ -235,8 +235,8 @@ def held_out(samples: Sequence[Sample]) -> set[str]:
     return set(list(dict.fromkeys(s.layer for s in samples))[HELD_OUT - 1 :: HELD_OUT])
 
 
-def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int) -> Predictor:
-    return trained([(s.half, s.work, s.seconds) for s in samples], device_blocks(relay, threads), threads, around(relay))
+def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: tuple[int, ...] = ()) -> Predictor:
+    return trained([(s.half, s.work, s.seconds) for s in samples], device_blocks(relay, threads), threads, around(relay, threads, cpus))
 
 
 def stored(relay: Relay | None, threads: int) -> Predictor:
@@ -250,7 +250,7 @@ def stored(relay: Relay | None, threads: int) -> Predictor:
 def train(relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), progress: Progress = silent) -> tuple[Predictor, list[Sample]]:
     """Measures, fits, and keeps the predictor on disk under this machine's fingerprint."""
     samples = measured(relay, threads, cpus, progress=progress)
-    predictor = fitted(samples, relay, threads)
+    predictor = fitted(samples, relay, threads, cpus)
     store(record_name(relay, threads), predictor.to_json())
     return predictor, samples
 
