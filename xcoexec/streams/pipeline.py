@@ -1,6 +1,7 @@
 """A stream of inputs through stages that overlap: each stage has a thread, works on the items in order, and hands them on.
 
-After NeuroPipe (Kim et al., IEEE Access 2020): while the network computes item i, item i + 1 is prepared and item i - 1 is finished.
+After NeuroPipe (Kim et al., IEEE Access 2020): while the network computes item i, item i + 1 is prepared and item i - 1 is finished; on a
+machine with a device of its own the network itself is cut into stages on both halves (see `neuropipe`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..bound import Bound
 from ..runtime.timeline import write
+from .cuts import Networks, functions, named
+from .neuropipe import Around, Cut
 
 TIMEOUT_SECONDS = 600.0
 JOIN_SECONDS = 2.0
+CLOSED_SECONDS = 0.05  # after which a thread that waits for another one's item looks whether the stream is closed
+REMEMBERED = 32  # items whose seconds the user's functions are judged by
 END = object()  # behind the last item
 
 
@@ -36,13 +42,26 @@ class Stats:
     stages: dict[str, float]
 
 
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """What a stage does with each item, and how many threads do it (of different items at the same time)."""
+
+    name: str
+    run: Callable[[Any], Any]
+    workers: int = 1
+
+
 @dataclasses.dataclass(eq=False)
 class _Item:
-    """What moves through the stages; `error` came up in one of them, the later ones let the item pass."""
+    """What moves through the stages; `error` came up in one of them, the later ones let the item pass.
+
+    It is handed on, in its order, before a stage works on it: the next one waits until it is `ready`.
+    """
 
     value: Any
     error: BaseException | None = None
     spans: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    ready: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 class _Channel:
@@ -83,12 +102,15 @@ class _Channel:
 class _Shared:
     """What the threads of a stream know; not the stream itself, so that dropping it ends them."""
 
-    def __init__(self, names: Sequence[str], depth: int):
-        self.channels = [_Channel(depth) for _ in range(len(names) + 1)]
-        self.busy: list[float | None] = [None] * len(names)  # since when each stage works on its item
+    def __init__(self, stages: Sequence[Stage], depth: int):
+        self.channels = [_Channel(depth), *(_Channel(max(depth, s.workers)) for s in stages)]
+        self.busy: list[dict[int, float]] = [{} for _ in stages]  # thread -> since when it works on its item
+        self.turns = [threading.Lock() for _ in stages]  # whose thread takes the next item
         self.threads: list[threading.Thread] = []
+        self.closed = False
 
     def close(self) -> None:
+        self.closed = True
         for channel in self.channels:
             channel.close()
 
@@ -101,40 +123,58 @@ def _feed(shared: _Shared, items: Iterator[Any]) -> None:
         except StopIteration:
             break
         except BaseException as e:
-            shared.channels[0].put(_Item(None, e))
-            break
+            item = _Item(None, e)
+        item.ready.set()
         if not shared.channels[0].put(item):
             return
+        if item.error is not None:
+            break
     shared.channels[0].put(END)
 
 
-def _work(shared: _Shared, index: int, stage: Callable[[Any], Any]) -> None:
-    """A stage's life."""
+def _next(shared: _Shared, index: int) -> tuple[_Item, threading.Event, threading.Event] | None:
+    """The next item of a stage, handed on already, what says when the stage before and this one have finished it; None at the end."""
     before, behind = shared.channels[index], shared.channels[index + 1]
-    while (item := before.get()) is not END:
+    with shared.turns[index]:
+        item = before.get()
+        if item is END:
+            behind.put(END)
+            before.put(END)  # for the stage's other threads
+            return None
+        there, item.ready = item.ready, threading.Event()
+        mine = item.ready
+        return (item, there, mine) if behind.put(item) else None
+
+
+def _work(shared: _Shared, index: int, stage: Stage) -> None:
+    """The life of one of a stage's threads."""
+    busy, me = shared.busy[index], threading.get_ident()
+    while (taken := _next(shared, index)) is not None:
+        item, there, mine = taken
+        while not there.wait(CLOSED_SECONDS):
+            if shared.closed:
+                return
         if item.error is None:
-            begin = shared.busy[index] = time.perf_counter()
+            begin = busy[me] = time.perf_counter()
             try:
-                item.value = stage(item.value)
+                item.value = stage.run(item.value)
             except BaseException as e:
                 item.error = e
-            shared.busy[index] = None
+            del busy[me]
             item.spans.append((begin, time.perf_counter()))
-        if not behind.put(item):
-            return
-    behind.put(END)
+        mine.set()
 
 
 class Stream:
     """Results in the order of the inputs; an iterator and a context manager. An error comes up at its own item, the next ones still come."""
 
-    def __init__(self, stages: Sequence[tuple[str, Callable[[Any], Any]]], depth: int, timeout: float, items: Iterable[Any]):
-        self._names, self._timeout = [name for name, _ in stages], timeout
-        self._shared = shared = _Shared(self._names, depth)
+    def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any]):
+        self._names, self._timeout = [s.name for s in stages], timeout
+        self._shared = shared = _Shared(stages, depth)
         self._spans: list[list[tuple[float, float]]] = []
         self._ended = False
         targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", _feed, (shared, iter(items)))]
-        targets += [(name, _work, (shared, i, stage)) for i, (name, stage) in enumerate(stages)]
+        targets += [(s.name, _work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
         for name, target, args in targets:
             shared.threads.append(threading.Thread(target=target, args=args, name=f"xcoexec-stream-{name}", daemon=True))
         self._closing = weakref.finalize(self, shared.close)
@@ -148,7 +188,10 @@ class Stream:
         if self._ended:
             raise StopIteration
         try:
+            end = time.monotonic() + self._timeout
             item = self._shared.channels[-1].get(self._timeout)
+            if item is not END and not item.ready.wait(max(0.0, end - time.monotonic())):
+                raise TimeoutError
         except TimeoutError:
             stuck = self._stuck()
             self.close()
@@ -172,7 +215,8 @@ class Stream:
 
     def _stuck(self) -> str:
         now = time.perf_counter()
-        working = [f"{name} works on its item since {now - since:.1f} s" for name, since in zip(self._names, self._shared.busy, strict=True) if since]
+        since = {name: min(busy.copy().values(), default=now) for name, busy in zip(self._names, self._shared.busy, strict=True)}
+        working = [f"{name} works on its item since {now - begin:.1f} s" for name, begin in since.items() if begin < now]
         return "; ".join(working) or "it waits for the iterator of inputs"
 
     def close(self) -> None:
@@ -203,13 +247,35 @@ class Stream:
 
 
 class Pipeline:
-    """What `pipeline` returns: call it with an iterable of inputs to get a `Stream` of results."""
+    """What `pipeline` returns: call it with an iterable of inputs to get a `Stream` of results. `networks`: how the network is cut."""
 
-    def __init__(self, stages: Sequence[tuple[str, Callable[[Any], Any]]], depth: int, timeout: float):
-        self._stages, self._depth, self._timeout = stages, depth, timeout
+    def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, networks: Networks | None = None):
+        self._stages, self._depth, self._timeout, self.networks = stages, depth, timeout, networks
 
     def __call__(self, items: Iterable[Any]) -> Stream:
         return Stream(self._stages, self._depth, self._timeout, items)
+
+    @property
+    def cuts(self) -> tuple[Cut | None, ...]:
+        """The cut for each shape of item seen so far; None where the network is one stage."""
+        return tuple(n.cut for n in self.networks.known.values()) if self.networks else ()
+
+
+class _Timed:
+    """A user's function that remembers what it takes."""
+
+    def __init__(self, fn: Callable[[Any], Any]):
+        self.fn, self.seconds = fn, deque[float](maxlen=REMEMBERED)
+
+    def __call__(self, x: Any) -> Any:
+        begin = time.perf_counter()
+        out = self.fn(x)
+        self.seconds.append(time.perf_counter() - begin)
+        return out
+
+    @property
+    def usual(self) -> float:
+        return float(np.median(self.seconds)) if self.seconds else 0.0
 
 
 def pipeline(
@@ -218,6 +284,8 @@ def pipeline(
     preprocess: Callable[[Any], Any] | None = None,
     postprocess: Callable[[Any], Any] | None = None,
     depth: int = 2,
+    workers: int = 1,
+    cut: str | Cut | None = None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Pipeline:
     """A stream of inputs through `preprocess`, `fn` and `postprocess`, which work on consecutive items at the same time.
@@ -226,21 +294,31 @@ def pipeline(
       fn: the network, such as what `xcoexec.jit(...).bind(weights)` returns; its results are waited for in its own thread.
       preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its own.
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
+      workers: threads that prepare items (different ones at the same time; results stay in order).
+      cut: how a bound network is cut into stages on both halves: "auto" (the best cut by its layers' measured seconds, taken if it
+        proves faster than the network as a whole, which may have split layers), "neuropipe" (the paper's rule), "neuropipe, printed"
+        (with the paper's misprint), "none", or a `Cut`. Without a device of its own nothing is cut by "auto".
       timeout: seconds after which a result that does not come is a `TimeoutError` that names the stage that is busy.
 
     Raises `TypeError` or `ValueError` that says what is valid.
     """
-    named = (("preprocess", preprocess), ("network", fn), ("postprocess", postprocess))
-    for name, stage in named:
+    for name, stage in (("preprocess", preprocess), ("network", fn), ("postprocess", postprocess)):
         if not callable(stage) and not (stage is None and name != "network"):
             raise TypeError(f"xcoexec.pipeline: got {name}={stage!r}; valid is a callable.")
-    if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
-        raise ValueError(f"xcoexec.pipeline: got depth={depth!r}; valid is an integer from 1 on.")
+    for name, count in (("depth", depth), ("workers", workers)):
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ValueError(f"xcoexec.pipeline: got {name}={count!r}; valid is an integer from 1 on.")
     if not isinstance(timeout, (int, float)) or not timeout > 0:
         raise ValueError(f"xcoexec.pipeline: got timeout={timeout!r}; valid is a positive number of seconds.")
-    stages = [(name, stage) for name, stage in named if stage is not None and name != "network"]
-    stages.insert(1 if preprocess is not None else 0, ("network", lambda x: jax.block_until_ready(fn(x))))
-    return Pipeline(stages, depth, timeout)
+    wanted = named(cut, fn)
+    before, behind = (_Timed(f) if f is not None else None for f in (preprocess, postprocess))
+    around = lambda: Around(before.usual if before else 0.0, behind.usual if behind else 0.0, workers)
+    networks = Networks(fn, wanted, around) if isinstance(fn, Bound) else None
+    middle = functions(networks) if networks else [("network", lambda x: jax.block_until_ready(fn(x)))]
+    stages = [Stage("preprocess", before, workers)] if before else []
+    stages += [Stage(name, run) for name, run in middle]
+    stages += [Stage("postprocess", behind)] if behind else []
+    return Pipeline(stages, depth, timeout, networks)
 
 
-__all__ = ["Pipeline", "Stats", "Stream", "pipeline"]
+__all__ = ["Pipeline", "Stage", "Stats", "Stream", "pipeline"]

@@ -1,0 +1,166 @@
+"""Cutting a network into pipeline stages: the paper's model, the exact cut against brute force, and parts that compute what the whole does."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xcoexec
+from xcoexec.bench import oracles, worst
+from xcoexec.ir import Costs
+from xcoexec.streams import neuropipe as np_model
+from xcoexec.streams.neuropipe import Around, Cut, best, neural_work, neuropipe, speedup, two_stages
+
+from .support import array
+
+shares = st.floats(0.01, 0.49)
+ratios = st.floats(0.2, 20.0)
+
+
+@given(shares, ratios)
+def test_equation_1_is_what_balanced_stages_give(alpha: float, gamma: float) -> None:
+    """With w of the CPU's neural work behind the cut both stages take equally long, and that long is the inverse of Equation 1."""
+    w = neural_work(alpha, gamma)
+    cpu, gpu = alpha + w, (1 - alpha) - w / gamma
+    assert cpu == pytest.approx(gpu) and 1 / cpu == pytest.approx(speedup(alpha, gamma))
+    printed = neural_work(alpha, gamma, printed=True)
+    assert printed > w and alpha + printed > (1 - alpha) - printed / gamma  # the CPU is given too much
+
+
+def test_host_operations_alone_bound_the_stream_beyond_a_half() -> None:
+    assert neural_work(0.6, 3.0) == 0 and speedup(0.6, 3.0) == pytest.approx(1 / 0.6)
+    assert speedup(0.5, 3.0) == pytest.approx(2.0)
+
+
+def _brute_force(costs: Costs, crossing: list[int], around: Around, cores: int, threads: int, most: int) -> float:
+    n, found = len(costs.device), []
+    for count in range(1, most + 1):
+        for cuts in itertools.combinations(range(1, n), count - 1):
+            ends = [0, *cuts, n]
+            for first in ("host", "device"):
+                halves = [first if i % 2 == 0 else np_model.OTHER[first] for i in range(count)]
+                seconds = []
+                for half, a, b in zip(halves, ends, ends[1:], strict=False):
+                    layers = (costs.host if half == "host" else costs.device)[a:b]
+                    if any(t is None for t in layers):
+                        break
+                    moved = 0.0 if costs.shared_cores or (a == 0 and half == "device") else costs.sync + crossing[a] / costs.copy_rate
+                    seconds.append(sum(t or 0.0 for t in layers) + moved)
+                else:
+                    found.append(np_model.period(seconds, halves, around, costs, cores, threads))
+    return min(found)
+
+
+times = st.floats(0.1, 5.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.one_of(st.none(), times), times, st.integers(0, 20)), min_size=1, max_size=6),
+    st.tuples(st.floats(0, 3), st.floats(0, 3), st.integers(1, 3)),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_the_exact_cut_is_the_best_of_all(
+    layers: list[tuple[float | None, float, int]], given_around: tuple[float, float, int], most: int, shared: bool
+) -> None:
+    host, device, nbytes = (tuple(column) for column in zip(*layers, strict=True))
+    costs = Costs(host, device, 0.05, 10.0, 1.0, shared)
+    crossing, around = [*nbytes, 1], Around(*given_around)
+    cut = best(costs, crossing, around, 4, 3, most)
+    assert cut.period == pytest.approx(_brute_force(costs, crossing, around, 4, 3, most))
+    assert cut.period == pytest.approx(np_model.period(cut.seconds, [h for h, _, _ in cut.stages], around, costs, 4, 3))
+    assert cut.stages[0][1] == 0 and cut.stages[-1][2] == len(layers)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(times, times), min_size=2, max_size=12), st.floats(0, 10))
+def test_the_exact_cut_is_never_worse_than_the_papers(layers: list[tuple[float, float]], operations: float) -> None:
+    """Also where the CPU stage does the host operations itself, as the paper's does."""
+    host, device = (tuple(column) for column in zip(*layers, strict=True))
+    costs, crossing = Costs(host, device, 0.0, 1e9, 1.0, False), [0] * (len(layers) + 1)
+    exhaustive = min(max(two_stages(costs, crossing, k, operations)) for k in range(len(layers) + 1))
+    for printed in (False, True):
+        k = neuropipe(costs, operations, printed)
+        assert max(two_stages(costs, crossing, k, operations)) >= exhaustive - 1e-9
+        stages, halves = ([sum(device[:k]), sum(host[k:])], ["device", "host"])
+        theirs = np_model.period(stages, halves, Around(operations), costs, 64, 1)
+        assert best(costs, crossing, Around(operations), 64, 1).period <= theirs + 1e-9
+
+
+def _net(w: Any, x: Any) -> Any:
+    y = jax.nn.relu(jax.lax.conv(x, w[0], (1, 1), "SAME"))
+    z = jax.lax.conv(y, w[1], (1, 1), "SAME") + y  # the skip crosses a cut
+    return {"mean": jax.nn.relu(z).mean((2, 3)) @ w[2], "shape": z}
+
+
+WEIGHTS = [array(8, 3, 3, 3), array(8, 8, 3, 3), array(8, 5)]
+
+
+def test_every_cut_computes_what_the_whole_does() -> None:
+    fast = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS)
+    x = array(1, 3, 9, 11)
+    want = oracles(_net, WEIGHTS, x)
+    n = len(fast.graph(x).layers)
+    assert n >= 4
+    cuts = [(("device", 0, k), ("host", k, n)) for k in range(1, n)] + [(("host", 0, k), ("device", k, n)) for k in range(1, n)]
+    cuts += [(("host", 0, 1), ("device", 1, n - 1), ("host", n - 1, n)), (("host", 0, n),), (("device", 0, n),)]
+    for stages in cuts:
+        pipe = xcoexec.pipeline(fast, cut=Cut(stages))
+        for got in pipe([x] * 3):
+            assert worst(got, want) < 1e-5
+        made = next(iter(pipe.networks.known.values()))
+        assert [p.half for p in made.parts] == [h for h, _, _ in stages]
+        assert all(p.executable.lowered is not None and p.executable.lowered.segments for p in made.parts if p.half == "host")  # kernels ran it
+
+
+def test_shapes_may_change_within_a_stream() -> None:
+    fast = xcoexec.jit(_net, strategy="host").bind(WEIGHTS)
+    n = len(fast.graph(array(1, 3, 9, 11)).layers)
+    pipe = xcoexec.pipeline(fast, cut=Cut((("device", 0, 2), ("host", 2, n))))
+    items = [array(1, 3, 9, 11), array(1, 3, 5, 5), array(2, 3, 5, 5), array(1, 3, 9, 11)]
+    for x, got in zip(items, pipe(items), strict=True):
+        np.testing.assert_allclose(got["mean"], _net(WEIGHTS, x)["mean"], rtol=2e-4, atol=2e-4)
+    assert len(pipe.cuts) == 3
+
+
+@pytest.mark.parametrize("way", ["neuropipe", "neuropipe, printed", "auto", "none"])
+def test_ways_to_cut(way: str) -> None:
+    fast = xcoexec.jit(_net, strategy="host").bind(WEIGHTS)
+    pipe = xcoexec.pipeline(fast, preprocess=lambda i: array(1, 3, 8, 8, seed=i), workers=3, cut=way)
+    for i, got in enumerate(pipe(range(6))):
+        np.testing.assert_allclose(got["mean"], _net(WEIGHTS, array(1, 3, 8, 8, seed=i))["mean"], rtol=2e-4, atol=2e-4)
+    assert len(pipe.cuts) == 1 and (pipe.cuts[0] is None) == (way in ("auto", "none"))  # one CPU: nothing to gain from a cut
+
+
+def test_several_workers_keep_the_order_and_overlap() -> None:
+    import time
+
+    def slow(i: int) -> int:
+        time.sleep(0.03 if i % 2 else 0.01)
+        return i
+
+    began = time.perf_counter()
+    assert list(xcoexec.pipeline(lambda x: x, preprocess=slow, workers=4)(range(24))) == list(range(24))
+    assert time.perf_counter() - began < 0.35  # one after the other 0.48
+
+
+def test_bad_cuts_are_named() -> None:
+    fast = xcoexec.jit(_net, strategy="host").bind(WEIGHTS)
+    with pytest.raises(ValueError, match="got cut='somewhere'; valid are 'auto', 'none', 'neuropipe'"):
+        xcoexec.pipeline(fast, cut="somewhere")
+    with pytest.raises(TypeError, match=r"got cut='auto' with function; valid is what xcoexec\.jit"):
+        xcoexec.pipeline(lambda x: x, cut="auto")
+    with pytest.raises(ValueError, match="valid are stages"):
+        next(xcoexec.pipeline(fast, cut=Cut((("device", 0, 1),)))([array(1, 3, 8, 8)]))
+    with pytest.raises(ValueError, match="got workers=0; valid is an integer from 1 on"):
+        xcoexec.pipeline(fast, workers=0)
+    with pytest.raises(ValueError, match="not made by its layers"):
+        next(xcoexec.pipeline(xcoexec.jit(lambda w, x: (jnp.tanh(x @ w), 3.0), strategy="host").bind(array(4, 4)), cut="neuropipe")([array(2, 4)]))

@@ -1,0 +1,162 @@
+"""A bound network as stages of a stream: cut for the shapes of each item, every stage on its half."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..bound import Bound
+from ..config import cores
+from ..ir import HALVES
+from ..parts import Part, Span, crossing, divisible, finish, part, start
+from ..select import Stages
+from ..timing import empty_call
+from .neuropipe import MOST_STAGES, Around, Cut, best, neuropipe
+
+CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
+PROBES = 4  # items that a choice between a cut and the whole network is made on, as the paper measures on about four
+GAIN = 0.97  # a cut has to shorten the period by this much
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Network:
+    """How items of one shape are computed: by the parts in turn, or, without any, by the bound function as a whole."""
+
+    bound: Bound
+    stages: Stages | None = None
+    parts: tuple[Part, ...] = ()
+    cut: Cut | None = None
+
+    def run(self, stage: int, value: Any) -> Any:
+        """What a stage makes of an item; stages behind the last part let it pass."""
+        if not self.parts or self.stages is None:
+            return jax.block_until_ready(self.bound(value)) if stage == 0 else value
+        if stage >= len(self.parts):
+            return value
+        env = start(self.stages, jax.tree_util.tree_leaves(value)) if stage == 0 else value
+        env = self.parts[stage](env)
+        return finish(self.stages, env) if stage == len(self.parts) - 1 else env
+
+    def serial(self, value: Any) -> Any:
+        for stage in range(max(1, len(self.parts))):
+            value = self.run(stage, value)
+        return value
+
+
+class Networks:
+    """Cuts a bound function anew for every shape of item that comes."""
+
+    def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around]):
+        self.bound, self.wanted, self.host_operations = bound, cut, host_operations
+        self.known: dict[Any, Network] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """Stages that an item may need."""
+        if isinstance(self.wanted, Cut):
+            return len(self.wanted.stages)
+        return 1 if self.wanted == "none" or (self.wanted == "auto" and jax.default_backend() == "cpu") else MOST_STAGES
+
+    def first(self, value: Any) -> Network:
+        """The network for an item's shape."""
+        leaves, tree = jax.tree_util.tree_flatten(value)
+        key = (tree, tuple((np.shape(x), str(getattr(x, "dtype", type(x)))) for x in leaves))
+        with self._lock:
+            if key not in self.known:
+                self.known[key] = self._made(value)
+            return self.known[key]
+
+    def _made(self, value: Any) -> Network:
+        jax.block_until_ready(self.bound(value))
+        whole = Network(self.bound)
+        s = self.bound._used("pipeline").stages
+        if self.count == 1 and not isinstance(self.wanted, Cut):
+            return whole
+        if not divisible(s):
+            if self.wanted == "auto":
+                return whole
+            raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
+        cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, self.host_operations())
+        _check(cut, len(s.graph.layers))
+        made = Network(self.bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut)
+        return made if self.wanted != "auto" or _wins(made, whole, value) else whole
+
+
+def planned(s: Stages, way: str, around: Around) -> Cut:
+    """A cut by the paper's rule ("neuropipe", or "neuropipe, printed") or the best one there is ("auto")."""
+    costs, n = s.measured_costs(), len(s.graph.layers)
+    nbytes = crossed(s)
+    if way == "auto":
+        return best(costs, nbytes, around, cores(), s.threads)
+    k = neuropipe(costs, around.before + around.behind, way != "neuropipe")
+    return Cut(tuple((half, a, b) for half, a, b in (("device", 0, k), ("host", k, n)) if a < b))
+
+
+def crossed(s: Stages) -> list[int]:
+    """Bytes that are needed behind a cut before each layer."""
+    return [sum(v.nbytes for v in crossing(s.graph, k)) for k in range(len(s.graph.layers) + 1)]
+
+
+def _check(cut: Cut, layers: int) -> None:
+    ends = [0, *(stop for _, _, stop in cut.stages)]
+    valid = all(half in HALVES[:2] for half, _, _ in cut.stages) and all(a == start < stop for (_, start, stop), a in zip(cut.stages, ends, strict=False))
+    if not cut.stages or not valid or ends[-1] != layers:
+        raise ValueError(f"xcoexec.pipeline: got cut={cut.stages!r}; valid are stages (half, first layer, last + 1) that cover layers 0 to {layers} in order.")
+
+
+def _wins(cut: Network, whole: Network, value: Any) -> bool:
+    """Whether items come faster out of a cut's stages, run at the same time, than out of the whole network."""
+    for network in (cut, whole):
+        network.serial(value)
+    seconds = [min(_period(network, value) for _ in range(2)) for network in (cut, whole)]
+    return seconds[0] < GAIN * seconds[1]
+
+
+def _period(network: Network, value: Any) -> float:
+    """Seconds between items, with a thread for each stage."""
+    from .pipeline import Stage, Stream
+
+    stages = [Stage(str(i), lambda v, i=i: network.run(i, v)) for i in range(max(1, len(network.parts)))]
+    began = time.perf_counter()
+    count = max(PROBES, min(50, int(0.1 / max(empty_call(), 1e-4))))
+    with Stream(stages, 2, 600.0, [value] * count) as stream:
+        done = sum(1 for _ in stream)
+    return (time.perf_counter() - began) / done
+
+
+def named(cut: object, fn: object) -> str | Cut:
+    """A `cut=` as the user gave it, checked; without one "auto" for a bound function and "none" for any other."""
+    if cut is None:
+        return "auto" if isinstance(fn, Bound) else "none"
+    if isinstance(cut, Cut):
+        pass
+    elif not isinstance(cut, str) or cut not in CUTS:
+        raise ValueError(f"xcoexec.pipeline: got cut={cut!r}; valid are {', '.join(map(repr, CUTS))}, or a Cut.")
+    if cut != "none" and not isinstance(fn, Bound):
+        raise TypeError(f"xcoexec.pipeline: got cut={cut!r} with {type(fn).__name__}; valid is what xcoexec.jit(...).bind(weights) returns.")
+    return cut
+
+
+def stage_names(count: int) -> Iterable[str]:
+    return ("network",) if count == 1 else tuple(f"network {i + 1}" for i in range(count))
+
+
+def functions(networks: Networks) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+    """The network's stages for a stream; what passes between them carries the network that its shape belongs to."""
+
+    def stage(i: int, value: Any) -> Any:
+        network, held = (networks.first(value), value) if i == 0 else value
+        out = network.run(i, held)
+        return out if i == networks.count - 1 else (network, out)
+
+    return [(name, lambda v, i=i: stage(i, v)) for i, name in enumerate(stage_names(networks.count))]
+
+
+__all__ = ["CUTS", "Network", "Networks", "crossed", "functions", "named", "planned"]

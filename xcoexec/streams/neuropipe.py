@@ -1,0 +1,166 @@
+"""Where to cut a network into pipeline stages: NeuroPipe's model (Kim et al., IEEE Access 2020), and the exact cut on measured times.
+
+While the accelerator works on the front of the network for item i, the CPU works on the rear for item i - 1 and prepares item i + 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+
+from ..ir import Costs
+
+MOST_STAGES = 3
+OTHER = {"device": "host", "host": "device"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Around:
+    """The user's work on the host around the network: seconds of `before` and `behind` an item, and threads that do `before`."""
+
+    before: float = 0.0
+    behind: float = 0.0
+    workers: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """Stages of a network in order: (half, first layer, last layer + 1); `seconds` of each, `period` seconds between results."""
+
+    stages: tuple[tuple[str, int, int], ...]
+    seconds: tuple[float, ...] = ()
+    period: float = 0.0
+
+    def __str__(self) -> str:
+        parts = (
+            f"{half} {start}..{stop - 1} ({s * 1e3:.2f} ms)" for (half, start, stop), s in zip(self.stages, self.seconds or itertools.repeat(0.0), strict=False)
+        )
+        return " | ".join(parts) + f": an item every {self.period * 1e3:.2f} ms"
+
+
+# -- the paper ----------------------------------------------------------------------------------------
+
+
+def speedup(alpha: float, gamma: float) -> float:
+    """Equation 1: (gamma + 1) / (1 - (alpha - 1)(gamma - 1)), over doing everything one after the other.
+
+    alpha: the host operations' share of a serial item, `t_host / (t_host + t_acc)`; gamma: `t_cpu / t_acc` of the network. Holds up
+    to alpha = 1/2; beyond, the network stays whole on the accelerator and the host operations are the slowest stage: 1/alpha.
+    """
+    return (gamma + 1) / (1 - (alpha - 1) * (gamma - 1)) if alpha < 0.5 else 1 / alpha
+
+
+def neural_work(alpha: float, gamma: float, printed: bool = False) -> float:
+    """Seconds of the network's CPU work that belong to the CPU, as a share of a serial item (the whole would be (1 - alpha) * gamma).
+
+    Both stages take equally long when alpha + w = (1 - alpha) - w / gamma, so w = (1 - 2 * alpha) * gamma / (gamma + 1): what the
+    CPU already has to do for the host operations counts. The paper prints (1 - alpha) * gamma / (gamma + 1) (`printed`), which is
+    the balance without host operations; its own Equation 1 follows from the former.
+    """
+    return max((1 - alpha) if printed else (1 - 2 * alpha), 0.0) * gamma / (gamma + 1)
+
+
+def neuropipe(costs: Costs, host_operations: float, printed: bool = False) -> int:
+    """The paper's cut: the first layer of the rear, which the CPU computes; `host_operations`: seconds an item of the user's work.
+
+    The cut whose rear comes nearest to `neural_work`. Layers that only the accelerator can run stay there.
+    """
+    accelerated, on_cpu = sum(costs.device), sum(t or 0.0 for t in costs.host)
+    alpha, gamma = host_operations / (host_operations + accelerated), on_cpu / accelerated
+    wanted = neural_work(alpha, gamma, printed) * (host_operations + accelerated)
+    n = len(costs.device)
+    return min(_rears(costs), key=lambda k: (abs(sum(t or 0.0 for t in costs.host[k:]) - wanted), -k), default=n)
+
+
+def _rears(costs: Costs) -> Iterator[int]:
+    """The cuts behind which the CPU can compute everything."""
+    n = len(costs.device)
+    for k in range(n, -1, -1):
+        if k < n and costs.host[k] is None:
+            return
+        yield k
+
+
+def two_stages(costs: Costs, crossing: Sequence[int], k: int, host_operations: float) -> tuple[float, float]:
+    """Seconds of the accelerator's stage and of the CPU's, which does the host operations too, for a cut before layer k (Figure 3)."""
+    moved = crossing[k] / costs.copy_rate + costs.sync if k < len(costs.device) else 0.0
+    return sum(costs.device[:k]), host_operations + moved + sum(t or 0.0 for t in costs.host[k:])
+
+
+# -- the exact cut ------------------------------------------------------------------------------------
+
+
+def period(stages: Sequence[float], halves: Sequence[str], around: Around, costs: Costs, cores: int, threads: int) -> float:
+    """Seconds between results: that of the busiest stage, half or set of cores.
+
+    Stages of one half take turns on it; the user's work has threads of its own but runs on the same cores as the host half.
+    """
+    host = sum(s for s, h in zip(stages, halves, strict=True) if h == "host")
+    device = sum(s for s, h in zip(stages, halves, strict=True) if h == "device")
+    return _period(host, device, around, costs, cores, threads)
+
+
+def _period(host: float, device: float, around: Around, costs: Costs, cores: int, threads: int) -> float:
+    if costs.shared_cores:
+        host, device = host + device, 0.0
+    used = around.before + around.behind + host * threads
+    return max(host, device, around.before / around.workers, around.behind, used / cores)
+
+
+@dataclasses.dataclass(frozen=True)
+class _State:
+    """Everything up to some layer: seconds on each half, and the stages so far."""
+
+    host: float
+    device: float
+    stages: tuple[tuple[str, int, int, float], ...]
+
+    def then(self, half: str, start: int, stop: int, seconds: float) -> _State:
+        host, device = (seconds, 0.0) if half == "host" else (0.0, seconds)
+        return _State(self.host + host, self.device + device, (*self.stages, (half, start, stop, seconds)))
+
+
+def best(costs: Costs, crossing: Sequence[int], around: Around, cores: int, threads: int, most: int = MOST_STAGES) -> Cut:
+    """The cut with the shortest period among all sequences of up to `most` stages that alternate between the halves.
+
+    Dynamic programming over layers: of the ways to get to a layer on a half with so many stages only those stay that no other one
+    beats on both halves' seconds, which is exact because the period grows with both. `crossing[k]`: bytes needed behind a cut
+    before layer k.
+    """
+    n = len(costs.device)
+    ends: dict[int, dict[tuple[str, int], list[_State]]] = {0: {(half, 0): [_State(0.0, 0.0, ())] for half in OTHER}}
+    for stop in range(1, n + 1):
+        found: dict[tuple[str, int], list[_State]] = {}
+        for half in OTHER:
+            for start, t in _stages(costs, crossing, half, stop):
+                for count in range(most):
+                    for before in ends[start].get((OTHER[half], count), ()):
+                        found.setdefault((half, count + 1), []).append(before.then(half, start, stop, t))
+        ends[stop] = {key: _undominated(states) for key, states in found.items()}
+    value = lambda s: (_period(s.host, s.device, around, costs, cores, threads), s.host + s.device, len(s.stages))
+    chosen = min((s for states in ends[n].values() for s in states), key=value)
+    return Cut(tuple(x[:3] for x in chosen.stages), tuple(x[3] for x in chosen.stages), value(chosen)[0])
+
+
+def _stages(costs: Costs, crossing: Sequence[int], half: str, stop: int) -> Iterator[tuple[int, float]]:
+    """(first layer, seconds) of every stage on a half that ends before layer `stop`: its layers and what it takes over."""
+    seconds = 0.0
+    for start in range(stop - 1, -1, -1):
+        t = costs.host[start] if half == "host" else costs.device[start]
+        if t is None:
+            return
+        seconds += t
+        alone = costs.shared_cores or (start == 0 and half == "device")
+        yield start, seconds + (0.0 if alone else costs.sync + crossing[start] / costs.copy_rate)
+
+
+def _undominated(states: Sequence[_State]) -> list[_State]:
+    out: list[_State] = []
+    for s in sorted(states, key=lambda s: (s.host, s.device)):
+        if not out or s.device < out[-1].device:
+            out.append(s)
+    return out
+
+
+__all__ = ["MOST_STAGES", "Around", "Cut", "best", "neural_work", "neuropipe", "period", "speedup", "two_stages"]
