@@ -5,9 +5,12 @@ from .api import jit as jit
 from .errors import BindError as BindError
 from .errors import CoexecWarning as CoexecWarning
 from .errors import PlanError as PlanError
+from .errors import SkippedError as SkippedError
 from .errors import SplitError as SplitError
 from .errors import XcoexecError as XcoexecError
 from .ir import Plan as Plan
+from .streams import Scheduler as Scheduler
 from .streams import pipeline as pipeline
+from .streams import task as task
 
 __version__ = "0.3.0.dev0"

@@ -33,4 +33,8 @@ class CoexecWarning(UserWarning):
     """A function fell back to plain `jax.jit`; the text says why."""
 
 
-__all__ = ["BindError", "CoexecWarning", "PlanError", "ProfileError", "SplitError", "SuiteError", "Unsupported", "XcoexecError"]
+class SkippedError(XcoexecError):
+    """A job of `xcoexec.Scheduler` that was not run to its end: too late, or more jobs than there is room for."""
+
+
+__all__ = ["BindError", "CoexecWarning", "PlanError", "ProfileError", "SkippedError", "SplitError", "SuiteError", "Unsupported", "XcoexecError"]

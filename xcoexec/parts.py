@@ -9,14 +9,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from .codegen.program import Op, Value, external
+from .codegen.program import Op, Unsupported, Value, external
 from .fold import Folded
 from .graph import build_graph
-from .ir import LayerGraph, Placement, Plan
+from .ir import Costs, LayerGraph, Placement, Plan
 from .lower import lower
 from .profile import host_placements
 from .runtime.executable import Executable, executable, local
 from .select import Stages
+from .strategies import STRATEGIES
 
 Env = Mapping[Value, Any]
 
@@ -66,17 +67,36 @@ class Part:
 
 
 def part(s: Stages, span: Span, half: str) -> Part:
-    """Compiles a span of a planned function for a half. Kernels that the host half lacks run on XLA:CPU there."""
+    """Compiles a span of a planned function for a half, or, as CoDL divides it, for "both". Kernels that the host half lacks run on
+    XLA:CPU there. Raises `Unsupported` where nothing of it can run there."""
     folded, graph = cut_out(s.folded, s.graph, span)
-    on_host = half == "host"
-    places = host_placements(graph) if on_host else tuple(Placement(x.name, "device", 0.0) for x in graph.layers)
+    on_host, apart = half == "host", s.relay is not None
+    places = _places(s, span, graph, half)
+    if all(p.half == "device" for p in places) and half != "device":
+        raise Unsupported(f"layers {span.start} to {span.stop - 1} on {half}")
     plan = Plan(half, places, graph.key)
-    apart = s.relay is not None
     if on_host and apart:
         exe = local(plan, lower(graph, folded, places, s.build), s.weights)
     else:
         exe = executable(plan, lower(graph, folded, places, s.build, None if on_host else s.relay), s.weights, ())
     return Part(span, half, folded.inputs, tuple(v for v in folded.outputs if isinstance(v, Value)), exe, apart)
+
+
+def _places(s: Stages, span: Span, graph: LayerGraph, half: str) -> tuple[Placement, ...]:
+    if half == "host":
+        return host_placements(graph)
+    if half == "device":
+        return tuple(Placement(x.name, "device", 0.0) for x in graph.layers)
+    if len(graph.layers) != span.stop - span.start:
+        raise Unsupported("layers that are grouped differently on their own")
+    return STRATEGIES["codl"](graph, part_costs(s.measured_costs(), span)).placements
+
+
+def part_costs(costs: Costs, span: Span) -> Costs:
+    """The costs of a span's layers."""
+    inside = lambda parts: {i - span.start: dims for i, dims in parts.items() if span.start <= i < span.stop}
+    layers = slice(span.start, span.stop)
+    return dataclasses.replace(costs, host=costs.host[layers], device=costs.device[layers], parts=inside(costs.parts), host_parts=inside(costs.host_parts))
 
 
 def divisible(s: Stages) -> bool:

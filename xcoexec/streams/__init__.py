@@ -1,5 +1,8 @@
-"""Many inferences at once, over the same plans and halves: streams."""
+"""Many inferences at once, over the same plans and halves: streams, and tasks with deadlines."""
 
+from .model import Model, Twin, model
+from .neuropipe import Cut
 from .pipeline import Pipeline, Stats, Stream, pipeline
+from .scheduler import Scheduler, Served, admits, task
 
-__all__ = ["Pipeline", "Stats", "Stream", "pipeline"]
+__all__ = ["Cut", "Model", "Pipeline", "Scheduler", "Served", "Stats", "Stream", "Twin", "admits", "model", "pipeline", "task"]

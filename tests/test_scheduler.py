@@ -1,0 +1,362 @@
+"""Tasks with deadlines: the simulation against a naive one, EDF order, policies' bounds, and the real scheduler in every state."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xcoexec
+from xcoexec import SkippedError
+from xcoexec.bench import oracles, worst
+from xcoexec.streams import admits, model, task
+from xcoexec.streams.edf import BOTH, POLICIES, Accuracy, Block, Core, Job, Task, Way, utilisation
+from xcoexec.streams.model import Twin
+from xcoexec.streams.virtual import releases, simulate
+
+from .support import array
+
+# -- what decides ---------------------------------------------------------------------------------------
+
+ways = st.tuples(st.integers(1, 5), st.integers(1, 5), st.one_of(st.none(), st.integers(1, 5)), st.one_of(st.none(), st.integers(1, 3)))
+
+
+def _block(i: int, w: tuple[int, int, int | None, int | None]) -> Block:
+    device, host, twin, both = w
+    found = [Way("device", device), Way("host", host)]
+    found += [Way("host" if host >= device else "device", twin, True)] if twin else []
+    found += [Way(BOTH, both)] if both else []
+    return Block(f"b{i}", tuple(found), 1.0)
+
+
+def _task(name: str, blocks: list[Any], deadline: int, period: int, loss: float = 0.0) -> Task:
+    of = {frozenset(): 0.9, **{frozenset({i}): 0.9 - loss for i in range(len(blocks))}}
+    return Task(name, tuple(_block(i, w) for i, w in enumerate(blocks)), deadline, period, Accuracy(of), 0.88)
+
+
+task_sets = st.lists(
+    st.tuples(st.lists(ways, min_size=1, max_size=3), st.integers(3, 20), st.integers(3, 12), st.sampled_from((0.0, 0.011, 0.05))), min_size=1, max_size=3
+).map(lambda rows: [_task(f"t{i}", *row) for i, row in enumerate(rows)])
+
+
+def _naive(jobs: list[Job], policy: str, until: int) -> dict[tuple[str, int], tuple[float | None, bool]]:
+    """Time in steps of one: what ends, ends; what comes, comes; who is late is dropped; then the policy is asked."""
+    core, running = Core(POLICIES[policy]), {}
+    for now in range(until):
+        for start in [s for s in running if running[s] == now]:
+            del running[start]
+            core.finish(start, now)
+        for job in jobs:
+            if job.release == now:
+                core.release(job)
+        core.late(now)
+        for start in core.decide(now):
+            running[start] = round(now + start.job.moving(start.way) + start.way.seconds)
+    return {(j.task.name, j.number): (j.end, j.skipped) for j in jobs}
+
+
+@settings(max_examples=80, deadline=None)
+@given(task_sets, st.sampled_from(list(POLICIES)))
+def test_the_simulation_is_what_counting_ticks_gives(tasks: list[Task], policy: str) -> None:
+    found = simulate(releases(tasks, 40), policy)
+    want = _naive(releases(tasks, 40), policy, 200)
+    assert {(j.task.name, j.number): (j.end, j.skipped) for j in found.jobs} == want
+    assert all((j.end is not None) != j.skipped for j in found.jobs)  # every job has one end
+
+
+@settings(max_examples=60, deadline=None)
+@given(task_sets, st.sampled_from(list(POLICIES)))
+def test_halves_run_one_block_at_a_time_and_schedules_are_the_same_again(tasks: list[Task], policy: str) -> None:
+    first, again = (simulate(releases(tasks, 40), policy) for _ in range(2))
+    key = lambda s: [(b.job.task.name, b.job.number, b.way, b.time, end) for b, end in s.blocks]
+    assert key(first) == key(again)
+    for half in ("device", "host"):
+        spans = sorted((b.time, end) for b, end in first.blocks if half in b.way.halves)
+        assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
+    for job in first.jobs:
+        done = sorted((b.time, end) for b, end in first.blocks if b.job is job)
+        assert all(a[1] <= b[0] for a, b in zip(done, done[1:], strict=False)) and len(done) <= len(job.task.blocks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(task_sets)
+def test_jobs_begin_in_the_order_of_their_deadlines(tasks: list[Task]) -> None:
+    """On one half (nothing else to choose) no job's block begins while one with an earlier deadline waits."""
+    one = [dataclasses.replace(t, blocks=tuple(Block(b.name, (Way("device", b.ways[0].seconds),)) for b in t.blocks)) for t in tasks]
+    found = simulate(releases(one, 40), "blastnet")
+    for start, _ in found.blocks:
+        for other in found.jobs:
+            blocks = [(b.time, end) for b, end in found.blocks if b.job is other]
+            runs, begun = any(b <= start.time < e for b, e in blocks), sum(b < start.time for b, _ in blocks)
+            waits = other.release <= start.time and not runs and begun < len(other.task.blocks)
+            gone = other.skipped and other.deadline < start.time
+            assert other is start.job or not waits or gone or other.key > start.job.key
+
+
+@settings(max_examples=60, deadline=None)
+@given(task_sets, st.sampled_from(list(POLICIES)))
+def test_no_path_goes_below_the_accuracy_bound(tasks: list[Task], policy: str) -> None:
+    for job in simulate(releases(tasks, 40), policy).jobs:
+        assert job.task.accuracy.of(job.twins) >= job.task.bound - 1e-12
+
+
+def test_paths_that_were_not_measured_are_bounded_by_their_parts() -> None:
+    found = Accuracy({frozenset(): 0.9, frozenset({0}): 0.89, frozenset({1}): 0.88, frozenset({0, 1}): 0.885})
+    assert found.of(frozenset({0, 1})) == 0.885
+    three = Accuracy({frozenset(): 0.9, frozenset({0}): 0.89, frozenset({1}): 0.88, frozenset({2}): 0.91})
+    assert three.of(frozenset({0, 1, 2})) == pytest.approx(0.9 - 0.01 - 0.02)  # a gain alone is not counted on
+    assert Accuracy().of(frozenset({3})) == 1.0
+
+
+def _many(seed: int, count: int, load: float) -> list[Task]:
+    """Tasks of several blocks on a device that is twice as fast as its host on average; twins nearly as fast as the faster half."""
+    rng = np.random.default_rng(seed)
+    nets = []
+    for _ in range(count):
+        blocks = []
+        for b in range(int(rng.integers(3, 8))):
+            device, ratio = rng.uniform(0.2e-3, 1.5e-3), rng.uniform(0.6, 4)
+            both = [Way("device", device), Way("host", device * ratio)]
+            if max(ratio, 1 / ratio) > 1.5:
+                both.append(Way("host" if ratio > 1 else "device", min(device, device * ratio) * rng.uniform(1, 1.5), True))
+            blocks.append(Block(f"b{b}", tuple(both), rng.uniform(2e-5, 1e-4)))
+        nets.append(tuple(blocks))
+    mean = np.mean([sum(b.primary.seconds for b in n) for n in nets])
+    loss = {frozenset({i}): 0.9 - rng.uniform(0, 0.006) for i in range(8)}
+    period = lambda n: sum(b.primary.seconds for b in n) * count / load
+    return [Task(f"t{i}", n, 4 * mean, period(n), Accuracy({frozenset(): 0.9, **loss}), 0.9 - 0.0163) for i, n in enumerate(nets)]
+
+
+@pytest.mark.parametrize("count", [4, 8])
+@pytest.mark.parametrize("load", [0.8, 1.2, 1.6, 2.0, 2.5])
+def test_slack_misses_no_more_than_blastnet_and_that_no_more_than_the_others(count: int, load: float) -> None:
+    jobs = lambda seed: releases(_many(seed, count, load), 1.0, [0.0011 * i for i in range(count)])
+    rates = {p: float(np.mean([simulate(jobs(seed), p).missing_rate for seed in range(3)])) for p in POLICIES}
+    assert rates["slack"] <= rates["blastnet"] <= min(rates[p] for p in ("mono_sched", "mono_adapt", "layer_sched", "blastnet_any")) + 1e-9
+    if load >= 2:
+        assert rates["slack"] <= rates["mono_sched"] - 0.35
+
+
+def test_admission() -> None:
+    light, heavy = _many(0, 4, 0.5), _many(0, 4, 4.0)
+    assert admits(light) and not admits(heavy) and utilisation(heavy) > 1 > utilisation(light)
+
+
+# -- the real scheduler ---------------------------------------------------------------------------------
+
+
+class Sleepy:
+    """A network of blocks that sleep; `fault`: what its first block does."""
+
+    def __init__(self, seconds: float = 0.002, blocks: int = 3, fault: Any = None):
+        self.blocks = tuple(Block(f"b{i}", (Way("device", seconds), Way("host", 1.5 * seconds))) for i in range(blocks))
+        self.accuracy, self.fault = Accuracy(), fault
+        self.ran: list[tuple[Any, int, str]] = []
+
+    def begin(self, x: Any) -> Any:
+        return x, 0
+
+    def run(self, block: int, way: Way, state: Any) -> Any:
+        x, done = state
+        assert done == block, "blocks out of order"
+        if self.fault and block == 0:
+            self.fault(x)
+        time.sleep(way.seconds)
+        self.ran.append((x, block, way.half))
+        return x, done + 1
+
+    def result(self, state: Any) -> Any:
+        return state[0] * 10
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    yield
+    end = time.monotonic() + 3
+    while [t for t in threading.enumerate() if t.name.startswith("xcoexec-scheduler")] and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not [t for t in threading.enumerate() if t.name.startswith("xcoexec-scheduler")]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_jobs_are_answered_once_under_every_policy(policy: str) -> None:
+    nets = {f"t{i}": Sleepy() for i in range(4)}
+    with xcoexec.Scheduler([task(n, net, deadline=5.0) for n, net in nets.items()], policy) as s:
+        futures = [(i, s.release(f"t{i % 4}", i)) for i in range(60)]
+        assert [f.result(5) for _, f in futures] == [10 * i for i, _ in futures]
+        got = s.served()
+    assert got.released == 60 and got.outcomes == {"in time": 60} and got.missing_rate == 0
+    assert sum(len(n.ran) for n in nets.values()) == 180 and len(s.blocks) == 180
+    if policy in ("mono_adapt", "slack"):
+        assert {h for n in nets.values() for _, _, h in n.ran} == {"device", "host"}
+    assert 0 < got.cost < 0.5 and got.busy["device"] > 0
+    assert {e["tid"] for e in s.events() if e["ph"] == "X"} <= {0, 1}
+
+
+def test_late_jobs_are_skipped_and_counted_and_others_unharmed() -> None:
+    slow, quick = Sleepy(0.05, 2), Sleepy(0.001, 1)
+    with xcoexec.Scheduler([task("slow", slow, deadline=0.18), task("quick", quick, deadline=2.0)]) as s:
+        futures = [s.release("slow", i) for i in range(8)]
+        good = s.release("quick", 7)
+        assert good.result(3) == 70
+        skipped = sum(isinstance(f.exception(3), SkippedError) for f in futures)
+        got = s.served()
+    assert skipped == got.outcomes["skipped"] >= 2 and got.missing_rate == pytest.approx((skipped + got.outcomes.get("overtime", 0)) / 9)
+
+
+def test_a_full_queue_is_a_counted_skip() -> None:
+    with xcoexec.Scheduler([task("t", Sleepy(0.02), deadline=9.0)], queue=2) as s:
+        futures = [s.release("t", i) for i in range(5)]
+        full = [f for f in futures if f.done() and isinstance(f.exception(), SkippedError)]
+        assert len(full) == 3 and "2 jobs of 't' wait already" in str(full[0].exception())
+        assert sorted(f.result(3) for f in futures if f not in full) == [0, 10]
+        assert s.served().outcomes == {"overflow": 3, "in time": 2}
+
+
+def test_a_model_that_raises_harms_nobody_else() -> None:
+    def fault(x: Any) -> None:
+        raise RuntimeError(f"cannot {x}")
+
+    with xcoexec.Scheduler([task("bad", Sleepy(fault=fault), deadline=1.0), task("good", Sleepy(), deadline=1.0)]) as s:
+        bad, good = s.release("bad", 1), s.release("good", 2)
+        assert good.result(3) == 20 and str(bad.exception(3)) == "cannot 1"
+        assert s.served().outcomes == {"failed": 1, "in time": 1}
+
+
+def test_cancellation_in_every_state() -> None:
+    gate = threading.Event()
+    net = Sleepy(fault=lambda x: gate.wait(2) if x == "held" else None)
+    with xcoexec.Scheduler([task("t", net, deadline=30.0)], "mono_sched") as s:
+        running = s.release("t", "held")
+        time.sleep(0.05)
+        waiting = s.release("t", "behind")
+        assert waiting.cancel() and running.cancel()
+        gate.set()
+        last = s.release("t", 5)
+        assert last.result(3) == 50
+        assert not last.cancel()
+        got = s.served()
+    assert got.outcomes == {"cancelled": 2, "in time": 1} and {x for x, _, _ in net.ran} == {"held", 5}
+    assert len([1 for x, _, _ in net.ran if x == "held"]) == 1  # its further blocks were not run
+
+
+def test_asyncio_with_timeouts_and_cancellation() -> None:
+    async def serve(s: xcoexec.Scheduler) -> Any:
+        results = await asyncio.gather(*(s.submit("t", i) for i in range(6)))
+        with pytest.raises(TimeoutError):
+            await s.submit("slow", 1, timeout=0.02)
+        waiting = asyncio.ensure_future(s.submit("slow", 2))
+        await asyncio.sleep(0.005)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return results
+
+    with xcoexec.Scheduler([task("t", Sleepy(), deadline=2.0), task("slow", Sleepy(0.1), deadline=5.0)]) as s:
+        assert asyncio.run(serve(s)) == [10 * i for i in range(6)]
+        end = time.monotonic() + 3
+        while s.served().outcomes.get("cancelled") != 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert s.served().outcomes == {"in time": 6, "cancelled": 2}
+
+
+def test_periodic_tasks_are_released_at_their_times() -> None:
+    with xcoexec.Scheduler([task("a", Sleepy(0.001), deadline=0.05, period=0.02), task("b", Sleepy(0.001), deadline=0.05, period=0.05)]) as s:
+        futures = s.run(0.2, {"a": 1, "b": 2})
+        assert len(futures) == 14 and all(f.done() for f in futures) and s.served().released == 14
+
+
+def test_stopping_ends_everything_at_once() -> None:
+    s = xcoexec.Scheduler([task("t", Sleepy(0.2), deadline=60.0)])
+    futures = [s.release("t", i) for i in range(10)]
+    began = time.perf_counter()
+    s.stop()
+    assert time.perf_counter() - began < 1.0 and all(f.cancelled() or f.done() for f in futures)
+    with pytest.raises(RuntimeError, match=r"got a job after stop\(\)"):
+        s.release("t", 1)
+
+
+def test_metrics_are_counted() -> None:
+    prometheus = pytest.importorskip("prometheus_client")
+    registry = prometheus.CollectorRegistry()
+    with xcoexec.Scheduler([task("t", Sleepy(), deadline=2.0)], registry=registry) as s:
+        assert s.release("t", 4).result(3) == 40
+        time.sleep(0.05)
+    assert registry.get_sample_value("xcoexec_released_total", {"task": "t"}) == 1
+    assert registry.get_sample_value("xcoexec_ended_total", {"task": "t", "outcome": "in time"}) == 1
+    assert registry.get_sample_value("xcoexec_response_seconds_count", {"task": "t"}) == 1
+
+
+def test_bad_tasks_are_named() -> None:
+    net = Sleepy()
+    for bad in (0, -1.0, float("inf")):
+        with pytest.raises(ValueError, match="valid is a positive number of seconds"):
+            task("t", net, deadline=bad)
+        with pytest.raises(ValueError, match="valid is a positive number of seconds"):
+            task("t", net, deadline=1.0, period=bad)
+    net.accuracy = Accuracy({frozenset(): 0.9})
+    with pytest.raises(ValueError, match=r"got the accuracy bound 0\.95 for the task 't'; valid is up to 0\.9"):
+        task("t", net, deadline=1.0, bound=0.95)
+    with pytest.raises(ValueError, match="valid are mono_sched"):
+        xcoexec.Scheduler([task("t", net, deadline=1.0)], "fifo")
+    with pytest.raises(ValueError, match="at least one"):
+        xcoexec.Scheduler([])
+    with pytest.raises(ValueError, match="two tasks of one name"):
+        xcoexec.Scheduler([task("t", net, deadline=1.0)] * 2)
+    with pytest.raises(ValueError, match="miss deadlines even by their measured seconds"):
+        xcoexec.Scheduler([task("t", Sleepy(0.1), deadline=1.0, period=0.01)], admission=True)
+    with xcoexec.Scheduler([task("t", net, deadline=1.0)]) as s, pytest.raises(ValueError, match="got task 'u'; valid are t"):
+        s.release("u", 1)
+
+
+# -- networks -------------------------------------------------------------------------------------------
+
+
+def _net(w: Any, x: Any) -> Any:
+    y = jax.nn.relu(jax.lax.conv(x, w[0], (1, 1), "SAME"))
+    z = jax.nn.relu(jax.lax.conv(y, w[1], (1, 1), "SAME"))
+    return (z + y).mean((2, 3)) @ w[2]
+
+
+WEIGHTS = [array(8, 3, 3, 3), array(8, 8, 3, 3), array(8, 5)]
+
+
+def test_a_networks_blocks_run_on_either_half_and_through_its_twin() -> None:
+    fast, x = xcoexec.jit(_net, strategy="host").bind(WEIGHTS), array(1, 3, 9, 11)
+    n = len(fast.graph(x).layers)
+    from xcoexec.parts import Span
+
+    spans = [Span(0, 1), Span(1, 2), Span(2, n)]
+    twin = Twin(1, "host", lambda p, y: jax.nn.relu(jax.lax.conv(y, p, (1, 1), "SAME")) + y, 1.5 * WEIGHTS[1])
+    made = model(fast, x, spans=spans, twins=[twin])
+    assert [len(b.ways) for b in made.blocks] == [2, 3, 2]
+    for path in np.ndindex(2, 3, 2):
+        state = made.begin(x)
+        for i, k in enumerate(path):
+            state = made.run(i, made.blocks[i].ways[k], state)
+        changed = made.blocks[1].ways[path[1]].twin
+        w = [WEIGHTS[0], 1.5 * WEIGHTS[1], WEIGHTS[2]] if changed else WEIGHTS
+        assert worst(made.result(state), oracles(_net, w, x)) < 1e-5
+    with pytest.raises(ValueError, match="valid are"):
+        made.begin(array(2, 3, 9, 11))
+
+
+def test_real_networks_under_deadlines() -> None:
+    fast, x = xcoexec.jit(_net, strategy="host").bind(WEIGHTS), array(1, 3, 24, 24)
+    want = oracles(_net, WEIGHTS, x)
+    with xcoexec.Scheduler([task("a", fast, x, deadline=2.0), task("b", fast, x, deadline=2.0)]) as s:
+        futures = [s.release(n, x) for n in "abababab"]
+        assert all(worst(f.result(10), want) < 1e-5 for f in futures)
+        wrong = s.release("a", array(1, 3, 5, 5))
+        assert "got an input of shapes" in str(wrong.exception(5))
+    with pytest.raises(TypeError, match="without an input"):
+        task("a", fast, deadline=1.0)

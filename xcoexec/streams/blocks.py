@@ -1,0 +1,86 @@
+"""Which layers run as one block, and which blocks deserve a twin for the other half (BlastNet, section 4.1)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from ..ir import Costs, LayerGraph
+from ..parts import Span, crossing
+
+EPSILON = 1.5  # least CD of a block that gets a twin
+
+
+@dataclasses.dataclass(frozen=True)
+class Worth:
+    """Seconds of a block on its faster half (`primary`) and the other one; `share`: its part of the whole network's."""
+
+    span: Span
+    half: str
+    primary: float
+    secondary: float
+    share: float
+
+    @property
+    def degree(self) -> float:
+        """CD = T_sec / T_pri (Equation 1)."""
+        return self.secondary / self.primary
+
+
+def blocks(graph: LayerGraph, costs: Costs, most: int | None = None) -> tuple[Span, ...]:
+    """Layers (which are fused operators already), merged with the next one where moving a block's results to the other half costs more
+    than computing the block on its faster half; then the cheapest neighbours, until there are at most `most`."""
+    spans = [Span(i, i + 1) for i in range(len(graph.layers))]
+    moved = [costs.sync + sum(v.nbytes for v in crossing(graph, x.stop)) / costs.copy_rate for x in spans]
+    found: list[Span] = []
+    for span in spans:
+        joined = Span(found.pop().start, span.stop) if found and _open(found[-1], moved, costs) else span
+        found.append(joined)
+    if len(found) > 1 and _open(found[-1], moved, costs):
+        last = found.pop()
+        found[-1] = Span(found[-1].start, last.stop)
+    while most is not None and len(found) > most:
+        i = min(range(len(found) - 1), key=lambda i: fastest(found[i], costs) + fastest(found[i + 1], costs))
+        found[i : i + 2] = [Span(found[i].start, found[i + 1].stop)]
+    return tuple(found)
+
+
+def _open(span: Span, moved: Sequence[float], costs: Costs) -> bool:
+    return moved[span.stop - 1] > fastest(span, costs)
+
+
+def seconds(span: Span, half: str, costs: Costs) -> float:
+    layers = getattr(costs, half)[span.start : span.stop]
+    return float("inf") if any(t is None for t in layers) else sum(layers)
+
+
+def fastest(span: Span, costs: Costs) -> float:
+    return min(seconds(span, half, costs) for half in ("host", "device"))
+
+
+def worth(spans: Sequence[Span], costs: Costs) -> list[Worth]:
+    """CD and WP of each block."""
+    total = sum(fastest(x, costs) for x in spans)
+    out = []
+    for x in spans:
+        by = {half: seconds(x, half, costs) for half in ("host", "device")}
+        half = min(by, key=lambda h: by[h])
+        out.append(Worth(x, half, by[half], max(by.values()), by[half] / total))
+    return out
+
+
+def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: float = EPSILON) -> list[Worth]:
+    """Blocks that are much slower on their other half (CD > epsilon) and a good part of the work (WP > 1 / blocks); a twin can only stand
+    for a block that makes one value from one value."""
+    return [w for w in worth(spans, costs) if w.degree > epsilon and w.share > 1 / len(spans) and replaceable(graph, w.span)]
+
+
+def replaceable(graph: LayerGraph, span: Span) -> bool:
+    inside = graph.layers[span.start : span.stop]
+    made = {v for x in inside for v in x.outs}
+    consts = set(graph.program.consts)
+    reads = {v for x in inside for v in x.ins if v not in consts and v not in made}
+    return len(reads) == 1 and len([v for v in crossing(graph, span.stop) if v in made]) == 1
+
+
+__all__ = ["EPSILON", "Worth", "blocks", "deserving", "fastest", "replaceable", "seconds", "worth"]

@@ -1,0 +1,310 @@
+"""Several networks with deadlines on both halves: jobs of blocks, in the order of their deadlines, and the policies that place them.
+
+After BlastNet (Ling et al., SenSys 2022). `Core` knows no clock: a simulation drives it with one of numbers, the scheduler with
+the real one, so that both decide alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+HALVES = ("device", "host")
+BOTH = "both"
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How a block can be run: on a half (or divided over "both"), seconds, and whether by its twin instead of its own layers."""
+
+    half: str
+    seconds: float
+    twin: bool = False
+
+    @property
+    def halves(self) -> tuple[str, ...]:
+        return HALVES if self.half == BOTH else (self.half,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Layers that run without interruption. `moved`: seconds to bring its input to the other half."""
+
+    name: str
+    ways: tuple[Way, ...]
+    moved: float = 0.0
+
+    @property
+    def primary(self) -> Way:
+        """Its own layers on their faster half."""
+        return min((w for w in self.ways if not w.twin and w.half != BOTH), key=lambda w: w.seconds)
+
+    @property
+    def fastest(self) -> float:
+        return min(w.seconds for w in self.ways)
+
+
+@dataclasses.dataclass(frozen=True)
+class Accuracy:
+    """What each execution path of a duo-model was measured to reach (a share): twins used (their blocks' numbers) -> accuracy."""
+
+    of_paths: Mapping[frozenset[int], float] = dataclasses.field(default_factory=dict)
+
+    def of(self, twins: frozenset[int]) -> float:
+        """Of a path that was not measured: the losses of the largest measured parts of it and of each other twin alone added, the worst sum."""
+        if not self.of_paths:
+            return 1.0
+        if twins in self.of_paths:
+            return self.of_paths[twins]
+        full = self.of_paths[frozenset()]
+        alone = {k: max(full - self.of_paths.get(frozenset({k}), 0.0), 0.0) for k in twins}
+        parts = [p for p in self.of_paths if p <= twins]
+        most = max(map(len, parts))
+        return min(self.of_paths[p] - sum(alone[k] for k in twins - p) for p in parts if len(p) == most)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Blocks that are run for every job. `period` seconds between releases (None: jobs come when they are submitted), `deadline` seconds
+    after the release; `bound`: the least accuracy (a share) that a job's path may have."""
+
+    name: str
+    blocks: tuple[Block, ...]
+    deadline: float
+    period: float | None = None
+    accuracy: Accuracy = dataclasses.field(default_factory=Accuracy)
+    bound: float = 0.0
+
+    def __post_init__(self) -> None:
+        for what, got in (("deadline", self.deadline), ("period", self.period)):
+            if got is not None and not 0 < got < float("inf"):
+                raise ValueError(f"xcoexec.Scheduler: got {what}={got!r} for the task {self.name!r}; valid is a positive number of seconds.")
+        if not self.blocks:
+            raise ValueError(f"xcoexec.Scheduler: got no blocks for the task {self.name!r}; valid is at least one.")
+        if self.accuracy.of(frozenset()) < self.bound:
+            reached = self.accuracy.of(frozenset())
+            raise ValueError(f"xcoexec.Scheduler: got the accuracy bound {self.bound:g} for the task {self.name!r}; valid is up to {reached:g}.")
+
+    def seconds(self, half: str) -> float:
+        """Of the whole on one half, by its own layers; infinite where a block cannot run there."""
+        return sum(min((w.seconds for w in b.ways if w.half == half and not w.twin), default=float("inf")) for b in self.blocks)
+
+    @property
+    def primary(self) -> str:
+        return min(HALVES, key=self.seconds)
+
+    def least(self, at: int) -> float:
+        """Seconds that the blocks from `at` on take at least."""
+        return sum(b.fastest for b in self.blocks[at:])
+
+
+@dataclasses.dataclass(eq=False)
+class Job:
+    """One release of a task. `at`: its next block; `where`: the half that its values lie on; `twins`: blocks that their twins ran."""
+
+    task: Task
+    number: int
+    release: float
+    at: int = 0
+    where: str = ""
+    twins: frozenset[int] = frozenset()
+    running: bool = False
+    end: float | None = None
+    skipped: bool = False
+
+    @property
+    def deadline(self) -> float:
+        return self.release + self.task.deadline
+
+    @property
+    def block(self) -> Block:
+        return self.task.blocks[self.at]
+
+    @property
+    def key(self) -> tuple[float, str, int]:
+        return (self.deadline, self.task.name, self.number)
+
+    @property
+    def missed(self) -> bool:
+        return self.skipped or (self.end is not None and self.end > self.deadline)
+
+    def moving(self, way: Way) -> float:
+        """Seconds until its values are where a way needs them."""
+        return self.block.moved if self.where and self.where not in way.halves else 0.0
+
+    def permits(self, way: Way) -> bool:
+        """Whether the path stays within the accuracy bound, if all further blocks run their own layers."""
+        return not way.twin or self.task.accuracy.of(self.twins | {self.at}) >= self.task.bound
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """A decision: a job's next block begins in a way at a time; `expected`: when it should end."""
+
+    job: Job
+    way: Way
+    time: float
+    expected: float
+
+
+Choose = Callable[["Core", Job, float], Way | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """How jobs are placed. `choose`: the way for a job's next block now, or None to wait; `whole`: a job keeps its half until it ends;
+    `early`: a job that cannot be in time any more is skipped at once, not only when its deadline is over."""
+
+    name: str
+    choose: Choose
+    whole: bool = False
+    early: bool = False
+
+
+class Core:
+    """Jobs, what runs where, and a policy."""
+
+    def __init__(self, policy: Policy):
+        self.policy = policy
+        self.ready: list[Job] = []
+        self.running: dict[str, Start] = {}
+
+    def release(self, job: Job) -> None:
+        self.ready.append(job)
+
+    def late(self, now: float) -> list[Job]:
+        """Takes out jobs that wait and are too late."""
+        least = (lambda j: j.task.least(j.at)) if self.policy.early else lambda j: 0.0
+        gone = [j for j in self.ready if now + least(j) > j.deadline]
+        for j in gone:
+            j.skipped = True
+        self.ready = [j for j in self.ready if not j.skipped]
+        return gone
+
+    def decide(self, now: float) -> list[Start]:
+        """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses."""
+        begun = []
+        first = (lambda j: (j.at == 0, *j.key)) if self.policy.whole else lambda j: j.key
+        for job in sorted(self.ready, key=first):
+            if len(self.running) == len(HALVES):
+                break
+            way = self.policy.choose(self, job, now)
+            if way is None:
+                continue
+            assert not any(h in self.running for h in way.halves), "a policy chose a half that is at work"
+            start = Start(job, way, now, now + job.moving(way) + way.seconds)
+            job.running = True
+            self.ready.remove(job)
+            self.running.update(dict.fromkeys(way.halves, start))
+            begun.append(start)
+        return begun
+
+    def finish(self, start: Start, now: float, failed: bool = False) -> bool:
+        """A block has ended; returns whether its job has."""
+        job, way = start.job, start.way
+        for half in way.halves:
+            del self.running[half]
+        job.running = False
+        job.twins = job.twins | {job.at} if way.twin else job.twins
+        job.where = job.where if way.half == BOTH and job.where else way.halves[0]
+        job.at += 1
+        if job.at == len(job.task.blocks) or failed:
+            job.end = now
+            return True
+        self.ready.append(job)
+        return False
+
+    def idle(self, way: Way) -> bool:
+        return all(h not in self.running for h in way.halves)
+
+    def free_at(self, way: Way, now: float) -> float:
+        """When a way's halves should be free."""
+        return max((max(self.running[h].expected, now) for h in way.halves if h in self.running), default=now)
+
+
+# -- policies -----------------------------------------------------------------------------------------
+
+
+def _own(job: Job, half: str) -> Way | None:
+    return next((w for w in job.block.ways if w.half == half and not w.twin), None)
+
+
+def _if_idle(core: Core, way: Way | None) -> Way | None:
+    return way if way is not None and core.idle(way) else None
+
+
+def mono_sched(core: Core, job: Job, now: float) -> Way | None:
+    """The whole network on its faster half."""
+    return _if_idle(core, _own(job, job.task.primary))
+
+
+def mono_adapt(core: Core, job: Job, now: float) -> Way | None:
+    """The whole network on its faster half, or on the other one when only that is idle."""
+    order = (job.where,) if job.where else sorted(HALVES, key=lambda h: h != job.task.primary)
+    return next((w for w in (_if_idle(core, _own(job, h)) for h in order) if w is not None), None)
+
+
+def layer_sched(core: Core, job: Job, now: float) -> Way | None:
+    """Every block on its faster half."""
+    return _if_idle(core, job.block.primary)
+
+
+def _duo(core: Core, job: Job, order: Iterable[str]) -> Way | None:
+    """A block's own layers on its primary half, its twin on the other one, whichever of them is idle first in an order of halves."""
+    primary = job.block.primary
+    twins = {w.half: w for w in job.block.ways if w.twin and w.half != primary.half and job.permits(w)}
+    ways = {primary.half: primary, **twins}
+    return next((ways[h] for h in order if h in ways and core.idle(ways[h])), None)
+
+
+def blastnet(core: Core, job: Job, now: float) -> Way | None:
+    """Primary half first; its twin on the other half where the primary one is at work and the accuracy bound allows it (Figure 10)."""
+    return _duo(core, job, sorted(HALVES, key=lambda h: h != job.block.primary.half))
+
+
+def blastnet_any(core: Core, job: Job, now: float) -> Way | None:
+    """Without primary-first: whichever half is idle."""
+    return _duo(core, job, HALVES)
+
+
+def slack(core: Core, job: Job, now: float) -> Way | None:
+    """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first, waiting included.
+
+    A job waits for a busy half only if it ends there earlier than on the idle one. While nothing else is there, blocks may be divided,
+    and twins are not used where their own layers are in time too.
+    """
+    alone = len(core.ready) == 1 and not core.running
+    ways = [w for w in job.block.ways if job.permits(w) and (w.half != BOTH or alone)]
+    ends = {w: core.free_at(w, now) + job.moving(w) + w.seconds for w in ways}
+    rest = job.task.least(job.at + 1)
+    own = [w for w in ways if not w.twin and ends[w] + rest <= job.deadline] if alone else []
+    return _if_idle(core, min(own or ways, key=lambda w: (ends[w], w.twin)))
+
+
+POLICIES: Mapping[str, Policy] = {
+    p.name: p
+    for p in (
+        Policy("mono_sched", mono_sched, whole=True),
+        Policy("layer_sched", layer_sched),
+        Policy("mono_adapt", mono_adapt, whole=True),
+        Policy("blastnet_any", blastnet_any),
+        Policy("blastnet", blastnet),
+        Policy("slack", slack, early=True),
+    )
+}
+
+
+def policy(name: str | Policy) -> Policy:
+    if isinstance(name, Policy):
+        return name
+    if name not in POLICIES:
+        raise ValueError(f"xcoexec.Scheduler: got policy={name!r}; valid are {', '.join(POLICIES)}.")
+    return POLICIES[name]
+
+
+def utilisation(tasks: Sequence[Task]) -> float:
+    """The share of both halves' time that the tasks need at least, every block where it is fastest (above 1: they cannot all be met)."""
+    return sum(t.least(0) / t.period for t in tasks if t.period) / len(HALVES)
+
+
+__all__ = ["BOTH", "HALVES", "POLICIES", "Accuracy", "Block", "Core", "Job", "Policy", "Start", "Task", "Way", "policy", "utilisation"]

@@ -1,0 +1,150 @@
+"""A bound network as blocks that are compiled for both halves and timed there: what the scheduler runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from ..bound import Bound
+from ..codegen.program import Unsupported
+from ..parts import Env, Part, Span, divisible, finish, part, start
+from ..select import Stages
+from ..timing import median_seconds
+from .blocks import blocks, replaceable
+from .edf import BOTH, HALVES, Accuracy, Block, Way
+
+MEASURED_SECONDS = 0.02  # of calls of a block on a half
+MOST_BLOCKS = 12
+
+
+class Network(Protocol):
+    """What a task runs: `begin` with an input, `run` each block in turn in one of its ways, `result` at the end."""
+
+    blocks: tuple[Block, ...]
+    accuracy: Accuracy
+
+    def begin(self, x: Any) -> Any: ...
+
+    def run(self, block: int, way: Way, state: Any) -> Any: ...
+
+    def result(self, state: Any) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Twin:
+    """A small network that stands for a block on its other half: (params, x) -> y, of the shapes that the block takes and makes."""
+
+    block: int
+    half: str
+    apply: Callable[[Any, Any], Any]
+    params: Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+    """A bound function for one shape of input, in blocks; weights are loaded once for each half that runs them."""
+
+    stages: Stages
+    spans: tuple[Span, ...]
+    blocks: tuple[Block, ...]
+    accuracy: Accuracy
+    calls: Mapping[tuple[int, Way], Callable[[Env], dict[Any, Any]]]
+    shape: tuple[Any, ...]
+
+    def begin(self, x: Any) -> Env:
+        """Raises `ValueError` for an input of another shape: blocks are compiled and timed for one."""
+        leaves = jax.tree_util.tree_leaves(x)
+        if shape_of(leaves) != self.shape:
+            raise ValueError(f"xcoexec.Scheduler: got an input of shapes {shape_of(leaves)}; valid are {self.shape}, for which the task was made.")
+        return start(self.stages, leaves)
+
+    def run(self, block: int, way: Way, state: Env) -> Env:
+        return self.calls[block, way](state)
+
+    def result(self, state: Env) -> Any:
+        return finish(self.stages, state)
+
+
+def shape_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple((tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__))) for x in leaves)
+
+
+def model(bound: Bound, x: Any, *, spans: Sequence[Span] | None = None, twins: Sequence[Twin] = (), accuracy: Accuracy | None = None) -> Model:
+    """Compiles and times the blocks of a bound function for inputs like `x`.
+
+    `spans`: its blocks (default: merged by what moving between the halves costs, at most 12). Raises `ValueError` for a function that
+    cannot be run in parts.
+    """
+    jax.block_until_ready(bound(x))
+    s = bound._used("Scheduler").stages
+    if not divisible(s):
+        raise ValueError("xcoexec.Scheduler: got a function of one layer, or with results that no layer makes; valid is a network of several layers.")
+    spans = tuple(spans) if spans is not None else blocks(s.graph, s.measured_costs(), MOST_BLOCKS)
+    if wrong := [t.block for t in twins if not 0 <= t.block < len(spans) or not replaceable(s.graph, spans[t.block])]:
+        raise ValueError(f"xcoexec.Scheduler: got a twin for block {wrong[0]}; valid are blocks that make one value from one.")
+    env: dict[Any, Any] = dict(start(s, jax.tree_util.tree_leaves(x)))
+    calls: dict[tuple[int, Way], Callable[[Env], dict[Any, Any]]] = {}
+    made = []
+    for i, span in enumerate(spans):
+        ways: dict[Way, Any] = {}
+        parts = {half: p for half in (*HALVES, BOTH) if (p := _compiled(s, span, half)) is not None}
+        for half, p in parts.items():
+            ways[Way(half, _seconds(p, env))] = p
+        anyone = next(iter(parts.values()))
+        for t in twins:
+            if t.block == i:
+                call = twin_call(t, anyone, env, s.threads)
+                ways[Way(t.half, _seconds(call, env), twin=True)] = call
+        calls.update({(i, w): c for w, c in ways.items()})
+        made.append(Block(f"{s.graph.layers[span.start].name} ({span.stop - span.start} layers)", tuple(ways), _moved(anyone, env, s)))
+        env = anyone(env)
+    return Model(s, spans, tuple(made), accuracy or Accuracy(), calls, shape_of(jax.tree_util.tree_leaves(x)))
+
+
+def _compiled(s: Stages, span: Span, half: str) -> Part | None:
+    """A block on a half; None where it cannot run there (kernels that are missing, or nothing of it can be divided)."""
+    if half == BOTH and s.relay is None:
+        return None
+    try:
+        return part(s, span, half)
+    except Unsupported:
+        return None
+
+
+def _seconds(call: Callable[[Env], Any], env: Env) -> float:
+    here = call(env)  # its inputs are where the call before has left them
+    del here
+    return median_seconds(lambda: call(env), MEASURED_SECONDS)
+
+
+def _moved(p: Part, env: Env, s: Stages) -> float:
+    """Seconds to bring a block's inputs to the other half."""
+    if s.relay is None:
+        return 0.0
+    costs = s.measured_costs()
+    return costs.sync + sum(env[v].nbytes for v in p.inputs) / costs.copy_rate
+
+
+def twin_call(t: Twin, block: Part, env: Env, threads: int) -> Callable[[Env], dict[Any, Any]]:
+    """A twin in its block's place, compiled for its half like any network."""
+    from ..api import jit
+
+    (given,), (made,) = block.inputs, block.outputs
+    bound = jit(t.apply, strategy="host" if t.half == "host" else "device", threads=threads).bind(t.params)
+    x = np.asarray(env[given])
+    bound(x)
+    s = bound._used("Scheduler").stages
+    whole = part(s, Span(0, len(s.graph.layers)), t.half)
+    (out,) = whole.outputs
+
+    def call(env: Env) -> dict[Any, Any]:
+        return {**env, made: whole(dict(zip(s.folded.inputs, (env[given],), strict=True)))[out]}
+
+    return call
+
+
+__all__ = ["Model", "Network", "Twin", "model", "shape_of"]

@@ -1,0 +1,309 @@
+"""Several networks with deadlines on both halves, in real time: one worker a half, the decisions of `edf.Core`, results as futures."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from typing import Any
+
+import numpy as np
+
+from ..bound import Bound
+from ..errors import SkippedError
+from .edf import HALVES, Core, Job, Policy, Start, Task, utilisation
+from .edf import policy as by_name
+from .metrics import Metrics, no_metrics
+from .model import Network, model
+from .virtual import releases, simulate
+
+QUEUE = 64  # jobs of a task that may wait
+KEPT = 100_000  # of what is kept of ended jobs and blocks
+STOP_SECONDS = 0.9
+ADMISSION_PERIODS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """What is kept of a job: seconds from its release to its end (None: it was not run to its end), and its path's accuracy."""
+
+    task: str
+    number: int
+    outcome: str
+    seconds: float | None
+    accuracy: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Served:
+    """Since the start: jobs by outcome, the missing rate (Equation 3), accuracy of what ended, and where time went (seconds)."""
+
+    released: int
+    outcomes: Mapping[str, int]
+    missing_rate: float
+    accuracy: float
+    seconds: float
+    busy: Mapping[str, float]
+    deciding: float
+
+    @property
+    def cost(self) -> float:
+        """The share of one core that deciding took."""
+        return self.deciding / max(self.seconds, 1e-9)
+
+
+@dataclasses.dataclass(eq=False)
+class _Request:
+    """A job on its way: its input or its state between blocks, and who waits for it."""
+
+    job: Job
+    state: Any
+    future: Future[Any]
+
+
+class Scheduler:
+    """Runs jobs of several tasks on both halves; a context manager.
+
+    Args:
+      tasks: what `task` makes.
+      policy: "slack" (ours), "blastnet", "blastnet_any", "layer_sched", "mono_adapt", "mono_sched".
+      queue: jobs of one task that may wait; one more is skipped.
+      admission: refuse sets of periodic tasks that cannot be met (see `admits`).
+      registry: a `prometheus_client` registry for counters and histograms (needs the extra "serve").
+    """
+
+    def __init__(
+        self,
+        tasks: Iterable[tuple[Network, Task]],
+        policy: str | Policy = "slack",
+        *,
+        queue: int = QUEUE,
+        admission: bool = False,
+        registry: Any = None,
+    ):
+        tasks = list(tasks)
+        networks = {t.name: (network, t) for network, t in tasks}
+        if len(networks) < len(tasks):
+            raise ValueError("xcoexec.Scheduler: got two tasks of one name; valid are tasks with names of their own.")
+        if not networks:
+            raise ValueError("xcoexec.Scheduler: got no tasks; valid is at least one.")
+        if not isinstance(queue, int) or isinstance(queue, bool) or queue < 1:
+            raise ValueError(f"xcoexec.Scheduler: got queue={queue!r}; valid is an integer from 1 on.")
+        self._networks = {name: network for name, (network, _) in networks.items()}
+        self.tasks = {name: task for name, (_, task) in networks.items()}
+        self._policy, self._queue = by_name(policy), queue
+        if admission and not admits(list(self.tasks.values()), self._policy):
+            need = utilisation(list(self.tasks.values()))
+            raise ValueError(f"xcoexec.Scheduler: got tasks that miss deadlines even by their measured seconds (they need {need:.0%} of both halves).")
+        self._metrics = Metrics(registry) if registry is not None else no_metrics
+        self._core = Core(self._policy)
+        self._requests: dict[Job, _Request] = {}
+        self._waiting: Counter[str] = Counter()
+        self._numbers: Counter[str] = Counter()
+        self._slots: dict[str, deque[Start]] = {half: deque() for half in HALVES}
+        self._change = threading.Condition()
+        self._stopped = False
+        self._outcomes: Counter[str] = Counter()
+        self.ended: deque[Ended] = deque(maxlen=KEPT)
+        self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(maxlen=KEPT)  # task, block, half, twin, start, end
+        self._busy = dict.fromkeys(HALVES, 0.0)
+        self._deciding, self._began = 0.0, time.perf_counter()
+        self._threads = [threading.Thread(target=self._work, args=(half,), name=f"xcoexec-scheduler-{half}", daemon=True) for half in HALVES]
+        for thread in self._threads:
+            thread.start()
+
+    # -- who asks -----------------------------------------------------------------------------------------
+
+    def release(self, name: str, x: Any, deadline: float | None = None) -> Future[Any]:
+        """A job now; its result as a future, which raises `SkippedError` where it came too late or there was no room.
+
+        `deadline`: seconds from now, instead of the task's. Raises `ValueError` for an unknown task, `RuntimeError` after `stop`.
+        """
+        if name not in self.tasks:
+            raise ValueError(f"xcoexec.Scheduler: got task {name!r}; valid are {', '.join(self.tasks)}.")
+        task = self.tasks[name] if deadline is None else dataclasses.replace(self.tasks[name], deadline=deadline)
+        future: Future[Any] = Future()
+        with self._change:
+            if self._stopped:
+                raise RuntimeError("xcoexec.Scheduler: got a job after stop(); valid is a scheduler that runs.")
+            self._numbers[name] += 1
+            job = Job(task, self._numbers[name], self._now())
+            self._metrics.released(name)
+            if self._waiting[name] >= self._queue:
+                job.skipped = True
+                self._end(_Request(job, None, future), "overflow", SkippedError(f"xcoexec.Scheduler: {self._queue} jobs of {name!r} wait already."))
+                return future
+            self._waiting[name] += 1
+            self._requests[job] = _Request(job, x, future)
+            self._core.release(job)
+            self._step()
+        return future
+
+    async def submit(self, name: str, x: Any, deadline: float | None = None, timeout: float | None = None) -> Any:
+        """`release` for asyncio: waits for the result; cancelled or after `timeout` seconds (`TimeoutError`) the job is dropped."""
+        return await asyncio.wait_for(asyncio.wrap_future(self.release(name, x, deadline)), timeout)
+
+    def run(self, seconds: float, inputs: Mapping[str, Any], offsets: Sequence[float] = ()) -> list[Future[Any]]:
+        """Releases the jobs of all periodic tasks for so many seconds, each at its time, and waits until all have ended."""
+        plan = releases([dataclasses.replace(t, name=name) for name, t in self.tasks.items()], seconds, offsets)
+        begin, futures = time.perf_counter(), []
+        for job in plan:
+            wait = begin + job.release - time.perf_counter()
+            if wait > 0:
+                time.sleep(wait)
+            futures.append(self.release(job.task.name, inputs[job.task.name]))
+        for f in futures:
+            if not f.done():
+                f.exception()
+        return futures
+
+    # -- who works ----------------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._began
+
+    def _step(self) -> None:
+        """Skips what is too late and starts what the policy chooses; with the lock held."""
+        begin = time.perf_counter()
+        gone = [job for job, r in self._requests.items() if not job.running and r.future.cancelled()]
+        for job in gone:
+            self._core.ready.remove(job)
+            self._finish(job, "cancelled")
+        for job in self._core.late(self._now()):
+            self._finish(job, "skipped", SkippedError(f"xcoexec.Scheduler: a job of {job.task.name!r} was skipped, it could not end by its deadline."))
+        for start in self._core.decide(self._now()):
+            self._slots[start.way.halves[0]].append(start)
+            self._change.notify_all()
+        self._deciding += time.perf_counter() - begin
+
+    def _work(self, half: str) -> None:
+        """The life of a half's worker."""
+        slot = self._slots[half]
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: slot or self._stopped)
+                if self._stopped:
+                    return
+                start = slot.popleft()
+                if start.job not in self._requests:  # stopped meanwhile
+                    return
+                request = self._requests[start.job]
+            error: BaseException | None = None
+            began = time.perf_counter()
+            try:
+                self._block(request, start)
+            except BaseException as e:
+                error = e
+            with self._change:
+                if self._stopped:
+                    return
+                self._account(start, began, error)
+                self._step()
+
+    def _block(self, request: _Request, start: Start) -> None:
+        network = self._networks[start.job.task.name]
+        if start.job.at == 0:
+            request.state = network.begin(request.state)
+        request.state = network.run(start.job.at, start.way, request.state)
+        if start.job.at == len(start.job.task.blocks) - 1:
+            request.state = network.result(request.state)
+
+    def _account(self, start: Start, began: float, error: BaseException | None) -> None:
+        job, ended = start.job, time.perf_counter()
+        self.blocks.append((job.task.name, job.at, start.way.half, start.way.twin, began - self._began, ended - self._began))
+        for half in start.way.halves:
+            self._busy[half] += ended - began
+        if self._core.finish(start, self._now(), error is not None):
+            outcome = "failed" if error is not None else "overtime" if job.missed else "in time"
+            self._finish(job, outcome, error)
+
+    def _finish(self, job: Job, outcome: str, error: BaseException | None = None) -> None:
+        request = self._requests.pop(job)
+        self._waiting[job.task.name] -= 1
+        self._end(request, outcome, error)
+
+    def _end(self, request: _Request, outcome: str, error: BaseException | None = None) -> None:
+        job = request.job
+        if request.future.cancelled():
+            outcome = "cancelled"
+        took = None if job.end is None or error is not None else job.end - job.release
+        self._outcomes[outcome] += 1
+        self.ended.append(Ended(job.task.name, job.number, outcome, took, job.task.accuracy.of(job.twins)))
+        self._metrics.ended(job.task.name, outcome, took)
+        try:
+            if error is not None:
+                request.future.set_exception(error)
+            elif outcome != "cancelled":
+                request.future.set_result(request.state)
+        except InvalidStateError:  # cancelled in this moment
+            pass
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ends the workers; jobs that wait are cancelled. A block that never returns keeps its (daemon) thread."""
+        with self._change:
+            if self._stopped:
+                return
+            self._stopped = True
+            for job in list(self._requests):
+                self._finish(job, "cancelled", CancelledError())
+            self._change.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(STOP_SECONDS)
+
+    def __enter__(self) -> Scheduler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def served(self) -> Served:
+        """What has been done so far."""
+        with self._change:
+            outcomes, released = dict(self._outcomes), sum(self._numbers.values())
+            over = sum(outcomes.get(k, 0) for k in ("overtime", "skipped", "overflow"))
+            accuracy = float(np.mean([e.accuracy for e in self.ended if e.seconds is not None] or [1.0]))
+            return Served(released, outcomes, over / max(released, 1), accuracy, self._now(), dict(self._busy), self._deciding)
+
+    def events(self) -> list[dict[str, Any]]:
+        """Every block as a trace event, a row for each half; for `xcoexec.runtime.timeline.write`."""
+        rows = {h: i for i, h in enumerate(HALVES)}
+        named = [{"ph": "M", "pid": 0, "tid": i, "name": "thread_name", "args": {"name": f"{h} half"}} for h, i in rows.items()]
+        work = []
+        for task, block, half, twin, start, end in list(self.blocks):
+            for row in [rows[half]] if half in rows else rows.values():
+                name = f"{task} {block}" + " (twin)" * twin
+                work.append({"ph": "X", "pid": 0, "tid": row, "name": name, "ts": start * 1e6, "dur": (end - start) * 1e6, "args": {}})
+        return [*named, *work]
+
+
+def task(name: str, network: Network | Bound, x: Any = None, *, deadline: float, period: float | None = None, bound: float = 0.0) -> tuple[Network, Task]:
+    """A network with its deadline (seconds after each release), period (seconds; None: jobs come when they are submitted) and the least
+    accuracy that its path may have.
+
+    `network`: what `xcoexec.jit(...).bind(weights)` returns, with an input `x` of the shape that all its jobs have, or a model in
+    blocks (`xcoexec.streams.model`). Raises `TypeError` or `ValueError` that says what is valid.
+    """
+    if isinstance(network, Bound):
+        if x is None:
+            raise TypeError(f"xcoexec.task: got the bound function of {name!r} without an input; valid is one of the shape that all its jobs have.")
+        network = model(network, x)
+    return network, Task(name, network.blocks, deadline, period, network.accuracy, bound)
+
+
+def admits(tasks: Sequence[Task], by: str | Policy = "slack", periods: int = ADMISSION_PERIODS) -> bool:
+    """Whether periodic tasks meet all deadlines by their measured seconds: they need at most the time that there is, and a simulation of
+    so many of the longest periods misses none."""
+    periodic = [t for t in tasks if t.period]
+    if utilisation(periodic) > 1:
+        return False
+    return simulate(releases(periodic, periods * max((t.period or 0.0 for t in periodic), default=0.0)), by).missing_rate == 0
+
+
+__all__ = ["Ended", "Scheduler", "Served", "admits", "task"]

@@ -1,0 +1,79 @@
+"""Schedules on a clock of numbers: the same decisions as the real scheduler's, deterministic, on any device that exists as numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from .edf import Core, Job, Policy, Start, Task, policy
+
+Load = Callable[[Start], float]  # by which factor a block takes longer than usual
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """What happened: the jobs in the order of their release, and every block (its start, when it ended)."""
+
+    jobs: tuple[Job, ...]
+    blocks: tuple[tuple[Start, float], ...]
+
+    @property
+    def missing_rate(self) -> float:
+        """Equation 3: (overtime + skipped) / released."""
+        return missing_rate(self.jobs)
+
+    @property
+    def accuracy(self) -> float:
+        """Mean over the jobs that ended, by their paths."""
+        return float(np.mean([j.task.accuracy.of(j.twins) for j in self.jobs if j.end is not None] or [1.0]))
+
+    def busy(self, half: str) -> float:
+        return sum(end - s.time for s, end in self.blocks if half in s.way.halves)
+
+
+def missing_rate(jobs: Iterable[Job]) -> float:
+    """Equation 3: (overtime + skipped) / released."""
+    jobs = list(jobs)
+    return sum(j.missed for j in jobs) / max(len(jobs), 1)
+
+
+def releases(tasks: Sequence[Task], seconds: float, offsets: Sequence[float] = ()) -> list[Job]:
+    """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one."""
+    jobs = []
+    for task, offset in itertools.zip_longest(tasks, offsets, fillvalue=0.0):
+        count = int(np.ceil((seconds - offset) / task.period)) if task.period else 0
+        jobs += [Job(task, i, offset + i * task.period) for i in range(max(count, 0)) if task.period]
+    return sorted(jobs, key=lambda j: (j.release, j.task.name, j.number))
+
+
+def simulate(jobs: Sequence[Job], by: str | Policy, load: Load | None = None) -> Schedule:
+    """Runs jobs that nobody has run yet under a policy; blocks take their seconds times what `load` says."""
+    core, blocks = Core(policy(by)), []
+    waiting = sorted(jobs, key=lambda j: (j.release, j.task.name, j.number))
+    ends: list[tuple[float, int, Start]] = []
+    count, now, arrived = itertools.count(), 0.0, 0
+    while arrived < len(waiting) or ends or core.ready:
+        times = [waiting[arrived].release] if arrived < len(waiting) else []
+        times += [ends[0][0]] if ends else []
+        if not times:
+            times = [min(j.deadline for j in core.ready) + 1e-9]  # nothing will ever become idle for them
+        now = max(now, min(times))
+        while ends and ends[0][0] <= now:
+            end, _, start = heapq.heappop(ends)
+            core.finish(start, end)
+            blocks.append((start, end))
+        while arrived < len(waiting) and waiting[arrived].release <= now:
+            core.release(waiting[arrived])
+            arrived += 1
+        core.late(now)
+        for start in core.decide(now):
+            seconds = start.job.moving(start.way) + start.way.seconds * (load(start) if load else 1.0)
+            heapq.heappush(ends, (now + seconds, next(count), start))
+    return Schedule(tuple(waiting), tuple(blocks))
+
+
+__all__ = ["Load", "Schedule", "missing_rate", "releases", "simulate"]
