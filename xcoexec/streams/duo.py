@@ -1,0 +1,198 @@
+"""Duo-blocks: which blocks get a twin for the other half, the search for them, and the accuracy of every path (BlastNet, section 4.2)."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import itertools
+import json
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..bound import Bound
+from ..parts import Span
+from ..timing import median_seconds
+from .blocks import EPSILON, Worth, blocks, deserving
+from .data import Data
+from .edf import Accuracy
+from .model import MOST_BLOCKS, Model, Twin, model
+from .search import Batch, Frozen, Search, darts, descend, loss_of, similar
+from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced, twin_of
+
+LATENCY, GAIN = 1.2, 0.5  # a twin may take so many times what the block takes on its own half, or such a share of what it takes on the other one
+PATHS = 64  # execution paths that are measured; the rest is bounded from them
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Duo:
+    """A function's blocks, the twins of some, and the accuracy of every execution path (those measured)."""
+
+    spans: tuple[Span, ...]
+    shapes: Mapping[int, tuple[Shape, bool]]
+    params: Mapping[int, Params]
+    accuracy: Accuracy
+
+    @property
+    def twins(self) -> tuple[Twin, ...]:
+        return tuple(Twin(k, shape.half, functools.partial(twin_of, shape, nonlinear), self.params[k]) for k, (shape, nonlinear) in self.shapes.items())
+
+    def model(self, bound: Bound, x: Any) -> Model:
+        """Blocks and twins, compiled and timed for inputs like `x`: what a task of the scheduler runs."""
+        return model(bound, x, spans=self.spans, twins=self.twins, accuracy=self.accuracy)
+
+    def save(self, folder: str | pathlib.Path) -> None:
+        """Writes the twins' weights as an Orbax checkpoint and everything else as JSON beside it."""
+        import orbax.checkpoint as ocp
+
+        where = pathlib.Path(folder).absolute()
+        where.mkdir(parents=True, exist_ok=True)
+        with ocp.PyTreeCheckpointer() as checkpointer:
+            checkpointer.save(where / "twins", {str(k): _flat(p) for k, p in self.params.items()}, force=True)
+        text = {
+            "spans": [[x.start, x.stop] for x in self.spans],
+            "shapes": {k: [dataclasses.asdict(s), nonlinear] for k, (s, nonlinear) in self.shapes.items()},
+            "accuracy": [[sorted(p), a] for p, a in self.accuracy.of_paths.items()],
+        }
+        (where / "duo.json").write_text(json.dumps(text, indent=1))
+
+    @classmethod
+    def load(cls, folder: str | pathlib.Path) -> Duo:
+        """What `save` wrote. Raises `FileNotFoundError` for any other folder."""
+        import orbax.checkpoint as ocp
+
+        where = pathlib.Path(folder).absolute()
+        if not (where / "duo.json").is_file():
+            raise FileNotFoundError(f"xcoexec.streams.duo: got the folder {str(folder)!r} without duo.json; valid is one that save() wrote.")
+        text = json.loads((where / "duo.json").read_text())
+        shapes = {int(k): (_shape(s), bool(nonlinear)) for k, (s, nonlinear) in text["shapes"].items()}
+        with ocp.PyTreeCheckpointer() as checkpointer:
+            flat = checkpointer.restore(where / "twins") if shapes else {}
+        params = {k: _nested(initial(shape), flat[str(k)]) for k, (shape, _) in shapes.items()}
+        accuracy = Accuracy({frozenset(p): float(a) for p, a in text["accuracy"]})
+        return cls(tuple(Span(*x) for x in text["spans"]), shapes, params, accuracy)
+
+
+def _shape(d: Mapping[str, Any]) -> Shape:
+    return Shape(d["half"], tuple(d["given"]), tuple(d["made"]), d["width"], tuple(d["layers"]))
+
+
+def _flat(params: Params) -> dict[str, np.ndarray]:
+    return {str(i): np.asarray(x) for i, x in enumerate(jax.tree_util.tree_leaves(params))}
+
+
+def _nested(like: Params, flat: Mapping[str, Any]) -> Params:
+    tree = jax.tree_util.tree_structure(like)
+    return jax.tree_util.tree_unflatten(tree, [np.asarray(flat[str(i)]) for i in range(tree.num_leaves)])
+
+
+def generate(
+    fn: Callable[..., Any],
+    weights: Any,
+    data: Data,
+    *,
+    threads: int | None = None,
+    epsilon: float = EPSILON,
+    most: int = MOST_BLOCKS,
+    search: Search | None = None,
+) -> Duo:
+    """Twins for the blocks of a trained function (weights, images) -> logits that deserve one, and the accuracy of the paths.
+
+    Blocks (at most `most`) are chosen by this machine's measured seconds (CD > epsilon, WP > 1 / blocks). By measurement, twins take on
+    their half no more than 1.2 times what the block takes on its own, or half of what it takes there. Raises `ValueError` for a
+    function with more than one input or result.
+    """
+    from ..api import jit
+
+    search = search or Search()
+    bound = jit(fn, threads=threads, strategy="host").bind(weights)
+    one = data.test[0][:1]
+    jax.block_until_ready(bound(one))
+    s = bound._used("duo").stages
+    if len(s.folded.inputs) != 1 or len(s.folded.outputs) != 1:
+        raise ValueError("xcoexec.streams.duo: got a function of several inputs or results; valid is (weights, images) -> logits.")
+    spans = blocks(s.graph, s.measured_costs(), most)
+    net = Frozen.of(fn, weights, np.zeros((search.batch, *one.shape[1:]), np.float32))
+    if [x.name for x in net.graph.layers] != [x.name for x in s.graph.layers]:
+        raise ValueError(f"xcoexec.streams.duo: got a function whose layers differ between batches of 1 and {search.batch}; valid is one with the same.")
+    shapes, params = {}, {}
+    for w in deserving(spans, s.graph, s.measured_costs(), epsilon):
+        found = twin(net, spans, spans.index(w.span), w, bound, one, data, search)
+        if found is not None:
+            shapes[spans.index(w.span)], params[spans.index(w.span)] = found
+    duo = Duo(spans, shapes, params, Accuracy())
+    return dataclasses.replace(duo, accuracy=measured_paths(net, duo, data, search))
+
+
+def twin(
+    net: Frozen, spans: Sequence[Span], block: int, worth: Worth, bound: Bound, x: Any, data: Data, search: Search
+) -> tuple[tuple[Shape, bool], Params] | None:
+    """The twin of one block; None where none of the shapes is fast enough on its half."""
+    given, made = net.ends(spans[block])
+    one = lambda v: (1, *v.shape[1:])
+    half = "host" if worth.half == "device" else "device"
+    nonlinear = net.graph.layers[spans[block].stop - 1].ops[-1].prim in ("max", "reduce_window_max")
+    shape = fitting(Shape(half, one(given), one(made), 0, ()), nonlinear, max(LATENCY * worth.primary, GAIN * worth.secondary))
+    if shape is None:
+        return None
+    batches = data.batches(search.batch, search.seed)
+    loss = loss_of(net, spans, block, shape, nonlinear)
+    if shape.image:
+        shape = darts(loss, shape, search, batches) if search.by == "darts" else similar(net, spans, block, shape, nonlinear, search, batches)
+        loss = loss_of(net, spans, block, shape, nonlinear)
+    trained = descend(lambda p, x, y: loss(p, None, x, y), initial(shape, search.seed), search.finetune, search.rate, batches)
+    return (shape, nonlinear), jax.tree_util.tree_map(np.asarray, trained)
+
+
+def fitting(shape: Shape, nonlinear: bool, seconds: float) -> Shape | None:
+    """The deepest stack, and of these the widest, that takes at most so long on its half with its slowest operations, by measurement."""
+    if not replaced(shape):
+        return None
+    slowest = next(iter(OPERATIONS[shape.half])) if shape.image else "dense"
+    for depth in DEPTHS[shape.half] if shape.image else (1,):
+        stack = lambda width, depth=depth: dataclasses.replace(shape, width=width, layers=(slowest,) * depth)
+        k = bisect.bisect_left(WIDTHS, True, key=lambda width, stack=stack: latency(stack(width), nonlinear) <= seconds)
+        if k < len(WIDTHS):
+            return dataclasses.replace(stack(WIDTHS[k]), layers=("any" if shape.image else slowest,) * depth)
+    return None
+
+
+@functools.lru_cache(maxsize=512)
+def latency(shape: Shape, nonlinear: bool) -> float:
+    """Seconds of a twin on its half."""
+    from ..api import jit
+
+    bound = jit(functools.partial(twin_of, shape, nonlinear), strategy=shape.half).bind(initial(shape))
+    x = np.full(shape.given, 0.5, np.float32)
+    return median_seconds(lambda: jax.block_until_ready(bound(x)))
+
+
+def measured_paths(net: Frozen, duo: Duo, data: Data, search: Search) -> Accuracy:
+    """Accuracy on the test images of all paths, or, where there are too many, of those with one, two and all twins and random ones."""
+    keys = sorted(duo.shapes)
+    everything = [frozenset(c) for n in range(len(keys) + 1) for c in itertools.combinations(keys, n)]
+    if len(everything) > PATHS:
+        rng = np.random.default_rng(search.seed)
+        chosen = [*everything[: 1 + len(keys)], everything[-1]]
+        rest = everything[1 + len(keys) : -1]
+        everything = chosen + [rest[int(i)] for i in rng.choice(len(rest), PATHS - len(chosen), replace=False)]
+    return Accuracy({path: path_accuracy(net, duo, path, data.test, search.batch) for path in everything})
+
+
+def path_accuracy(net: Frozen, duo: Duo, path: frozenset[int], test: Batch, batch: int) -> float:
+    twins = {t.block: functools.partial(t.apply, t.params) for t in duo.twins if t.block in path}
+    run = jax.jit(lambda x: net.logits(x, duo.spans, twins))
+    x, y = test
+    right = 0
+    for i in range(0, len(x), batch):
+        part = x[i : i + batch]
+        padded = np.concatenate([part, np.zeros((batch - len(part), *part.shape[1:]), np.float32)])
+        right += int((np.argmax(np.asarray(run(padded))[: len(part)], 1) == y[i : i + batch]).sum())
+    return right / len(x)
+
+
+__all__ = ["Duo", "Frozen", "Search", "Shape", "generate", "measured_paths"]

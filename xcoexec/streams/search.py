@@ -1,0 +1,162 @@
+"""Training twins in a frozen network, and finding their operations: DARTS (Liu et al., ICLR 2019), and by similarity as the baseline."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..codegen.program import Value
+from ..emit import run_ops
+from ..fold import Folded
+from ..graph import graph_of
+from ..ir import LayerGraph
+from ..parts import Span, cut_out
+from .twins import OPERATIONS, Params, Shape, initial, twin_of
+
+Batch = tuple[np.ndarray, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Frozen:
+    """A trained function at a batch size, as spans that JAX can differentiate; its weights do not change."""
+
+    folded: Folded
+    graph: LayerGraph
+    constants: Mapping[Value, Any]
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], weights: Any, x: np.ndarray) -> Frozen:
+        folded, graph = graph_of(lambda w, x: fn(w, x), (weights, x), 1)
+        known = folded.constants(jax.tree_util.tree_leaves(weights))
+        return cls(folded, graph, {v: jnp.asarray(known[v]) for v in graph.program.consts})
+
+    def run(self, span: Span, env: Mapping[Value, Any]) -> dict[Value, Any]:
+        values = {**self.constants, **env}
+        run_ops([op for x in self.graph.layers[span.start : span.stop] for op in x.ops], values)
+        return {v: a for v, a in values.items() if v not in self.constants}
+
+    def ends(self, span: Span) -> tuple[Value, Value]:
+        """What a block that makes one value from one reads and makes."""
+        part, _ = cut_out(self.folded, self.graph, span)
+        (given,), (made,) = part.inputs, part.outputs
+        return given, made  # type: ignore[return-value]
+
+    def logits(self, x: Any, spans: Sequence[Span], twins: Mapping[int, Callable[[Any], Any]]) -> Any:
+        """The function's one result, with twins in the places of some blocks."""
+        env: dict[Value, Any] = {self.folded.inputs[0]: x}
+        for i, span in enumerate(spans):
+            if i in twins:
+                given, made = self.ends(span)
+                env[made] = twins[i](env[given])
+            else:
+                env = self.run(span, env)
+        (out,) = self.folded.outputs
+        return env[out]  # type: ignore[index]
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """Steps of the search and of the training behind it, batch size, seed; `by`: "darts" or "similarity" (the baseline of Figure 14)."""
+
+    steps: int = 120
+    finetune: int = 800
+    batch: int = 64
+    rate: float = 5e-3
+    seed: int = 0
+    by: str = "darts"
+    candidates: int = 4  # of the similarity-based search
+
+    def __post_init__(self) -> None:
+        if self.by not in ("darts", "similarity"):
+            raise ValueError(f"xcoexec.streams.duo: got by={self.by!r}; valid are 'darts', 'similarity'.")
+
+
+def loss_of(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlinear: bool) -> Callable[..., Any]:
+    """(params, choice, x, y) -> cross-entropy of the path through the twin, and how far its values are from the block's."""
+    given, made = net.ends(spans[block])
+
+    def loss(params: Params, choice: Any, x: Any, y: Any) -> Any:
+        env: dict[Value, Any] = {net.folded.inputs[0]: x}
+        for span in spans[:block]:
+            env = net.run(span, env)
+        want = net.run(spans[block], env)[made]
+        got = twin_of(shape, nonlinear, params, env[given], choice)
+        env = {**env, made: got}
+        for span in spans[block + 1 :]:
+            env = net.run(span, env)
+        (out,) = net.folded.outputs
+        picked = jnp.take_along_axis(jax.nn.log_softmax(env[out]), y[:, None], 1)  # type: ignore[index]
+        return -picked.mean() + jnp.mean((got - want) ** 2) / (jnp.mean(want**2) + 1e-6)
+
+    return loss
+
+
+def descend(loss: Callable[..., Any], params: Params, steps: int, rate: float, batches: Iterator[Batch]) -> Params:
+    import optax
+
+    optimizer = optax.adam(optax.cosine_decay_schedule(rate, steps))
+    state = optimizer.init(params)
+
+    @jax.jit
+    def step(params: Params, state: Any, x: Any, y: Any) -> Any:
+        updates, state = optimizer.update(jax.grad(loss)(params, x, y), state)
+        return optax.apply_updates(params, updates), state
+
+    for _, (x, y) in zip(range(steps), batches, strict=False):
+        params, state = step(params, state, x, y)
+    return params
+
+
+def darts(loss: Callable[..., Any], shape: Shape, search: Search, batches: Iterator[Batch]) -> Shape:
+    """First-order DARTS: weights on one batch, the choice of operations on the next; the strongest operation of each layer stays."""
+    import optax
+
+    params, choice = initial(shape, search.seed), jnp.zeros((len(shape.layers), len(OPERATIONS[shape.half])))
+    of_weights, of_choice = optax.adam(search.rate), optax.adam(10 * search.rate)
+    state, choice_state = of_weights.init(params), of_choice.init(choice)
+
+    @jax.jit
+    def step(params: Params, state: Any, choice: Any, choice_state: Any, train: Batch, held: Batch) -> Any:
+        updates, choice_state = of_choice.update(jax.grad(loss, 1)(params, choice, *held), choice_state)
+        choice = optax.apply_updates(choice, updates)
+        updates, state = of_weights.update(jax.grad(loss)(params, choice, *train), state)
+        return optax.apply_updates(params, updates), state, choice, choice_state
+
+    for _ in range(search.steps):
+        params, state, choice, choice_state = step(params, state, choice, choice_state, next(batches), next(batches))
+    names = tuple(OPERATIONS[shape.half])
+    kept = tuple(names[int(k)] for k in np.argmax(np.asarray(choice), axis=1))
+    return dataclasses.replace(shape, layers=tuple(n for n in kept if n != "none"))
+
+
+def similar(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlinear: bool, search: Search, batches: Iterator[Batch]) -> Shape:
+    """The baseline: of random shapes the one whose values come nearest to the block's, whatever the network then says."""
+    rng = np.random.default_rng(search.seed)
+    given, made = net.ends(spans[block])
+    names = tuple(n for n in OPERATIONS[shape.half])
+
+    def distance(candidate: Shape, params: Params, x: Any, y: Any) -> Any:
+        env: dict[Value, Any] = {net.folded.inputs[0]: x}
+        for span in spans[:block]:
+            env = net.run(span, env)
+        want = net.run(spans[block], env)[made]
+        return jnp.mean((twin_of(candidate, nonlinear, params, env[given]) - want) ** 2) / (jnp.mean(want**2) + 1e-6)
+
+    found = []
+    for _ in range(search.candidates):
+        layers = tuple(n for n in rng.choice(names, len(shape.layers)) if n != "none")
+        candidate = dataclasses.replace(shape, layers=tuple(str(n) for n in layers))
+        params = descend(
+            functools.partial(distance, candidate), initial(candidate, search.seed), max(1, search.steps // search.candidates), search.rate, batches
+        )
+        found.append((float(distance(candidate, params, *next(batches))), candidate))
+    return min(found, key=lambda f: f[0])[1]
+
+
+__all__ = ["Batch", "Frozen", "Search", "darts", "descend", "loss_of", "similar"]

@@ -1,0 +1,119 @@
+"""What a twin can be: for the CPU depthwise-separable layers between 1x1 convolutions, for the GPU dense ones; for vectors dense layers."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+WIDTHS = (512, 384, 256, 192, 128, 96, 64, 48, 32)
+DEPTHS = {"host": (10, 7, 5, 3, 2, 1), "device": (4, 3, 2, 1)}
+#: name -> (window, depthwise-separable); "none" hands its input on
+OPERATIONS: Mapping[str, Mapping[str, tuple[int, bool]]] = {
+    "host": {"separable 3x3": (3, True), "separable 5x5": (5, True), "none": (0, True)},
+    "device": {"convolution 3x3": (3, False), "convolution 1x1": (1, False), "none": (0, False)},
+}
+NHWC = ("NHWC", "HWIO", "NHWC")
+
+Params = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What a twin is: for [h, w, c] values 1x1 head, `layers` of `width` channels, 1x1 tail; for vectors a stack of dense layers."""
+
+    half: str
+    given: tuple[int, ...]
+    made: tuple[int, ...]
+    width: int
+    layers: tuple[str, ...]
+
+    @property
+    def image(self) -> bool:
+        return len(self.given) == len(self.made) == 4
+
+    @property
+    def stride(self) -> tuple[int, int]:
+        return (self.given[1] // self.made[1], self.given[2] // self.made[2])
+
+
+def replaced(shape: Shape) -> bool:
+    """Whether a twin of this kind can make the block's values: images of NHWC whose sides divide, or vectors."""
+    a, b = shape.given, shape.made
+    if len(a) == len(b) == 4:
+        return all(m and g % m == 0 for g, m in zip(a[1:3], b[1:3], strict=True))
+    return len(a) >= 2 and len(b) == 2
+
+
+def _glorot(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    inner = int(np.prod(shape[:-1]))
+    return (rng.standard_normal(shape) * np.sqrt(2 / inner)).astype(np.float32)
+
+
+def initial(shape: Shape, seed: int = 0) -> Params:
+    """Random weights of every operation of every layer."""
+    rng = np.random.default_rng(seed)
+    if not shape.image:
+        sizes = [int(np.prod(shape.given[1:])), *[shape.width] * len(shape.layers), shape.made[-1]]
+        return {"dense": [(_glorot(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]}
+    width, made = shape.width, shape.made[-1]
+    layers = [{name: _operation(rng, shape.half, name, width) for name in _names(shape.half, layer)} for layer in shape.layers]
+    bias = lambda n: np.zeros(n, np.float32)
+    return {"head": (_glorot(rng, 1, 1, shape.given[-1], width), bias(width)), "layers": layers, "tail": (_glorot(rng, 1, 1, width, made), bias(made))}
+
+
+def _names(half: str, layer: str) -> Sequence[str]:
+    return tuple(OPERATIONS[half]) if layer == "any" else (layer,)
+
+
+def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> dict[str, np.ndarray]:
+    window, separable = OPERATIONS[half][name]
+    if not window:
+        return {}
+    if separable:
+        return {"depthwise": _glorot(rng, window, window, 1, width), "w": _glorot(rng, 1, 1, width, width), "b": np.zeros(width, np.float32)}
+    return {"w": _glorot(rng, window, window, width, width), "b": np.zeros(width, np.float32)}
+
+
+def _conv(x: Any, w: Any, stride: tuple[int, int] = (1, 1), groups: int = 1) -> Any:
+    return lax.conv_general_dilated(x, w, stride, "SAME", dimension_numbers=NHWC, feature_group_count=groups)
+
+
+def _apply_operation(p: Mapping[str, Any], x: Any) -> Any:
+    if not p:
+        return x
+    y = _conv(x, p["depthwise"], groups=x.shape[-1]) if "depthwise" in p else x
+    return x + jax.nn.relu(_conv(y, p["w"]) + p["b"])
+
+
+def apply(params: Params, x: Any, choice: Any = None) -> Any:
+    """A twin's values; `choice` [layers, operations]: how much of each operation while it is not chosen yet."""
+    if "dense" in params:
+        y = x.reshape(x.shape[0], -1)
+        for w, b in params["dense"][:-1]:
+            y = jax.nn.relu(y @ w + b)
+        w, b = params["dense"][-1]
+        return y @ w + b
+    y = jax.nn.relu(_conv(x, params["head"][0]) + params["head"][1])
+    for i, layer in enumerate(params["layers"]):
+        outs = [_apply_operation(p, y) for p in layer.values()]
+        y = outs[0] if choice is None else sum(jax.nn.softmax(choice[i])[k] * o for k, o in enumerate(outs))
+    return _conv(y, params["tail"][0]) + params["tail"][1]
+
+
+def twin_of(shape: Shape, nonlinear: bool, params: Params, x: Any, choice: Any = None) -> Any:
+    """`apply` at the block's resolution; `nonlinear`: the block ends with ReLU, so its values are never negative."""
+    if shape.image and shape.stride != (1, 1):
+        h, w = shape.stride
+        x = lax.reduce_window(x, -jnp.inf, lax.max, (1, h, w, 1), (1, h, w, 1), "VALID")
+    y = apply(params, x, choice)
+    return jax.nn.relu(y) if nonlinear else y
+
+
+__all__ = ["DEPTHS", "OPERATIONS", "WIDTHS", "Params", "Shape", "apply", "initial", "replaced", "twin_of"]
