@@ -1,4 +1,4 @@
-"""Detectors: YOLOv2 (Redmon and Farhadi, 2017) and RetinaFace (Deng et al., 2020)."""
+"""Detectors: YOLOv2 (Redmon and Farhadi, 2017), YOLOv3 (2018) and RetinaFace (Deng et al., 2020)."""
 
 from __future__ import annotations
 
@@ -40,6 +40,33 @@ class YOLOv2(nn.Module):
         x = conv(1024, 3)(conv(1024, 3)(x))
         x = jnp.concatenate([space_to_depth(conv(64, 1)(fine), 2), x], -1)
         return nn.Conv(self.anchors * (5 + self.classes), (1, 1))(conv(1024, 3)(x))
+
+
+class YOLOv3(nn.Module):
+    """Darknet-53 and three scales, 75 convolutions: [N, S, S, 3 * (5 + classes)] for S = 13, 26, 52 on 416 x 416."""
+
+    classes: int = 80
+    repeats: tuple[int, ...] = (1, 2, 8, 8, 4)
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        conv = functools.partial(ConvNorm, activation=leaky)
+        x, width, scales = conv(32, 3)(x), 32, []
+        for count in self.repeats:
+            width *= 2
+            x = conv(width, 3, 2)(x)
+            for _ in range(count):
+                x = x + conv(width, 3)(conv(width // 2, 1)(x))
+            scales.append(x)
+        outs = []
+        for i, y in enumerate(reversed(scales[-3:])):
+            x = y if i == 0 else jnp.concatenate([upsample(conv(width // 2, 1)(x), 2), y], -1)
+            width = 512 >> i
+            for _ in range(2):
+                x = conv(2 * width, 3)(conv(width, 1)(x))
+            x = conv(width, 1)(x)
+            outs.append(nn.Conv(3 * (5 + self.classes), (1, 1))(conv(2 * width, 3)(x)))
+        return tuple(outs)
 
 
 def space_to_depth(x: jax.Array, block: int) -> jax.Array:

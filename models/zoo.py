@@ -15,7 +15,7 @@ import numpy as np
 from .classic import FCNN, VGG, AlexNet, LeNet5
 from .decoder import Decoder, Step
 from .dense import FastStyle, FCN8s
-from .detect import RetinaFace, YOLOv2
+from .detect import RetinaFace, YOLOv2, YOLOv3
 from .inception import GoogLeNet
 from .mobile import MobileNetV1, MobileNetV2, PoseNet
 from .residual import Bottleneck, ResNet
@@ -74,6 +74,7 @@ def _draw(rng: np.random.Generator, path: str, s: Any) -> jax.Array:
 IMAGE = (224, 224, 3)
 _ENTRIES = (
     Entry("fcnn", FCNN, (28, 28, 1), 2_913_290),
+    Entry("mlp", partial(FCNN, (2000, 1500, 1000, 500)), (2500,), 10_010_010),
     Entry("lenet", LeNet5, (28, 28, 1), 61_706),
     Entry("alexnet", AlexNet, IMAGE, 61_100_840, 0.714e9),
     Entry("vgg11", partial(VGG, ((1, 64), (1, 128), (2, 256), (2, 512), (2, 512))), IMAGE, 132_863_336, 7.61e9),
@@ -85,6 +86,7 @@ _ENTRIES = (
     Entry("mobilenet_v1", MobileNetV1, IMAGE, 4_231_976, 0.569e9),
     Entry("mobilenet_v2", MobileNetV2, IMAGE, 3_504_872, 0.300e9),
     Entry("yolov2", YOLOv2, (416, 416, 3), 50_962_889, 14.7e9),
+    Entry("yolov3", YOLOv3, (416, 416, 3), 61_949_149, 32.93e9),
     Entry("fcn8s", FCN8s, IMAGE, 134_489_759),
     Entry("posenet", PoseNet, (257, 257, 3), 3_324_851),
     Entry("fast_style", FastStyle, (256, 256, 3), 1_679_235),

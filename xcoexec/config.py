@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable
 
 MAX_THREADS = 256
+THREADS = "XCOEXEC_THREADS"
 
 
 def cores() -> int:
@@ -25,7 +26,7 @@ def threads(requested: int | None = None, spare: int = 0) -> int:
     where = "threads"
     got: object = requested
     if requested is None:
-        got, where = os.environ.get("XCOEXEC_THREADS") or max(1, cores() - spare), "XCOEXEC_THREADS"
+        got, where = os.environ.get(THREADS) or max(1, cores() - spare), THREADS
     try:
         n = int(got)  # type: ignore[call-overload]
     except (TypeError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -52,4 +53,5 @@ class Options:
         self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, SPARE * self.apart)
         if self.cpus and self.threads > len(self.cpus):
             raise ValueError(f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer.")
+        self.threads_given = threads is not None or bool(self.cpus) or config.THREADS in os.environ
         self.progress = progress or silent

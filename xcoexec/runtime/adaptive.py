@@ -127,8 +127,8 @@ class Monitor:
         self._last = time.monotonic()
         if steps == self._steps:
             self._planned = self._last
-        # not a daemon: a thread inside XLA must not outlive the interpreter; at exit `closing` cuts it short
-        threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan").start()
+        # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit `closing` cuts it short
+        threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan", daemon=False).start()
 
     def _swap(self, new: Executable, seconds: float, quiet: bool) -> None:
         old, self.current = self.current, new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import threading
 import time
@@ -52,8 +53,9 @@ class Network:
 class Networks:
     """Cuts a bound function anew for every shape of item that comes."""
 
-    def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around]):
-        self.bound, self.wanted, self.host_operations = bound, cut, host_operations
+    def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
+        self.bound = beside(bound, host_operations().workers) if prepared and jax.default_backend() == "cpu" else bound
+        self.wanted, self.host_operations = cut, host_operations
         self.known: dict[Any, Network] = {}
         self._lock = threading.Lock()
 
@@ -87,6 +89,19 @@ class Networks:
         _check(cut, len(s.graph.layers))
         made = Network(self.bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut)
         return made if self.wanted != "auto" or _wins(made, whole, value) else whole
+
+
+def beside(bound: Bound, workers: int) -> Bound:
+    """The same function with as many threads fewer as prepare items on the same cores, unless somebody said how many it gets.
+
+    A team that has to wait for one of its threads, which the system has put behind somebody else's work, waits for all of it.
+    """
+    owner = bound._owner
+    if owner._options.threads_given:
+        return bound
+    options = copy.copy(owner._options)
+    options.threads = max(1, cores() - workers)
+    return type(owner)(owner._fn, options, owner._static_nums, tuple(owner._static_names), owner._donate).bind(*bound._weights)
 
 
 def planned(s: Stages, way: str, around: Around) -> Cut:

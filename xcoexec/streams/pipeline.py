@@ -33,7 +33,7 @@ END = object()  # behind the last item
 @dataclasses.dataclass(frozen=True)
 class Stats:
     """Of the items that have left: how many, seconds from entering the first stage to leaving the last (median, 99th percentile), items a
-    second, and the seconds that each stage takes (medians)."""
+    second, and the seconds an item that each stage takes (medians; divided by its threads)."""
 
     items: int
     latency: float
@@ -170,6 +170,7 @@ class Stream:
 
     def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any]):
         self._names, self._timeout = [s.name for s in stages], timeout
+        self._workers = [s.workers for s in stages]
         self._shared = shared = _Shared(stages, depth)
         self._spans: list[list[tuple[float, float]]] = []
         self._ended = False
@@ -233,7 +234,8 @@ class Stream:
             raise ValueError("xcoexec.pipeline: got stats() before the first result; valid is to take one first.")
         latencies = [spans[-1][1] - spans[0][0] for spans in self._spans]
         whole = self._spans[-1][-1][1] - self._spans[0][0][0]
-        stages = {name: float(np.median([s[i][1] - s[i][0] for s in self._spans])) for i, name in enumerate(self._names)}
+        seconds = (float(np.median([s[i][1] - s[i][0] for s in self._spans])) for i in range(len(self._names)))
+        stages = {name: t / workers for name, t, workers in zip(self._names, seconds, self._workers, strict=True)}
         return Stats(len(latencies), float(np.median(latencies)), float(np.percentile(latencies, 99)), len(latencies) / max(whole, 1e-9), stages)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
@@ -294,7 +296,8 @@ def pipeline(
       fn: the network, such as what `xcoexec.jit(...).bind(weights)` returns; its results are waited for in its own thread.
       preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its own.
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
-      workers: threads that prepare items (different ones at the same time; results stay in order).
+      workers: threads that prepare items (different ones at the same time; results stay in order). Where the network runs on the same
+        cores it gets as many threads fewer, unless `threads=` said how many.
       cut: how a bound network is cut into stages on both halves: "auto" (the best cut by its layers' measured seconds, taken if it
         proves faster than the network as a whole, which may have split layers), "neuropipe" (the paper's rule), "neuropipe, printed"
         (with the paper's misprint), "none", or a `Cut`. Without a device of its own nothing is cut by "auto".
@@ -313,7 +316,7 @@ def pipeline(
     wanted = named(cut, fn)
     before, behind = (_Timed(f) if f is not None else None for f in (preprocess, postprocess))
     around = lambda: Around(before.usual if before else 0.0, behind.usual if behind else 0.0, workers)
-    networks = Networks(fn, wanted, around) if isinstance(fn, Bound) else None
+    networks = Networks(fn, wanted, around, before is not None) if isinstance(fn, Bound) else None
     middle = functions(networks) if networks else [("network", lambda x: jax.block_until_ready(fn(x)))]
     stages = [Stage("preprocess", before, workers)] if before else []
     stages += [Stage(name, run) for name, run in middle]
