@@ -204,3 +204,17 @@ def test_a_measurement_has_the_machine_for_itself() -> None:
     stop.set()
     thread.join()
     assert len(seen) > 20 and not any(seen)
+
+
+def test_planning_outlives_no_interpreter() -> None:
+    """A thread that is killed inside XLA aborts the process: also begun from a daemon's thread, planning is waited for at exit."""
+    seen: list[bool] = []
+    m = Monitor(_exe("a"), lambda: (seen.append(threading.current_thread().daemon), _exe("b"))[1])
+
+    def call() -> None:
+        for s in (1e-3, 5e-3, 5e-3, 5e-3):
+            m.look(s)
+
+    threading.Thread(target=call, daemon=True).start()
+    _wait(lambda: bool(seen))
+    assert seen == [False]

@@ -58,8 +58,7 @@ def _naive(jobs: list[Job], policy: str, until: int) -> dict[tuple[str, int], tu
         for job in jobs:
             if job.release == now:
                 core.release(job)
-        core.late(now)
-        for start in core.decide(now):
+        for start in core.decide(now)[0]:
             running[start] = round(now + start.job.moving(start.way) + start.way.seconds)
     return {(j.task.name, j.number): (j.end, j.skipped) for j in jobs}
 

@@ -52,7 +52,8 @@ class Duo:
         where = pathlib.Path(folder).absolute()
         where.mkdir(parents=True, exist_ok=True)
         with ocp.PyTreeCheckpointer() as checkpointer:
-            checkpointer.save(where / "twins", {str(k): _flat(p) for k, p in self.params.items()}, force=True)
+            if self.params:
+                checkpointer.save(where / "twins", {str(k): _flat(p) for k, p in self.params.items()}, force=True)
         text = {
             "spans": [[x.start, x.stop] for x in self.spans],
             "shapes": {k: [dataclasses.asdict(s), nonlinear] for k, (s, nonlinear) in self.shapes.items()},

@@ -6,11 +6,15 @@ the real one, so that both decide alike.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import functools
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 HALVES = ("device", "host")
 BOTH = "both"
+LOOKED_AT = 16  # of the jobs that wait: those with the earliest deadlines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,12 +38,12 @@ class Block:
     ways: tuple[Way, ...]
     moved: float = 0.0
 
-    @property
+    @functools.cached_property
     def primary(self) -> Way:
         """Its own layers on their faster half."""
         return min((w for w in self.ways if not w.twin and w.half != BOTH), key=lambda w: w.seconds)
 
-    @property
+    @functools.cached_property
     def fastest(self) -> float:
         return min(w.seconds for w in self.ways)
 
@@ -89,13 +93,17 @@ class Task:
         """Of the whole on one half, by its own layers; infinite where a block cannot run there."""
         return sum(min((w.seconds for w in b.ways if w.half == half and not w.twin), default=float("inf")) for b in self.blocks)
 
-    @property
+    @functools.cached_property
     def primary(self) -> str:
         return min(HALVES, key=self.seconds)
 
+    @functools.cached_property
+    def _rest(self) -> tuple[float, ...]:
+        return tuple(itertools.accumulate((b.fastest for b in reversed(self.blocks)), initial=0.0))[::-1]
+
     def least(self, at: int) -> float:
         """Seconds that the blocks from `at` on take at least."""
-        return sum(b.fastest for b in self.blocks[at:])
+        return self._rest[at]
 
 
 @dataclasses.dataclass(eq=False)
@@ -162,42 +170,43 @@ class Policy:
 
 
 class Core:
-    """Jobs, what runs where, and a policy."""
+    """Jobs that wait (in the order in which they are asked for), what runs where, and a policy."""
 
     def __init__(self, policy: Policy):
         self.policy = policy
         self.ready: list[Job] = []
         self.running: dict[str, Start] = {}
+        self._order = (lambda j: (j.at == 0, *j.key)) if policy.whole else lambda j: j.key
 
     def release(self, job: Job) -> None:
-        self.ready.append(job)
+        bisect.insort(self.ready, job, key=self._order)
 
-    def late(self, now: float) -> list[Job]:
-        """Takes out jobs that wait and are too late."""
-        least = (lambda j: j.task.least(j.at)) if self.policy.early else lambda j: 0.0
-        gone = [j for j in self.ready if now + least(j) > j.deadline]
-        for j in gone:
-            j.skipped = True
-        self.ready = [j for j in self.ready if not j.skipped]
-        return gone
+    def decide(self, now: float) -> tuple[list[Start], list[Job]]:
+        """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses; and those skipped on the way.
 
-    def decide(self, now: float) -> list[Start]:
-        """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses."""
-        begun = []
-        first = (lambda j: (j.at == 0, *j.key)) if self.policy.whole else lambda j: j.key
-        for job in sorted(self.ready, key=first):
-            if len(self.running) == len(HALVES):
-                break
+        Nobody looks at the jobs behind as soon as both halves are at work, nor at more than the first 16.
+        """
+        begun: list[Start] = []
+        gone: list[Job] = []
+        i = 0
+        while i < min(len(self.ready), LOOKED_AT) and len(self.running) < len(HALVES):
+            job = self.ready[i]
+            if now + (job.task.least(job.at) if self.policy.early else 0.0) > job.deadline:
+                job.skipped = True
+                gone.append(self.ready.pop(i))
+                continue
             way = self.policy.choose(self, job, now)
             if way is None:
+                i += 1
                 continue
             assert not any(h in self.running for h in way.halves), "a policy chose a half that is at work"
             start = Start(job, way, now, now + job.moving(way) + way.seconds)
             job.running = True
-            self.ready.remove(job)
-            self.running.update(dict.fromkeys(way.halves, start))
             begun.append(start)
-        return begun
+            self.ready.pop(i)
+            self.running.update(dict.fromkeys(way.halves, start))
+            i = 0  # what waited for the other half looks again
+        return begun, gone
 
     def finish(self, start: Start, now: float, failed: bool = False) -> bool:
         """A block has ended; returns whether its job has."""
@@ -211,7 +220,7 @@ class Core:
         if job.at == len(job.task.blocks) or failed:
             job.end = now
             return True
-        self.ready.append(job)
+        self.release(job)
         return False
 
     def idle(self, way: Way) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import threading
 import time
 from collections import Counter, deque
@@ -105,7 +106,8 @@ class Scheduler:
         self._waiting: Counter[str] = Counter()
         self._numbers: Counter[str] = Counter()
         self._slots: dict[str, deque[Start]] = {half: deque() for half in HALVES}
-        self._change = threading.Condition()
+        self._lock = threading.RLock()
+        self._work_for = {half: threading.Condition(self._lock) for half in HALVES}
         self._stopped = False
         self._outcomes: Counter[str] = Counter()
         self.ended: deque[Ended] = deque(maxlen=KEPT)
@@ -127,7 +129,7 @@ class Scheduler:
             raise ValueError(f"xcoexec.Scheduler: got task {name!r}; valid are {', '.join(self.tasks)}.")
         task = self.tasks[name] if deadline is None else dataclasses.replace(self.tasks[name], deadline=deadline)
         future: Future[Any] = Future()
-        with self._change:
+        with self._lock:
             if self._stopped:
                 raise RuntimeError("xcoexec.Scheduler: got a job after stop(); valid is a scheduler that runs.")
             self._numbers[name] += 1
@@ -140,6 +142,7 @@ class Scheduler:
             self._waiting[name] += 1
             self._requests[job] = _Request(job, x, future)
             self._core.release(job)
+            future.add_done_callback(functools.partial(self._cancelled, job))
             self._step()
         return future
 
@@ -168,24 +171,29 @@ class Scheduler:
 
     def _step(self) -> None:
         """Skips what is too late and starts what the policy chooses; with the lock held."""
-        begin = time.perf_counter()
-        gone = [job for job, r in self._requests.items() if not job.running and r.future.cancelled()]
+        begin = time.thread_time()
+        begun, gone = self._core.decide(self._now())
         for job in gone:
-            self._core.ready.remove(job)
-            self._finish(job, "cancelled")
-        for job in self._core.late(self._now()):
             self._finish(job, "skipped", SkippedError(f"xcoexec.Scheduler: a job of {job.task.name!r} was skipped, it could not end by its deadline."))
-        for start in self._core.decide(self._now()):
-            self._slots[start.way.halves[0]].append(start)
-            self._change.notify_all()
-        self._deciding += time.perf_counter() - begin
+        for start in begun:
+            half = start.way.halves[0]
+            self._slots[half].append(start)
+            self._work_for[half].notify()
+        self._deciding += time.thread_time() - begin
+
+    def _cancelled(self, job: Job, future: Future[Any]) -> None:
+        """A job that waits leaves at once, one that runs after its block."""
+        with self._lock:
+            if future.cancelled() and job in self._requests and not job.running:
+                self._core.ready.remove(job)
+                self._finish(job, "cancelled")
 
     def _work(self, half: str) -> None:
         """The life of a half's worker."""
         slot = self._slots[half]
         while True:
-            with self._change:
-                self._change.wait_for(lambda: slot or self._stopped)
+            with self._lock:
+                self._work_for[half].wait_for(lambda: slot or self._stopped)
                 if self._stopped:
                     return
                 start = slot.popleft()
@@ -198,7 +206,7 @@ class Scheduler:
                 self._block(request, start)
             except BaseException as e:
                 error = e
-            with self._change:
+            with self._lock:
                 if self._stopped:
                     return
                 self._account(start, began, error)
@@ -217,7 +225,8 @@ class Scheduler:
         self.blocks.append((job.task.name, job.at, start.way.half, start.way.twin, began - self._began, ended - self._began))
         for half in start.way.halves:
             self._busy[half] += ended - began
-        if self._core.finish(start, self._now(), error is not None):
+        ended_early = error is not None or self._requests[job].future.cancelled()
+        if self._core.finish(start, self._now(), ended_early):
             outcome = "failed" if error is not None else "overtime" if job.missed else "in time"
             self._finish(job, outcome, error)
 
@@ -246,13 +255,14 @@ class Scheduler:
 
     def stop(self) -> None:
         """Ends the workers; jobs that wait are cancelled. A block that never returns keeps its (daemon) thread."""
-        with self._change:
+        with self._lock:
             if self._stopped:
                 return
             self._stopped = True
             for job in list(self._requests):
                 self._finish(job, "cancelled", CancelledError())
-            self._change.notify_all()
+            for condition in self._work_for.values():
+                condition.notify_all()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(STOP_SECONDS)
@@ -265,7 +275,7 @@ class Scheduler:
 
     def served(self) -> Served:
         """What has been done so far."""
-        with self._change:
+        with self._lock:
             outcomes, released = dict(self._outcomes), sum(self._numbers.values())
             over = sum(outcomes.get(k, 0) for k in ("overtime", "skipped", "overflow"))
             accuracy = float(np.mean([e.accuracy for e in self.ended if e.seconds is not None] or [1.0]))

@@ -69,8 +69,7 @@ def simulate(jobs: Sequence[Job], by: str | Policy, load: Load | None = None) ->
         while arrived < len(waiting) and waiting[arrived].release <= now:
             core.release(waiting[arrived])
             arrived += 1
-        core.late(now)
-        for start in core.decide(now):
+        for start in core.decide(now)[0]:
             seconds = start.job.moving(start.way) + start.way.seconds * (load(start) if load else 1.0)
             heapq.heappush(ends, (now + seconds, next(count), start))
     return Schedule(tuple(waiting), tuple(blocks))

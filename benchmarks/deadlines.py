@@ -1,0 +1,251 @@
+"""Several networks with deadlines: the missing rate of every policy, side by side (BlastNet, Figures 13, 15, 18 and Table 3).
+
+    python -m benchmarks.deadlines FOLDER [--seconds 20] [--tasks 4 8] [--loads 0.8 1.6] [--background none cpu gpu] [--rounds 3]
+
+Networks are trained on the coloured shapes first, twins searched for the blocks that deserve one on this machine (kept in FOLDER for
+the next run). Deadlines are 4 times the mean inference time, +-2 %; a load of 1 keeps one half busy with all blocks where they are
+fastest. Background: as many busy processes as half of the cores, or a loop of products on the GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import json
+import multiprocessing
+import pathlib
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from rich.console import Console
+from xcoexec.models.classic import VGG
+from xcoexec.models.mobile import MobileNetV1
+from xcoexec.models.residual import ResNet
+
+import xcoexec
+from xcoexec.config import cores
+from xcoexec.pretty import table
+from xcoexec.runtime.timeline import write
+from xcoexec.streams import Scheduler, duo
+from xcoexec.streams.data import Data, coloured_shapes
+from xcoexec.streams.duo import Duo
+from xcoexec.streams.edf import POLICIES, Task, utilisation
+from xcoexec.streams.model import Model, model
+from xcoexec.streams.search import Search
+from xcoexec.streams.virtual import releases, simulate
+
+from .gpu import where
+
+#: the paper's kinds of networks, for images of 64 x 64
+NETWORKS: Mapping[str, Any] = {
+    "vgg11": partial(VGG, ((1, 32), (1, 64), (2, 128), (2, 256)), 10),
+    "resnet18": partial(ResNet, classes=10),
+    "mobilenet": partial(MobileNetV1, classes=10),
+    "alexnet": lambda: Small(),
+}
+SIDE, BOUND = 64, 0.0163  # accuracy that a path may lose: what the paper loses at most
+DEADLINE, SPREAD = 4.0, 0.02  # times the mean inference time, and how much the tasks' deadlines differ
+PARAMETERS_SEED = 0
+
+
+class Small(nn.Module):
+    """AlexNet's layers for small images."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for width, kernel, stride in ((64, 7, 2), (192, 5, 2), (384, 3, 1), (256, 3, 1), (256, 3, 2)):
+            x = nn.relu(nn.Conv(width, (kernel, kernel), (stride, stride))(x))
+        x = x.reshape(x.shape[0], -1)
+        return nn.Dense(10)(nn.relu(nn.Dense(1024)(x)))
+
+
+def images(count: int) -> Data:
+    found = coloured_shapes(count)
+    large = lambda d: (d[0].repeat(SIDE // 32, 1).repeat(SIDE // 32, 2), d[1])
+    return Data(large(found.train), large(found.test))
+
+
+def trained(module: nn.Module, data: Data, steps: int, batch: int = 64) -> Any:
+    """Weights after some steps of Adam; running statistics are those of the initial state (batch norm is affine then)."""
+    variables = dict(module.init(jax.random.key(PARAMETERS_SEED), data.train[0][:1]))
+    params = variables.pop("params")
+    adam = optax.adam(optax.cosine_decay_schedule(1e-3, steps))
+    state = adam.init(params)
+
+    @jax.jit
+    def step(params: Any, state: Any, x: Any, y: Any) -> Any:
+        def loss(p: Any) -> Any:
+            return optax.softmax_cross_entropy_with_integer_labels(module.apply({"params": p, **variables}, x), y).mean()
+
+        updates, state = adam.update(jax.grad(loss)(params), state)
+        return optax.apply_updates(params, updates), state
+
+    for _, (x, y) in zip(range(steps), data.batches(batch), strict=False):
+        params, state = step(params, state, x, y)
+    return {"params": params, **variables}
+
+
+def prepared(folder: pathlib.Path, names: Sequence[str], steps: int, search: Search, data: Data, threads: int | None) -> dict[str, Model]:
+    """Every network in blocks with twins, compiled and timed on this machine."""
+    out = {}
+    for name in names:
+        module = NETWORKS[name]()
+        where_it_is = folder / f"{name}.npz"
+        if where_it_is.is_file():
+            tree = jax.tree_util.tree_structure(jax.eval_shape(module.init, jax.random.key(0), data.test[0][:1]))
+            with np.load(where_it_is) as f:
+                weights = jax.tree_util.tree_unflatten(tree, [f[f"arr_{i}"] for i in range(tree.num_leaves)])
+        else:
+            weights = jax.tree_util.tree_map(np.asarray, trained(module, data, steps))
+            np.savez(where_it_is, *jax.tree_util.tree_leaves(weights))
+        bound = xcoexec.jit(module.apply, threads=threads).bind(weights)
+        x = data.test[0][:1]
+        if search.finetune:
+            kept = folder / f"{name}-duo"
+            found = Duo.load(kept) if (kept / "duo.json").is_file() else duo.generate(module.apply, weights, data, threads=threads, most=6, search=search)
+            found.save(kept)
+            out[name] = found.model(bound, x)
+        else:
+            out[name] = model(bound, x)
+    return out
+
+
+def tasks(models: Mapping[str, Model], count: int, load: float, seed: int) -> list[tuple[Model, Task]]:
+    """So many tasks over the networks in turn, with periods for a load of one half."""
+    rng = np.random.default_rng(seed)
+    own = {n: sum(b.primary.seconds for b in m.blocks) for n, m in models.items()}
+    names = [list(models)[i % len(models)] for i in range(count)]
+    mean = float(np.mean([own[n] for n in names]))
+    found = []
+    for i, n in enumerate(names):
+        deadline = DEADLINE * mean * float(rng.uniform(1 - SPREAD, 1 + SPREAD))
+        accuracy = models[n].accuracy
+        found.append((models[n], Task(f"{n} {i}", models[n].blocks, deadline, own[n] * count / load, accuracy, max(0.0, accuracy.of(frozenset()) - BOUND))))
+    return found
+
+
+def _burn(until: float) -> None:
+    while time.time() < until:
+        sum(i * i for i in range(10_000))
+
+
+@contextlib.contextmanager
+def background(kind: str, seconds: float) -> Iterator[None]:
+    """Keeps half of the cores, or the GPU, busy with something else."""
+    if kind == "cpu":
+        context = multiprocessing.get_context("spawn")
+        busy = [context.Process(target=_burn, args=(time.time() + seconds,)) for _ in range(max(1, cores() // 2))]
+        for p in busy:
+            p.start()
+        time.sleep(0.5)
+        try:
+            yield
+        finally:
+            for p in busy:
+                p.terminate()
+                p.join()
+    elif kind == "gpu":
+        ended = threading.Event()
+        a = jnp.ones((2048, 2048))
+        product = jax.jit(lambda a: a @ a * 1e-3)
+
+        def loop() -> None:
+            while not ended.is_set():
+                product(a).block_until_ready()
+
+        thread = threading.Thread(target=loop)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+    else:
+        yield
+
+
+def once(
+    models: Mapping[str, Model], policy: str, count: int, load: float, kind: str, seconds: float, seed: int, timeline: pathlib.Path | None
+) -> dict[str, Any]:
+    given = tasks(models, count, load, seed)
+    x = np.zeros((1, SIDE, SIDE, 3), np.float32)
+    offsets = [t.deadline / 4 * i / count for i, (_, t) in enumerate(given)]
+    with Scheduler(given, policy, queue=8) as s, background(kind, seconds + 2):
+        s.run(seconds, {t.name: x for _, t in given}, offsets)
+        got = s.served()
+        ended = list(s.ended)
+        if timeline is not None:
+            write(timeline, s.events())
+    virtual = simulate(releases([t for _, t in given], seconds, offsets), policy)
+    lost = [m.accuracy.of(frozenset()) for m, _ in given]
+    return {
+        "missing": got.missing_rate,
+        "simulated": virtual.missing_rate,
+        "outcomes": dict(got.outcomes),
+        "accuracy_lost": float(np.mean(lost)) - got.accuracy if got.accuracy < 1 else 0.0,
+        "histogram": {str(k): v for k, v in sorted(collections.Counter(round(e.accuracy, 3) for e in ended if e.seconds is not None).items())},
+        "busy": {h: t / got.seconds for h, t in got.busy.items()},
+        "cost": got.cost,
+        "needed": utilisation([t for _, t in given]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.deadlines", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=list(NETWORKS))
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--tasks", nargs="+", type=int, default=[4, 8])
+    parser.add_argument("--loads", nargs="+", type=float, default=[0.8, 1.6])
+    parser.add_argument("--background", nargs="+", default=["none"], choices=["none", "cpu", "gpu"])
+    parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, help="of the host half; 1, with XLA_FLAGS=--xla_cpu_multi_thread_eigen=false, makes two halves of two cores")
+    parser.add_argument("--images", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    machine = where() if jax.default_backend() == "gpu" else f"{cores()}-core CPU; jax {jax.__version__}"
+    began = time.perf_counter()
+    models = prepared(args.folder, args.networks, args.steps, Search(steps=60, finetune=args.finetune), images(args.images), args.threads)
+    for name, m in models.items():
+        paths = {",".join(map(str, sorted(p))): round(a, 4) for p, a in m.accuracy.of_paths.items()}
+        print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)
+    print(f"prepared in {time.perf_counter() - began:.0f} s")
+    rows = []
+    with (args.folder / "deadlines.jsonl").open("a") as out:
+        for count in args.tasks:
+            for load in args.loads:
+                for kind in args.background:
+                    runs: dict[str, list[dict[str, Any]]] = {p: [] for p in args.policies}
+                    for seed in range(args.rounds):  # policies alternate
+                        for p in args.policies:
+                            timeline = args.folder / f"deadlines-{p}-{count}-{load}.json" if seed == 0 else None
+                            runs[p].append(once(models, p, count, load, kind, args.seconds, seed, timeline))
+                    record = {"machine": machine, "tasks": count, "load": load, "background": kind, "seconds": args.seconds, "runs": runs}
+                    out.write(json.dumps({**record, "xcoexec": xcoexec.__version__}) + "\n")
+                    out.flush()
+                    rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values())])
+    head = ("tasks", "load", "background", *args.policies)
+    Console(width=240).print(table(f"missing rate % (spread), accuracy lost %, scheduler's cost %; {machine}", head, rows, right=range(len(head))))
+
+
+def _cell(runs: Sequence[dict[str, Any]]) -> str:
+    m = [100 * r["missing"] for r in runs]
+    return (
+        f"{np.mean(m):.1f} ({min(m):.1f}..{max(m):.1f}) -{100 * np.mean([r['accuracy_lost'] for r in runs]):.2f} {100 * np.mean([r['cost'] for r in runs]):.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
