@@ -30,10 +30,9 @@ from xcoexec import models, suite
 from xcoexec.bench import error
 from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
+from xcoexec.energy import joules
 from xcoexec.pretty import table
 from xcoexec.select import alternate
-
-from .energy import joules
 
 MODELS = ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18", "resnet50", "mobilenet_v2")
 PRECISIONS = ("highest", "default")

@@ -30,11 +30,11 @@ from sklearn.datasets import load_sample_images
 import xcoexec
 from xcoexec import models
 from xcoexec.config import cores
+from xcoexec.energy import joules
 from xcoexec.pretty import table
 from xcoexec.streams.cuts import crossed, planned
 from xcoexec.streams.neuropipe import Around, Cut, best, neuropipe, speedup, two_stages
 
-from .energy import joules
 from .gpu import where
 
 MODELS = ("mlp", "mobilenet_v2", "resnet50", "yolov3", "fcn8s")

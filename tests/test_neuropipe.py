@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xcoexec.codegen.program import Unsupported
+from xcoexec.codegen.relay import Relay
 
 import xcoexec
 from xcoexec.bench import oracles, worst
 from xcoexec.ir import Costs
+from xcoexec.parts import Span, finish, part, start
 from xcoexec.streams import neuropipe as np_model
 from xcoexec.streams.neuropipe import Around, Cut, best, neural_work, neuropipe, speedup, two_stages
 
+from .standin import StandIn
 from .support import array
 
 shares = st.floats(0.01, 0.49)
@@ -119,6 +123,31 @@ def test_every_cut_computes_what_the_whole_does() -> None:
         made = next(iter(pipe.networks.known.values()))
         assert [p.half for p in made.parts] == [h for h, _, _ in stages]
         assert all(p.executable.lowered is not None and p.executable.lowered.segments for p in made.parts if p.half == "host")  # kernels ran it
+
+
+@pytest.mark.parametrize("half", ["device", "host", "both"])
+def test_parts_beside_a_device_of_its_own(half: str) -> None:
+    """Every part of a network, on a stand-in device: its values come over, whichever half the ones before were on."""
+    relay = Relay(StandIn(delay=2e-4))
+    fast, x = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS), array(1, 3, 9, 11)
+    jax.block_until_ready(fast(x))
+    s = fast._used("test").stages
+    s.relay = relay
+    n = len(s.graph.layers)
+    s.costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
+    made = []
+    for k in range(n):
+        try:
+            made.append(part(s, Span(k, k + 1), half if k % 2 else "device"))
+        except Unsupported:
+            made.append(part(s, Span(k, k + 1), "device"))
+    assert any(p.half == half for p in made)
+    env: Any = start(s, [x])
+    for p in made:
+        env = p(env)
+    assert worst(finish(s, env), oracles(_net, WEIGHTS, x)) < 1e-5
+    if half != "device":
+        assert any(p.executable.lowered is not None and p.executable.lowered.segments for p in made)
 
 
 def test_shapes_may_change_within_a_stream() -> None:

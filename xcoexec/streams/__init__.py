@@ -3,6 +3,7 @@
 from .model import Model, Twin, model
 from .neuropipe import Cut
 from .pipeline import Pipeline, Stats, Stream, pipeline
+from .power import Power, PowerError
 from .scheduler import Scheduler, Served, admits, task
 
-__all__ = ["Cut", "Model", "Pipeline", "Scheduler", "Served", "Stats", "Stream", "Twin", "admits", "model", "pipeline", "task"]
+__all__ = ["Cut", "Model", "Pipeline", "Power", "PowerError", "Scheduler", "Served", "Stats", "Stream", "Twin", "admits", "model", "pipeline", "task"]

@@ -22,10 +22,13 @@ from ..bound import Bound
 from ..runtime.timeline import write
 from .cuts import Networks, functions, named
 from .neuropipe import Around, Cut
+from .power import Power
 
 TIMEOUT_SECONDS = 600.0
 JOIN_SECONDS = 2.0
 CLOSED_SECONDS = 0.05  # after which a thread that waits for another one's item looks whether the stream is closed
+AROUND = ("preprocess", "postprocess")
+POWER_ITEMS = 4  # after which clocks are set: the paper measures on about four
 REMEMBERED = 32  # items whose seconds the user's functions are judged by
 END = object()  # behind the last item
 
@@ -165,20 +168,26 @@ def _work(shared: _Shared, index: int, stage: Stage) -> None:
         mine.set()
 
 
+def _close(shared: _Shared, power: Power | None) -> None:
+    shared.close()
+    if power is not None:
+        power.restore()
+
+
 class Stream:
     """Results in the order of the inputs; an iterator and a context manager. An error comes up at its own item, the next ones still come."""
 
-    def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any]):
+    def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None):
         self._names, self._timeout = [s.name for s in stages], timeout
         self._workers = [s.workers for s in stages]
         self._shared = shared = _Shared(stages, depth)
         self._spans: list[list[tuple[float, float]]] = []
-        self._ended = False
+        self._ended, self._power = False, power
         targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", _feed, (shared, iter(items)))]
         targets += [(s.name, _work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
         for name, target, args in targets:
             shared.threads.append(threading.Thread(target=target, args=args, name=f"xcoexec-stream-{name}", daemon=True))
-        self._closing = weakref.finalize(self, shared.close)
+        self._closing = weakref.finalize(self, _close, shared, power)
         for thread in shared.threads:
             thread.start()
 
@@ -206,6 +215,8 @@ class Stream:
         if item.error is not None:
             raise item.error
         self._spans.append(item.spans)
+        if self._power is not None and len(self._spans) == POWER_ITEMS:
+            self._power.apply(self._halves())
         return item.value
 
     def __enter__(self) -> Stream:
@@ -219,6 +230,13 @@ class Stream:
         since = {name: min(busy.copy().values(), default=now) for name, busy in zip(self._names, self._shared.busy, strict=True)}
         working = [f"{name} works on its item since {now - begin:.1f} s" for name, begin in since.items() if begin < now]
         return "; ".join(working) or "it waits for the iterator of inputs"
+
+    def _halves(self) -> dict[str, float]:
+        """Seconds an item that each half takes."""
+        out = {"host": 0.0, "device": 0.0}
+        for stage, seconds in self.stats().stages.items():
+            out["host" if stage in AROUND or jax.default_backend() == "cpu" else "device"] += seconds
+        return out
 
     def close(self) -> None:
         """Ends the threads; what is still on its way is dropped. A stage that never returns keeps its (daemon) thread."""
@@ -251,11 +269,11 @@ class Stream:
 class Pipeline:
     """What `pipeline` returns: call it with an iterable of inputs to get a `Stream` of results. `networks`: how the network is cut."""
 
-    def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, networks: Networks | None = None):
-        self._stages, self._depth, self._timeout, self.networks = stages, depth, timeout, networks
+    def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, networks: Networks | None = None, power: Power | None = None):
+        self._stages, self._depth, self._timeout, self.networks, self._power = stages, depth, timeout, networks, power
 
     def __call__(self, items: Iterable[Any]) -> Stream:
-        return Stream(self._stages, self._depth, self._timeout, items)
+        return Stream(self._stages, self._depth, self._timeout, items, self._power)
 
     @property
     def cuts(self) -> tuple[Cut | None, ...]:
@@ -289,6 +307,7 @@ def pipeline(
     workers: int = 1,
     cut: str | Cut | None = None,
     timeout: float = TIMEOUT_SECONDS,
+    power: Power | None = None,
 ) -> Pipeline:
     """A stream of inputs through `preprocess`, `fn` and `postprocess`, which work on consecutive items at the same time.
 
@@ -301,6 +320,7 @@ def pipeline(
       cut: how a bound network is cut into stages on both halves: "auto" (the best cut by its layers' measured seconds, taken if it
         proves faster than the network as a whole, which may have split layers), "neuropipe" (the paper's rule), "neuropipe, printed"
         (with the paper's misprint), "none", or a `Cut`. Without a device of its own nothing is cut by "auto".
+      power: clocks that are just high enough (`xcoexec.streams.Power`), set after the first items and put back at the end.
       timeout: seconds after which a result that does not come is a `TimeoutError` that names the stage that is busy.
 
     Raises `TypeError` or `ValueError` that says what is valid.
@@ -313,6 +333,8 @@ def pipeline(
             raise ValueError(f"xcoexec.pipeline: got {name}={count!r}; valid is an integer from 1 on.")
     if not isinstance(timeout, (int, float)) or not timeout > 0:
         raise ValueError(f"xcoexec.pipeline: got timeout={timeout!r}; valid is a positive number of seconds.")
+    if power is not None and not isinstance(power, Power):
+        raise TypeError(f"xcoexec.pipeline: got power={power!r}; valid is a Power.")
     wanted = named(cut, fn)
     before, behind = (_Timed(f) if f is not None else None for f in (preprocess, postprocess))
     around = lambda: Around(before.usual if before else 0.0, behind.usual if behind else 0.0, workers)
@@ -321,7 +343,7 @@ def pipeline(
     stages = [Stage("preprocess", before, workers)] if before else []
     stages += [Stage(name, run) for name, run in middle]
     stages += [Stage("postprocess", behind)] if behind else []
-    return Pipeline(stages, depth, timeout, networks)
+    return Pipeline(stages, depth, timeout, networks, power)
 
 
 __all__ = ["Pipeline", "Stage", "Stats", "Stream", "pipeline"]

@@ -1,0 +1,272 @@
+"""Power modes of a stream (NeuroPipe, section III-D and Figure 4): clocks that are just high enough for a target interval.
+
+Nothing is touched unless it was allowed. Former states are written to a file before the first change, and put back at the end, after
+an exception, and, where the process was killed, at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from ..errors import XcoexecError
+
+MODES = ("basic", "save", "boost")
+STATE = "power-state.json"
+CPUFREQ = pathlib.Path("/sys/devices/system/cpu/cpufreq")
+
+
+class PowerError(XcoexecError, RuntimeError):
+    """Clocks could not be read or set; the text says which and why."""
+
+
+class Knob(Protocol):
+    """Clocks of one half. `levels`: the clocks that can be asked for (Hz, ascending); states are what `put` takes back."""
+
+    name: str
+    half: str
+    levels: Sequence[float]
+
+    def state(self) -> Any: ...
+
+    def set(self, hertz: float) -> None: ...
+
+    def put(self, state: Any) -> None: ...
+
+
+# -- backends -------------------------------------------------------------------------------------------
+
+
+class Cpufreq:
+    """The upper limits of Linux's CPU clocks (sysfs), all policies alike; its levels are those it lists, or five between least and most."""
+
+    name, half = "cpufreq", "host"
+
+    def __init__(self, root: pathlib.Path = CPUFREQ):
+        self.policies = sorted(p for p in root.glob("policy*") if (p / "scaling_max_freq").is_file())
+        if not self.policies:
+            raise PowerError(f"xcoexec.pipeline: got no CPU clocks in {str(root)!r}; valid is a machine with cpufreq.")
+        first = self.policies[0]
+        listed = first / "scaling_available_frequencies"
+        if listed.is_file():
+            khz = sorted(float(f) for f in listed.read_text().split())
+        else:
+            least, most = (float((first / f"cpuinfo_{k}_freq").read_text()) for k in ("min", "max"))
+            khz = [least + (most - least) * i / 4 for i in range(5)]
+        self.levels = tuple(1e3 * f for f in khz)
+
+    def state(self) -> Any:
+        return {p.name: (p / "scaling_max_freq").read_text().strip() for p in self.policies}
+
+    def set(self, hertz: float) -> None:
+        self.put({p.name: str(round(hertz / 1e3)) for p in self.policies})
+
+    def put(self, state: Any) -> None:
+        for p in self.policies:
+            if p.name in state:
+                (p / "scaling_max_freq").write_text(state[p.name])
+
+
+class Nvml:
+    """A GPU's application clocks (NVML)."""
+
+    name, half = "nvml", "device"
+
+    def __init__(self, index: int = 0):
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._nvml, self._device = pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)
+            self._memory = max(pynvml.nvmlDeviceGetSupportedMemoryClocks(self._device))
+            clocks = pynvml.nvmlDeviceGetSupportedGraphicsClocks(self._device, self._memory)
+        except Exception as e:
+            raise PowerError(f"xcoexec.pipeline: got no application clocks of a GPU ({e}); valid is an NVIDIA GPU and nvidia-ml-py.") from None
+        self.levels = tuple(1e6 * c for c in sorted(clocks))
+
+    def state(self) -> Any:
+        clock = lambda kind: self._nvml.nvmlDeviceGetApplicationsClock(self._device, kind)
+        return {"memory": clock(self._nvml.NVML_CLOCK_MEM), "graphics": clock(self._nvml.NVML_CLOCK_GRAPHICS)}
+
+    def set(self, hertz: float) -> None:
+        self.put({"memory": self._memory, "graphics": round(hertz / 1e6)})
+
+    def put(self, state: Any) -> None:
+        self._nvml.nvmlDeviceSetApplicationsClocks(self._device, state["memory"], state["graphics"])
+
+
+class Nvpmodel:
+    """A Jetson's power modes. `clocks`: mode number -> Hz of the GPU in it, as nvpmodel's configuration says."""
+
+    name, half = "nvpmodel", "device"
+
+    def __init__(self, clocks: Mapping[int, float], run: Callable[..., Any] = subprocess.run):
+        if not clocks:
+            raise PowerError("xcoexec.pipeline: got no modes of nvpmodel; valid are mode numbers with the GPU's clock in each.")
+        self._modes, self._run = {hz: mode for mode, hz in sorted(clocks.items(), key=lambda c: c[1])}, run
+        self.levels = tuple(self._modes)
+
+    def state(self) -> Any:
+        found = re.findall(r"^\s*(\d+)\s*$", self._call("-q").stdout, re.M)
+        if not found:
+            raise PowerError("xcoexec.pipeline: got an answer of nvpmodel -q without a mode.")
+        return int(found[-1])
+
+    def set(self, hertz: float) -> None:
+        self.put(self._modes[hertz])
+
+    def put(self, state: Any) -> None:
+        self._call("-m", str(state))
+
+    def _call(self, *args: str) -> Any:
+        try:
+            return self._run(["nvpmodel", *args], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError) as e:
+            raise PowerError(f"xcoexec.pipeline: got an error from nvpmodel {' '.join(args)}: {e}") from None
+
+
+# -- modes ----------------------------------------------------------------------------------------------
+
+
+def level(levels: Sequence[float], seconds: float, target: float) -> float:
+    """The lowest clock at which what takes `seconds` at the highest one takes at most `target`: seconds * highest / clock."""
+    return next((f for f in levels if seconds * levels[-1] / f <= target), levels[-1])
+
+
+def chosen(mode: str, knobs: Sequence[Knob], seconds: Mapping[str, float], interval: float | None) -> dict[str, float]:
+    """Knob -> clock. `seconds`: what each half takes an item at its highest clock.
+
+    "save": each half as slow as `interval` (seconds between items) allows. "boost": the slower half at its highest clock, the other one
+    as slow as that still allows. "basic": nothing is changed.
+    """
+    if mode == "basic":
+        return {}
+    slowest = max(seconds.values(), default=0.0)
+    target = slowest if mode == "boost" or interval is None else max(interval, slowest)
+    return {k.name: level(k.levels, seconds.get(k.half, 0.0), target) for k in knobs}
+
+
+class Power:
+    """Sets clocks for a stream and puts them back; a context manager.
+
+    Args:
+      mode: "basic", "save" or "boost".
+      interval: for "save": seconds between items that are enough (default: as they come at full clocks).
+      allow_power_control: without it nothing but "basic" is accepted.
+      dry_run: only says what it would do (`log`).
+      knobs: what can be set (default: cpufreq and NVML, where they are there).
+      folder: where the file with former states lies (default: XCOEXEC_CACHE_DIR or ~/.cache/xcoexec).
+
+    Raises `ValueError` for arguments, `PowerError` where clocks cannot be set.
+    """
+
+    def __init__(
+        self,
+        mode: str = "basic",
+        interval: float | None = None,
+        *,
+        allow_power_control: bool = False,
+        dry_run: bool = False,
+        knobs: Sequence[Knob] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ):
+        if mode not in MODES:
+            raise ValueError(f"xcoexec.pipeline: got mode={mode!r}; valid are {', '.join(MODES)}.")
+        if interval is not None and not 0 < interval < float("inf"):
+            raise ValueError(f"xcoexec.pipeline: got interval={interval!r}; valid is a positive number of seconds.")
+        if mode != "basic" and not (allow_power_control or dry_run):
+            raise ValueError(f"xcoexec.pipeline: got mode={mode!r} without allow_power_control=True, which changing clocks needs (or dry_run=True).")
+        self.mode, self.interval, self.dry_run = mode, interval, dry_run
+        self.knobs = list(knobs if knobs is not None else _there() if mode != "basic" else ())
+        self.file = pathlib.Path(folder if folder is not None else os.environ.get("XCOEXEC_CACHE_DIR") or pathlib.Path.home() / ".cache" / "xcoexec") / STATE
+        self.log: list[str] = []
+        self._changed = False
+        if mode != "basic" and not dry_run:
+            self.repair()
+
+    def apply(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        """Sets the clocks for what each half ("host", "device") takes an item; returns them."""
+        wanted = chosen(self.mode, self.knobs, seconds, self.interval)
+        for knob in self.knobs:
+            if knob.name in wanted:
+                self.log.append(f"{knob.name}: {wanted[knob.name] / 1e6:.0f} MHz" + " (dry run)" * self.dry_run)
+        if wanted and not self.dry_run:
+            self._remember()
+            try:
+                for knob in self.knobs:
+                    knob.set(wanted[knob.name])
+            except Exception as e:
+                self.restore()
+                raise PowerError(f"xcoexec.pipeline: got an error when setting clocks ({e}); they are as before. Valid is with the rights to do so.") from None
+        return wanted
+
+    def _remember(self) -> None:
+        if self._changed:
+            return
+        states = {k.name: k.state() for k in self.knobs}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps({"pid": os.getpid(), "states": states}))
+        with new.open() as f:
+            os.fsync(f.fileno())
+        new.replace(self.file)
+        self._changed = True
+
+    def restore(self) -> None:
+        """Puts back what was there before; without changes nothing happens."""
+        if self._changed:
+            self._put(json.loads(self.file.read_text())["states"])
+            self.file.unlink()
+            self._changed = False
+
+    def repair(self) -> None:
+        """Puts back what a process that was killed has left."""
+        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, KeyError):
+            left = json.loads(self.file.read_text())
+            if _alive(int(left["pid"])):
+                raise PowerError(f"xcoexec.pipeline: got clocks that process {left['pid']} is controlling ({self.file}); valid is one process at a time.")
+            self._put(left["states"])
+            self.file.unlink()
+            self.log.append("repaired what a process that was killed had left")
+
+    def _put(self, states: Mapping[str, Any]) -> None:
+        for knob in self.knobs:
+            if knob.name in states:
+                knob.put(states[knob.name])
+
+    def __enter__(self) -> Power:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restore()
+
+
+def _alive(pid: int) -> bool:
+    if pid == os.getpid():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _there() -> list[Knob]:
+    found: list[Knob] = []
+    for make in (Cpufreq, Nvml):
+        with contextlib.suppress(PowerError):
+            found.append(make())
+    if not found:
+        raise PowerError("xcoexec.pipeline: got a machine without clocks that can be set; valid is one with cpufreq or an NVIDIA GPU, or mode='basic'.")
+    return found
+
+
+__all__ = ["MODES", "Cpufreq", "Knob", "Nvml", "Nvpmodel", "Power", "PowerError", "chosen", "level"]
