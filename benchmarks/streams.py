@@ -133,7 +133,7 @@ def every_cut(costs: Any, nbytes: list[int], operations: float) -> int:
     return min(range(1, len(costs.device) + 1), key=lambda k: max(two_stages(costs, nbytes, k, operations)))
 
 
-def run(name: str, seconds: float, workers: int, rounds: int) -> dict[str, Any]:
+def run(name: str, seconds: float, workers: int, rounds: int, ways: list[str] | None = None) -> dict[str, Any]:
     entry, data = models.get(name), files()
     before, weights = decoder(entry.shape), entry.variables()
     plain = jax.jit(entry.module.apply)
@@ -171,6 +171,9 @@ def run(name: str, seconds: float, workers: int, rounds: int) -> dict[str, Any]:
         return streams[k]
 
     makers.update((k, lambda items, k=k: stream(k, items)) for k in pipelines)
+    if ways:
+        makers = {k: v for k, v in makers.items() if k in ways}
+        pipelines = {k: v for k, v in pipelines.items() if k in ways}
     want = next(makers["serial"](iter(data[:1])))
     right = {k: all(np.mean(a == b) > 0.99 for a, b in zip(next(make(iter(data[:1]))), want, strict=True)) for k, make in makers.items()}
     rates: dict[str, list[float]] = {k: [] for k in makers}
@@ -235,12 +238,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--ways", nargs="+", help="only these, which have to include serial, prefetch and pipeline")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     records = []
     with (args.folder / "streams.jsonl").open("a") as out:
         for name in args.models or MODELS:
-            records.append(run(name, args.seconds, args.workers, args.rounds))
+            records.append(run(name, args.seconds, args.workers, args.rounds, args.ways))
             out.write(json.dumps(records[-1]) + "\n")
             out.flush()
     names = list(records[0]["items_a_second"])

@@ -54,7 +54,7 @@ class Networks:
     """Cuts a bound function anew for every shape of item that comes."""
 
     def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
-        self.bound = beside(bound, host_operations().workers) if prepared and jax.default_backend() == "cpu" else bound
+        self.bound = beside(bound, host_operations().workers) if prepared else bound
         self.wanted, self.host_operations = cut, host_operations
         self.known: dict[Any, Network] = {}
         self._lock = threading.Lock()
@@ -92,7 +92,7 @@ class Networks:
 
 
 def beside(bound: Bound, workers: int) -> Bound:
-    """The same function with as many threads fewer as prepare items on the same cores, unless somebody said how many it gets.
+    """The same function with as many threads fewer as prepare items on the host's cores, unless somebody said how many it gets.
 
     A team that has to wait for one of its threads, which the system has put behind somebody else's work, waits for all of it.
     """
@@ -100,7 +100,7 @@ def beside(bound: Bound, workers: int) -> Bound:
     if owner._options.threads_given:
         return bound
     options = copy.copy(owner._options)
-    options.threads = max(1, cores() - workers)
+    options.threads = max(1, options.threads - workers)
     return type(owner)(owner._fn, options, owner._static_nums, tuple(owner._static_names), owner._donate).bind(*bound._weights)
 
 
