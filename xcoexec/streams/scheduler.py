@@ -23,7 +23,7 @@ from .model import Network, model
 from .virtual import releases, simulate
 
 QUEUE = 64  # jobs of a task that may wait
-KEPT = 100_000  # of what is kept of ended jobs and blocks
+KEPT = 20_000  # of what is kept of ended jobs and blocks
 STOP_SECONDS = 0.9
 ADMISSION_PERIODS = 20
 
