@@ -232,7 +232,7 @@ def main() -> None:
                         for p in args.policies:
                             timeline = args.folder / f"deadlines-{p}-{count}-{load}.json" if seed == 0 else None
                             runs[p].append(once(models, p, count, load, kind, args.seconds, seed, timeline))
-                    record = {"machine": machine, "tasks": count, "load": load, "background": kind, "seconds": args.seconds, "runs": runs}
+                    record = {"suite": "blastnet", "machine": machine, "tasks": count, "load": load, "background": kind, "seconds": args.seconds, "runs": runs}
                     out.write(json.dumps({**record, "xcoexec": xcoexec.__version__}) + "\n")
                     out.flush()
                     rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values())])

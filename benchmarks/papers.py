@@ -26,8 +26,12 @@ from xcoexec.simulate import BACK, OUT, simulate
 from xcoexec.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch
 from xcoexec.suite import SUITES
 
+from . import streams_claims
+
 HERE = pathlib.Path(__file__).parent
 RECORDS = {"slice": "xeon-16cores-h200-slice-suites.jsonl", "cpu": "zen5-2cores-suites.jsonl"}
+STREAMS = {"slice": "xeon-16cores-h200-slice-streams.jsonl", "cpu": "zen5-2cores-streams.jsonl"}
+SIMULATED = "xeon-16cores-h200-slice-simulated.jsonl"  # a run with both halves alone, beside which the simulator is judged
 NONE = "-"
 #: Table I of the layer-switching paper: AlexNet's layers on the Khadas VIM3, CPU and GPU, milliseconds
 TABLE_1 = ((11.56, 9.69), (15.05, 14.37), (5.15, 8.62), (4.48, 5.33), (3.41, 4.15), (38.51, 35.89), (17.02, 10.06), (4.19, 3.44))
@@ -186,7 +190,7 @@ def _range(shares: Mapping[str, float]) -> str:
 
 # -- the table ----------------------------------------------------------------------------------------
 
-XAVIER, VIM3, PHONE = "jetson-agx-xavier", "khadas-vim3", "snapdragon-855"
+XAVIER, TX2, VIM3, PHONE = "jetson-agx-xavier", "jetson-tx2", "khadas-vim3", "snapdragon-855"
 CLAIMS = {
     "edgenn": (
         Claim(
@@ -298,11 +302,49 @@ CLAIMS = {
             "Computed from the table's entries, which are rounded: they add up to 86.49 ms.",
         ),
     ),
+    "neuropipe": (
+        Claim(
+            "NeuroPipe",
+            "greater performance by pipelining, five networks",
+            "+30.5% (for the same energy)",
+            lambda: streams_claims.faster_than_serial(XAVIER),
+            streams_claims.measured_faster,
+            "The gain depends on the host's share of an item, which is supposed to be a quarter of the accelerator's in the simulation and is"
+            " decoding a JPEG file in the measurement; ours also uses the faster kernels of the host half.",
+        ),
+        Claim(
+            "NeuroPipe",
+            "less energy at the same performance",
+            "11.4%",
+            nothing,
+            nothing,
+            "Clocks are not touched on machines that others share; the modes are tested on a made sysfs tree.",
+        ),
+    ),
+    "blastnet": (
+        Claim(
+            "BlastNet",
+            "fewer deadlines missed",
+            "35.07%",
+            lambda: f"Xavier {streams_claims.fewer_missed(XAVIER)}, TX2 {streams_claims.fewer_missed(TX2)}",
+            streams_claims.measured_fewer,
+            "Against whole networks on their faster half under a load of twice what one half can do (simulation); twins are supposed to take 1.2"
+            " times what a block takes on its own half.",
+        ),
+        Claim(
+            "BlastNet",
+            "accuracy lost by twins",
+            "1.63%",
+            lambda: f"Xavier {streams_claims.accuracy_lost(XAVIER)}, TX2 {streams_claims.accuracy_lost(TX2)}",
+            streams_claims.measured_lost,
+            "Kept within the paper's figure by the accuracy bound; in the simulation each twin is supposed to cost 0.4%.",
+        ),
+    ),
 }
 
 
 def load(path: pathlib.Path) -> list[Record]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
 def machine(records: Suite) -> str:
@@ -315,6 +357,8 @@ def machine(records: Suite) -> str:
 def text() -> str:
     """The page."""
     records = {k: load(HERE / "results" / name) for k, name in RECORDS.items()}
+    streams = {k: load(HERE / "results" / name) for k, name in STREAMS.items()}
+    both_alone = load(HERE / "results" / SIMULATED)
     lines = [
         "# Papers against reality",
         "",
@@ -324,14 +368,14 @@ def text() -> str:
         f"- slice: {machine(records['slice'])}; stands for an edge GPU",
         f"- CPU: {machine(records['cpu'])}; both halves share the cores",
         "",
-        f"The simulator, given the layers' seconds on each half, is within 10 % of the measured time on the slice for {simulated(records['slice'])}",
+        f"The simulator, given the layers' seconds on each half, is within 10 % of the measured time on the slice for {simulated(both_alone)}",
         f"and on the CPU for {simulated(records['cpu'])} of the other variants.",
         "",
         "| paper | figure | paper says | simulated | slice | CPU | why they differ |",
         "|---|---|---|---|---|---|---|",
     ]
     for suite, claims in CLAIMS.items():
-        mine = {k: [r for r in found if r["suite"] == suite] for k, found in records.items()}
+        mine = {k: [r for r in (*found, *streams[k]) if r["suite"] == suite] for k, found in records.items()}
         for c in claims:
             lines.append(f"| {c.paper} | {c.what} | {c.figure} | {c.simulated()} | {c.measured(mine['slice'])} | {c.measured(mine['cpu'])} | {c.why} |")
     return "\n".join(lines) + "\n"

@@ -79,10 +79,10 @@ def main() -> None:
         nets[name] = (model(bound, x), x, want)
     own = {n: sum(b.primary.seconds for b in m.blocks) for n, (m, _, _) in nets.items()}
     names = [NETWORKS[i % len(NETWORKS)] for i in range(TASKS)]
-    tasks = [
-        (nets[n][0], Task(f"{n} {i}", nets[n][0].blocks, 20 * max(own.values()), max(own[n] * TASKS / args.load, LEAST_PERIOD), nets[n][0].accuracy))
-        for i, n in enumerate(names)
-    ]
+    deadline, tasks = 20 * max(own.values()), []
+    for i, n in enumerate(names):
+        made = nets[n][0]
+        tasks.append((made, Task(f"{n} {i}", made.blocks, deadline, max(own[n] * TASKS / args.load, LEAST_PERIOD), made.accuracy)))
     answers, memory = Answers(), []
     s = Scheduler(tasks, queue=32)
     begin = time.perf_counter()

@@ -188,6 +188,7 @@ def run(name: str, seconds: float, workers: int, rounds: int, ways: list[str] | 
     cut = pipelines["pipeline"].cuts[0]
     ours = best(costs, nbytes, around, cores(), s.threads)
     return {
+        "suite": "neuropipe",
         "model": name,
         "machine": where() if jax.default_backend() == "gpu" else f"{cores()}-core CPU; jax {jax.__version__}",
         "precision": str(jax.config.jax_default_matmul_precision),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 
 from ..ir import Costs, LayerGraph
 from ..parts import Span, crossing
 
+FEWEST = 3  # places where one value goes on
 EPSILON = 1.5  # least CD of a block that gets a twin
 
 
@@ -28,10 +30,12 @@ class Worth:
 
 
 def blocks(graph: LayerGraph, costs: Costs, most: int | None = None) -> tuple[Span, ...]:
-    """Layers (which are fused operators already), merged with the next one where moving a block's results to the other half costs more
-    than computing the block on its faster half; then the cheapest neighbours, until there are at most `most`."""
-    spans = [Span(i, i + 1) for i in range(len(graph.layers))]
-    moved = [costs.sync + sum(v.nbytes for v in crossing(graph, x.stop)) / costs.copy_rate for x in spans]
+    """Layers (which are fused operators already) between places where one value alone goes on, merged with the next ones where moving a
+    block's results to the other half costs more than computing the block on its faster half; then the cheapest neighbours, until there
+    are at most `most`."""
+    ends = _ends(graph)
+    spans = [Span(a, b) for a, b in itertools.pairwise((0, *ends))]
+    moved = {k: costs.sync + sum(v.nbytes for v in crossing(graph, k)) / costs.copy_rate for k in ends}
     found: list[Span] = []
     for span in spans:
         joined = Span(found.pop().start, span.stop) if found and _open(found[-1], moved, costs) else span
@@ -45,8 +49,15 @@ def blocks(graph: LayerGraph, costs: Costs, most: int | None = None) -> tuple[Sp
     return tuple(found)
 
 
-def _open(span: Span, moved: Sequence[float], costs: Costs) -> bool:
-    return moved[span.stop - 1] > fastest(span, costs)
+def _ends(graph: LayerGraph) -> list[int]:
+    """Where a block may end: where one value goes on, so that it can have a twin; anywhere in graphs that hardly have such places."""
+    n = len(graph.layers)
+    single = [k for k in range(1, n) if len(crossing(graph, k)) == 1]
+    return [*(single if len(single) >= FEWEST else range(1, n)), n]
+
+
+def _open(span: Span, moved: Mapping[int, float], costs: Costs) -> bool:
+    return moved[span.stop] > fastest(span, costs)
 
 
 def seconds(span: Span, half: str, costs: Costs) -> float:

@@ -259,10 +259,15 @@ def layer_sched(core: Core, job: Job, now: float) -> Way | None:
 
 
 def _duo(core: Core, job: Job, order: Iterable[str]) -> Way | None:
-    """A block's own layers on its primary half, its twin on the other one, whichever of them is idle first in an order of halves."""
+    """A block's own layers on its primary half, its twin on the other one, whichever of them is idle first in an order of halves.
+
+    A block without a twin (it did not deserve one: it is about as fast on either half, or short) runs its own layers there too; one whose
+    twin the accuracy bound forbids waits for its primary half.
+    """
     primary = job.block.primary
-    twins = {w.half: w for w in job.block.ways if w.twin and w.half != primary.half and job.permits(w)}
-    ways = {primary.half: primary, **twins}
+    others = [w for w in job.block.ways if w.half not in (primary.half, BOTH)]
+    twins = [w for w in others if w.twin]
+    ways = {primary.half: primary, **{w.half: w for w in (twins or others) if job.permits(w)}}
     return next((ways[h] for h in order if h in ways and core.idle(ways[h])), None)
 
 
