@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from xcoexec.models.decoder import Decoder, Step
+from xcoexec.models.detect import YOLOv3
 from xcoexec.models.inception import GoogLeNet
 from xcoexec.models.transformer import BERT, ViT
 
@@ -37,6 +38,8 @@ SMALL: dict[str, tuple[Any, tuple[int, ...]]] = {
     "mobilenet_v1": (None, (48, 48, 3)),
     "mobilenet_v2": (None, (48, 48, 3)),
     "yolov2": (None, (64, 64, 3)),
+    "yolov3": (YOLOv3(3, (1, 1, 1, 1, 1)), (64, 64, 3)),
+    "mlp": (None, (2500,)),
     "fcn8s": (None, (32, 32, 3)),
     "posenet": (None, (49, 49, 3)),
     "fast_style": (None, (24, 24, 3)),
@@ -46,7 +49,23 @@ SMALL: dict[str, tuple[Any, tuple[int, ...]]] = {
     "bert_base": (BERT(100, 32, 48, 2, 4), (11,)),
     "decoder": (Decoder(100, 64, 2, 4, 2, 88, 24), (3,)),
 }
-DEEP = ("googlenet", "resnet50", "retinaface_mobile", "retinaface_resnet50", "yolov2", "fcn8s", "mobilenet_v2", "fast_style", "decoder", "bert_base", "vit_s16")
+DEEP = (
+    *("googlenet", "resnet50", "retinaface_mobile", "retinaface_resnet50", "yolov2", "yolov3", "fcn8s", "mobilenet_v2"),
+    *("fast_style", "decoder", "bert_base", "vit_s16"),
+)
+    "googlenet",
+    "resnet50",
+    "retinaface_mobile",
+    "retinaface_resnet50",
+    "yolov2",
+    "yolov3",
+    "fcn8s",
+    "mobilenet_v2",
+    "fast_style",
+    "decoder",
+    "bert_base",
+    "vit_s16",
+)
 
 
 def _shapes(name: str, batch: int) -> tuple[models.Entry, Any, Any]:
