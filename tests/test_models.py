@@ -53,19 +53,6 @@ DEEP = (
     *("googlenet", "resnet50", "retinaface_mobile", "retinaface_resnet50", "yolov2", "yolov3", "fcn8s", "mobilenet_v2"),
     *("fast_style", "decoder", "bert_base", "vit_s16"),
 )
-    "googlenet",
-    "resnet50",
-    "retinaface_mobile",
-    "retinaface_resnet50",
-    "yolov2",
-    "yolov3",
-    "fcn8s",
-    "mobilenet_v2",
-    "fast_style",
-    "decoder",
-    "bert_base",
-    "vit_s16",
-)
 
 
 def _shapes(name: str, batch: int) -> tuple[models.Entry, Any, Any]:
