@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -101,7 +102,7 @@ def beside(bound: Bound, workers: int) -> Bound:
         return bound
     options = copy.copy(owner._options)
     options.threads = max(1, options.threads - workers)
-    return type(owner)(owner._fn, options, owner._static_nums, tuple(owner._static_names), owner._donate).bind(*bound._weights)
+    return type(owner)(owner._fn, options, tuple(owner._static_nums), tuple(owner._static_names), owner._donate).bind(*bound._weights)
 
 
 def planned(s: Stages, way: str, around: Around) -> Cut:
@@ -138,7 +139,7 @@ def _period(network: Network, value: Any) -> float:
     """Seconds between items, with a thread for each stage."""
     from .pipeline import Stage, Stream
 
-    stages = [Stage(str(i), lambda v, i=i: network.run(i, v)) for i in range(max(1, len(network.parts)))]
+    stages = [Stage(str(i), functools.partial(network.run, i)) for i in range(max(1, len(network.parts)))]
     began = time.perf_counter()
     count = max(PROBES, min(50, int(0.1 / max(empty_call(), 1e-4))))
     with Stream(stages, 2, 600.0, [value] * count) as stream:
@@ -171,7 +172,7 @@ def functions(networks: Networks) -> Sequence[tuple[str, Callable[[Any], Any]]]:
         out = network.run(i, held)
         return out if i == networks.count - 1 else (network, out)
 
-    return [(name, lambda v, i=i: stage(i, v)) for i, name in enumerate(stage_names(networks.count))]
+    return [(name, functools.partial(stage, i)) for i, name in enumerate(stage_names(networks.count))]
 
 
 __all__ = ["CUTS", "Network", "Networks", "crossed", "functions", "named", "planned"]

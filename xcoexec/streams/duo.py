@@ -87,8 +87,8 @@ def _flat(params: Params) -> dict[str, np.ndarray]:
 
 
 def _nested(like: Params, flat: Mapping[str, Any]) -> Params:
-    tree = jax.tree_util.tree_structure(like)
-    return jax.tree_util.tree_unflatten(tree, [np.asarray(flat[str(i)]) for i in range(tree.num_leaves)])
+    leaves, tree = jax.tree_util.tree_flatten(like)
+    return jax.tree_util.tree_unflatten(tree, [np.asarray(flat[str(i)]) for i in range(len(leaves))])
 
 
 def generate(
@@ -155,11 +155,15 @@ def fitting(shape: Shape, nonlinear: bool, seconds: float) -> Shape | None:
         return None
     slowest = next(iter(OPERATIONS[shape.half])) if shape.image else "dense"
     for depth in DEPTHS[shape.half] if shape.image else (1,):
-        stack = lambda width, depth=depth: dataclasses.replace(shape, width=width, layers=(slowest,) * depth)
-        k = bisect.bisect_left(WIDTHS, True, key=lambda width, stack=stack: latency(stack(width), nonlinear) <= seconds)
+        stack = functools.partial(_stack, shape, slowest, depth)
+        k = bisect.bisect_left(WIDTHS, True, key=lambda width: latency(stack(width), nonlinear) <= seconds)
         if k < len(WIDTHS):
             return dataclasses.replace(stack(WIDTHS[k]), layers=("any" if shape.image else slowest,) * depth)
     return None
+
+
+def _stack(shape: Shape, operation: str, depth: int, width: int) -> Shape:
+    return dataclasses.replace(shape, width=width, layers=(operation,) * depth)
 
 
 @functools.lru_cache(maxsize=512)

@@ -24,8 +24,11 @@ MOST_BLOCKS = 12
 class Network(Protocol):
     """What a task runs: `begin` with an input, `run` each block in turn in one of its ways, `result` at the end."""
 
-    blocks: tuple[Block, ...]
-    accuracy: Accuracy
+    @property
+    def blocks(self) -> tuple[Block, ...]: ...
+
+    @property
+    def accuracy(self) -> Accuracy: ...
 
     def begin(self, x: Any) -> Any: ...
 

@@ -29,9 +29,14 @@ class PowerError(XcoexecError, RuntimeError):
 class Knob(Protocol):
     """Clocks of one half. `levels`: the clocks that can be asked for (Hz, ascending); states are what `put` takes back."""
 
-    name: str
-    half: str
-    levels: Sequence[float]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def half(self) -> str: ...
+
+    @property
+    def levels(self) -> Sequence[float]: ...
 
     def state(self) -> Any: ...
 
@@ -261,7 +266,8 @@ def _alive(pid: int) -> bool:
 
 def _there() -> list[Knob]:
     found: list[Knob] = []
-    for make in (Cpufreq, Nvml):
+    makers: tuple[Callable[[], Knob], ...] = (Cpufreq, Nvml)
+    for make in makers:
         with contextlib.suppress(PowerError):
             found.append(make())
     if not found:

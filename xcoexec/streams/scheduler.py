@@ -300,11 +300,10 @@ def task(name: str, network: Network | Bound, x: Any = None, *, deadline: float,
     `network`: what `xcoexec.jit(...).bind(weights)` returns, with an input `x` of the shape that all its jobs have, or a model in
     blocks (`xcoexec.streams.model`). Raises `TypeError` or `ValueError` that says what is valid.
     """
-    if isinstance(network, Bound):
-        if x is None:
-            raise TypeError(f"xcoexec.task: got the bound function of {name!r} without an input; valid is one of the shape that all its jobs have.")
-        network = model(network, x)
-    return network, Task(name, network.blocks, deadline, period, network.accuracy, bound)
+    if isinstance(network, Bound) and x is None:
+        raise TypeError(f"xcoexec.task: got the bound function of {name!r} without an input; valid is one of the shape that all its jobs have.")
+    made = model(network, x) if isinstance(network, Bound) else network
+    return made, Task(name, made.blocks, deadline, period, made.accuracy, bound)
 
 
 def admits(tasks: Sequence[Task], by: str | Policy = "slack", periods: int = ADMISSION_PERIODS) -> bool:

@@ -43,8 +43,8 @@ def missing_rate(jobs: Iterable[Job]) -> float:
 
 def releases(tasks: Sequence[Task], seconds: float, offsets: Sequence[float] = ()) -> list[Job]:
     """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one."""
-    jobs = []
-    for task, offset in itertools.zip_longest(tasks, offsets, fillvalue=0.0):
+    jobs: list[Job] = []
+    for task, offset in zip(tasks, itertools.chain(offsets, itertools.repeat(0.0)), strict=False):
         count = int(np.ceil((seconds - offset) / task.period)) if task.period else 0
         jobs += [Job(task, i, offset + i * task.period) for i in range(max(count, 0)) if task.period]
     return sorted(jobs, key=lambda j: (j.release, j.task.name, j.number))
