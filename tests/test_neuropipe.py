@@ -19,6 +19,7 @@ from xcoexec.bench import oracles, worst
 from xcoexec.ir import Costs
 from xcoexec.parts import Span, finish, part, start
 from xcoexec.streams import neuropipe as np_model
+from xcoexec.streams.cuts import leaves_room
 from xcoexec.streams.neuropipe import Around, Cut, best, neural_work, neuropipe, speedup, two_stages
 
 from .standin import StandIn
@@ -193,3 +194,9 @@ def test_bad_cuts_are_named() -> None:
         xcoexec.pipeline(fast, workers=0)
     with pytest.raises(ValueError, match="not made by its layers"):
         next(xcoexec.pipeline(xcoexec.jit(lambda w, x: (jnp.tanh(x @ w), 3.0), strategy="host").bind(array(4, 4)), cut="neuropipe")([array(2, 4)]))
+
+
+def test_cores_are_left_where_preparing_needs_them() -> None:
+    """Two cores: beside a short network, not beside one that takes ten times as long; of sixteen one is always left."""
+    assert leaves_room(Around(2.6e-3), 2.0e-3, 2, 2) and not leaves_room(Around(2.6e-3), 18e-3, 2, 2)
+    assert leaves_room(Around(2.6e-3), 18e-3, 16, 16) and leaves_room(Around(4e-3, 0.0, 4), 1e-3, 14, 16)

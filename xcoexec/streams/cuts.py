@@ -18,11 +18,13 @@ from ..config import cores
 from ..ir import HALVES
 from ..parts import Part, Span, crossing, divisible, finish, part, start
 from ..select import Stages
-from ..timing import empty_call
+from ..timing import empty_call, median_seconds
 from .neuropipe import MOST_STAGES, Around, Cut, best, neuropipe
 
 CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
 PROBES = 4  # items that a choice between a cut and the whole network is made on, as the paper measures on about four
+PROBE_SECONDS = 0.02
+DISTURBED = 1.5  # times longer that a team takes on cores that others use too (measured: 1.3 to 2.6)
 GAIN = 0.97  # a cut has to shorten the period by this much
 
 
@@ -55,8 +57,7 @@ class Networks:
     """Cuts a bound function anew for every shape of item that comes."""
 
     def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
-        self.bound = beside(bound, host_operations().workers) if prepared else bound
-        self.wanted, self.host_operations = cut, host_operations
+        self.bound, self.wanted, self.host_operations, self._prepared = bound, cut, host_operations, prepared
         self.known: dict[Any, Network] = {}
         self._lock = threading.Lock()
 
@@ -78,8 +79,9 @@ class Networks:
 
     def _made(self, value: Any) -> Network:
         jax.block_until_ready(self.bound(value))
-        whole = Network(self.bound)
-        s = self.bound._used("pipeline").stages
+        bound = self._with_room(value)
+        whole = Network(bound)
+        s = bound._used("pipeline").stages
         if self.count == 1 and not isinstance(self.wanted, Cut):
             return whole
         if not divisible(s):
@@ -88,8 +90,28 @@ class Networks:
             raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
         cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, self.host_operations())
         _check(cut, len(s.graph.layers))
-        made = Network(self.bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut)
+        made = Network(bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut)
         return made if self.wanted != "auto" or _wins(made, whole, value) else whole
+
+    def _with_room(self, value: Any) -> Bound:
+        """The function with threads left to those who prepare items, where they need enough of the cores."""
+        around = self.host_operations()
+        if not self._prepared:
+            return self.bound
+        seconds = median_seconds(lambda: jax.block_until_ready(self.bound(value)), PROBE_SECONDS)
+        if not leaves_room(around, seconds, self.bound._owner._options.threads, cores()):
+            return self.bound
+        bound = beside(self.bound, around.workers)
+        jax.block_until_ready(bound(value))
+        return bound
+
+
+def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> bool:
+    """Whether a network of so many seconds on so many threads is better off with fewer: sharing cores costs its team more than it seems."""
+    left = max(1, threads - around.workers)
+    apart = max(around.before / around.workers, seconds * threads / left)
+    shared = max(around.before / around.workers, seconds, (around.before + seconds * threads) / cores)
+    return apart < DISTURBED * shared
 
 
 def beside(bound: Bound, workers: int) -> Bound:

@@ -316,7 +316,7 @@ def pipeline(
       preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its own.
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
       workers: threads that prepare items (different ones at the same time; results stay in order). The network's host half gets as
-        many threads fewer, unless `threads=` said how many.
+        many threads fewer where that is quicker, unless `threads=` said how many.
       cut: how a bound network is cut into stages on both halves: "auto" (the best cut by its layers' measured seconds, taken if it
         proves faster than the network as a whole, which may have split layers), "neuropipe" (the paper's rule), "neuropipe, printed"
         (with the paper's misprint), "none", or a `Cut`. Without a device of its own nothing is cut by "auto".
