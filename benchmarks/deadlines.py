@@ -40,7 +40,7 @@ from xcoexec.streams.data import Data, coloured_shapes
 from xcoexec.streams.duo import Duo
 from xcoexec.streams.edf import POLICIES, Task, utilisation
 from xcoexec.streams.model import Model, model
-from xcoexec.streams.search import Search
+from xcoexec.streams.search import Search, descend
 from xcoexec.streams.virtual import releases, simulate
 
 from .gpu import where
@@ -54,7 +54,7 @@ NETWORKS: Mapping[str, Any] = {
 }
 SIDE, BOUND = 64, 0.0163  # accuracy that a path may lose: what the paper loses at most
 DEADLINE, SPREAD = 4.0, 0.02  # times the mean inference time, and how much the tasks' deadlines differ
-PARAMETERS_SEED = 0
+PARAMETERS_SEED, RATE = 0, 1e-3
 
 
 class Small(nn.Module):
@@ -78,19 +78,11 @@ def trained(module: nn.Module, data: Data, steps: int, batch: int = 64) -> Any:
     """Weights after some steps of Adam; running statistics are those of the initial state (batch norm is affine then)."""
     variables = dict(module.init(jax.random.key(PARAMETERS_SEED), data.train[0][:1]))
     params = variables.pop("params")
-    adam = optax.adam(optax.cosine_decay_schedule(1e-3, steps))
-    state = adam.init(params)
 
-    @jax.jit
-    def step(params: Any, state: Any, x: Any, y: Any) -> Any:
-        def loss(p: Any) -> Any:
-            return optax.softmax_cross_entropy_with_integer_labels(module.apply({"params": p, **variables}, x), y).mean()
+    def loss(p: Any, x: Any, y: Any) -> Any:
+        return optax.softmax_cross_entropy_with_integer_labels(module.apply({"params": p, **variables}, x), y).mean()
 
-        updates, state = adam.update(jax.grad(loss)(params), state)
-        return optax.apply_updates(params, updates), state
-
-    for _, (x, y) in zip(range(steps), data.batches(batch), strict=False):
-        params, state = step(params, state, x, y)
+    params = descend(loss, params, steps, RATE, data.batches(batch))
     return {"params": params, **variables}
 
 
@@ -215,7 +207,7 @@ def main() -> None:
     parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    machine = where() if jax.default_backend() == "gpu" else f"{cores()}-core CPU; jax {jax.__version__}"
+    machine = where()
     began = time.perf_counter()
     models = prepared(args.folder, args.networks, args.steps, Search(steps=60, finetune=args.finetune), images(args.images), args.threads)
     for name, m in models.items():

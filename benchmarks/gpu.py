@@ -30,9 +30,10 @@ from xcoexec import models, suite
 from xcoexec.bench import error
 from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
-from xcoexec.energy import joules
 from xcoexec.pretty import table
 from xcoexec.select import alternate
+
+from .energy import joules
 
 MODELS = ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18", "resnet50", "mobilenet_v2")
 PRECISIONS = ("highest", "default")
@@ -66,6 +67,8 @@ def slice_percent() -> int:
 
 def where() -> str:
     """The machine in words."""
+    if jax.default_backend() != "gpu":
+        return f"{cores()}-core CPU; jax {jax.__version__}"
     from xcoexec.runtime.cuda import cuda
 
     part = cuda().multiprocessors

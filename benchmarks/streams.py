@@ -30,11 +30,11 @@ from sklearn.datasets import load_sample_images
 import xcoexec
 from xcoexec import models
 from xcoexec.config import cores
-from xcoexec.energy import joules
 from xcoexec.pretty import table
 from xcoexec.streams.cuts import crossed, planned
-from xcoexec.streams.neuropipe import Around, Cut, best, neuropipe, speedup, two_stages
+from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, neuropipe, speedup, two_stages
 
+from .energy import joules
 from .gpu import where
 
 MODELS = ("mlp", "mobilenet_v2", "resnet50", "yolov3", "fcn8s")
@@ -125,7 +125,7 @@ def oblivious(costs: Any) -> Cut:
     """Half of the accelerator's time for each stage, as if both processors were alike."""
     n, half = len(costs.device), sum(costs.device) / 2
     k = min(range(1, n), key=lambda k: abs(sum(costs.device[:k]) - half))
-    return Cut((("device", 0, k), ("host", k, n)))
+    return front_and_rear(k, n)
 
 
 def every_cut(costs: Any, nbytes: list[int], operations: float) -> int:
@@ -154,7 +154,7 @@ def run(name: str, seconds: float, workers: int, rounds: int, ways: list[str] | 
             "oblivious": oblivious(costs),
             "neuropipe": planned(s, "neuropipe", around),
             "printed": planned(s, "neuropipe, printed", around),
-            "best": _two(every_cut(costs, nbytes, operations), n),
+            "best": front_and_rear(every_cut(costs, nbytes, operations), n),
             "exact": best(costs, nbytes, around, cores(), s.threads),
         }
         for k, c in cuts.items():
@@ -190,7 +190,7 @@ def run(name: str, seconds: float, workers: int, rounds: int, ways: list[str] | 
     return {
         "suite": "neuropipe",
         "model": name,
-        "machine": where() if jax.default_backend() == "gpu" else f"{cores()}-core CPU; jax {jax.__version__}",
+        "machine": where(),
         "precision": str(jax.config.jax_default_matmul_precision),
         "workers": workers,
         "operations": operations,
@@ -210,10 +210,6 @@ def run(name: str, seconds: float, workers: int, rounds: int, ways: list[str] | 
         "joules_an_item": joules(lambda: jax.block_until_ready(fast(x)), 0.5),
         "xcoexec": xcoexec.__version__,
     }
-
-
-def _two(k: int, n: int) -> Cut:
-    return Cut(tuple((half, a, b) for half, a, b in (("device", 0, k), ("host", k, n)) if a < b))
 
 
 def _over_serial(stages: tuple[float, float], costs: Any, operations: float) -> float:

@@ -126,7 +126,7 @@ def test_a_twin_is_found_and_every_path_is_measured(by: str, trained: tuple[Any,
     spans = (Span(0, 1), Span(1, 2), Span(2, n))
     search = Search(steps=24, finetune=400, batch=64, rate=1e-2, by=by, candidates=2)
     net = Frozen.of(_net, weights, np.zeros((search.batch, *d.test[0].shape[1:]), np.float32))
-    found = duo.twin(net, spans, 1, Worth(spans[1], "device", 1.0, 2.0, 0.5), fast, d.test[0][:1], d, search)
+    found = duo.twin(net, spans, 1, Worth(spans[1], "device", 1.0, 2.0, 0.5), d, search)
     assert found is not None
     (shape, nonlinear), params = found
     assert shape.half == "host" and nonlinear and shape.given == (1, 8, 8, 8) and shape.made == (1, 4, 4, 12) and "any" not in shape.layers

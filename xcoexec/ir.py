@@ -172,6 +172,10 @@ class Costs:
         """The same on the host half."""
         return _between(self.host_parts, self.host[layer] or 0.0, layer, dim, share)
 
+    def exchange(self, nbytes: float) -> float:
+        """Seconds to bring so many bytes from one half to the other."""
+        return self.sync + nbytes / self.copy_rate
+
     def scaled(self, host: float = 1.0, device: float = 1.0) -> Costs:
         """The same with all seconds of a half, and of parts on it, times a factor."""
         return dataclasses.replace(

@@ -16,7 +16,7 @@ from .ir import Costs, LayerGraph, Placement, Plan
 from .lower import lower
 from .profile import host_placements
 from .runtime.executable import Executable, executable, local
-from .select import Stages
+from .select import Stages, device_plan
 from .strategies import STRATEGIES
 
 Env = Mapping[Value, Any]
@@ -86,7 +86,7 @@ def _places(s: Stages, span: Span, graph: LayerGraph, half: str) -> tuple[Placem
     if half == "host":
         return host_placements(graph)
     if half == "device":
-        return tuple(Placement(x.name, "device", 0.0) for x in graph.layers)
+        return device_plan(graph).placements
     if len(graph.layers) != span.stop - span.start:
         raise Unsupported("layers that are grouped differently on their own")
     return STRATEGIES["codl"](graph, part_costs(s.measured_costs(), span)).placements

@@ -15,6 +15,7 @@ from .codegen.program import Value
 from .errors import PlanError
 from .ir import Costs, Layer, LayerGraph, Placement, Plan, chains
 from .memory import large
+from .runtime.timeline import event, rows
 from .split import axis_of, part_shares
 from .units import Ahead
 
@@ -49,9 +50,7 @@ class Timeline:
 
     def trace(self) -> list[dict[str, Any]]:
         """The events as `xcoexec.runtime.timeline.write` takes them: the same file as a real run's."""
-        names = [{"ph": "M", "pid": 0, "tid": i, "name": "thread_name", "args": {"name": n}} for i, n in enumerate(ROWS)]
-        work = [{"ph": "X", "pid": 0, "tid": e.row, "name": e.name, "ts": e.start * 1e6, "dur": (e.end - e.start) * 1e6, "args": {}} for e in self.events]
-        return [*names, *work]
+        return [*rows(ROWS), *(event(e.name, e.row, e.start, e.end) for e in self.events)]
 
 
 class _Machine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,7 @@ def events(graph: LayerGraph, lowered: Lowered | None, trace: np.ndarray | None 
 
     `trace`: what each thread of the team did (`Team.traced`), for a row of its own for each.
     """
-    out: list[dict[str, Any]] = [
-        {"ph": "M", "pid": 0, "tid": t, "name": "thread_name", "args": {"name": n}} for t, n in enumerate(("host half", "device half"))
-    ]
+    out = rows(("host half", "device half"))
     if lowered is None:
         return out
     if lowered.relay is not None:
@@ -55,8 +53,7 @@ def _threads(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None, begi
         seen.add(int(who))
         name = graph.layers[unit.layers[unit.segment.steps[int(step)].group]].name
         out.append(_event(name, THREADS + int(who), int(began) - shift - begin, int(ended - began), {"thread": int(who)}))
-    names = {t: f"thread {t}" + (" (calls)" if t == 0 else "") for t in sorted(seen)}
-    return [*({"ph": "M", "pid": 0, "tid": THREADS + t, "name": "thread_name", "args": {"name": n}} for t, n in names.items()), *out]
+    return [*(_row(THREADS + t, f"thread {t}" + (" (calls)" if t == 0 else "")) for t in sorted(seen)), *out]
 
 
 THREADS = 10  # number of the first thread's row
@@ -74,24 +71,23 @@ PHASES = (
 
 def _both_clocks(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None) -> list[dict[str, Any]]:
     """The last call on one clock: the team's steps, the stream's phases of every host call, what the device does between them."""
-    out: list[dict[str, Any]] = [{"ph": "M", "pid": 0, "tid": t, "name": "thread_name", "args": {"name": n}} for t, n in enumerate(ROWS)]
-    rows = []
+    out, calls = rows(ROWS), []
     for unit, site in lowered.sites.items():
         device, host = site.stamps(), unit.segment.stamps()
         if not len(device) or not len(host):
             return out
-        rows.append((unit, device[-1], host[(unit.segment.calls - 1) % len(host)]))
-    shift = clock_shift([(device, host) for _, device, host in rows])
-    rows.sort(key=lambda r: int(r[1][0]))
+        calls.append((unit, device[-1], host[(unit.segment.calls - 1) % len(host)]))
+    shift = clock_shift([(device, host) for _, device, host in calls])
+    calls.sort(key=lambda r: int(r[1][0]))
     copies = [(part, v, *fetch.stamps()) for (part, v), fetch in lowered.fetches.items() if fetch.stamps()[1]]
-    if not rows and not copies:
+    if not calls and not copies:
         return out
-    begin = min([int(device[0]) for _, device, _ in rows] + [began for *_, began, _ in copies])
+    begin = min([int(device[0]) for _, device, _ in calls] + [began for *_, began, _ in copies])
     last, idle = None, begin
     for part, v, began, ended in copies:
         args: dict[str, Any] = {"layers": ", ".join(graph.layers[i].name for i in part.layers), "bytes": v.nbytes}
         out.append(_event(str(v), WEIGHTS, began - begin, ended - began, args))
-    for unit, device, host in rows:
+    for unit, device, host in calls:
         names = ", ".join(dict.fromkeys(graph.layers[i].name for i in unit.layers))
         if last is not None and device[0] > last:
             out.append(_event("device layers", 1, last - begin, int(device[0]) - last, {}))
@@ -118,6 +114,20 @@ def clock_shift(calls: Sequence[tuple[Any, Any]]) -> int:
     most = min(int(host[0] - device[1]) for device, host in calls)
     least = max(int(host[-1] - device[4]) for device, host in calls)
     return (most + least) // 2
+
+
+def rows(names: Iterable[str]) -> list[dict[str, Any]]:
+    """The rows of a trace, from 0 on."""
+    return [_row(i, name) for i, name in enumerate(names)]
+
+
+def _row(tid: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": name}}
+
+
+def event(name: str, row: int, start: float, end: float) -> dict[str, Any]:
+    """Something that keeps a row busy, in seconds."""
+    return {"ph": "X", "pid": 0, "tid": row, "name": name, "ts": start * 1e6, "dur": (end - start) * 1e6, "args": {}}
 
 
 def _event(name: str, tid: int, start_ns: int, ns: int, args: dict[str, Any]) -> dict[str, Any]:

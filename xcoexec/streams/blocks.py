@@ -35,7 +35,7 @@ def blocks(graph: LayerGraph, costs: Costs, most: int | None = None) -> tuple[Sp
     are at most `most`."""
     ends = _ends(graph)
     spans = [Span(a, b) for a, b in itertools.pairwise((0, *ends))]
-    moved = {k: costs.sync + sum(v.nbytes for v in crossing(graph, k)) / costs.copy_rate for k in ends}
+    moved = {k: costs.exchange(sum(v.nbytes for v in crossing(graph, k))) for k in ends}
     found: list[Span] = []
     for span in spans:
         joined = Span(found.pop().start, span.stop) if found and _open(found[-1], moved, costs) else span

@@ -19,7 +19,7 @@ from ..ir import HALVES
 from ..parts import Part, Span, crossing, divisible, finish, part, start
 from ..select import Stages
 from ..timing import empty_call, median_seconds
-from .neuropipe import MOST_STAGES, Around, Cut, best, neuropipe
+from .neuropipe import MOST_STAGES, Around, Cut, best, front_and_rear, neuropipe
 
 CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
 PROBES = 4  # items that a choice between a cut and the whole network is made on, as the paper measures on about four
@@ -59,6 +59,7 @@ class Networks:
     def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
         self.bound, self.wanted, self.host_operations, self._prepared = bound, cut, host_operations, prepared
         self.known: dict[Any, Network] = {}
+        self._fewer: Bound | None = None
         self._lock = threading.Lock()
 
     @property
@@ -101,9 +102,10 @@ class Networks:
         seconds = median_seconds(lambda: jax.block_until_ready(self.bound(value)), PROBE_SECONDS)
         if not leaves_room(around, seconds, self.bound._owner._options.threads, cores()):
             return self.bound
-        bound = beside(self.bound, around.workers)
-        jax.block_until_ready(bound(value))
-        return bound
+        if self._fewer is None:  # once for all shapes: it packs the weights anew
+            self._fewer = beside(self.bound, around.workers)
+        jax.block_until_ready(self._fewer(value))
+        return self._fewer
 
 
 def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> bool:
@@ -134,7 +136,7 @@ def planned(s: Stages, way: str, around: Around) -> Cut:
     if way == "auto":
         return best(costs, nbytes, around, cores(), s.threads)
     k = neuropipe(costs, around.before + around.behind, way != "neuropipe")
-    return Cut(tuple((half, a, b) for half, a, b in (("device", 0, k), ("host", k, n)) if a < b))
+    return front_and_rear(k, n)
 
 
 def crossed(s: Stages) -> list[int]:

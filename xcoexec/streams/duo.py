@@ -122,16 +122,14 @@ def generate(
         raise ValueError(f"xcoexec.streams.duo: got a function whose layers differ between batches of 1 and {search.batch}; valid is one with the same.")
     shapes, params = {}, {}
     for w in deserving(spans, s.graph, s.measured_costs(), epsilon):
-        found = twin(net, spans, spans.index(w.span), w, bound, one, data, search)
+        found = twin(net, spans, spans.index(w.span), w, data, search)
         if found is not None:
             shapes[spans.index(w.span)], params[spans.index(w.span)] = found
     duo = Duo(spans, shapes, params, Accuracy())
     return dataclasses.replace(duo, accuracy=measured_paths(net, duo, data, search))
 
 
-def twin(
-    net: Frozen, spans: Sequence[Span], block: int, worth: Worth, bound: Bound, x: Any, data: Data, search: Search
-) -> tuple[tuple[Shape, bool], Params] | None:
+def twin(net: Frozen, spans: Sequence[Span], block: int, worth: Worth, data: Data, search: Search) -> tuple[tuple[Shape, bool], Params] | None:
     """The twin of one block; None where none of the shapes is fast enough on its half."""
     given, made = net.ends(spans[block])
     one = lambda v: (1, *v.shape[1:])

@@ -119,8 +119,6 @@ def _compiled(s: Stages, span: Span, half: str) -> Part | None:
 
 
 def _seconds(call: Callable[[Env], Any], env: Env) -> float:
-    here = call(env)  # its inputs are where the call before has left them
-    del here
     return median_seconds(lambda: call(env), MEASURED_SECONDS)
 
 
@@ -128,8 +126,7 @@ def _moved(p: Part, env: Env, s: Stages) -> float:
     """Seconds to bring a block's inputs to the other half."""
     if s.relay is None:
         return 0.0
-    costs = s.measured_costs()
-    return costs.sync + sum(env[v].nbytes for v in p.inputs) / costs.copy_rate
+    return s.measured_costs().exchange(sum(env[v].nbytes for v in p.inputs))
 
 
 def twin_call(t: Twin, block: Part, env: Env, threads: int) -> Callable[[Env], dict[Any, Any]]:
@@ -137,7 +134,7 @@ def twin_call(t: Twin, block: Part, env: Env, threads: int) -> Callable[[Env], d
     from ..api import jit
 
     (given,), (made,) = block.inputs, block.outputs
-    bound = jit(t.apply, strategy="host" if t.half == "host" else "device", threads=threads).bind(t.params)
+    bound = jit(t.apply, strategy=t.half, threads=threads).bind(t.params)
     x = np.asarray(env[given])
     bound(x)
     s = bound._used("Scheduler").stages

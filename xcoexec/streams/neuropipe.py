@@ -39,6 +39,11 @@ class Cut:
         return " | ".join(parts) + f": an item every {self.period * 1e3:.2f} ms"
 
 
+def front_and_rear(k: int, layers: int) -> Cut:
+    """The paper's kind of cut: the front on the device, layers from k on on the host half (either may be nothing)."""
+    return Cut(tuple((half, a, b) for half, a, b in (("device", 0, k), ("host", k, layers)) if a < b))
+
+
 # -- the paper ----------------------------------------------------------------------------------------
 
 
@@ -84,7 +89,7 @@ def _rears(costs: Costs) -> Iterator[int]:
 
 def two_stages(costs: Costs, crossing: Sequence[int], k: int, host_operations: float) -> tuple[float, float]:
     """Seconds of the accelerator's stage and of the CPU's, which does the host operations too, for a cut before layer k (Figure 3)."""
-    moved = crossing[k] / costs.copy_rate + costs.sync if k < len(costs.device) else 0.0
+    moved = costs.exchange(crossing[k]) if k < len(costs.device) else 0.0
     return sum(costs.device[:k]), host_operations + moved + sum(t or 0.0 for t in costs.host[k:])
 
 
@@ -152,7 +157,7 @@ def _stages(costs: Costs, crossing: Sequence[int], half: str, stop: int) -> Iter
             return
         seconds += t
         alone = costs.shared_cores or (start == 0 and half == "device")
-        yield start, seconds + (0.0 if alone else costs.sync + crossing[start] / costs.copy_rate)
+        yield start, seconds + (0.0 if alone else costs.exchange(crossing[start]))
 
 
 def _undominated(states: Sequence[_State]) -> list[_State]:
@@ -163,4 +168,4 @@ def _undominated(states: Sequence[_State]) -> list[_State]:
     return out
 
 
-__all__ = ["MOST_STAGES", "Around", "Cut", "best", "neural_work", "neuropipe", "period", "speedup", "two_stages"]
+__all__ = ["MOST_STAGES", "Around", "Cut", "best", "front_and_rear", "neural_work", "neuropipe", "period", "speedup", "two_stages"]

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from ..bound import Bound
-from ..runtime.timeline import write
+from ..runtime.timeline import event, rows, write
 from .cuts import Networks, functions, named
 from .neuropipe import Around, Cut
 from .power import Power
@@ -259,11 +259,8 @@ class Stream:
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes when each stage worked on which item, for Perfetto."""
         first = min((s[0][0] for s in self._spans), default=0.0)
-        events: list[dict[str, Any]] = [{"ph": "M", "pid": 0, "tid": i, "name": "thread_name", "args": {"name": n}} for i, n in enumerate(self._names)]
-        for number, spans in enumerate(self._spans):
-            for i, (begin, end) in enumerate(spans):
-                events.append({"ph": "X", "pid": 0, "tid": i, "name": f"item {number}", "ts": (begin - first) * 1e6, "dur": (end - begin) * 1e6, "args": {}})
-        write(path, events)
+        spans = [(f"item {number}", i, span) for number, found in enumerate(self._spans) for i, span in enumerate(found)]
+        write(path, [*rows(self._names), *(event(name, i, begin - first, end - first) for name, i, (begin, end) in spans)])
 
 
 class Pipeline:

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..bound import Bound
 from ..errors import SkippedError
-from .edf import HALVES, Core, Job, Policy, Start, Task, utilisation
+from ..runtime.timeline import event, rows
+from .edf import BOTH, HALVES, Core, Job, Policy, Start, Task, utilisation
 from .edf import policy as by_name
 from .metrics import Metrics, no_metrics
 from .model import Network, model
@@ -295,14 +296,11 @@ class Scheduler:
 
     def events(self) -> list[dict[str, Any]]:
         """Every block as a trace event, a row for each half; for `xcoexec.runtime.timeline.write`."""
-        rows = {h: i for i, h in enumerate(HALVES)}
-        named = [{"ph": "M", "pid": 0, "tid": i, "name": "thread_name", "args": {"name": f"{h} half"}} for h, i in rows.items()]
         work = []
         for task, block, half, twin, start, end in list(self.blocks):
-            for row in [rows[half]] if half in rows else rows.values():
-                name = f"{task} {block}" + " (twin)" * twin
-                work.append({"ph": "X", "pid": 0, "tid": row, "name": name, "ts": start * 1e6, "dur": (end - start) * 1e6, "args": {}})
-        return [*named, *work]
+            name = f"{task} {block}" + " (twin)" * twin
+            work += [event(name, i, start, end) for i, h in enumerate(HALVES) if half in (h, BOTH)]
+        return [*rows(f"{h} half" for h in HALVES), *work]
 
 
 def task(name: str, network: Network | Bound, x: Any = None, *, deadline: float, period: float | None = None, bound: float = 0.0) -> tuple[Network, Task]:

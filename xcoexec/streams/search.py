@@ -47,6 +47,13 @@ class Frozen:
         (given,), (made,) = part.inputs, part.outputs
         return given, made  # type: ignore[return-value]
 
+    def before(self, x: Any, spans: Sequence[Span], block: int) -> dict[Value, Any]:
+        """The values that are there in front of a block."""
+        env: dict[Value, Any] = {self.folded.inputs[0]: x}
+        for span in spans[:block]:
+            env = self.run(span, env)
+        return env
+
     def logits(self, x: Any, spans: Sequence[Span], twins: Mapping[int, Callable[[Any], Any]]) -> Any:
         """The function's one result, with twins in the places of some blocks."""
         env: dict[Value, Any] = {self.folded.inputs[0]: x}
@@ -77,14 +84,17 @@ class Search:
             raise ValueError(f"xcoexec.streams.duo: got by={self.by!r}; valid are 'darts', 'similarity'.")
 
 
+def apart(got: Any, want: Any) -> Any:
+    """How far a twin's values are from the block's: mean square, as a share of the block's own."""
+    return jnp.mean((got - want) ** 2) / (jnp.mean(want**2) + 1e-6)
+
+
 def loss_of(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlinear: bool) -> Callable[..., Any]:
     """(params, choice, x, y) -> cross-entropy of the path through the twin, and how far its values are from the block's."""
     given, made = net.ends(spans[block])
 
     def loss(params: Params, choice: Any, x: Any, y: Any) -> Any:
-        env: dict[Value, Any] = {net.folded.inputs[0]: x}
-        for span in spans[:block]:
-            env = net.run(span, env)
+        env = net.before(x, spans, block)
         want = net.run(spans[block], env)[made]
         got = twin_of(shape, nonlinear, params, env[given], choice)
         env = {**env, made: got}
@@ -92,7 +102,7 @@ def loss_of(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlin
             env = net.run(span, env)
         (out,) = net.folded.outputs
         picked = jnp.take_along_axis(jax.nn.log_softmax(env[out]), y[:, None], 1)  # type: ignore[index]
-        return -picked.mean() + jnp.mean((got - want) ** 2) / (jnp.mean(want**2) + 1e-6)
+        return -picked.mean() + apart(got, want)
 
     return loss
 
@@ -139,14 +149,11 @@ def similar(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlin
     """The baseline: of random shapes the one whose values come nearest to the block's, whatever the network then says."""
     rng = np.random.default_rng(search.seed)
     given, made = net.ends(spans[block])
-    names = tuple(n for n in OPERATIONS[shape.half])
+    names = tuple(OPERATIONS[shape.half])
 
     def distance(candidate: Shape, params: Params, x: Any, y: Any) -> Any:
-        env: dict[Value, Any] = {net.folded.inputs[0]: x}
-        for span in spans[:block]:
-            env = net.run(span, env)
-        want = net.run(spans[block], env)[made]
-        return jnp.mean((twin_of(candidate, nonlinear, params, env[given]) - want) ** 2) / (jnp.mean(want**2) + 1e-6)
+        env = net.before(x, spans, block)
+        return apart(twin_of(candidate, nonlinear, params, env[given]), net.run(spans[block], env)[made])
 
     found = []
     for _ in range(search.candidates):

@@ -81,8 +81,8 @@ def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> di
     return {"w": _glorot(rng, window, window, width, width), "b": np.zeros(width, np.float32)}
 
 
-def _conv(x: Any, w: Any, stride: tuple[int, int] = (1, 1), groups: int = 1) -> Any:
-    return lax.conv_general_dilated(x, w, stride, "SAME", dimension_numbers=NHWC, feature_group_count=groups)
+def _conv(x: Any, w: Any, groups: int = 1) -> Any:
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=groups)
 
 
 def _apply_operation(p: Mapping[str, Any], x: Any) -> Any:
