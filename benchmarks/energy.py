@@ -36,17 +36,27 @@ def _rapl() -> Callable[[], float] | None:
     return (lambda: sum(int(f.read_text()) for f in files) / 1e6) if files else None
 
 
+def meters() -> dict[str, Callable[[], float] | None]:
+    """Counter of joules used so far for each kind of processor, or None."""
+    return {"gpu": _nvml(), "cpu": _rapl()}
+
+
+def used(by: Callable[[], int]) -> dict[str, float | str]:
+    """Joules of each of the things that `by` does and counts, on each counter (the whole device, idle power included), or "not measured"."""
+    found = meters()
+    before = {k: m() for k, m in found.items() if m}
+    count = by()
+    return {k: max(m() - before[k], 0.0) / count if m and count else NOT_MEASURED for k, m in found.items()}
+
+
 def joules(call: Callable[[], object], seconds: float = SECONDS) -> dict[str, float | str]:
-    """Joules of one call on each counter (the whole device, idle power included), or "not measured"."""
-    meters = {"gpu": _nvml(), "cpu": _rapl()}
-    before = {k: m() for k, m in meters.items() if m}
-    calls, end = 0, time.perf_counter() + seconds
-    while time.perf_counter() < end and before:
-        call()
-        calls += 1
-    out: dict[str, float | str] = dict.fromkeys(meters, NOT_MEASURED)
-    for k, start in before.items():
-        meter = meters[k]
-        if meter is not None and calls:
-            out[k] = max(meter() - start, 0.0) / calls
-    return out
+    """Joules of one call on each counter, or "not measured"."""
+
+    def calls() -> int:
+        count, end = 0, time.perf_counter() + (seconds if any(meters().values()) else 0.0)
+        while time.perf_counter() < end:
+            call()
+            count += 1
+        return count
+
+    return used(calls)

@@ -11,7 +11,7 @@ the paper's cut; `printed`: with its misprint; `best`: the best of all cuts by b
 from __future__ import annotations
 
 import argparse
-import io
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -23,54 +23,28 @@ from typing import Any
 
 import jax
 import numpy as np
-from PIL import Image
 from rich.console import Console
-from sklearn.datasets import load_sample_images
 
 import xcoexec
 from xcoexec import models
+from xcoexec.bound import Bound
 from xcoexec.config import cores
+from xcoexec.ir import Costs
 from xcoexec.pretty import table
+from xcoexec.select import Stages
 from xcoexec.streams.cuts import crossed, planned
-from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, neuropipe, speedup, two_stages
+from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, speedup, two_stages
+from xcoexec.streams.pipeline import Pipeline, Stream
 
-from .energy import joules
+from .energy import NOT_MEASURED, used
 from .gpu import where
+from .jpegs import decoder, files, label
 
 MODELS = ("mlp", "mobilenet_v2", "resnet50", "yolov3", "fcn8s")
 AHEAD = 2  # decoded items that wait, for everybody
 WARM = 6  # items before the clock starts
-MEAN, DEVIATION = np.float32((0.485, 0.456, 0.406)), np.float32((0.229, 0.224, 0.225))
-
-
-def files() -> list[bytes]:
-    """The sample photographs of scikit-learn as JPEG files, four crops each so that no two neighbours are the same."""
-    out = []
-    for image in load_sample_images().images:
-        for dy, dx in itertools.product((0, 16), (0, 24)):
-            file = io.BytesIO()
-            Image.fromarray(image[dy : dy + 400, dx : dx + 600]).save(file, "JPEG", quality=90)
-            out.append(file.getvalue())
-    return out
-
-
-def decoder(shape: tuple[int, ...]) -> Callable[[bytes], np.ndarray]:
-    """Decode, resize and normalise for a network's input: an image, or 50 x 50 grey values in a row."""
-
-    def image(data: bytes) -> np.ndarray:
-        x = np.asarray(Image.open(io.BytesIO(data)).convert("RGB").resize(shape[1::-1]), np.float32)
-        return ((x / 255 - MEAN) / DEVIATION)[None]
-
-    def row(data: bytes) -> np.ndarray:
-        side = round(shape[0] ** 0.5)
-        return (np.asarray(Image.open(io.BytesIO(data)).convert("L").resize((side, side)), np.float32) / 255).reshape(1, -1)
-
-    return image if len(shape) == 3 else row
-
-
-def label(out: Any) -> Any:
-    """The user's work behind the network: results on the host."""
-    return [np.asarray(x).argmax(-1) for x in jax.tree_util.tree_leaves(out)]
+FEWEST = 5  # items of a run
+MEASURED_ON = 4  # items that a prediction is made from, as in the paper
 
 
 def serial(fn: Callable[[Any], Any], before: Callable[[bytes], Any], items: Iterator[bytes]) -> Iterator[Any]:
@@ -103,117 +77,171 @@ def prefetch(fn: Callable[[Any], Any], before: Callable[[bytes], Any], items: It
     stop.set()
 
 
-def throughput(make: Callable[[Iterator[bytes]], Iterator[Any]], data: list[bytes], seconds: float) -> float:
-    """Items a second."""
-    ended = threading.Event()
-    endless = (x for x in itertools.takewhile(lambda _: not ended.is_set(), itertools.cycle(data)))
-    results = make(endless)
-    for _ in range(WARM):
-        next(results)
-    begin, count = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds or count < 5:
-        next(results)
-        count += 1
-    took = time.perf_counter() - begin
-    ended.set()
-    for _ in results:
-        pass
-    return count / took
+@dataclasses.dataclass(frozen=True, eq=False)
+class Setting:
+    """A network, its items, and what was measured on four of them before anything runs as a stream."""
+
+    name: str
+    workers: int
+    before: Callable[[bytes], np.ndarray]
+    plain: Callable[[Any], Any]
+    fast: Bound
+    divided: Bound
+    stages: Stages
+    operations: float  # seconds of the user's work an item
+    alone: float  # seconds of an item when everything is done one after the other
+
+    @classmethod
+    def of(cls, name: str, workers: int, data: list[bytes]) -> Setting:
+        entry = models.get(name)
+        weights = entry.variables()
+        device, jitted = jax.device_put(weights), jax.jit(entry.module.apply)
+        plain = lambda x: jitted(device, x)
+        fast = xcoexec.jit(entry.module.apply).bind(weights)
+        divided = xcoexec.jit(entry.module.apply, strategy="edgenn").bind(weights)
+        before = decoder(entry.shape)
+        for f in (fast, divided, plain):
+            jax.block_until_ready(f(before(data[0])))
+        stages = fast._used("streams").stages
+        stages.measured_costs()
+        few = data[:MEASURED_ON] * 4
+        operations = float(np.median([_seconds(before, d) for d in few]))
+        alone = float(np.median([_seconds(lambda d: next(serial(plain, before, iter([d]))), d) for d in few]))
+        return cls(name, workers, before, plain, fast, divided, stages, operations, alone)
+
+    @property
+    def costs(self) -> Costs:
+        return self.stages.measured_costs()
+
+    @property
+    def around(self) -> Around:
+        return Around(self.operations, 0.0, self.workers)
+
+    @property
+    def alpha(self) -> float:
+        return self.operations / (self.operations + sum(self.costs.device))
+
+    @property
+    def gamma(self) -> float:
+        return sum(t or 0.0 for t in self.costs.host) / sum(self.costs.device)
+
+    def cuts(self) -> dict[str, Cut]:
+        """The cuts that are compared, on a machine with a device of its own."""
+        if self.costs.shared_cores:
+            return {}
+        n, nbytes = len(self.stages.graph.layers), crossed(self.stages)
+        return {
+            "oblivious": oblivious(self.costs),
+            "neuropipe": planned(self.stages, "neuropipe", self.around),
+            "printed": planned(self.stages, "neuropipe, printed", self.around),
+            "best": front_and_rear(every_cut(self.costs, nbytes, self.operations), n),
+            "exact": Cut(best(self.costs, nbytes, self.around, cores(), self.stages.threads).stages),
+        }
 
 
-def oblivious(costs: Any) -> Cut:
+@dataclasses.dataclass(eq=False)
+class Way:
+    """One way of getting a stream's results, and what its runs gave: items a second, joules an item, seconds of its slowest stage."""
+
+    make: Callable[[Iterator[bytes]], Iterator[Any]]
+    pipeline: Pipeline | None = None
+    rates: list[float] = dataclasses.field(default_factory=list)
+    joules: list[dict[str, float | str]] = dataclasses.field(default_factory=list)
+    slowest: list[float] = dataclasses.field(default_factory=list)
+
+    def run(self, data: list[bytes], seconds: float) -> None:
+        """Once more, from the start of a stream to its end."""
+        ended = threading.Event()
+        results = self.make(x for x in itertools.takewhile(lambda _: not ended.is_set(), itertools.cycle(data)))
+        for _ in range(WARM):
+            next(results)
+        begin = time.perf_counter()
+
+        def work() -> int:
+            count = 0
+            while time.perf_counter() - begin < seconds or count < FEWEST:
+                next(results)
+                count += 1
+            self.rates.append(count / (time.perf_counter() - begin))
+            return count
+
+        self.joules.append(used(work))
+        ended.set()
+        for _ in results:
+            pass
+        if isinstance(results, Stream):
+            self.slowest.append(max(results.stats().stages.values()))
+
+    @property
+    def rate(self) -> float:
+        return float(np.median(self.rates))
+
+    def energy(self) -> dict[str, Any]:
+        """Joules, watts and joules times seconds between results (the energy-delay product), of an item; by counter."""
+        out: dict[str, Any] = {}
+        for k in self.joules[0]:
+            found = [j[k] for j in self.joules if not isinstance(j[k], str)]
+            j = float(np.median(found)) if found else None
+            out[k] = NOT_MEASURED if j is None else {"joules": j, "watts": j * self.rate, "edp": j / self.rate}
+        return out
+
+
+def ways(s: Setting) -> dict[str, Way]:
+    """What is compared; ours last."""
+    out = {
+        "serial": Way(lambda items: serial(s.plain, s.before, items)),
+        "prefetch": Way(lambda items: prefetch(s.plain, s.before, items, s.workers)),
+        "inner-layer": Way(lambda items: prefetch(s.divided, s.before, items, s.workers)),
+    }
+    for k, cut in {**s.cuts(), "pipeline": None}.items():
+        pipe = xcoexec.pipeline(s.fast, preprocess=s.before, postprocess=label, workers=s.workers, depth=AHEAD, cut=cut)
+        out[k] = Way(pipe, pipe)
+    return out
+
+
+def oblivious(costs: Costs) -> Cut:
     """Half of the accelerator's time for each stage, as if both processors were alike."""
     n, half = len(costs.device), sum(costs.device) / 2
     k = min(range(1, n), key=lambda k: abs(sum(costs.device[:k]) - half))
     return front_and_rear(k, n)
 
 
-def every_cut(costs: Any, nbytes: list[int], operations: float) -> int:
+def every_cut(costs: Costs, nbytes: list[int], operations: float) -> int:
     """The best two stages, with the host operations in the CPU's (Table 5)."""
     return min(range(1, len(costs.device) + 1), key=lambda k: max(two_stages(costs, nbytes, k, operations)))
 
 
-def run(name: str, seconds: float, workers: int, rounds: int, ways: list[str] | None = None) -> dict[str, Any]:
-    entry, data = models.get(name), files()
-    before, weights = decoder(entry.shape), entry.variables()
-    plain = jax.jit(entry.module.apply)
-    device = jax.device_put(weights)
-    fast = xcoexec.jit(entry.module.apply).bind(weights)
-    divided = xcoexec.jit(entry.module.apply, strategy="edgenn").bind(weights)
-    x = before(data[0])
-    for f in (fast, divided, lambda x: plain(device, x)):
-        jax.block_until_ready(f(x))
-    s = fast._used("streams").stages
-    costs, nbytes = s.measured_costs(), crossed(s)
-    operations = float(np.median([_seconds(before, d) for d in data * 4]))
-    n, around = len(s.graph.layers), Around(operations, 0.0, workers)
-    alpha, gamma = operations / (operations + sum(costs.device)), sum(t or 0 for t in costs.host) / sum(costs.device)
-    pipelines = {"pipeline": xcoexec.pipeline(fast, preprocess=before, postprocess=label, workers=workers, depth=AHEAD)}
-    if not costs.shared_cores:
-        cuts = {
-            "oblivious": oblivious(costs),
-            "neuropipe": planned(s, "neuropipe", around),
-            "printed": planned(s, "neuropipe, printed", around),
-            "best": front_and_rear(every_cut(costs, nbytes, operations), n),
-            "exact": best(costs, nbytes, around, cores(), s.threads),
-        }
-        for k, c in cuts.items():
-            pipelines[k] = xcoexec.pipeline(fast, preprocess=before, postprocess=label, workers=workers, depth=AHEAD, cut=Cut(c.stages))
-    makers: dict[str, Callable[[Iterator[bytes]], Iterator[Any]]] = {
-        "serial": lambda items: serial(lambda x: plain(device, x), before, items),
-        "prefetch": lambda items: prefetch(lambda x: plain(device, x), before, items, workers),
-        "inner-layer": lambda items: prefetch(divided, before, items, workers),
-    }
-    streams: dict[str, Any] = {}
-
-    def stream(k: str, items: Iterator[bytes]) -> Iterator[Any]:
-        streams[k] = pipelines[k](items)
-        return streams[k]
-
-    makers.update((k, lambda items, k=k: stream(k, items)) for k in pipelines)
-    if ways:
-        makers = {k: v for k, v in makers.items() if k in ways}
-        pipelines = {k: v for k, v in pipelines.items() if k in ways}
-    want = next(makers["serial"](iter(data[:1])))
-    right = {k: all(np.mean(a == b) > 0.99 for a, b in zip(next(make(iter(data[:1]))), want, strict=True)) for k, make in makers.items()}
-    rates: dict[str, list[float]] = {k: [] for k in makers}
-    slowest: dict[str, list[float]] = {k: [] for k in pipelines}
+def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] | None = None) -> dict[str, Any]:
+    data = files()
+    setting = Setting.of(name, workers, data)
+    found = {k: w for k, w in ways(setting).items() if not chosen or k in chosen}
+    want = next(found["serial"].make(iter(data[:1])))
+    right = {k: all(np.mean(a == b) > 0.99 for a, b in zip(next(w.make(iter(data[:1]))), want, strict=True)) for k, w in found.items()}
     for _ in range(rounds):  # alternating
-        for k, make in makers.items():
-            rates[k].append(throughput(make, data, seconds))
-            if k in streams:
-                stats = streams[k].stats()
-                slowest[k].append(max(stats.stages.values()))
-    medians = {k: float(np.median(v)) for k, v in rates.items()}
-    cut = pipelines["pipeline"].cuts[0]
-    ours = best(costs, nbytes, around, cores(), s.threads)
+        for w in found.values():
+            w.run(data, seconds)
+    piped = {k: (w, w.pipeline) for k, w in found.items() if w.pipeline is not None}
+    cut = piped["pipeline"][1].cuts[0]
     return {
         "suite": "neuropipe",
         "model": name,
         "machine": where(),
         "precision": str(jax.config.jax_default_matmul_precision),
         "workers": workers,
-        "operations": operations,
-        "alpha": alpha,
-        "gamma": gamma,
-        "items_a_second": medians,
-        "rounds": rates,
+        "operations": setting.operations,
+        "alpha": setting.alpha,
+        "gamma": setting.gamma,
+        "items_a_second": {k: w.rate for k, w in found.items()},
+        "rounds": {k: w.rates for k, w in found.items()},
         "right": right,
-        "of_slowest_stage": {k: medians[k] * float(np.median(v)) for k, v in slowest.items()},
+        "of_slowest_stage": {k: w.rate * float(np.median(w.slowest)) for k, (w, _) in piped.items()},
         "cut": None if cut is None else str(cut),
-        "halves": fast.plan().engine if cut is None else "cut",
-        "predicted": {
-            "equation 1": speedup(alpha, gamma),
-            "neuropipe": _over_serial(two_stages(costs, nbytes, neuropipe(costs, operations), operations), costs, operations),
-            "exact": (operations + sum(costs.device)) / ours.period,
-        },
-        "joules_an_item": joules(lambda: jax.block_until_ready(fast(x)), 0.5),
+        "halves": setting.fast.plan().engine if cut is None else "cut",
+        "predicted": {"equation 1": speedup(setting.alpha, setting.gamma), **{k: setting.alone / p.periods[0] for k, (_, p) in piped.items() if p.periods[0]}},
+        "faster": {k: w.rate / found["serial"].rate for k, (w, _) in piped.items()},
+        "energy": {k: w.energy() for k, w in found.items()},
         "xcoexec": xcoexec.__version__,
     }
-
-
-def _over_serial(stages: tuple[float, float], costs: Any, operations: float) -> float:
-    return float((operations + sum(costs.device)) / max(stages))
 
 
 def _seconds(fn: Callable[[bytes], Any], x: bytes) -> float:
@@ -225,7 +253,13 @@ def _seconds(fn: Callable[[bytes], Any], x: bytes) -> float:
 def row(r: dict[str, Any], names: list[str]) -> list[str]:
     rates, base = r["items_a_second"], r["items_a_second"]["prefetch"]
     cells = [f"{rates[k]:.1f} ({rates[k] / base:.2f})" if k in rates else "-" for k in names]
-    return [r["model"], f"{r['operations'] * 1e3:.2f}", f"{r['alpha']:.2f}", f"{r['gamma']:.2f}", *cells, f"{r['of_slowest_stage']['pipeline']:.0%}"]
+    over = f"{r['predicted'].get('pipeline', float('nan')):.2f}, {r['faster']['pipeline']:.2f}"
+    ends = [f"{r['of_slowest_stage']['pipeline']:.0%}", over, "; ".join(_energy(k, r["energy"]["pipeline"][k]) for k in r["energy"]["pipeline"])]
+    return [r["model"], f"{r['operations'] * 1e3:.2f}", f"{r['alpha']:.2f}", f"{r['gamma']:.2f}", *cells, *ends]
+
+
+def _energy(counter: str, e: Any) -> str:
+    return f"{counter} {e}" if isinstance(e, str) else f"{counter} {e['joules']:.2f} J, {e['watts']:.0f} W, {e['edp'] * 1e3:.2f} mJs"
 
 
 def main() -> None:
@@ -245,7 +279,8 @@ def main() -> None:
             out.write(json.dumps(records[-1]) + "\n")
             out.flush()
     names = list(records[0]["items_a_second"])
-    head = ("model", "host ms", "alpha", "gamma", *(f"{k}: items/s (of prefetch)" for k in names), "of 1/slowest stage")
+    ends = ("of 1/slowest stage", "over serial: predicted, measured", "energy an item")
+    head = ("model", "host ms", "alpha", "gamma", *(f"{k}: items/s (of prefetch)" for k in names), *ends)
     Console(width=260).print(table(records[0]["machine"], head, [row(r, names) for r in records], right=range(1, len(head))))
 
 

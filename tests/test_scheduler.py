@@ -19,7 +19,7 @@ import xcoexec
 from xcoexec import SkippedError
 from xcoexec.bench import oracles, worst
 from xcoexec.streams import admits, model, task
-from xcoexec.streams.edf import BOTH, POLICIES, Accuracy, Block, Core, Job, Task, Way, utilisation
+from xcoexec.streams.edf import BOTH, POLICIES, Accuracy, Block, Core, Job, Pace, Task, Way, utilisation
 from xcoexec.streams.model import Twin
 from xcoexec.streams.virtual import releases, simulate
 
@@ -144,6 +144,32 @@ def test_slack_misses_no_more_than_blastnet_and_that_no_more_than_the_others(cou
     assert rates["blastnet"] <= rates["blastnet_any"] + 0.01  # which half comes first hardly matters where both are always at work
     if load >= 2:
         assert rates["slack"] <= rates["mono_sched"] - 0.35
+
+
+@pytest.mark.parametrize("load", [0.8, 1.2])
+def test_slack_sees_how_fast_the_halves_are_now(load: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that take twice what they were measured to take: jobs that cannot be in time any more are given up sooner."""
+    jobs = lambda seed: releases(_many(seed, 8, load), 1.0, [0.0011 * i for i in range(8)])
+    rates = lambda: float(np.mean([simulate(jobs(seed), "slack", lambda s: 2.0).missing_rate for seed in range(4)]))
+    learned = rates()
+    monkeypatch.setattr(Pace, "see", lambda self, took, due: None)
+    assert learned < rates() - 0.02
+
+
+def test_a_half_that_was_slow_is_tried_again() -> None:
+    """Nothing is in time while all blocks take 30 times as long; behind that, jobs are in time again."""
+    slow = lambda s: 30.0 if s.time < 0.5 else 1.0
+    found = simulate(releases(_many(0, 4, 0.5), 2.0), "slack", slow)
+    assert all(j.missed for j in found.jobs if 0.1 < j.release < 0.45)
+    assert not any(j.missed for j in found.jobs if j.release > 1.0)
+
+
+def test_one_delay_does_not_change_the_pace_for_long() -> None:
+    pace = Pace()
+    for _ in range(30):
+        pace.see(1.0, 1.0)
+    pace.see(1000.0, 1.0)
+    assert pace.factor < 1.5
 
 
 def test_admission() -> None:

@@ -10,6 +10,7 @@ from ..ir import Costs, LayerGraph
 from ..parts import Span, crossing
 
 FEWEST = 3  # places where one value goes on
+LEAST_SECONDS = 1e-3  # of a block: deciding about one and waking its worker takes 20 to 40 us
 EPSILON = 1.5  # least CD of a block that gets a twin
 
 
@@ -31,8 +32,8 @@ class Worth:
 
 def blocks(graph: LayerGraph, costs: Costs, most: int | None = None) -> tuple[Span, ...]:
     """Layers (which are fused operators already) between places where one value alone goes on, merged with the next ones where moving a
-    block's results to the other half costs more than computing the block on its faster half; then the cheapest neighbours, until there
-    are at most `most`."""
+    block's results to the other half costs more than computing the block on its faster half, or where that takes less than 1 ms; then
+    the cheapest neighbours, until there are at most `most`."""
     ends = _ends(graph)
     spans = [Span(a, b) for a, b in itertools.pairwise((0, *ends))]
     moved = {k: costs.exchange(sum(v.nbytes for v in crossing(graph, k))) for k in ends}
@@ -57,7 +58,7 @@ def _ends(graph: LayerGraph) -> list[int]:
 
 
 def _open(span: Span, moved: Mapping[int, float], costs: Costs) -> bool:
-    return moved[span.stop] > fastest(span, costs)
+    return max(moved[span.stop], LEAST_SECONDS) > fastest(span, costs)
 
 
 def seconds(span: Span, half: str, costs: Costs) -> float:

@@ -19,7 +19,7 @@ from ..ir import HALVES
 from ..parts import Part, Span, crossing, divisible, finish, part, start
 from ..select import Stages
 from ..timing import empty_call, median_seconds
-from .neuropipe import MOST_STAGES, Around, Cut, best, front_and_rear, neuropipe
+from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe, timed
 
 CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
 PROBES = 4  # items that a choice between a cut and the whole network is made on, as the paper measures on about four
@@ -30,12 +30,14 @@ GAIN = 0.97  # a cut has to shorten the period by this much
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Network:
-    """How items of one shape are computed: by the parts in turn, or, without any, by the bound function as a whole."""
+    """How items of one shape are computed: by the parts in turn, or, without any, by the bound function as a whole. `period`: seconds
+    between results by the model (0: not known)."""
 
     bound: Bound
     stages: Stages | None = None
     parts: tuple[Part, ...] = ()
     cut: Cut | None = None
+    period: float = 0.0
 
     def run(self, stage: int, value: Any) -> Any:
         """What a stage makes of an item; stages behind the last part let it pass."""
@@ -80,8 +82,9 @@ class Networks:
 
     def _made(self, value: Any) -> Network:
         jax.block_until_ready(self.bound(value))
-        bound = self._with_room(value)
-        whole = Network(bound)
+        around = self.host_operations()
+        bound, seconds = self._with_room(value, around)
+        whole = Network(bound, period=_whole_period(bound, seconds, around))
         s = bound._used("pipeline").stages
         if self.count == 1 and not isinstance(self.wanted, Cut):
             return whole
@@ -89,23 +92,32 @@ class Networks:
             if self.wanted == "auto":
                 return whole
             raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
-        cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, self.host_operations())
+        cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, around)
         _check(cut, len(s.graph.layers))
-        made = Network(bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut)
+        cut = timed(cut, s.measured_costs(), crossed(s), around, cores(), s.threads)
+        made = Network(bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut, cut.period)
         return made if self.wanted != "auto" or _wins(made, whole, value) else whole
 
-    def _with_room(self, value: Any) -> Bound:
-        """The function with threads left to those who prepare items, where they need enough of the cores."""
-        around = self.host_operations()
-        if not self._prepared:
-            return self.bound
-        seconds = median_seconds(lambda: jax.block_until_ready(self.bound(value)), PROBE_SECONDS)
-        if not leaves_room(around, seconds, self.bound._owner._options.threads, cores()):
-            return self.bound
-        if self._fewer is None:  # once for all shapes: it packs the weights anew
-            self._fewer = beside(self.bound, around.workers)
-        jax.block_until_ready(self._fewer(value))
-        return self._fewer
+    def _with_room(self, value: Any, around: Around) -> tuple[Bound, float]:
+        """The function with threads left to those who prepare items, where they need enough of the cores; and its seconds."""
+        bound, seconds = self.bound, _seconds(self.bound, value)
+        if self._prepared and leaves_room(around, seconds, bound._owner._options.threads, cores()):
+            if self._fewer is None:  # once for all shapes: it packs the weights anew
+                self._fewer = beside(self.bound, around.workers)
+            bound, seconds = self._fewer, _seconds(self._fewer, value)
+        return bound, seconds
+
+
+def _seconds(bound: Bound, value: Any) -> float:
+    jax.block_until_ready(bound(value))
+    return median_seconds(lambda: jax.block_until_ready(bound(value)), PROBE_SECONDS)
+
+
+def _whole_period(bound: Bound, seconds: float, around: Around) -> float:
+    """Seconds between results of a network as one stage: where it has work on the host half at all, that shares the cores with the user's."""
+    s = bound._used("pipeline").stages
+    on_host = s.relay is None or any(p.half != "device" for p in bound.plan().placements)
+    return busiest(*((seconds, 0.0) if on_host else (0.0, seconds)), around, cores(), s.threads)
 
 
 def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> bool:

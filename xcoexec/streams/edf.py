@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 HALVES = ("device", "host")
 BOTH = "both"
+REMEMBERED = 0.95  # of what earlier blocks tell about a half's pace, from one block to the next
+MOST = 8.0  # times what a block was measured to take that one delay (a page fault, another process) may count
 LOOKED_AT = 16  # of the jobs that wait: those with the earliest deadlines
 
 
@@ -25,7 +27,7 @@ class Way:
     seconds: float
     twin: bool = False
 
-    @property
+    @functools.cached_property
     def halves(self) -> tuple[str, ...]:
         return HALVES if self.half == BOTH else (self.half,)
 
@@ -105,6 +107,17 @@ class Task:
         """Seconds that the blocks from `at` on take at least."""
         return self._rest[at]
 
+    @functools.cached_property
+    def _permitted(self) -> dict[frozenset[int], bool]:
+        return {}
+
+    def permits(self, twins: frozenset[int]) -> bool:
+        """Whether a path stays within the accuracy bound."""
+        known = self._permitted.get(twins)
+        if known is None:
+            known = self._permitted[twins] = self.accuracy.of(twins) >= self.bound
+        return known
+
 
 @dataclasses.dataclass(eq=False)
 class Job:
@@ -120,7 +133,7 @@ class Job:
     end: float | None = None
     skipped: bool = False
 
-    @property
+    @functools.cached_property
     def deadline(self) -> float:
         return self.release + self.task.deadline
 
@@ -128,7 +141,7 @@ class Job:
     def block(self) -> Block:
         return self.task.blocks[self.at]
 
-    @property
+    @functools.cached_property
     def key(self) -> tuple[float, str, int]:
         return (self.deadline, self.task.name, self.number)
 
@@ -142,7 +155,7 @@ class Job:
 
     def permits(self, way: Way) -> bool:
         """Whether the path stays within the accuracy bound, if all further blocks run their own layers."""
-        return not way.twin or self.task.accuracy.of(self.twins | {self.at}) >= self.task.bound
+        return not way.twin or self.task.permits(self.twins | {self.at})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,13 +182,30 @@ class Policy:
     early: bool = False
 
 
+class Pace:
+    """By how much blocks take longer on a half than they were measured to: the other half at the same memory, other processes, clocks."""
+
+    def __init__(self) -> None:
+        self._took, self._due = 0.0, 0.0
+        self.factor = 1.0
+
+    def see(self, took: float, due: float) -> None:
+        """A block that took so many seconds and should have taken `due`."""
+        if due > 0:
+            self._took = REMEMBERED * self._took + min(took, MOST * due)
+            self._due = REMEMBERED * self._due + due
+            self.factor = self._took / self._due
+
+
 class Core:
-    """Jobs that wait (in the order in which they are asked for), what runs where, and a policy."""
+    """Jobs that wait (in the order in which they are asked for), what runs where, how fast the halves are, and a policy."""
 
     def __init__(self, policy: Policy):
         self.policy = policy
         self.ready: list[Job] = []
         self.running: dict[str, Start] = {}
+        self.pace = {half: Pace() for half in HALVES}
+        self.promised = dict.fromkeys(HALVES, 0.0)  # seconds of a half that jobs wait for which were looked at before
         self._order = (lambda j: (j.at == 0, *j.key)) if policy.whole else lambda j: j.key
 
     def release(self, job: Job) -> None:
@@ -184,33 +214,57 @@ class Core:
     def decide(self, now: float) -> tuple[list[Start], list[Job]]:
         """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses; and those skipped on the way.
 
-        Nobody looks at the jobs behind as soon as both halves are at work, nor at more than the first 16.
+        Jobs that will hardly be in time come behind all others, and only while nothing runs. Nobody looks at the jobs behind as soon as
+        both halves are at work, nor at more than the first 16.
         """
         begun: list[Start] = []
         gone: list[Job] = []
-        i = 0
-        while i < min(len(self.ready), LOOKED_AT) and len(self.running) < len(HALVES):
-            job = self.ready[i]
+        while self.ready and len(self.running) < len(HALVES):
+            skipped = len(gone)
+            start = self._next(now, gone)
+            if start is not None:
+                begun.append(start)
+            elif len(gone) == skipped:
+                break
+        return begun, gone
+
+    def _next(self, now: float, gone: list[Job]) -> Start | None:
+        """The next block to begin, if any; what waited for another half looks again each time."""
+        self.promised = dict.fromkeys(HALVES, 0.0)
+        unlikely: list[Job] = []
+        for job in self.ready[:LOOKED_AT]:
             if now + (job.task.least(job.at) if self.policy.early else 0.0) > job.deadline:
                 job.skipped = True
-                gone.append(self.ready.pop(i))
-                continue
-            way = self.policy.choose(self, job, now)
-            if way is None:
-                i += 1
-                continue
-            assert not any(h in self.running for h in way.halves), "a policy chose a half that is at work"
-            start = Start(job, way, now, now + job.moving(way) + way.seconds)
-            job.running = True
-            begun.append(start)
-            self.ready.pop(i)
-            self.running.update(dict.fromkeys(way.halves, start))
-            i = 0  # what waited for the other half looks again
-        return begun, gone
+                self.ready.remove(job)
+                gone.append(job)
+            elif self.policy.early and now + self.least(job, job.at) > job.deadline:
+                unlikely.append(job)
+            elif (way := self.policy.choose(self, job, now)) is not None:
+                return self._begin(job, way, now)
+        for job in unlikely if not self.running else ():
+            if (way := self.policy.choose(self, job, now)) is not None:
+                return self._begin(job, way, now)
+        return None
+
+    def _begin(self, job: Job, way: Way, now: float) -> Start:
+        assert self.idle(way), "a policy chose a half that is at work"
+        start = Start(job, way, now, now + self.takes(job, way))
+        job.running = True
+        self.ready.remove(job)
+        self.running.update(dict.fromkeys(way.halves, start))
+        return start
+
+    def wait(self, job: Job, way: Way) -> None:
+        """A job will wait for a way's halves: those behind it count with that."""
+        for half in way.halves:
+            self.promised[half] += self.takes(job, way)
 
     def finish(self, start: Start, now: float, failed: bool = False) -> bool:
         """A block has ended; returns whether its job has."""
         job, way = start.job, start.way
+        if not failed:
+            for half in way.halves:
+                self.pace[half].see(now - start.time, job.moving(way) + way.seconds)
         for half in way.halves:
             del self.running[half]
         job.running = False
@@ -224,11 +278,19 @@ class Core:
         return False
 
     def idle(self, way: Way) -> bool:
-        return all(h not in self.running for h in way.halves)
+        return not any(h in self.running for h in way.halves)
+
+    def takes(self, job: Job, way: Way) -> float:
+        """Seconds of a job's next block in a way, its values' move included, at the pace of now."""
+        return (job.moving(way) + way.seconds) * max([self.pace[h].factor for h in way.halves])
+
+    def least(self, job: Job, at: int) -> float:
+        """Seconds that a job's blocks from `at` on take at least, at the pace of now."""
+        return job.task.least(at) * min([p.factor for p in self.pace.values()])
 
     def free_at(self, way: Way, now: float) -> float:
-        """When a way's halves should be free."""
-        return max((max(self.running[h].expected, now) for h in way.halves if h in self.running), default=now)
+        """When a way's halves should be free for a job, behind what runs there and those who wait for them."""
+        return max([max(now, self.running[h].expected) + self.promised[h] if h in self.running else now + self.promised[h] for h in way.halves])
 
 
 # -- policies -----------------------------------------------------------------------------------------
@@ -284,15 +346,19 @@ def blastnet_any(core: Core, job: Job, now: float) -> Way | None:
 def slack(core: Core, job: Job, now: float) -> Way | None:
     """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first, waiting included.
 
-    A job waits for a busy half only if it ends there earlier than on the idle one. While nothing else is there, blocks may be divided,
-    and twins are not used where their own layers are in time too.
+    A job waits for a busy half only if it ends there, behind the jobs before it, earlier than on the idle one. While nothing else is
+    there, blocks may be divided, and twins are not used where their own layers are in time too.
     """
     alone = len(core.ready) == 1 and not core.running
     ways = [w for w in job.block.ways if job.permits(w) and (w.half != BOTH or alone)]
-    ends = {w: core.free_at(w, now) + job.moving(w) + w.seconds for w in ways}
-    rest = job.task.least(job.at + 1)
-    own = [w for w in ways if not w.twin and ends[w] + rest <= job.deadline] if alone else []
-    return _if_idle(core, min(own or ways, key=lambda w: (ends[w], w.twin)))
+    ends = [(core.free_at(w, now) + core.takes(job, w), w.twin, i) for i, w in enumerate(ways)]
+    last = job.deadline - core.least(job, job.at + 1)
+    own = [e for e in ends if not e[1] and e[0] <= last] if alone else []
+    way = ways[min(own or ends)[2]]
+    if core.idle(way):
+        return way
+    core.wait(job, way)
+    return None
 
 
 POLICIES: Mapping[str, Policy] = {
@@ -321,4 +387,4 @@ def utilisation(tasks: Sequence[Task]) -> float:
     return sum(t.least(0) / t.period for t in tasks if t.period) / len(HALVES)
 
 
-__all__ = ["BOTH", "HALVES", "POLICIES", "Accuracy", "Block", "Core", "Job", "Policy", "Start", "Task", "Way", "policy", "utilisation"]
+__all__ = ["BOTH", "HALVES", "POLICIES", "Accuracy", "Block", "Core", "Job", "Pace", "Policy", "Start", "Task", "Way", "policy", "utilisation"]

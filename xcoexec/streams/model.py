@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -13,12 +14,15 @@ from ..bound import Bound
 from ..codegen.program import Unsupported
 from ..parts import Env, Part, Span, divisible, finish, part, start
 from ..select import Stages
-from ..timing import median_seconds
 from .blocks import blocks, replaceable
 from .edf import BOTH, HALVES, Accuracy, Block, Way
 
-MEASURED_SECONDS = 0.02  # of calls of a block on a half
+MEASURED_SECONDS = 0.02  # of calls of a block in one way
+FEWEST_RUNS = 5
 MOST_BLOCKS = 12
+
+
+Call = Callable[[Env], dict[Any, Any]]
 
 
 class Network(Protocol):
@@ -55,7 +59,7 @@ class Model:
     spans: tuple[Span, ...]
     blocks: tuple[Block, ...]
     accuracy: Accuracy
-    calls: Mapping[tuple[int, Way], Callable[[Env], dict[Any, Any]]]
+    calls: Mapping[tuple[int, Way], Call]
     shape: tuple[Any, ...]
 
     def begin(self, x: Any) -> Env:
@@ -89,22 +93,21 @@ def model(bound: Bound, x: Any, *, spans: Sequence[Span] | None = None, twins: S
     spans = tuple(spans) if spans is not None else blocks(s.graph, s.measured_costs(), MOST_BLOCKS)
     if wrong := [t.block for t in twins if not 0 <= t.block < len(spans) or not replaceable(s.graph, spans[t.block])]:
         raise ValueError(f"xcoexec.Scheduler: got a twin for block {wrong[0]}; valid are blocks that make one value from one.")
-    env: dict[Any, Any] = dict(start(s, jax.tree_util.tree_leaves(x)))
-    calls: dict[tuple[int, Way], Callable[[Env], dict[Any, Any]]] = {}
-    made = []
+    env: Env = start(s, jax.tree_util.tree_leaves(x))
+    ways: list[dict[tuple[str, bool], Call]] = []
+    moved, here = [], env
     for i, span in enumerate(spans):
-        ways: dict[Way, Any] = {}
         parts = {half: p for half in (*HALVES, BOTH) if (p := _compiled(s, span, half)) is not None}
-        for half, p in parts.items():
-            ways[Way(half, _seconds(p, env))] = p
         anyone = next(iter(parts.values()))
-        for t in twins:
-            if t.block == i:
-                call = twin_call(t, anyone, env, s.threads)
-                ways[Way(t.half, _seconds(call, env), twin=True)] = call
-        calls.update({(i, w): c for w, c in ways.items()})
-        made.append(Block(f"{s.graph.layers[span.start].name} ({span.stop - span.start} layers)", tuple(ways), _moved(anyone, env, s)))
-        env = anyone(env)
+        ways.append({(half, False): p for half, p in parts.items()} | {(t.half, True): twin_call(t, anyone, here, s.threads) for t in twins if t.block == i})
+        moved.append(_moved(anyone, here, s))
+        here = anyone(here)
+    calls: dict[tuple[int, Way], Call] = {}
+    made = []
+    for i, (span, block, seconds) in enumerate(zip(spans, ways, _seconds(ways, env), strict=True)):
+        timed = {Way(half, t, twin): call for ((half, twin), call), t in zip(block.items(), seconds, strict=True)}
+        calls.update({(i, w): c for w, c in timed.items()})
+        made.append(Block(f"{s.graph.layers[span.start].name} ({span.stop - span.start} layers)", tuple(timed), moved[i]))
     return Model(s, spans, tuple(made), accuracy or Accuracy(), calls, shape_of(jax.tree_util.tree_leaves(x)))
 
 
@@ -118,8 +121,22 @@ def _compiled(s: Stages, span: Span, half: str) -> Part | None:
         return None
 
 
-def _seconds(call: Callable[[Env], Any], env: Env) -> float:
-    return median_seconds(lambda: call(env), MEASURED_SECONDS)
+def _seconds(ways: Sequence[Mapping[tuple[str, bool], Call]], env: Env) -> list[list[float]]:
+    """Median seconds of every block in each way, in whole runs of the network: what the other blocks leave in the caches is as in operation."""
+    took: list[list[list[float]]] = [[[] for _ in block] for block in ways]
+    end = time.perf_counter() + MEASURED_SECONDS * sum(map(len, ways))
+    while len(took[0][0]) < FEWEST_RUNS or time.perf_counter() < end:
+        here = env
+        for block, samples in zip(ways, took, strict=True):
+            given = here
+            for x in given.values():  # what has to be moved is counted apart; jax keeps the copy
+                np.asarray(x)
+            for k, (call, seconds) in enumerate(zip(block.values(), samples, strict=True)):
+                begin = time.perf_counter()
+                out = call(given)
+                seconds.append(time.perf_counter() - begin)
+                here = out if k == 0 else here
+    return [[float(np.median(seconds)) for seconds in samples] for samples in took]
 
 
 def _moved(p: Part, env: Env, s: Stages) -> float:
@@ -129,7 +146,7 @@ def _moved(p: Part, env: Env, s: Stages) -> float:
     return s.measured_costs().exchange(sum(env[v].nbytes for v in p.inputs))
 
 
-def twin_call(t: Twin, block: Part, env: Env, threads: int) -> Callable[[Env], dict[Any, Any]]:
+def twin_call(t: Twin, block: Part, env: Env, threads: int) -> Call:
     """A twin in its block's place, compiled for its half like any network."""
     from ..api import jit
 

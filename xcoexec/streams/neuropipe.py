@@ -103,14 +103,27 @@ def period(stages: Sequence[float], halves: Sequence[str], around: Around, costs
     """
     host = sum(s for s, h in zip(stages, halves, strict=True) if h == "host")
     device = sum(s for s, h in zip(stages, halves, strict=True) if h == "device")
-    return _period(host, device, around, costs, cores, threads)
+    return busiest(*_apart(host, device, costs), around, cores, threads)
 
 
-def _period(host: float, device: float, around: Around, costs: Costs, cores: int, threads: int) -> float:
-    if costs.shared_cores:
-        host, device = host + device, 0.0
+def _apart(host: float, device: float, costs: Costs) -> tuple[float, float]:
+    """Seconds of the host half and of a device of its own."""
+    return (host + device, 0.0) if costs.shared_cores else (host, device)
+
+
+def busiest(host: float, device: float, around: Around, cores: int, threads: int) -> float:
+    """Seconds between results, of a network that needs so many seconds on each half."""
     used = around.before + around.behind + host * threads
     return max(host, device, around.before / around.workers, around.behind, used / cores)
+
+
+def timed(cut: Cut, costs: Costs, crossing: Sequence[int], around: Around, cores: int, threads: int) -> Cut:
+    """A cut with its stages' seconds and its period, by the layers' measured seconds; as it was where some are not known."""
+    known = [dict(_stages(costs, crossing, half, stop)).get(start) for half, start, stop in cut.stages]
+    seconds = [t for t in known if t is not None]
+    if len(seconds) < len(known):
+        return cut
+    return dataclasses.replace(cut, seconds=tuple(seconds), period=period(seconds, [x[0] for x in cut.stages], around, costs, cores, threads))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +156,7 @@ def best(costs: Costs, crossing: Sequence[int], around: Around, cores: int, thre
                     for before in ends[start].get((OTHER[half], count), ()):
                         found.setdefault((half, count + 1), []).append(before.then(half, start, stop, t))
         ends[stop] = {key: _undominated(states) for key, states in found.items()}
-    value = lambda s: (_period(s.host, s.device, around, costs, cores, threads), s.host + s.device, len(s.stages))
+    value = lambda s: (busiest(*_apart(s.host, s.device, costs), around, cores, threads), s.host + s.device, len(s.stages))
     chosen = min((s for states in ends[n].values() for s in states), key=value)
     return Cut(tuple(x[:3] for x in chosen.stages), tuple(x[3] for x in chosen.stages), value(chosen)[0])
 
@@ -168,4 +181,4 @@ def _undominated(states: Sequence[_State]) -> list[_State]:
     return out
 
 
-__all__ = ["MOST_STAGES", "Around", "Cut", "best", "front_and_rear", "neural_work", "neuropipe", "period", "speedup", "two_stages"]
+__all__ = ["MOST_STAGES", "Around", "Cut", "best", "busiest", "front_and_rear", "neural_work", "neuropipe", "period", "speedup", "timed", "two_stages"]

@@ -277,6 +277,11 @@ class Pipeline:
         """The cut for each shape of item seen so far; None where the network is one stage."""
         return tuple(n.cut for n in self.networks.known.values()) if self.networks else ()
 
+    @property
+    def periods(self) -> tuple[float, ...]:
+        """Seconds between results that the model predicts for each shape of item seen so far (0: not known)."""
+        return tuple(n.period for n in self.networks.known.values()) if self.networks else ()
+
 
 class _Timed:
     """A user's function that remembers what it takes."""
