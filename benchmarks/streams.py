@@ -237,7 +237,7 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "of_slowest_stage": {k: w.rate * float(np.median(w.slowest)) for k, (w, _) in piped.items()},
         "cut": None if cut is None else str(cut),
         "halves": setting.fast.plan().engine if cut is None else "cut",
-        "predicted": {"equation 1": speedup(setting.alpha, setting.gamma), **{k: setting.alone / p.periods[0] for k, (_, p) in piped.items() if p.periods[0]}},
+        "predicted": {"equation 1": speedup(setting.alpha, setting.gamma), **{k: setting.alone / p.periods(setting.around)[0] for k, (_, p) in piped.items()}},
         "faster": {k: w.rate / found["serial"].rate for k, (w, _) in piped.items()},
         "energy": {k: w.energy() for k, w in found.items()},
         "xcoexec": xcoexec.__version__,

@@ -15,11 +15,13 @@ from xcoexec.codegen.program import Unsupported
 from xcoexec.codegen.relay import Relay
 
 import xcoexec
+from xcoexec import models
 from xcoexec.bench import oracles, worst
 from xcoexec.ir import Costs
 from xcoexec.parts import Span, finish, part, start
+from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import neuropipe as np_model
-from xcoexec.streams.cuts import leaves_room
+from xcoexec.streams.cuts import SETTLED, TRIED, Network, Trial, leaves_room
 from xcoexec.streams.neuropipe import Around, Cut, best, neural_work, neuropipe, speedup, two_stages
 
 from .standin import StandIn
@@ -200,3 +202,31 @@ def test_cores_are_left_where_preparing_needs_them() -> None:
     """Two cores: beside a short network, not beside one that takes ten times as long; of sixteen one is always left."""
     assert leaves_room(Around(2.6e-3), 2.0e-3, 2, 2) and not leaves_room(Around(2.6e-3), 18e-3, 2, 2)
     assert leaves_room(Around(2.6e-3), 18e-3, 16, 16) and leaves_room(Around(4e-3, 0.0, 4), 1e-3, 14, 16)
+
+
+@pytest.mark.parametrize(("other", "chosen"), [(1.2, 0), (0.99, 0), (0.9, 1)])
+def test_a_trial_keeps_the_way_that_items_come_out_of_faster(other: float, chosen: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items that a way finds waiting (they are quick) do not count; a way that is hardly faster than the first one is not taken."""
+    now, seen = [0.0], []
+    monkeypatch.setattr(streams_cuts.time, "perf_counter", lambda: now[0])
+
+    class Timed(Network):
+        def run(self, stage: int, value: int) -> tuple[int, int]:
+            now[0] += 1e-6 if value % TRIED <= SETTLED else (1.0, other)[self.threads]
+            seen.append(self.threads)
+            return value, self.threads
+
+    trial = Trial([Timed(None, threads=i, busy=(i + 1.0, 0.0)) for i in (0, 1)])  # type: ignore[arg-type]
+    results = [trial.run(0, i)[0] for i in range(6 * TRIED)]
+    assert results == list(range(6 * TRIED)) and trial.decided
+    assert seen == [0] * TRIED + [1] * TRIED + [0] * TRIED + [1] * TRIED + [chosen] * 2 * TRIED
+    assert trial.period(Around()) == chosen + 1.0 and trial.cut is None
+
+
+def test_predicted_periods_of_a_stream() -> None:
+    """One stage on all cores beside a function that takes longer: the function's seconds; the network's own without it."""
+    fast = xcoexec.jit(models.get("lenet").module.apply).bind(models.get("lenet").variables())
+    pipe = xcoexec.pipeline(fast)
+    assert pipe.periods() == () and len(list(pipe([models.get("lenet").example()] * 3))) == 3
+    (own,) = pipe.periods()
+    assert 0 < own < 0.1 and pipe.periods(Around(0.5))[0] >= 0.5

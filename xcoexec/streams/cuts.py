@@ -25,19 +25,25 @@ CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
 PROBES = 4  # items that a choice between a cut and the whole network is made on, as the paper measures on about four
 PROBE_SECONDS = 0.02
 DISTURBED = 1.5  # times longer that a team takes on cores that others use too (measured: 1.3 to 2.6)
+TRIED, SETTLED = 24, 6  # items that a way of computing gets in a turn of a trial, and those of them that are not counted
 GAIN = 0.97  # a cut has to shorten the period by this much
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Network:
-    """How items of one shape are computed: by the parts in turn, or, without any, by the bound function as a whole. `period`: seconds
-    between results by the model (0: not known)."""
+    """How items of one shape are computed: by the parts in turn, or, without any, by the bound function as a whole. `busy`: seconds an
+    item on the host half and on a device of its own; `threads` of the host half."""
 
     bound: Bound
     stages: Stages | None = None
     parts: tuple[Part, ...] = ()
     cut: Cut | None = None
-    period: float = 0.0
+    busy: tuple[float, float] = (0.0, 0.0)
+    threads: int = 1
+
+    def period(self, around: Around) -> float:
+        """Seconds between results by the model."""
+        return busiest(*self.busy, around, cores(), self.threads)
 
     def run(self, stage: int, value: Any) -> Any:
         """What a stage makes of an item; stages behind the last part let it pass."""
@@ -55,12 +61,49 @@ class Network:
         return value
 
 
+class Trial:
+    """A network as a whole in several ways, of which the stream itself shows the fastest: what the user's threads do to the host half's
+    team beside them, no model knows. Each way gets some items in turn, twice; the one that items came out of faster (by 3 % at least, if
+    it is not the first) gets all others."""
+
+    cut, parts = None, ()
+
+    def __init__(self, ways: Sequence[Network]):
+        self.ways = tuple(ways)
+        self.chosen = self.ways[0]
+        self._ends: list[float] = []
+
+    def run(self, stage: int, value: Any) -> Any:
+        if stage or self.decided:
+            return self.chosen.run(stage, value)
+        out = self.ways[len(self._ends) // TRIED % len(self.ways)].run(stage, value)
+        self._ends.append(time.perf_counter())
+        if self.decided:
+            first, *others = self.seconds()
+            fastest = min(range(len(others)), key=others.__getitem__)
+            self.chosen = self.ways[fastest + 1] if others[fastest] < GAIN * first else self.ways[0]
+        return out
+
+    @property
+    def decided(self) -> bool:
+        return len(self._ends) >= TRIED * len(self.ways) * 2
+
+    def seconds(self) -> list[float]:
+        """Between items, by way; those that a way finds waiting are not counted."""
+        turns = [self._ends[i : i + TRIED] for i in range(0, TRIED * len(self.ways) * 2, TRIED)]
+        took = [turn[-1] - turn[SETTLED] for turn in turns]
+        return [a + b for a, b in zip(took[: len(self.ways)], took[len(self.ways) :], strict=True)]
+
+    def period(self, around: Around) -> float:
+        return self.chosen.period(around) if self.decided else min(w.period(around) for w in self.ways)
+
+
 class Networks:
     """Cuts a bound function anew for every shape of item that comes."""
 
     def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
         self.bound, self.wanted, self.host_operations, self._prepared = bound, cut, host_operations, prepared
-        self.known: dict[Any, Network] = {}
+        self.known: dict[Any, Network | Trial] = {}
         self._fewer: Bound | None = None
         self._lock = threading.Lock()
 
@@ -71,7 +114,7 @@ class Networks:
             return len(self.wanted.stages)
         return 1 if self.wanted == "none" or (self.wanted == "auto" and jax.default_backend() == "cpu") else MOST_STAGES
 
-    def first(self, value: Any) -> Network:
+    def first(self, value: Any) -> Network | Trial:
         """The network for an item's shape."""
         leaves, tree = jax.tree_util.tree_flatten(value)
         key = (tree, tuple((np.shape(x), str(getattr(x, "dtype", type(x)))) for x in leaves))
@@ -80,12 +123,11 @@ class Networks:
                 self.known[key] = self._made(value)
             return self.known[key]
 
-    def _made(self, value: Any) -> Network:
-        jax.block_until_ready(self.bound(value))
+    def _made(self, value: Any) -> Network | Trial:
         around = self.host_operations()
-        bound, seconds = self._with_room(value, around)
-        whole = Network(bound, period=_whole_period(bound, seconds, around))
-        s = bound._used("pipeline").stages
+        wholes = self._wholes(value, around)
+        bound, s = wholes[-1].bound, wholes[-1].bound._used("pipeline").stages
+        whole = Trial(wholes) if len(wholes) > 1 else wholes[0]
         if self.count == 1 and not isinstance(self.wanted, Cut):
             return whole
         if not divisible(s):
@@ -95,17 +137,25 @@ class Networks:
         cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, around)
         _check(cut, len(s.graph.layers))
         cut = timed(cut, s.measured_costs(), crossed(s), around, cores(), s.threads)
-        made = Network(bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut, cut.period)
-        return made if self.wanted != "auto" or _wins(made, whole, value) else whole
+        made = Network(bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut, cut.busy(s.relay is None), s.threads)
+        return made if self.wanted != "auto" or _wins(made, wholes[-1], value) else whole
 
-    def _with_room(self, value: Any, around: Around) -> tuple[Bound, float]:
-        """The function with threads left to those who prepare items, where they need enough of the cores; and its seconds."""
-        bound, seconds = self.bound, _seconds(self.bound, value)
-        if self._prepared and leaves_room(around, seconds, bound._owner._options.threads, cores()):
+    def _wholes(self, value: Any, around: Around) -> list[Network]:
+        """The network in one piece: as it is, and with threads left to those who prepare items, where that may be quicker."""
+        found = [_whole(self.bound, value)]
+        if self._prepared and leaves_room(around, max(found[0].busy), self.bound._owner._options.threads, cores()):
             if self._fewer is None:  # once for all shapes: it packs the weights anew
                 self._fewer = beside(self.bound, around.workers)
-            bound, seconds = self._fewer, _seconds(self._fewer, value)
-        return bound, seconds
+            if self._fewer is not self.bound:
+                found.append(_whole(self._fewer, value))
+        return found
+
+
+def _whole(bound: Bound, value: Any) -> Network:
+    seconds = _seconds(bound, value)
+    s = bound._used("pipeline").stages
+    on_host = s.relay is None or any(p.half != "device" for p in bound.plan().placements)
+    return Network(bound, busy=(seconds, 0.0) if on_host else (0.0, seconds), threads=s.threads)
 
 
 def _seconds(bound: Bound, value: Any) -> float:
@@ -113,15 +163,8 @@ def _seconds(bound: Bound, value: Any) -> float:
     return median_seconds(lambda: jax.block_until_ready(bound(value)), PROBE_SECONDS)
 
 
-def _whole_period(bound: Bound, seconds: float, around: Around) -> float:
-    """Seconds between results of a network as one stage: where it has work on the host half at all, that shares the cores with the user's."""
-    s = bound._used("pipeline").stages
-    on_host = s.relay is None or any(p.half != "device" for p in bound.plan().placements)
-    return busiest(*((seconds, 0.0) if on_host else (0.0, seconds)), around, cores(), s.threads)
-
-
 def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> bool:
-    """Whether a network of so many seconds on so many threads is better off with fewer: sharing cores costs its team more than it seems."""
+    """Whether a network of so many seconds on so many threads may be better off with fewer: sharing cores costs its team more than it seems."""
     left = max(1, threads - around.workers)
     apart = max(around.before / around.workers, seconds * threads / left)
     shared = max(around.before / around.workers, seconds, (around.before + seconds * threads) / cores)

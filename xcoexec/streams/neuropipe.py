@@ -32,6 +32,11 @@ class Cut:
     seconds: tuple[float, ...] = ()
     period: float = 0.0
 
+    def busy(self, shared_cores: bool) -> tuple[float, float]:
+        """Seconds an item on the host half and on a device of its own."""
+        by = {half: sum(t for (h, _, _), t in zip(self.stages, self.seconds, strict=False) if h == half) for half in OTHER}
+        return (by["host"] + by["device"], 0.0) if shared_cores else (by["host"], by["device"])
+
     def __str__(self) -> str:
         parts = (
             f"{half} {start}..{stop - 1} ({s * 1e3:.2f} ms)" for (half, start, stop), s in zip(self.stages, self.seconds or itertools.repeat(0.0), strict=False)

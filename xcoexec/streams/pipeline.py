@@ -29,7 +29,7 @@ JOIN_SECONDS = 2.0
 CLOSED_SECONDS = 0.05  # after which a thread that waits for another one's item looks whether the stream is closed
 AROUND = ("preprocess", "postprocess")
 POWER_ITEMS = 4  # after which clocks are set: the paper measures on about four
-REMEMBERED = 32  # items whose seconds the user's functions are judged by
+REMEMBERED, QUIET = 32, 25  # items whose seconds the user's functions are judged by, and the percentile: some were disturbed by compilation
 END = object()  # behind the last item
 
 
@@ -72,34 +72,37 @@ class _Channel:
 
     def __init__(self, depth: int):
         self._items: deque[Any] = deque()
-        self._depth, self._closed, self._change = depth, False, threading.Condition()
+        self._depth, self._closed, lock = depth, False, threading.Lock()
+        self._room, self._there = threading.Condition(lock), threading.Condition(lock)
 
     def put(self, item: Any) -> bool:
         """Waits for room; False once the stream is closed."""
-        with self._change:
-            self._change.wait_for(lambda: self._closed or len(self._items) < self._depth)
+        with self._room:
+            while not self._closed and len(self._items) >= self._depth:
+                self._room.wait()
             if self._closed:
                 return False
             self._items.append(item)
-            self._change.notify_all()
+            self._there.notify()
             return True
 
     def get(self, timeout: float | None = None) -> Any:
         """Waits for an item; `END` once the stream is closed. Raises `TimeoutError`."""
-        with self._change:
-            if not self._change.wait_for(lambda: self._closed or self._items, timeout):
+        with self._there:
+            if not self._items and not self._closed and not self._there.wait_for(lambda: self._closed or self._items, timeout):
                 raise TimeoutError
             if self._closed:
                 return END
             item = self._items.popleft()
-            self._change.notify_all()
+            self._room.notify()
             return item
 
     def close(self) -> None:
-        with self._change:
+        with self._room:
             self._closed = True
             self._items.clear()
-            self._change.notify_all()
+            self._room.notify_all()
+            self._there.notify_all()
 
 
 class _Shared:
@@ -277,10 +280,12 @@ class Pipeline:
         """The cut for each shape of item seen so far; None where the network is one stage."""
         return tuple(n.cut for n in self.networks.known.values()) if self.networks else ()
 
-    @property
-    def periods(self) -> tuple[float, ...]:
-        """Seconds between results that the model predicts for each shape of item seen so far (0: not known)."""
-        return tuple(n.period for n in self.networks.known.values()) if self.networks else ()
+    def periods(self, around: Around | None = None) -> tuple[float, ...]:
+        """Seconds between results that the model predicts for each shape of item seen so far; `around`: the user's work, as measured by default."""
+        if self.networks is None:
+            return ()
+        now = around or self.networks.host_operations()
+        return tuple(n.period(now) for n in self.networks.known.values())
 
 
 class _Timed:
@@ -297,7 +302,7 @@ class _Timed:
 
     @property
     def usual(self) -> float:
-        return float(np.median(self.seconds)) if self.seconds else 0.0
+        return float(np.percentile(self.seconds, QUIET)) if self.seconds else 0.0
 
 
 def pipeline(
