@@ -46,7 +46,7 @@ from xcoexec.streams.virtual import releases, simulate
 
 from .gpu import where
 
-#: the paper's kinds of networks, for images of 64 x 64
+#: the paper's kinds of networks, for small images
 NETWORKS: Mapping[str, Any] = {
     "vgg11": partial(VGG, ((1, 32), (1, 64), (2, 128), (2, 256)), 10),
     "resnet18": partial(ResNet, classes=10),
@@ -54,7 +54,7 @@ NETWORKS: Mapping[str, Any] = {
     "alexnet": lambda: Small(),
     "yolo": lambda: TinyYOLO(),
 }
-SIDE, BOUND = 64, 0.0163  # accuracy that a path may lose: what the paper loses at most
+BOUND = 0.0163  # accuracy that a path may lose: what the paper loses at most
 DEADLINE, SPREAD = 4.0, 0.02  # times the mean inference time, and how much the tasks' deadlines differ
 PARAMETERS_SEED, RATE = 0, 1e-3
 
@@ -83,16 +83,18 @@ class TinyYOLO(nn.Module):
         return (nn.softmax(cells[..., :1], axis=1) * cells[..., 1:]).sum(1)
 
 
-def images(count: int) -> Data:
+def images(count: int, side: int) -> Data:
+    """Coloured shapes of `side` x `side` (a multiple of 32)."""
     found = coloured_shapes(count)
-    large = lambda d: (d[0].repeat(SIDE // 32, 1).repeat(SIDE // 32, 2), d[1])
+    large = lambda d: (d[0].repeat(side // 32, 1).repeat(side // 32, 2), d[1])
     return Data(large(found.train), large(found.test))
 
 
 def trained(module: nn.Module, data: Data, steps: int, batch: int = 32) -> Any:
-    """Weights after some steps of Adam; running statistics are those of the initial state (batch norm is affine then)."""
+    """Weights after some steps of Adam. Running statistics are those of the initial state: batch norm is affine then, and deep networks
+    begin with He's variance, so that they can be trained without."""
     variables = dict(module.init(jax.random.key(PARAMETERS_SEED), data.train[0][:1]))
-    params = variables.pop("params")
+    params = jax.tree_util.tree_map(lambda w: w * 2**0.5 if w.ndim == 4 else w, variables.pop("params"))
 
     def loss(p: Any, x: Any, y: Any) -> Any:
         return optax.softmax_cross_entropy_with_integer_labels(module.apply({"params": p, **variables}, x), y).mean()
@@ -184,10 +186,9 @@ def once(
     models: Mapping[str, Model], policy: str, count: int, load: float, kind: str, seconds: float, seed: int, timeline: pathlib.Path | None
 ) -> dict[str, Any]:
     given = tasks(models, count, load, seed)
-    x = np.zeros((1, SIDE, SIDE, 3), np.float32)
     offsets = [t.deadline / 4 * i / count for i, (_, t) in enumerate(given)]
-    with Scheduler(given, policy, queue=8) as s, background(kind, seconds + 2):
-        s.run(seconds, {t.name: x for _, t in given}, offsets)
+    with Scheduler(given, policy) as s, background(kind, seconds + 2):
+        s.run(seconds, {t.name: np.zeros(m.shape[0][0], np.float32) for m, t in given}, offsets)
         got = s.served()
         ended = list(s.ended)
         if timeline is not None:
@@ -226,6 +227,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, help="of the host half; 1, with XLA_FLAGS=--xla_cpu_multi_thread_eigen=false, makes two halves of two cores")
     parser.add_argument("--images", type=int, default=3000)
+    parser.add_argument("--side", type=int, default=64, help="of an image; kept networks have to be for the same")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
     args = parser.parse_args()
@@ -233,7 +235,7 @@ def main() -> None:
     args.folder.mkdir(parents=True, exist_ok=True)
     machine = where()
     began = time.perf_counter()
-    models = prepared(args.folder, args.networks, args.steps, Search(steps=60, finetune=args.finetune), images(args.images), args.threads)
+    models = prepared(args.folder, args.networks, args.steps, Search(steps=60, finetune=args.finetune), images(args.images, args.side), args.threads)
     for name, m in models.items():
         paths = {",".join(map(str, sorted(p))): round(a, 4) for p, a in m.accuracy.of_paths.items()}
         print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -226,6 +227,24 @@ def test_jobs_are_answered_once_under_every_policy(policy: str) -> None:
         assert {h for n in nets.values() for _, _, h in n.ran} == {"device", "host"}
     assert got.cost > 0 and got.busy["device"] > 0  # how little it is, benchmarks.deadlines measures
     assert {e["tid"] for e in s.events() if e["ph"] == "X"} <= {0, 1}
+
+
+def test_old_objects_are_left_alone_by_the_collector_while_schedulers_run() -> None:
+    """Looking through all of JAX's objects takes longer than most deadlines. What the user has frozen stays frozen."""
+    assert gc.get_freeze_count() == 0
+    with xcoexec.Scheduler([task("a", Sleepy(), deadline=1.0)]) as one:
+        assert gc.get_freeze_count() > 10_000
+        with xcoexec.Scheduler([task("b", Sleepy(), deadline=1.0)]):
+            pass
+        assert gc.get_freeze_count() > 10_000
+        one.stop()
+        one.stop()
+        assert gc.get_freeze_count() == 0
+    gc.freeze()
+    with xcoexec.Scheduler([task("a", Sleepy(), deadline=1.0)]):
+        pass
+    assert gc.get_freeze_count() > 0
+    gc.unfreeze()
 
 
 def test_late_jobs_are_skipped_and_counted_and_others_unharmed() -> None:

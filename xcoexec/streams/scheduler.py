@@ -19,6 +19,7 @@ import numpy as np
 from ..bound import Bound
 from ..errors import SkippedError
 from ..runtime.timeline import event, rows
+from . import garbage
 from .edf import BOTH, HALVES, Core, Job, Policy, Start, Task, utilisation
 from .edf import policy as by_name
 from .metrics import Metrics, no_metrics
@@ -74,6 +75,8 @@ class _Request:
 class Scheduler:
     """Runs jobs of several tasks on both halves; a context manager.
 
+    While it runs, Python's garbage collector leaves alone what was there before (`gc.freeze`): looking through it takes longer than most deadlines.
+
     Args:
       tasks: what `task` makes.
       policy: "slack" (ours), "blastnet", "blastnet_any", "layer_sched", "mono_adapt", "mono_sched".
@@ -118,8 +121,10 @@ class Scheduler:
         self.ended: deque[Ended] = deque(maxlen=KEPT)
         self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(maxlen=KEPT)  # task, block, half, twin, start, end
         self._busy = dict.fromkeys(HALVES, 0.0)
-        self._deciding, self._began, self._tidied = 0.0, time.perf_counter(), 0.0
+        self._deciding, self._tidied = 0.0, 0.0
         self._threads = [threading.Thread(target=self._work, args=(half,), name=f"xcoexec-scheduler-{half}", daemon=True) for half in HALVES]
+        garbage.freeze()
+        self._began = time.perf_counter()
         for thread in self._threads:
             thread.start()
 
@@ -276,6 +281,7 @@ class Scheduler:
                 self._finish(job, "cancelled", CancelledError())
             for condition in self._work_for.values():
                 condition.notify_all()
+        garbage.unfreeze()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(STOP_SECONDS)
