@@ -231,7 +231,7 @@ def test_jobs_are_answered_once_under_every_policy(policy: str) -> None:
 
 def test_old_objects_are_left_alone_by_the_collector_while_schedulers_run() -> None:
     """Looking through all of JAX's objects takes longer than most deadlines. What the user has frozen stays frozen."""
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() < 1000  # Python's own
     with xcoexec.Scheduler([task("a", Sleepy(), deadline=1.0)]) as one:
         assert gc.get_freeze_count() > 10_000
         with xcoexec.Scheduler([task("b", Sleepy(), deadline=1.0)]):
@@ -239,11 +239,11 @@ def test_old_objects_are_left_alone_by_the_collector_while_schedulers_run() -> N
         assert gc.get_freeze_count() > 10_000
         one.stop()
         one.stop()
-        assert gc.get_freeze_count() == 0
+        assert gc.get_freeze_count() < 1000
     gc.freeze()
     with xcoexec.Scheduler([task("a", Sleepy(), deadline=1.0)]):
         pass
-    assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() > 10_000
     gc.unfreeze()
 
 

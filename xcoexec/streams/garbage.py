@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import threading
 
+INTERPRETERS_OWN = 1000  # objects at most that Python sets aside by itself (3.12: 375)
 _lock = threading.Lock()
 _users = 0
 _frozen = False  # by us: what somebody else has frozen stays so
@@ -18,7 +19,7 @@ def freeze() -> None:
     global _users, _frozen
     with _lock:
         _users += 1
-        if _users == 1 and gc.get_freeze_count() == 0:
+        if _users == 1 and gc.get_freeze_count() <= INTERPRETERS_OWN:
             gc.collect()
             gc.freeze()
             _frozen = True
