@@ -23,6 +23,7 @@ CORES, THREADS = 8, 6
 TASKED = ("vgg11", "alexnet", "resnet18", "mobilenet_v1")
 TWIN, LOSS = 1.2, 0.004  # times what a block takes on its own half, and accuracy, that a twin is supposed to cost
 LOAD, TASKS, RUN = 2.0, 8, 20.0  # of one half by all blocks where they are fastest; tasks; seconds
+HEAVY = 1.5  # a load from which on one half alone cannot keep up
 Records = Sequence[Mapping[str, Any]]
 
 
@@ -107,7 +108,8 @@ def _cells(records: Records, policy: str, what: str) -> list[float]:
 
 
 def measured_fewer(records: Records) -> str:
-    """Points less than the whole network on its faster half, mean over the cells."""
+    """Points less than the whole network on its faster half, mean over the cells of heavy load."""
+    records = [r for r in records if r["load"] >= HEAVY]
     if not records:
         return "-"
     mono = np.array(_cells(records, "mono_sched", "missing"))
