@@ -99,7 +99,7 @@ def trained(module: nn.Module, data: Data, steps: int, batch: int = 32) -> Any:
     def loss(p: Any, x: Any, y: Any) -> Any:
         return optax.softmax_cross_entropy_with_integer_labels(module.apply({"params": p, **variables}, x), y).mean()
 
-    params = descend(loss, params, steps, RATE, data.batches(batch))
+    params = descend(loss, params, steps, RATE, data.batches(batch)) if steps else params
     return {"params": params, **variables}
 
 
@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, help="of the host half; 1, with XLA_FLAGS=--xla_cpu_multi_thread_eigen=false, makes two halves of two cores")
     parser.add_argument("--images", type=int, default=3000)
     parser.add_argument("--side", type=int, default=64, help="of an image; kept networks have to be for the same")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=400, help="0: weights as they begin, where only the scheduler is of interest")
     parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
     args = parser.parse_args()
     seconds = 20.0 if args.smoke else args.seconds
@@ -241,6 +241,7 @@ def main() -> None:
         print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)
     print(f"prepared in {time.perf_counter() - began:.0f} s")
     rows = []
+    what = {"networks": args.networks, "side": args.side, "twins": sum(w.twin for m in models.values() for b in m.blocks for w in b.ways)}
     with (args.folder / "deadlines.jsonl").open("a") as out:
         for count in args.tasks:
             for load in args.loads:
@@ -250,7 +251,16 @@ def main() -> None:
                         for p in args.policies:
                             timeline = args.folder / f"deadlines-{p}-{count}-{load}.json" if seed == 0 else None
                             runs[p].append(once(models, p, count, load, kind, seconds, seed, timeline))
-                    record = {"suite": "blastnet", "machine": machine, "tasks": count, "load": load, "background": kind, "seconds": seconds, "runs": runs}
+                    record = {
+                        "suite": "blastnet",
+                        "machine": machine,
+                        **what,
+                        "tasks": count,
+                        "load": load,
+                        "background": kind,
+                        "seconds": seconds,
+                        "runs": runs,
+                    }
                     out.write(json.dumps({**record, "xcoexec": xcoexec.__version__}) + "\n")
                     out.flush()
                     rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values())])
