@@ -332,7 +332,7 @@ CLAIMS = {
             streams_claims.measured_fewer,
             "Against whole networks on their faster half under a load of twice what one half can do (simulation); twins are supposed to take 1.2"
             " times what a block takes on its own half. On the CPU (two halves of a core each, about equally fast) no block deserves a twin, and"
-            " blocks take up to 1.5 times as long while both halves work: ours sees that, BlastNet's fixed rules do not.",
+            " blocks take longer while both halves work: ours sees that, BlastNet's fixed rules do not.",
         ),
         Claim(
             "BlastNet",
