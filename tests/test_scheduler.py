@@ -165,6 +165,30 @@ def test_a_half_that_was_slow_is_tried_again() -> None:
     assert not any(j.missed for j in found.jobs if j.release > 1.0)
 
 
+def test_unlikely_jobs_keep_no_likely_one_waiting() -> None:
+    """Blocks take three times as long: 40 jobs with early deadlines will not be in time, the one behind them is begun. Alone they are tried."""
+    core = Core(POLICIES["slack"])
+    for pace in core.pace.values():
+        pace.see(3.0, 1.0)
+    both = (Way("device", 1.0), Way("host", 1.0))
+    running, soon, later = (Task(n, (Block("b", both),), deadline) for n, deadline in (("running", 9.0), ("soon", 2.0), ("later", 8.0)))
+    core.release(Job(running, 0, 0.0))
+    assert len(core.decide(0.0)[0]) == 1
+    for i in range(40):
+        core.release(Job(soon, i, 0.0))
+    core.release(Job(later, 0, 0.0))
+    begun, gone = core.decide(0.0)
+    assert [s.job.task.name for s in begun] == ["later"] and not gone and len(core.waiting) == 40
+    for start in (*begun, *core.running.values()):
+        if start.job.running:
+            core.finish(start, 0.5)
+    begun, gone = core.decide(0.5)
+    assert [s.job.task.name for s in begun] == ["soon"] and not gone and len(core.waiting) == 39
+    core.finish(begun[0], 1.0)
+    begun, gone = core.decide(1.5)
+    assert not begun and len(gone) == 39 and not core.waiting and all(j.skipped for j in gone)
+
+
 def test_one_delay_does_not_change_the_pace_for_long() -> None:
     pace = Pace()
     for _ in range(30):

@@ -198,11 +198,13 @@ class Pace:
 
 
 class Core:
-    """Jobs that wait (in the order in which they are asked for), what runs where, how fast the halves are, and a policy."""
+    """Jobs that wait (in the order in which they are asked for), what runs where, how fast the halves are, and a policy. `unlikely`: jobs
+    that will hardly be in time at the pace of now, though they would be at the measured one."""
 
     def __init__(self, policy: Policy):
         self.policy = policy
         self.ready: list[Job] = []
+        self.unlikely: list[Job] = []
         self.running: dict[str, Start] = {}
         self.pace = {half: Pace() for half in HALVES}
         self.promised = dict.fromkeys(HALVES, 0.0)  # seconds of a half that jobs wait for which were looked at before
@@ -211,38 +213,55 @@ class Core:
     def release(self, job: Job) -> None:
         bisect.insort(self.ready, job, key=self._order)
 
+    @property
+    def waiting(self) -> list[Job]:
+        return [*self.ready, *self.unlikely]
+
+    def drop(self, job: Job) -> None:
+        """Takes a job out that waits."""
+        (self.ready if job in self.ready else self.unlikely).remove(job)
+
     def decide(self, now: float) -> tuple[list[Start], list[Job]]:
         """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses; and those skipped on the way.
 
-        Jobs that will hardly be in time come behind all others, and only while nothing runs. Nobody looks at the jobs behind as soon as
-        both halves are at work, nor at more than the first 16.
+        Unlikely jobs come behind all others, and only while nothing runs. Nobody looks at the jobs behind as soon as both halves are at
+        work, nor at more than the first 16.
         """
         begun: list[Start] = []
         gone: list[Job] = []
-        while self.ready and len(self.running) < len(HALVES):
-            skipped = len(gone)
-            start = self._next(now, gone)
-            if start is not None:
-                begun.append(start)
-            elif len(gone) == skipped:
+        while len(self.running) < len(HALVES):
+            self._sort_out(now, gone)
+            start = self._next(now)
+            if start is None:
                 break
+            begun.append(start)
         return begun, gone
 
-    def _next(self, now: float, gone: list[Job]) -> Start | None:
+    def _sort_out(self, now: float, gone: list[Job]) -> None:
+        """Takes late and unlikely jobs out of the first that wait."""
+        while self.unlikely and self._late(self.unlikely[0], now):
+            gone.append(self.unlikely.pop(0))
+        i = 0
+        while i < min(len(self.ready), LOOKED_AT):
+            job = self.ready[i]
+            if self._late(job, now):
+                gone.append(self.ready.pop(i))
+            elif self.policy.early and now + self.least(job, job.at) > job.deadline:
+                bisect.insort(self.unlikely, self.ready.pop(i), key=self._order)
+            else:
+                i += 1
+
+    def _late(self, job: Job, now: float) -> bool:
+        """Whether a job is skipped: its deadline is over or (early) it cannot be in time even at the measured pace."""
+        job.skipped = now + (job.task.least(job.at) if self.policy.early else 0.0) > job.deadline
+        return job.skipped
+
+    def _next(self, now: float) -> Start | None:
         """The next block to begin, if any; what waited for another half looks again each time."""
         self.promised = dict.fromkeys(HALVES, 0.0)
-        unlikely: list[Job] = []
-        for job in self.ready[:LOOKED_AT]:
-            if now + (job.task.least(job.at) if self.policy.early else 0.0) > job.deadline:
-                job.skipped = True
-                self.ready.remove(job)
-                gone.append(job)
-            elif self.policy.early and now + self.least(job, job.at) > job.deadline:
-                unlikely.append(job)
-            elif (way := self.policy.choose(self, job, now)) is not None:
-                return self._begin(job, way, now)
-        for job in unlikely if not self.running else ():
-            if (way := self.policy.choose(self, job, now)) is not None:
+        for job in self.ready[:LOOKED_AT] or (self.unlikely[:1] if not self.running else ()):
+            way = self.policy.choose(self, job, now)
+            if way is not None:
                 return self._begin(job, way, now)
         return None
 
@@ -250,7 +269,7 @@ class Core:
         assert self.idle(way), "a policy chose a half that is at work"
         start = Start(job, way, now, now + self.takes(job, way))
         job.running = True
-        self.ready.remove(job)
+        self.drop(job)
         self.running.update(dict.fromkeys(way.halves, start))
         return start
 
@@ -349,7 +368,7 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
     A job waits for a busy half only if it ends there, behind the jobs before it, earlier than on the idle one. While nothing else is
     there, blocks may be divided, and twins are not used where their own layers are in time too.
     """
-    alone = len(core.ready) == 1 and not core.running
+    alone = not core.running and len(core.ready) + len(core.unlikely) == 1
     ways = [w for w in job.block.ways if job.permits(w) and (w.half != BOTH or alone)]
     ends = [(core.free_at(w, now) + core.takes(job, w), w.twin, i) for i, w in enumerate(ways)]
     last = job.deadline - core.least(job, job.at + 1)

@@ -195,7 +195,7 @@ class Scheduler:
         """A job that waits leaves at once, one that runs after its block."""
         with self._lock:
             if future.cancelled() and job in self._requests and not job.running:
-                self._core.ready.remove(job)
+                self._core.drop(job)
                 self._finish(job, "cancelled")
 
     def _work(self, half: str) -> None:

@@ -56,11 +56,11 @@ def simulate(jobs: Sequence[Job], by: str | Policy, load: Load | None = None) ->
     waiting = sorted(jobs, key=lambda j: (j.release, j.task.name, j.number))
     ends: list[tuple[float, int, Start]] = []
     count, now, arrived = itertools.count(), 0.0, 0
-    while arrived < len(waiting) or ends or core.ready:
+    while arrived < len(waiting) or ends or core.waiting:
         times = [waiting[arrived].release] if arrived < len(waiting) else []
         times += [ends[0][0]] if ends else []
         if not times:
-            times = [min(j.deadline for j in core.ready) + 1e-9]  # nothing will ever become idle for them
+            times = [min(j.deadline for j in core.waiting) + 1e-9]  # nothing will ever become idle for them
         now = max(now, min(times))
         while ends and ends[0][0] <= now:
             end, _, start = heapq.heappop(ends)
