@@ -1,6 +1,6 @@
 """Several networks with deadlines: the missing rate of every policy, side by side (BlastNet, Figures 13, 15, 18 and Table 3).
 
-    python -m benchmarks.deadlines FOLDER [--smoke | --seconds 120] [--tasks 4 8] [--loads 0.8 1.6] [--background none cpu gpu] [--rounds 3]
+    python -m benchmarks.deadlines FOLDER [--smoke | --seconds 120] [--tasks 4 8] [--loads 0.8 1.6 2.4] [--background none cpu gpu] [--rounds 3]
 
 Networks are trained on the coloured shapes first, twins searched for the blocks that deserve one on this machine (kept in FOLDER for
 the next run). Deadlines are 4 times the mean inference time, +-2 %; a load of 1 keeps one half busy with all blocks where they are
@@ -221,7 +221,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--smoke", action="store_true", help="runs of 20 s")
     parser.add_argument("--tasks", nargs="+", type=int, default=[4, 8])
-    parser.add_argument("--loads", nargs="+", type=float, default=[0.8, 1.6])
+    parser.add_argument("--loads", nargs="+", type=float, default=[0.8, 1.6, 2.4])
     parser.add_argument("--background", nargs="+", default=["none"], choices=["none", "cpu", "gpu"])
     parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
     parser.add_argument("--rounds", type=int, default=3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -21,8 +23,10 @@ from xcoexec.ir import Costs
 from xcoexec.parts import Span, finish, part, start
 from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import neuropipe as np_model
-from xcoexec.streams.cuts import SETTLED, TRIED, Network, Trial, leaves_room
-from xcoexec.streams.neuropipe import Around, Cut, best, neural_work, neuropipe, speedup, two_stages
+from xcoexec.streams import trial as trials
+from xcoexec.streams.cuts import leaves_room
+from xcoexec.streams.neuropipe import OTHER, Around, Cut, best, busiest, neural_work, neuropipe, speedup, two_stages
+from xcoexec.streams.trial import Trial
 
 from .standin import StandIn
 from .support import array
@@ -46,22 +50,27 @@ def test_host_operations_alone_bound_the_stream_beyond_a_half() -> None:
     assert speedup(0.5, 3.0) == pytest.approx(2.0)
 
 
-def _brute_force(costs: Costs, crossing: list[int], around: Around, cores: int, threads: int, most: int) -> float:
+def _period(stages: Sequence[float], halves: Sequence[str], around: Around, costs: Costs, cores: int, threads: int) -> float:
+    cut = Cut(tuple((h, i, i + 1) for i, h in enumerate(halves)), tuple(stages))
+    return busiest(*cut.busy(costs.shared_cores), around, cores, threads)
+
+
+def _brute_force(costs: Costs, crossing: list[int], around: Around, cores: int, threads: int, most: int, each: dict[str, float]) -> float:
     n, found = len(costs.device), []
     for count in range(1, most + 1):
         for cuts in itertools.combinations(range(1, n), count - 1):
             ends = [0, *cuts, n]
             for first in ("host", "device"):
-                halves = [first if i % 2 == 0 else np_model.OTHER[first] for i in range(count)]
+                halves = [first if i % 2 == 0 else OTHER[first] for i in range(count)]
                 seconds = []
                 for half, a, b in zip(halves, ends, ends[1:], strict=False):
                     layers = (costs.host if half == "host" else costs.device)[a:b]
                     if any(t is None for t in layers):
                         break
                     moved = 0.0 if costs.shared_cores or (a == 0 and half == "device") else costs.sync + crossing[a] / costs.copy_rate
-                    seconds.append(sum(t or 0.0 for t in layers) + moved)
+                    seconds.append(sum(t or 0.0 for t in layers) + moved + each[half])
                 else:
-                    found.append(np_model.period(seconds, halves, around, costs, cores, threads))
+                    found.append(_period(seconds, halves, around, costs, cores, threads))
     return min(found)
 
 
@@ -74,16 +83,18 @@ times = st.floats(0.1, 5.0)
     st.tuples(st.floats(0, 3), st.floats(0, 3), st.integers(1, 3)),
     st.integers(1, 3),
     st.booleans(),
+    st.tuples(st.floats(0, 2), st.floats(0, 2)),
 )
 def test_the_exact_cut_is_the_best_of_all(
-    layers: list[tuple[float | None, float, int]], given_around: tuple[float, float, int], most: int, shared: bool
+    layers: list[tuple[float | None, float, int]], given_around: tuple[float, float, int], most: int, shared: bool, beside: tuple[float, float]
 ) -> None:
     host, device, nbytes = (tuple(column) for column in zip(*layers, strict=True))
     costs = Costs(host, device, 0.05, 10.0, 1.0, shared)
     crossing, around = [*nbytes, 1], Around(*given_around)
-    cut = best(costs, crossing, around, 4, 3, most)
-    assert cut.period == pytest.approx(_brute_force(costs, crossing, around, 4, 3, most))
-    assert cut.period == pytest.approx(np_model.period(cut.seconds, [h for h, _, _ in cut.stages], around, costs, 4, 3))
+    each = {"host": beside[0], "device": beside[1]}
+    cut = best(costs, crossing, around, 4, 3, most, each)
+    assert cut.period == pytest.approx(_brute_force(costs, crossing, around, 4, 3, most, each))
+    assert cut.period == pytest.approx(_period(cut.seconds, [h for h, _, _ in cut.stages], around, costs, 4, 3))
     assert cut.stages[0][1] == 0 and cut.stages[-1][2] == len(layers)
 
 
@@ -98,7 +109,7 @@ def test_the_exact_cut_is_never_worse_than_the_papers(layers: list[tuple[float, 
         k = neuropipe(costs, operations, printed)
         assert max(two_stages(costs, crossing, k, operations)) >= exhaustive - 1e-9
         stages, halves = ([sum(device[:k]), sum(host[k:])], ["device", "host"])
-        theirs = np_model.period(stages, halves, Around(operations), costs, 64, 1)
+        theirs = _period(stages, halves, Around(operations), costs, 64, 1)
         assert best(costs, crossing, Around(operations), 64, 1).period <= theirs + 1e-9
 
 
@@ -123,7 +134,7 @@ def test_every_cut_computes_what_the_whole_does() -> None:
         pipe = xcoexec.pipeline(fast, cut=Cut(stages))
         for got in pipe([x] * 3):
             assert worst(got, want) < 1e-5
-        made = next(iter(pipe.networks.known.values()))
+        made = next(iter(pipe.networks.known.values())).chosen
         assert [p.half for p in made.parts] == [h for h, _, _ in stages]
         assert all(p.executable.lowered is not None and p.executable.lowered.segments for p in made.parts if p.half == "host")  # kernels ran it
 
@@ -151,6 +162,25 @@ def test_parts_beside_a_device_of_its_own(half: str) -> None:
     assert worst(finish(s, env), oracles(_net, WEIGHTS, x)) < 1e-5
     if half != "device":
         assert any(p.executable.lowered is not None and p.executable.lowered.segments for p in made)
+
+
+def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
+    """The device alone and cuts by measured seconds, the second with what stages take beside their layers: all compute the same."""
+    fast, x = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS), array(1, 3, 9, 11)
+    jax.block_until_ready(fast(x))
+    s = fast._used("test").stages
+    n = len(s.graph.layers)
+    s.relay, s.costs = Relay(StandIn(delay=2e-4)), Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
+    ways = streams_cuts._best_cuts(s, x, Around(1e-4, 0.0, 2))
+    assert 2 <= len(ways) <= 3 and ways[-1].cut == dataclasses.replace(ways[-1].cut, stages=(("device", 0, n),))
+    assert {h for h, _, _ in ways[0].cut.stages} == {"host", "device"}  # both at work by the seconds it was given
+    for way in ways:
+        value: Any = x
+        for stage in range(np_model.MOST_STAGES):
+            value = way.run(stage, value)
+        assert worst(value, oracles(_net, WEIGHTS, x)) < 1e-5
+        assert len(way.cut.seconds) == len(way.cut.stages) and all(t > 0 for t in way.cut.seconds)
+        assert way.period(Around(0.5)) >= 0.5 and way.period(Around(1e-4, 0.0, 2)) == pytest.approx(way.cut.period)
 
 
 def test_shapes_may_change_within_a_stream() -> None:
@@ -204,23 +234,46 @@ def test_cores_are_left_where_preparing_needs_them() -> None:
     assert leaves_room(Around(2.6e-3), 18e-3, 16, 16) and leaves_room(Around(4e-3, 0.0, 4), 1e-3, 14, 16)
 
 
-@pytest.mark.parametrize(("other", "chosen"), [(1.2, 0), (0.99, 0), (0.9, 1)])
-def test_a_trial_keeps_the_way_that_items_come_out_of_faster(other: float, chosen: int, monkeypatch: pytest.MonkeyPatch) -> None:
+class _Clock:
+    """Time that passes while items of a way are computed: so many seconds each, but none for those that a turn finds waiting."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.now, self.given = 0.0, []
+        monkeypatch.setattr(trials.time, "perf_counter", lambda: self.now)
+
+    def stream(self, trial: Trial[float], items: int) -> list[float]:
+        for _ in range(items):
+            turn = trial.next()
+            self.now += 1e-9 if turn.given in range(1, trials.SETTLED) else turn.way
+            trial.left(turn)
+            self.given.append(turn.way)
+        return self.given
+
+
+@pytest.mark.parametrize(("ways", "chosen"), [((1.0, 1.2), 1.0), ((1.0, 0.99), 1.0), ((1.0, 0.9), 0.9), ((1.0, 0.8, 0.7, 0.9), 0.7), ((2.0, 0.9, 1.0), 0.9)])
+def test_a_trial_keeps_the_way_that_items_leave_faster(ways: tuple[float, ...], chosen: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Items that a way finds waiting (they are quick) do not count; a way that is hardly faster than the first one is not taken."""
-    now, seen = [0.0], []
-    monkeypatch.setattr(streams_cuts.time, "perf_counter", lambda: now[0])
+    trial, turn = Trial(ways, 1.0), trials.SETTLED + trials.FEWEST
+    given = _Clock(monkeypatch).stream(trial, 10 * turn)
+    assert trial.decided and trial.chosen == chosen and set(given[2 * len(ways) * turn :]) == {chosen}
+    near = [w for w in ways if w <= trials.WORTH * min(ways)]
+    tried = [given[i] for i in range(0, (len(ways) + len(near)) * turn, turn)]
+    assert tried == [*ways, *near]  # all once, those near the fastest once more
 
-    class Timed(Network):
-        def run(self, stage: int, value: int) -> tuple[int, int]:
-            now[0] += 1e-6 if value % TRIED <= SETTLED else (1.0, other)[self.threads]
-            seen.append(self.threads)
-            return value, self.threads
 
-    trial = Trial([Timed(None, threads=i, busy=(i + 1.0, 0.0)) for i in (0, 1)])  # type: ignore[arg-type]
-    results = [trial.run(0, i)[0] for i in range(6 * TRIED)]
-    assert results == list(range(6 * TRIED)) and trial.decided
-    assert seen == [0] * TRIED + [1] * TRIED + [0] * TRIED + [1] * TRIED + [chosen] * 2 * TRIED
-    assert trial.period(Around()) == chosen + 1.0 and trial.cut is None
+def test_a_trial_survives_streams_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, clock = Trial((1.0, 0.5), 1.0), _Clock(monkeypatch)
+    lost = [trial.next() for _ in range(5)]  # in flight when their stream was closed
+    trial.again()
+    for turn in lost:
+        trial.left(turn)  # a thread that was still at work
+    clock.stream(trial, 8 * (trials.SETTLED + trials.FEWEST))
+    assert trial.decided and trial.chosen == 0.5
+
+
+def test_one_way_is_no_trial() -> None:
+    trial = Trial((3.0,), 1.0)
+    assert trial.decided and trial.next().way == 3.0
 
 
 def test_predicted_periods_of_a_stream() -> None:

@@ -50,7 +50,8 @@ def cut_out(folded: Folded, graph: LayerGraph, span: Span) -> tuple[Folded, Laye
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """A span on a half ("host" or "device"): call it with the values that are there, to get them with its own."""
+    """A span on a half ("host" or "device"): call it with the values that are there, to get them with its own. `handed`: the other half
+    reads them next."""
 
     span: Span
     half: str
@@ -58,11 +59,16 @@ class Part:
     outputs: tuple[Value, ...]
     executable: Executable
     apart: bool  # the device half is a device of its own
+    handed: bool = False
 
     def __call__(self, env: Env) -> dict[Value, Any]:
         """Waits for the results; where they lie on the device, they stay there until somebody on the host half asks."""
         given = [env[v] if self.half == "device" or not self.apart else np.asarray(env[v]) for v in self.inputs]
-        out = jax.block_until_ready(self.executable.call(given))
+        out = self.executable.call(given)
+        if self.handed and self.apart and self.half == "device":
+            for x in out:
+                x.copy_to_host_async()  # on its way while the next stage wakes up
+        jax.block_until_ready(out)
         return {**env, **dict(zip(self.outputs, out, strict=True))}
 
 

@@ -18,24 +18,24 @@ from ..config import cores
 from ..ir import HALVES
 from ..parts import Part, Span, crossing, divisible, finish, part, start
 from ..select import Stages
-from ..timing import empty_call, median_seconds
-from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe, timed
+from ..timing import median_seconds
+from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
+from .trial import Trial, Turn
 
 CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
-PROBES = 4  # items that a choice between a cut and the whole network is made on, as the paper measures on about four
+PROBES = 4  # items that the parts of a cut are measured on, as the paper measures on about four
 PROBE_SECONDS = 0.02
 DISTURBED = 1.5  # times longer that a team takes on cores that others use too (measured: 1.3 to 2.6)
-TRIED, SETTLED = 24, 6  # items that a way of computing gets in a turn of a trial, and those of them that are not counted
-GAIN = 0.97  # a cut has to shorten the period by this much
+CORRECTED = 2  # cuts that are made and measured, the second with what the first one's stages took beside their layers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Network:
-    """How items of one shape are computed: by the parts in turn, or, without any, by the bound function as a whole. `busy`: seconds an
-    item on the host half and on a device of its own; `threads` of the host half."""
+    """A way of computing items of one shape: by parts in turn, or by the bound function as a whole. `busy`: seconds an item on the host
+    half and on a device of its own; `threads` of the host half."""
 
-    bound: Bound
-    stages: Stages | None = None
+    bound: Bound | None
+    stages: Stages
     parts: tuple[Part, ...] = ()
     cut: Cut | None = None
     busy: tuple[float, float] = (0.0, 0.0)
@@ -47,7 +47,7 @@ class Network:
 
     def run(self, stage: int, value: Any) -> Any:
         """What a stage makes of an item; stages behind the last part let it pass."""
-        if not self.parts or self.stages is None:
+        if self.bound is not None:
             return jax.block_until_ready(self.bound(value)) if stage == 0 else value
         if stage >= len(self.parts):
             return value
@@ -55,55 +55,13 @@ class Network:
         env = self.parts[stage](env)
         return finish(self.stages, env) if stage == len(self.parts) - 1 else env
 
-    def serial(self, value: Any) -> Any:
-        for stage in range(max(1, len(self.parts))):
-            value = self.run(stage, value)
-        return value
-
-
-class Trial:
-    """A network as a whole in several ways, of which the stream itself shows the fastest: what the user's threads do to the host half's
-    team beside them, no model knows. Each way gets some items in turn, twice; the one that items came out of faster (by 3 % at least, if
-    it is not the first) gets all others."""
-
-    cut, parts = None, ()
-
-    def __init__(self, ways: Sequence[Network]):
-        self.ways = tuple(ways)
-        self.chosen = self.ways[0]
-        self._ends: list[float] = []
-
-    def run(self, stage: int, value: Any) -> Any:
-        if stage or self.decided:
-            return self.chosen.run(stage, value)
-        out = self.ways[len(self._ends) // TRIED % len(self.ways)].run(stage, value)
-        self._ends.append(time.perf_counter())
-        if self.decided:
-            first, *others = self.seconds()
-            fastest = min(range(len(others)), key=others.__getitem__)
-            self.chosen = self.ways[fastest + 1] if others[fastest] < GAIN * first else self.ways[0]
-        return out
-
-    @property
-    def decided(self) -> bool:
-        return len(self._ends) >= TRIED * len(self.ways) * 2
-
-    def seconds(self) -> list[float]:
-        """Between items, by way; those that a way finds waiting are not counted."""
-        turns = [self._ends[i : i + TRIED] for i in range(0, TRIED * len(self.ways) * 2, TRIED)]
-        took = [turn[-1] - turn[SETTLED] for turn in turns]
-        return [a + b for a, b in zip(took[: len(self.ways)], took[len(self.ways) :], strict=True)]
-
-    def period(self, around: Around) -> float:
-        return self.chosen.period(around) if self.decided else min(w.period(around) for w in self.ways)
-
 
 class Networks:
     """Cuts a bound function anew for every shape of item that comes."""
 
     def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
         self.bound, self.wanted, self.host_operations, self._prepared = bound, cut, host_operations, prepared
-        self.known: dict[Any, Network | Trial] = {}
+        self.known: dict[Any, Trial[Network]] = {}
         self._fewer: Bound | None = None
         self._lock = threading.Lock()
 
@@ -114,31 +72,46 @@ class Networks:
             return len(self.wanted.stages)
         return 1 if self.wanted == "none" or (self.wanted == "auto" and jax.default_backend() == "cpu") else MOST_STAGES
 
-    def first(self, value: Any) -> Network | Trial:
-        """The network for an item's shape."""
+    @property
+    def decided(self) -> bool:
+        """Whether it is known for every shape seen so far which way its items come out of fastest."""
+        return all(t.decided for t in self.known.values())
+
+    def periods(self, around: Around) -> tuple[float, ...]:
+        """Seconds between results by the model, for each shape seen so far."""
+        return tuple(min(w.period(around) for w in t.ways) for t in self.known.values())
+
+    def again(self) -> None:
+        """A stream begins."""
+        for trial in self.known.values():
+            trial.again()
+
+    def first(self, value: Any) -> Trial[Network]:
+        """The ways of computing items of a shape."""
         leaves, tree = jax.tree_util.tree_flatten(value)
         key = (tree, tuple((np.shape(x), str(getattr(x, "dtype", type(x)))) for x in leaves))
         with self._lock:
             if key not in self.known:
-                self.known[key] = self._made(value)
+                around = self.host_operations()
+                ways = sorted(self._ways(value, around), key=lambda n: n.period(around))
+                self.known[key] = Trial(ways, ways[0].period(around), around.workers)
             return self.known[key]
 
-    def _made(self, value: Any) -> Network | Trial:
-        around = self.host_operations()
+    def _ways(self, value: Any, around: Around) -> list[Network]:
         wholes = self._wholes(value, around)
-        bound, s = wholes[-1].bound, wholes[-1].bound._used("pipeline").stages
-        whole = Trial(wholes) if len(wholes) > 1 else wholes[0]
+        s = wholes[-1].stages
         if self.count == 1 and not isinstance(self.wanted, Cut):
-            return whole
-        if not divisible(s):
-            if self.wanted == "auto":
-                return whole
-            raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
+            return wholes
+        if divisible(s) and (s.limit is None or self.wanted != "auto"):
+            return [*wholes, *_best_cuts(s, value, around)] if self.wanted == "auto" else [self._as_wanted(s, value, around)]
+        if self.wanted == "auto":
+            return wholes
+        raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
+
+    def _as_wanted(self, s: Stages, value: Any, around: Around) -> Network:
         cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, around)
         _check(cut, len(s.graph.layers))
-        cut = timed(cut, s.measured_costs(), crossed(s), around, cores(), s.threads)
-        made = Network(bound, s, tuple(part(s, Span(a, b), half) for half, a, b in cut.stages), cut, cut.busy(s.relay is None), s.threads)
-        return made if self.wanted != "auto" or _wins(made, wholes[-1], value) else whole
+        return _measured(s, cut, value, around)
 
     def _wholes(self, value: Any, around: Around) -> list[Network]:
         """The network in one piece: as it is, and with threads left to those who prepare items, where that may be quicker."""
@@ -151,11 +124,47 @@ class Networks:
         return found
 
 
+def _best_cuts(s: Stages, value: Any, around: Around) -> list[Network]:
+    """The best cut by the layers' seconds, the best one by those and what its stages took beside their layers, and the device alone."""
+    costs, n = s.measured_costs(), len(s.graph.layers)
+    found: dict[tuple[tuple[str, int, int], ...], Network] = {}
+    beside = dict.fromkeys(HALVES[:2], 0.0)
+    for _ in range(CORRECTED):
+        cut = best(costs, crossed(s), around, cores(), s.threads, each=beside)
+        if cut.stages in found:
+            break
+        made = found[cut.stages] = _measured(s, cut, value, around)
+        for half in beside:
+            over = [t - u for (h, *_), t, u in zip(cut.stages, made.cut.seconds, cut.seconds, strict=True) if h == half] if made.cut else []
+            beside[half] += max(sum(over) / len(over), -beside[half]) if over else 0.0
+    whole = front_and_rear(n, n)
+    return [*found.values(), *([] if whole.stages in found else [_measured(s, whole, value, around)])]
+
+
+def _measured(s: Stages, cut: Cut, value: Any, around: Around) -> Network:
+    """A cut's parts, compiled, with the seconds that each of them takes alone."""
+    parts = [part(s, Span(a, b), half) for half, a, b in cut.stages]
+    parts = [dataclasses.replace(p, handed=q.half != p.half) for p, q in zip(parts, [*parts[1:], parts[-1]], strict=True)]
+    took = []
+    for _ in range(1 + PROBES):
+        env: Any = start(s, jax.tree_util.tree_leaves(value))
+        ends = [time.perf_counter()]
+        for p in parts:
+            env = p(env)
+            ends.append(time.perf_counter())
+        took.append(np.diff(ends))
+    seconds = tuple(float(t) for t in np.median(took[1:], axis=0))
+    cut = dataclasses.replace(cut, seconds=seconds)
+    busy = cut.busy(s.relay is None)
+    cut = dataclasses.replace(cut, period=busiest(*busy, around, cores(), s.threads))
+    return Network(None, s, tuple(parts), cut, busy, s.threads)
+
+
 def _whole(bound: Bound, value: Any) -> Network:
     seconds = _seconds(bound, value)
     s = bound._used("pipeline").stages
     on_host = s.relay is None or any(p.half != "device" for p in bound.plan().placements)
-    return Network(bound, busy=(seconds, 0.0) if on_host else (0.0, seconds), threads=s.threads)
+    return Network(bound, s, busy=(seconds, 0.0) if on_host else (0.0, seconds), threads=s.threads)
 
 
 def _seconds(bound: Bound, value: Any) -> float:
@@ -206,26 +215,6 @@ def _check(cut: Cut, layers: int) -> None:
         raise ValueError(f"xcoexec.pipeline: got cut={cut.stages!r}; valid are stages (half, first layer, last + 1) that cover layers 0 to {layers} in order.")
 
 
-def _wins(cut: Network, whole: Network, value: Any) -> bool:
-    """Whether items come faster out of a cut's stages, run at the same time, than out of the whole network."""
-    for network in (cut, whole):
-        network.serial(value)
-    seconds = [min(_period(network, value) for _ in range(2)) for network in (cut, whole)]
-    return seconds[0] < GAIN * seconds[1]
-
-
-def _period(network: Network, value: Any) -> float:
-    """Seconds between items, with a thread for each stage."""
-    from .pipeline import Stage, Stream
-
-    stages = [Stage(str(i), functools.partial(network.run, i)) for i in range(max(1, len(network.parts)))]
-    began = time.perf_counter()
-    count = max(PROBES, min(50, int(0.1 / max(empty_call(), 1e-4))))
-    with Stream(stages, 2, 600.0, [value] * count) as stream:
-        done = sum(1 for _ in stream)
-    return (time.perf_counter() - began) / done
-
-
 def named(cut: object, fn: object) -> str | Cut:
     """A `cut=` as the user gave it, checked; without one "auto" for a bound function and "none" for any other."""
     if cut is None:
@@ -244,14 +233,26 @@ def stage_names(count: int) -> Iterable[str]:
 
 
 def functions(networks: Networks) -> Sequence[tuple[str, Callable[[Any], Any]]]:
-    """The network's stages for a stream; what passes between them carries the network that its shape belongs to."""
+    """The network's stages for a stream; what passes between them carries the way in which its item is computed."""
+    last = networks.count - 1
 
     def stage(i: int, value: Any) -> Any:
-        network, held = (networks.first(value), value) if i == 0 else value
-        out = network.run(i, held)
-        return out if i == networks.count - 1 else (network, out)
+        trial, turn, held = _begun(networks.first(value), value) if i == 0 else value
+        try:
+            out = turn.way.run(i, held)
+        except BaseException:
+            trial.left(turn)
+            raise
+        if i < last:
+            return trial, turn, out
+        trial.left(turn)
+        return out
 
     return [(name, functools.partial(stage, i)) for i, name in enumerate(stage_names(networks.count))]
+
+
+def _begun(trial: Trial[Network], value: Any) -> tuple[Trial[Network], Turn[Network], Any]:
+    return trial, trial.next(), value
 
 
 __all__ = ["CUTS", "Network", "Networks", "crossed", "functions", "named", "planned"]

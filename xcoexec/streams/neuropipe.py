@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from ..ir import Costs
 
@@ -35,7 +36,7 @@ class Cut:
     def busy(self, shared_cores: bool) -> tuple[float, float]:
         """Seconds an item on the host half and on a device of its own."""
         by = {half: sum(t for (h, _, _), t in zip(self.stages, self.seconds, strict=False) if h == half) for half in OTHER}
-        return (by["host"] + by["device"], 0.0) if shared_cores else (by["host"], by["device"])
+        return _apart(by["host"], by["device"], shared_cores)
 
     def __str__(self) -> str:
         parts = (
@@ -101,34 +102,18 @@ def two_stages(costs: Costs, crossing: Sequence[int], k: int, host_operations: f
 # -- the exact cut ------------------------------------------------------------------------------------
 
 
-def period(stages: Sequence[float], halves: Sequence[str], around: Around, costs: Costs, cores: int, threads: int) -> float:
-    """Seconds between results: that of the busiest stage, half or set of cores.
-
-    Stages of one half take turns on it; the user's work has threads of its own but runs on the same cores as the host half.
-    """
-    host = sum(s for s, h in zip(stages, halves, strict=True) if h == "host")
-    device = sum(s for s, h in zip(stages, halves, strict=True) if h == "device")
-    return busiest(*_apart(host, device, costs), around, cores, threads)
-
-
-def _apart(host: float, device: float, costs: Costs) -> tuple[float, float]:
+def _apart(host: float, device: float, shared_cores: bool) -> tuple[float, float]:
     """Seconds of the host half and of a device of its own."""
-    return (host + device, 0.0) if costs.shared_cores else (host, device)
+    return (host + device, 0.0) if shared_cores else (host, device)
 
 
 def busiest(host: float, device: float, around: Around, cores: int, threads: int) -> float:
-    """Seconds between results, of a network that needs so many seconds on each half."""
+    """Seconds between results of a network that needs so many seconds on each half: those of the busiest half, thread or set of cores.
+
+    Stages of one half take turns on it; the user's work has threads of its own but runs on the same cores as the host half.
+    """
     used = around.before + around.behind + host * threads
     return max(host, device, around.before / around.workers, around.behind, used / cores)
-
-
-def timed(cut: Cut, costs: Costs, crossing: Sequence[int], around: Around, cores: int, threads: int) -> Cut:
-    """A cut with its stages' seconds and its period, by the layers' measured seconds; as it was where some are not known."""
-    known = [dict(_stages(costs, crossing, half, stop)).get(start) for half, start, stop in cut.stages]
-    seconds = [t for t in known if t is not None]
-    if len(seconds) < len(known):
-        return cut
-    return dataclasses.replace(cut, seconds=tuple(seconds), period=period(seconds, [x[0] for x in cut.stages], around, costs, cores, threads))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,31 +129,33 @@ class _State:
         return _State(self.host + host, self.device + device, (*self.stages, (half, start, stop, seconds)))
 
 
-def best(costs: Costs, crossing: Sequence[int], around: Around, cores: int, threads: int, most: int = MOST_STAGES) -> Cut:
+def best(
+    costs: Costs, crossing: Sequence[int], around: Around, cores: int, threads: int, most: int = MOST_STAGES, each: Mapping[str, float] = MappingProxyType({})
+) -> Cut:
     """The cut with the shortest period among all sequences of up to `most` stages that alternate between the halves.
 
     Dynamic programming over layers: of the ways to get to a layer on a half with so many stages only those stay that no other one
     beats on both halves' seconds, which is exact because the period grows with both. `crossing[k]`: bytes needed behind a cut
-    before layer k.
+    before layer k; `each`: seconds that a stage on a half takes beside its layers and the exchange.
     """
     n = len(costs.device)
     ends: dict[int, dict[tuple[str, int], list[_State]]] = {0: {(half, 0): [_State(0.0, 0.0, ())] for half in OTHER}}
     for stop in range(1, n + 1):
         found: dict[tuple[str, int], list[_State]] = {}
         for half in OTHER:
-            for start, t in _stages(costs, crossing, half, stop):
+            for start, t in _stages(costs, crossing, half, stop, each.get(half, 0.0)):
                 for count in range(most):
                     for before in ends[start].get((OTHER[half], count), ()):
                         found.setdefault((half, count + 1), []).append(before.then(half, start, stop, t))
         ends[stop] = {key: _undominated(states) for key, states in found.items()}
-    value = lambda s: (busiest(*_apart(s.host, s.device, costs), around, cores, threads), s.host + s.device, len(s.stages))
+    value = lambda s: (busiest(*_apart(s.host, s.device, costs.shared_cores), around, cores, threads), s.host + s.device, len(s.stages))
     chosen = min((s for states in ends[n].values() for s in states), key=value)
     return Cut(tuple(x[:3] for x in chosen.stages), tuple(x[3] for x in chosen.stages), value(chosen)[0])
 
 
-def _stages(costs: Costs, crossing: Sequence[int], half: str, stop: int) -> Iterator[tuple[int, float]]:
-    """(first layer, seconds) of every stage on a half that ends before layer `stop`: its layers and what it takes over."""
-    seconds = 0.0
+def _stages(costs: Costs, crossing: Sequence[int], half: str, stop: int, beside: float) -> Iterator[tuple[int, float]]:
+    """(first layer, seconds) of every stage on a half that ends before layer `stop`: its layers, what it takes over, and what is beside them."""
+    seconds = beside
     for start in range(stop - 1, -1, -1):
         t = costs.host[start] if half == "host" else costs.device[start]
         if t is None:
@@ -186,4 +173,4 @@ def _undominated(states: Sequence[_State]) -> list[_State]:
     return out
 
 
-__all__ = ["MOST_STAGES", "Around", "Cut", "best", "busiest", "front_and_rear", "neural_work", "neuropipe", "period", "speedup", "timed", "two_stages"]
+__all__ = ["MOST_STAGES", "Around", "Cut", "best", "busiest", "front_and_rear", "neural_work", "neuropipe", "speedup", "two_stages"]

@@ -273,19 +273,25 @@ class Pipeline:
         self._stages, self._depth, self._timeout, self.networks, self._power = stages, depth, timeout, networks, power
 
     def __call__(self, items: Iterable[Any]) -> Stream:
+        if self.networks is not None:
+            self.networks.again()
         return Stream(self._stages, self._depth, self._timeout, items, self._power)
 
     @property
     def cuts(self) -> tuple[Cut | None, ...]:
         """The cut for each shape of item seen so far; None where the network is one stage."""
-        return tuple(n.cut for n in self.networks.known.values()) if self.networks else ()
+        return tuple(t.chosen.cut for t in self.networks.known.values()) if self.networks else ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is known for every shape of item seen so far which way of computing gives results fastest: the stream tries them."""
+        return self.networks is None or self.networks.decided
 
     def periods(self, around: Around | None = None) -> tuple[float, ...]:
         """Seconds between results that the model predicts for each shape of item seen so far; `around`: the user's work, as measured by default."""
         if self.networks is None:
             return ()
-        now = around or self.networks.host_operations()
-        return tuple(n.period(now) for n in self.networks.known.values())
+        return self.networks.periods(around or self.networks.host_operations())
 
 
 class _Timed:
@@ -324,8 +330,8 @@ def pipeline(
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
       workers: threads that prepare items (different ones at the same time; results stay in order). The network's host half gets as
         many threads fewer where that is quicker, unless `threads=` said how many.
-      cut: how a bound network is cut into stages on both halves: "auto" (the best cut by its layers' measured seconds, taken if it
-        proves faster than the network as a whole, which may have split layers), "neuropipe" (the paper's rule), "neuropipe, printed"
+      cut: how a bound network is cut into stages on both halves: "auto" (the best cuts by measured seconds, the device alone and the
+        network as a whole, which may have split layers: the stream tries them on its first items), "neuropipe" (the paper's rule), "neuropipe, printed"
         (with the paper's misprint), "none", or a `Cut`. Without a device of its own nothing is cut by "auto".
       power: clocks that are just high enough (`xcoexec.streams.Power`), set after the first items and put back at the end.
       timeout: seconds after which a result that does not come is a `TimeoutError` that names the stage that is busy.
