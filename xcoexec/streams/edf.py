@@ -207,7 +207,7 @@ class Core:
         self.unlikely: list[Job] = []
         self.running: dict[str, Start] = {}
         self.pace = {half: Pace() for half in HALVES}
-        self.promised = dict.fromkeys(HALVES, 0.0)  # seconds of a half that jobs wait for which were looked at before
+        self.free = dict.fromkeys(HALVES, 0.0)  # when a half should be, behind what runs there and those who were looked at and wait for it
         self._order = (lambda j: (j.at == 0, *j.key)) if policy.whole else lambda j: j.key
 
     def release(self, job: Job) -> None:
@@ -241,15 +241,14 @@ class Core:
         """Takes late and unlikely jobs out of the first that wait."""
         while self.unlikely and self._late(self.unlikely[0], now):
             gone.append(self.unlikely.pop(0))
-        i = 0
-        while i < min(len(self.ready), LOOKED_AT):
-            job = self.ready[i]
-            if self._late(job, now):
-                gone.append(self.ready.pop(i))
-            elif self.policy.early and now + self.least(job, job.at) > job.deadline:
-                bisect.insort(self.unlikely, self.ready.pop(i), key=self._order)
-            else:
-                i += 1
+        share = max(self.fastest_pace, 1.0) if self.policy.early else 0.0  # of a job's least seconds that have to fit before its deadline
+        while doubtful := [j for j in self.ready[:LOOKED_AT] if now + share * j.task.least(j.at) > j.deadline]:
+            for job in doubtful:
+                self.ready.remove(job)
+                if self._late(job, now):
+                    gone.append(job)
+                else:
+                    bisect.insort(self.unlikely, job, key=self._order)
 
     def _late(self, job: Job, now: float) -> bool:
         """Whether a job is skipped: its deadline is over or (early) it cannot be in time even at the measured pace."""
@@ -258,7 +257,8 @@ class Core:
 
     def _next(self, now: float) -> Start | None:
         """The next block to begin, if any; what waited for another half looks again each time."""
-        self.promised = dict.fromkeys(HALVES, 0.0)
+        for half in HALVES:
+            self.free[half] = max(now, self.running[half].expected) if half in self.running else now
         for job in self.ready[:LOOKED_AT] or (self.unlikely[:1] if not self.running else ()):
             way = self.policy.choose(self, job, now)
             if way is not None:
@@ -276,7 +276,7 @@ class Core:
     def wait(self, job: Job, way: Way) -> None:
         """A job will wait for a way's halves: those behind it count with that."""
         for half in way.halves:
-            self.promised[half] += self.takes(job, way)
+            self.free[half] += self.takes(job, way)
 
     def finish(self, start: Start, now: float, failed: bool = False) -> bool:
         """A block has ended; returns whether its job has."""
@@ -301,15 +301,17 @@ class Core:
 
     def takes(self, job: Job, way: Way) -> float:
         """Seconds of a job's next block in a way, its values' move included, at the pace of now."""
-        return (job.moving(way) + way.seconds) * max([self.pace[h].factor for h in way.halves])
+        pace = max([p.factor for p in self.pace.values()]) if way.half == BOTH else self.pace[way.half].factor
+        return (job.moving(way) + way.seconds) * pace
 
-    def least(self, job: Job, at: int) -> float:
-        """Seconds that a job's blocks from `at` on take at least, at the pace of now."""
-        return job.task.least(at) * min([p.factor for p in self.pace.values()])
+    @property
+    def fastest_pace(self) -> float:
+        """Of the halves, now."""
+        return min([p.factor for p in self.pace.values()])
 
-    def free_at(self, way: Way, now: float) -> float:
-        """When a way's halves should be free for a job, behind what runs there and those who wait for them."""
-        return max([max(now, self.running[h].expected) + self.promised[h] if h in self.running else now + self.promised[h] for h in way.halves])
+    def free_at(self, way: Way) -> float:
+        """When a way's halves should be free for a job."""
+        return max(self.free.values()) if way.half == BOTH else self.free[way.half]
 
 
 # -- policies -----------------------------------------------------------------------------------------
@@ -369,9 +371,9 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
     there, blocks may be divided, and twins are not used where their own layers are in time too.
     """
     alone = not core.running and len(core.ready) + len(core.unlikely) == 1
-    ways = [w for w in job.block.ways if job.permits(w) and (w.half != BOTH or alone)]
-    ends = [(core.free_at(w, now) + core.takes(job, w), w.twin, i) for i, w in enumerate(ways)]
-    last = job.deadline - core.least(job, job.at + 1)
+    ways = [w for w in job.block.ways if (alone or w.half != BOTH) and job.permits(w)]
+    ends = [(core.free_at(w) + core.takes(job, w), w.twin, i) for i, w in enumerate(ways)]
+    last = job.deadline - job.task.least(job.at + 1) * core.fastest_pace
     own = [e for e in ends if not e[1] and e[0] <= last] if alone else []
     way = ways[min(own or ends)[2]]
     if core.idle(way):
