@@ -148,6 +148,7 @@ class Way:
     rates: list[float] = dataclasses.field(default_factory=list)
     joules: list[dict[str, float | str]] = dataclasses.field(default_factory=list)
     slowest: list[float] = dataclasses.field(default_factory=list)
+    stages: dict[str, float] = dataclasses.field(default_factory=dict)  # of a pipeline's last run
     early: list[float] = dataclasses.field(default_factory=list)  # the same, of the first few items
 
     def settle(self, data: list[bytes]) -> None:
@@ -181,7 +182,8 @@ class Way:
         for _ in results:
             pass
         if isinstance(results, Stream):
-            self.slowest.append(max(results.stats().stages.values()))
+            self.stages = results.stats().stages
+            self.slowest.append(max(self.stages.values()))
 
     @property
     def rate(self) -> float:
@@ -253,6 +255,7 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "halves": setting.fast.plan().engine if cut is None else "cut",
         "threads": kept.threads,
         "predicted": {"equation 1": speedup(setting.alpha, setting.gamma), **{k: setting.alone / p.periods(setting.around)[0] for k, (_, p) in piped.items()}},
+        "stages": {k: w.stages for k, (w, _) in piped.items()},
         "predicted_by_four": {k: setting.alone / float(np.median(w.early)) for k, (w, _) in piped.items()},
         "faster": {k: w.rate / found["serial"].rate for k, (w, _) in piped.items()},
         "energy": {k: w.energy() for k, w in found.items()},
