@@ -149,6 +149,7 @@ class Way:
     joules: list[dict[str, float | str]] = dataclasses.field(default_factory=list)
     slowest: list[float] = dataclasses.field(default_factory=list)
     stages: dict[str, float] = dataclasses.field(default_factory=dict)  # of a pipeline's last run
+    busy: list[float] = dataclasses.field(default_factory=list)  # share of the time that the busiest stage was at work
     early: list[float] = dataclasses.field(default_factory=list)  # the same, of the first few items
 
     def settle(self, data: list[bytes]) -> None:
@@ -182,7 +183,9 @@ class Way:
         for _ in results:
             pass
         if isinstance(results, Stream):
-            self.stages = results.stats().stages
+            stats = results.stats()
+            self.stages = stats.stages
+            self.busy.append(max(stats.busy.values()))
             self.slowest.append(max(self.stages.values()))
 
     @property
@@ -255,6 +258,7 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "halves": setting.fast.plan().engine if cut is None else "cut",
         "threads": kept.threads,
         "predicted": {"equation 1": speedup(setting.alpha, setting.gamma), **{k: setting.alone / p.periods(setting.around)[0] for k, (_, p) in piped.items()}},
+        "busiest": {k: float(np.median(w.busy)) for k, (w, _) in piped.items()},
         "stages": {k: w.stages for k, (w, _) in piped.items()},
         "predicted_by_four": {k: setting.alone / float(np.median(w.early)) for k, (w, _) in piped.items()},
         "faster": {k: w.rate / found["serial"].rate for k, (w, _) in piped.items()},
@@ -273,7 +277,11 @@ def row(r: dict[str, Any], names: list[str]) -> list[str]:
     rates, base = r["items_a_second"], r["items_a_second"]["prefetch"]
     cells = [f"{rates[k]:.1f} ({rates[k] / base:.2f})" if k in rates else "-" for k in names]
     over = ", ".join(f"{r[k]['pipeline']:.2f}" for k in ("predicted", "predicted_by_four", "faster"))
-    ends = [f"{r['of_slowest_stage']['pipeline']:.0%}", over, "; ".join(_energy(k, r["energy"]["pipeline"][k]) for k in r["energy"]["pipeline"])]
+    ends = [
+        f"{r['of_slowest_stage']['pipeline']:.0%}, {r['busiest']['pipeline']:.0%}",
+        over,
+        "; ".join(_energy(k, r["energy"]["pipeline"][k]) for k in r["energy"]["pipeline"]),
+    ]
     return [r["model"], f"{r['operations'] * 1e3:.2f}", f"{r['alpha']:.2f}", f"{r['gamma']:.2f}", *cells, *ends]
 
 
@@ -298,7 +306,7 @@ def main() -> None:
             out.write(json.dumps(records[-1]) + "\n")
             out.flush()
     names = list(records[0]["items_a_second"])
-    ends = ("of 1/slowest stage", "over serial: predicted alone, in the stream, measured", "energy an item")
+    ends = ("of 1/(median of the slowest stage), busiest stage at work", "over serial: predicted alone, in the stream, measured", "energy an item")
     head = ("model", "host ms", "alpha", "gamma", *(f"{k}: items/s (of prefetch)" for k in names), *ends)
     Console(width=260).print(table(records[0]["machine"], head, [row(r, names) for r in records], right=range(1, len(head))))
 

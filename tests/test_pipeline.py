@@ -58,6 +58,7 @@ def test_stages_overlap() -> None:
         stats = stream.stats()
     assert stats.items == 20 and set(stats.stages) == {"preprocess", "network", "postprocess"}
     assert stats.throughput > 25  # serially 16.7 a second
+    assert set(stats.busy) == set(stats.stages) and all(0.5 < b <= 1 for b in stats.busy.values())  # alike, and all at work most of the time
     assert 0.06 <= stats.latency <= stats.latency_99 and all(t >= 0.02 for t in stats.stages.values())
 
 

@@ -36,13 +36,15 @@ END = object()  # behind the last item
 @dataclasses.dataclass(frozen=True)
 class Stats:
     """Of the items that have left: how many, seconds from entering the first stage to leaving the last (median, 99th percentile), items a
-    second, and the seconds an item that each stage takes (medians; divided by its threads)."""
+    second, the seconds an item that each stage takes (medians; divided by its threads), and the share of the time that each was at work:
+    a stream is as fast as its slowest stage allows when that comes near 1."""
 
     items: int
     latency: float
     latency_99: float
     throughput: float
     stages: dict[str, float]
+    busy: dict[str, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,10 +256,11 @@ class Stream:
         if not self._spans:
             raise ValueError("xcoexec.pipeline: got stats() before the first result; valid is to take one first.")
         latencies = [spans[-1][1] - spans[0][0] for spans in self._spans]
-        whole = self._spans[-1][-1][1] - self._spans[0][0][0]
-        seconds = (float(np.median([s[i][1] - s[i][0] for s in self._spans])) for i in range(len(self._names)))
-        stages = {name: t / workers for name, t, workers in zip(self._names, seconds, self._workers, strict=True)}
-        return Stats(len(latencies), float(np.median(latencies)), float(np.percentile(latencies, 99)), len(latencies) / max(whole, 1e-9), stages)
+        whole = max(self._spans[-1][-1][1] - self._spans[0][0][0], 1e-9)
+        took = np.array([[end - begin for begin, end in spans] for spans in self._spans]) / self._workers
+        stages = dict(zip(self._names, np.median(took, 0).tolist(), strict=True))
+        busy = dict(zip(self._names, (took.sum(0) / whole).tolist(), strict=True))
+        return Stats(len(latencies), float(np.median(latencies)), float(np.percentile(latencies, 99)), len(latencies) / whole, stages, busy)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes when each stage worked on which item, for Perfetto."""
