@@ -28,7 +28,7 @@ bench-gpu: $(VENV)/.gpu
 
 # the promises on a real GPU: faults, memory bounds, calls across swaps
 test-gpu: $(VENV)/.gpu
-	XCOEXEC_TEST_GPU=1 $(PY) -m pytest -n0 tests/test_gpu.py
+	XCOEXEC_TEST_GPU=1 $(PY) -m pytest -n0 tests/test_gpu.py tests/test_gpu_streams.py
 
 lint: $(READY)
 	$(PY) -m ruff check .

@@ -193,7 +193,7 @@ def once(
         ended = list(s.ended)
         if timeline is not None:
             write(timeline, s.events())
-    virtual = simulate(releases([t for _, t in given], seconds, offsets), policy)
+    virtual = simulate(releases([t for _, t in given], seconds, offsets), policy, lambda start: max(got.pace[h] for h in start.way.halves))
     whole = {t.name: m.accuracy.of(frozenset()) for m, t in given}
     lost = [whole[e.task] - e.accuracy for e in ended if e.seconds is not None]
     return {
@@ -205,6 +205,7 @@ def once(
         "by_task": {t.name: histogram([e for e in ended if e.task == t.name]) for _, t in given},
         "busy": {h: t / got.seconds for h, t in got.busy.items()},
         "cost": got.cost,
+        "pace": dict(got.pace),
         "needed": utilisation([t for _, t in given]),
     }
 

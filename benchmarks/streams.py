@@ -164,10 +164,10 @@ class Way:
         """Once more, from the start of a stream to its end."""
         ended = threading.Event()
         results = self.make(x for x in itertools.takewhile(lambda _: not ended.is_set(), itertools.cycle(data)))
-        for _ in range(WARM):
+        for _ in range(WARM + MEASURED_ON):
             next(results)
         if isinstance(results, Stream):
-            self.early.append(max(results.stats().stages.values()))
+            self.early.append(max(results.stats(MEASURED_ON).stages.values()))
         begin = time.perf_counter()
 
         def work() -> int:
@@ -191,6 +191,11 @@ class Way:
     @property
     def rate(self) -> float:
         return float(np.median(self.rates))
+
+    @property
+    def foreseen(self) -> float:
+        """The rate that four items of each run promised over the rate that it had (the machine's speed changes from run to run)."""
+        return float(np.median([1 / (seconds * rate) for seconds, rate in zip(self.early, self.rates, strict=True)]))
 
     def energy(self) -> dict[str, Any]:
         """Joules, watts and joules times seconds between results (the energy-delay product), of an item; by counter."""
@@ -260,7 +265,7 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "predicted": {"equation 1": speedup(setting.alpha, setting.gamma), **{k: setting.alone / p.periods(setting.around)[0] for k, (_, p) in piped.items()}},
         "busiest": {k: float(np.median(w.busy)) for k, (w, _) in piped.items()},
         "stages": {k: w.stages for k, (w, _) in piped.items()},
-        "predicted_by_four": {k: setting.alone / float(np.median(w.early)) for k, (w, _) in piped.items()},
+        "predicted_by_four": {k: w.foreseen * w.rate / found["serial"].rate for k, (w, _) in piped.items()},
         "faster": {k: w.rate / found["serial"].rate for k, (w, _) in piped.items()},
         "energy": {k: w.energy() for k, w in found.items()},
         "xcoexec": xcoexec.__version__,
@@ -306,7 +311,11 @@ def main() -> None:
             out.write(json.dumps(records[-1]) + "\n")
             out.flush()
     names = list(records[0]["items_a_second"])
-    ends = ("of 1/(median of the slowest stage), busiest stage at work", "over serial: predicted alone, in the stream, measured", "energy an item")
+    ends = (
+        "of 1/(median of the slowest stage), busiest stage at work",
+        "over serial: predicted alone, by four items of the stream, measured",
+        "energy an item",
+    )
     head = ("model", "host ms", "alpha", "gamma", *(f"{k}: items/s (of prefetch)" for k in names), *ends)
     Console(width=260).print(table(records[0]["machine"], head, [row(r, names) for r in records], right=range(1, len(head))))
 

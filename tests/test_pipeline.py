@@ -55,7 +55,8 @@ def test_stages_overlap() -> None:
     """Three stages of 20 ms each: one after the other 60 ms an item, overlapped 20."""
     with xcoexec.pipeline(_slow(0.02), preprocess=_slow(0.02), postprocess=_slow(0.02))(range(20)) as stream:
         assert list(stream) == [x + 3 for x in range(20)]
-        stats = stream.stats()
+        stats, end = stream.stats(), stream.stats(4)
+    assert end.items == 4 and end.throughput < stats.throughput * 2
     assert stats.items == 20 and set(stats.stages) == {"preprocess", "network", "postprocess"}
     assert stats.throughput > 25  # serially 16.7 a second
     assert set(stats.busy) == set(stats.stages) and all(0.5 < b <= 1 for b in stats.busy.values())  # alike, and all at work most of the time

@@ -250,6 +250,7 @@ def test_jobs_are_answered_once_under_every_policy(policy: str) -> None:
     if policy in ("mono_adapt", "slack"):
         assert {h for n in nets.values() for _, _, h in n.ran} == {"device", "host"}
     assert got.cost > 0 and got.busy["device"] > 0  # how little it is, benchmarks.deadlines measures
+    assert set(got.pace) == {"device", "host"} and all(p > 0 for p in got.pace.values())
     assert {e["tid"] for e in s.events() if e["ph"] == "X"} <= {0, 1}
 
 

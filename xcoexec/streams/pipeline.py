@@ -80,8 +80,7 @@ class _Channel:
     def put(self, item: Any) -> bool:
         """Waits for room; False once the stream is closed."""
         with self._room:
-            while not self._closed and len(self._items) >= self._depth:
-                self._room.wait()
+            self._room.wait_for(lambda: self._closed or len(self._items) < self._depth)
             if self._closed:
                 return False
             self._items.append(item)
@@ -91,7 +90,7 @@ class _Channel:
     def get(self, timeout: float | None = None) -> Any:
         """Waits for an item; `END` once the stream is closed. Raises `TimeoutError`."""
         with self._there:
-            if not self._items and not self._closed and not self._there.wait_for(lambda: self._closed or self._items, timeout):
+            if not self._there.wait_for(lambda: self._closed or self._items, timeout):
                 raise TimeoutError
             if self._closed:
                 return END
@@ -251,13 +250,14 @@ class Stream:
             if thread is not threading.current_thread():
                 thread.join(JOIN_SECONDS)
 
-    def stats(self) -> Stats:
-        """Latency and throughput of what has left so far. Raises `ValueError` before the first result."""
-        if not self._spans:
+    def stats(self, last: int = 0) -> Stats:
+        """Latency and throughput of what has left so far, or of the `last` so many items. Raises `ValueError` before the first result."""
+        found = self._spans[-last:]
+        if not found:
             raise ValueError("xcoexec.pipeline: got stats() before the first result; valid is to take one first.")
-        latencies = [spans[-1][1] - spans[0][0] for spans in self._spans]
-        whole = max(self._spans[-1][-1][1] - self._spans[0][0][0], 1e-9)
-        took = np.array([[end - begin for begin, end in spans] for spans in self._spans]) / self._workers
+        latencies = [spans[-1][1] - spans[0][0] for spans in found]
+        whole = max(found[-1][-1][1] - found[0][0][0], 1e-9)
+        took = np.array([[end - begin for begin, end in spans] for spans in found]) / self._workers
         stages = dict(zip(self._names, np.median(took, 0).tolist(), strict=True))
         busy = dict(zip(self._names, (took.sum(0) / whole).tolist(), strict=True))
         return Stats(len(latencies), float(np.median(latencies)), float(np.percentile(latencies, 99)), len(latencies) / whole, stages, busy)

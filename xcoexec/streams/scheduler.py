@@ -47,7 +47,8 @@ class Ended:
 
 @dataclasses.dataclass(frozen=True)
 class Served:
-    """Since the start: jobs by outcome, the missing rate (Equation 3), accuracy of what ended, and where time went (seconds)."""
+    """Since the start: jobs by outcome, the missing rate (Equation 3), accuracy of what ended, where time went (seconds), and `pace`: by how
+    much blocks took longer on each half than they were measured to."""
 
     released: int
     outcomes: Mapping[str, int]
@@ -56,6 +57,7 @@ class Served:
     seconds: float
     busy: Mapping[str, float]
     deciding: float
+    pace: Mapping[str, float]
 
     @property
     def cost(self) -> float:
@@ -120,7 +122,7 @@ class Scheduler:
         self._outcomes: Counter[str] = Counter()
         self.ended: deque[Ended] = deque(maxlen=KEPT)
         self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(maxlen=KEPT)  # task, block, half, twin, start, end
-        self._busy = dict.fromkeys(HALVES, 0.0)
+        self._busy, self._due = dict.fromkeys(HALVES, 0.0), dict.fromkeys(HALVES, 0.0)
         self._deciding, self._tidied = 0.0, 0.0
         self._threads = [threading.Thread(target=self._work, args=(half,), name=f"xcoexec-scheduler-{half}", daemon=True) for half in HALVES]
         garbage.freeze()
@@ -243,6 +245,7 @@ class Scheduler:
         self.blocks.append((job.task.name, job.at, start.way.half, start.way.twin, began - self._began, ended - self._began))
         for half in start.way.halves:
             self._busy[half] += ended - began
+            self._due[half] += job.moving(start.way) + start.way.seconds
         ended_early = error is not None or self._requests[job].future.cancelled()
         if self._core.finish(start, self._now(), ended_early):
             outcome = "failed" if error is not None else "overtime" if job.missed else "in time"
@@ -298,7 +301,8 @@ class Scheduler:
             outcomes, released = dict(self._outcomes), sum(self._numbers.values())
             over = sum(outcomes.get(k, 0) for k in ("overtime", "skipped", "overflow"))
             accuracy = float(np.mean([e.accuracy for e in self.ended if e.seconds is not None] or [1.0]))
-            return Served(released, outcomes, over / max(released, 1), accuracy, self._now(), dict(self._busy), self._deciding)
+            pace = {h: self._busy[h] / due if due else 1.0 for h, due in self._due.items()}
+            return Served(released, outcomes, over / max(released, 1), accuracy, self._now(), dict(self._busy), self._deciding, pace)
 
     def events(self) -> list[dict[str, Any]]:
         """Every block as a trace event, a row for each half; for `xcoexec.runtime.timeline.write`."""
