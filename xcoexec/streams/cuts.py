@@ -20,7 +20,7 @@ from ..parts import Part, Span, crossing, divisible, finish, part, start
 from ..select import Stages
 from ..timing import median_seconds
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
-from .trial import Trial, Turn
+from .trial import Trial
 
 CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
 PROBES = 4  # items that the parts of a cut are measured on, as the paper measures on about four
@@ -100,18 +100,15 @@ class Networks:
     def _ways(self, value: Any, around: Around) -> list[Network]:
         wholes = self._wholes(value, around)
         s = wholes[-1].stages
-        if self.count == 1 and not isinstance(self.wanted, Cut):
+        if self.wanted == "none":
             return wholes
-        if divisible(s) and (s.limit is None or self.wanted != "auto"):
-            return [*wholes, *_best_cuts(s, value, around)] if self.wanted == "auto" else [self._as_wanted(s, value, around)]
         if self.wanted == "auto":
-            return wholes
-        raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
-
-    def _as_wanted(self, s: Stages, value: Any, around: Around) -> Network:
+            return [*wholes, *_best_cuts(s, value, around)] if self.count > 1 and s.limit is None and divisible(s) else wholes
+        if not divisible(s):
+            raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
         cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, around)
         _check(cut, len(s.graph.layers))
-        return _measured(s, cut, value, around)
+        return [_measured(s, cut, value, around)]
 
     def _wholes(self, value: Any, around: Around) -> list[Network]:
         """The network in one piece: as it is, and with threads left to those who prepare items, where that may be quicker."""
@@ -134,9 +131,10 @@ def _best_cuts(s: Stages, value: Any, around: Around) -> list[Network]:
         if cut.stages in found:
             break
         made = found[cut.stages] = _measured(s, cut, value, around)
+        assert made.cut is not None
         for half in beside:
-            over = [t - u for (h, *_), t, u in zip(cut.stages, made.cut.seconds, cut.seconds, strict=True) if h == half] if made.cut else []
-            beside[half] += max(sum(over) / len(over), -beside[half]) if over else 0.0
+            over = [t - u for (h, *_), t, u in zip(cut.stages, made.cut.seconds, cut.seconds, strict=True) if h == half]
+            beside[half] = max(beside[half] + sum(over) / max(len(over), 1), 0.0)
     whole = front_and_rear(n, n)
     return [*found.values(), *([] if whole.stages in found else [_measured(s, whole, value, around)])]
 
@@ -156,8 +154,7 @@ def _measured(s: Stages, cut: Cut, value: Any, around: Around) -> Network:
     seconds = tuple(float(t) for t in np.median(took[1:], axis=0))
     cut = dataclasses.replace(cut, seconds=seconds)
     busy = cut.busy(s.relay is None)
-    cut = dataclasses.replace(cut, period=busiest(*busy, around, cores(), s.threads))
-    return Network(None, s, tuple(parts), cut, busy, s.threads)
+    return Network(None, s, tuple(parts), dataclasses.replace(cut, period=busiest(*busy, around, cores(), s.threads)), busy, s.threads)
 
 
 def _whole(bound: Bound, value: Any) -> Network:
@@ -237,7 +234,10 @@ def functions(networks: Networks) -> Sequence[tuple[str, Callable[[Any], Any]]]:
     last = networks.count - 1
 
     def stage(i: int, value: Any) -> Any:
-        trial, turn, held = _begun(networks.first(value), value) if i == 0 else value
+        if i == 0:
+            trial = networks.first(value)
+            value = trial, trial.next(), value
+        trial, turn, held = value
         try:
             out = turn.way.run(i, held)
         except BaseException:
@@ -249,10 +249,6 @@ def functions(networks: Networks) -> Sequence[tuple[str, Callable[[Any], Any]]]:
         return out
 
     return [(name, functools.partial(stage, i)) for i, name in enumerate(stage_names(networks.count))]
-
-
-def _begun(trial: Trial[Network], value: Any) -> tuple[Trial[Network], Turn[Network], Any]:
-    return trial, trial.next(), value
 
 
 __all__ = ["CUTS", "Network", "Networks", "crossed", "functions", "named", "planned"]
