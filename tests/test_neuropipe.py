@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -171,7 +171,7 @@ def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
     s = fast._used("test").stages
     n = len(s.graph.layers)
     s.relay, s.costs = Relay(StandIn(delay=2e-4)), Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
-    ways = streams_cuts._best_cuts(s, x, Around(1e-4, 0.0, 2))
+    ways = list(streams_cuts._best_cuts(s, x, Around(1e-4, 0.0, 2)))
     assert 2 <= len(ways) <= 3 and ways[-1].cut == dataclasses.replace(ways[-1].cut, stages=(("device", 0, n),))
     assert {h for h, _, _ in ways[0].cut.stages} == {"host", "device"}  # both at work by the seconds it was given
     for way in ways:
@@ -181,6 +181,16 @@ def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
         assert worst(value, oracles(_net, WEIGHTS, x)) < 1e-5
         assert len(way.cut.seconds) == len(way.cut.stages) and all(t > 0 for t in way.cut.seconds)
         assert way.period(Around(0.5)) >= 0.5 and way.period(Around(1e-4, 0.0, 2)) == pytest.approx(way.cut.period)
+
+
+def test_a_device_without_memory_for_all_ways_gets_those_it_has_room_for() -> None:
+    def ways() -> Iterator[Any]:
+        yield 1
+        yield 2
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 64 bytes.\nmore")
+
+    with pytest.warns(xcoexec.CoexecWarning, match="not every way .* the device refused one: RESOURCE_EXHAUSTED: .* 64 bytes.$"):
+        assert list(streams_cuts._there_is_room_for(ways())) == [1, 2]
 
 
 def test_shapes_may_change_within_a_stream() -> None:

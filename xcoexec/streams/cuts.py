@@ -7,7 +7,8 @@ import dataclasses
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 
 from ..bound import Bound
 from ..config import cores
+from ..errors import CoexecWarning
 from ..ir import HALVES
 from ..parts import Part, Span, crossing, divisible, finish, part, start
 from ..select import Stages
@@ -103,7 +105,7 @@ class Networks:
         if self.wanted == "none":
             return wholes
         if self.wanted == "auto":
-            return [*wholes, *_best_cuts(s, value, around)] if self.count > 1 and s.limit is None and divisible(s) else wholes
+            return [*wholes, *_there_is_room_for(_best_cuts(s, value, around))] if self.count > 1 and s.limit is None and divisible(s) else wholes
         if not divisible(s):
             raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
         cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, around)
@@ -121,22 +123,34 @@ class Networks:
         return found
 
 
-def _best_cuts(s: Stages, value: Any, around: Around) -> list[Network]:
+def _there_is_room_for(ways: Iterator[Network]) -> Iterator[Network]:
+    """Ways until the device has no memory left: each brings weights of its own there until the stream has decided."""
+    try:
+        yield from ways
+    except jax.errors.JaxRuntimeError as e:
+        why = str(e).splitlines()[0]
+        warnings.warn(f"xcoexec.pipeline: not every way of cutting the network is tried, the device refused one: {why}", CoexecWarning, stacklevel=2)
+
+
+def _best_cuts(s: Stages, value: Any, around: Around) -> Iterator[Network]:
     """The best cut by the layers' seconds, the best one by those and what its stages took beside their layers, and the device alone."""
     costs, n = s.measured_costs(), len(s.graph.layers)
-    found: dict[tuple[tuple[str, int, int], ...], Network] = {}
+    known: set[tuple[tuple[str, int, int], ...]] = set()
     beside = dict.fromkeys(HALVES[:2], 0.0)
     for _ in range(CORRECTED):
         cut = best(costs, crossed(s), around, cores(), s.threads, each=beside)
-        if cut.stages in found:
+        if cut.stages in known:
             break
-        made = found[cut.stages] = _measured(s, cut, value, around)
+        known.add(cut.stages)
+        made = _measured(s, cut, value, around)
+        yield made
         assert made.cut is not None
         for half in beside:
             over = [t - u for (h, *_), t, u in zip(cut.stages, made.cut.seconds, cut.seconds, strict=True) if h == half]
             beside[half] = max(beside[half] + sum(over) / max(len(over), 1), 0.0)
     whole = front_and_rear(n, n)
-    return [*found.values(), *([] if whole.stages in found else [_measured(s, whole, value, around)])]
+    if whole.stages not in known:
+        yield _measured(s, whole, value, around)
 
 
 def _measured(s: Stages, cut: Cut, value: Any, around: Around) -> Network:
