@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 NOT_MEASURED = "not measured"
 SECONDS = 1.0  # of calls: the counters move every few milliseconds to tens of milliseconds
@@ -36,14 +37,15 @@ def _rapl() -> Callable[[], float] | None:
     return (lambda: sum(int(f.read_text()) for f in files) / 1e6) if files else None
 
 
+@functools.cache
 def meters() -> dict[str, Callable[[], float] | None]:
     """Counter of joules used so far for each kind of processor, or None."""
     return {"gpu": _nvml(), "cpu": _rapl()}
 
 
-def used(by: Callable[[], int], found: Mapping[str, Callable[[], float] | None] | None = None) -> dict[str, float | str]:
+def used(by: Callable[[], int]) -> dict[str, float | str]:
     """Joules of each of the things that `by` does and counts, on each counter (the whole device, idle power included), or "not measured"."""
-    found = meters() if found is None else found
+    found = meters()
     before = {k: m() for k, m in found.items() if m}
     count = by()
     return {k: max(m() - before[k], 0.0) / count if m and count else NOT_MEASURED for k, m in found.items()}
@@ -51,13 +53,12 @@ def used(by: Callable[[], int], found: Mapping[str, Callable[[], float] | None] 
 
 def joules(call: Callable[[], object], seconds: float = SECONDS) -> dict[str, float | str]:
     """Joules of one call on each counter, or "not measured"."""
-    found = meters()
 
     def calls() -> int:
-        count, end = 0, time.perf_counter() + (seconds if any(found.values()) else 0.0)
+        count, end = 0, time.perf_counter() + (seconds if any(meters().values()) else 0.0)
         while time.perf_counter() < end:
             call()
             count += 1
         return count
 
-    return used(calls, found)
+    return used(calls)

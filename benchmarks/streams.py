@@ -34,7 +34,7 @@ from xcoexec.pretty import table
 from xcoexec.select import Stages
 from xcoexec.streams.cuts import crossed, planned
 from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, speedup, two_stages
-from xcoexec.streams.pipeline import Pipeline, Stream
+from xcoexec.streams.pipeline import Pipeline, Stats, Stream
 
 from .energy import NOT_MEASURED, used
 from .gpu import where
@@ -141,33 +141,35 @@ class Setting:
 
 @dataclasses.dataclass(eq=False)
 class Way:
-    """One way of getting a stream's results, and what its runs gave: items a second, joules an item, seconds of its slowest stage."""
+    """One way of getting a stream's results, and what its runs gave: items a second, joules an item and, of pipelines, the statistics of each
+    run and of its first few items."""
 
     make: Callable[[Iterator[bytes]], Iterator[Any]]
     pipeline: Pipeline | None = None
     rates: list[float] = dataclasses.field(default_factory=list)
     joules: list[dict[str, float | str]] = dataclasses.field(default_factory=list)
-    slowest: list[float] = dataclasses.field(default_factory=list)
-    stages: dict[str, float] = dataclasses.field(default_factory=dict)  # of a pipeline's last run
-    busy: list[float] = dataclasses.field(default_factory=list)  # share of the time that the busiest stage was at work
-    early: list[float] = dataclasses.field(default_factory=list)  # the same, of the first few items
+    stats: list[Stats] = dataclasses.field(default_factory=list)
+    early: list[Stats] = dataclasses.field(default_factory=list)
+
+    def begin(self, data: list[bytes]) -> tuple[threading.Event, Iterator[Any]]:
+        """What ends a stream over all items again and again, and its results."""
+        ended = threading.Event()
+        return ended, self.make(x for x in itertools.takewhile(lambda _: not ended.is_set(), itertools.cycle(data)))
 
     def settle(self, data: list[bytes]) -> None:
         """Until it is known which way of computing the network a pipeline keeps."""
-        ended = threading.Event()
-        results = self.make(x for x in itertools.takewhile(lambda _: not ended.is_set(), itertools.cycle(data)))
+        ended, results = self.begin(data)
         for i, _ in enumerate(results):
             if i >= WARM and (self.pipeline is None or self.pipeline.decided):
                 ended.set()
 
     def run(self, data: list[bytes], seconds: float) -> None:
         """Once more, from the start of a stream to its end."""
-        ended = threading.Event()
-        results = self.make(x for x in itertools.takewhile(lambda _: not ended.is_set(), itertools.cycle(data)))
+        ended, results = self.begin(data)
         for _ in range(WARM + MEASURED_ON):
             next(results)
         if isinstance(results, Stream):
-            self.early.append(max(results.stats(MEASURED_ON).stages.values()))
+            self.early.append(results.stats(MEASURED_ON))
         begin = time.perf_counter()
 
         def work() -> int:
@@ -183,10 +185,7 @@ class Way:
         for _ in results:
             pass
         if isinstance(results, Stream):
-            stats = results.stats()
-            self.stages = stats.stages
-            self.busy.append(max(stats.busy.values()))
-            self.slowest.append(max(self.stages.values()))
+            self.stats.append(results.stats())
 
     @property
     def rate(self) -> float:
@@ -195,7 +194,7 @@ class Way:
     @property
     def foreseen(self) -> float:
         """The rate that four items of each run promised over the rate that it had (the machine's speed changes from run to run)."""
-        return float(np.median([1 / (seconds * rate) for seconds, rate in zip(self.early, self.rates, strict=True)]))
+        return float(np.median([1 / (max(s.stages.values()) * rate) for s, rate in zip(self.early, self.rates, strict=True)]))
 
     def energy(self) -> dict[str, Any]:
         """Joules, watts and joules times seconds between results (the energy-delay product), of an item; by counter."""
@@ -258,13 +257,13 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "items_a_second": {k: w.rate for k, w in found.items()},
         "rounds": {k: w.rates for k, w in found.items()},
         "right": right,
-        "of_slowest_stage": {k: w.rate * float(np.median(w.slowest)) for k, (w, _) in piped.items()},
+        "of_slowest_stage": {k: w.rate * float(np.median([max(s.stages.values()) for s in w.stats])) for k, (w, _) in piped.items()},
         "cut": None if cut is None else str(cut),
         "halves": setting.fast.plan().engine if cut is None else "cut",
         "threads": kept.threads,
         "predicted": {"equation 1": speedup(setting.alpha, setting.gamma), **{k: setting.alone / p.periods(setting.around)[0] for k, (_, p) in piped.items()}},
-        "busiest": {k: float(np.median(w.busy)) for k, (w, _) in piped.items()},
-        "stages": {k: w.stages for k, (w, _) in piped.items()},
+        "busiest": {k: float(np.median([max(s.busy.values()) for s in w.stats])) for k, (w, _) in piped.items()},
+        "stages": {k: w.stats[-1].stages for k, (w, _) in piped.items()},
         "predicted_by_four": {k: w.foreseen * w.rate / found["serial"].rate for k, (w, _) in piped.items()},
         "faster": {k: w.rate / found["serial"].rate for k, (w, _) in piped.items()},
         "energy": {k: w.energy() for k, w in found.items()},

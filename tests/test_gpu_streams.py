@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from typing import Any
-
 import jax
 import numpy as np
 import pytest
@@ -15,39 +11,17 @@ from xcoexec import models
 from xcoexec.bench import oracles, worst
 from xcoexec.streams import Scheduler, task
 from xcoexec.streams.edf import POLICIES
-from xcoexec.streams.neuropipe import Around, Cut
+from xcoexec.streams.neuropipe import Around
 
 from .support import array
+from .test_gpu import exact, pytestmark  # noqa: F401
+from .test_neuropipe import _net, every_cut_is_right
 
-pytestmark = pytest.mark.skipif(not os.environ.get("XCOEXEC_TEST_GPU"), reason="needs a CUDA GPU: make test-gpu")
 WEIGHTS = [array(32, 3, 3, 3), array(32, 32, 3, 3), array(32, 5)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def exact() -> Iterator[None]:
-    with jax.default_matmul_precision("highest"):
-        yield
-
-
-def _net(w: Any, x: Any) -> Any:
-    y = jax.nn.relu(jax.lax.conv(x, w[0], (1, 1), "SAME"))
-    z = jax.lax.conv(y, w[1], (1, 1), "SAME") + y  # the skip crosses a cut
-    return {"mean": jax.nn.relu(z).mean((2, 3)) @ w[2], "shape": z}
-
-
 def test_every_cut_computes_what_the_whole_does() -> None:
-    fast = xcoexec.jit(_net, strategy="edgenn").bind(WEIGHTS)
-    items = [array(1, 3, 19, 23, seed=i) for i in range(3)]
-    want = [oracles(_net, WEIGHTS, x) for x in items]
-    n = len(fast.graph(items[0]).layers)
-    cuts = [((a, 0, k), (b, k, n)) for k in range(1, n) for a, b in (("device", "host"), ("host", "device"))]
-    cuts += [(("host", 0, 1), ("device", 1, n - 1), ("host", n - 1, n)), (("host", 0, n),), (("device", 0, n),)]
-    for stages in cuts:
-        pipe = xcoexec.pipeline(fast, cut=Cut(stages))
-        assert all(worst(got, w) < 1e-5 for got, w in zip(pipe(items * 4), want * 4, strict=True))
-        (trial,) = pipe.networks.known.values()
-        assert [p.half for p in trial.chosen.parts] == [h for h, _, _ in stages]
-        assert all(p.executable.lowered.segments for p in trial.chosen.parts if p.half == "host")  # kernels ran it
+    every_cut_is_right(xcoexec.jit(_net, strategy="edgenn").bind(WEIGHTS), WEIGHTS, [array(1, 3, 19, 23, seed=i) for i in range(3)] * 4)
 
 
 def test_a_stream_tries_its_ways_and_stays_right() -> None:

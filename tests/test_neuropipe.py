@@ -22,10 +22,9 @@ from xcoexec.bench import oracles, worst
 from xcoexec.ir import Costs
 from xcoexec.parts import Span, finish, part, start
 from xcoexec.streams import cuts as streams_cuts
-from xcoexec.streams import neuropipe as np_model
 from xcoexec.streams import trial as trials
 from xcoexec.streams.cuts import leaves_room
-from xcoexec.streams.neuropipe import OTHER, Around, Cut, best, busiest, neural_work, neuropipe, speedup, two_stages
+from xcoexec.streams.neuropipe import MOST_STAGES, OTHER, Around, Cut, best, busiest, neural_work, neuropipe, speedup, two_stages
 from xcoexec.streams.trial import Trial
 
 from .standin import StandIn
@@ -122,21 +121,23 @@ def _net(w: Any, x: Any) -> Any:
 WEIGHTS = [array(8, 3, 3, 3), array(8, 8, 3, 3), array(8, 5)]
 
 
-def test_every_cut_computes_what_the_whole_does() -> None:
-    fast = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS)
-    x = array(1, 3, 9, 11)
-    want = oracles(_net, WEIGHTS, x)
-    n = len(fast.graph(x).layers)
+def every_cut_is_right(fast: Any, weights: Any, items: Sequence[Any]) -> None:
+    """What a stream gives for items of one shape at every cut into two stages and some others, against float64."""
+    want = [oracles(_net, weights, x) for x in items]
+    n = len(fast.graph(items[0]).layers)
     assert n >= 4
     cuts = [(("device", 0, k), ("host", k, n)) for k in range(1, n)] + [(("host", 0, k), ("device", k, n)) for k in range(1, n)]
     cuts += [(("host", 0, 1), ("device", 1, n - 1), ("host", n - 1, n)), (("host", 0, n),), (("device", 0, n),)]
     for stages in cuts:
         pipe = xcoexec.pipeline(fast, cut=Cut(stages))
-        for got in pipe([x] * 3):
-            assert worst(got, want) < 1e-5
+        assert all(worst(got, w) < 1e-5 for got, w in zip(pipe(items), want, strict=True))
         made = next(iter(pipe.networks.known.values())).chosen
         assert [p.half for p in made.parts] == [h for h, _, _ in stages]
         assert all(p.executable.lowered is not None and p.executable.lowered.segments for p in made.parts if p.half == "host")  # kernels ran it
+
+
+def test_every_cut_computes_what_the_whole_does() -> None:
+    every_cut_is_right(xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS), WEIGHTS, [array(1, 3, 9, 11)] * 3)
 
 
 @pytest.mark.parametrize("half", ["device", "host", "both"])
@@ -176,7 +177,7 @@ def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
     assert {h for h, _, _ in ways[0].cut.stages} == {"host", "device"}  # both at work by the seconds it was given
     for way in ways:
         value: Any = x
-        for stage in range(np_model.MOST_STAGES):
+        for stage in range(MOST_STAGES):
             value = way.run(stage, value)
         assert worst(value, oracles(_net, WEIGHTS, x)) < 1e-5
         assert len(way.cut.seconds) == len(way.cut.stages) and all(t > 0 for t in way.cut.seconds)

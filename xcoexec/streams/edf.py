@@ -153,6 +153,10 @@ class Job:
         """Seconds until its values are where a way needs them."""
         return self.block.moved if self.where and self.where not in way.halves else 0.0
 
+    def due(self, way: Way) -> float:
+        """Seconds that its next block was measured to take in a way, its values' move included."""
+        return self.moving(way) + way.seconds
+
     def permits(self, way: Way) -> bool:
         """Whether the path stays within the accuracy bound, if all further blocks run their own layers."""
         return not way.twin or self.task.permits(self.twins | {self.at})
@@ -283,7 +287,7 @@ class Core:
         job, way = start.job, start.way
         if not failed:
             for half in way.halves:
-                self.pace[half].see(now - start.time, job.moving(way) + way.seconds)
+                self.pace[half].see(now - start.time, job.due(way))
         for half in way.halves:
             del self.running[half]
         job.running = False
@@ -302,7 +306,7 @@ class Core:
     def takes(self, job: Job, way: Way) -> float:
         """Seconds of a job's next block in a way, its values' move included, at the pace of now."""
         pace = max([p.factor for p in self.pace.values()]) if way.half == BOTH else self.pace[way.half].factor
-        return (job.moving(way) + way.seconds) * pace
+        return job.due(way) * pace
 
     @property
     def fastest_pace(self) -> float:

@@ -245,7 +245,7 @@ class Scheduler:
         self.blocks.append((job.task.name, job.at, start.way.half, start.way.twin, began - self._began, ended - self._began))
         for half in start.way.halves:
             self._busy[half] += ended - began
-            self._due[half] += job.moving(start.way) + start.way.seconds
+            self._due[half] += job.due(start.way)
         ended_early = error is not None or self._requests[job].future.cancelled()
         if self._core.finish(start, self._now(), ended_early):
             outcome = "failed" if error is not None else "overtime" if job.missed else "in time"
