@@ -31,7 +31,7 @@ from xcoexec.bound import Bound
 from xcoexec.config import cores
 from xcoexec.ir import Costs
 from xcoexec.pretty import table
-from xcoexec.select import Stages
+from xcoexec.stages import Stages
 from xcoexec.streams.cuts import crossed, planned
 from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, speedup, two_stages
 from xcoexec.streams.pipeline import Pipeline, Stats, Stream

@@ -63,7 +63,7 @@ class Team:
         self.address = -(-self._memory.ctypes.data // 64) * 64
         self._message = ctypes.create_string_buffer(b"xcoexec: no memory left for the intermediates of a host segment")
         self.libc = np.array([*(libc(n) for n in abi.LIBC_NAMES), ctypes.addressof(self._message)], np.int64)
-        self._locks = np.zeros(512, np.uint8)
+        self._locks = np.zeros(768, np.uint8)
         self._lock, self._tracing = threading.Lock(), threading.Lock()
         self._trace: np.ndarray | None = None
         self.reset()
@@ -73,7 +73,8 @@ class Team:
         self._memory[:] = self._locks[:] = 0
         c = _libc
         c.pthread_mutex_init(ctypes.c_void_p(self._word(abi.MUTEX, self._locks.ctypes.data)), None)
-        c.pthread_cond_init(ctypes.c_void_p(self._word(abi.COND, self._locks.ctypes.data + 256)), None)
+        for i, cond in enumerate((abi.COND, abi.SPARE_COND), 1):
+            c.pthread_cond_init(ctypes.c_void_p(self._word(cond, self._locks.ctypes.data + 256 * i)), None)
         self._word(abi.TEAM_LIBC, self.libc.ctypes.data)
         self._word(abi.SPIN_NS, int(SPIN_SECONDS * 1e9))
         self._threads: list[threading.Thread] = []
@@ -126,7 +127,8 @@ class Team:
         with self._lock:
             self._word(abi.ALIVE, 0)
             self._word(abi.STOP, 1)
-            wake(*(ctypes.c_int64.from_address(self.address + w).value for w in (abi.MUTEX, abi.COND)))
+            for cond in (abi.COND, abi.SPARE_COND):
+                wake(*(ctypes.c_int64.from_address(self.address + w).value for w in (abi.MUTEX, cond)))
             for t in self._threads:
                 t.join(timeout=1.0)
 

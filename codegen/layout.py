@@ -27,8 +27,8 @@ LIBC_NAMES = (
 )
 MEMALIGN, FREE, CLOCK, YIELD, LOCK, UNLOCK, WAIT, BROADCAST, MESSAGE = (8 * i for i in range(9))
 # team (each word on its own cache line)
-SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS, ALIVE, PENDING, TRACE = (64 * i for i in range(15))
-TEAM_BYTES = 64 * 16
+SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS, ALIVE, PENDING, TRACE, SPARE, SPARE_COND = (64 * i for i in range(17))
+TEAM_BYTES = 64 * 17
 # what each thread did, while somebody wants to know: entries so far, room for; then (segment, step, thread, began, ended)
 TRACE_NEXT, TRACE_CAPACITY, TRACE_ENTRIES, TRACE_WORDS = 0, 8, 64, 5
 # a job: one call in flight, at the head of its arena; then buffers, stamps, counters, data

@@ -48,6 +48,8 @@ from .layout import (
     SEQ,
     SLEEPERS,
     SLOTS,
+    SPARE,
+    SPARE_COND,
     SPIN_NS,
     STEP_WORDS,
     STEPS,
@@ -164,13 +166,14 @@ def run_alone(job, libc):
 def worker(team, index):
     """A worker's life: wait for a call (spinning, then parked unless one is announced by PENDING), help with it, until STOP.
 
-    Worker 0 stamps the clock for a caller that stays apart.
+    Worker 0 stamps the clock for a caller that stays apart. Spare workers, which calls of fewer threads than the team has do without,
+    park too and are not woken for them: spinning, they would keep cores from others for nothing.
     """
     libc = ld(team + TEAM_LIBC)
     clock = ld(libc + CLOCK)
-    seen = 0
+    seen, started = 0, now(clock)
     while atomic_load(team + STOP) == 0:
-        started, spins = now(clock), 0
+        spins = 0
         while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0:
             pause()
             spins += 1
@@ -179,12 +182,15 @@ def worker(team, index):
             waited = now(clock) - started
             if waited > POLITE_NS:  # whoever has to run on this core need not wait for the end of a time slice
                 call1(ld(libc + YIELD), 0)
-            if waited > ld(team + SPIN_NS) and atomic_load(team + PENDING) == 0:
+            spare = index >= atomic_load(team + WORKERS)
+            if waited > ld(team + SPIN_NS) and (spare or atomic_load(team + PENDING) == 0):
+                parked = team + (SPARE if spare else SLEEPERS)
+                cond = ld(team + (SPARE_COND if spare else COND))
                 call1(ld(libc + LOCK), ld(team + MUTEX))
-                atomic_add(team + SLEEPERS, 1)
-                while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0 and atomic_load(team + PENDING) == 0:
-                    call2(ld(libc + WAIT), ld(team + COND), ld(team + MUTEX))
-                atomic_add(team + SLEEPERS, -1)
+                atomic_add(parked, 1)
+                while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0 and (spare or atomic_load(team + PENDING) == 0):
+                    call2(ld(libc + WAIT), cond, ld(team + MUTEX))
+                atomic_add(parked, -1)
                 call1(ld(libc + UNLOCK), ld(team + MUTEX))
                 started = now(clock)
         seen = atomic_load(team + SEQ)
@@ -194,6 +200,7 @@ def worker(team, index):
                 job = ld(team + JOB)
                 run_steps(job, libc, index + 1, index == 0 and ld(ld(job + JOB_DESC) + APART) != 0)
             atomic_add(team + INSIDE, -1)
+            started = now(clock)
     return 0
 
 
@@ -215,12 +222,16 @@ def run_job(desc, job, libc):
         st(counters + COUNTER_BYTES * i, int64(0))
         st(counters + COUNTER_BYTES * i + 64, int64(0))
     st(team + JOB, job)
-    atomic_store(team + WORKERS, threads if apart else threads - 1)
+    workers = threads if apart else threads - 1
+    more = workers > atomic_load(team + WORKERS)
+    atomic_store(team + WORKERS, workers)
     seq = atomic_load(team + SEQ) + 1
     atomic_store(team + OPEN, seq)
     atomic_store(team + SEQ, seq)
     if atomic_load(team + SLEEPERS) > 0:
         wake(ld(team + MUTEX), ld(team + COND), libc)
+    if more and atomic_load(team + SPARE) > 0:
+        wake(ld(team + MUTEX), ld(team + SPARE_COND), libc)
     if apart:
         wait_for(counters + COUNTER_BYTES * (n - 1) + 64, ld(ld(desc + STEPS) + (n - 1) * 8 * STEP_WORDS + ITEMS), libc)
     else:

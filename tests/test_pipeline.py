@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -158,3 +159,12 @@ def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="before the first result"):
         stream.stats()
     assert list(stream) == []
+
+
+def test_a_stream_computes_under_the_settings_of_who_made_it() -> None:
+    """`with jax.default_matmul_precision(...)` holds for one thread; without it a stream would compile the network anew, in another precision."""
+    seen = lambda _: (jax.config.jax_default_matmul_precision, jax.config.jax_enable_x64)
+    with jax.default_matmul_precision("highest"), xcoexec.pipeline(seen, preprocess=seen)(range(2)) as stream:
+        assert next(stream) == ("highest", False)
+    with xcoexec.pipeline(seen)(range(2)) as stream:
+        assert next(stream) == seen(0)

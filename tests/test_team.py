@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import jax
@@ -179,3 +181,21 @@ def test_exceptions_between_calls_leave_the_team_alone() -> None:
         with pytest.raises(TypeError):
             fast("nine")
         assert np.array_equal(np.asarray(fast(x)), want)
+
+
+def test_workers_that_calls_do_without_stay_parked() -> None:
+    """Calls of two threads want one worker; the others sleep through them (they would spin on cores that somebody else can use)."""
+    x = array(512, 40)
+    wide, narrow = _bound(threads=5), _bound(threads=2)
+    want = oracle(_fn, W1, W2, x)
+    team = host.team(())
+    parked = lambda: ctypes.c_int64.from_address(team.address + host.abi.SPARE).value
+    for _ in range(3):
+        assert np.allclose(wide(x), want, atol=1e-6)
+        end = time.monotonic() + 20
+        while parked() < len(team._threads) - 1 and time.monotonic() < end:
+            assert np.allclose(narrow(x), want, atol=1e-6)
+        assert parked() == len(team._threads) - 1 >= 3
+        for _ in range(50):
+            narrow(x)
+        assert parked() == len(team._threads) - 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -48,19 +49,43 @@ def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
     return list(out) if primitive.multiple_results else [out]
 
 
+def _wide(on: bool) -> contextlib.AbstractContextManager[Any]:
+    experimental: Any = jax.experimental
+    return (jax.enable_x64 if hasattr(jax, "enable_x64") else experimental.enable_x64)(on)
+
+
+#: settings that a context manager holds for one thread only
+SETTINGS: dict[str, Callable[[Any], contextlib.AbstractContextManager[Any]]] = {
+    "jax_default_matmul_precision": jax.default_matmul_precision,
+    "jax_default_device": jax.default_device,
+    "jax_enable_x64": _wide,
+}
+
+
 def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
     """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one thread only."""
-    config: Any = jax.config
-    precision, device, x64 = config.jax_default_matmul_precision, config.jax_default_device, config.jax_enable_x64
-    experimental: Any = jax.experimental
-    wide = jax.enable_x64 if hasattr(jax, "enable_x64") else experimental.enable_x64
+    wanted = {name: getattr(jax.config, name) for name in SETTINGS}
 
     @contextlib.contextmanager
     def same() -> Iterator[None]:
-        with jax.default_matmul_precision(precision), jax.default_device(device), wide(x64):
+        with contextlib.ExitStack() as stack:
+            for name, value in wanted.items():
+                if getattr(jax.config, name) != value:  # what is the same anyway stays unset: JAX compiles anew for what is set
+                    stack.enter_context(SETTINGS[name](value))
             yield
 
     return same
+
+
+def worker(target: Callable[..., None], args: Sequence[Any] = (), name: str = "xcoexec") -> threading.Thread:
+    """A daemon thread under its maker's JAX settings: what it traces computes as it would have there."""
+    same = settings()
+
+    def run() -> None:
+        with same():
+            target(*args)
+
+    return threading.Thread(target=run, name=name, daemon=True)
 
 
 def is_tracer(x: Any) -> bool:

@@ -17,7 +17,8 @@ from .report import Report, report
 from .runtime import timeline
 from .runtime.adaptive import Gate, Monitor, closing
 from .runtime.executable import Executable
-from .select import Stages, choose, contest, known, moved
+from .select import choose, contest, known, moved
+from .stages import Stages
 from .strategies import Strategy
 
 CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads

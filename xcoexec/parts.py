@@ -16,7 +16,7 @@ from .ir import Costs, LayerGraph, Placement, Plan
 from .lower import lower
 from .profile import host_placements
 from .runtime.executable import Executable, executable, local
-from .select import Stages, device_plan
+from .stages import Stages, device_plan
 from .strategies import STRATEGIES
 
 Env = Mapping[Value, Any]

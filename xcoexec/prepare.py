@@ -16,7 +16,8 @@ from .compiled import Compiled
 from .errors import BindError, CoexecWarning
 from .ir import Plan
 from .runtime.cuda import relay
-from .select import choose, stages
+from .select import choose
+from .stages import stages
 from .strategies import strategy_name
 from .trace import Traced
 

@@ -9,30 +9,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from .balance import rebalanced
-from .check import check_graph, check_plan
-from .clocked import to_predict
-from .codegen import host
-from .codegen.pick import likely
-from .codegen.program import Program, Value
-from .codegen.relay import Relay
-from .codegen.segment import Segment
-from .cost.predictor import Predictor
+from .check import check_plan
 from .errors import PlanError
-from .fold import Folded, fold
-from .graph import build_graph
-from .ir import Costs, LayerGraph, Placement, Plan, UniformPlan
-from .lower import identities, lower
-from .memory import usage, ways
-from .profile import Progress, device_costs, host_placements, load, measure, overheads, silent, store
-from .runtime.executable import Executable, executable, local
-from .split import split
-from .strategies import STRATEGIES, Strategy, strategy_name
-from .timing import empty_call, median_seconds
-from .trace import Traced
+from .ir import LayerGraph, Placement, Plan, UniformPlan
+from .memory import usage
+from .profile import Progress, host_placements, load, silent, store
+from .runtime.executable import Executable
+from .stages import Alone, Stages, device_plan, lowered_of
+from .strategies import RIVALS, STRATEGIES, Strategy, strategy_name
 
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
 ROUNDS = 5
@@ -40,158 +27,8 @@ QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
-CALIBRATION_SECONDS = 0.05
-MOST_FACTOR = 2.0  # by which layers together may take longer than one by one
-WORTH_FLOPS = 2e6  # of a layer that is predicted in parts too
 CANDIDATES = ("device", "host", "edgenn", "codl", "layer_switch")  # of a device with room for all weights
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
-
-
-Alone = Callable[[], contextlib.AbstractContextManager[Any]]
-
-
-@dataclasses.dataclass(eq=False)
-class Stages:
-    """One function at one set of shapes, through all stages; made once, planned as often as needed."""
-
-    traced: Traced
-    folded: Folded
-    graph: LayerGraph
-    weights: Sequence[Any]
-    example: Sequence[Any]
-    threads: int
-    cpus: tuple[int, ...]
-    donated: tuple[int, ...]
-    plain: Callable[[Sequence[Any]], Sequence[Any]]
-    progress: Progress = silent
-    costs: Costs | None = None
-    relay: Relay | None = None  # None: the device half is XLA:CPU
-    memory: str = "auto"  # how arrays cross between the halves
-    limit: int | None = None  # bytes that may lie on the device; None: as many as there are
-    hasty: bool = False  # algorithms are taken from nearly the same layers, not measured
-    alone: Alone = contextlib.nullcontext  # in which a block of calls is measured
-    predictor: Predictor | None = None  # costs are predicted, not measured
-    plain_ready: bool = False  # plain jax.jit is compiled
-    sibling: bool = False  # the same function is planned already, for other shapes
-
-    def build(self, program: Program) -> Segment:
-        self.progress("build", 0, 0)
-        return host.build(program, self.threads, cpus=self.cpus, cut=split, pick=likely if self.hasty else None)
-
-    def executable(self, plan: Plan) -> Executable:
-        """A plan as an executable with resident weights."""
-        if plan.engine == "jit":
-            return Executable(plan, self.plain, None)
-        if plan.engine == "local":
-            return local(plan, lower(self.graph, self.folded, plan.placements, self.build), self.weights)
-        if self.relay is not None:
-            moves = overheads(self.relay).moves if self.memory == "auto" else {}
-            plan = dataclasses.replace(plan, placements=ways(self.graph, plan.placements, self.memory, moves))
-        return executable(plan, lower(self.graph, self.folded, plan.placements, self.build, self.relay), self.weights, self.donated)
-
-    def fits(self, plan: Plan) -> bool:
-        """Whether a plan keeps within the bytes that may lie on the device."""
-        return self.limit is None or self.relay is None or plan.engine == "local" or usage(self.graph, plan.placements).total <= self.limit
-
-    @functools.cached_property
-    def bounded(self) -> bool:
-        """Whether the weights as a whole are too large for the device."""
-        return not self.fits(device_plan(self.graph))
-
-    @functools.cached_property
-    def all_host(self) -> Executable:
-        plan = Plan("host", host_placements(self.graph), self.graph.key, chosen="all layers that kernels can express on the host half")
-        return self.executable(plan)
-
-    @functools.cached_property
-    def all_device(self) -> Executable:
-        """The folded graph on the device half: what the device's parts of a plan come from."""
-        return self.executable(dataclasses.replace(device_plan(self.graph), engine="xco"))
-
-    @property
-    def on_host(self) -> bool:
-        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them, and XLA:CPU is there."""
-        try:
-            jax.local_devices(backend="cpu")
-        except RuntimeError:  # JAX_PLATFORMS names the device alone
-            return False
-        return all(not isinstance(x, jax.Array) for x in self.example)
-
-    @functools.cached_property
-    def local(self) -> Executable:
-        plan = Plan("local", host_placements(self.graph), self.graph.key, chosen="the whole call on the CPU, where its inputs are", engine="local")
-        return self.executable(plan)
-
-    def run(self, exe: Executable) -> Any:
-        leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
-        return jax.block_until_ready(exe.call(leaves))
-
-    def constant(self, v: Value) -> Any:
-        """A constant of the program where it lies; weights as they are, without a copy."""
-        resident = identities(self.folded, self.weights)
-        return resident[v] if v in resident else self.folded.constants(self.weights)[v]
-
-    def measured_costs(self) -> Costs:
-        """Seconds of every layer on both halves, measured once."""
-        if self.costs is None and self.predictor is not None:
-            worth = lambda x: to_predict(x, self.graph.program.consts) if x.flops > WORTH_FLOPS else {}
-            self.costs = self.predictor.costs(self.graph, worth if self.relay is not None else None)
-        if self.costs is None and all(x.host_error for x in self.graph.layers):
-            self.costs = self._calibrated(device_costs(self.graph, self.constant, self.progress, self.relay))
-        if self.costs is None:
-            run = lambda: self.run(self.all_host)
-            where = (self.relay, self.threads, self.cpus, self.bounded)
-            costs = measure(self.graph, _lowered(self.all_host), run, self.constant, self.progress, *where)
-            self.costs = costs if self.bounded else self._calibrated(costs)
-        return self.costs if self.limit is None else dataclasses.replace(self.costs, capacity=self.limit)
-
-    def _calibrated(self, costs: Costs) -> Costs:
-        """Layers that are timed one by one take longer or shorter than together: scaled to what the whole function takes on each half."""
-        if self.donated:
-            return costs
-        leaves = [jax.numpy.asarray(x) for x in self.example]
-        call = (lambda: self.run(self.all_device)) if self.relay is not None else lambda: jax.block_until_ready(self.plain(leaves))
-        whole = median_seconds(call, CALIBRATION_SECONDS) - empty_call()
-        costs = costs.scaled(device=min(MOST_FACTOR, max(whole, 1e-6) / sum(costs.device)))
-        return self._host_calibrated(costs) if all(t is not None for t in costs.host) else costs
-
-    def _host_calibrated(self, costs: Costs) -> Costs:
-        """As much longer as the call of all layers on the host half takes than they were stamped with."""
-        known = [t or 0.0 for t in costs.host]
-        whole = median_seconds(lambda: self.run(self.all_host), CALIBRATION_SECONDS) - empty_call() - costs.sync
-        factor = min(max(whole / max(sum(known), 1e-7), 1.0), MOST_FACTOR)
-        return costs.scaled(host=factor)
-
-    def fallback(self, strategy: str, why: str) -> Executable:
-        """What runs when co-execution cannot: plain jax.jit, or the CPU alone where the weights do not fit the device."""
-        if self.limit is not None and self.bounded:
-            exe = self.local
-            return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, chosen=f"fallback: {why}"))
-        return Executable(Plan(strategy, (), self.graph.key, chosen=f"fallback: {why}", engine="jit"), self.plain, None)
-
-    def forget(self) -> None:
-        """Drops the executable that was only made to be measured, with its packed weights."""
-        for made in ("all_host", "all_device", "local"):
-            self.__dict__.pop(made, None)
-
-
-def device_plan(graph: LayerGraph) -> Plan:
-    """Plain jax.jit as a plan."""
-    layers = tuple(Placement(x.name, "device", 0.0) for x in graph.layers)
-    return Plan("device", layers, graph.key, chosen="no layer that kernels can express", engine="jit")
-
-
-def _lowered(exe: Executable) -> Any:
-    assert exe.lowered is not None
-    return exe.lowered
-
-
-def stages(traced: Traced, weight_index: Sequence[int], weights: Sequence[Any], example: Sequence[Any], **rest: Any) -> Stages:
-    """Folds a trace and builds its graph; both are checked."""
-    folded = fold(traced, weight_index)
-    graph = build_graph(folded)
-    check_graph(graph)
-    return Stages(traced, folded, graph, weights, example, **rest)
 
 
 def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
@@ -227,7 +64,7 @@ def _single(s: Stages, strategy: str | Strategy) -> Executable:
     plan = (STRATEGIES[strategy] if isinstance(strategy, str) else strategy)(s.graph, s.measured_costs())
     check_plan(plan, s.graph)
     _check_fits(s, plan)
-    return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _balanced(s, plan)
+    return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _realised(s, plan, strategy)
 
 
 def _check_fits(s: Stages, plan: Plan) -> None:
@@ -283,7 +120,7 @@ def contest(s: Stages) -> Executable:
     for name in CANDIDATES:
         plan = STRATEGIES[name](s.graph, costs)
         if _worth_a_try(plan, [c.plan for c in candidates.values()], s.relay is None):
-            candidates[name] = _balanced(s, plan)
+            candidates[name] = _realised(s, plan, name)
     seconds = _times(s, candidates)
     s.plain_ready = True
     if min(seconds.values()) > CLEAR * seconds["jit"]:  # a near thing: XLA on the folded graph may be better than on the function
@@ -297,7 +134,7 @@ def _within(s: Stages) -> Executable:
     """The fastest plan of those that keep within the device's memory; plain jax.jit does not."""
     costs = s.measured_costs()
     plan = STRATEGIES["capacity"](s.graph, costs)
-    candidates = {"capacity": _balanced(s, plan), "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))}
+    candidates = {"capacity": _realised(s, plan, "capacity"), "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))}
     if not s.fits(candidates["host"].plan):
         del candidates["host"]
     if s.on_host and all(not x.host_error for x in s.graph.layers):
@@ -310,22 +147,39 @@ def _within(s: Stages) -> Executable:
     return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason + note))
 
 
-def _balanced(s: Stages, plan: Plan) -> Executable:
-    """A plan as an executable; on a device its shares are moved until what both halves measured agrees with them."""
-    exe = s.executable(plan)
+def _realised(s: Stages, plan: Plan, strategy: str | Strategy) -> Executable:
+    """A strategy's plan as an executable; on a device that of the fastest among it and its rivals, and balanced."""
+    plans = [plan]
+    for rival in RIVALS.get(strategy, ()) if s.relay and isinstance(strategy, str) else ():
+        other = rival(s.graph, s.measured_costs())
+        if s.fits(other) and all(other.placements != p.placements for p in plans):
+            plans.append(other)
+    if len(plans) == 1:
+        return _balanced(s, s.executable(plan))
+    made = {str(i): s.executable(p) for i, p in enumerate(plans)}
+    seconds = _briefly(s, made)
+    return _balanced(s, made[min(seconds, key=lambda k: seconds[k] * (WORTH if k == "0" else 1.0))])
+
+
+def _balanced(s: Stages, exe: Executable) -> Executable:
+    """An executable; on a device with shares that are moved until what both halves measured agrees with them."""
     tried = [exe]
     for _ in range(BALANCING if s.relay else 0):
         for _ in range(BALANCE_CALLS):
             s.run(tried[-1])
-        places = rebalanced(s.graph, tried[-1].plan.placements, _lowered(tried[-1]))
-        moved = dataclasses.replace(plan, placements=places)
+        places = rebalanced(s.graph, tried[-1].plan.placements, lowered_of(tried[-1]))
+        moved = dataclasses.replace(exe.plan, placements=places)
         if any(places == e.plan.placements for e in tried) or not s.fits(moved):
             break
         tried.append(s.executable(moved))
     if len(tried) == 1:
         return exe
-    seconds = alternate({str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}, 3, ROUND_SECONDS / 2, s.progress, alone=s.alone)
+    seconds = _briefly(s, {str(i): e for i, e in enumerate(tried)})
     return tried[int(min(seconds, key=lambda k: seconds[k]))]
+
+
+def _briefly(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
+    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, 3, ROUND_SECONDS / 2, s.progress, alone=s.alone)
 
 
 def known(s: Stages, exe: Executable, past: Sequence[Executable]) -> Executable:
@@ -418,4 +272,4 @@ def alternate(
     return {k: float(np.median(v)) for k, v in times.items()}
 
 
-__all__ = ["CANDIDATES", "Stages", "alternate", "choose", "contest", "device_plan", "forced", "known", "moved", "stages"]
+__all__ = ["CANDIDATES", "alternate", "choose", "contest", "forced", "known", "moved"]

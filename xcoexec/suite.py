@@ -24,8 +24,9 @@ from .errors import SuiteError
 from .ir import Costs, LayerGraph, Placement, Plan
 from .pretty import columns
 from .profile import Progress, silent
-from .select import alternate, device_plan
+from .select import alternate
 from .simulate import simulate
+from .stages import device_plan
 from .strategies import codl, edgenn, layer_switch
 from .timing import empty_call
 

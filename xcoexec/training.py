@@ -1,7 +1,7 @@
 """Trains the predictor on this machine: a few hundred made layers, as networks have them, are measured on both halves.
 
 Every layer reads what a step before it has just written, as in a network; rounds over all of them are repeated, so that a change of the
-machine's speed meets all alike, and each layer counts with its share of its round.
+machine's speed meets all alike, and the quickest calls of each program count.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -36,7 +37,8 @@ SECONDS = 22.0  # for the rounds; building the layers comes on top of it
 LEAST_ROUNDS, MOST_ROUNDS = 4, 14
 HOST_CALLS = 10  # of a program in a round
 DEVICE_CALLS = 6
-QUIET = 25  # percentile of the rounds' times that the shares are taken of
+QUIET = 30  # percentile of a program's calls, by their time, that count
+COMPILERS = 4  # threads
 HELD_OUT = 4  # every so many-th layer is held out
 
 
@@ -114,7 +116,7 @@ class _OnHost:
         return float(s.blob_bytes + s.arena_bytes + sum(v.nbytes for v in (*s.raw, *s.program.inputs, *s.program.outputs)))
 
     def samples(self, threads: int) -> Iterator[Sample]:
-        seconds = shares(np.concatenate(self.times))
+        seconds = quiet(np.concatenate(self.times))
         for position, group in zip(self.positions, self.groups, strict=True):
             layer = self.batch.layers[position]
             mine = [i for i, s in enumerate(self.segment.steps) if s.group == group]
@@ -153,10 +155,14 @@ class _OnDevice:
     """Layers of a batch in one program of the device half, and what its clock showed around each by call."""
 
     batch: _Batch
-    run: Callable[..., Any]
+    run: Any  # what jax.jit returns, then an executable
     arguments: tuple[Any, Any]
     clock: Clock | HostClock
     times: list[np.ndarray]
+
+    def compiling(self, pool: ThreadPoolExecutor) -> Future[Any]:
+        """Traced here, under the caller's settings, and compiled by a thread."""
+        return pool.submit(self.run.lower(*self.arguments).compile)
 
     def round(self) -> None:
         for i in range(DEVICE_CALLS + 1):
@@ -166,7 +172,7 @@ class _OnDevice:
 
     def samples(self, blocks: Blocks) -> Iterator[Sample]:
         gaps = np.diff(np.array(self.times).reshape(len(self.times), -1, 2), axis=2)[:, :, 0] * 1e-9
-        empty, *seconds = shares(gaps)
+        empty, *seconds = quiet(gaps)
         self.clock.close()
         for name, layer, t in zip(self.batch.names, self.batch.layers, seconds, strict=True):
             yield Sample("device", name, "", device_work(layer.ops, blocks), max(float(t - empty), 1e-7), layer.flops, sizes(layer))
@@ -178,10 +184,11 @@ def _on_device(batch: _Batch, relay: Relay | None) -> _OnDevice:
     return _OnDevice(batch, run, (token, given), clock, [])
 
 
-def shares(times: np.ndarray) -> np.ndarray:
-    """Seconds of each column of [rounds, columns]: its median share of a round, of a quiet round's time."""
-    whole = times.sum(1, keepdims=True)
-    return np.asarray(np.median(times / whole, 0) * np.percentile(whole, QUIET))
+def quiet(times: np.ndarray) -> np.ndarray:
+    """Seconds of each column of [calls, columns]: the median of the quickest calls. A machine that changes its state meanwhile slows
+    some kernels more than others, so that calls of one state only can be compared."""
+    whole = times.sum(1)
+    return np.asarray(np.median(times[whole <= np.percentile(whole, QUIET)], 0))
 
 
 def sizes(layer: Layer) -> tuple[float, ...]:
@@ -201,10 +208,15 @@ def measured(relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), laye
     blocks = device_blocks(relay, threads)
     batches = [_Batch.of(made[i : i + TOGETHER], i) for i in range(0, len(made), TOGETHER)]
     runs: list[_OnHost | _OnDevice] = []
-    for i, batch in enumerate(batches):
-        progress("build", i, len(batches))
-        runs += _all_on_host(batch, threads, cpus)
-        runs.append(_on_device(batch, relay))
+    with ThreadPoolExecutor(COMPILERS) as pool:  # XLA compiles beside the host half's code generation
+        compiling = []
+        for i, batch in enumerate(batches):
+            progress("build", i, len(batches))
+            on_device = _on_device(batch, relay)
+            compiling.append((on_device, on_device.compiling(pool)))
+            runs += [*_all_on_host(batch, threads, cpus), on_device]
+        for on_device, compiled in compiling:
+            on_device.run = compiled.result()
     end, rounds = time.perf_counter() + SECONDS, 0
     while rounds < LEAST_ROUNDS or (rounds < MOST_ROUNDS and time.perf_counter() < end):
         progress("measure", rounds, MOST_ROUNDS)

@@ -19,7 +19,7 @@ from ..config import cores
 from ..errors import CoexecWarning
 from ..ir import HALVES
 from ..parts import Part, Span, crossing, divisible, finish, part, start
-from ..select import Stages
+from ..stages import Stages
 from ..timing import median_seconds
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
 from .trial import Trial

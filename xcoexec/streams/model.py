@@ -13,7 +13,7 @@ import numpy as np
 from ..bound import Bound
 from ..codegen.program import Unsupported
 from ..parts import Env, Part, Span, divisible, finish, part, start
-from ..select import Stages
+from ..stages import Stages
 from .blocks import blocks, replaceable
 from .edf import BOTH, HALVES, Accuracy, Block, Way
 

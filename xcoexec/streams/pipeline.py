@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from ..bound import Bound
+from ..compat import worker
 from ..runtime.timeline import event, rows, write
 from .cuts import Networks, functions, named
 from .neuropipe import Around, Cut
@@ -190,7 +191,7 @@ class Stream:
         targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", _feed, (shared, iter(items)))]
         targets += [(s.name, _work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
         for name, target, args in targets:
-            shared.threads.append(threading.Thread(target=target, args=args, name=f"xcoexec-stream-{name}", daemon=True))
+            shared.threads.append(worker(target, args, f"xcoexec-stream-{name}"))
         self._closing = weakref.finalize(self, _close, shared, power)
         for thread in shared.threads:
             thread.start()

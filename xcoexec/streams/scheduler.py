@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..compat import worker
 from ..errors import SkippedError
 from ..runtime.timeline import event, rows
 from . import garbage
@@ -124,7 +125,7 @@ class Scheduler:
         self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(maxlen=KEPT)  # task, block, half, twin, start, end
         self._busy, self._due = dict.fromkeys(HALVES, 0.0), dict.fromkeys(HALVES, 0.0)
         self._deciding, self._tidied = 0.0, 0.0
-        self._threads = [threading.Thread(target=self._work, args=(half,), name=f"xcoexec-scheduler-{half}", daemon=True) for half in HALVES]
+        self._threads = [worker(self._work, (half,), f"xcoexec-scheduler-{half}") for half in HALVES]
         garbage.freeze()
         self._began = time.perf_counter()
         for thread in self._threads:
