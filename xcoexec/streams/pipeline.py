@@ -111,7 +111,8 @@ class _Shared:
     """What the threads of a stream know; not the stream itself, so that dropping it ends them."""
 
     def __init__(self, stages: Sequence[Stage], depth: int):
-        self.channels = [_Channel(depth), *(_Channel(max(depth, s.workers)) for s in stages)]
+        # what a stage's threads work on lies in the channel behind it already: `depth` more may wait there
+        self.channels = [_Channel(depth), *(_Channel(depth + s.workers) for s in stages)]
         self.busy: list[dict[int, float]] = [{} for _ in stages]  # thread -> since when it works on its item
         self.turns = [threading.Lock() for _ in stages]  # whose thread takes the next item
         self.threads: list[threading.Thread] = []
