@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import types
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ import pytest
 from jax import lax
 from xcoexec.codegen.relay import Relay
 
+from xcoexec import select
 from xcoexec.check import check_plan
 from xcoexec.ir import DIMS, Costs, LayerGraph, Placement, Plan
 from xcoexec.simulate import simulate
@@ -101,3 +103,29 @@ def test_the_plan_says_what_another_layout_costs() -> None:
     assert place.half != "device" and place.note == f"channels-last on the host half: {4 * 24 * 24 * 96 / 1e9 * 1e6:.0f} us to move"
     (kept,) = codl(graph, Costs((1e-2,), (1e-4,), 1e-6, 1e9, 1.0, False)).placements
     assert kept.note == ""
+
+
+ROWS, BOTH = {"rows"}, {"rows", "channel"}
+
+
+def _dims(plan: Any) -> set[str]:
+    return {p.dim for p in plan.placements if p.half == "split"}
+
+
+@pytest.mark.parametrize(("relay", "rows_take", "dims"), [(object(), 0.5, ROWS), (object(), 0.99, BOTH), (None, 0.5, BOTH)])
+def test_on_a_device_plans_along_one_dimension_are_measured_too(monkeypatch: Any, relay: Any, rows_take: float, dims: set[str]) -> None:
+    """The quickest by measurement is taken; its own plan where that is a near thing or both halves share their cores."""
+    net = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC)).reshape(1, -1) @ w[1]
+    graph = stages_of(net, [array(3, 3, 48, 48), array(24 * 24 * 48, 64)], array(1, 24, 24, 48), weights=1)[1]
+    costs = _costs(graph, 1e-6, 1e11)
+    own = codl(graph, costs)
+    assert _dims(own) == BOTH
+
+    def briefly(_: Any, made: dict[str, Plan]) -> dict[str, float]:
+        assert [_dims(plan) for plan in made.values()] == [BOTH, {"channel"}, ROWS]
+        return {k: rows_take if _dims(plan) == ROWS else 1.0 for k, plan in made.items()}
+
+    monkeypatch.setattr(select, "_briefly", briefly)
+    monkeypatch.setattr(select, "_balanced", lambda s, exe: exe)
+    s: Any = types.SimpleNamespace(relay=relay, graph=graph, measured_costs=lambda: costs, fits=lambda plan: True, executable=lambda plan: plan)
+    assert _dims(select._realised(s, own, "codl")) == dims
