@@ -6,6 +6,7 @@ machine with a device of its own the network itself is cut into stages on both h
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import threading
@@ -13,6 +14,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import jax
@@ -26,6 +28,7 @@ from .neuropipe import Around, Cut
 from .power import Power
 
 TIMEOUT_SECONDS = 600.0
+MOST_SECONDS = threading.TIMEOUT_MAX / 2  # that a lock can wait
 JOIN_SECONDS = 2.0
 CLOSED_SECONDS = 0.05  # after which a thread that waits for another one's item looks whether the stream is closed
 AROUND = ("preprocess", "postprocess")
@@ -61,50 +64,55 @@ class Stage:
 class _Item:
     """What moves through the stages; `error` came up in one of them, the later ones let the item pass.
 
-    It is handed on, in its order, before a stage works on it: the next one waits until it is `ready`.
+    It is handed on, in its order, before a stage works on it: the next one waits until `unready` is released.
     """
 
     value: Any
     error: BaseException | None = None
     spans: list[tuple[float, float]] = dataclasses.field(default_factory=list)
-    ready: threading.Event = dataclasses.field(default_factory=threading.Event)
+    unready: threading.Lock = dataclasses.field(default_factory=threading.Lock)
 
 
 class _Channel:
-    """At most `depth` items between two stages; whoever waits is woken when the stream is closed."""
+    """At most `depth` items between two stages; whoever waits is woken when the stream is closed.
+
+    Two queues of the C library's kind, items one way and room the other: with conditions of `threading` every hand-over took 25 us of the
+    interpreter's time, which the user's threads want too.
+    """
 
     def __init__(self, depth: int):
-        self._items: deque[Any] = deque()
-        self._depth, self._closed, lock = depth, False, threading.Lock()
-        self._room, self._there = threading.Condition(lock), threading.Condition(lock)
+        self._items, self._room, self._closed = SimpleQueue[Any](), SimpleQueue[None](), False
+        for _ in range(depth):
+            self._room.put(None)
 
     def put(self, item: Any) -> bool:
         """Waits for room; False once the stream is closed."""
-        with self._room:
-            self._room.wait_for(lambda: self._closed or len(self._items) < self._depth)
-            if self._closed:
-                return False
-            self._items.append(item)
-            self._there.notify()
-            return True
+        self._room.get()
+        if self._closed:
+            self._room.put(None)  # for who else waits
+            return False
+        self._items.put(item)
+        return True
 
     def get(self, timeout: float | None = None) -> Any:
         """Waits for an item; `END` once the stream is closed. Raises `TimeoutError`."""
-        with self._there:
-            if not self._there.wait_for(lambda: self._closed or self._items, timeout):
-                raise TimeoutError
-            if self._closed:
-                return END
-            item = self._items.popleft()
-            self._room.notify()
-            return item
+        try:
+            item = self._items.get(timeout=timeout)
+        except Empty:
+            raise TimeoutError from None
+        if self._closed:
+            self._items.put(END)  # for who else waits
+            return END
+        self._room.put(None)
+        return item
 
     def close(self) -> None:
-        with self._room:
-            self._closed = True
-            self._items.clear()
-            self._room.notify_all()
-            self._there.notify_all()
+        self._closed = True
+        with contextlib.suppress(Empty):
+            while True:
+                self._items.get_nowait()
+        self._items.put(END)
+        self._room.put(None)
 
 
 class _Shared:
@@ -133,7 +141,6 @@ def _feed(shared: _Shared, items: Iterator[Any]) -> None:
             break
         except BaseException as e:
             item = _Item(None, e)
-        item.ready.set()
         if not shared.channels[0].put(item):
             return
         if item.error is not None:
@@ -141,7 +148,7 @@ def _feed(shared: _Shared, items: Iterator[Any]) -> None:
     shared.channels[0].put(END)
 
 
-def _next(shared: _Shared, index: int) -> tuple[_Item, threading.Event, threading.Event] | None:
+def _next(shared: _Shared, index: int) -> tuple[_Item, threading.Lock, threading.Lock] | None:
     """The next item of a stage, handed on already, what says when the stage before and this one have finished it; None at the end."""
     before, behind = shared.channels[index], shared.channels[index + 1]
     with shared.turns[index]:
@@ -150,8 +157,9 @@ def _next(shared: _Shared, index: int) -> tuple[_Item, threading.Event, threadin
             behind.put(END)
             before.put(END)  # for the stage's other threads
             return None
-        there, item.ready = item.ready, threading.Event()
-        mine = item.ready
+        there, item.unready = item.unready, threading.Lock()
+        mine = item.unready
+        mine.acquire()
         return (item, there, mine) if behind.put(item) else None
 
 
@@ -160,7 +168,7 @@ def _work(shared: _Shared, index: int, stage: Stage) -> None:
     busy, me = shared.busy[index], threading.get_ident()
     while (taken := _next(shared, index)) is not None:
         item, there, mine = taken
-        while not there.wait(CLOSED_SECONDS):
+        while not there.acquire(timeout=CLOSED_SECONDS):
             if shared.closed:
                 return
         if item.error is None:
@@ -171,7 +179,7 @@ def _work(shared: _Shared, index: int, stage: Stage) -> None:
                 item.error = e
             del busy[me]
             item.spans.append((begin, time.perf_counter()))
-        mine.set()
+        mine.release()
 
 
 def _close(shared: _Shared, power: Power | None) -> None:
@@ -184,7 +192,7 @@ class Stream:
     """Results in the order of the inputs; an iterator and a context manager. An error comes up at its own item, the next ones still come."""
 
     def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None):
-        self._names, self._timeout = [s.name for s in stages], timeout
+        self._names, self._timeout = [s.name for s in stages], min(timeout, MOST_SECONDS)
         self._workers = [s.workers for s in stages]
         self._shared = shared = _Shared(stages, depth)
         self._spans: list[list[tuple[float, float]]] = []
@@ -206,7 +214,7 @@ class Stream:
         try:
             end = time.monotonic() + self._timeout
             item = self._shared.channels[-1].get(self._timeout)
-            if item is not END and not item.ready.wait(max(0.0, end - time.monotonic())):
+            if item is not END and not item.unready.acquire(timeout=max(0.0, end - time.monotonic())):
                 raise TimeoutError
         except TimeoutError:
             stuck = self._stuck()
