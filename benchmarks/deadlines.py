@@ -36,6 +36,7 @@ from xcoexec.config import cores
 from xcoexec.pretty import table
 from xcoexec.runtime.timeline import write
 from xcoexec.streams import Scheduler, duo
+from xcoexec.streams.blocks import EPSILON
 from xcoexec.streams.data import Data, coloured_shapes
 from xcoexec.streams.duo import Duo
 from xcoexec.streams.edf import POLICIES, Task, utilisation
@@ -103,7 +104,7 @@ def trained(module: nn.Module, data: Data, steps: int, batch: int = 32) -> Any:
     return {"params": params, **variables}
 
 
-def prepared(folder: pathlib.Path, names: Sequence[str], steps: int, search: Search, data: Data, threads: int | None) -> dict[str, Model]:
+def prepared(folder: pathlib.Path, names: Sequence[str], steps: int, search: Search, data: Data, threads: int | None, epsilon: float) -> dict[str, Model]:
     """Every network in blocks with twins, compiled and timed on this machine."""
     out = {}
     for name in names:
@@ -120,9 +121,9 @@ def prepared(folder: pathlib.Path, names: Sequence[str], steps: int, search: Sea
         x = data.test[0][:1]
         if search.finetune:
             kept = folder / f"{name}-duo"
-            found = Duo.load(kept) if (kept / "duo.json").is_file() else duo.generate(module.apply, weights, data, threads=threads, most=6, search=search)
-            found.save(kept)
-            out[name] = found.model(bound, x)
+            if not (kept / "duo.json").is_file():
+                duo.generate(module.apply, weights, data, threads=threads, most=6, epsilon=epsilon, search=search).save(kept)
+            out[name] = Duo.load(kept).model(bound, x)
         else:
             out[name] = model(bound, x)
     return out
@@ -230,13 +231,15 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=3000)
     parser.add_argument("--side", type=int, default=64, help="of an image; kept networks have to be for the same")
     parser.add_argument("--steps", type=int, default=400, help="0: weights as they begin, where only the scheduler is of interest")
+    parser.add_argument("--epsilon", type=float, default=EPSILON, help="least times that a block with a twin is slower on its other half")
     parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
     args = parser.parse_args()
     seconds = 20.0 if args.smoke else args.seconds
     args.folder.mkdir(parents=True, exist_ok=True)
     machine = where()
     began = time.perf_counter()
-    models = prepared(args.folder, args.networks, args.steps, Search(steps=60, finetune=args.finetune), images(args.images, args.side), args.threads)
+    search, data = Search(steps=60, finetune=args.finetune), images(args.images, args.side)
+    models = prepared(args.folder, args.networks, args.steps, search, data, args.threads, args.epsilon)
     for name, m in models.items():
         paths = {",".join(map(str, sorted(p))): round(a, 4) for p, a in m.accuracy.of_paths.items()}
         print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)

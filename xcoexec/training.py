@@ -39,6 +39,7 @@ HOST_CALLS = 10  # of a program in a round
 DEVICE_CALLS = 6
 QUIET = 30  # percentile of a program's calls, by their time, that count
 COMPILERS = 4  # threads
+NOISE = 4099  # numbers
 HELD_OUT = 4  # every so many-th layer is held out
 
 
@@ -67,9 +68,9 @@ class _Batch:
 
     @classmethod
     def of(cls, made: Sequence[Made], seed: int) -> _Batch:
-        rng = np.random.default_rng(seed)
-        weights = [[jnp.asarray(rng.standard_normal(s, np.float32) * 0.05) for s in m.weights] for m in made]
-        inputs = [jnp.asarray(rng.standard_normal(m.shape, np.float32)) for m in made]
+        noise = np.random.default_rng(seed).standard_normal(NOISE, np.float32)  # repeated: new numbers for all weights would take seconds
+        weights = [[jnp.asarray(np.resize(noise * 0.05, s)) for s in m.weights] for m in made]
+        inputs = [jnp.asarray(np.resize(noise, m.shape)) for m in made]
         fn = lambda ws, xs: [m.apply(w, x * 1.5) for m, w, x in zip(made, ws, xs, strict=True)]
         folded, graph = graph_of(fn, (weights, inputs), 1)
         ends = [graph.home[v] for v in graph.program.outputs]

@@ -15,6 +15,7 @@ from .terms import Work
 
 LEAST_SECONDS = 5e-7  # below it errors do not count relative to the time
 PASSES = 6  # of the regression, each with less weight for what the one before could not explain
+PASSES_LIKELY = 25  # of the search for the most likely lengths
 POINTS = 240  # most that the correction keeps
 DIGITS = 3  # of stored numbers
 
@@ -94,20 +95,30 @@ def _covariance(points: np.ndarray, scale: float, noise: float) -> np.ndarray:
 
 
 def _likely(traits: np.ndarray, ratio: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """(lengths, scale, noise) under which what was measured is most likely."""
+    """(lengths, scale, noise) under which what was measured is most likely (Rasmussen and Williams, equations 5.8 and 5.9)."""
     n, d = traits.shape
     spans = traits.std(0) + 1e-3
     squares = ((traits[:, None] - traits[None]) / spans) ** 2
 
-    def surprise(logs: np.ndarray) -> float:
-        lengths, scale, noise = np.exp(logs[:d]), math.exp(logs[d]), math.exp(logs[d + 1])
-        covariance = scale**2 * _alike((squares / lengths**2).sum(-1)) + (noise**2 + 1e-6) * np.eye(n)
-        factor = np.linalg.cholesky(covariance)
-        return float(0.5 * np.sum(np.linalg.solve(factor, ratio) ** 2) + np.log(np.diag(factor)).sum())
+    def surprise(logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """What is to be least, and how it changes with the logarithms of lengths, scale and noise."""
+        apart = squares / np.exp(2 * logs[:d])
+        total = apart.sum(-1)
+        noise = math.exp(2 * logs[d + 1])
+        alike = math.exp(2 * logs[d]) * _alike(total)
+        factor = np.linalg.cholesky(alike + (noise + 1e-6) * np.eye(n))
+        inverse = np.linalg.inv(factor)
+        inverse = inverse.T @ inverse
+        weights = inverse @ ratio
+        slope = 0.5 * (inverse - np.outer(weights, weights))  # for a change of the covariance
+        by_length = np.tensordot(slope * alike / np.sqrt(total + 1e-12), apart, 2)
+        slopes = np.array([*by_length, 2 * np.sum(slope * alike), 2 * noise * np.trace(slope)])
+        return float(0.5 * ratio @ weights + np.log(np.diag(factor)).sum()), slopes
 
     limits = [(-0.5, 4.0)] * d + [(-4.0, 0.0), (-4.0, 0.0)]
     starts = [np.array([length] * d + [math.log(scale), math.log(0.05)]) for length, scale in ((0.5, 0.2), (2.0, 0.3))]
-    best = min((minimize(surprise, x, method="L-BFGS-B", bounds=limits, options={"maxiter": 25}) for x in starts), key=lambda r: float(r.fun)).x
+    found = [minimize(surprise, x, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": PASSES_LIKELY}) for x in starts]
+    best = min(found, key=lambda r: float(r.fun)).x
     return np.exp(best[:d]) * spans, math.exp(best[d]), math.exp(best[d + 1])
 
 

@@ -67,6 +67,9 @@ class Frozen:
         return env[out]  # type: ignore[index]
 
 
+MOST_NORM = 1.0  # of a gradient
+
+
 @dataclasses.dataclass(frozen=True)
 class Search:
     """Steps of the search and of the training behind it, batch size, seed; `by`: "darts" or "similarity" (the baseline of Figure 14)."""
@@ -108,9 +111,12 @@ def loss_of(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlin
 
 
 def descend(loss: Callable[..., Any], params: Params, steps: int, rate: float, batches: Iterator[Batch]) -> Params:
+    """Adam with a warm-up of a tenth of the steps, then a cosine down to 0; long gradients are clipped: deep stacks diverge without."""
     import optax
 
-    optimizer = optax.adam(optax.cosine_decay_schedule(rate, steps))
+    warm = max(1, steps // 10)
+    schedule = optax.warmup_cosine_decay_schedule(0.0, rate, warm, max(steps, warm + 1))
+    optimizer = optax.chain(optax.clip_by_global_norm(MOST_NORM), optax.adam(schedule))
     state = optimizer.init(params)
 
     @jax.jit
