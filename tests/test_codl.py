@@ -112,9 +112,11 @@ def _dims(plan: Any) -> set[str]:
     return {p.dim for p in plan.placements if p.half == "split"}
 
 
-@pytest.mark.parametrize(("relay", "rows_take", "dims"), [(object(), 0.5, ROWS), (object(), 0.99, BOTH), (None, 0.5, BOTH)])
-def test_on_a_device_plans_along_one_dimension_are_measured_too(monkeypatch: Any, relay: Any, rows_take: float, dims: set[str]) -> None:
-    """The quickest by measurement is taken; its own plan where that is a near thing or both halves share their cores."""
+@pytest.mark.parametrize(
+    ("relay", "near", "rows_take", "dims"), [(object(), 1.15, 0.5, ROWS), (object(), 1.15, 0.99, BOTH), (object(), 1.0, 0.5, BOTH), (None, 1.15, 0.5, BOTH)]
+)
+def test_on_a_device_plans_along_one_dimension_are_measured_too(monkeypatch: Any, relay: Any, near: float, rows_take: float, dims: set[str]) -> None:
+    """The quickest by measurement is taken; its own plan where that is a near thing, the others are predicted far slower or both halves share cores."""
     net = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC)).reshape(1, -1) @ w[1]
     graph = stages_of(net, [array(3, 3, 48, 48), array(24 * 24 * 48, 64)], array(1, 24, 24, 48), weights=1)[1]
     costs = _costs(graph, 1e-6, 1e11)
@@ -125,6 +127,7 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(monkeypatch: Any
         assert [_dims(plan) for plan in made.values()] == [BOTH, {"channel"}, ROWS]
         return {k: rows_take if _dims(plan) == ROWS else 1.0 for k, plan in made.items()}
 
+    monkeypatch.setattr(select, "NEAR", near)
     monkeypatch.setattr(select, "_briefly", briefly)
     monkeypatch.setattr(select, "_balanced", lambda s, exe: exe)
     s: Any = types.SimpleNamespace(relay=relay, graph=graph, measured_costs=lambda: costs, fits=lambda plan: True, executable=lambda plan: plan)

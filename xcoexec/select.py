@@ -25,6 +25,7 @@ ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
 ROUNDS = 5
 QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
+NEAR = 1.15  # a rival that is predicted to take longer than this times the plan's time is not compiled
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
 CANDIDATES = ("device", "host", "edgenn", "codl", "layer_switch")  # of a device with room for all weights
@@ -148,11 +149,11 @@ def _within(s: Stages) -> Executable:
 
 
 def _realised(s: Stages, plan: Plan, strategy: str | Strategy) -> Executable:
-    """A strategy's plan as an executable; on a device that of the fastest among it and its rivals, and balanced."""
+    """A strategy's plan as an executable; on a device that of the fastest among it and its near rivals, and balanced."""
     plans = [plan]
     for rival in RIVALS.get(strategy, ()) if s.relay and isinstance(strategy, str) else ():
         other = rival(s.graph, s.measured_costs())
-        if s.fits(other) and all(other.placements != p.placements for p in plans):
+        if s.fits(other) and (other.predicted or 0.0) < NEAR * (plan.predicted or 0.0) and all(other.placements != p.placements for p in plans):
             plans.append(other)
     if len(plans) == 1:
         return _balanced(s, s.executable(plan))
