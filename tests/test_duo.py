@@ -95,9 +95,13 @@ def test_blocks_that_deserve_a_twin() -> None:
 
 
 @pytest.mark.parametrize("half", ["host", "device"])
-@pytest.mark.parametrize(("given_shape", "made"), [((1, 8, 8, 8), (1, 4, 4, 12)), ((1, 6, 6, 3), (1, 6, 6, 5)), ((1, 40), (1, 7)), ((1, 4, 4, 6), (1, 9))])
-def test_twins_have_their_blocks_shape(half: str, given_shape: tuple[int, ...], made: tuple[int, ...]) -> None:
-    shape = Shape(half, given_shape, made, 16, ("any", "any"))
+@pytest.mark.parametrize("convolved", [False, True])
+@pytest.mark.parametrize(
+    ("given_shape", "made"), [((1, 8, 8, 8), (1, 4, 4, 12)), ((1, 6, 6, 3), (1, 6, 6, 5)), ((1, 40), (1, 7)), ((1, 4, 4, 6), (1, 9)), ((1, 32, 24, 3), (1, 9))]
+)
+def test_twins_have_their_blocks_shape(half: str, given_shape: tuple[int, ...], made: tuple[int, ...], convolved: bool) -> None:
+    shape = Shape(half, given_shape, made, 16, ("any", "any"), convolved)
+    assert shape.image == (len(given_shape) == 4 and (convolved or len(made) == 4))
     x = array(*given_shape)
     choice = np.zeros((2, 3), np.float32) if shape.image else None
     out = twin_of(shape, True, initial(shape), x, choice)

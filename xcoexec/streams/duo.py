@@ -79,7 +79,7 @@ class Duo:
 
 
 def _shape(d: Mapping[str, Any]) -> Shape:
-    return Shape(d["half"], tuple(d["given"]), tuple(d["made"]), d["width"], tuple(d["layers"]))
+    return Shape(d["half"], tuple(d["given"]), tuple(d["made"]), d["width"], tuple(d["layers"]), d["convolved"])
 
 
 def _flat(params: Params) -> dict[str, np.ndarray]:
@@ -134,8 +134,9 @@ def twin(net: Frozen, spans: Sequence[Span], block: int, worth: Worth, data: Dat
     given, made = net.ends(spans[block])
     one = lambda v: (1, *v.shape[1:])
     half = "host" if worth.half == "device" else "device"
+    convolved = any(op.prim == "conv_general_dilated" for x in net.graph.layers[spans[block].start : spans[block].stop] for op in x.ops)
     nonlinear = net.graph.layers[spans[block].stop - 1].ops[-1].prim in ("max", "reduce_window_max")
-    shape = fitting(Shape(half, one(given), one(made), 0, ()), nonlinear, max(LATENCY * worth.primary, GAIN * worth.secondary))
+    shape = fitting(Shape(half, one(given), one(made), 0, (), convolved), nonlinear, max(LATENCY * worth.primary, GAIN * worth.secondary))
     if shape is None:
         return None
     batches = data.batches(search.batch, search.seed)

@@ -1,4 +1,8 @@
-"""What a twin can be: for the CPU depthwise-separable layers between 1x1 convolutions, for the GPU dense ones; for vectors dense layers."""
+"""What a twin can be: for the CPU depthwise-separable layers between two 1x1 convolutions, for the GPU dense ones; for vectors dense layers.
+
+Where a block makes its image smaller, the first convolution has the window and stride for that; where it makes a vector of an image with
+convolutions of its own, the last one is a dense layer behind the mean over all places.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 WIDTHS = (512, 384, 256, 192, 128, 96, 64, 48, 32)
+GRID = 8  # places along a side of what the layers of a twin from an image to a vector work on, about
 DEPTHS = {"host": (10, 7, 5, 3, 2, 1), "device": (4, 3, 2, 1)}
 #: name -> (window, depthwise-separable); "none" hands its input on
 OPERATIONS: Mapping[str, Mapping[str, tuple[int, bool]]] = {
@@ -26,21 +30,27 @@ Params = Any
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What a twin is: for [h, w, c] values 1x1 head, `layers` of `width` channels, 1x1 tail; for vectors a stack of dense layers."""
+    """What a twin is: for [h, w, c] values a head, `layers` of `width` channels, a tail; for vectors a stack of dense layers. `convolved`:
+    the block has convolutions, which matters where it makes a vector of an image."""
 
     half: str
     given: tuple[int, ...]
     made: tuple[int, ...]
     width: int
     layers: tuple[str, ...]
+    convolved: bool = False
 
     @property
     def image(self) -> bool:
-        return len(self.given) == len(self.made) == 4
+        """Whether the layers are convolutions."""
+        return len(self.given) == 4 and (len(self.made) == 4 or self.convolved)
 
     @property
     def stride(self) -> tuple[int, int]:
-        return (self.given[1] // self.made[1], self.given[2] // self.made[2])
+        """Of the head, which is its window too."""
+        sides = self.given[1:3]
+        made = self.made[1:3] if len(self.made) == 4 else tuple(GRID if g % GRID == 0 else g for g in sides)
+        return (sides[0] // made[0], sides[1] // made[1])
 
 
 def replaced(shape: Shape) -> bool:
@@ -65,7 +75,8 @@ def initial(shape: Shape, seed: int = 0) -> Params:
     width, made = shape.width, shape.made[-1]
     layers = [{name: _operation(rng, shape.half, name, width) for name in _names(shape.half, layer)} for layer in shape.layers]
     bias = lambda n: np.zeros(n, np.float32)
-    return {"head": (_glorot(rng, 1, 1, shape.given[-1], width), bias(width)), "layers": layers, "tail": (_glorot(rng, 1, 1, width, made), bias(made))}
+    tail = (1, 1, width, made) if len(shape.made) == 4 else (width, made)
+    return {"head": (_glorot(rng, *shape.stride, shape.given[-1], width), bias(width)), "layers": layers, "tail": (_glorot(rng, *tail), bias(made))}
 
 
 def _names(half: str, layer: str) -> Sequence[str]:
@@ -81,8 +92,8 @@ def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> di
     return {"w": _glorot(rng, window, window, width, width), "b": np.zeros(width, np.float32)}
 
 
-def _conv(x: Any, w: Any, groups: int = 1) -> Any:
-    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=groups)
+def _conv(x: Any, w: Any, groups: int = 1, stride: tuple[int, int] = (1, 1)) -> Any:
+    return lax.conv_general_dilated(x, w, stride, "SAME", dimension_numbers=NHWC, feature_group_count=groups)
 
 
 def _apply_operation(p: Mapping[str, Any], x: Any) -> Any:
@@ -100,18 +111,16 @@ def apply(params: Params, x: Any, choice: Any = None) -> Any:
             y = jax.nn.relu(y @ w + b)
         w, b = params["dense"][-1]
         return y @ w + b
-    y = jax.nn.relu(_conv(x, params["head"][0]) + params["head"][1])
+    (head, bias), (tail, last) = params["head"], params["tail"]
+    y = jax.nn.relu(_conv(x, head, stride=head.shape[:2]) + bias)
     for i, layer in enumerate(params["layers"]):
         outs = [_apply_operation(p, y) for p in layer.values()]
         y = outs[0] if choice is None else sum(jax.nn.softmax(choice[i])[k] * o for k, o in enumerate(outs))
-    return _conv(y, params["tail"][0]) + params["tail"][1]
+    return (_conv(y, tail) if tail.ndim == 4 else y.mean((1, 2)) @ tail) + last
 
 
 def twin_of(shape: Shape, nonlinear: bool, params: Params, x: Any, choice: Any = None) -> Any:
-    """`apply` at the block's resolution; `nonlinear`: the block ends with ReLU, so its values are never negative."""
-    if shape.image and shape.stride != (1, 1):
-        h, w = shape.stride
-        x = lax.reduce_window(x, -jnp.inf, lax.max, (1, h, w, 1), (1, h, w, 1), "VALID")
+    """`apply`; `nonlinear`: the block ends with ReLU, so its values are never negative."""
     y = apply(params, x, choice)
     return jax.nn.relu(y) if nonlinear else y
 
