@@ -123,9 +123,9 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(monkeypatch: Any
     own = codl(graph, costs)
     assert _dims(own) == BOTH
 
-    def briefly(_: Any, made: dict[str, Plan]) -> dict[str, float]:
-        assert [_dims(plan) for plan in made.values()] == [BOTH, {"channel"}, ROWS]
-        return {k: rows_take if _dims(plan) == ROWS else 1.0 for k, plan in made.items()}
+    def briefly(_: Any, made: list[Plan]) -> list[float]:
+        assert [_dims(plan) for plan in made] == [BOTH, {"channel"}, ROWS]
+        return [rows_take if _dims(plan) == ROWS else 1.0 for plan in made]
 
     monkeypatch.setattr(select, "NEAR", near)
     monkeypatch.setattr(select, "_briefly", briefly)

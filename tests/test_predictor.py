@@ -18,7 +18,7 @@ from xcoexec import models, training
 from xcoexec.check import check_plan
 from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
-from xcoexec.cost.regress import Model, fit, linear
+from xcoexec.cost.regress import Model, fit, linear, surprise
 from xcoexec.cost.terms import CPU_TILES, Blocks, Work, device_work, host_work
 from xcoexec.ir import Layer
 from xcoexec.population import made_layers
@@ -193,3 +193,13 @@ def test_a_part_is_no_slower_than_a_larger_one() -> None:
     assert no_slower_than_more(((0.25, 4.0), (0.5, 1.9)), 3.4) == ((0.25, 1.9), (0.5, 1.9))
     assert no_slower_than_more(((0.25, 1.0), (0.5, 4.0)), 3.4) == ((0.25, 1.0), (0.5, 3.4))
     assert no_slower_than_more(((0.25, 1.0), (0.5, 2.0)), None) == ((0.25, 1.0), (0.5, 2.0))
+
+
+def test_the_slopes_of_the_likelihood_are_its_differences() -> None:
+    rng = np.random.default_rng(0)
+    traits, ratio = rng.standard_normal((25, 3)), rng.standard_normal(25) * 0.2
+    squares = (traits[:, None] - traits[None]) ** 2
+    for logs in (np.array([0.5, 1.0, -0.3, math.log(0.2), math.log(0.05)]), np.array([2.0, 0.1, 3.0, -1.0, -2.0])):
+        steps = np.eye(5) * 1e-5
+        differences = [(surprise(logs + h, squares, ratio)[0] - surprise(logs - h, squares, ratio)[0]) / 2e-5 for h in steps]
+        np.testing.assert_allclose(surprise(logs, squares, ratio)[1], differences, rtol=1e-4, atol=1e-5)

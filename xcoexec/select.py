@@ -157,9 +157,9 @@ def _realised(s: Stages, plan: Plan, strategy: str | Strategy) -> Executable:
             plans.append(other)
     if len(plans) == 1:
         return _balanced(s, s.executable(plan))
-    made = {str(i): s.executable(p) for i, p in enumerate(plans)}
-    seconds = _briefly(s, made)
-    return _balanced(s, made[min(seconds, key=lambda k: seconds[k] * (WORTH if k == "0" else 1.0))])
+    made = [s.executable(p) for p in plans]
+    own, *others = _briefly(s, made)
+    return _balanced(s, made[int(np.argmin([WORTH * own, *others]))])
 
 
 def _balanced(s: Stages, exe: Executable) -> Executable:
@@ -175,12 +175,13 @@ def _balanced(s: Stages, exe: Executable) -> Executable:
         tried.append(s.executable(moved))
     if len(tried) == 1:
         return exe
-    seconds = _briefly(s, {str(i): e for i, e in enumerate(tried)})
-    return tried[int(min(seconds, key=lambda k: seconds[k]))]
+    return tried[int(np.argmin(_briefly(s, tried)))]
 
 
-def _briefly(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
-    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, 3, ROUND_SECONDS / 2, s.progress, alone=s.alone)
+def _briefly(s: Stages, tried: Sequence[Executable]) -> list[float]:
+    """Seconds of each."""
+    calls = {str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}
+    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, alone=s.alone).values())
 
 
 def known(s: Stages, exe: Executable, past: Sequence[Executable]) -> Executable:
@@ -237,7 +238,7 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
 
 
 def alternate(
-    calls: dict[str, Callable[[], Any]],
+    calls: Mapping[str, Callable[[], Any]],
     rounds: int = ROUNDS,
     seconds: float = ROUND_SECONDS,
     progress: Progress = silent,

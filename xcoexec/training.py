@@ -39,7 +39,7 @@ HOST_CALLS = 10  # of a program in a round
 DEVICE_CALLS = 6
 QUIET = 30  # percentile of a program's calls, by their time, that count
 COMPILERS = 4  # threads
-NOISE = 4099  # numbers
+NOISE = 4099  # numbers that weights and inputs repeat; a prime, so that no two rows of them are the same
 HELD_OUT = 4  # every so many-th layer is held out
 
 

@@ -84,42 +84,54 @@ def linear(terms: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     return np.asarray(found / sizes)
 
 
+def _far(squares: np.ndarray) -> np.ndarray:
+    """Distances from their squares; never 0, so that they have a slope."""
+    return np.asarray(np.sqrt(squares + 1e-12))
+
+
 def _alike(squares: np.ndarray) -> np.ndarray:
     """The exponential covariance of squared distances: times have steps, which a smoother one would ring at."""
-    return np.asarray(np.exp(-np.sqrt(squares + 1e-12)))
+    return np.asarray(np.exp(-_far(squares)))
+
+
+def _noisy(alike: np.ndarray, noise: float) -> np.ndarray:
+    return np.asarray(alike + (noise**2 + 1e-6) * np.eye(len(alike)))
 
 
 def _covariance(points: np.ndarray, scale: float, noise: float) -> np.ndarray:
     squares = ((points[:, None] - points[None]) ** 2).sum(-1)
-    return np.asarray(scale**2 * _alike(squares) + (noise**2 + 1e-6) * np.eye(len(points)))
+    return _noisy(scale**2 * _alike(squares), noise)
+
+
+def surprise(logs: np.ndarray, squares: np.ndarray, ratio: np.ndarray) -> tuple[float, np.ndarray]:
+    """How unlikely `ratio` [n] is, and how that changes with each of `logs`: the logarithms of lengths (one a trait), scale and noise.
+
+    `squares` [n, n, traits]: of the points' distances (Rasmussen and Williams, equations 5.8 and 5.9, without the constant).
+    """
+    *lengths, scale, noise = np.exp(logs)
+    apart = squares / np.square(lengths)
+    total = apart.sum(-1)
+    alike = scale**2 * _alike(total)
+    factor = np.linalg.cholesky(_noisy(alike, noise))
+    inverse = np.linalg.inv(factor)
+    inverse = inverse.T @ inverse
+    weights = inverse @ ratio
+    slope = 0.5 * (inverse - np.outer(weights, weights))  # for a change of the covariance
+    by_length = np.tensordot(slope * alike / _far(total), apart, 2)
+    slopes = np.array([*by_length, 2 * np.sum(slope * alike), 2 * noise**2 * np.trace(slope)])
+    return float(0.5 * ratio @ weights + np.log(np.diag(factor)).sum()), slopes
 
 
 def _likely(traits: np.ndarray, ratio: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """(lengths, scale, noise) under which what was measured is most likely (Rasmussen and Williams, equations 5.8 and 5.9)."""
-    n, d = traits.shape
+    """(lengths, scale, noise) under which what was measured is most likely."""
+    d = traits.shape[1]
     spans = traits.std(0) + 1e-3
-    squares = ((traits[:, None] - traits[None]) / spans) ** 2
-
-    def surprise(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        """What is to be least, and how it changes with the logarithms of lengths, scale and noise."""
-        apart = squares / np.exp(2 * logs[:d])
-        total = apart.sum(-1)
-        noise = math.exp(2 * logs[d + 1])
-        alike = math.exp(2 * logs[d]) * _alike(total)
-        factor = np.linalg.cholesky(alike + (noise + 1e-6) * np.eye(n))
-        inverse = np.linalg.inv(factor)
-        inverse = inverse.T @ inverse
-        weights = inverse @ ratio
-        slope = 0.5 * (inverse - np.outer(weights, weights))  # for a change of the covariance
-        by_length = np.tensordot(slope * alike / np.sqrt(total + 1e-12), apart, 2)
-        slopes = np.array([*by_length, 2 * np.sum(slope * alike), 2 * noise * np.trace(slope)])
-        return float(0.5 * ratio @ weights + np.log(np.diag(factor)).sum()), slopes
-
+    given = (((traits[:, None] - traits[None]) / spans) ** 2, ratio)
     limits = [(-0.5, 4.0)] * d + [(-4.0, 0.0), (-4.0, 0.0)]
     starts = [np.array([length] * d + [math.log(scale), math.log(0.05)]) for length, scale in ((0.5, 0.2), (2.0, 0.3))]
-    found = [minimize(surprise, x, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": PASSES_LIKELY}) for x in starts]
+    found = [minimize(surprise, x, given, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": PASSES_LIKELY}) for x in starts]
     best = min(found, key=lambda r: float(r.fun)).x
     return np.exp(best[:d]) * spans, math.exp(best[d]), math.exp(best[d + 1])
 
 
-__all__ = ["Model", "fit", "linear"]
+__all__ = ["Model", "fit", "linear", "surprise"]
