@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 HALVES = ("device", "host")
 BOTH = "both"
@@ -41,9 +42,28 @@ class Block:
     moved: float = 0.0
 
     @functools.cached_property
+    def own(self) -> Mapping[str, Way]:
+        """Its own layers, by half."""
+        return {w.half: w for w in self.ways if not w.twin}
+
+    @functools.cached_property
+    def undivided(self) -> tuple[Way, ...]:
+        """Its own layers and twins on one half each, twins last."""
+        return tuple(sorted((w for w in self.ways if w.half != BOTH), key=lambda w: w.twin))
+
+    @functools.cached_property
     def primary(self) -> Way:
         """Its own layers on their faster half."""
-        return min((w for w in self.ways if not w.twin and w.half != BOTH), key=lambda w: w.seconds)
+        return min((w for w in self.undivided if not w.twin), key=lambda w: w.seconds)
+
+    @functools.cached_property
+    def duo(self) -> Mapping[str, Way]:
+        """Its own layers on the primary half and its twin on the other one, by half, the primary one first.
+
+        A block without a twin (it did not deserve one: it is about as fast on either half, or short) runs its own layers there too.
+        """
+        others = [w for w in self.undivided if w.half != self.primary.half]
+        return {self.primary.half: self.primary, **{w.half: w for w in [w for w in others if w.twin] or others}}
 
     @functools.cached_property
     def fastest(self) -> float:
@@ -93,19 +113,17 @@ class Task:
 
     def seconds(self, half: str) -> float:
         """Of the whole on one half, by its own layers; infinite where a block cannot run there."""
-        return sum(min((w.seconds for w in b.ways if w.half == half and not w.twin), default=float("inf")) for b in self.blocks)
+        return sum(b.own[half].seconds if half in b.own else float("inf") for b in self.blocks)
 
     @functools.cached_property
-    def primary(self) -> str:
-        return min(HALVES, key=self.seconds)
+    def halves(self) -> tuple[str, ...]:
+        """The faster one for the whole first."""
+        return tuple(sorted(HALVES, key=self.seconds))
 
     @functools.cached_property
-    def _rest(self) -> tuple[float, ...]:
+    def least(self) -> tuple[float, ...]:
+        """Seconds that the blocks from each one on take at least (0 behind the last)."""
         return tuple(itertools.accumulate((b.fastest for b in reversed(self.blocks)), initial=0.0))[::-1]
-
-    def least(self, at: int) -> float:
-        """Seconds that the blocks from `at` on take at least."""
-        return self._rest[at]
 
     @functools.cached_property
     def _permitted(self) -> dict[frozenset[int], bool]:
@@ -133,17 +151,13 @@ class Job:
     end: float | None = None
     skipped: bool = False
 
-    @functools.cached_property
-    def deadline(self) -> float:
-        return self.release + self.task.deadline
+    def __post_init__(self) -> None:
+        self.deadline = self.release + self.task.deadline
+        self.key = (self.deadline, self.task.name, self.number)
 
     @property
     def block(self) -> Block:
         return self.task.blocks[self.at]
-
-    @functools.cached_property
-    def key(self) -> tuple[float, str, int]:
-        return (self.deadline, self.task.name, self.number)
 
     @property
     def missed(self) -> bool:
@@ -151,25 +165,22 @@ class Job:
 
     def moving(self, way: Way) -> float:
         """Seconds until its values are where a way needs them."""
-        return self.block.moved if self.where and self.where not in way.halves else 0.0
-
-    def due(self, way: Way) -> float:
-        """Seconds that its next block was measured to take in a way, its values' move included."""
-        return self.moving(way) + way.seconds
+        return self.task.blocks[self.at].moved if self.where and self.where not in way.halves else 0.0
 
     def permits(self, way: Way) -> bool:
         """Whether the path stays within the accuracy bound, if all further blocks run their own layers."""
         return not way.twin or self.task.permits(self.twins | {self.at})
 
 
-@dataclasses.dataclass(frozen=True)
-class Start:
-    """A decision: a job's next block begins in a way at a time; `expected`: when it should end."""
+class Start(NamedTuple):
+    """A decision: a job's next block begins in a way at a time; `expected`: when it should end at the pace of now; `due`: seconds that it was
+    measured to take, its values' move included."""
 
     job: Job
     way: Way
     time: float
     expected: float
+    due: float
 
 
 Choose = Callable[["Core", Job, float], Way | None]
@@ -193,24 +204,29 @@ class Pace:
         self._took, self._due = 0.0, 0.0
         self.factor = 1.0
 
-    def see(self, took: float, due: float) -> None:
-        """A block that took so many seconds and should have taken `due`."""
+    def see(self, took: float, due: float) -> float:
+        """A block that took so many seconds and should have taken `due`; returns the factor now."""
         if due > 0:
             self._took = REMEMBERED * self._took + min(took, MOST * due)
             self._due = REMEMBERED * self._due + due
             self.factor = self._took / self._due
+        return self.factor
 
 
 class Core:
     """Jobs that wait (in the order in which they are asked for), what runs where, how fast the halves are, and a policy. `unlikely`: jobs
-    that will hardly be in time at the pace of now, though they would be at the measured one."""
+    that will hardly be in time at the pace of now, though they would be at the measured one.
+
+    Between two decisions the networks push this code and its data out of the caches: what counts is how little of both a decision touches.
+    """
 
     def __init__(self, policy: Policy):
         self.policy = policy
         self.ready: list[Job] = []
         self.unlikely: list[Job] = []
         self.running: dict[str, Start] = {}
-        self.pace = {half: Pace() for half in HALVES}
+        self._seen = {half: Pace() for half in HALVES}
+        self.pace = dict.fromkeys(HALVES, 1.0)  # by how much blocks take longer on a half now
         self.free = dict.fromkeys(HALVES, 0.0)  # when a half should be, behind what runs there and those who were looked at and wait for it
         self._order = (lambda j: (j.at == 0, *j.key)) if policy.whole else lambda j: j.key
 
@@ -233,61 +249,53 @@ class Core:
         """
         begun: list[Start] = []
         gone: list[Job] = []
-        while len(self.running) < len(HALVES):
-            self._sort_out(now, gone)
-            start = self._next(now)
-            if start is None:
-                break
-            begun.append(start)
-        return begun, gone
-
-    def _sort_out(self, now: float, gone: list[Job]) -> None:
-        """Takes late and unlikely jobs out of the first that wait."""
+        if len(self.running) == len(HALVES):
+            return begun, gone
+        for half in HALVES:
+            self.free[half] = max(now, self.running[half].expected) if half in self.running else now
         while self.unlikely and self._late(self.unlikely[0], now):
             gone.append(self.unlikely.pop(0))
-        share = max(self.fastest_pace, 1.0) if self.policy.early else 0.0  # of a job's least seconds that have to fit before its deadline
-        while doubtful := [j for j in self.ready[:LOOKED_AT] if now + share * j.task.least(j.at) > j.deadline]:
-            for job in doubtful:
-                self.ready.remove(job)
-                if self._late(job, now):
-                    gone.append(job)
-                else:
-                    bisect.insort(self.unlikely, job, key=self._order)
+        share = max(min(self.pace.values()), 1.0) if self.policy.early else 0.0  # of a job's least seconds that have to fit before its deadline
+        at = 0
+        while at < min(len(self.ready), LOOKED_AT) and len(self.running) < len(HALVES):
+            job = self.ready[at]
+            if now + share * job.task.least[job.at] > job.deadline:
+                self._doubt(self.ready.pop(at), now, gone)
+            elif (way := self.policy.choose(self, job, now)) is not None:
+                begun.append(self._begin(self.ready.pop(at), way, now))
+            else:
+                at += 1
+        if self.unlikely and not self.running and (way := self.policy.choose(self, self.unlikely[0], now)) is not None:
+            begun.append(self._begin(self.unlikely.pop(0), way, now))
+        return begun, gone
+
+    def _doubt(self, job: Job, now: float, gone: list[Job]) -> None:
+        """A job that will hardly be in time is skipped, or waits behind the others."""
+        if self._late(job, now):
+            gone.append(job)
+        else:
+            bisect.insort(self.unlikely, job, key=self._order)
 
     def _late(self, job: Job, now: float) -> bool:
         """Whether a job is skipped: its deadline is over or (early) it cannot be in time even at the measured pace."""
-        job.skipped = now + (job.task.least(job.at) if self.policy.early else 0.0) > job.deadline
+        job.skipped = now + (job.task.least[job.at] if self.policy.early else 0.0) > job.deadline
         return job.skipped
 
-    def _next(self, now: float) -> Start | None:
-        """The next block to begin, if any; what waited for another half looks again each time."""
-        for half in HALVES:
-            self.free[half] = max(now, self.running[half].expected) if half in self.running else now
-        for job in self.ready[:LOOKED_AT] or (self.unlikely[:1] if not self.running else ()):
-            way = self.policy.choose(self, job, now)
-            if way is not None:
-                return self._begin(job, way, now)
-        return None
-
     def _begin(self, job: Job, way: Way, now: float) -> Start:
-        assert self.idle(way), "a policy chose a half that is at work"
-        start = Start(job, way, now, now + self.takes(job, way))
+        assert self.running.keys().isdisjoint(way.halves), "a policy chose a half that is at work"
+        start = Start(job, way, now, self.expected(job, way), way.seconds + job.moving(way))
         job.running = True
-        self.drop(job)
-        self.running.update(dict.fromkeys(way.halves, start))
-        return start
-
-    def wait(self, job: Job, way: Way) -> None:
-        """A job will wait for a way's halves: those behind it count with that."""
         for half in way.halves:
-            self.free[half] += self.takes(job, way)
+            self.running[half] = start
+            self.free[half] = start.expected
+        return start
 
     def finish(self, start: Start, now: float, failed: bool = False) -> bool:
         """A block has ended; returns whether its job has."""
         job, way = start.job, start.way
         if not failed:
             for half in way.halves:
-                self.pace[half].see(now - start.time, job.due(way))
+                self.pace[half] = self._seen[half].see(now - start.time, start.due)
         for half in way.halves:
             del self.running[half]
         job.running = False
@@ -300,72 +308,52 @@ class Core:
         self.release(job)
         return False
 
-    def idle(self, way: Way) -> bool:
-        return not any(h in self.running for h in way.halves)
-
-    def takes(self, job: Job, way: Way) -> float:
-        """Seconds of a job's next block in a way, its values' move included, at the pace of now."""
-        pace = max([p.factor for p in self.pace.values()]) if way.half == BOTH else self.pace[way.half].factor
-        return job.due(way) * pace
-
-    @property
-    def fastest_pace(self) -> float:
-        """Of the halves, now."""
-        return min([p.factor for p in self.pace.values()])
-
-    def free_at(self, way: Way) -> float:
-        """When a way's halves should be free for a job."""
-        return max(self.free.values()) if way.half == BOTH else self.free[way.half]
+    def expected(self, job: Job, way: Way) -> float:
+        """When a job's next block should end in a way: behind what its halves have before it, its values' move included, at the pace of now."""
+        due = way.seconds + job.moving(way) if job.where else way.seconds
+        if way.half == BOTH:
+            return max(self.free.values()) + due * max(self.pace.values())
+        return self.free[way.half] + due * self.pace[way.half]
 
 
 # -- policies -----------------------------------------------------------------------------------------
 
 
-def _own(job: Job, half: str) -> Way | None:
-    return next((w for w in job.block.ways if w.half == half and not w.twin), None)
-
-
-def _if_idle(core: Core, way: Way | None) -> Way | None:
-    return way if way is not None and core.idle(way) else None
+def _first(core: Core, ways: Mapping[str, Way], order: Iterable[str]) -> Way | None:
+    """The way on the first half, in an order of halves, that is idle."""
+    return next((ways[h] for h in order if h in ways and h not in core.running), None)
 
 
 def mono_sched(core: Core, job: Job, now: float) -> Way | None:
     """The whole network on its faster half."""
-    return _if_idle(core, _own(job, job.task.primary))
+    return _first(core, job.block.own, job.task.halves[:1])
 
 
 def mono_adapt(core: Core, job: Job, now: float) -> Way | None:
     """The whole network on its faster half, or on the other one when only that is idle."""
-    order = (job.where,) if job.where else sorted(HALVES, key=lambda h: h != job.task.primary)
-    return next((w for w in (_if_idle(core, _own(job, h)) for h in order) if w is not None), None)
+    return _first(core, job.block.own, (job.where,) if job.where else job.task.halves)
 
 
 def layer_sched(core: Core, job: Job, now: float) -> Way | None:
     """Every block on its faster half."""
-    return _if_idle(core, job.block.primary)
+    way = job.block.primary
+    return way if way.half not in core.running else None
 
 
-def _duo(core: Core, job: Job, order: Iterable[str]) -> Way | None:
-    """A block's own layers on its primary half, its twin on the other one, whichever of them is idle first in an order of halves.
-
-    A block without a twin (it did not deserve one: it is about as fast on either half, or short) runs its own layers there too; one whose
-    twin the accuracy bound forbids waits for its primary half.
-    """
-    primary = job.block.primary
-    others = [w for w in job.block.ways if w.half not in (primary.half, BOTH)]
-    twins = [w for w in others if w.twin]
-    ways = {primary.half: primary, **{w.half: w for w in (twins or others) if job.permits(w)}}
-    return next((ways[h] for h in order if h in ways and core.idle(ways[h])), None)
+def _permitted(core: Core, job: Job, order: Iterable[str]) -> Way | None:
+    """A block's own layers on its primary half, its twin on the other one; where the accuracy bound forbids the twin it waits."""
+    way = _first(core, job.block.duo, order)
+    return way if way is None or job.permits(way) else _first(core, job.block.duo, (job.block.primary.half,))
 
 
 def blastnet(core: Core, job: Job, now: float) -> Way | None:
     """Primary half first; its twin on the other half where the primary one is at work and the accuracy bound allows it (Figure 10)."""
-    return _duo(core, job, sorted(HALVES, key=lambda h: h != job.block.primary.half))
+    return _permitted(core, job, job.block.duo)
 
 
 def blastnet_any(core: Core, job: Job, now: float) -> Way | None:
     """Without primary-first: whichever half is idle."""
-    return _duo(core, job, HALVES)
+    return _permitted(core, job, HALVES)
 
 
 def slack(core: Core, job: Job, now: float) -> Way | None:
@@ -374,16 +362,24 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
     A job waits for a busy half only if it ends there, behind the jobs before it, earlier than on the idle one. While nothing else is
     there, blocks may be divided, and twins are not used where their own layers are in time too.
     """
-    alone = not core.running and len(core.ready) + len(core.unlikely) == 1
-    ways = [w for w in job.block.ways if (alone or w.half != BOTH) and job.permits(w)]
-    ends = [(core.free_at(w) + core.takes(job, w), w.twin, i) for i, w in enumerate(ways)]
-    last = job.deadline - job.task.least(job.at + 1) * core.fastest_pace
-    own = [e for e in ends if not e[1] and e[0] <= last] if alone else []
-    way = ways[min(own or ends)[2]]
-    if core.idle(way):
-        return way
-    core.wait(job, way)
-    return None
+    if not core.running and len(core.ready) + len(core.unlikely) == 1:
+        return _alone(core, job)
+    first, soonest = None, float("inf")
+    for way in job.task.blocks[job.at].undivided:
+        if not way.twin or job.permits(way):
+            end = core.expected(job, way)
+            if end < soonest:
+                first, soonest = way, end
+    if first is not None and first.half in core.running:
+        core.free[first.half] = soonest  # those behind count with its wait
+        return None
+    return first
+
+
+def _alone(core: Core, job: Job) -> Way:
+    last = job.deadline - job.task.least[job.at + 1] * min(core.pace.values())
+    ends = [(core.expected(job, w), w.twin, i) for i, w in enumerate(job.block.ways) if job.permits(w)]
+    return job.block.ways[min([e for e in ends if not e[1] and e[0] <= last] or ends)[2]]
 
 
 POLICIES: Mapping[str, Policy] = {
@@ -409,7 +405,7 @@ def policy(name: str | Policy) -> Policy:
 
 def utilisation(tasks: Sequence[Task]) -> float:
     """The share of both halves' time that the tasks need at least, every block where it is fastest (above 1: they cannot all be met)."""
-    return sum(t.least(0) / t.period for t in tasks if t.period) / len(HALVES)
+    return sum(t.least[0] / t.period for t in tasks if t.period) / len(HALVES)
 
 
 __all__ = ["BOTH", "HALVES", "POLICIES", "Accuracy", "Block", "Core", "Job", "Pace", "Policy", "Start", "Task", "Way", "policy", "utilisation"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -12,6 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -62,7 +64,7 @@ class Served:
 
     @property
     def cost(self) -> float:
-        """The share of one core that deciding took."""
+        """The share of one core that keeping the queue, choosing and waking workers took."""
         return self.deciding / max(self.seconds, 1e-9)
 
 
@@ -116,9 +118,8 @@ class Scheduler:
         self._requests: dict[Job, _Request] = {}
         self._waiting: Counter[str] = Counter()
         self._numbers: Counter[str] = Counter()
-        self._slots: dict[str, deque[Start]] = {half: deque() for half in HALVES}
+        self._work_for: dict[str, SimpleQueue[tuple[Start, _Request] | None]] = {half: SimpleQueue() for half in HALVES}
         self._lock = threading.RLock()
-        self._work_for = {half: threading.Condition(self._lock) for half in HALVES}
         self._stopped = False
         self._outcomes: Counter[str] = Counter()
         self.ended: deque[Ended] = deque(maxlen=KEPT)
@@ -154,9 +155,8 @@ class Scheduler:
                 return future
             self._waiting[name] += 1
             self._requests[job] = _Request(job, x, future)
-            self._core.release(job)
             future.add_done_callback(functools.partial(self._cancelled, job))
-            self._step()
+            self._step(released=job)
         return future
 
     async def submit(self, name: str, x: Any, deadline: float | None = None, timeout: float | None = None) -> Any:
@@ -182,17 +182,23 @@ class Scheduler:
     def _now(self) -> float:
         return time.perf_counter() - self._began
 
-    def _step(self) -> None:
-        """Skips what is too late and starts what the policy chooses; with the lock held."""
-        begin = time.thread_time()
-        begun, gone = self._core.decide(self._now())
+    def _step(self, released: Job | None = None, ended: Start | None = None, failed: bool = False) -> bool:
+        """A job has come or a block has ended: starts what the policy chooses, skips what is too late; with the lock held.
+
+        Returns whether the block was its job's last. What is timed is keeping the queue, choosing and waking workers, not the answers.
+        """
+        begin, now, over = time.thread_time(), self._now(), False
+        if released is not None:
+            self._core.release(released)
+        if ended is not None:
+            over = self._core.finish(ended, now, failed)
+        begun, gone = self._core.decide(now) if len(self._core.running) < len(HALVES) else ((), ())
+        for start in begun:
+            self._work_for[start.way.halves[0]].put((start, self._requests[start.job]))
+        self._deciding += time.thread_time() - begin
         for job in gone:
             self._finish(job, "skipped", SkippedError(f"xcoexec.Scheduler: a job of {job.task.name!r} was skipped, it could not end by its deadline."))
-        for start in begun:
-            half = start.way.halves[0]
-            self._slots[half].append(start)
-            self._work_for[half].notify()
-        self._deciding += time.thread_time() - begin
+        return over
 
     def _cancelled(self, job: Job, future: Future[Any]) -> None:
         """A job that waits leaves at once, one that runs after its block."""
@@ -203,18 +209,14 @@ class Scheduler:
 
     def _work(self, half: str) -> None:
         """The life of a half's worker."""
-        slot = self._slots[half]
+        queue = self._work_for[half]
         while True:
-            if not slot:
+            if queue.empty():
                 self._tidy()
-            with self._lock:
-                self._work_for[half].wait_for(lambda: slot or self._stopped)
-                if self._stopped:
-                    return
-                start = slot.popleft()
-                if start.job not in self._requests:  # stopped meanwhile
-                    return
-                request = self._requests[start.job]
+            given = queue.get()
+            if given is None:
+                return
+            start, request = given
             error: BaseException | None = None
             began = time.perf_counter()
             try:
@@ -224,8 +226,10 @@ class Scheduler:
             with self._lock:
                 if self._stopped:
                     return
-                self._account(start, began, error)
-                self._step()
+                self._account(start, began)
+                if self._step(ended=start, failed=error is not None or request.future.cancelled()):
+                    outcome = "failed" if error is not None else "overtime" if start.job.missed else "in time"
+                    self._finish(start.job, outcome, error)
 
     def _tidy(self) -> None:
         """Gives memory back that the C library keeps for threads which freed what others had allocated: it adds up over hours."""
@@ -241,16 +245,12 @@ class Scheduler:
         if start.job.at == len(start.job.task.blocks) - 1:
             request.state = network.result(request.state)
 
-    def _account(self, start: Start, began: float, error: BaseException | None) -> None:
+    def _account(self, start: Start, began: float) -> None:
         job, ended = start.job, time.perf_counter()
         self.blocks.append((job.task.name, job.at, start.way.half, start.way.twin, began - self._began, ended - self._began))
         for half in start.way.halves:
             self._busy[half] += ended - began
-            self._due[half] += job.due(start.way)
-        ended_early = error is not None or self._requests[job].future.cancelled()
-        if self._core.finish(start, self._now(), ended_early):
-            outcome = "failed" if error is not None else "overtime" if job.missed else "in time"
-            self._finish(job, outcome, error)
+            self._due[half] += start.due
 
     def _finish(self, job: Job, outcome: str, error: BaseException | None = None) -> None:
         request = self._requests.pop(job)
@@ -283,8 +283,11 @@ class Scheduler:
             self._stopped = True
             for job in list(self._requests):
                 self._finish(job, "cancelled", CancelledError())
-            for condition in self._work_for.values():
-                condition.notify_all()
+            for queue in self._work_for.values():
+                with contextlib.suppress(Empty):
+                    while True:
+                        queue.get_nowait()
+                queue.put(None)
         garbage.unfreeze()
         for thread in self._threads:
             if thread is not threading.current_thread():
