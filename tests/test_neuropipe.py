@@ -24,7 +24,7 @@ from xcoexec.parts import Span, finish, part, start
 from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import trial as trials
 from xcoexec.streams.cuts import leaves_room
-from xcoexec.streams.neuropipe import MOST_STAGES, OTHER, Around, Cut, best, busiest, neural_work, neuropipe, speedup, two_stages
+from xcoexec.streams.neuropipe import OTHER, Around, Cut, best, busiest, neural_work, neuropipe, speedup, two_stages
 from xcoexec.streams.trial import Trial
 
 from .standin import StandIn
@@ -177,8 +177,9 @@ def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
     assert {h for h, _, _ in ways[0].cut.stages} == {"host", "device"}  # both at work by the seconds it was given
     for way in ways:
         value: Any = x
-        for stage in range(MOST_STAGES):
-            value = way.run(stage, value)
+        assert way.count == len(way.parts) == len(way.cut.stages)
+        for k in range(way.count):
+            value = way.run(k, value)
         assert worst(value, oracles(_net, WEIGHTS, x)) < 1e-5
         assert len(way.cut.seconds) == len(way.cut.stages) and all(t > 0 for t in way.cut.seconds)
         assert way.period(Around(0.5)) >= 0.5 and way.period(Around(1e-4, 0.0, 2)) == pytest.approx(way.cut.period)

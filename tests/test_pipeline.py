@@ -19,6 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xcoexec
+from xcoexec.streams.cuts import Partly
+from xcoexec.streams.pipeline import Stage, Stream
 
 from .support import array
 
@@ -50,6 +52,48 @@ def _slow(seconds: float) -> Any:
 def test_results_come_in_order(count: int, depth: int, before: bool, behind: bool) -> None:
     pipe = xcoexec.pipeline(lambda x: x * 10, preprocess=(lambda x: x + 1) if before else None, postprocess=(lambda x: x - 3) if behind else None, depth=depth)
     assert list(pipe(range(count))) == [10 * (x + before) - 3 * behind for x in range(count)]
+
+
+def _part(number: int, value: Any) -> Any:
+    """Items (name, parts, the part that raises or None): each part but the last leaves the rest to the next one."""
+    name, parts, raises = value.value if number else value
+    assert number < parts
+    if number == raises:
+        raise KeyError(name)
+    time.sleep(0.0005 * (name % 3))
+    return Partly(None, None, (name, parts, raises)) if number + 1 < parts else name  # type: ignore[arg-type]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from([None, None, None, 0, 1, 2])), max_size=20), st.integers(1, 3), st.booleans())
+def test_items_that_need_different_parts_stay_in_order(items: list[tuple[int, int | None]], depth: int, before: bool) -> None:
+    network = Stage("network 1", lambda v: _part(0, v), further=(("network 2", lambda v: _part(1, v)), ("network 3", lambda v: _part(2, v))))
+    stages = [Stage("preprocess", lambda v: v, 3)] * before + [network, Stage("postprocess", lambda v: -v)]
+    stream = Stream(stages, depth, 60.0, [(i, parts, raises) for i, (parts, raises) in enumerate(items)])
+    for i, (parts, raises) in enumerate(items):
+        if raises is not None and raises < parts:
+            with pytest.raises(KeyError, match=str(i)):
+                next(stream)
+        else:
+            assert next(stream) == -i
+    assert list(stream) == []
+
+
+def test_parts_that_an_item_does_not_need_take_no_time() -> None:
+    network = Stage("network 1", lambda v: _part(0, v), further=(("network 2", lambda v: _part(1, v)),))
+    with Stream([network], 2, 60.0, [(1, 1, None)] * 9) as stream:
+        assert len(list(stream)) == 9
+        stats = stream.stats()
+    assert stats.stages["network 1"] > 4e-4 and stats.stages["network 2"] == stats.busy["network 2"] == 0.0
+
+
+def test_a_part_that_blocks_is_named() -> None:
+    ended = threading.Event()
+    network = Stage("network 1", lambda v: _part(0, v), further=(("network 2", lambda v: ended.wait(20)),))
+    stream = Stream([network], 2, 0.3, [(0, 2, None)] * 5)
+    with pytest.raises(TimeoutError, match=r"network 2 works on its item since 0\.[23]"):
+        next(stream)
+    ended.set()
 
 
 def test_stages_overlap() -> None:

@@ -22,7 +22,7 @@ from ..parts import Part, Span, crossing, divisible, finish, part, start
 from ..stages import Stages
 from ..timing import median_seconds
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
-from .trial import Trial
+from .trial import Trial, Turn
 
 CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
 PROBES = 4  # items that the parts of a cut are measured on, as the paper measures on about four
@@ -47,15 +47,26 @@ class Network:
         """Seconds between results by the model."""
         return busiest(*self.busy, around, cores(), self.threads)
 
-    def run(self, stage: int, value: Any) -> Any:
-        """What a stage makes of an item; stages behind the last part let it pass."""
+    @property
+    def count(self) -> int:
+        """Parts that are computed in turn."""
+        return len(self.parts) or 1
+
+    def run(self, part: int, value: Any) -> Any:
+        """What a part makes of an item."""
         if self.bound is not None:
-            return jax.block_until_ready(self.bound(value)) if stage == 0 else value
-        if stage >= len(self.parts):
-            return value
-        env = start(self.stages, jax.tree_util.tree_leaves(value)) if stage == 0 else value
-        env = self.parts[stage](env)
-        return finish(self.stages, env) if stage == len(self.parts) - 1 else env
+            return jax.block_until_ready(self.bound(value))
+        env = self.parts[part](start(self.stages, jax.tree_util.tree_leaves(value)) if part == 0 else value)
+        return finish(self.stages, env) if part == self.count - 1 else env
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Partly:
+    """An item between two parts of its network, with the way in which it is computed."""
+
+    trial: Trial[Network]
+    turn: Turn[Network]
+    value: Any
 
 
 class Networks:
@@ -69,7 +80,7 @@ class Networks:
 
     @property
     def count(self) -> int:
-        """Stages that an item may need."""
+        """Parts that an item may need."""
         if isinstance(self.wanted, Cut):
             return len(self.wanted.stages)
         return 1 if self.wanted == "none" or (self.wanted == "auto" and jax.default_backend() == "cpu") else MOST_STAGES
@@ -244,25 +255,24 @@ def stage_names(count: int) -> Iterable[str]:
 
 
 def functions(networks: Networks) -> Sequence[tuple[str, Callable[[Any], Any]]]:
-    """The network's stages for a stream; what passes between them carries the way in which its item is computed."""
-    last = networks.count - 1
+    """The network's parts for a stream: each makes a result of an item, or something `Partly` computed for the next one."""
 
-    def stage(i: int, value: Any) -> Any:
-        if i == 0:
+    def compute(part: int, value: Any) -> Any:
+        if part == 0:
             trial = networks.first(value)
-            value = trial, trial.next(), value
-        trial, turn, held = value
+            value = Partly(trial, trial.next(), value)
+        trial, turn = value.trial, value.turn
         try:
-            out = turn.way.run(i, held)
+            out = turn.way.run(part, value.value)
         except BaseException:
             trial.left(turn)
             raise
-        if i < last:
-            return trial, turn, out
+        if part + 1 < turn.way.count:
+            return Partly(trial, turn, out)
         trial.left(turn)
         return out
 
-    return [(name, functools.partial(stage, i)) for i, name in enumerate(stage_names(networks.count))]
+    return [(name, functools.partial(compute, i)) for i, name in enumerate(stage_names(networks.count))]
 
 
-__all__ = ["CUTS", "Network", "Networks", "crossed", "functions", "named", "planned"]
+__all__ = ["CUTS", "Network", "Networks", "Partly", "crossed", "functions", "named", "planned"]

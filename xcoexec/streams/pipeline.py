@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import threading
 import time
@@ -23,7 +24,7 @@ import numpy as np
 from ..bound import Bound
 from ..compat import worker
 from ..runtime.timeline import event, rows, write
-from .cuts import Networks, functions, named
+from .cuts import Networks, Partly, functions, named
 from .neuropipe import Around, Cut
 from .power import Power
 
@@ -53,11 +54,20 @@ class Stats:
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """What a stage does with each item, and how many threads do it (of different items at the same time)."""
+    """What a stage does with each item, and how many threads do it (of different items at the same time).
+
+    `further`: names and functions of what one of those threads leaves undone (`Partly`), each in a thread of its own. Items that need
+    none of it pass none of them: a hand-over takes 30 us.
+    """
 
     name: str
     run: Callable[[Any], Any]
     workers: int = 1
+    further: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
+
+    @functools.cached_property
+    def parts(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+        return ((self.name, self.run), *self.further)
 
 
 @dataclasses.dataclass(eq=False)
@@ -120,8 +130,9 @@ class _Shared:
 
     def __init__(self, stages: Sequence[Stage], depth: int):
         # what a stage's threads work on lies in the channel behind it already: `depth` more may wait there
-        self.channels = [_Channel(depth), *(_Channel(depth + s.workers) for s in stages)]
-        self.busy: list[dict[int, float]] = [{} for _ in stages]  # thread -> since when it works on its item
+        self.channels = [_Channel(depth), *(_Channel(depth + s.workers + len(s.further)) for s in stages)]
+        self.further = {name: SimpleQueue[Any]() for s in stages for name, _ in s.further}
+        self.busy: dict[str, dict[int, float]] = {name: {} for s in stages for name, _ in s.parts}  # thread -> since when it works on its item
         self.turns = [threading.Lock() for _ in stages]  # whose thread takes the next item
         self.threads: list[threading.Thread] = []
         self.closed = False
@@ -130,6 +141,8 @@ class _Shared:
         self.closed = True
         for channel in self.channels:
             channel.close()
+        for queue in self.further.values():
+            queue.put(END)
 
 
 def _feed(shared: _Shared, items: Iterator[Any]) -> None:
@@ -165,21 +178,47 @@ def _next(shared: _Shared, index: int) -> tuple[_Item, threading.Lock, threading
 
 def _work(shared: _Shared, index: int, stage: Stage) -> None:
     """The life of one of a stage's threads."""
-    busy, me = shared.busy[index], threading.get_ident()
     while (taken := _next(shared, index)) is not None:
         item, there, mine = taken
         while not there.acquire(timeout=CLOSED_SECONDS):
             if shared.closed:
                 return
-        if item.error is None:
-            begin = busy[me] = time.perf_counter()
-            try:
-                item.value = stage.run(item.value)
-            except BaseException as e:
-                item.error = e
-            del busy[me]
-            item.spans.append((begin, time.perf_counter()))
-        mine.release()
+        _do(shared, stage, 0, item, mine)
+    _end(shared, stage, 0)
+
+
+def _further(shared: _Shared, stage: Stage, part: int) -> None:
+    """The life of a thread that does what is left of some items."""
+    queue = shared.further[stage.parts[part][0]]
+    while (given := queue.get()) is not END and not shared.closed:
+        _do(shared, stage, part, *given)
+    _end(shared, stage, part)
+
+
+def _end(shared: _Shared, stage: Stage, part: int) -> None:
+    """No item comes to the next part any more."""
+    for name, _ in stage.parts[part + 1 : part + 2]:
+        shared.further[name].put(END)
+
+
+def _do(shared: _Shared, stage: Stage, part: int, item: _Item, mine: threading.Lock) -> None:
+    """Does a part of a stage's work on an item, and gives it to the next part or lets it go."""
+    if item.error is None:
+        name, run = stage.parts[part]
+        busy, me = shared.busy[name], threading.get_ident()
+        begin = busy[me] = time.perf_counter()
+        try:
+            item.value = run(item.value)
+        except BaseException as e:
+            item.error = e
+        del busy[me]
+        end = time.perf_counter()
+        item.spans.append((begin, end))
+        if item.error is None and isinstance(item.value, Partly):
+            shared.further[stage.parts[part + 1][0]].put((item, mine))
+            return
+        item.spans += [(end, end)] * (len(stage.further) - part)  # parts that it did not need
+    mine.release()
 
 
 def _close(shared: _Shared, power: Power | None) -> None:
@@ -192,13 +231,14 @@ class Stream:
     """Results in the order of the inputs; an iterator and a context manager. An error comes up at its own item, the next ones still come."""
 
     def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None):
-        self._names, self._timeout = [s.name for s in stages], min(timeout, MOST_SECONDS)
-        self._workers = [s.workers for s in stages]
+        self._names, self._timeout = [name for s in stages for name, _ in s.parts], min(timeout, MOST_SECONDS)
+        self._workers = [s.workers for s in stages for _ in s.parts]
         self._shared = shared = _Shared(stages, depth)
         self._spans: list[list[tuple[float, float]]] = []
         self._ended, self._power = False, power
         targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", _feed, (shared, iter(items)))]
         targets += [(s.name, _work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
+        targets += [(name, _further, (shared, s, k)) for s in stages for k, (name, _) in enumerate(s.further, 1)]
         for name, target, args in targets:
             shared.threads.append(worker(target, args, f"xcoexec-stream-{name}"))
         self._closing = weakref.finalize(self, _close, shared, power)
@@ -241,7 +281,7 @@ class Stream:
 
     def _stuck(self) -> str:
         now = time.perf_counter()
-        since = {name: min(busy.copy().values(), default=now) for name, busy in zip(self._names, self._shared.busy, strict=True)}
+        since = {name: min(busy.copy().values(), default=now) for name, busy in self._shared.busy.items()}
         working = [f"{name} works on its item since {now - begin:.1f} s" for name, begin in since.items() if begin < now]
         return "; ".join(working) or "it waits for the iterator of inputs"
 
@@ -365,9 +405,9 @@ def pipeline(
     before, behind = (_Timed(f) if f is not None else None for f in (preprocess, postprocess))
     around = lambda: Around(before.usual if before else 0.0, behind.usual if behind else 0.0, workers)
     networks = Networks(fn, wanted, around, before is not None) if isinstance(fn, Bound) else None
-    middle = functions(networks) if networks else [("network", lambda x: jax.block_until_ready(fn(x)))]
+    (name, run), *further = functions(networks) if networks else [("network", lambda x: jax.block_until_ready(fn(x)))]
     stages = [Stage("preprocess", before, workers)] if before else []
-    stages += [Stage(name, run) for name, run in middle]
+    stages += [Stage(name, run, further=tuple(further))]
     stages += [Stage("postprocess", behind)] if behind else []
     return Pipeline(stages, depth, timeout, networks, power)
 
