@@ -39,8 +39,9 @@ from xcoexec.streams import Scheduler, duo
 from xcoexec.streams.blocks import EPSILON
 from xcoexec.streams.data import Data, coloured_shapes
 from xcoexec.streams.duo import Duo
-from xcoexec.streams.edf import POLICIES, Task, utilisation
+from xcoexec.streams.jobs import Task, utilisation
 from xcoexec.streams.model import Model, model
+from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.scheduler import Ended
 from xcoexec.streams.search import Search, descend
 from xcoexec.streams.virtual import releases, simulate

@@ -23,7 +23,7 @@ import numpy as np
 import xcoexec
 from xcoexec import SkippedError, models
 from xcoexec.streams import Scheduler, model
-from xcoexec.streams.edf import Task
+from xcoexec.streams.jobs import Task
 
 NETWORKS = ("lenet", "mlp", "squeezenet", "mobilenet_v1")
 TASKS, BURST, EVERY = 8, 40, 5.0  # jobs of a burst, seconds between bursts

@@ -13,7 +13,7 @@ from xcoexec.bench import model_graph
 from xcoexec.ir import Costs, LayerGraph
 from xcoexec.parts import crossing
 from xcoexec.streams.blocks import blocks, deserving, seconds
-from xcoexec.streams.edf import HALVES, Accuracy, Block, Task, Way
+from xcoexec.streams.jobs import HALVES, Accuracy, Block, Task, Way
 from xcoexec.streams.neuropipe import Around, best, neuropipe, two_stages
 from xcoexec.streams.virtual import releases, simulate
 

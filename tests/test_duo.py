@@ -134,7 +134,7 @@ def test_a_twin_is_found_and_every_path_is_measured(by: str, trained: tuple[Any,
     assert found is not None
     (shape, nonlinear), params = found
     assert shape.half == "host" and nonlinear and shape.given == (1, 8, 8, 8) and shape.made == (1, 4, 4, 12) and "any" not in shape.layers
-    made = duo.Duo(spans, {1: (shape, nonlinear)}, {1: params}, xcoexec.streams.edf.Accuracy())
+    made = duo.Duo(spans, {1: (shape, nonlinear)}, {1: params}, xcoexec.streams.jobs.Accuracy())
     accuracy = duo.measured_paths(net, made, d, search)
     assert abs(accuracy.of(frozenset()) - _accuracy(weights, d)) < 0.005 and accuracy.of(frozenset()) > 0.9
     untrained = duo.Duo(spans, made.shapes, {1: initial(shape, 5)}, accuracy)

@@ -10,8 +10,8 @@ import xcoexec
 from xcoexec import models
 from xcoexec.bench import oracles, worst
 from xcoexec.streams import Scheduler, task
-from xcoexec.streams.edf import POLICIES
 from xcoexec.streams.neuropipe import Around
+from xcoexec.streams.policies import POLICIES
 
 from .support import array
 from .test_gpu import exact, pytestmark  # noqa: F401

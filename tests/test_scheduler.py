@@ -20,8 +20,10 @@ import xcoexec
 from xcoexec import SkippedError
 from xcoexec.bench import oracles, worst
 from xcoexec.streams import admits, model, task
-from xcoexec.streams.edf import BOTH, POLICIES, Accuracy, Block, Core, Job, Pace, Task, Way, utilisation
+from xcoexec.streams.edf import Core, Pace
+from xcoexec.streams.jobs import BOTH, Accuracy, Block, Job, Task, Way, utilisation
 from xcoexec.streams.model import Twin
+from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.virtual import releases, simulate
 
 from .support import array
@@ -141,7 +143,7 @@ def _many(seed: int, count: int, load: float) -> list[Task]:
 def test_slack_misses_no_more_than_blastnet_and_that_no_more_than_the_others(count: int, load: float) -> None:
     jobs = lambda seed: releases(_many(seed, count, load), 1.0, [0.0011 * i for i in range(count)])
     rates = {p: float(np.mean([simulate(jobs(seed), p).missing_rate for seed in range(3)])) for p in POLICIES}
-    assert rates["slack"] <= rates["blastnet"] <= min(rates[p] for p in ("mono_sched", "mono_adapt", "layer_sched")) + 1e-9
+    assert max(rates["slack"], rates["slack_fair"]) <= rates["blastnet"] <= min(rates[p] for p in ("mono_sched", "mono_adapt", "layer_sched")) + 1e-9
     assert rates["blastnet"] <= rates["blastnet_any"] + 0.01  # which half comes first hardly matters where both are always at work
     if load >= 2:
         assert rates["slack"] <= rates["mono_sched"] - 0.35
@@ -182,10 +184,11 @@ def test_unlikely_jobs_keep_no_likely_one_waiting() -> None:
         if start.job.running:
             core.finish(start, 0.5)
     begun, gone = core.decide(0.5)
-    assert [s.job.task.name for s in begun] == ["soon"] and not gone and len(core.waiting) == 39
-    core.finish(begun[0], 1.0)
+    assert [s.job.task.name for s in begun] == ["soon", "soon"] and not gone and len(core.waiting) == 38
+    for start in begun:
+        core.finish(start, 1.0)
     begun, gone = core.decide(1.5)
-    assert not begun and len(gone) == 39 and not core.waiting and all(j.skipped for j in gone)
+    assert not begun and len(gone) == 38 and not core.waiting and all(j.skipped for j in gone)
 
 
 def test_one_delay_does_not_change_the_pace_for_long() -> None:

@@ -19,7 +19,7 @@ from ..parts import Span
 from ..timing import median_seconds
 from .blocks import EPSILON, Worth, blocks, deserving
 from .data import Data
-from .edf import Accuracy
+from .jobs import Accuracy
 from .model import MOST_BLOCKS, Model, Twin, model
 from .search import Batch, Frozen, Search, darts, descend, loss_of, similar
 from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced, twin_of

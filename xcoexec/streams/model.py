@@ -15,7 +15,7 @@ from ..codegen.program import Unsupported
 from ..parts import Env, Part, Span, divisible, finish, part, start
 from ..stages import Stages
 from .blocks import blocks, replaceable
-from .edf import BOTH, HALVES, Accuracy, Block, Way
+from .jobs import BOTH, HALVES, Accuracy, Block, Way
 
 MEASURED_SECONDS = 0.02  # of calls of a block in one way
 FEWEST_RUNS = 5

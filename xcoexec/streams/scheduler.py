@@ -23,10 +23,11 @@ from ..compat import worker
 from ..errors import SkippedError
 from ..runtime.timeline import event, rows
 from . import garbage
-from .edf import BOTH, HALVES, Core, Job, Policy, Start, Task, utilisation
-from .edf import policy as by_name
+from .edf import Core, Policy, Start
+from .jobs import BOTH, HALVES, Job, Task, utilisation
 from .metrics import Metrics, no_metrics
 from .model import Network, model
+from .policies import policy as by_name
 from .virtual import releases, simulate
 
 QUEUE = 64  # jobs of a task that may wait

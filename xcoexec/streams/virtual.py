@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from .edf import Core, Job, Policy, Start, Task, policy
+from .edf import Core, Policy, Start
+from .jobs import Job, Task
+from .policies import policy
 
 Load = Callable[[Start], float]  # by which factor a block takes longer than usual
 

@@ -1,0 +1,109 @@
+"""Whether there is room for all jobs that come, and for which of them where there is not.
+
+Missed deadlines count alike whatever a job takes. Of more jobs than both halves can do, the most are in time when those that take longest
+give way: Moore's rule (Management Science 15, 1968) for one machine and known jobs, here for rates of jobs on two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from .jobs import HALVES, Job, Task
+
+ROOM = 0.9  # of a half's time: blocks of various lengths leave gaps
+REMEMBERED_SECONDS = 1.0  # how long ago jobs came that still count for their rate, about
+LOOK_SECONDS = 0.1  # between two looks at the rates
+SELDOM = 1e-3  # jobs a second that need no room
+NEVER = 1e3  # times longer than on the other half: for blocks that cannot run on one
+
+Work = tuple[float, float]  # seconds on the device, or else on the host
+
+
+def makespan(work: Iterable[Work]) -> float:
+    """Seconds that both halves need at least for work that may be divided at will: what is relatively fastest on the device goes there
+    until both take equally long (the exact solution of the linear program of two unrelated machines)."""
+    ordered = sorted(work, key=lambda w: w[0] / w[1])
+    device, host = 0.0, sum(h for _, h in ordered)
+    for d, h in ordered:
+        if device + d > host - h:
+            share = (host - device) / (d + h)
+            return device + share * d
+        device, host = device + d, host - h
+    return device
+
+
+def least_work(task: Task) -> tuple[Work, ...]:
+    """Of each block: seconds on either half, by its twin where that is faster and keeps the accuracy bound."""
+    found = []
+    for k, block in enumerate(task.blocks):
+        ways = [w for w in block.undivided if not w.twin or task.permits(frozenset({k}))]
+        device, host = (min((w.seconds for w in ways if w.half == half), default=math.inf) for half in HALVES)
+        found.append((min(device, NEVER * host), min(host, NEVER * device)))
+    return tuple(found)
+
+
+def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room: float = ROOM) -> dict[str, float]:
+    """Of each task's jobs the share that there is room for, where that is not all; `rates`: jobs a second, `work`: of one job.
+
+    The tasks whose jobs take least come first; one that does not fit gets what is left.
+    """
+    parts = {name: [(rate * d, rate * h) for d, h in work[name]] for name, rate in rates.items() if rate > SELDOM}
+    if makespan(w for part in parts.values() for w in part) <= room:
+        return {}
+    out: dict[str, float] = {}
+    taken: list[Work] = []
+    used = 0.0
+    for name in sorted(parts, key=lambda n: sum(map(min, work[n]))):
+        with_it = makespan([*taken, *parts[name]])
+        # the makespan is convex: at least as much fits
+        share = 1.0 if with_it <= room else (room - used) / (with_it - used) if used < room else 0.0
+        if share < 1:
+            out[name] = share
+        taken += [(share * d, share * h) for d, h in parts[name] if share > 0]
+        used = makespan(taken)
+    return out
+
+
+class Demand:
+    """Counts the jobs of each task as they come, and says for which share of them there is room at the pace of now."""
+
+    def __init__(self) -> None:
+        self._work: dict[str, tuple[Work, ...]] = {}
+        self._come: Counter[str] = Counter()  # since the last look
+        self._before: dict[str, float] = {}  # jobs until then, older ones counting less
+        self._began = self._looked = math.nan
+        self._shares: dict[str, float] = {}
+        self._credit: dict[str, float] = {}
+
+    def room_for(self, job: Job, pace: Mapping[str, float]) -> bool:
+        """Whether a job that comes now is among those that there is room for; `pace`: by how much blocks take longer on each half now."""
+        name = job.task.name
+        if name not in self._work:
+            self._work[name] = least_work(job.task)
+        self._come[name] += 1
+        if not job.release - self._looked < LOOK_SECONDS:
+            self._look(job.release, pace)
+        share = self._shares.get(name)
+        if share is None:
+            return True
+        credit = self._credit.get(name, 0.0) + share
+        self._credit[name] = credit % 1
+        return credit >= 1
+
+    def _look(self, now: float, pace: Mapping[str, float]) -> None:
+        if math.isnan(self._looked):  # the first job says nothing about how many come
+            self._began = self._looked = now
+            return
+        kept = math.exp((self._looked - now) / REMEMBERED_SECONDS)
+        self._before = {name: kept * self._before.get(name, 0.0) + kept**0.5 * self._come[name] for name in self._work}
+        self._come.clear()
+        span = REMEMBERED_SECONDS * (1 - math.exp((self._began - now) / REMEMBERED_SECONDS))
+        device, host = (pace[half] for half in HALVES)
+        work = {name: [(device * d, host * h) for d, h in blocks] for name, blocks in self._work.items()}
+        self._shares = shares({name: jobs / span for name, jobs in self._before.items()}, work)
+        self._looked = now
+
+
+__all__ = ["Demand", "Work", "least_work", "makespan", "shares"]

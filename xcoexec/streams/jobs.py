@@ -1,0 +1,171 @@
+"""Tasks with deadlines, and their jobs: networks in blocks, each of which can be run in several ways."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+
+HALVES = ("device", "host")
+BOTH = "both"
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How a block can be run: on a half (or divided over "both"), seconds, and whether by its twin instead of its own layers."""
+
+    half: str
+    seconds: float
+    twin: bool = False
+
+    @functools.cached_property
+    def halves(self) -> tuple[str, ...]:
+        return HALVES if self.half == BOTH else (self.half,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Layers that run without interruption. `moved`: seconds to bring its input to the other half."""
+
+    name: str
+    ways: tuple[Way, ...]
+    moved: float = 0.0
+
+    @functools.cached_property
+    def own(self) -> Mapping[str, Way]:
+        """Its own layers, by half."""
+        return {w.half: w for w in self.ways if not w.twin}
+
+    @functools.cached_property
+    def undivided(self) -> tuple[Way, ...]:
+        """Its own layers and twins on one half each, twins last."""
+        return tuple(sorted((w for w in self.ways if w.half != BOTH), key=lambda w: w.twin))
+
+    @functools.cached_property
+    def primary(self) -> Way:
+        """Its own layers on their faster half."""
+        return min((w for w in self.undivided if not w.twin), key=lambda w: w.seconds)
+
+    @functools.cached_property
+    def duo(self) -> Mapping[str, Way]:
+        """Its own layers on the primary half and its twin on the other one, by half, the primary one first.
+
+        A block without a twin (it did not deserve one: it is about as fast on either half, or short) runs its own layers there too.
+        """
+        others = [w for w in self.undivided if w.half != self.primary.half]
+        return {self.primary.half: self.primary, **{w.half: w for w in [w for w in others if w.twin] or others}}
+
+    @functools.cached_property
+    def fastest(self) -> float:
+        return min(w.seconds for w in self.ways)
+
+
+@dataclasses.dataclass(frozen=True)
+class Accuracy:
+    """What each execution path of a duo-model was measured to reach (a share): twins used (their blocks' numbers) -> accuracy."""
+
+    of_paths: Mapping[frozenset[int], float] = dataclasses.field(default_factory=dict)
+
+    def of(self, twins: frozenset[int]) -> float:
+        """Of a path that was not measured: the losses of the largest measured parts of it and of each other twin alone added, the worst sum."""
+        if not self.of_paths:
+            return 1.0
+        if twins in self.of_paths:
+            return self.of_paths[twins]
+        full = self.of_paths[frozenset()]
+        alone = {k: max(full - self.of_paths.get(frozenset({k}), 0.0), 0.0) for k in twins}
+        parts = [p for p in self.of_paths if p <= twins]
+        most = max(map(len, parts))
+        return min(self.of_paths[p] - sum(alone[k] for k in twins - p) for p in parts if len(p) == most)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Blocks that are run for every job. `period` seconds between releases (None: jobs come when they are submitted), `deadline` seconds
+    after the release; `bound`: the least accuracy (a share) that a job's path may have."""
+
+    name: str
+    blocks: tuple[Block, ...]
+    deadline: float
+    period: float | None = None
+    accuracy: Accuracy = dataclasses.field(default_factory=Accuracy)
+    bound: float = 0.0
+
+    def __post_init__(self) -> None:
+        for what, got in (("deadline", self.deadline), ("period", self.period)):
+            if got is not None and not 0 < got < float("inf"):
+                raise ValueError(f"xcoexec.Scheduler: got {what}={got!r} for the task {self.name!r}; valid is a positive number of seconds.")
+        if not self.blocks:
+            raise ValueError(f"xcoexec.Scheduler: got no blocks for the task {self.name!r}; valid is at least one.")
+        if self.accuracy.of(frozenset()) < self.bound:
+            reached = self.accuracy.of(frozenset())
+            raise ValueError(f"xcoexec.Scheduler: got the accuracy bound {self.bound:g} for the task {self.name!r}; valid is up to {reached:g}.")
+
+    def seconds(self, half: str) -> float:
+        """Of the whole on one half, by its own layers; infinite where a block cannot run there."""
+        return sum(b.own[half].seconds if half in b.own else float("inf") for b in self.blocks)
+
+    @functools.cached_property
+    def halves(self) -> tuple[str, ...]:
+        """The faster one for the whole first."""
+        return tuple(sorted(HALVES, key=self.seconds))
+
+    @functools.cached_property
+    def least(self) -> tuple[float, ...]:
+        """Seconds that the blocks from each one on take at least (0 behind the last)."""
+        return tuple(itertools.accumulate((b.fastest for b in reversed(self.blocks)), initial=0.0))[::-1]
+
+    @functools.cached_property
+    def _permitted(self) -> dict[frozenset[int], bool]:
+        return {}
+
+    def permits(self, twins: frozenset[int]) -> bool:
+        """Whether a path stays within the accuracy bound."""
+        known = self._permitted.get(twins)
+        if known is None:
+            known = self._permitted[twins] = self.accuracy.of(twins) >= self.bound
+        return known
+
+
+@dataclasses.dataclass(eq=False)
+class Job:
+    """One release of a task. `at`: its next block; `where`: the half that its values lie on; `twins`: blocks that their twins ran."""
+
+    task: Task
+    number: int
+    release: float
+    at: int = 0
+    where: str = ""
+    twins: frozenset[int] = frozenset()
+    running: bool = False
+    end: float | None = None
+    skipped: bool = False
+
+    def __post_init__(self) -> None:
+        self.deadline = self.release + self.task.deadline
+        self.key = (self.deadline, self.task.name, self.number)
+
+    @property
+    def block(self) -> Block:
+        return self.task.blocks[self.at]
+
+    @property
+    def missed(self) -> bool:
+        return self.skipped or (self.end is not None and self.end > self.deadline)
+
+    def moving(self, way: Way) -> float:
+        """Seconds until its values are where a way needs them."""
+        return self.task.blocks[self.at].moved if self.where and self.where not in way.halves else 0.0
+
+    def permits(self, way: Way) -> bool:
+        """Whether the path stays within the accuracy bound, if all further blocks run their own layers."""
+        return not way.twin or self.task.permits(self.twins | {self.at})
+
+
+def utilisation(tasks: Sequence[Task]) -> float:
+    """The share of both halves' time that the tasks need at least, every block where it is fastest (above 1: they cannot all be met)."""
+    return sum(t.least[0] / t.period for t in tasks if t.period) / len(HALVES)
+
+
+__all__ = ["BOTH", "HALVES", "Accuracy", "Block", "Job", "Task", "Way", "utilisation"]

@@ -1,0 +1,96 @@
+"""The policies that are compared: BlastNet's (Ling et al., SenSys 2022), those that it compares itself with, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .edf import Core, Policy
+from .jobs import HALVES, Job, Way
+
+
+def _first(core: Core, ways: Mapping[str, Way], order: Iterable[str]) -> Way | None:
+    """The way on the first half, in an order of halves, that is idle."""
+    return next((ways[h] for h in order if h in ways and h not in core.running), None)
+
+
+def mono_sched(core: Core, job: Job, now: float) -> Way | None:
+    """The whole network on its faster half."""
+    return _first(core, job.block.own, job.task.halves[:1])
+
+
+def mono_adapt(core: Core, job: Job, now: float) -> Way | None:
+    """The whole network on its faster half, or on the other one when only that is idle."""
+    return _first(core, job.block.own, (job.where,) if job.where else job.task.halves)
+
+
+def layer_sched(core: Core, job: Job, now: float) -> Way | None:
+    """Every block on its faster half."""
+    way = job.block.primary
+    return way if way.half not in core.running else None
+
+
+def _permitted(core: Core, job: Job, order: Iterable[str]) -> Way | None:
+    """A block's own layers on its primary half, its twin on the other one; where the accuracy bound forbids the twin it waits."""
+    way = _first(core, job.block.duo, order)
+    return way if way is None or job.permits(way) else _first(core, job.block.duo, (job.block.primary.half,))
+
+
+def blastnet(core: Core, job: Job, now: float) -> Way | None:
+    """Primary half first; its twin on the other half where the primary one is at work and the accuracy bound allows it (Figure 10)."""
+    return _permitted(core, job, job.block.duo)
+
+
+def blastnet_any(core: Core, job: Job, now: float) -> Way | None:
+    """Without primary-first: whichever half is idle."""
+    return _permitted(core, job, HALVES)
+
+
+def slack(core: Core, job: Job, now: float) -> Way | None:
+    """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first, waiting included.
+
+    A job waits for a busy half only if it ends there, behind the jobs before it, earlier than on the idle one. While nothing else is
+    there, blocks may be divided, and twins are not used where their own layers are in time too.
+    """
+    if not core.running and len(core.ready) + len(core.deferred) == 1:
+        return _alone(core, job)
+    first, soonest = None, float("inf")
+    for way in job.task.blocks[job.at].undivided:
+        if not way.twin or job.permits(way):
+            end = core.expected(job, way)
+            if end < soonest:
+                first, soonest = way, end
+    if first is not None and first.half in core.running:
+        core.free[first.half] = soonest  # those behind count with its wait
+        return None
+    return first
+
+
+def _alone(core: Core, job: Job) -> Way:
+    last = job.deadline - job.task.least[job.at + 1] * min(core.pace.values())
+    ends = [(core.expected(job, w), w.twin, i) for i, w in enumerate(job.block.ways) if job.permits(w)]
+    return job.block.ways[min([e for e in ends if not e[1] and e[0] <= last] or ends)[2]]
+
+
+POLICIES: Mapping[str, Policy] = {
+    p.name: p
+    for p in (
+        Policy("mono_sched", mono_sched, whole=True),
+        Policy("layer_sched", layer_sched),
+        Policy("mono_adapt", mono_adapt, whole=True),
+        Policy("blastnet_any", blastnet_any),
+        Policy("blastnet", blastnet),
+        Policy("slack_fair", slack, early=True),
+        Policy("slack", slack, early=True, sheds=True),
+    )
+}
+
+
+def policy(name: str | Policy) -> Policy:
+    if isinstance(name, Policy):
+        return name
+    if name not in POLICIES:
+        raise ValueError(f"xcoexec.Scheduler: got policy={name!r}; valid are {', '.join(POLICIES)}.")
+    return POLICIES[name]
+
+
+__all__ = ["POLICIES", "policy"]
