@@ -111,6 +111,18 @@ def test_no_path_goes_below_the_accuracy_bound(tasks: list[Task], policy: str) -
         assert job.task.accuracy.of(job.twins) >= job.task.bound - 1e-12
 
 
+@pytest.mark.parametrize("policy", ["blastnet", "blastnet_any"])
+@pytest.mark.parametrize(("secondary", "twin", "half"), [(1.4, None, "host"), (3.0, None, ""), (3.0, 1.2, "host")])
+def test_blastnet_runs_no_block_where_it_is_much_slower(policy: str, secondary: float, twin: float | None, half: str) -> None:
+    """While its primary half is at work a block runs on the other one by its twin, or by its own layers if it is about as fast there."""
+    ways = [Way("device", 1.0), Way("host", secondary), *([Way("host", twin, twin=True)] if twin else [])]
+    core = Core(POLICIES[policy])
+    core.release(Job(Task("first", (Block("b", (Way("device", 1.0),)),), 5.0), 0, 0.0))
+    core.release(Job(Task("second", (Block("b", tuple(ways)),), 9.0), 0, 0.0))
+    begun, _ = core.decide(0.0)
+    assert [(s.job.task.name, s.way.half, s.way.twin) for s in begun[1:]] == ([("second", half, twin is not None)] if half else [])
+
+
 def test_paths_that_were_not_measured_are_bounded_by_their_parts() -> None:
     found = Accuracy({frozenset(): 0.9, frozenset({0}): 0.89, frozenset({1}): 0.88, frozenset({0, 1}): 0.885})
     assert found.of(frozenset({0, 1})) == 0.885

@@ -7,6 +7,8 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 
+from .blocks import EPSILON
+
 HALVES = ("device", "host")
 BOTH = "both"
 
@@ -51,10 +53,12 @@ class Block:
     def duo(self) -> Mapping[str, Way]:
         """Its own layers on the primary half and its twin on the other one, by half, the primary one first.
 
-        A block without a twin (it did not deserve one: it is about as fast on either half, or short) runs its own layers there too.
+        A block that deserves no twin, because it is about as fast on either half, runs its own layers there too; one that is much slower
+        there and has no twin (none was found, or it is short) waits for its primary half.
         """
         others = [w for w in self.undivided if w.half != self.primary.half]
-        return {self.primary.half: self.primary, **{w.half: w for w in [w for w in others if w.twin] or others}}
+        near = [w for w in others if w.seconds <= EPSILON * self.primary.seconds]
+        return {self.primary.half: self.primary, **{w.half: w for w in [w for w in others if w.twin] or near}}
 
     @functools.cached_property
     def fastest(self) -> float:

@@ -85,7 +85,8 @@ class Scheduler:
 
     Args:
       tasks: what `task` makes.
-      policy: "slack" (ours), "blastnet", "blastnet_any", "layer_sched", "mono_adapt", "mono_sched".
+      policy: "slack" (ours; of more jobs than there is room for the longest give way), "slack_fair" (none does), "blastnet",
+        "blastnet_any", "layer_sched", "mono_adapt", "mono_sched".
       queue: jobs of one task that may wait; one more is skipped.
       admission: refuse sets of periodic tasks that cannot be met (see `admits`).
       registry: a `prometheus_client` registry for counters and histograms (needs the extra "serve").
