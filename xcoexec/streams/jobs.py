@@ -50,15 +50,14 @@ class Block:
         return min((w for w in self.undivided if not w.twin), key=lambda w: w.seconds)
 
     @functools.cached_property
-    def duo(self) -> Mapping[str, Way]:
-        """Its own layers on the primary half and its twin on the other one, by half, the primary one first.
+    def others(self) -> tuple[Way, ...]:
+        """On the half that is not its primary one."""
+        return tuple(w for w in self.undivided if w.half != self.primary.half)
 
-        A block that deserves no twin, because it is about as fast on either half, runs its own layers there too; one that is much slower
-        there and has no twin (none was found, or it is short) waits for its primary half.
-        """
-        others = [w for w in self.undivided if w.half != self.primary.half]
-        near = [w for w in others if w.seconds <= EPSILON * self.primary.seconds]
-        return {self.primary.half: self.primary, **{w.half: w for w in [w for w in others if w.twin] or near}}
+    @functools.cached_property
+    def degree(self) -> float:
+        """By how much its own layers are slower there (CD of BlastNet's Equation 1)."""
+        return min((w.seconds for w in self.others if not w.twin), default=float("inf")) / self.primary.seconds
 
     @functools.cached_property
     def fastest(self) -> float:
@@ -119,6 +118,21 @@ class Task:
     def least(self) -> tuple[float, ...]:
         """Seconds that the blocks from each one on take at least (0 behind the last)."""
         return tuple(itertools.accumulate((b.fastest for b in reversed(self.blocks)), initial=0.0))[::-1]
+
+    @functools.cached_property
+    def duo(self) -> tuple[Mapping[str, Way], ...]:
+        """Of each block: its own layers on its primary half and its twin on the other one, by half, the primary one first.
+
+        A block that deserves no twin (Equation 1: it is about as fast on either half, or a small part of the work) runs its own layers
+        there too; one that deserves a twin and has none, since none was found, waits for its primary half.
+        """
+        total = sum(b.primary.seconds for b in self.blocks)
+        found = []
+        for b in self.blocks:
+            deserves = b.degree > EPSILON and b.primary.seconds > total / len(self.blocks)
+            others = [w for w in b.others if w.twin] or ([] if deserves else b.others)
+            found.append({b.primary.half: b.primary, **{w.half: w for w in others}})
+        return tuple(found)
 
     @functools.cached_property
     def _permitted(self) -> dict[frozenset[int], bool]:

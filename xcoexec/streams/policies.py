@@ -29,20 +29,21 @@ def layer_sched(core: Core, job: Job, now: float) -> Way | None:
     return way if way.half not in core.running else None
 
 
-def _permitted(core: Core, job: Job, order: Iterable[str]) -> Way | None:
-    """A block's own layers on its primary half, its twin on the other one; where the accuracy bound forbids the twin it waits."""
-    way = _first(core, job.block.duo, order)
-    return way if way is None or job.permits(way) else _first(core, job.block.duo, (job.block.primary.half,))
+def _duo(core: Core, job: Job, order: Iterable[str] | None = None) -> Way | None:
+    """A block's own layers on its primary half or its twin on the other one; where the accuracy bound forbids the twin it waits."""
+    ways = job.task.duo[job.at]
+    way = _first(core, ways, order or ways)
+    return way if way is None or job.permits(way) else _first(core, ways, (job.block.primary.half,))
 
 
 def blastnet(core: Core, job: Job, now: float) -> Way | None:
     """Primary half first; its twin on the other half where the primary one is at work and the accuracy bound allows it (Figure 10)."""
-    return _permitted(core, job, job.block.duo)
+    return _duo(core, job)
 
 
 def blastnet_any(core: Core, job: Job, now: float) -> Way | None:
     """Without primary-first: whichever half is idle."""
-    return _permitted(core, job, HALVES)
+    return _duo(core, job, HALVES)
 
 
 def slack(core: Core, job: Job, now: float) -> Way | None:
