@@ -38,6 +38,7 @@ from xcoexec.runtime.timeline import write
 from xcoexec.streams import Scheduler, duo
 from xcoexec.streams.blocks import EPSILON
 from xcoexec.streams.data import Data, coloured_shapes
+from xcoexec.streams.demand import least_missing
 from xcoexec.streams.duo import Duo
 from xcoexec.streams.jobs import Task, utilisation
 from xcoexec.streams.model import Model, model
@@ -209,6 +210,7 @@ def once(
         "cost": got.cost,
         "pace": dict(got.pace),
         "needed": utilisation([t for _, t in given]),
+        "at_least": least_missing([t for _, t in given], got.pace),
     }
 
 
@@ -268,8 +270,9 @@ def main() -> None:
                     }
                     out.write(json.dumps({**record, "xcoexec": xcoexec.__version__}) + "\n")
                     out.flush()
-                    rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values())])
-    head = ("tasks", "load", "background", *args.policies)
+                    bound = 100 * float(np.mean([r["at_least"] for r in runs[args.policies[-1]]]))
+                    rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values()), f"{bound:.1f}"])
+    head = ("tasks", "load", "background", *args.policies, "no schedule below, at the last one's pace")
     Console(width=240).print(table(f"missing rate % (spread), accuracy lost %, scheduler's cost %; {machine}", head, rows, right=range(len(head))))
 
 

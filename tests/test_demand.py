@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from xcoexec.streams.demand import ROOM, SELDOM, Demand, Work, least_work, makespan, shares
+from xcoexec.streams.demand import ROOM, SELDOM, Demand, Work, balance, least_missing, least_work, shares
 from xcoexec.streams.jobs import Accuracy, Block, Job, Task, Way
+from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.virtual import releases, simulate
 
 seconds = st.floats(1e-4, 1.0)
@@ -27,11 +28,16 @@ def _task(name: str, *blocks: tuple[float, float], period: float | None = None, 
 
 @settings(max_examples=100, deadline=None)
 @given(works)
-def test_the_makespan_is_the_linear_programs(work: list[Work]) -> None:
+def test_the_balance_and_its_prices_are_the_linear_programs(work: list[Work]) -> None:
     """min t: sum d x <= t, sum h (1 - x) <= t, 0 <= x <= 1."""
     device, host = np.array(work).T
     found = linprog([0.0] * len(work) + [1.0], [[*device, -1.0], [*-host, -1.0]], [0.0, -host.sum()], bounds=[(0, 1)] * len(work) + [(0, None)])
-    assert makespan(work) == pytest.approx(found.fun, rel=1e-7)
+    needed, ratio = balance(work)
+    assert needed == pytest.approx(found.fun, rel=1e-7)
+    prices = -found.ineqlin.marginals  # of the device and the host
+    worth = lambda d, h: min(prices[0] * d, prices[1] * h)
+    mine = np.array([1 / (1 + ratio), ratio / (1 + ratio)])
+    assert sum(min(mine[0] * d, mine[1] * h) for d, h in work) == pytest.approx(sum(worth(d, h) for d, h in work), rel=1e-6)  # the dual's value
 
 
 @settings(max_examples=100, deadline=None)
@@ -40,15 +46,15 @@ def test_what_has_room_fits_and_the_longest_give_way(jobs: list[list[Work]], dat
     names = [str(i) for i in range(len(jobs))]
     work = dict(zip(names, jobs, strict=True))
     rates = {n: data.draw(st.one_of(st.just(0.0), st.floats(2 * SELDOM, 5.0))) for n in names}
-    found = shares(rates, work)
+    found = shares({n: r for n, r in rates.items() if r > 0}, work)
     times = lambda factors: [(f * d, f * h) for n, f in factors.items() if f > 0 for d, h in work[n]]
-    assert makespan(times({n: rates[n] * found.get(n, 1.0) for n in names})) <= ROOM + 1e-9
+    assert balance(times({n: rates[n] * found.get(n, 1.0) for n in names}))[0] <= ROOM + 1e-9
     assert all(0 <= s < 1 for s in found.values())
     by_length = sorted((n for n in names if rates[n] > SELDOM), key=lambda n: sum(map(min, work[n])))
     first = next((i for i, n in enumerate(by_length) if n in found), len(by_length))
     shorter = times({n: rates[n] for n in by_length[: first + 1]})
-    assert not found or makespan(shorter) > ROOM  # none gives way to a longer one
-    assert (not found) == (makespan(times(rates)) <= ROOM)
+    assert not found or balance(shorter)[0] > ROOM  # none gives way to a longer one
+    assert (not found) == (balance(times(rates))[0] <= ROOM)
 
 
 def test_blocks_of_one_half_and_forbidden_twins() -> None:
@@ -58,7 +64,7 @@ def test_blocks_of_one_half_and_forbidden_twins() -> None:
     assert least_work(Task("a", (only, twin), 1.0, accuracy=lost))[1] == (1.0, 1.5)
     (device, host), kept = least_work(Task("a", (only, twin), 1.0, accuracy=lost, bound=0.85))
     assert host == 2.0 and device > 100 and kept == (1.0, 5.0)
-    assert makespan([(device, host), (1.0, 5.0)]) == pytest.approx(2.0, rel=1e-2)
+    assert balance([(device, host), (1.0, 5.0)])[0] == pytest.approx(2.0, rel=1e-2)
 
 
 def _room(demand: Demand, task: Task, period: float, begin: float, end: float) -> float:
@@ -105,6 +111,23 @@ def test_fewer_jobs_miss_when_the_longest_give_way(load: float) -> None:
     assert at_least - 0.02 <= missing["slack"] <= promised + 0.02 and missing["slack"] < missing["slack_fair"] - 0.02
     late = [j.task.name for j in runs["slack"].jobs if j.missed and j.release > 0.5]
     assert all(late.count(n) >= late.count("0") for n in "1234")
+
+
+def test_no_schedule_misses_fewer_than_the_linear_program_says() -> None:
+    """All policies, over random tasks; and the program against shares worked out by hand."""
+    one = [_task("a", (0.01, 0.02), period=0.005)]  # device 2 of 1, so 0.01 a job and 0.02: 100 + 50 of 200 jobs a second
+    assert least_missing(one) == pytest.approx(0.25)
+    assert least_missing(one, {"device": 2.0, "host": 1.0}) == pytest.approx(0.5)
+    assert least_missing([_task("a", (0.01, 0.02), period=0.02)]) == pytest.approx(0.0, abs=1e-9)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        blocks = [[(float(d), float(d * r)) for d, r in zip(rng.uniform(1e-3, 4e-3, 3), rng.uniform(0.5, 2, 3), strict=True)] for _ in range(4)]
+        tasks = [_task(str(i), *b, period=sum(map(min, b)) * 4 / 2.6, deadline=0.03) for i, b in enumerate(blocks)]
+        bound = least_missing(tasks)
+        assert bound > 0.05
+        rates = {p: simulate(releases(tasks, 6.0), p).missing_rate for p in POLICIES}
+        assert bound - 0.02 < min(rates.values())
+        assert rates["slack"] < bound + 0.12
 
 
 def test_looking_is_rare_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Whether there is room for all jobs that come, and for which of them where there is not.
+"""Whether there is room for all jobs that come, for which of them where there is not, and what each half's time is worth.
 
 Missed deadlines count alike whatever a job takes. Of more jobs than both halves can do, the most are in time when those that take longest
 give way: Moore's rule (Management Science 15, 1968) for one machine and known jobs, here for rates of jobs on two.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
 
 from .jobs import HALVES, Job, Task
 
@@ -21,17 +24,19 @@ NEVER = 1e3  # times longer than on the other half: for blocks that cannot run o
 Work = tuple[float, float]  # seconds on the device, or else on the host
 
 
-def makespan(work: Iterable[Work]) -> float:
-    """Seconds that both halves need at least for work that may be divided at will: what is relatively fastest on the device goes there
-    until both take equally long (the exact solution of the linear program of two unrelated machines)."""
+def balance(work: Iterable[Work]) -> tuple[float, float]:
+    """Seconds that both halves need at least for work that may be divided at will, and the ratio (device to host) of what is as well on either.
+
+    What is relatively fastest on the device goes there until both take equally long: the exact solution of the linear program of two
+    unrelated machines, and of its dual. The ratio is 1 without work.
+    """
     ordered = sorted(work, key=lambda w: w[0] / w[1])
     device, host = 0.0, sum(h for _, h in ordered)
     for d, h in ordered:
         if device + d > host - h:
-            share = (host - device) / (d + h)
-            return device + share * d
+            return device + (host - device) / (d + h) * d, d / h
         device, host = device + d, host - h
-    return device
+    return 0.0, 1.0
 
 
 def least_work(task: Task) -> tuple[Work, ...]:
@@ -49,25 +54,43 @@ def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room:
 
     The tasks whose jobs take least come first; one that does not fit gets what is left.
     """
-    parts = {name: [(rate * d, rate * h) for d, h in work[name]] for name, rate in rates.items() if rate > SELDOM}
-    if makespan(w for part in parts.values() for w in part) <= room:
-        return {}
+    parts = {name: [(rate * d, rate * h) for d, h in work[name]] for name, rate in rates.items()}
     out: dict[str, float] = {}
     taken: list[Work] = []
     used = 0.0
     for name in sorted(parts, key=lambda n: sum(map(min, work[n]))):
-        with_it = makespan([*taken, *parts[name]])
-        # the makespan is convex: at least as much fits
+        with_it, _ = balance([*taken, *parts[name]])
+        # what both need is convex: at least as much fits
         share = 1.0 if with_it <= room else (room - used) / (with_it - used) if used < room else 0.0
         if share < 1:
             out[name] = share
         taken += [(share * d, share * h) for d, h in parts[name] if share > 0]
-        used = makespan(taken)
+        used, _ = balance(taken)
     return out
 
 
+def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = MappingProxyType(dict.fromkeys(HALVES, 1.0))) -> float:
+    """The missing rate that no schedule of these periodic tasks can go below for long, however early it knew what comes.
+
+    A linear program: of each task's jobs a share, of each of its blocks a part on the device, both halves at work for a second each second.
+    """
+    from scipy.optimize import linprog
+
+    periodic = [t for t in tasks if t.period]
+    jobs = np.array([1 / (t.period or 1.0) for t in periodic])
+    of = np.repeat(np.arange(len(periodic)), [len(t.blocks) for t in periodic])  # the task of each block
+    work = np.array([w for t in periodic for w in least_work(t)])
+    device, host = (jobs[of] * pace[half] * work[:, k] for k, half in enumerate(HALVES))
+    part = np.eye(len(of))
+    share = np.eye(len(jobs))[of]  # no more of a block is on the device than there is of its jobs
+    limits = np.block([[np.zeros(len(jobs)), device], [host @ share, -host], [-share, part]])
+    found = linprog([*-jobs, *np.zeros(len(of))], limits, [1, 1, *np.zeros(len(of))], bounds=[(0, 1)] * (len(jobs) + len(of)))
+    return 1 + found.fun / jobs.sum()
+
+
 class Demand:
-    """Counts the jobs of each task as they come, and says for which share of them there is room at the pace of now."""
+    """Counts the jobs of each task as they come, and says for which share of them there is room at the pace of now, and `price`: what a
+    second of a half is worth, in seconds of somebody's waiting (1 on average)."""
 
     def __init__(self) -> None:
         self._work: dict[str, tuple[Work, ...]] = {}
@@ -76,6 +99,7 @@ class Demand:
         self._began = self._looked = math.nan
         self._shares: dict[str, float] = {}
         self._credit: dict[str, float] = {}
+        self.price = dict.fromkeys(HALVES, 1.0)
 
     def room_for(self, job: Job, pace: Mapping[str, float]) -> bool:
         """Whether a job that comes now is among those that there is room for; `pace`: by how much blocks take longer on each half now."""
@@ -100,10 +124,14 @@ class Demand:
         self._before = {name: kept * self._before.get(name, 0.0) + kept**0.5 * self._come[name] for name in self._work}
         self._come.clear()
         span = REMEMBERED_SECONDS * (1 - math.exp((self._began - now) / REMEMBERED_SECONDS))
+        rates = {name: jobs / span for name, jobs in self._before.items() if jobs > SELDOM * span}
         device, host = (pace[half] for half in HALVES)
-        work = {name: [(device * d, host * h) for d, h in blocks] for name, blocks in self._work.items()}
-        self._shares = shares({name: jobs / span for name, jobs in self._before.items()}, work)
+        work = {name: [(device * d, host * h) for d, h in self._work[name]] for name in rates}
+        needed, ratio = balance((rates[name] * d, rates[name] * h) for name, blocks in work.items() for d, h in blocks)
+        self._shares = shares(rates, work) if needed > ROOM else {}
+        # the dual's prices: what is as well on either half costs the same there
+        self.price.update(zip(HALVES, (2 / (1 + ratio), 2 * ratio / (1 + ratio)), strict=True))
         self._looked = now
 
 
-__all__ = ["Demand", "Work", "least_work", "makespan", "shares"]
+__all__ = ["Demand", "Work", "balance", "least_missing", "least_work", "shares"]

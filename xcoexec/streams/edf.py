@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .demand import Demand
@@ -36,13 +36,13 @@ Choose = Callable[["Core", Job, float], Way | None]
 @dataclasses.dataclass(frozen=True)
 class Policy:
     """How jobs are placed. `choose`: the way for a job's next block now, or None to wait; `whole`: a job keeps its half until it ends;
-    `early`: a job that cannot be in time any more is skipped at once, not only when its deadline is over; `sheds`: of more jobs than
-    there is room for, those that take longest come behind all others."""
+    `ahead`: a job that cannot be in time any more is skipped at once, not only when its deadline is over, and the halves' time has prices;
+    `sheds`: of more jobs than there is room for, those that take longest come behind all others."""
 
     name: str
     choose: Choose
     whole: bool = False
-    early: bool = False
+    ahead: bool = False
     sheds: bool = False
 
 
@@ -74,7 +74,8 @@ class Core:
         self.ready: list[Job] = []
         self.deferred: list[Job] = []
         self.running: dict[str, Start] = {}
-        self._demand = Demand() if policy.sheds else None
+        self._demand = Demand() if policy.ahead else None
+        self.price: Mapping[str, float] = self._demand.price if self._demand else {}
         self._seen = {half: Pace() for half in HALVES}
         self.pace = dict.fromkeys(HALVES, 1.0)  # by how much blocks take longer on a half now
         self.free = dict.fromkeys(HALVES, 0.0)  # when a half should be, behind what runs there and those who were looked at and wait for it
@@ -82,7 +83,7 @@ class Core:
 
     def release(self, job: Job) -> None:
         """A job has come."""
-        room = self._demand is None or self._demand.room_for(job, self.pace)
+        room = self._demand is None or self._demand.room_for(job, self.pace) or not self.policy.sheds
         bisect.insort(self.ready if room else self.deferred, job, key=self._order)
 
     @property
@@ -107,7 +108,7 @@ class Core:
             self.free[half] = max(now, self.running[half].expected) if half in self.running else now
         while self.deferred and self._late(self.deferred[0], now):
             gone.append(self.deferred.pop(0))
-        share = max(min(self.pace.values()), 1.0) if self.policy.early else 0.0  # of a job's least seconds that have to fit before its deadline
+        share = max(min(self.pace.values()), 1.0) if self.policy.ahead else 0.0  # of a job's least seconds that have to fit before its deadline
         at = 0
         while at < min(len(self.ready), LOOKED_AT) and len(self.running) < len(HALVES):
             job = self.ready[at]
@@ -131,8 +132,8 @@ class Core:
             bisect.insort(self.deferred, job, key=self._order)
 
     def _late(self, job: Job, now: float) -> bool:
-        """Whether a job is skipped: its deadline is over or (early) it cannot be in time even at the measured pace."""
-        job.skipped = now + (job.task.least[job.at] if self.policy.early else 0.0) > job.deadline
+        """Whether a job is skipped: its deadline is over or (ahead) it cannot be in time even at the measured pace."""
+        job.skipped = now + (job.task.least[job.at] if self.policy.ahead else 0.0) > job.deadline
         return job.skipped
 
     def _begin(self, job: Job, way: Way, now: float) -> Start:
@@ -164,10 +165,13 @@ class Core:
 
     def expected(self, job: Job, way: Way) -> float:
         """When a job's next block should end in a way: behind what its halves have before it, its values' move included, at the pace of now."""
-        due = way.seconds + job.moving(way) if job.where else way.seconds
         if way.half == BOTH:
-            return max(self.free.values()) + due * max(self.pace.values())
-        return self.free[way.half] + due * self.pace[way.half]
+            return max(self.free.values()) + (way.seconds + job.moving(way)) * max(self.pace.values())
+        return self.free[way.half] + self.takes(job, way)
+
+    def takes(self, job: Job, way: Way) -> float:
+        """Seconds of a job's next block on one half, its values' move included, at the pace of now."""
+        return (way.seconds + job.moving(way) if job.where else way.seconds) * self.pace[way.half]
 
 
 __all__ = ["Core", "Pace", "Policy", "Start"]

@@ -47,21 +47,24 @@ def blastnet_any(core: Core, job: Job, now: float) -> Way | None:
 
 
 def slack(core: Core, job: Job, now: float) -> Way | None:
-    """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first, waiting included.
+    """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first, waiting included, and
+    costs the others least: what it takes of a half's time counts too, at that half's price.
 
-    A job waits for a busy half only if it ends there, behind the jobs before it, earlier than on the idle one. While nothing else is
-    there, blocks may be divided, and twins are not used where their own layers are in time too.
+    So a job may wait for a busy half behind the jobs before it. While nothing else is there, blocks may be divided, and twins are not used
+    where their own layers are in time too.
     """
     if not core.running and len(core.ready) + len(core.deferred) == 1:
         return _alone(core, job)
-    first, soonest = None, float("inf")
+    first, least, behind = None, float("inf"), 0.0
     for way in job.task.blocks[job.at].undivided:
         if not way.twin or job.permits(way):
-            end = core.expected(job, way)
-            if end < soonest:
-                first, soonest = way, end
+            takes = core.takes(job, way)
+            end = core.free[way.half] + takes
+            worth = end + core.price[way.half] * takes
+            if worth < least:
+                first, least, behind = way, worth, end
     if first is not None and first.half in core.running:
-        core.free[first.half] = soonest  # those behind count with its wait
+        core.free[first.half] = behind  # those behind count with its wait
         return None
     return first
 
@@ -80,8 +83,8 @@ POLICIES: Mapping[str, Policy] = {
         Policy("mono_adapt", mono_adapt, whole=True),
         Policy("blastnet_any", blastnet_any),
         Policy("blastnet", blastnet),
-        Policy("slack_fair", slack, early=True),
-        Policy("slack", slack, early=True, sheds=True),
+        Policy("slack_fair", slack, ahead=True),
+        Policy("slack", slack, ahead=True, sheds=True),
     )
 }
 
