@@ -74,10 +74,10 @@ def _room(demand: Demand, task: Task, period: float, begin: float, end: float) -
 
 
 def test_half_the_jobs_of_twice_as_many_as_there_is_room_for() -> None:
-    """A task of 10 ms on either half: 180 a second fill both to 90 %."""
+    """A task of 10 ms on either half: 200 * ROOM a second are what there is room for."""
     demand, task = Demand(), _task("a", (0.01, 0.01))
-    _room(demand, task, 1 / 360, 0.0, 1.0)
-    assert _room(demand, task, 1 / 360, 1.0, 3.0) == pytest.approx(0.5, abs=0.03)
+    _room(demand, task, 1 / (400 * ROOM), 0.0, 1.0)
+    assert _room(demand, task, 1 / (400 * ROOM), 1.0, 3.0) == pytest.approx(0.5, abs=0.03)
     _room(demand, task, 1 / 100, 3.0, 6.0)
     assert _room(demand, task, 1 / 100, 6.0, 8.0) == 1.0
 
@@ -85,8 +85,8 @@ def test_half_the_jobs_of_twice_as_many_as_there_is_room_for() -> None:
 def test_a_slow_pace_leaves_room_for_fewer() -> None:
     demand, task = Demand(), _task("a", (0.01, 0.01))
     slow = {"device": 2.0, "host": 2.0}
-    found = [demand.room_for(Job(task, i, i / 180), slow) for i in range(900)]
-    assert np.mean(found[360:]) == pytest.approx(0.5, abs=0.05)
+    found = [demand.room_for(Job(task, i, i / (200 * ROOM)), slow) for i in range(900)]
+    assert np.mean(found[400:]) == pytest.approx(0.5, abs=0.05)
 
 
 def test_one_burst_after_a_long_pause_has_room() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .jobs import HALVES, Job, Task
 
-ROOM = 0.9  # of a half's time: blocks of various lengths leave gaps
+ROOM = 0.95  # of a half's time: blocks of various lengths leave gaps
 REMEMBERED_SECONDS = 1.0  # how long ago jobs came that still count for their rate, about
 LOOK_SECONDS = 0.1  # between two looks at the rates
 SELDOM = 1e-3  # jobs a second that need no room
