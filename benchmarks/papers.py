@@ -333,7 +333,8 @@ CLAIMS = {
             "Against whole networks on their faster half under a load of twice what one half can do (simulation); twins are supposed to take 1.2"
             " times what a block takes on its own half. On the CPU (two halves of a core each, about equally fast) no block deserves a twin, and"
             " blocks take longer while both halves work: ours sees that, BlastNet's fixed rules do not. On the slice some networks are faster on"
-            " either half, so that whole ones keep both at work and hardly miss any up to a load of 1.6.",
+            " either half, so that whole ones keep both at work and hardly miss any up to a load of 1.6; those runs are of a version before, whose"
+            " BlastNet ran blocks that deserve a twin and have none on their slow half, and whose own policy knew no prices.",
         ),
         Claim(
             "BlastNet",
