@@ -96,7 +96,7 @@ class Demand:
         self._work: dict[str, tuple[Work, ...]] = {}
         self._come: Counter[str] = Counter()  # since the last look
         self._before: dict[str, float] = {}  # jobs until then, older ones counting less
-        self._began = self._looked = math.nan
+        self._began = self._looked = -math.inf
         self._shares: dict[str, float] = {}
         self._credit: dict[str, float] = {}
         self.price = dict.fromkeys(HALVES, 1.0)
@@ -107,7 +107,7 @@ class Demand:
         if name not in self._work:
             self._work[name] = least_work(job.task)
         self._come[name] += 1
-        if not job.release - self._looked < LOOK_SECONDS:
+        if job.release - self._looked >= LOOK_SECONDS:
             self._look(job.release, pace)
         share = self._shares.get(name)
         if share is None:
@@ -117,7 +117,7 @@ class Demand:
         return credit >= 1
 
     def _look(self, now: float, pace: Mapping[str, float]) -> None:
-        if math.isnan(self._looked):  # the first job says nothing about how many come
+        if math.isinf(self._looked):  # the first job says nothing about how many come
             self._began = self._looked = now
             return
         kept = math.exp((self._looked - now) / REMEMBERED_SECONDS)

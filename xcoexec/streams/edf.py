@@ -138,7 +138,7 @@ class Core:
 
     def _begin(self, job: Job, way: Way, now: float) -> Start:
         assert self.running.keys().isdisjoint(way.halves), "a policy chose a half that is at work"
-        start = Start(job, way, now, self.expected(job, way), way.seconds + job.moving(way))
+        start = Start(job, way, now, self.expected(job, way), job.due(way))
         job.running = True
         for half in way.halves:
             self.running[half] = start
@@ -166,12 +166,12 @@ class Core:
     def expected(self, job: Job, way: Way) -> float:
         """When a job's next block should end in a way: behind what its halves have before it, its values' move included, at the pace of now."""
         if way.half == BOTH:
-            return max(self.free.values()) + (way.seconds + job.moving(way)) * max(self.pace.values())
+            return max(self.free.values()) + job.due(way) * max(self.pace.values())
         return self.free[way.half] + self.takes(job, way)
 
     def takes(self, job: Job, way: Way) -> float:
         """Seconds of a job's next block on one half, its values' move included, at the pace of now."""
-        return (way.seconds + job.moving(way) if job.where else way.seconds) * self.pace[way.half]
+        return job.due(way) * self.pace[way.half]
 
 
 __all__ = ["Core", "Pace", "Policy", "Start"]

@@ -176,6 +176,10 @@ class Job:
         """Seconds until its values are where a way needs them."""
         return self.task.blocks[self.at].moved if self.where and self.where not in way.halves else 0.0
 
+    def due(self, way: Way) -> float:
+        """Seconds that its next block was measured to take in a way, its values' move included."""
+        return way.seconds + self.moving(way) if self.where else way.seconds
+
     def permits(self, way: Way) -> bool:
         """Whether the path stays within the accuracy bound, if all further blocks run their own layers."""
         return not way.twin or self.task.permits(self.twins | {self.at})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -13,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -194,7 +193,7 @@ class Scheduler:
             self._core.release(released)
         if ended is not None:
             over = self._core.finish(ended, now, failed)
-        begun, gone = self._core.decide(now) if len(self._core.running) < len(HALVES) else ((), ())
+        begun, gone = self._core.decide(now)
         for start in begun:
             self._work_for[start.way.halves[0]].put((start, self._requests[start.job]))
         self._deciding += time.thread_time() - begin
@@ -216,7 +215,7 @@ class Scheduler:
             if queue.empty():
                 self._tidy()
             given = queue.get()
-            if given is None:
+            if given is None or self._stopped:
                 return
             start, request = given
             error: BaseException | None = None
@@ -286,9 +285,6 @@ class Scheduler:
             for job in list(self._requests):
                 self._finish(job, "cancelled", CancelledError())
             for queue in self._work_for.values():
-                with contextlib.suppress(Empty):
-                    while True:
-                        queue.get_nowait()
                 queue.put(None)
         garbage.unfreeze()
         for thread in self._threads:
