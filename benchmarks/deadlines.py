@@ -106,8 +106,10 @@ def trained(module: nn.Module, data: Data, steps: int, batch: int = 32) -> Any:
     return {"params": params, **variables}
 
 
-def prepared(folder: pathlib.Path, names: Sequence[str], steps: int, search: Search, data: Data, threads: int | None, epsilon: float) -> dict[str, Model]:
-    """Every network in blocks with twins, compiled and timed on this machine."""
+def prepared(
+    folder: pathlib.Path, names: Sequence[str], steps: int, search: Search, data: Data, threads: int | None, epsilon: float, twinned: Sequence[str]
+) -> dict[str, Model]:
+    """Every network in blocks, those named with twins, compiled and timed on this machine."""
     out = {}
     for name in names:
         module = NETWORKS[name]()
@@ -121,7 +123,7 @@ def prepared(folder: pathlib.Path, names: Sequence[str], steps: int, search: Sea
             np.savez(where_it_is, *jax.tree_util.tree_leaves(weights))
         bound = xcoexec.jit(module.apply, threads=threads).bind(weights)
         x = data.test[0][:1]
-        if search.finetune:
+        if search.finetune and name in twinned:
             kept = folder / f"{name}-duo"
             if not (kept / "duo.json").is_file():
                 duo.generate(module.apply, weights, data, threads=threads, most=6, epsilon=epsilon, search=search).save(kept)
@@ -235,6 +237,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=64, help="of an image; kept networks have to be for the same")
     parser.add_argument("--steps", type=int, default=400, help="0: weights as they begin, where only the scheduler is of interest")
     parser.add_argument("--epsilon", type=float, default=EPSILON, help="least times that a block with a twin is slower on its other half")
+    parser.add_argument("--twins", nargs="+", default=list(NETWORKS), choices=list(NETWORKS), help="networks whose blocks may get twins")
     parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
     args = parser.parse_args()
     seconds = 20.0 if args.smoke else args.seconds
@@ -242,7 +245,7 @@ def main() -> None:
     machine = where()
     began = time.perf_counter()
     search, data = Search(steps=60, finetune=args.finetune), images(args.images, args.side)
-    models = prepared(args.folder, args.networks, args.steps, search, data, args.threads, args.epsilon)
+    models = prepared(args.folder, args.networks, args.steps, search, data, args.threads, args.epsilon, args.twins)
     for name, m in models.items():
         paths = {",".join(map(str, sorted(p))): round(a, 4) for p, a in m.accuracy.of_paths.items()}
         print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)

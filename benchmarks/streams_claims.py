@@ -12,7 +12,7 @@ from xcoexec import devices
 from xcoexec.bench import model_graph
 from xcoexec.ir import Costs, LayerGraph
 from xcoexec.parts import crossing
-from xcoexec.streams.blocks import blocks, deserving, seconds
+from xcoexec.streams.blocks import TWIN_SECONDS, blocks, deserving, seconds
 from xcoexec.streams.jobs import HALVES, Accuracy, Block, Task, Way
 from xcoexec.streams.neuropipe import Around, best, neuropipe, two_stages
 from xcoexec.streams.virtual import releases, simulate
@@ -66,7 +66,7 @@ def measured_faster(records: Records) -> str:
 
 def _task(device: str, name: str, number: int, deadline: float) -> Task:
     graph, costs = _on(device, name)
-    spans = blocks(graph, costs, 8)
+    spans = blocks(graph, costs, 8, TWIN_SECONDS)
     twins = {w.span: w for w in deserving(spans, graph, costs)}
     made = []
     for span in spans:

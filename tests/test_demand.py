@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from xcoexec.streams.demand import ROOM, SELDOM, Demand, Work, balance, least_missing, least_work, shares
+from xcoexec.streams.demand import NEVER, ROOM, SELDOM, Demand, Work, balance, least_missing, least_work, shares
 from xcoexec.streams.jobs import Accuracy, Block, Job, Task, Way
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.virtual import releases, simulate
@@ -61,10 +61,29 @@ def test_blocks_of_one_half_and_forbidden_twins() -> None:
     only = Block("only", (Way("host", 2.0),))
     twin = Block("twin", (Way("device", 1.0), Way("host", 5.0), Way("host", 1.5, twin=True)))
     lost = Accuracy({frozenset(): 0.9, frozenset({1}): 0.8})
-    assert least_work(Task("a", (only, twin), 1.0, accuracy=lost))[1] == (1.0, 1.5)
-    (device, host), kept = least_work(Task("a", (only, twin), 1.0, accuracy=lost, bound=0.85))
+    assert least_work(Task("a", (only, twin), 9.0, accuracy=lost))[1] == (1.0, 1.5)
+    (device, host), kept = least_work(Task("a", (only, twin), 9.0, accuracy=lost, bound=0.85))
     assert host == 2.0 and device > 100 and kept == (1.0, 5.0)
     assert balance([(device, host), (1.0, 5.0)])[0] == pytest.approx(2.0, rel=1e-2)
+
+
+def test_a_half_on_which_a_job_cannot_be_in_time_is_no_choice() -> None:
+    task = _task("a", (1.0, 2.0), (3.0, 2.0), deadline=4.5)
+    assert least_work(task) == ((1.0, 2.0), (3.0, 2.0))  # 1.5 seconds are left, either block takes one more on its slower half
+    assert least_work(task, {"device": 1.2, "host": 1.0}) == ((1.2, 2.0), (2.0 * NEVER, 2.0))  # 1.3 are left, the second one takes 1.6 more
+    assert least_work(task, {"device": 2.0, "host": 1.0}) == ((2.0, 2.0), (2.0 * NEVER, 2.0))
+    assert least_work(task, {"device": 3.0, "host": 1.5}) == ()
+    assert shares({"a": 1e-3, "b": 1e-3}, {"a": (), "b": [(1.0, 1.0)]}) == {"a": 0.0}
+    assert least_missing([_task("a", (1.0, 2.0), period=1.0, deadline=0.5), _task("b", (1.0, 2.0), period=1.0, deadline=1.0)]) == pytest.approx(0.5)
+
+
+def test_jobs_that_are_too_long_at_the_pace_of_now_leave_the_others_alone() -> None:
+    """The device takes four times as long: the two long tasks cannot be in time there any more and do not fit on the host beside the short one."""
+    tasks = [_task("short", (1e-3, 0.9e-3), period=2e-3, deadline=8e-3), *(_task(n, (3e-3, 5e-3), period=7e-3, deadline=8e-3) for n in ("a", "b"))]
+    runs = {p: simulate(releases(tasks, 6.0), p, lambda s: 4.0 if s.way.half == "device" else 1.0) for p in ("slack", "layer_sched")}
+    missed = lambda p: [j.task.name for j in runs[p].jobs if j.missed and j.release > 0.5]
+    assert missed("slack").count("short") == 0 < missed("slack").count("a") + missed("slack").count("b")
+    assert runs["slack"].missing_rate < runs["layer_sched"].missing_rate
 
 
 def _room(demand: Demand, task: Task, period: float, begin: float, end: float) -> float:

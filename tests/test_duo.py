@@ -16,6 +16,7 @@ import xcoexec
 from xcoexec.bench import model_graph, worst
 from xcoexec.ir import Costs
 from xcoexec.parts import Span, crossing
+from xcoexec.stages import Stages
 from xcoexec.streams import data, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth
 from xcoexec.streams.data import Data
@@ -70,13 +71,17 @@ def _accuracy(weights: Any, d: Data) -> float:
 def test_blocks_are_closed_where_moving_pays(draw: st.DataObject) -> None:
     graph = model_graph("lenet")
     n = len(graph.layers)
-    times = st.lists(st.floats(1e-6, 1e-4), min_size=n, max_size=n)
-    costs = Costs(tuple(draw.draw(times)), tuple(draw.draw(times)), draw.draw(st.floats(0, 3e-5)), 1e9, 1.0, False)
-    spans = blocks(graph, costs)
+    times = st.lists(st.floats(1e-6, 1e-3), min_size=n, max_size=n)
+    costs = Costs(tuple(draw.draw(times)), tuple(draw.draw(times)), draw.draw(st.floats(0, 3e-4)), 1e9, 1.0, False)
+    least = draw.draw(st.floats(0, 2e-3))
+    spans = blocks(graph, costs, least=least)
     assert spans[0].start == 0 and spans[-1].stop == n and all(a.stop == b.start for a, b in zip(spans, spans[1:], strict=False))
     moved = lambda x: costs.sync + sum(v.nbytes for v in crossing(graph, x.stop)) / costs.copy_rate
-    assert len(spans) == 1 or all(moved(x) <= fastest(x, costs) for x in spans[:-1])
-    assert len(blocks(graph, costs, 3)) <= 3
+    assert len(spans) == 1 or all(max(moved(x), least) <= fastest(x, costs) for x in spans[:-1])
+    closed = lambda x: max(moved(x), least) <= fastest(x, costs)
+    ends = [k for k in range(1, n) if len(crossing(graph, k)) == 1]
+    assert not [(x, k) for x in spans[:-1] for k in ends if x.start < k < x.stop and closed(Span(x.start, k))]  # none could have ended before
+    assert len(blocks(graph, costs, 3, least)) <= 3
 
 
 def test_blocks_that_deserve_a_twin() -> None:
@@ -151,6 +156,21 @@ def test_a_twin_is_found_and_every_path_is_measured(by: str, trained: tuple[Any,
         state = model.run(i, twin_way if i == 1 else block.primary, state)
     want = net.logits(np.repeat(x, search.batch, 0), spans, {1: lambda h: twin_of(shape, nonlinear, params, h)})[:1]
     assert worst(model.result(state), [np.asarray(want, np.float64)]) < 1e-4
+
+
+def test_blocks_without_twins_are_joined(trained: tuple[Any, Data], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layer 1 is slow on the host half and gets a twin; those behind it are short and become one block, those in front are one alone."""
+    weights, d = trained
+    n = len(xcoexec.jit(_net, strategy="host").bind(weights).graph(d.test[0][:1]).layers)
+    costs = Costs((2e-3, 2e-2, *[1.1e-3] * (n - 2)), (2e-3, 4e-3, *[1.1e-3] * (n - 2)), 0.0, 1e12, 1.0, False)
+    measured = Stages.measured_costs
+    monkeypatch.setattr(Stages, "measured_costs", lambda self: costs if len(self.graph.layers) == n else measured(self))
+    monkeypatch.setattr(duo, "WIDTHS", (16, 8))
+    monkeypatch.setattr(duo, "DEPTHS", {"host": (2,)})
+    made = duo.generate(_net, weights, d, search=Search(steps=2, finetune=2, batch=64, candidates=1))
+    assert made.spans == (Span(0, 1), Span(1, 2), Span(2, n)) and n > 3 and list(made.shapes) == [1] == list(made.params)
+    assert set(made.accuracy.of_paths) == {frozenset(), frozenset({1})}
+    assert abs(made.accuracy.of(frozenset()) - _accuracy(weights, d)) < 0.005
 
 
 def test_a_twin_is_the_deepest_then_widest_that_is_fast_enough(monkeypatch: pytest.MonkeyPatch) -> None:

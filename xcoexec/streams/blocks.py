@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from ..ir import Costs, LayerGraph
 from ..parts import Span, crossing
 
 FEWEST = 3  # places where one value goes on
-LEAST_SECONDS = 1e-3  # of a block: deciding about one and waking its worker takes 20 to 40 us
+LEAST_SECONDS = 2.5e-3  # of a block: deciding about one and waking its worker takes 30 to 40 us
+TWIN_SECONDS = 1e-3  # of one that may get a twin: the shorter a block is, the more of them are replaceable
 EPSILON = 1.5  # least CD of a block that gets a twin
 
 
@@ -30,24 +31,34 @@ class Worth:
         return self.secondary / self.primary
 
 
-def blocks(graph: LayerGraph, costs: Costs, most: int | None = None) -> tuple[Span, ...]:
+def blocks(graph: LayerGraph, costs: Costs, most: int | None = None, least: float = LEAST_SECONDS) -> tuple[Span, ...]:
     """Layers (which are fused operators already) between places where one value alone goes on, merged with the next ones where moving a
-    block's results to the other half costs more than computing the block on its faster half, or where that takes less than 1 ms; then
-    the cheapest neighbours, until there are at most `most`."""
+    block's results to the other half costs more than computing the block on its faster half, or where that takes less than `least`
+    seconds; then the cheapest neighbours, until there are at most `most`."""
     ends = _ends(graph)
     spans = [Span(a, b) for a, b in itertools.pairwise((0, *ends))]
     moved = {k: costs.exchange(sum(v.nbytes for v in crossing(graph, k))) for k in ends}
     found: list[Span] = []
     for span in spans:
-        joined = Span(found.pop().start, span.stop) if found and _open(found[-1], moved, costs) else span
+        joined = Span(found.pop().start, span.stop) if found and _open(found[-1], moved, costs, least) else span
         found.append(joined)
-    if len(found) > 1 and _open(found[-1], moved, costs):
+    if len(found) > 1 and _open(found[-1], moved, costs, least):
         last = found.pop()
         found[-1] = Span(found[-1].start, last.stop)
     while most is not None and len(found) > most:
         i = min(range(len(found) - 1), key=lambda i: fastest(found[i], costs) + fastest(found[i + 1], costs))
         found[i : i + 2] = [Span(found[i].start, found[i + 1].stop)]
     return tuple(found)
+
+
+def merged(spans: Sequence[Span], apart: Set[Span], costs: Costs, least: float = LEAST_SECONDS) -> tuple[Span, ...]:
+    """Neighbours joined where one of them takes less than `least` seconds on its faster half, but for those in `apart`."""
+    out: list[Span] = []
+    for span in spans:
+        if out and apart.isdisjoint((out[-1], span)) and min(fastest(out[-1], costs), fastest(span, costs)) < least:
+            span = Span(out.pop().start, span.stop)
+        out.append(span)
+    return tuple(out)
 
 
 def _ends(graph: LayerGraph) -> list[int]:
@@ -57,8 +68,8 @@ def _ends(graph: LayerGraph) -> list[int]:
     return [*(single if len(single) >= FEWEST else range(1, n)), n]
 
 
-def _open(span: Span, moved: Mapping[int, float], costs: Costs) -> bool:
-    return max(moved[span.stop], LEAST_SECONDS) > fastest(span, costs)
+def _open(span: Span, moved: Mapping[int, float], costs: Costs, least: float) -> bool:
+    return max(moved[span.stop], least) > fastest(span, costs)
 
 
 def seconds(span: Span, half: str, costs: Costs) -> float:
@@ -82,9 +93,9 @@ def worth(spans: Sequence[Span], costs: Costs) -> list[Worth]:
 
 
 def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: float = EPSILON) -> list[Worth]:
-    """Blocks that are much slower on their other half (CD > epsilon) and a good part of the work (WP > 1 / blocks); a twin can only stand
-    for a block that makes one value from one value."""
-    return [w for w in worth(spans, costs) if w.degree > epsilon and w.share > 1 / len(spans) and replaceable(graph, w.span)]
+    """Blocks that are much slower on their other half (CD > epsilon) and a good part of the work (WP >= 1 / blocks: the paper's > leaves out
+    networks of one block); a twin can only stand for a block that makes one value from one value."""
+    return [w for w in worth(spans, costs) if w.degree > epsilon and w.share >= 1 / len(spans) and replaceable(graph, w.span)]
 
 
 def replaceable(graph: LayerGraph, span: Span) -> bool:
@@ -95,4 +106,4 @@ def replaceable(graph: LayerGraph, span: Span) -> bool:
     return len(reads) == 1 and len([v for v in crossing(graph, span.stop) if v in made]) == 1
 
 
-__all__ = ["EPSILON", "Worth", "blocks", "deserving", "fastest", "replaceable", "seconds", "worth"]
+__all__ = ["EPSILON", "LEAST_SECONDS", "TWIN_SECONDS", "Worth", "blocks", "deserving", "fastest", "merged", "replaceable", "seconds", "worth"]

@@ -22,6 +22,7 @@ SELDOM = 1e-3  # jobs a second that need no room
 NEVER = 1e3  # times longer than on the other half: for blocks that cannot run on one
 
 Work = tuple[float, float]  # seconds on the device, or else on the host
+EVEN: Mapping[str, float] = MappingProxyType(dict.fromkeys(HALVES, 1.0))
 
 
 def balance(work: Iterable[Work]) -> tuple[float, float]:
@@ -39,14 +40,20 @@ def balance(work: Iterable[Work]) -> tuple[float, float]:
     return 0.0, 1.0
 
 
-def least_work(task: Task) -> tuple[Work, ...]:
-    """Of each block: seconds on either half, by its twin where that is faster and keeps the accuracy bound."""
+def least_work(task: Task, pace: Mapping[str, float] = EVEN) -> tuple[Work, ...]:
+    """Of each block: seconds on either half at a pace, by its twin where that is faster and keeps the accuracy bound.
+
+    A half on which a block takes so long that the job cannot be in time any more is no choice for it; no blocks: no job can be in time.
+    """
     found = []
     for k, block in enumerate(task.blocks):
         ways = [w for w in block.undivided if not w.twin or task.permits(frozenset({k}))]
-        device, host = (min((w.seconds for w in ways if w.half == half), default=math.inf) for half in HALVES)
-        found.append((min(device, NEVER * host), min(host, NEVER * device)))
-    return tuple(found)
+        found.append([min((pace[half] * w.seconds for w in ways if w.half == half), default=math.inf) for half in HALVES])
+    left = task.deadline - sum(map(min, found))
+    if left < 0:
+        return ()
+    device, host = ([by[k] if by[k] - min(by) <= left else NEVER * min(by) for by in found] for k in range(len(HALVES)))
+    return tuple(zip(device, host, strict=True))
 
 
 def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room: float = ROOM) -> dict[str, float]:
@@ -54,8 +61,8 @@ def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room:
 
     The tasks whose jobs take least come first; one that does not fit gets what is left.
     """
-    parts = {name: [(rate * d, rate * h) for d, h in work[name]] for name, rate in rates.items()}
-    out: dict[str, float] = {}
+    parts = {name: [(rate * d, rate * h) for d, h in work[name]] for name, rate in rates.items() if work[name]}
+    out = dict.fromkeys(rates.keys() - parts.keys(), 0.0)
     taken: list[Work] = []
     used = 0.0
     for name in sorted(parts, key=lambda n: sum(map(min, work[n]))):
@@ -69,7 +76,7 @@ def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room:
     return out
 
 
-def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = MappingProxyType(dict.fromkeys(HALVES, 1.0))) -> float:
+def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = EVEN) -> float:
     """The missing rate that no schedule of these periodic tasks can go below for long, however early it knew what comes.
 
     A linear program: of each task's jobs a share, of each of its blocks a part on the device, both halves at work for a second each second.
@@ -78,13 +85,13 @@ def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = MappingProx
 
     periodic = [t for t in tasks if t.period]
     jobs = np.array([1 / (t.period or 1.0) for t in periodic])
-    of = np.repeat(np.arange(len(periodic)), [len(t.blocks) for t in periodic])  # the task of each block
-    work = np.array([w for t in periodic for w in least_work(t)])
-    device, host = (jobs[of] * pace[half] * work[:, k] for k, half in enumerate(HALVES))
+    blocks = [least_work(t, pace) for t in periodic]
+    of = np.repeat(np.arange(len(periodic)), list(map(len, blocks)))  # the task of each block
+    device, host = jobs[of] * np.array([w for b in blocks for w in b]).reshape(-1, 2).T
     part = np.eye(len(of))
     share = np.eye(len(jobs))[of]  # no more of a block is on the device than there is of its jobs
     limits = np.block([[np.zeros(len(jobs)), device], [host @ share, -host], [-share, part]])
-    found = linprog([*-jobs, *np.zeros(len(of))], limits, [1, 1, *np.zeros(len(of))], bounds=[(0, 1)] * (len(jobs) + len(of)))
+    found = linprog([*-jobs, *np.zeros(len(of))], limits, [1, 1, *np.zeros(len(of))], bounds=[*((0, bool(b)) for b in blocks), *[(0, 1)] * len(of)])
     return 1 + found.fun / jobs.sum()
 
 
@@ -93,7 +100,7 @@ class Demand:
     second of a half is worth, in seconds of somebody's waiting (1 on average)."""
 
     def __init__(self) -> None:
-        self._work: dict[str, tuple[Work, ...]] = {}
+        self._tasks: dict[str, Task] = {}
         self._come: Counter[str] = Counter()  # since the last look
         self._before: dict[str, float] = {}  # jobs until then, older ones counting less
         self._began = self._looked = -math.inf
@@ -104,8 +111,7 @@ class Demand:
     def room_for(self, job: Job, pace: Mapping[str, float]) -> bool:
         """Whether a job that comes now is among those that there is room for; `pace`: by how much blocks take longer on each half now."""
         name = job.task.name
-        if name not in self._work:
-            self._work[name] = least_work(job.task)
+        self._tasks[name] = job.task
         self._come[name] += 1
         if job.release - self._looked >= LOOK_SECONDS:
             self._look(job.release, pace)
@@ -121,14 +127,13 @@ class Demand:
             self._began = self._looked = now
             return
         kept = math.exp((self._looked - now) / REMEMBERED_SECONDS)
-        self._before = {name: kept * self._before.get(name, 0.0) + kept**0.5 * self._come[name] for name in self._work}
+        self._before = {name: kept * self._before.get(name, 0.0) + kept**0.5 * self._come[name] for name in self._tasks}
         self._come.clear()
         span = REMEMBERED_SECONDS * (1 - math.exp((self._began - now) / REMEMBERED_SECONDS))
         rates = {name: jobs / span for name, jobs in self._before.items() if jobs > SELDOM * span}
-        device, host = (pace[half] for half in HALVES)
-        work = {name: [(device * d, host * h) for d, h in self._work[name]] for name in rates}
+        work = {name: least_work(self._tasks[name], pace) for name in rates}
         needed, ratio = balance((rates[name] * d, rates[name] * h) for name, blocks in work.items() for d, h in blocks)
-        self._shares = shares(rates, work) if needed > ROOM else {}
+        self._shares = shares(rates, work) if needed > ROOM or not all(work.values()) else {}
         # the dual's prices: what is as well on either half costs the same there
         self.price.update(zip(HALVES, (2 / (1 + ratio), 2 * ratio / (1 + ratio)), strict=True))
         self._looked = now

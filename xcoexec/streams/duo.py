@@ -17,7 +17,7 @@ import numpy as np
 from ..bound import Bound
 from ..parts import Span
 from ..timing import median_seconds
-from .blocks import EPSILON, Worth, blocks, deserving
+from .blocks import EPSILON, TWIN_SECONDS, Worth, blocks, deserving, merged
 from .data import Data
 from .jobs import Accuracy
 from .model import MOST_BLOCKS, Model, Twin, model
@@ -103,9 +103,9 @@ def generate(
 ) -> Duo:
     """Twins for the blocks of a trained function (weights, images) -> logits that deserve one, and the accuracy of the paths.
 
-    Blocks (at most `most`) are chosen by this machine's measured seconds (CD > epsilon, WP > 1 / blocks). By measurement, twins take on
-    their half no more than 1.2 times what the block takes on its own, or half of what it takes there. Raises `ValueError` for a
-    function with more than one input or result.
+    Blocks (at most `most`) are chosen by this machine's measured seconds (CD > epsilon, WP >= 1 / blocks); short neighbours
+    that do not deserve a twin become one. By measurement, twins take on their half no more than 1.2 times what the block takes on its
+    own, or half of what it takes there. Raises `ValueError` for a function with more than one input or result.
     """
     from ..api import jit
 
@@ -116,16 +116,15 @@ def generate(
     s = bound._used("duo").stages
     if len(s.folded.inputs) != 1 or len(s.folded.outputs) != 1:
         raise ValueError("xcoexec.streams.duo: got a function of several inputs or results; valid is (weights, images) -> logits.")
-    spans = blocks(s.graph, s.measured_costs(), most)
+    costs = s.measured_costs()
+    spans = blocks(s.graph, costs, most, TWIN_SECONDS)
     net = Frozen.of(fn, weights, np.zeros((search.batch, *one.shape[1:]), np.float32))
     if [x.name for x in net.graph.layers] != [x.name for x in s.graph.layers]:
         raise ValueError(f"xcoexec.streams.duo: got a function whose layers differ between batches of 1 and {search.batch}; valid is one with the same.")
-    shapes, params = {}, {}
-    for w in deserving(spans, s.graph, s.measured_costs(), epsilon):
-        found = twin(net, spans, spans.index(w.span), w, data, search)
-        if found is not None:
-            shapes[spans.index(w.span)], params[spans.index(w.span)] = found
-    duo = Duo(spans, shapes, params, Accuracy())
+    found = {w.span: twin(net, spans, spans.index(w.span), w, data, search) for w in deserving(spans, s.graph, costs, epsilon)}
+    spans = merged(spans, found.keys(), costs)
+    twins = {spans.index(span): t for span, t in found.items() if t is not None}
+    duo = Duo(spans, {k: shape for k, (shape, _) in twins.items()}, {k: params for k, (_, params) in twins.items()}, Accuracy())
     return dataclasses.replace(duo, accuracy=measured_paths(net, duo, data, search))
 
 

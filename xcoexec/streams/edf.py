@@ -169,6 +169,10 @@ class Core:
             return max(self.free.values()) + job.due(way) * max(self.pace.values())
         return self.free[way.half] + self.takes(job, way)
 
+    def latest(self, job: Job) -> float:
+        """When a job's next block has to have ended, so that the others can end by the deadline at the pace of now."""
+        return job.deadline - job.task.least[job.at + 1] * min(self.pace.values())
+
     def takes(self, job: Job, way: Way) -> float:
         """Seconds of a job's next block on one half, its values' move included, at the pace of now."""
         return job.due(way) * self.pace[way.half]

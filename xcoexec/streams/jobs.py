@@ -129,7 +129,7 @@ class Task:
         total = sum(b.primary.seconds for b in self.blocks)
         found = []
         for b in self.blocks:
-            deserves = b.degree > EPSILON and b.primary.seconds > total / len(self.blocks)
+            deserves = b.degree > EPSILON and b.primary.seconds >= total / len(self.blocks)
             others = [w for w in b.others if w.twin] or ([] if deserves else b.others)
             found.append({b.primary.half: b.primary, **{w.half: w for w in others}})
         return tuple(found)

@@ -50,17 +50,17 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
     """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first, waiting included, and
     costs the others least: what it takes of a half's time counts too, at that half's price.
 
-    So a job may wait for a busy half behind the jobs before it. While nothing else is there, blocks may be divided, and twins are not used
-    where their own layers are in time too.
+    So a job may wait for a busy half behind the jobs before it. Ways that end too late for the job are a choice only where all do. While
+    nothing else is there, blocks may be divided, and twins are not used where their own layers are in time too.
     """
     if not core.running and len(core.ready) + len(core.deferred) == 1:
         return _alone(core, job)
-    first, least, behind = None, float("inf"), 0.0
+    first, least, behind, last = None, (True, float("inf")), 0.0, core.latest(job)
     for way in job.task.blocks[job.at].undivided:
         if not way.twin or job.permits(way):
             takes = core.takes(job, way)
             end = core.free[way.half] + takes
-            worth = end + core.price[way.half] * takes
+            worth = (end > last, end + core.price[way.half] * takes)
             if worth < least:
                 first, least, behind = way, worth, end
     if first is not None and first.half in core.running:
@@ -70,7 +70,7 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
 
 
 def _alone(core: Core, job: Job) -> Way:
-    last = job.deadline - job.task.least[job.at + 1] * min(core.pace.values())
+    last = core.latest(job)
     ends = [(core.expected(job, w), w.twin, i) for i, w in enumerate(job.block.ways) if job.permits(w)]
     return job.block.ways[min([e for e in ends if not e[1] and e[0] <= last] or ends)[2]]
 
