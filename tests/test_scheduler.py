@@ -337,6 +337,24 @@ def test_cancellation_in_every_state() -> None:
     assert len([1 for x, _, _ in net.ran if x == "held"]) == 1  # its further blocks were not run
 
 
+def test_a_job_may_have_a_deadline_of_its_own() -> None:
+    """It counts for the order and for what is skipped; the others keep their task's."""
+    gate = threading.Event()
+    net = Sleepy(fault=lambda x: gate.wait(2) if x == "held" else None)
+    with xcoexec.Scheduler([task("t", net, deadline=30.0)], "mono_sched") as s:
+        futures = [s.release("t", x, d) for x, d in (("held", None), (1, None), (2, 20.0), (3, 0.02), (4, 10.0))]
+        for bad in (0, -1.0, float("nan")):
+            with pytest.raises(ValueError, match=r"got deadline=.* for the task 't'; valid is a positive number of seconds"):
+                s.release("t", 9, bad)
+        time.sleep(0.05)
+        gate.set()
+        assert [futures[i].result(3) for i in (1, 2, 4)] == [10, 20, 40]
+        with pytest.raises(xcoexec.streams.scheduler.SkippedError, match="could not end by its deadline"):
+            futures[3].result(3)
+        assert s.served().outcomes == {"in time": 4, "skipped": 1} and s.served().released == 5
+    assert list(dict.fromkeys(x for x, _, _ in net.ran)) == ["held", 4, 2, 1]
+
+
 def test_asyncio_with_timeouts_and_cancellation() -> None:
     async def serve(s: xcoexec.Scheduler) -> Any:
         results = await asyncio.gather(*(s.submit("t", i) for i in range(6)))

@@ -40,16 +40,17 @@ def balance(work: Iterable[Work]) -> tuple[float, float]:
     return 0.0, 1.0
 
 
-def least_work(task: Task, pace: Mapping[str, float] = EVEN) -> tuple[Work, ...]:
+def least_work(task: Task, pace: Mapping[str, float] = EVEN, within: float | None = None) -> tuple[Work, ...]:
     """Of each block: seconds on either half at a pace, by its twin where that is faster and keeps the accuracy bound.
 
-    A half on which a block takes so long that the job cannot be in time any more is no choice for it; no blocks: no job can be in time.
+    A half on which a block takes so long that the job cannot be in time any more (`within` seconds, or by the task's deadline) is no choice
+    for it; no blocks: no job can be in time.
     """
     found = []
     for k, block in enumerate(task.blocks):
         ways = [w for w in block.undivided if not w.twin or task.permits(frozenset({k}))]
         found.append([min((pace[half] * w.seconds for w in ways if w.half == half), default=math.inf) for half in HALVES])
-    left = task.deadline - sum(map(min, found))
+    left = (within or task.deadline) - sum(map(min, found))
     if left < 0:
         return ()
     device, host = ([by[k] if by[k] - min(by) <= left else NEVER * min(by) for by in found] for k in range(len(HALVES)))
@@ -100,7 +101,7 @@ class Demand:
     second of a half is worth, in seconds of somebody's waiting (1 on average)."""
 
     def __init__(self) -> None:
-        self._tasks: dict[str, Task] = {}
+        self._last: dict[str, Job] = {}  # of each task
         self._come: Counter[str] = Counter()  # since the last look
         self._before: dict[str, float] = {}  # jobs until then, older ones counting less
         self._began = self._looked = -math.inf
@@ -111,7 +112,7 @@ class Demand:
     def room_for(self, job: Job, pace: Mapping[str, float]) -> bool:
         """Whether a job that comes now is among those that there is room for; `pace`: by how much blocks take longer on each half now."""
         name = job.task.name
-        self._tasks[name] = job.task
+        self._last[name] = job
         self._come[name] += 1
         if job.release - self._looked >= LOOK_SECONDS:
             self._look(job.release, pace)
@@ -127,11 +128,11 @@ class Demand:
             self._began = self._looked = now
             return
         kept = math.exp((self._looked - now) / REMEMBERED_SECONDS)
-        self._before = {name: kept * self._before.get(name, 0.0) + kept**0.5 * self._come[name] for name in self._tasks}
+        self._before = {name: kept * self._before.get(name, 0.0) + kept**0.5 * self._come[name] for name in self._last}
         self._come.clear()
         span = REMEMBERED_SECONDS * (1 - math.exp((self._began - now) / REMEMBERED_SECONDS))
         rates = {name: jobs / span for name, jobs in self._before.items() if jobs > SELDOM * span}
-        work = {name: least_work(self._tasks[name], pace) for name in rates}
+        work = {name: least_work(last.task, pace, last.within) for name, last in self._last.items() if name in rates}
         needed, ratio = balance((rates[name] * d, rates[name] * h) for name, blocks in work.items() for d, h in blocks)
         self._shares = shares(rates, work) if needed > ROOM or not all(work.values()) else {}
         # the dual's prices: what is as well on either half costs the same there

@@ -83,6 +83,11 @@ class Accuracy:
         return min(self.of_paths[p] - sum(alone[k] for k in twins - p) for p in parts if len(p) == most)
 
 
+def positive(what: str, seconds: float | None, task: str) -> None:
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise ValueError(f"xcoexec.Scheduler: got {what}={seconds!r} for the task {task!r}; valid is a positive number of seconds.")
+
+
 @dataclasses.dataclass(frozen=True)
 class Task:
     """Blocks that are run for every job. `period` seconds between releases (None: jobs come when they are submitted), `deadline` seconds
@@ -96,9 +101,8 @@ class Task:
     bound: float = 0.0
 
     def __post_init__(self) -> None:
-        for what, got in (("deadline", self.deadline), ("period", self.period)):
-            if got is not None and not 0 < got < float("inf"):
-                raise ValueError(f"xcoexec.Scheduler: got {what}={got!r} for the task {self.name!r}; valid is a positive number of seconds.")
+        positive("deadline", self.deadline, self.name)
+        positive("period", self.period, self.name)
         if not self.blocks:
             raise ValueError(f"xcoexec.Scheduler: got no blocks for the task {self.name!r}; valid is at least one.")
         if self.accuracy.of(frozenset()) < self.bound:
@@ -148,11 +152,13 @@ class Task:
 
 @dataclasses.dataclass(eq=False)
 class Job:
-    """One release of a task. `at`: its next block; `where`: the half that its values lie on; `twins`: blocks that their twins ran."""
+    """One release of a task. `within`: seconds after the release instead of the task's deadline; `at`: its next block; `where`: the half that
+    its values lie on; `twins`: blocks that their twins ran."""
 
     task: Task
     number: int
     release: float
+    within: float | None = None
     at: int = 0
     where: str = ""
     twins: frozenset[int] = frozenset()
@@ -161,7 +167,7 @@ class Job:
     skipped: bool = False
 
     def __post_init__(self) -> None:
-        self.deadline = self.release + self.task.deadline
+        self.deadline = self.release + (self.within or self.task.deadline)
         self.key = (self.deadline, self.task.name, self.number)
 
     @property
@@ -190,4 +196,4 @@ def utilisation(tasks: Sequence[Task]) -> float:
     return sum(t.least[0] / t.period for t in tasks if t.period) / len(HALVES)
 
 
-__all__ = ["BOTH", "HALVES", "Accuracy", "Block", "Job", "Task", "Way", "utilisation"]
+__all__ = ["BOTH", "HALVES", "Accuracy", "Block", "Job", "Task", "Way", "positive", "utilisation"]

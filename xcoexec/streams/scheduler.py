@@ -23,7 +23,7 @@ from ..errors import SkippedError
 from ..runtime.timeline import event, rows
 from . import garbage
 from .edf import Core, Policy, Start
-from .jobs import BOTH, HALVES, Job, Task, utilisation
+from .jobs import BOTH, HALVES, Job, Task, positive, utilisation
 from .metrics import Metrics, no_metrics
 from .model import Network, model
 from .policies import policy as by_name
@@ -142,13 +142,13 @@ class Scheduler:
         """
         if name not in self.tasks:
             raise ValueError(f"xcoexec.Scheduler: got task {name!r}; valid are {', '.join(self.tasks)}.")
-        task = self.tasks[name] if deadline is None else dataclasses.replace(self.tasks[name], deadline=deadline)
+        positive("deadline", deadline, name)
         future: Future[Any] = Future()
         with self._lock:
             if self._stopped:
                 raise RuntimeError("xcoexec.Scheduler: got a job after stop(); valid is a scheduler that runs.")
             self._numbers[name] += 1
-            job = Job(task, self._numbers[name], self._now())
+            job = Job(self.tasks[name], self._numbers[name], self._now(), deadline)
             self._metrics.released(name)
             if self._waiting[name] >= self._queue:
                 job.skipped = True
