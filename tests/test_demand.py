@@ -72,9 +72,10 @@ def test_a_half_on_which_a_job_cannot_be_in_time_is_no_choice() -> None:
     assert least_work(task) == ((1.0, 2.0), (3.0, 2.0))  # 1.5 seconds are left, either block takes one more on its slower half
     assert least_work(task, {"device": 1.2, "host": 1.0}) == ((1.2, 2.0), (2.0 * NEVER, 2.0))  # 1.3 are left, the second one takes 1.6 more
     assert least_work(task, {"device": 2.0, "host": 1.0}) == ((2.0, 2.0), (2.0 * NEVER, 2.0))
-    assert least_work(task, {"device": 3.0, "host": 1.5}) == ()
-    assert shares({"a": 1e-3, "b": 1e-3}, {"a": (), "b": [(1.0, 1.0)]}) == {"a": 0.0}
-    assert least_missing([_task("a", (1.0, 2.0), period=1.0, deadline=0.5), _task("b", (1.0, 2.0), period=1.0, deadline=1.0)]) == pytest.approx(0.5)
+    assert least_work(task, {"device": 3.0, "host": 1.5}) == ((3.0, 3.0), (9.0, 3.0))  # it cannot be in time at all
+    assert least_work(task, EVEN, 4.0)[1] == (3.0, 2.0) and least_work(task, EVEN, 3.5)[1] == (2.0 * NEVER, 2.0)
+    assert least_missing([_task("a", (1.0, 2.0), period=1.0, deadline=1.5)]) == pytest.approx(0.0, abs=1e-9)
+    assert least_missing([_task(n, (1.0, 2.0), period=1.0, deadline=1.5) for n in "ab"]) == pytest.approx(0.5, abs=1e-3)  # no host that helps
 
 
 def test_jobs_that_are_too_long_at_the_pace_of_now_leave_the_others_alone() -> None:

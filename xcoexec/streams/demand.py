@@ -44,16 +44,15 @@ def least_work(task: Task, pace: Mapping[str, float] = EVEN, within: float | Non
     """Of each block: seconds on either half at a pace, by its twin where that is faster and keeps the accuracy bound.
 
     A half on which a block takes so long that the job cannot be in time any more (`within` seconds, or by the task's deadline) is no choice
-    for it; no blocks: no job can be in time.
+    for it, unless no job can be in time at all.
     """
     found = []
     for k, block in enumerate(task.blocks):
         ways = [w for w in block.undivided if not w.twin or task.permits(frozenset({k}))]
         found.append([min((pace[half] * w.seconds for w in ways if w.half == half), default=math.inf) for half in HALVES])
     left = (within or task.deadline) - sum(map(min, found))
-    if left < 0:
-        return ()
-    device, host = ([by[k] if by[k] - min(by) <= left else NEVER * min(by) for by in found] for k in range(len(HALVES)))
+    longest = [min(by) + left if left >= 0 else math.inf for by in found]
+    device, host = ([min(by[k] if by[k] <= m else math.inf, NEVER * min(by)) for by, m in zip(found, longest, strict=True)] for k in range(len(HALVES)))
     return tuple(zip(device, host, strict=True))
 
 
@@ -62,8 +61,8 @@ def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room:
 
     The tasks whose jobs take least come first; one that does not fit gets what is left.
     """
-    parts = {name: [(rate * d, rate * h) for d, h in work[name]] for name, rate in rates.items() if work[name]}
-    out = dict.fromkeys(rates.keys() - parts.keys(), 0.0)
+    parts = {name: [(rate * d, rate * h) for d, h in work[name]] for name, rate in rates.items()}
+    out: dict[str, float] = {}
     taken: list[Work] = []
     used = 0.0
     for name in sorted(parts, key=lambda n: sum(map(min, work[n]))):
@@ -92,7 +91,7 @@ def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = EVEN) -> fl
     part = np.eye(len(of))
     share = np.eye(len(jobs))[of]  # no more of a block is on the device than there is of its jobs
     limits = np.block([[np.zeros(len(jobs)), device], [host @ share, -host], [-share, part]])
-    found = linprog([*-jobs, *np.zeros(len(of))], limits, [1, 1, *np.zeros(len(of))], bounds=[*((0, bool(b)) for b in blocks), *[(0, 1)] * len(of)])
+    found = linprog([*-jobs, *np.zeros(len(of))], limits, [1, 1, *np.zeros(len(of))], bounds=[(0, 1)] * (len(jobs) + len(of)))
     return 1 + found.fun / jobs.sum()
 
 
@@ -134,7 +133,7 @@ class Demand:
         rates = {name: jobs / span for name, jobs in self._before.items() if jobs > SELDOM * span}
         work = {name: least_work(last.task, pace, last.within) for name, last in self._last.items() if name in rates}
         needed, ratio = balance((rates[name] * d, rates[name] * h) for name, blocks in work.items() for d, h in blocks)
-        self._shares = shares(rates, work) if needed > ROOM or not all(work.values()) else {}
+        self._shares = shares(rates, work) if needed > ROOM else {}
         # the dual's prices: what is as well on either half costs the same there
         self.price.update(zip(HALVES, (2 / (1 + ratio), 2 * ratio / (1 + ratio)), strict=True))
         self._looked = now
