@@ -342,7 +342,7 @@ CLAIMS = {
             lambda: f"Xavier {streams_claims.accuracy_lost(XAVIER)}, TX2 {streams_claims.accuracy_lost(TX2)}",
             streams_claims.measured_lost,
             "Kept within the paper's figure by the accuracy bound; in the simulation each twin is supposed to cost 0.4%. On the CPU no twin was used,"
-            " on the slice the bound kept the one that was found out.",
+            " on the slice the bound kept out the one that was found.",
         ),
     ),
 }

@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from xcoexec.streams.demand import NEVER, ROOM, SELDOM, Demand, Work, balance, least_missing, least_work, shares
+from xcoexec.streams.demand import EVEN, NEVER, ROOM, SELDOM, Demand, Work, balance, least_missing, least_work, shares
 from xcoexec.streams.jobs import Accuracy, Block, Job, Task, Way
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.virtual import releases, simulate
 
 seconds = st.floats(1e-4, 1.0)
 works = st.lists(st.tuples(seconds, seconds), min_size=1, max_size=8)
-EVEN = {"device": 1.0, "host": 1.0}
 
 
 def _task(name: str, *blocks: tuple[float, float], period: float | None = None, deadline: float = 1.0) -> Task:

@@ -77,8 +77,8 @@ def test_blocks_are_closed_where_moving_pays(draw: st.DataObject) -> None:
     spans = blocks(graph, costs, least=least)
     assert spans[0].start == 0 and spans[-1].stop == n and all(a.stop == b.start for a, b in zip(spans, spans[1:], strict=False))
     moved = lambda x: costs.sync + sum(v.nbytes for v in crossing(graph, x.stop)) / costs.copy_rate
-    assert len(spans) == 1 or all(max(moved(x), least) <= fastest(x, costs) for x in spans[:-1])
     closed = lambda x: max(moved(x), least) <= fastest(x, costs)
+    assert len(spans) == 1 or all(map(closed, spans[:-1]))
     ends = [k for k in range(1, n) if len(crossing(graph, k)) == 1]
     assert not [(x, k) for x in spans[:-1] for k in ends if x.start < k < x.stop and closed(Span(x.start, k))]  # none could have ended before
     assert len(blocks(graph, costs, 3, least)) <= 3

@@ -113,16 +113,17 @@ def test_no_path_goes_below_the_accuracy_bound(tasks: list[Task], policy: str) -
 
 @pytest.mark.parametrize("policy", ["blastnet", "blastnet_any"])
 @pytest.mark.parametrize(
-    ("secondary", "twin", "rest", "half"), [(1.4, None, 0.1, "host"), (3.0, None, 0.1, ""), (3.0, 1.2, 0.1, "host"), (3.0, None, 2.0, "host")]
+    ("secondary", "twin", "rest", "half"),
+    [(1.4, None, 0.1, "host"), (3.0, None, 0.1, ""), (3.0, 1.2, 0.1, "host"), (3.0, None, 2.0, "host"), (3.0, None, None, ""), (1.4, None, None, "host")],
 )
-def test_blastnet_waits_with_blocks_that_deserve_a_twin_and_have_none(policy: str, secondary: float, twin: float | None, rest: float, half: str) -> None:
+def test_blastnet_waits_with_blocks_that_deserve_a_twin_and_have_none(policy: str, secondary: float, twin: float | None, rest: float | None, half: str) -> None:
     """While its primary half is at work a block runs on the other one by its twin, or by its own layers if it is about as fast there or a
     small part of the work."""
     ways = [Way("device", 1.0), Way("host", secondary), *([Way("host", twin, twin=True)] if twin else [])]
-    last = Block("rest", (Way("device", rest), Way("host", rest)))
+    last = [Block("rest", (Way("device", rest), Way("host", rest)))] if rest else []  # none: a network of one block
     core = Core(POLICIES[policy])
     core.release(Job(Task("first", (Block("b", (Way("device", 1.0),)),), 5.0), 0, 0.0))
-    core.release(Job(Task("second", (Block("b", tuple(ways)), last), 9.0), 0, 0.0))
+    core.release(Job(Task("second", (Block("b", tuple(ways)), *last), 9.0), 0, 0.0))
     begun, _ = core.decide(0.0)
     assert [(s.job.task.name, s.way.half, s.way.twin) for s in begun[1:]] == ([("second", half, twin is not None)] if half else [])
 

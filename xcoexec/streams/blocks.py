@@ -93,9 +93,14 @@ def worth(spans: Sequence[Span], costs: Costs) -> list[Worth]:
 
 
 def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: float = EPSILON) -> list[Worth]:
-    """Blocks that are much slower on their other half (CD > epsilon) and a good part of the work (WP >= 1 / blocks: the paper's > leaves out
-    networks of one block); a twin can only stand for a block that makes one value from one value."""
-    return [w for w in worth(spans, costs) if w.degree > epsilon and w.share >= 1 / len(spans) and replaceable(graph, w.span)]
+    """Blocks that deserve a twin and can have one: it can only stand for a block that makes one value from one value."""
+    return [w for w in worth(spans, costs) if deserves(w.degree, w.share, len(spans), epsilon) and replaceable(graph, w.span)]
+
+
+def deserves(degree: float, share: float, count: int, epsilon: float = EPSILON) -> bool:
+    """Whether one of `count` blocks is much slower on its other half (CD > epsilon) and a good part of the work (WP >= 1 / blocks: the
+    paper's > leaves out networks of one block)."""
+    return degree > epsilon and share >= 1 / count
 
 
 def replaceable(graph: LayerGraph, span: Span) -> bool:
@@ -106,4 +111,4 @@ def replaceable(graph: LayerGraph, span: Span) -> bool:
     return len(reads) == 1 and len([v for v in crossing(graph, span.stop) if v in made]) == 1
 
 
-__all__ = ["EPSILON", "LEAST_SECONDS", "TWIN_SECONDS", "Worth", "blocks", "deserving", "fastest", "merged", "replaceable", "seconds", "worth"]
+__all__ = ["EPSILON", "TWIN_SECONDS", "Worth", "blocks", "deserves", "deserving", "fastest", "merged", "replaceable", "seconds", "worth"]

@@ -7,7 +7,7 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 
-from .blocks import EPSILON
+from .blocks import deserves
 
 HALVES = ("device", "host")
 BOTH = "both"
@@ -133,8 +133,8 @@ class Task:
         total = sum(b.primary.seconds for b in self.blocks)
         found = []
         for b in self.blocks:
-            deserves = b.degree > EPSILON and b.primary.seconds >= total / len(self.blocks)
-            others = [w for w in b.others if w.twin] or ([] if deserves else b.others)
+            lacking = deserves(b.degree, b.primary.seconds / total, len(self.blocks))
+            others = [w for w in b.others if w.twin] or ([] if lacking else b.others)
             found.append({b.primary.half: b.primary, **{w.half: w for w in others}})
         return tuple(found)
 
