@@ -194,14 +194,14 @@ def overheads(relay: Relay | None) -> Overheads:
 
 def _segment_call() -> float:
     """What a native call costs beside its work: a program with a tiny segment against one without."""
-    from .compat import ffi_call
+    from .compat import ffi_call, plain_jit
     from .emit import TARGET, register
 
     register()
     segment = links.tiny((16,))
     blob = jax.numpy.zeros(16)
     result = [jax.ShapeDtypeStruct((16,), np.float32)]
-    f = jax.jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
+    f = plain_jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
     x = jax.numpy.zeros(16)
     return max(median_seconds(lambda: f(x).block_until_ready(), 0.03) - empty_call(), 1e-6)
 
