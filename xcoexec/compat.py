@@ -63,9 +63,8 @@ _core: Any = jax._src.core  # type: ignore[attr-defined]
 configuration: Callable[[], Any] = _config.trace_context
 
 
-def at_top() -> bool:
-    """Whether nothing is traced or transformed at the moment, so that a call computes with arrays at once."""
-    return _core.trace_ctx.trace is _core.eval_trace
+#: what is traced in this thread (`.trace`), and what stands there while nothing is, so that a call computes with arrays at once
+TRACED, NOTHING = _core.trace_ctx, _core.eval_trace
 
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
@@ -155,6 +154,8 @@ def host_call(target: str, results: list[jax.ShapeDtypeStruct], segment: int, ar
 
 __all__ = [
     "MADE",
+    "NOTHING",
+    "TRACED",
     "Array",
     "ClosedJaxpr",
     "JaxLiteral",
@@ -163,7 +164,6 @@ __all__ = [
     "JitTrace",
     "SingleDevice",
     "as_weak",
-    "at_top",
     "bind",
     "body",
     "configuration",

@@ -192,6 +192,12 @@ def home() -> Any:
     return jax.local_devices()[0]
 
 
+@functools.lru_cache
+def alone() -> bool:
+    """Whether there is no other device, so that every array lies on this one."""
+    return jax.default_backend() == "cpu" and jax.local_device_count() == 1
+
+
 def leaf_key(x: Any) -> Any:
     """What a program depends on of an argument's leaf: its type, and where it lies unless that is the default device."""
     if type(x) is Array:
@@ -240,4 +246,4 @@ def _means_something(name: str, value: Any) -> bool:
     return any(x is not None and type(x).__name__ != "UnspecifiedValue" for x in leaves)
 
 
-__all__ = ["Away", "Call", "Plain", "Static", "home", "key_of", "leaf_key", "placed_apart", "strict_key"]
+__all__ = ["Away", "Call", "Plain", "Static", "alone", "home", "key_of", "leaf_key", "placed_apart", "strict_key"]
