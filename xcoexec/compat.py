@@ -46,6 +46,15 @@ def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[Any]] | None:
     return None
 
 
+def primitives(jaxpr: Any) -> Iterator[str]:
+    """The names of all primitives of a jaxpr, inside of loops, branches and calls too."""
+    for eqn in jaxpr.eqns:
+        yield eqn.primitive.name
+        for value in jax.tree_util.tree_leaves(list(eqn.params.values()), is_leaf=lambda x: isinstance(x, (Jaxpr, ClosedJaxpr))):
+            if isinstance(value, (Jaxpr, ClosedJaxpr)):
+                yield from primitives(value)
+
+
 #: primitives of operations that no trace made
 MADE = {"slice": jax.lax.slice_p, "concatenate": jax.lax.concatenate_p}
 
@@ -65,6 +74,12 @@ configuration: Callable[[], Any] = _config.trace_context
 
 #: what is traced in this thread (`.trace`), and what stands there while nothing is, so that a call computes with arrays at once
 TRACED, NOTHING = _core.trace_ctx, _core.eval_trace
+
+
+def mesh_is_set() -> bool:
+    """Whether a mesh of devices is set around the call."""
+    mesh: Any = jax._src.mesh  # type: ignore[attr-defined]
+    return not (jax.sharding.get_abstract_mesh().empty and mesh.thread_resources.env.physical_mesh.empty)
 
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
@@ -170,7 +185,9 @@ __all__ = [
     "ffi_call",
     "host_call",
     "is_tracer",
+    "mesh_is_set",
     "plain_jit",
+    "primitives",
     "settings",
     "trace_of",
 ]

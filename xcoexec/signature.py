@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .compat import Array, SingleDevice, configuration, plain_jit
+from .compat import Array, SingleDevice, configuration, mesh_is_set, plain_jit
 from .errors import brief
 
 NUMBERS = (bool, int, float, complex)
@@ -229,6 +229,8 @@ def placed_apart(call: Call, given: Mapping[str, Any]) -> str:
     named = [name for name in PLACING if _means_something(name, given.get(name))]
     if named:
         return f"it is given {' and '.join(named)}, which plain jax.jit keeps"
+    if mesh_is_set():
+        return "a mesh is set around the call, and co-executed programs run on one device"
     chosen = jax.config.jax_default_device
     if chosen is not None and chosen not in (home(), home().platform):
         return f"jax_default_device is {chosen}, and co-executed programs run on {home()}"
