@@ -17,7 +17,7 @@ from ..ir import Costs, Layer, LayerGraph
 
 HALVES = ("host", "device")
 RATES = ("flops", "bandwidth", "launch")  # of a half: FLOP/s, bytes/s, seconds before a layer begins
-MOST = 1 << 20  # bytes of a file
+MOST = 1 << 16  # bytes of a file
 LEAST, MOST_VALUE = 1e-15, 1e24
 LINK = ("sync", "copy_rate")  # seconds of a synchronisation, bytes/s between the halves
 KINDS = ("conv", "winograd", "depthwise", "dense", "other")  # efficiency: the share of the roofline that kernels reach
