@@ -1,9 +1,10 @@
-"""The disk cache: files of this user alone, each with a header of its own, read once and never run, linked or unpickled unseen.
+"""The disk cache: files of this user alone, each with a header of its own, and never used unseen.
 
-A file is named by what it holds and by the format's version. Its first line says of which kind it is and carries a hash over kind, name
-and content, so that no file is taken for another. What others could have written is not read: a file has to be regular, no link, this
-user's own and closed to the writes of others, and so has the folder. The folders above it may belong to others, as /tmp does: who can
-exchange the folder there puts one of his own in its place, which is refused. The hash finds damage; it is no signature.
+A file is named by what it holds and by the format's version. Its first line says of which kind it is and carries a
+hash over kind, name and content, so that no file is taken for another. What others could have written is not read: a
+file has to be regular, no link, this user's own and closed to the writes of others, and so has the folder. The folders
+above it may belong to others, as /tmp does: who exchanges the folder there puts one of his own in its place, which is
+refused. The hash finds damage; it is no signature. Nothing on disk is ever unpickled.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Refused(Exception):
 
 
 def folder() -> pathlib.Path | None:
-    """`$XCOEXEC_CACHE_DIR`, else ~/.cache/xcoexec; None where it is set empty, cannot be written, or others could write to it."""
+    """`$XCOEXEC_CACHE_DIR`, else ~/.cache/xcoexec; None where it is empty, unwritable or open to others."""
     root = os.environ.get("XCOEXEC_CACHE_DIR", os.path.join(os.path.expanduser("~"), ".cache", "xcoexec"))
     if not root:
         return None
@@ -47,14 +48,20 @@ def folder() -> pathlib.Path | None:
     except OSError:
         return None
     if fault:
-        _tell(root, f"{fault}, so that nothing is read from it or written to it; valid is a folder that only its owner may write to")
+        _tell(
+            root,
+            f"{fault}, so that it is not used; valid is a folder that only its owner may write to",
+        )
         return None
     return path if os.access(path, os.W_OK) else None
 
 
 def contents(path: str | os.PathLike[str], most: int, ours: bool = False) -> bytes:
-    """The bytes of a regular file of at most `most` bytes; opened once, and looked at before it is read, so that neither a pipe nor a
-    device holds the reader up. `ours`: a file of this user alone, and no link. Raises `OSError` and `Refused`."""
+    """The bytes of a regular file of at most `most` bytes. `ours`: a file of this user alone, and no link.
+
+    It is opened once and looked at before it is read, so that neither a pipe nor a device holds the reader up. Raises
+    `OSError` and `Refused`.
+    """
     names = ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY", *(("O_NOFOLLOW",) if ours else ()))
     if ours and not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
         raise Refused("is a link")
@@ -80,7 +87,7 @@ def contents(path: str | os.PathLike[str], most: int, ours: bool = False) -> byt
 
 
 def _another(found: os.stat_result) -> bool:
-    """Whether a file is neither this user's nor the administrator's. Where there are no owners, files are the user's."""
+    """Whether a file is neither this user's nor the administrator's. Without owners, files are the user's."""
     return hasattr(os, "geteuid") and found.st_uid not in (os.geteuid(), 0)
 
 
@@ -134,7 +141,7 @@ def unused(path: pathlib.Path, why: str) -> None:
 
 
 def write(kind: str, name: str, payload: bytes, root: pathlib.Path | None = None) -> None:
-    """Keeps `payload` under a kind and a name: atomically, owner-only, whole or not at all. A full or read-only disk is no error."""
+    """Keeps `payload` under a kind and a name: owner-only, whole or not at all. A full disk is no error."""
     root = root or folder()
     if root is None:
         return
@@ -167,7 +174,7 @@ class Record:
         return self.read(name, lambda value: value)
 
     def read(self, name: str, make: Callable[[Any], Any]) -> Any:
-        """`make` of the record of a name; None where there is none, or where it does not fit or `make` raises `ValueError`."""
+        """`make` of the record of a name; None where there is none, it does not fit, or `make` raises `ValueError`."""
         payload = read(self.kind, name)
         if payload is None:
             return None

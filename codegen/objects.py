@@ -1,7 +1,8 @@
-"""Whether the bytes of an object file are one that the linker can be given: everything it follows lies inside, and nothing else is there.
+"""Whether an object file is one that the linker can be given: everything it follows lies inside.
 
-LLVM's run-time linker trusts what it is given: an offset that points outside is written to. An object of this package is a small thing:
-one exported function, code and constants in sections that are in the file, and relocations of a few types. That is what is let through.
+LLVM's run-time linker trusts what it is given: an offset that points outside is written to. An object of this package
+is a small thing: one exported function, code and constants in sections that are in the file, and relocations of a few
+types. That is what is let through.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ FLAGS = 0x10000077  # that a section may have: write, alloc, exec, merge, string
 ALIGNED = 1 << 12  # most bytes that a section is aligned to
 ABSOLUTE = 0xFFF1  # the number of no section: a symbol that is a plain number
 LOCAL, GLOBAL, FUNC, FILE = 0, 1, 2, 4  # of symbols
-#: machine -> (its number in ELF, type of a relocation -> bytes that it writes)
+#: machine -> (its number in ELF, type of a relocation -> bytes that it writes); on others any type, of 8 bytes
 MACHINES: dict[str, tuple[int, dict[int, int]]] = {
     "x86_64": (62, {1: 8, 24: 8}),  # R_X86_64_64, R_X86_64_PC64
     "aarch64": (183, {257: 8, 260: 8, **dict.fromkeys(range(263, 270), 4)}),  # R_AARCH64_ABS64, _PREL64, _MOVW_UABS_*
 }
+
+#: system whose objects are of another format -> how they begin
+OTHERS = {"darwin": b"\xcf\xfa\xed\xfe", "win32": b"\x64\x86"}
 
 
 class Section(NamedTuple):
@@ -41,15 +45,19 @@ class Section(NamedTuple):
 def fault(data: bytes, symbol: str, machine: str | None = None) -> str:
     """What is wrong with an object file that should export the function `symbol` alone; empty for a sound one.
 
-    Only 64-bit little-endian ELF of the machines above is known; on others nothing is sound, so that nothing is loaded from files.
+    64-bit little-endian ELF is walked through. Of the formats of other systems only the first bytes and the name are
+    looked at.
     """
-    number, relocations = MACHINES.get(machine or platform.machine(), (0, {}))
+    if sys.platform in OTHERS and machine is None:
+        sound = data.startswith(OTHERS[sys.platform]) and symbol.encode() in data
+        return "" if sound else f"is no object file with the function {symbol}"
+    number, relocations = MACHINES.get(machine or platform.machine(), (None, None))
     if data[:4] != b"\x7fELF" or len(data) < 64:
         return "is no object file"
     if sys.byteorder != "little" or data[4:7] != b"\x02\x01\x01":
         return "is an object file of another word size or byte order"
     kind, made_for = struct.unpack_from("<HH", data, 16)
-    if kind != 1 or made_for != number:
+    if kind != 1 or number not in (None, made_for):
         return f"is no relocatable object file of this machine (type {kind}, machine {made_for})"
     try:
         sections = _sections(data)
@@ -120,7 +128,7 @@ def _exports(data: bytes, sections: Sequence[Section], table: Section, symbol: s
     return exported == [True]
 
 
-def _relocations(data: bytes, sections: Sequence[Section], table: Section, widths: dict[int, int]) -> None:
+def _relocations(data: bytes, sections: Sequence[Section], table: Section, widths: dict[int, int] | None) -> None:
     count = table.size // 24
     for s in sections:
         if s.type != RELA:
@@ -129,7 +137,10 @@ def _relocations(data: bytes, sections: Sequence[Section], table: Section, width
         for at in range(s.offset, s.offset + s.size, 24):
             offset, info, _ = struct.unpack_from("<QQq", data, at)
             width = widths.get(info & 0xFFFFFFFF)
-            _need(width is not None and offset + (width or 0) <= sections[s.info].size and 0 < info >> 32 < count, "relocations")
+            _need(
+                width is not None and offset + (width or 0) <= sections[s.info].size and 0 < info >> 32 < count,
+                "relocations",
+            )
 
 
 __all__ = ["fault"]

@@ -1,4 +1,4 @@
-"""What a JSON value from outside may be, declared as data: one check for every reader, which names the first entry that does not fit."""
+"""What a JSON value from outside may be, as data: one check for every reader, which names the first wrong entry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def short(value: Any) -> str:
 
 
 class Misfit(ValueError):
-    """The first entry that does not fit. `path`: keys and indices down to it; `what` follows its name in a sentence; `valid`: what may stand there."""
+    """The first entry that does not fit.
+
+    `path`: keys and indices down to it; `what` follows its name in a sentence; `valid`: what may stand there.
+    """
 
     def __init__(self, path: Path, what: str, valid: str):
         self.path, self.what, self.valid = path, what, valid
@@ -97,7 +100,7 @@ class Maybe:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A list: first one value of each kind in `heads`, then any number (at least `least`, at most `most`) of the kind `rest`."""
+    """A list: first one value of each kind in `heads`, then `least` to `most` of the kind `rest`."""
 
     heads: tuple[Schema, ...] = ()
     rest: Schema | None = None
@@ -109,7 +112,8 @@ class Row:
             raise Misfit(path, f"={short(value)}, which is no list", "a list")
         more = len(value) - len(self.heads)
         if more < self.least or more > (self.most if self.rest else 0):
-            many = len(self.heads) if self.rest is None else f"{len(self.heads) + self.least} to {len(self.heads) + self.most}"
+            first = len(self.heads)
+            many = first if self.rest is None else f"{first + self.least} to {first + self.most}"
             raise Misfit(path, f" with {len(value)} entries", f"a list of {many}")
         for i, x in enumerate(value):
             kind = self.heads[i] if i < len(self.heads) else self.rest
@@ -145,7 +149,8 @@ class Fields:
             raise _misfit(path, value, f"a table with {', '.join(names)}")
         odd = [k for k in (*names, *value) if (k not in value and k not in self.optional) or k not in self.kinds]
         if odd:
-            raise Misfit(path, f" with other entries ({short(odd)} missing or unknown)", f"a table with {', '.join(names)}")
+            other = f" with other entries ({short(odd)} missing or unknown)"
+            raise Misfit(path, other, f"a table with {', '.join(names)}")
         for key, x in value.items():
             self.kinds[key].check(x, (*path, key))
 
@@ -200,5 +205,20 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 __all__ = [
-    "MEASURED", "RATE", "SECONDS", "Fields", "Flag", "Maybe", "Misfit", "Number", "Path", "Row", "Schema", "Table", "Text", "Where", "parse", "short",
-]  # fmt: skip
+    "MEASURED",
+    "RATE",
+    "SECONDS",
+    "Fields",
+    "Flag",
+    "Maybe",
+    "Misfit",
+    "Number",
+    "Path",
+    "Row",
+    "Schema",
+    "Table",
+    "Text",
+    "Where",
+    "parse",
+    "short",
+]

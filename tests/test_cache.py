@@ -307,8 +307,30 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-JUNK = [b"", b"null", b"[]", b"7", b"NaN", b"{}", b"true", b'"x"', b"[NaN, NaN]", b"[-1, -1]", b"[1e999, 1]", b"\xff\xfe", b"[" * 200_000, b"1" * 5000]
-JUNK += [b'{"a": -1}', b'{"a": 1e999}', b'{"a": NaN}', b'{"a": 1, "a": 2}', b'{"a": [1, ["channel", 0.5]]}', b'{"a": [1, ["channel", 1.0, 1]]}']
+JUNK = [
+    b"",
+    b"null",
+    b"[]",
+    b"7",
+    b"NaN",
+    b"{}",
+    b"true",
+    b'"x"',
+    b"[NaN, NaN]",
+    b"[-1, -1]",
+    b"[1e999, 1]",
+    b"\xff\xfe",
+    b"[" * 200_000,
+    b"1" * 5000,
+]
+JUNK += [
+    b'{"a": -1}',
+    b'{"a": 1e999}',
+    b'{"a": NaN}',
+    b'{"a": 1, "a": 2}',
+    b'{"a": [1, ["channel", 0.5]]}',
+    b'{"a": [1, ["channel", 1.0, 1]]}',
+]
 KINDS = (records.DEVICE, records.PARTS, records.CONTENTION, records.OVERHEADS, records.PREDICTOR)
 RUNS_OF: dict[str, Any] = {
     "device": {"a": 1e-5},
@@ -424,7 +446,14 @@ def test_all_that_is_compiled_is_sound() -> None:
         assert objects.fault(obj, name) == ""
         assert "without the function" in objects.fault(obj, "k" + "0" * 32)
         assert objects.fault(obj, name, "aarch64" if target().name != "neon" else "x86_64").startswith("is no relocatable object file of this machine")
-        assert objects.fault(obj, name, "unheard-of") != ""
+
+
+def test_on_systems_with_other_formats_elf_is_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, obj = next(iter(_objects().items()))
+    for system, magic in objects.OTHERS.items():
+        monkeypatch.setattr(objects.sys, "platform", system)
+        assert objects.fault(obj, name) and objects.fault(magic, name)
+        assert objects.fault(magic + name.encode(), name) == ""
 
 
 def test_objects_of_the_other_machine_are_sound_too() -> None:
@@ -440,7 +469,7 @@ define i64 @f(i64 %i) nounwind {
   %v = load i64, ptr %p
   ret i64 %v
 }"""
-    for machine, triple in (("x86_64", "x86_64-unknown-linux-gnu"), ("aarch64", "aarch64-unknown-linux-gnu")):
+    for machine, triple in (("x86_64", "x86_64-unknown-linux-gnu"), ("aarch64", "aarch64-unknown-linux-gnu"), ("riscv64", "riscv64-unknown-linux-gnu")):
         made = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="static", codemodel="large", jit=True)
         assert objects.fault(bytes(made.emit_object(llvm.parse_assembly(f'target triple = "{triple}"{text}'))), "f", machine) == ""
 

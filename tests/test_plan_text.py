@@ -30,7 +30,10 @@ from .support import array, error, oracle, stages_of
 
 GOOD = Plan(
     "edgenn",
-    (Placement("Net/Conv_0", "split", 0.5, "rows", 1e-3, "", 1), Placement("Net/Dense_0", "device", 0.0, note="too small", reads="mapped", writes="copy")),
+    (
+        Placement("Net/Conv_0", "split", 0.5, "rows", 1e-3, "", 1),
+        Placement("Net/Dense_0", "device", 0.0, note="too small", reads="mapped", writes="copy"),
+    ),
     "0123456789abcdef",
     2e-3,
     {"jit": 3e-3, "xco": 2e-3},
@@ -238,7 +241,12 @@ def test_any_placements_run_right_or_are_refused(data: st.DataObject) -> None:
         check_plan(plan, graph)
     except PlanError:
         return
-    made = executable(plan, lower(graph, folded, plan.placements, lambda p: host.build(p, 1, cut=split)), jax.tree_util.tree_leaves(NET_WEIGHTS), ())
+    made = executable(
+        plan,
+        lower(graph, folded, plan.placements, lambda p: host.build(p, 1, cut=split)),
+        jax.tree_util.tree_leaves(NET_WEIGHTS),
+        (),
+    )
     assert error(np.asarray(made.call([NET_X])[0]), want) < 1e-4
 
 

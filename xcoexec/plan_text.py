@@ -48,7 +48,9 @@ REMEMBERED = Record("plan", PLAN)
 
 def fields(plan: Plan) -> dict[str, Any]:
     """A plan as JSON has it. What is no placement stays as it is, for `check` to name."""
-    places = [dict(vars(p)) if isinstance(p, Placement) else p for p in plan.placements] if isinstance(plan.placements, (list, tuple)) else plan.placements
+    places: Any = plan.placements
+    if isinstance(places, (list, tuple)):
+        places = [dict(vars(p)) if isinstance(p, Placement) else p for p in places]
     measured = dict(plan.measured) if isinstance(plan.measured, Mapping) else plan.measured
     return {"version": PLAN_VERSION, **vars(plan), "placements": places, "measured": measured}
 
@@ -82,14 +84,17 @@ def check(data: Any, who: str) -> None:
     names: set[str] = set()
     for i, p in enumerate(data["placements"]):
         if p["layer"] in names:
-            raise PlanError(f"{who}: got layer={short(p['layer'])} in placement {i} a second time; valid is one placement for each layer.")
+            got = f"layer={short(p['layer'])} in placement {i} a second time"
+            raise PlanError(f"{who}: got {got}; valid is one placement for each layer.")
         names.add(p["layer"])
 
 
 def _place(path: Path) -> str:
     if not path:
         return "a plan"
-    return str(path[-1]) if isinstance(path[-1], str) else f"{'placement' if path[0] == 'placements' else path[0]} {path[-1]}"
+    if isinstance(path[-1], str):
+        return path[-1]
+    return f"{'placement' if path[0] == 'placements' else path[0]} {path[-1]}"
 
 
 def _inside(path: Path) -> str:
@@ -100,8 +105,8 @@ def _inside(path: Path) -> str:
 
 
 def made(data: Mapping[str, Any]) -> Plan:
-    """The plan of fields that are checked. Numbers are floats, so that a text and the text of its plan are of the same plan."""
-    places = tuple(Placement(**{**p, "p_cpu": float(p["p_cpu"]), "streamed": float(p["streamed"])}) for p in data["placements"])
+    """The plan of fields that are checked."""
+    places = tuple(Placement(**p) for p in data["placements"])
     own = {k: v for k, v in data.items() if k != "version"}
     return Plan(**{**own, "placements": places})
 

@@ -33,7 +33,11 @@ PARTS = Record("parts", Table(Where(Row((MEASURED,), _part), _once, "a row that 
 
 CONTENTION = Record("contention", Number(1.0, MOST))
 
-_moves = Where(Table(Row((SECONDS, RATE))), lambda moves: set(moves) in (set(), set(WAYS)), f"an empty table, or one with {', '.join(WAYS)}")
+_moves = Where(
+    Table(Row((SECONDS, RATE))),
+    lambda moves: set(moves) in (set(), set(WAYS)),
+    f"an empty table, or one with {', '.join(WAYS)}",
+)
 #: `links.Overheads`
 OVERHEADS = Record("overhead", Fields({"sync": SECONDS, "rate": RATE, "moves": _moves, "stream_rate": RATE}))
 
@@ -41,7 +45,13 @@ OVERHEADS = Record("overhead", Fields({"sync": SECONDS, "rate": RATE, "moves": _
 
 #: half, or class of kernels -> (terms, traits) of its models, as cost/terms.py makes them
 SIZES = {"host": (11, 7), "device": (6, 3), "product": (10, 6), REST: (3, 1)}
-PRODUCTS = ("dense", "vector", "conv", "pointwise", "depthwise")  # classes of the device half; each kind of tiles adds a term
+PRODUCTS = (
+    "dense",
+    "vector",
+    "conv",
+    "pointwise",
+    "depthwise",
+)  # classes of the device half; each kind of tiles adds a term
 
 _count = Number(1, 1 << 20, whole=True)
 _model = Fields(
@@ -55,7 +65,14 @@ _model = Fields(
     }
 )
 _around = Fields(
-    {"sync": SECONDS, "copy_rate": RATE, "contention": Number(1.0, MOST), "shared_cores": Flag(), "moves": _moves, "stream_rate": RATE},
+    {
+        "sync": SECONDS,
+        "copy_rate": RATE,
+        "contention": Number(1.0, MOST),
+        "shared_cores": Flag(),
+        "moves": _moves,
+        "stream_rate": RATE,
+    },
     optional=("moves", "stream_rate"),
 )
 _predictor = Fields(
@@ -69,13 +86,15 @@ _predictor = Fields(
 
 
 def _consistent(data: Mapping[str, Any]) -> bool:
-    """Whether every model has the terms and traits of its class, and each half one for the classes that were not measured."""
+    """Whether every model has the terms and traits of its class, and each half one for all other classes."""
     tiles = len(data["blocks"][0])
     for half, kind, model in data["models"]:
         product = half == "device" and kind in PRODUCTS
         terms, traits = SIZES[REST if kind == REST else "product" if product else half]
         widths = {len(model["lengths"]), *map(len, model["points"])}
-        if len(model["coefficients"]) != terms + tiles * product or widths != {traits} or len(model["values"]) != len(model["points"]):
+        if len(model["coefficients"]) != terms + tiles * product or widths != {traits}:
+            return False
+        if len(model["values"]) != len(model["points"]):
             return False
     return {(half, REST) for half in HALVES} <= {(half, kind) for half, kind, _ in data["models"]}
 

@@ -139,10 +139,10 @@ def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Ma
 
 
 def _number(name: str, table: Mapping[str, Any], key: str, where: str, most: float = MOST_VALUE) -> Number:
-    got = table.get(key)
+    got: Any = table.get(key)
     try:
         schema.Row((schema.Number(LEAST, most), schema.Text())).check(got)
-        sound = bool(got[1].strip())  # type: ignore[index]
+        sound = bool(got[1].strip())
     except schema.Misfit:
         sound = False
     if not sound:
