@@ -96,7 +96,7 @@ def test_many_kernels_are_compiled_by_several_processes(monkeypatch: pytest.Monk
     from xcoexec.codegen import gemm
     from xcoexec.codegen.epilogue import COPY
 
-    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", float("inf")), ("min", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(21, 26)]
+    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "inf"), ("min", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(21, 26)]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
     for folder, fails in (("a", False), ("b", True)):
         monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path / folder))
