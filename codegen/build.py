@@ -165,7 +165,7 @@ def _share(specs: Sequence[Spec], target: Target, processes: int, out: pathlib.P
         for child in children:
             _finish(child)
     for spec in specs:
-        if (spec, target) not in _addresses and _cached(spec, target, out):
+        if (str(spec), target) not in _addresses and _cached(spec, target, out):
             name = _object_name(spec, target)
             disk.write("object", name, _sound[name])
 
