@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.metadata
+import platform
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -67,6 +69,11 @@ def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
 
 _config: Any = jax._src.config  # type: ignore[attr-defined]
 _core: Any = jax._src.core  # type: ignore[attr-defined]
+
+def versions() -> str:
+    """What an error report should name."""
+    return f"xcoexec {importlib.metadata.version('xcoexec')}, jax {jax.__version__}, Python {platform.python_version()}"
+
 
 #: what `jax.jit` keys its programs by, besides their arguments
 configuration: Callable[[], Any] = _config.trace_context
@@ -190,4 +197,5 @@ __all__ = [
     "primitives",
     "settings",
     "trace_of",
+    "versions",
 ]
