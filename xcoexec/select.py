@@ -14,9 +14,11 @@ import numpy as np
 from .balance import rebalanced
 from .check import check_plan
 from .errors import PlanError
+from .guard import asked
 from .ir import LayerGraph, Placement, Plan, UniformPlan
 from .memory import usage
-from .profile import Progress, host_placements, load, silent, store
+from .plan_text import REMEMBERED, fields, made
+from .profile import Progress, host_placements, read, silent, store
 from .runtime.executable import Executable
 from .stages import Alone, Stages, device_plan, lowered_of
 from .strategies import RIVALS, STRATEGIES, Strategy, strategy_name
@@ -53,8 +55,8 @@ def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
 def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | None) -> Executable:
     """The executable for a strategy (a name, or any function of graph and costs) or a forced plan."""
     if request is not None:
-        plan = forced(s.graph, request)
-        _check_fits(s, plan)
+        plan = asked(forced, s.graph, request)
+        asked(_check_fits, s, plan)
         return s.executable(plan)
     return _auto(s) if strategy == "auto" else _single(s, strategy)
 
@@ -62,9 +64,14 @@ def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | No
 def _single(s: Stages, strategy: str | Strategy) -> Executable:
     if all(x.host_error for x in s.graph.layers):
         return s.executable(Plan(strategy_name(strategy), host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
-    plan = (STRATEGIES[strategy] if isinstance(strategy, str) else strategy)(s.graph, s.measured_costs())
-    check_plan(plan, s.graph)
-    _check_fits(s, plan)
+    costs = s.measured_costs()
+    if isinstance(strategy, str):
+        plan = STRATEGIES[strategy](s.graph, costs)
+        check_plan(plan, s.graph)
+    else:
+        plan = asked(strategy, s.graph, costs)
+        asked(check_plan, plan, s.graph)
+    asked(_check_fits, s, plan)
     return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _realised(s, plan, strategy)
 
 
@@ -84,21 +91,27 @@ def _record_name(s: Stages) -> str:
     return f"plan-{s.graph.key}-{s.threads}{half}" + "".join(f"-{c}" for c in s.cpus)
 
 
+def remembered(name: str, graph: LayerGraph) -> Plan | None:
+    """The plan that is kept for a graph; None where there is none, or where it does not fit (one line in the log says so)."""
+
+    def fitting(data: Mapping[str, Any]) -> Plan:
+        plan = made(data)
+        check_plan(plan, graph)
+        return plan
+
+    return read(REMEMBERED, name, fitting)  # type: ignore[no-any-return]
+
+
 def _auto(s: Stages) -> Executable:
     """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
-    known = load(_record_name(s))
-    if known is not None:
-        try:
-            plan = Plan.from_json(known)
-            check_plan(plan, s.graph)
-            return s.executable(dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)"))
-        except PlanError:
-            pass  # written by something else: plan anew
+    plan = remembered(_record_name(s), s.graph)
+    if plan is not None:
+        return s.executable(dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)"))
     exe = contest(s)
     if not exe.plan.measured:
         return exe
     if s.bounded or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit"):
-        store(_record_name(s), exe.plan.to_json())  # a draw is measured again next time
+        store(REMEMBERED, _record_name(s), fields(exe.plan))  # a draw is measured again next time
     return exe
 
 
