@@ -114,7 +114,7 @@ def tanh(v: Builder, x: Any) -> Any:
     small = v.fma(v.b.fmul(v.poly(z, TANH), z), x, x)
     e = exp(v, v.b.fadd(a, a))
     big = v.b.fsub(v.const(1.0), v.b.fdiv(v.const(2.0), v.b.fadd(e, v.const(1.0))))
-    return v.select("<", a, v.const(TANH_BORDER), small, v.copysign(big, x))
+    return v.copysign(v.select("<", a, v.const(TANH_BORDER), small, big), x)
 
 
 def logistic(v: Builder, x: Any) -> Any:

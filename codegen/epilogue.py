@@ -325,6 +325,8 @@ def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None, 
             return node(op.prim, build(op.ins[0], row))
         if op.prim in MOVE:
             return build(op.ins[0], () if isinstance(op.ins[0], Literal) else MOVE[op.prim](op, axes))
+        if not is_elementwise(op):
+            raise Unsupported(f"{op.prim} has no vector code")
         args = [build(a, _operand_axes(a, op.out, axes)) for a in op.ins]
         if op.prim == "convert_element_type":
             return _converted(node, op.ins[0].dtype, op.out.dtype, args[0])
