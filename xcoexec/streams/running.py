@@ -201,18 +201,14 @@ class Running:
         self._change(self._close, self._over)  # of a scheduler that was dropped this is the first chance to answer
 
     def _run(self, start: Start, request: _Request) -> None:
-        error: BaseException | None = None
         began = time.perf_counter()
-        try:
-            self._block(request, start)
-        except BaseException as e:
-            error = told(f"{WHERE}: a block of {start.job.task.name!r}", e)
+        request.state, error = self._block(start, request.state)
         try:
             self._change(self._after, start, request, began, error)
         except BaseException as e:  # those who wait were told
             self._over = self._over or f"after {type(e).__name__}"
         finally:
-            error = None  # its traceback knows this frame
+            del request, error  # a traceback knows this frame: with the future in it that is a circle
 
     def _after(self, start: Start, request: _Request, began: float, error: BaseException | None) -> None:
         if self._over:
@@ -227,13 +223,17 @@ class Running:
             self._tidied = self.now()
             _trim(0)
 
-    def _block(self, request: _Request, start: Start) -> None:
-        network = self._networks[start.job.task.name]
-        if start.job.at == 0:
-            request.state = network.begin(request.state)
-        request.state = network.run(start.job.at, start.way, request.state)
-        if start.job.at == len(start.job.task.blocks) - 1:
-            request.state = network.result(request.state)
+    def _block(self, start: Start, state: Any) -> tuple[Any, BaseException | None]:
+        """What a block makes of a job's state, or its exception."""
+        job = start.job
+        network = self._networks[job.task.name]
+        try:
+            if job.at == 0:
+                state = network.begin(state)
+            state = network.run(job.at, start.way, state)
+            return network.result(state) if job.at == len(job.task.blocks) - 1 else state, None
+        except BaseException as e:
+            return None, told(f"{WHERE}: a block of {job.task.name!r}", e)
 
     def _account(self, start: Start, began: float) -> None:
         job, ended = start.job, time.perf_counter()
