@@ -243,16 +243,17 @@ def test_callbacks_come_back() -> None:
 def test_a_callback_that_waits_for_another_thread() -> None:
     """Who holds the lock while the user's code runs would make both wait for ever."""
     with Scheduler([task("t", Sleepy(), deadline=9.0)]) as s:
-        found: list[int] = []
+        found: list[bool] = []
 
         def callback(_: Any) -> None:
-            thread = threading.Thread(target=lambda: found.append(s.served().released))
+            thread = threading.Thread(target=s.served)
             thread.start()
             thread.join(3)
+            found.append(not thread.is_alive())
 
         future = s.release("t", 1)
         future.add_done_callback(callback)
-        assert future.result(5) == 10 and _soon(lambda: found == [1])
+        assert future.result(5) == 10 and _soon(lambda: found == [True])
 
 
 def test_stop_iteration_is_an_error_of_its_job() -> None:

@@ -1,6 +1,8 @@
-"""What has threads (schedulers, streams) ends with its owner: when the owner's last reference goes, and at the exit of the process.
+"""What has threads (schedulers, streams) ends with its owner: when the owner's last reference goes, and at the exit of
+the process.
 
-The threads know what they share, never the owner. In a forked process, which has no such threads, it is over, and says so.
+The threads know what they share, never the owner. In a forked process, which has no such threads, it is over, and
+says so.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.
 
 
 class Metrics:
-    """`registry`: a `prometheus_client.CollectorRegistry`. Raises `ImportError` that names the extra where the package is missing."""
+    """`registry`: a `prometheus_client.CollectorRegistry`. Raises `ImportError` that names the extra where the package
+    is missing.
+    """
 
     def __init__(self, registry: Any):
         try:

@@ -1,4 +1,6 @@
-"""A scheduler at work: one worker a half, the decisions of `edf.Core`, jobs and their answers. It does not know its `Scheduler`."""
+"""A scheduler at work: one worker a half, the decisions of `edf.Core`, jobs and their answers. It does not know its
+`Scheduler`.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linu
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """What is kept of a job: seconds from its release to its end (None: it was not run to its end), and its path's accuracy."""
+    """What is kept of a job: seconds from its release to its end (None: it was not run to its end), and its path's
+    accuracy.
+    """
 
     task: str
     number: int
@@ -123,9 +127,12 @@ class Running:
     # -- what changes -------------------------------------------------------------------------------------
 
     def _change(self, change: Callable[..., None], *args: Any) -> None:
-        """A change with the lock held. Answers are told when it is free: they run the user's callbacks, which may come back here.
+        """A change with the lock held. Answers are told when it is free: they run the user's callbacks, which may come
+        back here.
 
-        An exception from within (a policy's, Ctrl-C) ends the scheduler: what was done by then cannot be told from what was not.
+        An exception from within (a policy's, Ctrl-C) ends the scheduler: what was done by then cannot be told from
+        what was not.
+
         """
         try:
             with self.lock:
@@ -153,9 +160,12 @@ class Running:
             self._telling.discard(me)
 
     def _step(self, released: Job | None = None, ended: Start | None = None, failed: bool = False) -> bool:
-        """A job has come or a block has ended: starts what the policy chooses, skips what is too late; with the lock held.
+        """A job has come or a block has ended: starts what the policy chooses, skips what is too late; with the lock
+        held.
 
-        Returns whether the block was its job's last. What is timed is keeping the queue, choosing and waking workers, not the answers.
+        Returns whether the block was its job's last. What is timed is keeping the queue, choosing and waking workers,
+        not the answers.
+
         """
         begin, now, over = time.thread_time(), self.now(), False
         if released is not None:
@@ -218,7 +228,9 @@ class Running:
             self._finish(start.job, "failed" if error is not None else "overtime" if start.job.missed else "in time", error)
 
     def _tidy(self) -> None:
-        """Gives memory back that the C library keeps for threads which freed what others had allocated: it adds up over hours."""
+        """Gives memory back that the C library keeps for threads which freed what others had allocated: it adds up over
+        hours.
+        """
         if _trim is not None and self.now() - self._tidied > TIDY_SECONDS:
             self._tidied = self.now()
             _trim(0)
@@ -272,7 +284,9 @@ class Running:
         self._end_threads()
 
     def forked(self) -> None:
-        """Locks may have been held by threads that are not here: jobs' futures begin anew, which takes none, and are cancelled."""
+        """Locks may have been held by threads that are not here: jobs' futures begin anew, which takes none, and are
+        cancelled.
+        """
         self.lock = threading.RLock()
         self._over = "in a process that was forked from its own"
         waiting = [*self._requests.values(), *(r for r, _, _ in self._answers)]

@@ -1,4 +1,6 @@
-"""Several networks with deadlines on both halves, in real time: one worker a half, the decisions of `edf.Core`, results as futures."""
+"""Several networks with deadlines on both halves, in real time: one worker a half, the decisions of `edf.Core`, results
+as futures.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ ADMISSION_PERIODS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Served:
-    """Since the start: jobs by outcome, the missing rate (Equation 3), accuracy of what ended, where time went (seconds), and `pace`: by how
-    much blocks took longer on each half than they were measured to."""
+    """Since the start: jobs by outcome, the missing rate (Equation 3), accuracy of what ended, where time went
+    (seconds), and `pace`: by how much blocks took longer on each half than they were measured to.
+    """
 
     released: int
     outcomes: Mapping[str, int]
@@ -52,22 +55,25 @@ class Served:
 class Scheduler:
     """Runs jobs of several tasks on both halves; a context manager.
 
-    While it runs, Python's garbage collector leaves alone what was there before (`gc.freeze`): looking through it takes longer than most
-    deadlines.
+    While it runs, Python's garbage collector leaves alone what was there before (`gc.freeze`): looking through it
+    takes longer than most deadlines.
 
-    It ends with `stop`, at the end of `with`, with its last reference, and at the exit of the process: then its two threads end, jobs that
-    have not ended are cancelled (`future.cancelled()`), and the collector works as before. A network that refers to its own scheduler keeps
-    it; such a one needs `stop`. In a process forked from its own it takes no jobs, and those that waited are cancelled there.
+    It ends with `stop`, at the end of `with`, with its last reference, and at the exit of the process: then its two
+    threads end, jobs that have not ended are cancelled (`future.cancelled()`), and the collector works as before. A
+    network that refers to its own scheduler keeps it; such a one needs `stop`. In a process forked from its own it
+    takes no jobs, and those that waited are cancelled there.
 
     Args:
       tasks: what `task` makes.
-      policy: "slack" (ours; of more jobs than there is room for the longest give way), "slack_fair" (none does), "blastnet",
-        "blastnet_any", "layer_sched", "mono_adapt", "mono_sched".
+      policy: "slack" (ours; of more jobs than there is room for the longest give way), "slack_fair" (none does),
+        "blastnet", "blastnet_any", "layer_sched", "mono_adapt", "mono_sched".
       queue: jobs of one task that may wait; one more is skipped.
       admission: refuse sets of periodic tasks that cannot be met (see `admits`).
-      registry: a `prometheus_client` registry for counters and histograms (needs the extra "serve"); schedulers may share one.
+      registry: a `prometheus_client` registry for counters and histograms (needs the extra "serve"); schedulers may
+        share one.
 
     Raises `TypeError` or `ValueError` that says what is valid, before anything begins.
+
     """
 
     def __init__(
@@ -103,12 +109,13 @@ class Scheduler:
     # -- who asks -----------------------------------------------------------------------------------------
 
     def release(self, name: str, x: Any, deadline: float | None = None) -> Future[Any]:
-        """A job now; its result as a future, which raises `SkippedError` where it came too late or there was no room, and `CancelledError`
-        where the scheduler ended before the job did.
+        """A job now; its result as a future, which raises `SkippedError` where it came too late or there was no room,
+        and `CancelledError` where the scheduler ended before the job did.
 
-        `deadline`: seconds from now, instead of the task's (None); inf: none at all. The future's callbacks run in a worker's thread.
-        Raises `TypeError` or `ValueError` for an unknown task, another deadline or an input of another shape than the task's, `RuntimeError`
-        after `stop`.
+        `deadline`: seconds from now, instead of the task's (None); inf: none at all. The future's callbacks run in a
+        worker's thread. Raises `TypeError` or `ValueError` for an unknown task, another deadline or an input of
+        another shape than the task's, `RuntimeError` after `stop`.
+
         """
         if not isinstance(name, str) or name not in self.tasks:
             raise ValueError(f"{WHERE}: got task {shown(name)}; valid are {', '.join(self.tasks)}.")
@@ -119,14 +126,19 @@ class Scheduler:
         return self._running.release(name, x, deadline)
 
     async def submit(self, name: str, x: Any, deadline: float | None = None, timeout: float | None = None) -> Any:
-        """`release` for asyncio: waits for the result; cancelled or after `timeout` seconds (`TimeoutError`) the job is dropped."""
+        """`release` for asyncio: waits for the result; cancelled or after `timeout` seconds (`TimeoutError`) the job is
+        dropped.
+        """
         timeout = checked(WHERE, "timeout", timeout, optional(RULES["wait"]))
         return await asyncio.wait_for(asyncio.wrap_future(self.release(name, x, deadline)), timeout)
 
     def run(self, seconds: float, inputs: Mapping[str, Any], offsets: Sequence[float] = ()) -> list[Future[Any]]:
-        """Releases the jobs of all periodic tasks for so many seconds, each at its time, and waits until all have ended.
+        """Releases the jobs of all periodic tasks for so many seconds, each at its time, and waits until all have
+        ended.
 
-        `inputs`: of each periodic task by its name; `offsets`: seconds until each task's first job. Raises `TypeError` or `ValueError`.
+        `inputs`: of each periodic task by its name; `offsets`: seconds until each task's first job. Raises
+        `TypeError` or `ValueError`.
+
         """
         plan = releases([dataclasses.replace(t, name=name) for name, t in self.tasks.items()], seconds, offsets, f"{WHERE}.run")
         lacking = [n for n, t in self.tasks.items() if t.period and not (isinstance(inputs, Mapping) and n in inputs)]
@@ -144,7 +156,9 @@ class Scheduler:
     # -- the end ------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Ends the workers; jobs that have not ended are cancelled. A block that never returns keeps its (daemon) thread."""
+        """Ends the workers; jobs that have not ended are cancelled. A block that never returns keeps its (daemon)
+        thread.
+        """
         self._running.stop()
 
     def __enter__(self) -> Scheduler:
@@ -209,11 +223,12 @@ def _is_task(x: object) -> bool:
 
 
 def task(name: str, network: Network | Bound, x: Any = None, *, deadline: float, period: float | None = None, bound: float = 0.0) -> tuple[Network, Task]:
-    """A network with its deadline (seconds after each release; inf: none), period (seconds; None: jobs come when they are submitted) and
-    the least accuracy (a share from 0 to 1) that its path may have.
+    """A network with its deadline (seconds after each release; inf: none), period (seconds; None: jobs come when they
+    are submitted) and the least accuracy (a share from 0 to 1) that its path may have.
 
-    `network`: what `xcoexec.jit(...).bind(weights)` returns, with an input `x` of the shape that all its jobs have, or a model in
-    blocks (`xcoexec.streams.model`). Raises `TypeError` or `ValueError` that says what is valid.
+    `network`: what `xcoexec.jit(...).bind(weights)` returns, with an input `x` of the shape that all its jobs have,
+    or a model in blocks (`xcoexec.streams.model`). Raises `TypeError` or `ValueError` that says what is valid.
+
     """
     where = "xcoexec.task"
     deadline, period, bound = terms(name, deadline, period, bound)
@@ -228,8 +243,10 @@ def task(name: str, network: Network | Bound, x: Any = None, *, deadline: float,
 
 
 def admits(tasks: Sequence[Task], by: str | Policy = "slack", periods: int = ADMISSION_PERIODS) -> bool:
-    """Whether periodic tasks meet all deadlines by their measured seconds: they need at most the time that there is, and a simulation of
-    so many of the longest periods misses none. Raises `TypeError` for anything but `Task`s: of what `task` returns the second."""
+    """Whether periodic tasks meet all deadlines by their measured seconds: they need at most the time that there is,
+    and a simulation of so many of the longest periods misses none. Raises `TypeError` for anything but `Task`s: of
+    what `task` returns the second.
+    """
     periods = checked("xcoexec.streams.admits", "periods", periods, "count")
     if wrong := [t for t in tasks if not isinstance(t, Task)]:
         raise TypeError(f"xcoexec.streams.admits: got {shown(wrong[0])} among the tasks; valid are Tasks, of what xcoexec.task returns the second.")

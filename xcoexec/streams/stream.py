@@ -1,4 +1,6 @@
-"""A stream at work: each stage has threads, works on the items in order, and hands them on. The threads do not know their `Stream`."""
+"""A stream at work: each stage has threads, works on the items in order, and hands them on. The threads do not know
+their `Stream`.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,11 @@ END = object()  # behind the last item
 
 @dataclasses.dataclass(frozen=True)
 class Stats:
-    """Of the items that have left (the last 20,000 at most): how many, seconds from entering the first stage to leaving the last (median,
-    99th percentile), items a second, the seconds an item that each stage takes (medians; divided by its threads), and the share of the time
-    that each was at work: a stream is as fast as its slowest stage allows when that comes near 1."""
+    """Of the items that have left (the last 20,000 at most): how many, seconds from entering the first stage to leaving
+    the last (median, 99th percentile), items a second, the seconds an item that each stage takes (medians; divided by
+    its threads), and the share of the time that each was at work: a stream is as fast as its slowest stage allows
+    when that comes near 1.
+    """
 
     items: int
     latency: float
@@ -51,8 +55,9 @@ class Stats:
 class Stage:
     """What a stage does with each item, and how many threads do it (of different items at the same time).
 
-    `further`: names and functions of what one of those threads leaves undone (`Partly`), each in a thread of its own. Items that need
-    none of it pass none of them: a hand-over takes 30 us.
+    `further`: names and functions of what one of those threads leaves undone (`Partly`), each in a thread of its own.
+    Items that need none of it pass none of them: a hand-over takes 30 us.
+
     """
 
     name: str
@@ -81,8 +86,9 @@ class _Item:
 class _Channel:
     """At most `depth` items between two stages; whoever waits is woken when the stream is closed.
 
-    Two queues of the C library's kind, items one way and room the other: with conditions of `threading` every hand-over took 25 us of the
-    interpreter's time, which the user's threads want too.
+    Two queues of the C library's kind, items one way and room the other: with conditions of `threading` every
+    hand-over took 25 us of the interpreter's time, which the user's threads want too.
+
     """
 
     def __init__(self, depth: int):
@@ -121,7 +127,9 @@ class _Channel:
 
 
 class _Shared:
-    """What the threads of a stream know; not the stream itself, so that dropping it ends them. `power`: put back at the end."""
+    """What the threads of a stream know; not the stream itself, so that dropping it ends them. `power`: put back at the
+    end.
+    """
 
     def __init__(self, stages: Sequence[Stage], depth: int, power: Power | None = None):
         self.power = power
@@ -157,7 +165,9 @@ class _Shared:
 
 
 def _feed(shared: _Shared, items: Iterator[Any]) -> None:
-    """Takes from the user's iterator what there is room for; an exception in it ends the stream after the items before it."""
+    """Takes from the user's iterator what there is room for; an exception in it ends the stream after the items before
+    it.
+    """
     over = False
     while not over:
         if (item := _taken(items)) is None:
@@ -180,7 +190,9 @@ def _taken(items: Iterator[Any]) -> _Item | None:
 
 
 def _next(shared: _Shared, index: int) -> tuple[_Item, threading.Lock, threading.Lock] | None:
-    """The next item of a stage, handed on already, what says when the stage before and this one have finished it; None at the end."""
+    """The next item of a stage, handed on already, what says when the stage before and this one have finished it; None
+    at the end.
+    """
     before, behind = shared.channels[index], shared.channels[index + 1]
     with shared.turns[index]:
         item = before.get()
@@ -246,10 +258,13 @@ def _do(shared: _Shared, stage: Stage, part: int, item: _Item, mine: threading.L
 
 
 class Stream:
-    """Results in the order of the inputs; an iterator and a context manager. An error comes up at its own item, the next ones still come.
+    """Results in the order of the inputs; an iterator and a context manager. An error comes up at its own item, the
+    next ones still come.
 
-    It is closed at its end, by `close`, at the end of `with`, with its last reference, and at the exit of the process; who takes from a
-    closed stream gets nothing more. In a process forked from its own a `RuntimeError` says so.
+    It is closed at its end, by `close`, at the end of `with`, with its last reference, and at the exit of the
+    process; who takes from a closed stream gets nothing more. In a process forked from its own a `RuntimeError` says
+    so.
+
     """
 
     def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None):
@@ -342,7 +357,9 @@ class Stream:
         self._shared.stop()
 
     def stats(self, last: int = 0) -> Stats:
-        """Latency and throughput of what has left so far, or of the `last` so many items (0: all). Raises `ValueError` before the first."""
+        """Latency and throughput of what has left so far, or of the `last` so many items (0: all). Raises `ValueError`
+        before the first.
+        """
         found = list(self._spans)[-checked(f"{WHERE}: stats()", "last", last, "last") :]
         if not found:
             raise ValueError(f"{WHERE}: got stats() before the first result; valid is to take one first.")
@@ -362,7 +379,9 @@ class Stream:
 
 
 def inputs(items: Iterable[Any]) -> Iterator[Any]:
-    """An iterator of a stream's inputs. Raises `TypeError` for what is none; what its own `__iter__` raises comes through."""
+    """An iterator of a stream's inputs. Raises `TypeError` for what is none; what its own `__iter__` raises comes
+    through.
+    """
     try:
         return iter(items)
     except TypeError:

@@ -1,4 +1,5 @@
-"""What the streams' public calls are given: rules as a table, and one sentence that says what was got and what is valid.
+"""What the streams' public calls are given: rules as a table, and one sentence that says what was got and what is
+valid.
 
 Something of another kind than a rule's is a `TypeError`, something of that kind which is not valid a `ValueError`.
 """
@@ -36,7 +37,9 @@ shown = _Short().repr
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """`words`: what is valid; `kind`: whether a value is of the right kind; `holds`: whether it is valid then; `made`: what goes on."""
+    """`words`: what is valid; `kind`: whether a value is of the right kind; `holds`: whether it is valid then; `made`:
+    what goes on.
+    """
 
     words: str
     kind: Callable[[Any], bool]
@@ -128,7 +131,9 @@ def checked(where: str, what: str, value: Any, rule: str | Rule, of: str = "") -
 def told(where: str, error: BaseException) -> BaseException:
     """What who waits for a user's function is told of its exception.
 
-    StopIteration would end the loop over the results as if nothing were there: it is a `RuntimeError`, as in generators (PEP 479).
+    StopIteration would end the loop over the results as if nothing were there: it is a `RuntimeError`, as in
+    generators (PEP 479).
+
     """
     if not isinstance(error, StopIteration):
         return error
