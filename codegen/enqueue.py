@@ -8,12 +8,15 @@ from __future__ import annotations
 from numba import int64, njit
 
 from .layout import (
+    LOST,
     M_DRIVER,
     P_CODE,
     P_COUNT,
     P_FAILED,
     P_FIRST,
+    R_CLOSED,
     R_CODE,
+    R_COND,
     R_COPY,
     R_COPY2D,
     R_ERRORS,
@@ -21,15 +24,18 @@ from .layout import (
     R_FOLLOW,
     R_IN,
     R_LAUNCH,
+    R_LIBC,
     R_MESSAGES,
+    R_MUTEX,
     R_OUT,
     R_RECORD,
+    R_SERVER,
     R_STAMP,
     R_STREAM,
     R_SYNC,
 )
 from .native import atomic_add, atomic_load, atomic_store, call1, call2, call3, call4, call11, ld, scratch, st
-from .team import error
+from .team import error, wake
 
 BLOCK_THREADS = 256
 ELEMENTS_A_BLOCK = 1024
@@ -50,9 +56,16 @@ def note(relay, faults, which):
 
 @njit
 def settle(relay):
-    """Until the side streams have done what they were given: XLA takes the arrays of a failed program back, and nothing may still write there."""
+    """Until the side streams have done what they were given: XLA takes the arrays of a failed program back, and nothing may still write there.
+
+    When the driver cannot even say that, the device is lost, and so is every open call."""
+    code = int64(0)
     for side in (R_OUT, R_IN, R_FETCH):
-        call1(ld(relay + R_SYNC), ld(relay + side))
+        code |= call1(ld(relay + R_SYNC), ld(relay + side)) & 0xFFFFFFFF
+    if code != 0:
+        atomic_store(relay + R_CLOSED, int64(LOST))
+        atomic_store(relay + R_SERVER, int64(0))
+        wake(ld(relay + R_MUTEX), ld(relay + R_COND), ld(relay + R_LIBC))
 
 
 @njit

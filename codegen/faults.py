@@ -20,7 +20,7 @@ TEXTS = (  # in the order of the words M_...
     "the CUDA driver refused to launch a host call",
     "a host call was joined that nobody had started",
     "another execution of this program has begun a host call and never joins it",
-    "the process ends, and no host call is taken any more",
+    "no host call is taken any more: the process ends, or the device is lost",
     "no memory was left for the intermediates of a host call, which had to wait for some",
     "the thread that serves host calls was gone; another one has taken its place",
     "a host call was not begun in time; another thread has taken it over",

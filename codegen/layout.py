@@ -65,8 +65,9 @@ NEST_VIEW = 2 + MAX_RANK  # buffer, offset, byte stride of each loop
 S_BUFFERS, S_SOURCES, S_ROWS, S_SCRATCH, S_STRIDE, S_WORDS = 0, 1, 2, 3, 5, 6
 STRIP_BUFFERS = 64
 
-# the relay: the threads that serve host calls of a device, and what they need (each word on its own cache line). `R_SERVER`: number of the thread
-# that is to serve (0: none); `R_CLAIMED`: entries that a thread has begun with; `R_CLOSED`: no call is taken any more
+# the relay: the threads that serve host calls of a device, and what they need (each word on its own cache line). `R_SERVER`: number
+# of the thread that is to serve (0: none); `R_CLAIMED`: entries that a thread has begun with; `R_CLOSED`: no call is taken any more,
+# and where it is LOST none that is open will ever be ready
 R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_SERVER, R_TEAM, R_LIBC, R_SPIN_NS = (64 * i for i in range(11))
 R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_CLAIMED, R_STAMP = (
     64 * i for i in range(11, 24)
@@ -75,6 +76,7 @@ R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS
 R_COPY, R_COPY2D, R_RECORD, R_FOLLOW, R_AWAIT, R_OUT, R_IN, R_FETCH, R_WAITERS = (64 * i for i in range(24, 33))
 R_SYNC, R_CLOSED, R_HELD_NS = (64 * i for i in range(33, 36))
 RELAY_BYTES = 64 * 36
+LOST = 2
 R_CAPACITY = 4096  # host calls that may wait
 ENTRY_WORDS = 2  # call site, sequence number
 # texts of faults, in this order (see `relay.TEXTS`)

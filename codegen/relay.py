@@ -132,7 +132,6 @@ class Relay:
         self._lock = threading.RLock()  # a garbage collection inside may retire a site
         self._threads: list[threading.Thread] = []  # that serve, the one in charge last
         self._watch: Watch | None = None
-        self._abandoned = False
         words = {
             abi.R_ENTRIES: self._entries.ctypes.data,
             abi.R_MUTEX: self._locks.ctypes.data,
@@ -183,6 +182,10 @@ class Relay:
         """Whether the thread that is in charge lives."""
         return bool(self._threads) and self._threads[-1].is_alive() and self._word(abi.R_SERVER).value == len(self._threads)
 
+    @property
+    def _lost(self) -> bool:
+        return self._word(abi.R_CLOSED).value == abi.LOST
+
     def start(self) -> None:
         """Makes the serving thread and its watch (once). Raises `RuntimeError` when the relay has been stopped."""
         with self._lock:
@@ -216,10 +219,10 @@ class Relay:
         return int(site), int(seq)
 
     def oldest(self) -> tuple[int, bool, bool] | None:
-        """(number, are its operands there, has a thread begun with it) of the oldest open call; None without any."""
+        """(number, are its operands there, has a thread begun with it) of the oldest open call; None without any that can be served."""
         with self._lock:
             head = self._open()
-            if head is None:
+            if head is None or self._lost:
                 return None
             site, seq = self._entry(head)
             ready = word(word(site + abi.SITE_FLAGS).value + abi.FLAG_READY).value >= seq
@@ -228,7 +231,7 @@ class Relay:
     def replace(self, number: int, why: int) -> bool:
         """Another thread takes the serving one's place, unless the call of that number has been served by now; noted on its program."""
         with self._lock:
-            if self._open() != number:
+            if self._open() != number or self._lost:
                 return False
             noted(self.address, word(self._entry(number)[0] + abi.SITE_FAULTS).value, why)
             self._serve()
@@ -237,9 +240,9 @@ class Relay:
     def abandon(self, number: int) -> bool:
         """Gives up the calls from that number on, unless it has been served by now: the device stops with an error, and the relay with it."""
         with self._lock:
-            if self._open() != number or self._abandoned:
+            if self._open() != number or self._lost:
                 return False
-            self._word(abi.R_CLOSED).value, self._abandoned = 1, True
+            self._word(abi.R_CLOSED).value = abi.LOST
             for i in range(number, self._word(abi.R_TAIL).value):
                 site, _ = self._entry(i)
                 noted(self.address, word(site + abi.SITE_FAULTS).value, abi.M_LOST)
@@ -253,7 +256,7 @@ class Relay:
         """
         watch, self._watch = self._watch, None
         if watch is None:  # nothing was ever served, or it has ended
-            self._word(abi.R_CLOSED).value = 1
+            self._word(abi.R_CLOSED).value = self._word(abi.R_CLOSED).value or 1
             return
         self._close()
         self._drain()
@@ -268,13 +271,13 @@ class Relay:
         swap, end = function("swap", 2), time.monotonic() + self._limits[0]
         while swap(self.address + abi.R_LOCK, 1) and time.monotonic() < end:
             time.sleep(1e-4)
-        self._word(abi.R_CLOSED).value = 1
+        self._word(abi.R_CLOSED).value = self._word(abi.R_CLOSED).value or 1
         self._word(abi.R_LOCK).value = 0
 
     def _drain(self) -> None:
-        """Until no call is open, or those that are have been given up."""
+        """Until no call is open, or those that are will never be served."""
         seen, since = self._open(), time.monotonic()
-        while seen is not None and not self._abandoned:
+        while seen is not None and not self._lost:
             time.sleep(1e-3)
             now = self._open()
             if now != seen:

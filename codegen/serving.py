@@ -21,11 +21,13 @@ from .layout import (
     JOB_BUFS,
     LIBC,
     LOCK,
+    LOST,
     M_MEMORY,
     MUTEX,
     PENDING,
     R_CAPACITY,
     R_CLAIMED,
+    R_CLOSED,
     R_COND,
     R_ENTRIES,
     R_HEAD,
@@ -153,6 +155,8 @@ def serve(relay, me):
         st(site + SITE_SERVED, seq)
         atomic_add(team + PENDING, -1)
         atomic_add(relay + R_HEAD, 1)
+    if atomic_load(relay + R_CLOSED) == LOST:  # the team need not expect the calls that are open
+        atomic_add(team + PENDING, atomic_load(relay + R_HEAD) - atomic_load(relay + R_TAIL))
     return 0
 
 
