@@ -219,7 +219,13 @@ NATIVE: tuple[Spec, ...] = tuple(
     )
 )
 #: those that only host calls of a device program need
-CALLS: tuple[Spec, ...] = tuple(("native", "calls", x) for x in ("start", "join", "tick", "fetch", "fetched", "serve"))
+CALLS: tuple[Spec, ...] = tuple(
+    ("native", *x)
+    for x in (
+        *(("calls", name) for name in ("start", "join", "tick", "fetch", "fetched")),
+        *(("serving", name) for name in ("serve", "park", "reserve")),
+    )
+)
 
 _CHILD = """
 import importlib, importlib.util, sys
