@@ -25,6 +25,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from .children import Folder, start
 from .target import Target
 from .target import initialise as _host_target
 
@@ -178,7 +179,7 @@ def prepare(specs: Iterable[Spec], target: Target) -> None:
         processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(missing) // SHARE)
         if processes < 2:
             return
-        with tempfile.TemporaryDirectory() as out:
+        with Folder() as out:
             children = [_child(missing[i::processes], target, out) for i in range(1, processes)]
             for spec in missing[::processes]:
                 kernel_address(spec, target)
@@ -233,7 +234,7 @@ importlib.import_module("xcoexec_codegen.build").compile_into(sys.argv[2], sys.s
 def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[bytes]:
     """A process of its own that compiles `specs` into the folder `out`; what fails there is compiled here later."""
     command = [sys.executable, "-P", "-c", _CHILD, str(pathlib.Path(__file__).parent), out]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = start(out, command)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(pickle.dumps((dataclasses.astuple(target), list(specs))))
@@ -242,13 +243,13 @@ def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[
 
 
 @functools.lru_cache
-def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Popen[bytes], tempfile.TemporaryDirectory[str]] | None:
+def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Popen[bytes], Folder] | None:
     """Begins to compile native functions in a process of its own, unless the cache has them: Numba's 100 MB never become the
     user's, and its two seconds pass while the model is traced. None where no such process can run, or none is needed."""
     if all(_cached(spec, target) for spec in specs):
         return None
-    out = tempfile.TemporaryDirectory()
     try:
+        out = Folder()
         return _child(specs, target, out.name), out
     except OSError as e:
         log.debug("native functions are compiled in this process: %s", e)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import threading
@@ -28,9 +29,19 @@ MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 
 
+_working: set[threading.Thread] = set()  # threads that plan again
+
+
 def closing() -> bool:
     """Whether the interpreter is on its way out."""
     return not threading.main_thread().is_alive()
+
+
+@atexit.register
+def _join() -> None:
+    """The interpreter waits for these threads before; when an interrupt ends that wait, it would go on without them inside XLA."""
+    for thread in tuple(_working):
+        thread.join()
 
 
 class Gate:
@@ -101,7 +112,7 @@ class Monitor:
         ratio = seconds / self._baseline
         changed = (ratio > DRIFT or ratio < 1 / DRIFT) and abs(seconds - self._baseline) > LEAST_SECONDS
         self._drifts = self._drifts + 1 if changed else 0
-        if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or not self._busy.acquire(blocking=False):
+        if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or self._busy.locked():
             return
         self._drifts = 0
         self.history.append(f"host segments take {seconds * 1e3:.3f} ms where {self._baseline * 1e3:.3f} ms were usual: planning again")
@@ -114,7 +125,7 @@ class Monitor:
         """
         now = time.monotonic()
         full, quick = now - self._planned >= self._retry, bool(self.past) and now - self._last >= self._quick
-        if not (full or quick) or not self._busy.acquire(blocking=False):
+        if not (full or quick) or self._busy.locked():
             return
         self._quick = min(2 * self._quick, MOST_RETRY_SECONDS)
         if full:
@@ -123,7 +134,7 @@ class Monitor:
         self._begin(self._steps if full else self._steps[:1])
 
     def _begin(self, steps: Sequence[Callable[[], Executable]]) -> None:
-        """Runs the steps in a thread (the lock is held, and released there)."""
+        """Runs the steps in a thread, which takes the lock: here an interrupt could come between taking it and the thread's start."""
         self._last = time.monotonic()
         if steps == self._steps:
             self._planned = self._last
@@ -150,7 +161,10 @@ class Monitor:
             time.sleep(0.05)
 
     def _work(self, steps: Sequence[Callable[[], Executable]]) -> None:
-        began = time.monotonic()
+        if not self._busy.acquire(blocking=False):  # another caller's thread was first
+            return
+        began, me = time.monotonic(), threading.current_thread()
+        _working.add(me)
         try:
             for i, step in enumerate(steps):
                 if 0 < i == len(self._steps) - 1:
@@ -162,6 +176,7 @@ class Monitor:
             log.warning("xcoexec: planning again failed (%s); the plan in use stays.", e)
             self.history.append(f"planning failed: {e}")
         finally:
+            _working.discard(me)
             self._busy.release()
 
 

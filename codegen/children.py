@@ -1,0 +1,77 @@
+"""Processes that write into a temporary folder: neither outlives its use, an interrupt, or the interpreter."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+_lock = threading.Lock()
+_open: dict[str, list[subprocess.Popen[bytes]]] = {}  # folders in use, and the processes that write into them
+_state = {"closed": False}
+
+
+class Folder:
+    """A temporary folder; at the end of its block the processes that `start` made for it are ended, then it is removed.
+
+    Raises `OSError` when there is no room for one, or when the interpreter is ending.
+    """
+
+    def __init__(self) -> None:
+        with _lock:
+            if _state["closed"]:
+                raise OSError("the interpreter is ending")
+            self.name = os.path.join(tempfile.gettempdir(), f"xcoexec-{secrets.token_hex(8)}")
+            _open[self.name] = []  # known before it is there: an interrupt between the two must not leave it
+            os.mkdir(self.name, 0o700)
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: Any) -> None:
+        with _lock:
+            _remove(self.name)
+
+
+def start(folder: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """A process that writes into a `Folder`; it reads from a pipe, and what it prints is dropped. Raises `OSError` where none can be made."""
+    with _lock:
+        if folder not in _open:
+            raise OSError(f"the folder {folder} is gone")
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _open[folder].append(child)
+        return child
+
+
+def _remove(folder: str) -> None:
+    for child in _open.pop(folder, []):
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forget() -> None:
+    """In a forked child: folders and processes are the parent's."""
+    global _lock
+    _lock = threading.Lock()
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+@atexit.register
+def _close() -> None:
+    """A thread that still compiles (a daemon) finds its folders gone, and makes no new ones."""
+    with _lock:
+        _state["closed"] = True
+        for folder in tuple(_open):
+            _remove(folder)
