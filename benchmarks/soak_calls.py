@@ -18,7 +18,6 @@ import ctypes
 import dataclasses
 import gc
 import os
-import pathlib
 import random
 import sys
 import threading
@@ -30,17 +29,17 @@ from typing import Any
 
 os.environ.setdefault("XCOEXEC_ADAPT", "1")
 
-import jax  # noqa: E402
-import numpy as np  # noqa: E402
-from xcoexec.codegen import host, layout  # noqa: E402
+import jax
+import numpy as np
+from xcoexec.codegen import host, layout
 
-import xcoexec  # noqa: E402
-from xcoexec.bench import oracle  # noqa: E402
-from xcoexec.ir import Plan  # noqa: E402
-from xcoexec.runtime import adaptive  # noqa: E402
-from xcoexec.select import forced  # noqa: E402
+import xcoexec
+from xcoexec.bench import oracle
+from xcoexec.ir import Plan
+from xcoexec.runtime import adaptive
+from xcoexec.select import forced
 
-from .soak import resident  # noqa: E402
+from .soak import resident
 
 TOLERANCE = 1e-4  # of the largest absolute value of a result
 SAMPLE, DROP, CHANGE = 2.0, 1.0, 0.3  # seconds between samples, drops, changes of plan

@@ -27,6 +27,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HANG = 30.0  # seconds between the signal (or the end of the main thread) and the end of the process
+COMMAND = ("-m", "tests.exits", "--child")  # then the scenario
+CHUNK = 10  # runs of a scenario before the next one's
 START = 120.0  # seconds until a process is about to plan
 LINGER = 1.0  # seconds until the children of a process that has ended are gone
 LOST = "Exception ignored in"  # an interrupt inside a callback, JAX's of the garbage collector for one, is printed and goes no further
@@ -75,10 +77,10 @@ class Run:
 
 
 def runs(scenario: Scenario, count: int, seed: int) -> Iterator[Run]:
-    """`count` runs of a scenario; half of them with a cold cache."""
+    """`count` runs of a scenario; every third with a cold cache."""
     rng = random.Random(f"{scenario.name} {seed}")
     for i in range(count):
-        cold = i % 2 == 0
+        cold = i % 3 == 0
         yield Run(scenario, cold, rng.random() < 0.5, rng.uniform(0.0, scenario.within[not cold]), rng.random() < 0.5)
 
 
@@ -163,10 +165,19 @@ def watch(run: Run, warm: pathlib.Path, env: dict[str, str] | None = None) -> st
             (root / "cache").mkdir()
         else:
             shutil.copytree(warm, root / "cache", ignore=shutil.ignore_patterns("plan-*"))
-        settings = {**os.environ, "TMPDIR": str(root / "tmp"), "XCOEXEC_CACHE_DIR": str(root / "cache"), "XCOEXEC_ADAPT": "1", "JAX_PLATFORMS": "cpu", **(env or {})}
-        command = [sys.executable, "-X", "faulthandler", "-m", "tests.exits", "--child", run.scenario.name, "--after", str(run.after)]
+        settings = {
+            **os.environ,
+            "TMPDIR": str(root / "tmp"),
+            "XCOEXEC_CACHE_DIR": str(root / "cache"),
+            "XCOEXEC_ADAPT": "1",
+            "JAX_PLATFORMS": "cpu",
+            **(env or {}),
+        }
+        command = [sys.executable, "-X", "faulthandler", *COMMAND, run.scenario.name, "--after", str(run.after)]
         with (root / "out").open("w") as out, (root / "err").open("w") as err:
-            process = subprocess.Popen([*command, *["--again"] * run.again], stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=ROOT, env=settings, start_new_session=True)
+            process = subprocess.Popen(
+                [*command, *["--again"] * run.again], stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=ROOT, env=settings, start_new_session=True
+            )
             try:
                 hung = _disturb(process, run, root)
             finally:
@@ -268,15 +279,17 @@ def main() -> None:
     if args.child:
         return child(args.child, args.again, args.after)
     bad: Counter[str] = Counter()
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         warm = warmed(pathlib.Path(folder) / "cache")
-        for name in args.only:
-            began = time.monotonic()
-            for run, why in sweep([*runs(ALL[name], args.runs, args.seed)], args.jobs, warm):
-                if why:
-                    bad[name] += 1
-                    print(f"BAD: {run.text}: {why}", flush=True)
-            print(f"{name}: {args.runs} runs, {bad[name]} bad, {time.monotonic() - began:.0f} s", flush=True)
+        for first in range(0, args.runs, CHUNK):
+            for name in args.only:
+                wanted = [*runs(ALL[name], args.runs, args.seed)][first : first + CHUNK]
+                for run, why in sweep(wanted, args.jobs, warm):
+                    if why:
+                        bad[name] += 1
+                        print(f"BAD: {run.text}: {why}", flush=True)
+                print(f"{name}: {first + len(wanted)} runs, {bad[name]} bad ({time.monotonic() - began:.0f} s)", flush=True)
     sys.exit(1 if bad else 0)
 
 
