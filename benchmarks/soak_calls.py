@@ -1,13 +1,14 @@
-"""Calls from many threads, while functions are dropped and made anew, plans change and memory runs out: no wrong result, nothing grows.
+"""Calls from many threads while functions are dropped and made anew, plans change and memory runs out.
 
     python -m benchmarks.soak_calls [--calls 1000000] [--threads 8] [--seconds S] [--faults 0.05] [--plain]
     python -m benchmarks.soak_calls --build 600 [--plain]
 
-Every result is compared with float64 NumPy. Beside the callers one thread drops functions (from `jit` and bound) and makes them anew, and
-one makes running functions plan again or swaps their executables; now and then the memory for a call is refused, which has to end in
-plain `jax.jit` or in an error that says so. Memory, threads and file descriptors are sampled after a warm-up. `--plain`: the same with
-`jax.jit` alone. `--build`: makes, calls and drops so many different functions, one after the other. Ends with 1 if a result is wrong or
-something grows.
+Every result is compared with float64 NumPy: none may be wrong. Beside the callers one thread drops functions (from
+`jit` and bound) and makes them anew, and one makes functions plan again or swaps their executables. Now and then the
+memory for a call is refused, which has to end in plain `jax.jit` or in an error that says so; now and then a function
+is called with new weights. Memory, threads and file descriptors are sampled after a warm-up and must not grow.
+`--plain`: the same with `jax.jit` alone. `--build`: makes, calls and drops so many functions one after the other.
+Ends with 1 if a result is wrong or something grows.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from xcoexec.codegen import host, layout
 
 import xcoexec
 from xcoexec.bench import oracle
+from xcoexec.compiled import Compiled
 from xcoexec.ir import Plan
 from xcoexec.runtime import adaptive
 from xcoexec.select import forced
@@ -50,7 +52,7 @@ ENOMEM = 12
 STRATEGIES = ("auto", "host", "edgenn")
 
 
-# -- functions -----------------------------------------------------------------------------------------------------------------------------
+# -- functions -------------------------------------------------------------------------------------------------------
 
 
 def _dense(w: Any, x: Any) -> Any:
@@ -101,7 +103,7 @@ def case(kind: Kind, seed: int) -> Case:
 
 
 def function(c: Case, rng: random.Random, plain: bool) -> tuple[Callable[[Any], Any], Any]:
-    """A new function object with the case's weights, as a function of the input; and the bound function, if it is one."""
+    """A new function object with the case's weights, as a function of the input; and the bound function, if any."""
     fn = lambda w, x: c.kind.fn(w, x)
     if plain:
         jitted = jax.jit(fn)
@@ -113,7 +115,7 @@ def function(c: Case, rng: random.Random, plain: bool) -> tuple[Callable[[Any], 
     return bound, bound
 
 
-# -- what disturbs the calls -----------------------------------------------------------------------------------------------------------------
+# -- what disturbs the calls -----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -140,9 +142,9 @@ def refused(share: float) -> Iterator[Counter[str]]:
 
 def change(bound: Any, rng: random.Random) -> str:
     """Makes a bound function plan again, or swaps its executable for one of another plan; says which."""
-    compiled = getattr(bound, "_last", None)
-    if compiled is None:
-        return "not called yet"
+    compiled = bound._last
+    if not isinstance(compiled, Compiled):
+        return "nothing to change"
     monitor, stages = compiled.monitor, compiled.stages
     what = rng.choice(("quick", "full", "split", "host", "plain"))
     if what in ("quick", "full"):
@@ -154,7 +156,7 @@ def change(bound: Any, rng: random.Random) -> str:
     return f"swap to {what}"
 
 
-# -- the soak ------------------------------------------------------------------------------------------------------------------------------------
+# -- the soak --------------------------------------------------------------------------------------------------------
 
 
 def open_files() -> int:
@@ -207,7 +209,8 @@ class Soak:
         want = c.wants[i]
         if got.shape == want.shape and np.abs(got - want).max() <= TOLERANCE * np.abs(want).max():
             return "right"
-        self.wrong.append(f"{c.kind.fn.__name__} of {c.inputs[i].shape}: {got.ravel()[:4]} where {want.ravel()[:4]} is right")
+        name = f"{c.kind.fn.__name__} of {c.inputs[i].shape}"
+        self.wrong.append(f"{name}: {got.ravel()[:4]} where {want.ravel()[:4]} is right")
         return "WRONG"
 
     def drop(self) -> None:
@@ -247,7 +250,9 @@ class Soak:
 
     def run(self, count: int) -> None:
         work: list[Callable[[], None]] = [lambda s=s: self.call(s) for s in range(count)]  # type: ignore[misc]
-        work += [lambda: self.guarded(self.drop), self.sample, *([] if self.plain else [lambda: self.guarded(self.disturb)])]
+        work += [lambda: self.guarded(self.drop), self.sample]
+        if not self.plain:
+            work.append(lambda: self.guarded(self.disturb))
         all_threads = [threading.Thread(target=w) for w in work]
         for t in all_threads:
             t.start()
@@ -258,16 +263,17 @@ class Soak:
         """One line for each of memory, threads and descriptors; those that grow say so."""
         kept = [s for s in self.samples if s[0] >= WARM * self.done]
         lines = []
-        for column, (name, unit, most) in enumerate((("memory", "MB", 0.0), ("threads", "", MORE), ("descriptors", "", MORE)), 1):
+        columns = (("memory", " MB", 0.0), ("threads", "", MORE), ("descriptors", "", MORE))
+        for column, (name, unit, most) in enumerate(columns, 1):
             at, values = np.array([s[0] for s in kept], float), np.array([s[column] for s in kept], float)
-            if len(kept) < 4:
+            if len(kept) < 4 or at[0] == at[-1]:
                 lines.append(f"{name}: too few samples")
                 continue
             slope = float(np.polyfit(at / 1e5, values, 1)[0])
             grown = slope * (at[-1] - at[0]) / 1e5
             bad = grown > (most or GROWTH * values[0])
-            text = f"{values[0]:.0f} to {values[-1]:.0f} {unit}".rstrip()
-            lines.append(f"{name}: {text}, slope {slope:+.3f} {unit} per 100,000 calls".replace("  ", " ") + (" GROWS" if bad else ""))
+            text = f"{values[0]:.0f} to {values[-1]:.0f}{unit}, slope {slope:+.3f}{unit} per 100,000 calls"
+            lines.append(f"{name}: {text}{' GROWS' * bad}")
         return lines
 
 
@@ -283,13 +289,15 @@ def build(count: int, plain: bool) -> None:
         del fn
         if i % 50 == 49:
             gc.collect()
-            print(f"{i + 1} functions: {resident():.0f} MB, {threads()} threads, {open_files()} descriptors", flush=True)
+            held = f"{resident():.0f} MB, {threads()} threads, {open_files()} descriptors"
+            print(f"{i + 1} functions: {held}", flush=True)
             before = before or resident()
     print(f"{count} functions built and dropped, {resident() - (before or 0):+.0f} MB since the 50th")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak_calls", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m benchmarks.soak_calls", description=__doc__, formatter_class=raw)
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=float("inf"))
@@ -306,8 +314,8 @@ def main() -> None:
         soak.run(args.threads)
     took = time.monotonic() - began
     lines = soak.growth()
-    print(f"{sum(soak.outcomes.values())} calls from {args.threads} threads in {took:.0f} s: {dict(soak.outcomes)}; memory {dict(memory)}")
-    print(f"meanwhile: {dict(soak.events)}")
+    print(f"{sum(soak.outcomes.values())} calls from {args.threads} threads in {took:.0f} s: {dict(soak.outcomes)}")
+    print(f"meanwhile: {dict(soak.events)}; memory {dict(memory)}")
     print("\n".join((*lines, *(f"BAD: {w}" for w in soak.wrong[:20]))))
     sys.exit(1 if soak.wrong or any("GROWS" in x for x in lines) else 0)
 

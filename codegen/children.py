@@ -40,7 +40,10 @@ class Folder:
 
 
 def start(folder: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A process that writes into a `Folder`; it reads from a pipe, and what it prints is dropped. Raises `OSError` where none can be made."""
+    """A process that writes into a `Folder`; it reads from a pipe, and what it prints is dropped.
+
+    Raises `OSError` where none can be made, or the folder is gone.
+    """
     with _lock:
         if folder not in _open:
             raise OSError(f"the folder {folder} is gone")

@@ -97,7 +97,8 @@ class Team:
             self._word(abi.ALIVE, len(self._threads))
 
     def _live(self, counted: threading.Event) -> None:
-        """A worker counts itself: an interrupt of whoever starts it must not lead to two of one number, which would share their memory."""
+        """A worker counts itself: an interrupt of whoever starts it must not lead to two of one number, which would
+        share their part of a call's memory."""
         me = threading.current_thread()
         self._threads.append(me)
         index = self._threads.index(me)
@@ -244,16 +245,19 @@ class Call:
     def __init__(self, segment: Segment, inputs: Sequence[np.ndarray], consts: Sequence[np.ndarray]):
         known = dict(zip(segment.program.consts, consts, strict=True))
         raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
-        self._prepare(segment, [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)])
+        self._prepare(segment, [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)], None)
 
     @classmethod
     def on(cls, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Call:
-        """A call with its arguments as the segment takes them (inputs, raw constants, the packed blob); `outputs`: where results go."""
+        """A call with its arguments as the segment takes them (inputs, raw constants, the packed blob).
+
+        `outputs`: where results go (none given: arrays of the call's own).
+        """
         call = object.__new__(cls)
         call._prepare(segment, args, outputs)
         return call
 
-    def _prepare(self, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> None:
+    def _prepare(self, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None) -> None:
         self.segment = segment
         self.outputs = [*outputs] if outputs is not None else [_unwritten(v) for v in segment.program.outputs]
         self._keep: list[np.ndarray] = [*args]

@@ -2,9 +2,10 @@
 
     python -m tests.exits [--runs 200] [--jobs 2] [--seed 0] [--only SCENARIO ...]
 
-A run is a process in a session of its own, with a folder for temporary files and a cache of its own. It says when it is about to plan;
-after a random time it is sent SIGINT (alone, or with its children, as a terminal does), or it ends by itself. Ends with 1 if a run ended in
-any other way than with 0 or by its KeyboardInterrupt, gave a wrong result, took more than `HANG` seconds, or left a file or a process.
+A run is a process in a session of its own, with a folder for temporary files and a cache of its own. It says when it
+is about to plan; after a random time it is sent SIGINT (alone, or with its children, as a terminal does), or it ends by
+itself. Ends with 1 if a run ended in any other way than with 0 or by its KeyboardInterrupt, gave a wrong result, took
+more than `HANG` seconds, or left a file or a process.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HANG = 30.0  # seconds between the signal (or the end of the main thread) and the end of the process
+SETTINGS = {"XCOEXEC_ADAPT": "1", "JAX_PLATFORMS": "cpu"}
 COMMAND = ("-m", "tests.exits", "--child")  # then the scenario
 CHUNK = 10  # runs of a scenario before the next one's
 START = 120.0  # seconds until a process is about to plan
 LINGER = 1.0  # seconds until the children of a process that has ended are gone
-LOST = "Exception ignored in"  # an interrupt inside a callback, JAX's of the garbage collector for one, is printed and goes no further
-FATAL = ("terminate called", "Fatal Python error", "Segmentation fault", "FATAL: exception not rethrown", "double free", "corruption")
+LOST = "Exception ignored in"  # an interrupt inside a callback (JAX's of the garbage collector) goes no further
+FATAL = ("terminate called", "Fatal Python error", "Segmentation fault", "exception not rethrown", "corruption")
 
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """What a process does when its time comes: `ends` by itself, or is interrupted. `within`: most seconds until then, with a cold cache
-    and a warm one."""
+    """What a process does when its time comes: `ends` by itself, or is interrupted. `within`: most seconds until then,
+    with a cold cache and a warm one."""
 
     name: str
     ends: bool
@@ -54,13 +56,17 @@ SCENARIOS = (
     Scenario("interrupt-build", False, (6.0, 1.0)),  # segments, compiled here and in processes of their own
 )
 # A daemon thread inside XLA when the interpreter ends: plain jax.jit ends the process too. To compare the two only.
-DAEMONS = {"exit-daemon": Scenario("exit-daemon", True, (8.0, 2.0)), "exit-daemon-jax": Scenario("exit-daemon-jax", True, (0.5, 0.5))}
+DAEMONS = {
+    "exit-daemon": Scenario("exit-daemon", True, (8.0, 2.0)),
+    "exit-daemon-jax": Scenario("exit-daemon-jax", True, (0.5, 0.5)),
+}
 ALL = {s.name: s for s in SCENARIOS} | DAEMONS
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One process: its scenario, whether its cache is cold, whether it catches the interrupt and goes on, and when it is disturbed."""
+    """One process: whether its cache is cold, whether it catches the interrupt and goes on, after how many seconds it
+    is disturbed, and whether its children are too."""
 
     scenario: Scenario
     cold: bool
@@ -84,11 +90,11 @@ def runs(scenario: Scenario, count: int, seed: int) -> Iterator[Run]:
         yield Run(scenario, cold, rng.random() < 0.5, rng.uniform(0.0, scenario.within[not cold]), rng.random() < 0.5)
 
 
-# -- the process -------------------------------------------------------------------------------------------------------------------------
+# -- the process -----------------------------------------------------------------------------------------------------
 
 
 def child(name: str, again: bool, after: float) -> None:
-    """What a process does. It prints "begun" when it is about to plan, and "right" when results after an interrupt are."""
+    """What a process does. It prints "begun" when it is about to plan, "right" when results after an interrupt are."""
     import faulthandler
     import threading
 
@@ -153,10 +159,10 @@ def child(name: str, again: bool, after: float) -> None:
         print("right", flush=True)
 
 
-# -- who looks at it ---------------------------------------------------------------------------------------------------------------------
+# -- who looks at it -------------------------------------------------------------------------------------------------
 
 
-def watch(run: Run, warm: pathlib.Path, env: dict[str, str] | None = None) -> str:
+def watch(run: Run, warm: pathlib.Path) -> str:
     """Makes a run; why it is bad, or ""."""
     with tempfile.TemporaryDirectory(prefix="exits-") as folder:
         root = pathlib.Path(folder)
@@ -165,18 +171,18 @@ def watch(run: Run, warm: pathlib.Path, env: dict[str, str] | None = None) -> st
             (root / "cache").mkdir()
         else:
             shutil.copytree(warm, root / "cache", ignore=shutil.ignore_patterns("plan-*"))
-        settings = {
-            **os.environ,
-            "TMPDIR": str(root / "tmp"),
-            "XCOEXEC_CACHE_DIR": str(root / "cache"),
-            "XCOEXEC_ADAPT": "1",
-            "JAX_PLATFORMS": "cpu",
-            **(env or {}),
-        }
+        settings = {**os.environ, **SETTINGS, "TMPDIR": str(root / "tmp"), "XCOEXEC_CACHE_DIR": str(root / "cache")}
         command = [sys.executable, "-X", "faulthandler", *COMMAND, run.scenario.name, "--after", str(run.after)]
+        command += ["--again"] * run.again
         with (root / "out").open("w") as out, (root / "err").open("w") as err:
             process = subprocess.Popen(
-                [*command, *["--again"] * run.again], stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=ROOT, env=settings, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=ROOT,
+                env=settings,
+                start_new_session=True,
             )
             try:
                 hung = _disturb(process, run, root)
@@ -200,8 +206,9 @@ def _disturb(process: subprocess.Popen[bytes], run: Run, root: pathlib.Path) -> 
             (os.killpg if run.group else os.kill)(process.pid, signal.SIGINT)
     began = time.monotonic()
     while process.poll() is None:
-        goes_on = not run.scenario.ends and (run.again or LOST in (root / "err").read_text())  # one that goes on plans to the end
-        if time.monotonic() - began > (START if goes_on else HANG):
+        goes_on = run.again or LOST in (root / "err").read_text()
+        most = START if goes_on and not run.scenario.ends else HANG  # one that goes on plans to the end
+        if time.monotonic() - began > most:
             process.send_signal(signal.SIGUSR1)
             time.sleep(1.0)
             return "hangs"
@@ -254,9 +261,10 @@ def _members(session: int) -> list[tuple[int, str]]:
 
 def warmed(folder: pathlib.Path) -> pathlib.Path:
     """A cache with what the processes compile and measure."""
-    settings = {**os.environ, "XCOEXEC_CACHE_DIR": str(folder), "JAX_PLATFORMS": "cpu", "XCOEXEC_ADAPT": "1"}
-    text = "from tests import exits; exits.child('interrupt-bind', False, 0.0); exits.child('interrupt-first', False, 0.0); exits.child('interrupt-build', False, 0.0)"
-    subprocess.run([sys.executable, "-c", text], check=True, cwd=ROOT, env=settings, stdout=subprocess.DEVNULL, timeout=300)
+    settings = {**os.environ, **SETTINGS, "XCOEXEC_CACHE_DIR": str(folder)}
+    for name in ("interrupt-bind", "interrupt-first", "interrupt-build"):
+        command = [sys.executable, *COMMAND, name, "--after", "0"]
+        subprocess.run(command, check=True, cwd=ROOT, env=settings, stdout=subprocess.DEVNULL, timeout=300)
     return folder
 
 
@@ -267,7 +275,8 @@ def sweep(wanted: Sequence[Run], jobs: int, warm: pathlib.Path) -> list[tuple[Ru
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.exits", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m tests.exits", description=__doc__, formatter_class=raw)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -289,7 +298,8 @@ def main() -> None:
                     if why:
                         bad[name] += 1
                         print(f"BAD: {run.text}: {why}", flush=True)
-                print(f"{name}: {first + len(wanted)} runs, {bad[name]} bad ({time.monotonic() - began:.0f} s)", flush=True)
+                took = time.monotonic() - began
+                print(f"{name}: {first + len(wanted)} runs, {bad[name]} bad ({took:.0f} s)", flush=True)
     sys.exit(1 if bad else 0)
 
 

@@ -2,11 +2,12 @@
 
     python -m tests.guard [pytest's arguments]       (none: all kernel families and odd sizes)
 
-As a pytest plugin it runs each segment on every instruction set that this CPU has, by every algorithm that its groups can choose, on one
-thread and on two. Every input, constant, packed blob, result and temporary lies at the end (or the beginning) of pages of its own, with an
-inaccessible page behind (or before) it; what is left of its pages holds a pattern. Temporaries and results begin as NaN. A read or write
-beyond an array ends the worker, which pytest-xdist reports with the test's name and replaces; a pattern that is not as it was, an input that
-was written or another result than the plain segment's fails the test.
+As a pytest plugin it runs each segment on every instruction set that this CPU has, by every algorithm that its groups
+can choose, on one thread and on two. Every input, constant, packed blob, result and temporary lies at the end (or the
+beginning) of pages of its own, with an inaccessible page behind (or before) it; what is left of its pages holds a
+pattern. Temporaries and results begin as NaN. A read or write beyond an array ends the worker, which pytest-xdist
+reports with the test's name and replaces; a pattern that is not as it was, an input that was written or another result
+than the plain segment's fails the test.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ SIDES = ("end", "start")
 HOW = ("direct", "winograd4", "winograd2", "strips")
 FILES = ("tests/test_ops.py", "tests/test_algorithms.py", "tests/test_memory_guard.py")
 LOG = "XCOEXEC_GUARD_LOG"  # folder for what each worker does at the moment
+Consts = Mapping[Any, np.ndarray]
 Holes = list[tuple[int, int]]  # (offset, bytes) of pages
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-_libc.mprotect.argtypes, _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int], [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
 def pages(nbytes: int) -> int:
@@ -48,7 +51,7 @@ def pages(nbytes: int) -> int:
 
 
 class Memory:
-    """Pages full of `POISON` between two inaccessible ones; `holes` among them are inaccessible too once `shut` is called."""
+    """Pages full of `POISON` between two inaccessible ones; holes among them are inaccessible once they are `shut`."""
 
     def __init__(self, nbytes: int):
         self.size = pages(nbytes)
@@ -99,7 +102,7 @@ class Array:
             yield f"{name} was written"
 
 
-# -- temporaries -------------------------------------------------------------------------------------------------------------------------
+# -- temporaries -----------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +130,7 @@ class Layout:
 
 
 def apart(side: str) -> Callable[[Iterable[Any]], tuple[dict[Any, int], int, int]]:
-    """As `storage.place`: every temporary on pages of its own, with a hole before and behind; nothing has to be cleared."""
+    """As `storage.place`: every temporary on pages of its own between holes; nothing has to be cleared."""
 
     def place(lifetimes: Iterable[Any]) -> tuple[dict[Any, int], int, int]:
         offsets, top = {}, PAGE
@@ -170,7 +173,7 @@ def fill(memory: Memory, start: int, parts: Iterable[tuple[int, int, Any]]) -> N
             image[tuple(slice(lo, lo + m) for m, (lo, _) in zip(shape, halo, strict=True))] = POISON
 
 
-# -- one segment -------------------------------------------------------------------------------------------------------------------------
+# -- one segment -----------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +221,8 @@ def arguments(segment: Any, consts: Mapping[Any, np.ndarray]) -> list[np.ndarray
 
 
 def build(program: Any, way: Variant, asked: set[str]) -> tuple[Any, Any]:
-    """A segment whose temporaries are placed as the variant says, and where; `asked` receives the algorithms that it could choose among."""
+    """A segment whose temporaries are placed as the variant says, and where; `asked` receives the algorithms that it
+    could choose among."""
     from xcoexec.codegen import host, segment, storage, strips
 
     from xcoexec.split import split
@@ -240,7 +244,7 @@ def build(program: Any, way: Variant, asked: set[str]) -> tuple[Any, Any]:
     return made, placed[-1]
 
 
-def run(program: Any, consts: Mapping[Any, np.ndarray], way: Variant, want: Sequence[np.ndarray], asked: set[str]) -> list[str]:
+def run(program: Any, consts: Consts, way: Variant, want: Sequence[np.ndarray], asked: set[str]) -> list[str]:
     """What is wrong with a program run in one way."""
     from xcoexec.codegen import host
 
@@ -268,7 +272,8 @@ def run(program: Any, consts: Mapping[Any, np.ndarray], way: Variant, want: Sequ
             found += a.problems(f"argument {k} of {len(args)}", True)
         for k, (o, g, w) in enumerate(zip(outs, got, want, strict=True)):
             found += o.problems(f"result {k}", False)
-            found += [] if alike(g, w, 2e-2 if half(program) else 2e-4) else [f"result {k} is not that of the plain segment"]
+            if not alike(g, w, 2e-2 if half(program) else 2e-4):
+                found.append(f"result {k} is not that of the plain segment")
         for at, n in where.slack() if where is not None else ():
             if not arena.intact(base + at, n):
                 found.append(f"what lies beside the temporary at {at} was written")
@@ -300,7 +305,7 @@ def variants(asked: set[str]) -> Iterator[Variant]:
                 yield from (Variant(isa, threads, how, side) for side in (*SIDES, ""))
 
 
-# -- the plugin --------------------------------------------------------------------------------------------------------------------------
+# -- the plugin ------------------------------------------------------------------------------------------------------
 
 PACK: Callable[..., np.ndarray]
 _found: list[str] = []
@@ -383,7 +388,8 @@ def main(arguments: Sequence[str]) -> int:
         if not text.startswith("done"):
             print(f"guard: a worker died in {text}")
     done = [t.split() for t in texts if t.startswith("done")]
-    print(f"guard: {sum(int(t[1]) for t in done)} programs, {sum(int(t[3]) for t in done)} variants, {len(texts) - len(done)} workers died")
+    programs, ways = (sum(int(t[i]) for t in done) for i in (1, 3))
+    print(f"guard: {programs} programs, {ways} variants, {len(texts) - len(done)} workers died")
     return code
 
 

@@ -1,4 +1,4 @@
-"""Processes that end, or are interrupted, while they plan: a few of the runs of `tests.exits`; and what an interrupt leaves behind."""
+"""Processes that end or are interrupted while they plan (a few runs of `tests.exits`), and what an interrupt leaves."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_bad_end_is_noticed(warm: pathlib.Path, monkeypatch: pytest.MonkeyPatc
         assert got.startswith(why) and bool(got) == bool(why), (text, got)
 
 
-# -- what an interrupt may leave behind --------------------------------------------------------------------------------------------------
+# -- what an interrupt may leave behind ------------------------------------------------------------------------------
 
 
 def _exe(name: str) -> Executable:

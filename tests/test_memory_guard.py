@@ -44,7 +44,8 @@ PART = (  # every kernel family, with odd sizes
 
 def _python(text: str, *arguments: str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-    return subprocess.run([sys.executable, *(("-c", text) if text else ()), *arguments], cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds)
+    command = [sys.executable, *(("-c", text) if text else ()), *arguments]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds)
 
 
 def test_a_part_of_the_sweep() -> None:
@@ -101,12 +102,13 @@ for what, way in ways.items():
 
 
 def test_one_element_too_few_is_found() -> None:
-    """The guard itself: memory that is one element too short for the kernels ends the process (-11), or what lies beside it is written (3)."""
+    """The guard itself: memory that is one element too short ends the process (-11), or is written beside (3)."""
     done = _python(_WRONG)
     got = {(what, side): int(code) for what, side, code in map(str.split, done.stdout.splitlines())}
     assert done.returncode == 0, done.stderr[-2000:]
     assert got["nothing", "end"] == got["nothing", "start"] == 0
-    assert {what for (what, side), code in got.items() if side == "end" and code == -signal.SIGSEGV} == {"input", "result", "blob", "temporary"}
+    ended = {what for (what, side), code in got.items() if side == "end" and code == -signal.SIGSEGV}
+    assert ended == {"input", "result", "blob", "temporary"}
     assert got["result", "start"] == got["temporary", "start"] == 3
 
 

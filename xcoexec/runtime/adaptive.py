@@ -39,7 +39,7 @@ def closing() -> bool:
 
 @atexit.register
 def _join() -> None:
-    """The interpreter waits for these threads before; when an interrupt ends that wait, it would go on without them inside XLA."""
+    """The interpreter has waited for these threads; an interrupt may have ended that wait, and they are inside XLA."""
     for thread in tuple(_working):
         thread.join()
 
@@ -134,7 +134,7 @@ class Monitor:
         self._begin(self._steps if full else self._steps[:1])
 
     def _begin(self, steps: Sequence[Callable[[], Executable]]) -> None:
-        """Runs the steps in a thread, which takes the lock: here an interrupt could come between taking it and the thread's start."""
+        """Runs the steps in a thread. It takes the lock itself: an interrupt here could leave it locked for good."""
         self._last = time.monotonic()
         if steps == self._steps:
             self._planned = self._last
