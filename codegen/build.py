@@ -25,7 +25,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
-from .children import Folder, start
+from .children import Folder, go_on, start, wait
 from .target import Target
 from .target import initialise as _host_target
 
@@ -37,6 +37,7 @@ _families: dict[str, Callable[[str, Spec, Target], str]] = {}
 _addresses: dict[tuple[str, Target], int] = {}  # by the text of a spec: 0.0 equals -0.0, and 1 equals 1.0
 _made: dict[str, bytes] = {}  # objects that a child has compiled
 SHARE = 6  # kernels that are worth a process
+CHILD_SECONDS = 300  # that a process which compiles may take
 FAMILIES = ("gemm", "nests", "rowwise", "winograd", "peaks")  # modules whose generators a child needs
 
 
@@ -157,6 +158,7 @@ def kernel_address(spec: Spec, target: Target) -> int:
 
 
 def _load(spec: Spec, target: Target) -> int:
+    go_on()
     _, engine = _engine(target)
     name = _object_name(spec, target)
     obj = _made.pop(name, None) or read_cache(f"{name}.o")
@@ -184,7 +186,7 @@ def prepare(specs: Iterable[Spec], target: Target) -> None:
             for spec in missing[::processes]:
                 kernel_address(spec, target)
             for child in children:
-                child.wait()
+                wait(child, CHILD_SECONDS)
             _made.update({p.name: p.read_bytes() for p in pathlib.Path(out).iterdir() if not p.suffix})
         for name, obj in _made.items():
             write_cache(f"{name}.o", obj)
@@ -264,7 +266,7 @@ def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
         return {}
     child, out = started
     with out, contextlib.suppress(subprocess.TimeoutExpired, FileNotFoundError):
-        child.wait(timeout=300)
+        wait(child, CHILD_SECONDS)
         return {p.name: p.read_bytes() for p in pathlib.Path(out.name).iterdir() if not p.suffix}
     return {}
 

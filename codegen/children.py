@@ -1,4 +1,4 @@
-"""Processes that write into a temporary folder: neither outlives its use, an interrupt, or the interpreter."""
+"""Work that ends with the interpreter: processes that write into a temporary folder, and planning in other threads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,26 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
+
+POLL_SECONDS = 0.2
 
 _lock = threading.Lock()
 _open: dict[str, list[subprocess.Popen[bytes]]] = {}  # folders in use, and the processes that write into them
 _state = {"closed": False}
+
+
+def closing() -> bool:
+    """Whether the interpreter is on its way out: it waits for its threads, and none can be started."""
+    return not threading.main_thread().is_alive()
+
+
+def go_on() -> None:
+    """Raises `InterruptedError` when the interpreter is ending: work that takes long asks now and then."""
+    if closing():
+        raise InterruptedError("the interpreter is ending")
 
 
 class Folder:
@@ -50,6 +64,19 @@ def start(folder: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _open[folder].append(child)
         return child
+
+
+def wait(child: subprocess.Popen[bytes], seconds: float) -> None:
+    """Waits for a process. Raises `TimeoutExpired`, and `InterruptedError` when the interpreter is ending."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            child.wait(min(POLL_SECONDS, max(end - time.monotonic(), 0.0)))
+            return
+        except subprocess.TimeoutExpired:
+            go_on()
+            if time.monotonic() > end:
+                raise
 
 
 def _remove(folder: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..balance import span
+from ..codegen.children import go_on
 from ..compat import plain_jit
 from .executable import Executable
 
@@ -30,11 +31,6 @@ LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 
 
 _working: set[threading.Thread] = set()  # threads that plan again
-
-
-def closing() -> bool:
-    """Whether the interpreter is on its way out."""
-    return not threading.main_thread().is_alive()
 
 
 @atexit.register
@@ -138,7 +134,7 @@ class Monitor:
         self._last = time.monotonic()
         if steps == self._steps:
             self._planned = self._last
-        # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit `closing` cuts it short
+        # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit `go_on` cuts it short
         threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan", daemon=False).start()
 
     def _swap(self, new: Executable, seconds: float, quiet: bool) -> None:
@@ -156,8 +152,7 @@ class Monitor:
         """The quick steps have helped: the last one, whose compilations disturb calls, waits for a while."""
         end = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < end:
-            if closing():
-                raise InterruptedError("the interpreter is ending")
+            go_on()
             time.sleep(0.05)
 
     def _work(self, steps: Sequence[Callable[[], Executable]]) -> None:
