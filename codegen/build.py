@@ -18,7 +18,6 @@ import pathlib
 import pickle
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from . import disk, objects
+from .children import Folder, go_on, start, wait
 from .target import Target
 from .target import initialise as _host_target
 
@@ -118,6 +118,7 @@ def kernel_address(spec: Spec, target: Target) -> int:
 
 
 def _load(spec: Spec, target: Target) -> int:
+    go_on()
     name = _object_name(spec, target)
     if _cached(spec, target):
         try:
@@ -149,34 +150,31 @@ def prepare(specs: Iterable[Spec], target: Target) -> None:
         if processes < 2:
             return
         try:
-            with tempfile.TemporaryDirectory() as out:
-                _share(missing, target, processes, pathlib.Path(out))
+            with Folder() as out:
+                _share(missing, target, processes, out)
+        except InterruptedError:
+            raise
         except OSError as e:
             log.debug("kernels are compiled in this process: %s", e)
 
 
-def _share(specs: Sequence[Spec], target: Target, processes: int, out: pathlib.Path) -> None:
+def _share(specs: Sequence[Spec], target: Target, processes: int, out: str) -> None:
     """Compiles kernels in this process and in others, which leave objects in the folder `out`; what is missing there is compiled later."""
     children = [_child(specs[i::processes], target, out) for i in range(1, processes)]
-    try:
-        for spec in specs[::processes]:
-            kernel_address(spec, target)
-    finally:
-        for child in children:
-            _finish(child)
+    for spec in specs[::processes]:
+        kernel_address(spec, target)
+    for child in children:
+        _finish(child)
     for spec in specs:
-        if (str(spec), target) not in _addresses and _cached(spec, target, out):
+        if (str(spec), target) not in _addresses and _cached(spec, target, pathlib.Path(out)):
             name = _object_name(spec, target)
             disk.write("object", name, _sound[name])
 
 
 def _finish(child: subprocess.Popen[bytes]) -> None:
-    """Waits for a process that compiles; one that does not end is ended."""
-    try:
-        child.wait(timeout=CHILD_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+    """Waits for a process that compiles; one that does not end in time is ended with its folder."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        wait(child, CHILD_SECONDS)
 
 
 def _cached(spec: Spec, target: Target, folder: pathlib.Path | None = None) -> bool:
@@ -237,10 +235,10 @@ importlib.import_module("xcoexec_codegen.build").compile_into(sys.argv[2], sys.s
 """
 
 
-def _child(specs: Sequence[Spec], target: Target, out: pathlib.Path) -> subprocess.Popen[bytes]:
+def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[bytes]:
     """A process of its own that compiles `specs` into the folder `out`; what fails there is compiled here later."""
-    command = [sys.executable, "-P", "-c", _CHILD, str(pathlib.Path(__file__).parent), str(out)]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-P", "-c", _CHILD, str(pathlib.Path(__file__).parent), out]
+    child = start(out, command)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(pickle.dumps((dataclasses.astuple(target), list(specs))))
@@ -249,14 +247,14 @@ def _child(specs: Sequence[Spec], target: Target, out: pathlib.Path) -> subproce
 
 
 @functools.lru_cache
-def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Popen[bytes], tempfile.TemporaryDirectory[str]] | None:
+def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Popen[bytes], Folder] | None:
     """Begins to compile native functions in a process of its own, unless the cache has them: Numba's 100 MB never become the
     user's, and its two seconds pass while the model is traced. None where no such process can run, or none is needed."""
     if all(_cached(spec, target) for spec in specs):
         return None
     try:
-        out = tempfile.TemporaryDirectory()
-        return _child(specs, target, pathlib.Path(out.name)), out
+        out = Folder()
+        return _child(specs, target, out.name), out
     except OSError as e:
         log.debug("native functions are compiled in this process: %s", e)
         return None
@@ -269,9 +267,9 @@ def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
     if started is None:
         return {}
     child, out = started
-    with out:
+    with out as folder:
         _finish(child)
-        names = [_object_name(spec, target) for spec in specs if _cached(spec, target, pathlib.Path(out.name))]
+        names = [_object_name(spec, target) for spec in specs if _cached(spec, target, pathlib.Path(folder))]
     return {name: _sound.pop(name) for name in names}
 
 

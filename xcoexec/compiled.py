@@ -12,13 +12,14 @@ import jax
 
 from . import config
 from .codegen import host
+from .codegen.children import go_on
 from .codegen.relay import Faults
 from .compat import settings
 from .errors import BindError
 from .ir import LayerGraph, Plan
 from .report import Report, report
 from .runtime import timeline
-from .runtime.adaptive import Gate, Monitor, closing
+from .runtime.adaptive import Gate, Monitor
 from .runtime.executable import Executable
 from .select import choose, contest, known, moved
 from .stages import Stages
@@ -96,8 +97,7 @@ class Compiled:
         progress, s = self.stages.progress, self.stages
 
         def step(what: str, done: int, total: int) -> None:
-            if closing():
-                raise InterruptedError("the interpreter is ending")
+            go_on()
 
         s.progress, s.alone = step, self.gate.alone
         try:

@@ -24,7 +24,7 @@ class Failed(Exception):
     """A stage failed: `why` says which and how."""
 
     def __init__(self, stage: str, cause: Exception):
-        known = isinstance(cause, (NotImplementedError, XcoexecError))
+        known = isinstance(cause, (NotImplementedError, InterruptedError, XcoexecError))
         self.why = f"{stage}: {type(cause).__name__}: {_one_line(cause)}" + ("" if known else f" ({REPORT}: {versions()})")
         super().__init__(self.why)
 
