@@ -25,7 +25,7 @@ MODES = ("host", "auto", "device")
 PLAIN = "plain"
 VERSIONS = ("jax", "jaxlib", "numpy", "pytest")
 TEST_SECONDS = 600  # a test that takes longer ends its process, and counts as failed
-OURS = ("xcoexec/**/*.py", "codegen/**/*.py", "models/**/*.py")
+OURS = ("tests/outside/replaced.py", "xcoexec/**/*.py", "codegen/**/*.py", "models/**/*.py")
 HARNESS = ("tests/outside/plugin.py", "tests/outside/sources.py")
 
 
