@@ -17,7 +17,7 @@ from .compat import at_top
 from .compiled import Compiled, Fallback
 from .entry import Entry
 from .errors import BindError, brief
-from .guard import outside
+from .guard import boundary, outside
 from .ir import LayerGraph, Plan, UniformPlan
 from .options import Options
 from .profile import Progress
@@ -125,14 +125,17 @@ class CoFunction:
         """
         return Bound(self, weights)
 
+    @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """As `jax.jit(fn).lower`: the plain program, for XLA alone."""
         return self._plain.ask("lower", args, kwargs)
 
+    @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """As `jax.jit(fn).trace`."""
         return self._plain.ask("trace", args, kwargs)
 
+    @boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """As `jax.jit(fn).eval_shape`: shapes and types of the results."""
         return self._plain.ask("eval_shape", args, kwargs)
@@ -143,14 +146,17 @@ class CoFunction:
             self._entries, self._last = {}, None
         self._plain.jitted.clear_cache()
 
+    @boundary
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """The plan for these arguments (made now if need be)."""
         return self._compiled(args, kwargs).plan()
 
+    @boundary
     def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
         """The layer graph for these arguments. Raises `BindError` where plain `jax.jit` is all there is."""
         return self._compiled(args, kwargs).graph
 
+    @boundary
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Where each layer ran for these arguments, and how long."""
         return self._compiled(args, kwargs).report()

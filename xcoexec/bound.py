@@ -14,7 +14,7 @@ from .compat import Array, at_top, configuration, is_tracer
 from .compiled import Compiled, Fallback
 from .entry import Entry
 from .errors import BindError
-from .guard import outside
+from .guard import boundary, outside
 from .ir import LayerGraph, Plan
 from .report import Report
 from .signature import Away, Call, key_of, leaf_key
@@ -99,10 +99,12 @@ class Bound:
             raise BindError(f"{what}: the bound function has not been called yet; call it once, so that its shapes are known.")
         return self._last
 
+    @boundary
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """The plan for these arguments; without any, that of the last call."""
         return self._for("plan", args, kwargs).plan()
 
+    @boundary
     def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
         """The layer graph for these arguments; without any, that of the last call."""
         return self._for("graph", args, kwargs).graph

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import sys
@@ -103,4 +104,18 @@ def outside(tb: types.TracebackType | None) -> types.TracebackType | None:
     return out
 
 
-__all__ = ["Asked", "Failed", "asked", "outside", "stage", "warn"]
+def boundary(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Leaves the library's frames out of the tracebacks of a method that calls the user's function."""
+
+    @functools.wraps(fn)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Exception as e:
+            e.__traceback__ = outside(e.__traceback__)
+            raise
+
+    return inside
+
+
+__all__ = ["Asked", "Failed", "asked", "boundary", "outside", "stage", "warn"]
