@@ -89,7 +89,7 @@ def test_every_form_of_jit_is_replaced_and_counted(runs):
 def test_a_fallback_is_counted_with_its_reason_and_warns_nobody(runs):
     line = read(runs["host"])["small_test.py::test_no_kernel"]
     assert line["outcome"] == "passed"
-    assert line["seen"]["fell back"] == 1 and not line["seen"].get("calls with kernels")
+    assert line["seen"]["programs that fell back"] == 1 and not line["seen"].get("calls with kernels")
     assert any("side effects" in key for key in line["seen"] if key.startswith("why "))
 
 

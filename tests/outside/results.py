@@ -11,7 +11,7 @@ from typing import Any
 
 PASSED, LOST = "passed", "did not run"
 COLUMNS = ("tests", "passed", "fail with plain jax.jit", "new failures")
-COUNTS = ("functions", "planned", "planned with kernels", "fell back", "calls", "calls traced", "calls with kernels")
+COUNTS = ("functions", "programs", "programs with kernels", "programs that fell back", "calls", "calls traced", "calls with kernels")
 
 
 def read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
