@@ -33,7 +33,7 @@ log = logging.getLogger("xcoexec")
 
 _lock = threading.RLock()
 _families: dict[str, Callable[[str, Spec, Target], str]] = {}
-_addresses: dict[tuple[Spec, Target], int] = {}
+_addresses: dict[tuple[str, Target], int] = {}  # by the text of a spec: 0.0 equals -0.0, and 1 equals 1.0
 _made: dict[str, bytes] = {}  # objects that a child has compiled
 SHARE = 6  # kernels that are worth a process
 FAMILIES = ("gemm", "nests", "rowwise", "winograd", "peaks")  # modules whose generators a child needs
@@ -148,7 +148,7 @@ def kernel_text(spec: Spec, target: Target, name: str = "kernel") -> str:
 
 def kernel_address(spec: Spec, target: Target) -> int:
     """Address of the native function of `spec`, built at most once a process."""
-    key = (spec, target)
+    key = (str(spec), target)
     with _lock:
         if key not in _addresses:
             _addresses[key] = _load(spec, target)
@@ -174,7 +174,7 @@ def _load(spec: Spec, target: Target) -> int:
 def prepare(specs: Iterable[Spec], target: Target) -> None:
     """Compiles the kernels that neither this process nor the cache has, several at a time when there are many."""
     with _lock:
-        missing = [s for s in dict.fromkeys(specs) if (s, target) not in _addresses and not _cached(s, target)]
+        missing = [s for s in {str(s): s for s in specs}.values() if (str(s), target) not in _addresses and not _cached(s, target)]
         processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(missing) // SHARE)
         if processes < 2:
             return

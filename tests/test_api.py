@@ -282,7 +282,7 @@ def test_wrong_shapes_and_types_at_a_bound_function() -> None:
     np.testing.assert_allclose(np.asarray(half, np.float32), np.asarray(jax.jit(APPLY)(WEIGHTS, X.astype("bfloat16")), np.float32), rtol=1e-2, atol=1e-2)
     with pytest.raises(Exception, match=r"(?i)shape|incompatible|dimension"):
         bound(array(2, 12, 12, 4))
-    with pytest.raises(TypeError, match="got an argument of type str"):
+    with pytest.raises(TypeError, match="type <class 'str'>"):
         bound("image")
     assert error(bound(X), WANT) < 1e-5
 
@@ -306,8 +306,9 @@ def test_numpy_weights_in_a_call_go_to_jit_with_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         f(weights, X)
-        with pytest.raises(BindError, match="no plan for these arguments"):
-            f.plan(weights, X)
+        assert f.report(weights, X).ran == "jit" and "NumPy arrays" in f.plan(weights, X).chosen
+        with pytest.raises(BindError, match="no layers for these arguments"):
+            f.graph(weights, X)
     strict = xcoexec.jit(APPLY, strategy="host", strict=True)
     for _ in range(2):
         with pytest.raises(BindError, match="NumPy arrays"):
@@ -349,7 +350,7 @@ def test_bad_options(options: dict[str, Any], text: str) -> None:
 
 
 def test_bad_functions_and_uses() -> None:
-    with pytest.raises(TypeError, match="valid are hashable"):
+    with pytest.raises(ValueError, match="Non-hashable static arguments"):
         xcoexec.jit(lambda x, n: x, static_argnums=1)(array(3), [1])
     with pytest.raises(TypeError, match="valid is a callable"):
         xcoexec.jit(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 from collections.abc import Sequence
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .compat import is_tracer
-from .compiled import Compiled
+from .compat import Array, at_top, configuration, is_tracer
+from .compiled import Compiled, Fallback
+from .entry import Entry
 from .errors import BindError
+from .guard import boundary, outside
 from .ir import LayerGraph, Plan
-from .prepare import check, compile_stages
 from .report import Report
-from .trace import paths, trace
+from .signature import Away, Call, key_of, leaf_key
 
 if TYPE_CHECKING:
     from .api import CoFunction
@@ -39,86 +39,80 @@ class Bound:
             return np.array(x) if options.apart else jax.numpy.array(x)  # the host half's weights need no device memory
 
         self._weights = jax.tree_util.tree_map(keep, weights)
+        self._resident: tuple[Any, ...] | None = None
         self._owner = owner
-        self._compiled: dict[Any, Compiled] = {}
-        self._quick: dict[Any, Compiled] = {}
-        self._last: Compiled | None = None
+        self._plain = owner._plain.keeping(len(weights))
+        self._entries: dict[Any, Entry] = {}
+        self._quick: dict[Any, tuple[Any, Compiled | Fallback]] = {}
+        self._last: Compiled | Fallback | None = None
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs:  # one array, as most calls are: its type tells it from pytrees and tracers
-            x = args[0]
-            quick = self._quick.get((type(x), getattr(x, "shape", None), getattr(x, "dtype", None)))
-            if quick is not None:
-                self._last = quick
-                return self._run_plain(quick, args, kwargs) if quick.plain else quick.call((x,))
-        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-        if any(map(is_tracer, leaves)):
-            return self._owner._plain(*self._weights, *args, **kwargs)
-        self._last = compiled = self._find(args, kwargs, leaves, tree)
-        if len(args) == 1 and not kwargs and isinstance(args[0], (jax.Array, np.ndarray)):
-            self._quick[type(args[0]), args[0].shape, args[0].dtype] = compiled
-        return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(leaves)
+        try:
+            if not at_top() or self._owner._options.off:
+                return self._as_jit(args, kwargs)
+            if len(args) == 1 and not kwargs:  # one array, as most calls are: its type tells it from pytrees and tracers
+                x = args[0]
+                found = self._quick.get(_quick_key(x))
+                if found is not None and found[0] == configuration():
+                    self._last = compiled = found[1]
+                    return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(args)
+            call = self._plain.call(args, kwargs, len(self._weights))
+            self._last = compiled = self._find(args, kwargs, call)
+            if len(args) == 1 and not kwargs and (key := _quick_key(args[0])) is not None:
+                self._quick[key] = configuration(), compiled
+            return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(call.leaves)
+        except Exception as e:
+            e.__traceback__ = outside(e.__traceback__)
+            raise
 
-    def _run_plain(self, compiled: Compiled, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _run_plain(self, compiled: Compiled | Fallback, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         compiled.tick()
-        return self._owner._plain(*self._resident, *args, **kwargs)
+        return self._as_jit(args, kwargs)
 
-    @functools.cached_property
-    def _resident(self) -> tuple[Any, ...]:
-        """The weights where plain jax.jit wants them."""
-        return tuple(jax.tree_util.tree_map(lambda x: jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x, self._weights))
+    def _as_jit(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Plain jax.jit, with the weights where it wants them."""
+        if self._resident is None:
+            with jax.ensure_compile_time_eval():  # also inside of a transformation the weights are arrays
+                self._resident = tuple(jax.tree_util.tree_map(lambda x: jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x, self._weights))
+        return self._plain(*self._resident, *args, **kwargs)
 
-    def _find(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Any], tree: Any) -> Compiled:
-        """The compiled function for these shapes, made now if need be."""
-        key: Any = (tree, tuple([(x.shape, x.dtype) if hasattr(x, "dtype") else type(x) for x in leaves]))
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call) -> Compiled | Fallback:
+        """What runs these calls, made now if need be."""
+        key: Any = key_of(call)
         if self._owner._options.apart:
-            key = (key, tuple([isinstance(x, jax.Array) for x in leaves]))
-        compiled = self._compiled.get(key)
-        if compiled is None:
+            key = (key, tuple([isinstance(x, jax.Array) for x in call.leaves]))
+        entry = self._entries.get(key)
+        whole = call
+        if entry is None:
             with self._lock:
-                compiled = self._compiled.get(key)
-                if compiled is None:
-                    compiled = self._compiled[key] = self._build(args, kwargs)
-        return compiled
+                whole = self._plain.call((*self._weights, *args), kwargs)
+                known = len(jax.tree_util.tree_leaves(self._weights))
+                made = Entry(self._plain, self._owner._options, whole, known, bool(self._entries))
+                entry = self._entries.setdefault(key, made)
+                compiled = entry.compiled(whole)
+            return compiled
+        return entry.current or entry.compiled(self._plain.call((*self._weights, *args), kwargs))
 
-    def _build(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
-        owner = self._owner
-        if owner._static_nums or (owner._static_names & set(kwargs)):
-            raise BindError("bind: got a function with static arguments; bind functools.partial(fn, ...) with them instead.")
-        full = (*self._weights, *args)
-        values, tree = jax.tree_util.tree_flatten((full, kwargs))
-        check(values)
-        n = len(jax.tree_util.tree_leaves(self._weights))
-        traced = trace(owner._fn, values, tree, paths(tree))
-        donate = {i - len(self._weights) for i in owner._donate}
-        sizes = [len(jax.tree_util.tree_leaves(a)) for a in args]
-        donated = tuple(j for i, m in enumerate(sizes) if i in donate for j in range(sum(sizes[:i]), sum(sizes[:i]) + m))
-
-        def plain(leaves: Sequence[Any]) -> Sequence[Any]:
-            whole, named = jax.tree_util.tree_unflatten(tree, [*jax.tree_util.tree_leaves(self._resident), *leaves])
-            return jax.tree_util.tree_leaves(owner._plain(*whole, **named))
-
-        return compile_stages(owner, traced, range(n), values[:n], values, donated, plain, bool(self._compiled))
-
-    def _used(self, what: str) -> Compiled:
+    def _used(self, what: str) -> Compiled | Fallback:
         if self._last is None:
             raise BindError(f"{what}: the bound function has not been called yet; call it once, so that its shapes are known.")
         return self._last
 
+    @boundary
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """The plan for these arguments; without any, that of the last call."""
         return self._for("plan", args, kwargs).plan()
 
+    @boundary
     def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
         """The layer graph for these arguments; without any, that of the last call."""
-        return self._for("graph", args, kwargs).stages.graph
+        return self._for("graph", args, kwargs).graph
 
-    def _for(self, what: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
+    def _for(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled | Fallback:
         if not args and not kwargs:
             return self._used(what)
-        leaves, tree = jax.tree_util.tree_flatten((tuple(args), kwargs))
-        self._last = self._find(args, kwargs, leaves, tree)
+        self._last = self._find(args, kwargs, self._plain.call(args, kwargs, len(self._weights)))
         return self._last
 
     def report(self) -> Report:
@@ -131,4 +125,12 @@ class Bound:
 
     def history(self) -> list[str]:
         """What the runtime noticed and decided since the first call."""
-        return list(self._used("history").monitor.history)
+        return list(self._used("history").history)
+
+
+def _quick_key(x: Any) -> Any:
+    """The key of a call with one array; None for anything else."""
+    if type(x) is Array:
+        key = leaf_key(x)
+        return None if type(key) is Away else key
+    return (np.ndarray, x.shape, x.dtype) if type(x) is np.ndarray else None

@@ -13,7 +13,7 @@ import numpy as np
 from .codegen import host
 from .codegen.program import Op, Program, Value, external, kind
 from .codegen.relay import Clock, HostClock, Relay
-from .compat import host_call
+from .compat import host_call, plain_jit
 from .emit import TARGET, register, run_ops
 from .errors import SplitError
 from .ir import Layer, LayerGraph
@@ -154,7 +154,7 @@ def program(
         return jax.numpy.asarray(constant(v)) if v in consts else example(v)
 
     given = [[value(v, p) for v in _reads(p, consts)] for p in pieces]
-    return jax.jit(fn), jax.numpy.zeros(4), given, clock
+    return plain_jit(fn), jax.numpy.zeros(4), given, clock
 
 
 def _reads(piece: Piece, consts: Collection[Value]) -> list[Value]:

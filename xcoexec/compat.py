@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,6 +13,12 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
 from jax.extend.core import Literal as JaxLiteral
 from jax.interpreters import mlir
+from jax.sharding import SingleDeviceSharding as SingleDevice
+
+#: kept, so that a program which puts `xcoexec.jit` in the place of `jax.jit` does not put it in here too
+plain_jit = jax.jit
+#: the class of concrete arrays
+Array: Any = type(jax.numpy.zeros(()))
 
 #: primitives whose body is inlined -> parameter that holds it. `jit` was `pjit` in older traces.
 INLINE: dict[str, tuple[str, ...]] = {
@@ -49,29 +56,29 @@ def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
     return list(out) if primitive.multiple_results else [out]
 
 
-def _wide(on: bool) -> contextlib.AbstractContextManager[Any]:
-    experimental: Any = jax.experimental
-    return (jax.enable_x64 if hasattr(jax, "enable_x64") else experimental.enable_x64)(on)
+_config: Any = jax._src.config  # type: ignore[attr-defined]
+_core: Any = jax._src.core  # type: ignore[attr-defined]
+
+#: what `jax.jit` keys its programs by, besides their arguments
+configuration: Callable[[], Any] = _config.trace_context
 
 
-#: settings that a context manager holds for one thread only
-SETTINGS: dict[str, Callable[[Any], contextlib.AbstractContextManager[Any]]] = {
-    "jax_default_matmul_precision": jax.default_matmul_precision,
-    "jax_default_device": jax.default_device,
-    "jax_enable_x64": _wide,
-}
+def at_top() -> bool:
+    """Whether nothing is traced or transformed at the moment, so that a call computes with arrays at once."""
+    return _core.trace_ctx.trace is _core.eval_trace
 
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
     """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one thread only."""
-    wanted = {name: getattr(jax.config, name) for name in SETTINGS}
+    wanted = {name: state.value for name, state in _config.config_states.items()}
 
     @contextlib.contextmanager
     def same() -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             for name, value in wanted.items():
-                if getattr(jax.config, name) != value:  # what is the same anyway stays unset: JAX compiles anew for what is set
-                    stack.enter_context(SETTINGS[name](value))
+                state = _config.config_states[name]
+                if state.value != value:  # what is the same anyway stays unset: JAX compiles anew for what is set
+                    stack.enter_context(state(value))
             yield
 
     return same
@@ -90,6 +97,29 @@ def worker(target: Callable[..., None], args: Sequence[Any] = (), name: str = "x
 
 def is_tracer(x: Any) -> bool:
     return isinstance(x, jax.core.Tracer)
+
+
+@dataclasses.dataclass(frozen=True)
+class JitTrace:
+    """What `jax.jit` makes of a call: its jaxpr, the structure of the results, and which input leaves are given away."""
+
+    closed: ClosedJaxpr
+    out_tree: Any
+    donated: tuple[int, ...]
+    closed_over: bool  # the function reads values of a transformation around it
+
+
+def trace_of(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JitTrace:
+    """Traces a jitted function, as its first call would, and for that call too: a function is traced once."""
+    traced = jitted.trace(*args, **kwargs)
+    infos = jax.tree_util.tree_leaves(traced.args_info)
+    donated = tuple(i for i, info in enumerate(infos) if info.donated)
+    return JitTrace(traced.jaxpr, traced.out_tree, donated, bool(getattr(traced, "_num_consts", 0)))
+
+
+def as_weak(x: Any) -> Any:
+    """The same array, of a weak type."""
+    return jax.lax.convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=True, sharding=None)
 
 
 def ffi_call(target: str, results: list[jax.ShapeDtypeStruct], segment: Any, args: list[Any]) -> list[Any]:
@@ -123,4 +153,24 @@ def host_call(target: str, results: list[jax.ShapeDtypeStruct], segment: int, ar
     return list(_host_call.bind(*args, target=target, results=shapes, segment=int(segment), aliases=pairs))
 
 
-__all__ = ["MADE", "ClosedJaxpr", "JaxLiteral", "Jaxpr", "JaxprEqn", "bind", "body", "ffi_call", "host_call", "is_tracer", "settings"]
+__all__ = [
+    "MADE",
+    "Array",
+    "ClosedJaxpr",
+    "JaxLiteral",
+    "Jaxpr",
+    "JaxprEqn",
+    "JitTrace",
+    "SingleDevice",
+    "as_weak",
+    "at_top",
+    "bind",
+    "body",
+    "configuration",
+    "ffi_call",
+    "host_call",
+    "is_tracer",
+    "plain_jit",
+    "settings",
+    "trace_of",
+]

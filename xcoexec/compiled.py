@@ -12,7 +12,8 @@ import jax
 from . import config
 from .codegen import host
 from .compat import settings
-from .ir import Plan
+from .errors import BindError
+from .ir import LayerGraph, Plan
 from .report import Report, report
 from .runtime import timeline
 from .runtime.adaptive import Gate, Monitor, closing
@@ -111,6 +112,14 @@ class Compiled:
     def current(self) -> Executable:
         return self.monitor.current
 
+    @property
+    def graph(self) -> LayerGraph:
+        return self.stages.graph
+
+    @property
+    def history(self) -> list[str]:
+        return list(self.monitor.history)
+
     def plan(self) -> Plan:
         return self.current.plan
 
@@ -134,3 +143,34 @@ class Compiled:
             finally:
                 for fetch in fetches:
                     fetch.trace(False)
+
+
+class Fallback:
+    """Plain jax.jit in the place of a `Compiled`; says why."""
+
+    plain = True
+
+    def __init__(self, strategy: str, why: str):
+        self.why, self.history = why, list[str]()
+        self._plan = Plan(strategy, (), "", chosen=f"fallback: {why}", engine="jit")
+
+    def tick(self) -> None:
+        """Nothing is watched."""
+
+    def plan(self) -> Plan:
+        return self._plan
+
+    def report(self) -> Report:
+        return Report("jit", self._plan.chosen, (), {}, 0, None)
+
+    def timeline(self, path: str | os.PathLike[str]) -> None:
+        """Writes an empty trace: XLA's program has no stamps."""
+        timeline.write(path, [])
+
+    @property
+    def stages(self) -> Stages:
+        raise BindError(f"xcoexec.jit: there are no layers for these arguments, they go to plain jax.jit: {self.why}.")
+
+    @property
+    def graph(self) -> LayerGraph:
+        return self.stages.graph

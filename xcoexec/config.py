@@ -4,6 +4,8 @@ XCOEXEC_THREADS    host threads when `threads=` is not given (default: the cores
 XCOEXEC_ISA        avx512 | avx2 | neon | portable (default: the widest this CPU runs)
 XCOEXEC_CACHE_DIR  where kernels, plans and profiles are kept (default ~/.cache/xcoexec; empty: nowhere)
 XCOEXEC_ADAPT      0 switches the re-planning at run time off
+XCOEXEC_DISABLE    1: functions made from now on are plain jax.jit
+XCOEXEC_TRACEBACK  1: errors of the user's function keep the library's own frames
 """
 
 from __future__ import annotations
@@ -50,9 +52,23 @@ def affinity(requested: Iterable[int] | None) -> tuple[int, ...]:
     return cpus
 
 
+def _switch(name: str, default: str) -> bool:
+    value = os.environ.get(name, default)
+    if value not in ("0", "1"):
+        raise ValueError(f"xcoexec: got {name}={value!r}; valid is 0 or 1.")
+    return value == "1"
+
+
 def adapt() -> bool:
     """Whether bound functions watch their times and plan again."""
-    value = os.environ.get("XCOEXEC_ADAPT", "1")
-    if value not in ("0", "1"):
-        raise ValueError(f"xcoexec: got XCOEXEC_ADAPT={value!r}; valid is 0 or 1.")
-    return value == "1"
+    return _switch("XCOEXEC_ADAPT", "1")
+
+
+def disabled() -> bool:
+    """Whether new functions are plain `jax.jit`."""
+    return _switch("XCOEXEC_DISABLE", "0")
+
+
+def whole_tracebacks() -> bool:
+    """Whether tracebacks keep the library's own frames."""
+    return _switch("XCOEXEC_TRACEBACK", "0")

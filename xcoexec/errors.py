@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
+from typing import Any
+
 from .codegen.program import Unsupported
 
 
@@ -37,4 +40,18 @@ class SkippedError(XcoexecError):
     """A job of `xcoexec.Scheduler` that was not run to its end: too late, or more jobs than there is room for."""
 
 
-__all__ = ["BindError", "CoexecWarning", "PlanError", "ProfileError", "SkippedError", "SplitError", "SuiteError", "Unsupported", "XcoexecError"]
+_short = reprlib.Repr()
+_short.maxother = _short.maxstring = 80
+
+
+def brief(x: Any) -> str:
+    """A value as messages show it: arrays by type and shape, everything else in few characters."""
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return f"an array {x.dtype}[{','.join(map(str, x.shape))}]"
+    if isinstance(x, (tuple, list)) and any(hasattr(v, "shape") for v in x):
+        shown = ", ".join(map(brief, x[:4])) + ", ..." * (len(x) > 4)
+        return f"({shown})" if isinstance(x, tuple) else f"[{shown}]"
+    return _short.repr(x)
+
+
+__all__ = ["BindError", "CoexecWarning", "PlanError", "ProfileError", "SkippedError", "SplitError", "SuiteError", "Unsupported", "XcoexecError", "brief"]

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
@@ -44,6 +45,7 @@ class Folded:
     prologue: tuple[Def, ...]
     ops: tuple[Op, ...]
     outputs: tuple[Value | Literal, ...]
+    weak: tuple[bool, ...] = ()  # the outputs that are of a weak type; none where nothing is said
 
     def constants(self, weights: Sequence[Any]) -> Constants:
         """The program's constants for given weights."""
@@ -73,13 +75,18 @@ class Constants(Mapping[Value, Array]):
 
     def _compute(self, v: Value) -> Array:
         if v in self._env:
-            return np.asarray(self._env[v])
-        return np.asarray(self._defs[v].fn(*map(self._step, self._defs[v].args)))
+            return _array(self._env[v])
+        return _array(self._defs[v].fn(*map(self._step, self._defs[v].args)))
 
     def _step(self, v: Value) -> Array:
         if v not in self._steps:
-            self._steps[v] = self._compute(v)
+            self._steps[v] = _overflown(self._compute(v), v.dtype)
         return self._steps[v]
+
+
+def _array(x: Any) -> Any:
+    """A NumPy array; keys of random numbers are known to JAX alone."""
+    return x if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) else np.asarray(x)
 
 
 def _narrow(x: Array, dtype: str) -> Array:
@@ -91,19 +98,43 @@ def _wide(x: Any) -> Any:
     return x.astype(np.float64) if x.dtype == np.float32 else x
 
 
+def _overflown(x: Array, dtype: str) -> Array:
+    """What is computed in f64 is infinite where a value of its own type is."""
+    if dtype != "float32" or x.dtype != np.float64:
+        return x
+    with np.errstate(over="ignore"):
+        narrow = x.astype(np.float32)
+    return np.where(np.isinf(narrow), narrow, x) if np.isinf(narrow).any() else x
+
+
+#: primitives that jump where their operands cross a border: they see operands of their own type
+_JUMPS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "floor", "ceil", "sign", "and", "or", "not", "convert_element_type"))
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+
+
+def _in_f64(op: Op) -> bool:
+    """Whether the reference's rule, in f64, means the same as the primitive: on floating-point numbers, where nothing jumps."""
+    operands = op.ins[1:] if op.prim == "select_n" else op.ins
+    return reference.known(op) and op.prim not in _JUMPS and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
+
+
+def _typed(i: Literal) -> Array:
+    return np.asarray(i.val, i.dtype)
+
+
 def _definition(op: Op, v: Value, index: int) -> Def:
     args = op.value_ins
 
     def by_reference(*xs: Any) -> Any:
         it = iter(xs)
-        return reference.apply(op, *(_wide(i.val) if isinstance(i, Literal) else _wide(next(it)) for i in op.ins))
+        return reference.apply(op, *(_wide(_typed(i)) if isinstance(i, Literal) else _wide(next(it)) for i in op.ins))
 
     def by_jax(*xs: Any) -> Any:
         it = iter(xs)
-        full = [i.val if isinstance(i, Literal) else _narrow(np.asarray(next(it)), i.dtype) for i in op.ins]
+        full = [_typed(i) if isinstance(i, Literal) else _narrow(next(it), i.dtype) for i in op.ins]
         return bind(op.primitive, full, dict(op.params))[index]
 
-    return Def(v, args, by_reference if reference.known(op) and op.prim != "convert_element_type" else by_jax)
+    return Def(v, args, by_reference if _in_f64(op) else by_jax)
 
 
 def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
@@ -148,7 +179,7 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
     ops = _fold_affine(ops, known, prologue, outputs)
     ops = _live(ops, outputs)
     order = [i for i in range(len(traced.inputs)) if i not in chosen]
-    return Folded(inputs, tuple(order), weights, tuple(sorted(chosen)), traced.consts, tuple(prologue), tuple(ops), outputs)
+    return Folded(inputs, tuple(order), weights, tuple(sorted(chosen)), traced.consts, tuple(prologue), tuple(ops), outputs, traced.weak)
 
 
 def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, ...]]:
@@ -164,7 +195,8 @@ def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, 
         if op.prim == "select_n" and scalars[0] is not None and op.ins[1 + int(scalars[0].val)].shape == op.out.shape:
             same[op.out] = op.ins[1 + int(scalars[0].val)]
         elif op.ins and not op.value_ins and len(op.outs) == 1 and not op.out.shape and reference.known(op):
-            value = reference.apply(op, *(np.asarray(v.val, v.dtype) for v in op.ins if isinstance(v, Literal)))
+            operands = [_typed(v) for v in op.ins if isinstance(v, Literal)]
+            value = reference.apply(op, *operands) if _in_f64(op) else bind(op.primitive, operands, dict(op.params))[0]
             same[op.out] = Literal(np.asarray(value, op.out.dtype)[()], op.out.dtype)
         else:
             ops.append(op)

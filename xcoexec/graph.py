@@ -10,12 +10,12 @@ import jax
 
 from .codegen.epilogue import MOVE, is_elementwise, is_view
 from .codegen.host import unsupported
-from .codegen.program import Op, Program, Value, consumers, external
+from .codegen.program import Op, Program, Unsupported, Value, consumers, external
 from .codegen.rowwise import is_row_reduction, recognise
 from .codegen.rules import ANCHORS
 from .cost.features import flops, nbytes
 from .fold import Folded, fold
-from .ir import Layer, LayerGraph, Region
+from .ir import Layer, LayerGraph, Region, leader
 from .split import granules
 from .trace import paths, trace
 
@@ -33,6 +33,9 @@ def graph_of(fn: Callable[..., Any], args: Sequence[Any], known: int) -> tuple[F
 
 def build_graph(folded: Folded) -> LayerGraph:
     """The layer graph of one call."""
+    unread = next((op.prim for op in folded.ops if not op.outs), None)
+    if unread is not None:
+        raise Unsupported(f"{unread}, which has an effect and no result")
     made = {v for op in folded.ops for v in op.outs}
     data = {*folded.inputs, *made}
     outputs = tuple(dict.fromkeys(v for v in folded.outputs if isinstance(v, Value) and v in made))
@@ -102,9 +105,10 @@ class _Scope:
 
 def _grow(anchor: Op, scope: _Scope) -> list[Op]:
     """The anchor and the longest run of elementwise operations that leaves only one result visible."""
-    group = [anchor, *_floats(anchor, scope.floating)]  # the anchor leads; expressions do not depend on the order
+    floats = _floats(anchor, scope.floating)
+    group = [anchor, *floats]  # the anchor leads; expressions do not depend on the order
     if len(anchor.outs) != 1 or not (anchor.prim in ANCHORS or is_elementwise(anchor) or anchor.prim in MOVE):
-        return group
+        return [*floats, anchor]
     current = anchor.out
     if anchor.prim == "dot_general":  # a transpose of the product costs nothing: it is stored that way
         reader = scope.readers.get(current, [])
@@ -128,7 +132,7 @@ def _grow(anchor: Op, scope: _Scope) -> list[Op]:
             for b in batch:
                 group += [f for f in _floats(b, scope.floating) if f not in group] + [b]
             current, batch = batch[-1].out, []
-    return group
+    return group if current is not anchor.out else [*floats, anchor]  # the result comes last
 
 
 def _grow_rows(anchor: Op, scope: _Scope) -> list[Op] | None:
@@ -187,10 +191,11 @@ def _floats(op: Op, floating: Mapping[Value, Op]) -> list[Op]:
 
 def _name(group: Sequence[Op]) -> str:
     """The module's path; where no module owns the operation alone, the primitive is added."""
-    path = group[0].name or next((op.name for op in group if op.name), "")
-    if group[0].prim in ("conv_general_dilated", "dot_general"):
-        return path or group[0].prim
-    return f"{path}/{group[0].prim}" if path else group[0].prim
+    lead = leader(group)
+    path = lead.name or next((op.name for op in group if op.name), "")
+    if lead.prim in ("conv_general_dilated", "dot_general"):
+        return path or lead.prim
+    return f"{path}/{lead.prim}" if path else lead.prim
 
 
 def _unique(names: Sequence[str]) -> list[str]:

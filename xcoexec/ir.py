@@ -24,6 +24,11 @@ WAYS = ("", "mapped", "copy")
 PLAN_VERSION = 3
 
 
+def leader(ops: Sequence[Op]) -> Op:
+    """The operation that a layer is named after: the first one that does more than spread a constant."""
+    return next((op for op in ops if op.prim != "broadcast_in_dim"), ops[0])
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layer:
     """One anchor with its elementwise tail. `flops` FLOP and `nbytes` bytes (read and written) of one call.
@@ -50,7 +55,7 @@ class Layer:
 
     @property
     def kind(self) -> str:
-        return self.ops[0].prim
+        return leader(self.ops).prim
 
     @functools.cached_property
     def ins(self) -> tuple[Value, ...]:

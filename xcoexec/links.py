@@ -13,7 +13,7 @@ from .codegen import host
 from .codegen.program import Literal, Op, Program, Value
 from .codegen.relay import Clock, Fetch, Merge, Relay, Site, Window
 from .codegen.segment import Segment
-from .compat import host_call
+from .compat import host_call, plain_jit
 from .emit import TARGET, register
 
 SMALL, LARGE = 256, 1 << 20  # f32 values; the line through both gives fixed seconds and a rate
@@ -77,7 +77,7 @@ def _pass(site: Site, x: Any) -> Any:
 def _stamps(relay: Relay, n: int) -> np.ndarray:
     """Stamps of a host call, seconds after its start: of each the least of the rounds' medians."""
     site = _site(relay, n, "mapped")
-    f, x = jax.jit(lambda x: _pass(site, x)), jax.numpy.zeros(n)
+    f, x = plain_jit(lambda x: _pass(site, x)), jax.numpy.zeros(n)
     rounds = []
     for _ in range(ROUNDS):
         for _ in range(RUNS):
@@ -110,7 +110,7 @@ def between(relay: Relay, fn: Callable[[Any], Any], x: Any) -> float:
     def tick(i: int, v: Any) -> Any:
         return host_call(f"{TARGET}_tick", [jax.ShapeDtypeStruct(v.shape, v.dtype)], clock.address(i), [v], True)[0]
 
-    f = jax.jit(lambda x: tick(1, fn(tick(0, x))))
+    f = plain_jit(lambda x: tick(1, fn(tick(0, x))))
     seconds = []
     for _ in range(ROUNDS * RUNS + 1):
         f(x).block_until_ready()

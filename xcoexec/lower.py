@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from .codegen.program import Unsupported, Value, external
 from .codegen.relay import Fetch, Merge, Relay, Site, Window
+from .compat import as_weak
 from .emit import Asynchronous, Halves, Synchronous, register
 from .fold import Folded
 from .ir import Layer, LayerGraph, Placement, chains
@@ -75,7 +77,8 @@ class Lowered:
                 halves.host(unit)
             else:
                 halves.device(unit)
-        return [halves.get(v) if isinstance(v, Value) else jnp.asarray(v.val, v.dtype) for v in self.folded.outputs]
+        out = [halves.get(v) if isinstance(v, Value) else jnp.asarray(v.val, v.dtype) for v in self.folded.outputs]
+        return [as_weak(x) if weak else x for x, weak in itertools.zip_longest(out, self.folded.weak, fillvalue=False)]
 
 
 def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray]) -> Site:

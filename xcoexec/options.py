@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from . import config
+from .errors import brief
 from .ir import Plan, UniformPlan
 from .memory import POLICIES, amount
 from .profile import Progress, silent
@@ -35,17 +36,20 @@ class Options:
         costs: str = "measured",
     ):
         if not callable(strategy) and strategy not in NAMES:
-            raise ValueError(f"xcoexec.jit: got strategy={strategy!r}; valid are {', '.join(NAMES)}, or a function of graph and costs that returns a Plan.")
+            known = f"{', '.join(NAMES)}, or a function of graph and costs that returns a Plan"
+            raise ValueError(f"xcoexec.jit: got strategy={brief(strategy)}; valid are {known}.")
         if not isinstance(strict, bool):
-            raise TypeError(f"xcoexec.jit: got strict={strict!r}; valid is True or False.")
+            raise TypeError(f"xcoexec.jit: got strict={brief(strict)}; valid is True or False.")
         if plan is not None and not isinstance(plan, (Plan, UniformPlan)):
-            raise TypeError(f"xcoexec.jit: got plan={plan!r}; valid is a Plan (Plan.from_json, Plan.uniform, or what .plan returned).")
+            raise TypeError(f"xcoexec.jit: got plan={brief(plan)}; valid is a Plan (Plan.from_json, Plan.uniform, or what .plan returned).")
         if device is not None and getattr(device, "platform", device) != jax.default_backend():
-            raise ValueError(f"xcoexec.compile: got device={device!r}; valid is JAX's default backend, here {jax.default_backend()!r}.")
+            raise ValueError(f"xcoexec.compile: got device={brief(device)}; valid is JAX's default backend, here {jax.default_backend()!r}.")
         if memory not in POLICIES:
-            raise ValueError(f"xcoexec.jit: got memory={memory!r}; valid are {', '.join(POLICIES)}.")
+            raise ValueError(f"xcoexec.jit: got memory={brief(memory)}; valid are {', '.join(POLICIES)}.")
         if costs not in COSTS:
-            raise ValueError(f"xcoexec.jit: got costs={costs!r}; valid are {', '.join(COSTS)}.")
+            raise ValueError(f"xcoexec.jit: got costs={brief(costs)}; valid are {', '.join(COSTS)}.")
+        if progress is not None and not callable(progress):
+            raise TypeError(f"xcoexec.jit: got progress={brief(progress)}; valid is a function of (stage, done, total).")
         self.strategy, self.strict, self.plan, self.memory, self.predicted = strategy, strict, plan, memory, costs == "predicted"
         self.device_memory = amount(device_memory)
         self.cpus = config.affinity(affinity)
@@ -55,3 +59,4 @@ class Options:
             raise ValueError(f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer.")
         self.threads_given = threads is not None or bool(self.cpus) or config.THREADS in os.environ
         self.progress = progress or silent
+        self.off = config.disabled()

@@ -44,7 +44,7 @@ def cut_out(folded: Folded, graph: LayerGraph, span: Span) -> tuple[Folded, Laye
     consts = set(graph.program.consts)
     inputs = tuple(v for v in external(ops) if v not in consts)
     outputs = tuple(v for v in crossing(graph, span.stop) if v in made)
-    part = dataclasses.replace(folded, inputs=inputs, input_index=tuple(range(len(inputs))), ops=ops, outputs=outputs)
+    part = dataclasses.replace(folded, inputs=inputs, input_index=tuple(range(len(inputs))), ops=ops, outputs=outputs, weak=())
     return part, build_graph(part)
 
 

@@ -1,42 +1,89 @@
-"""A traced function with its weights -> what calls use: all stages, with plain jax.jit where they fail."""
+"""A traced function with its weights -> what calls use: all stages, with plain jax.jit where one fails."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
-import numpy as np
 
 from .codegen import host
 from .codegen.relay import Relay
-from .compiled import Compiled
-from .errors import BindError, CoexecWarning
+from .compiled import Compiled, Fallback
+from .errors import BindError
+from .guard import Asked, Failed, asked, stage, warn
 from .ir import Plan
+from .options import Options
 from .runtime.cuda import relay
+from .runtime.executable import Executable
 from .select import choose
-from .stages import stages
+from .stages import Stages, stages
 from .strategies import strategy_name
 from .trace import Traced
 
-if TYPE_CHECKING:
-    from .api import CoFunction
+CPU_ALONE = "on the CPU alone, because its weights do not fit the device's memory"
 
 
-def check(leaves: Sequence[Any]) -> None:
-    for x in leaves:
-        if not (hasattr(x, "dtype") or isinstance(x, (int, float, complex, bool, np.generic))):
-            raise TypeError(f"xcoexec.jit: got an argument of type {type(x).__name__}; valid are arrays and numbers (name others in static_argnums).")
+@dataclasses.dataclass(frozen=True, eq=False)
+class Task:
+    """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given away, plain jax.jit of the
+    inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same function is planned already for other shapes."""
+
+    traced: Traced
+    index: tuple[int, ...]
+    inputs: tuple[int, ...]
+    leaves: Sequence[Any]
+    donated: tuple[int, ...]
+    plain: Callable[[Sequence[Any]], Sequence[Any]]
+    given: Mapping[str, Any]
+    sibling: bool
+
+    @property
+    def weights(self) -> list[Any]:
+        return [self.leaves[i] for i in self.index]
+
+    @property
+    def example(self) -> list[Any]:
+        """The inputs; of those that are given away a copy, as the call that follows takes them."""
+        found = [self.leaves[i] for i in self.inputs]
+        return [jax.numpy.array(x, copy=True) if i in self.donated else x for i, x in enumerate(found)]
 
 
-def warn(owner: CoFunction, why: str, plan: Plan | None = None) -> None:
-    name = getattr(owner._fn, "__name__", "function")
-    if owner._options.strict:
-        raise BindError(f"xcoexec.jit(strict=True): {name} cannot be co-executed: {why}.")
-    how = "on the CPU alone, because its weights do not fit the device's memory" if plan is not None and plan.engine == "local" else "with plain jax.jit"
-    warnings.warn(f"xcoexec: {name} runs {how}: {why}.", CoexecWarning, stacklevel=5)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prepared:
+    task: Task
+    compiled: Compiled
+
+
+def prepared(name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[Any]], str]) -> Prepared | Fallback:
+    """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one warning (an error when strict).
+
+    `refuse`: of the weights, why they cannot be used ("" where they can).
+    """
+    try:
+        task = make()
+        why = refuse(task.weights)
+        return refused(name, options, why) if why else Prepared(task, _compiled(name, options, task))
+    except Asked as e:
+        raise e.error from None
+    except BindError:
+        raise
+    except Failed as e:
+        why, cause = e.why, e.__cause__
+    except Exception as e:
+        why, cause = Failed("preparing", e).why, e
+    try:
+        return refused(name, options, why)
+    except BindError as e:
+        raise e from cause
+
+
+def refused(name: str, options: Options, why: str) -> Fallback:
+    """Plain jax.jit, with one warning that says why. Raises `BindError` when strict."""
+    warn(name, why, options.strict)
+    return Fallback(strategy_name(options.strategy), why)
 
 
 def device_relay(cpus: tuple[int, ...]) -> Relay | None:
@@ -57,36 +104,41 @@ def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
     return nbytes - relay.driver.workspace
 
 
-def compile_stages(
-    owner: CoFunction,
-    traced: Traced,
-    index: Sequence[int],
-    weights: Sequence[Any],
-    values: Sequence[Any],
-    donated: tuple[int, ...],
-    plain: Callable[..., Any],
-    sibling: bool = False,
-) -> Compiled:
-    """All stages for one function, its weights and example inputs; falls back to plain jax.jit with one warning."""
-    options = owner._options
+def _compiled(name: str, options: Options, task: Task) -> Compiled:
+    """All stages of one function for its weights and example inputs."""
     host.prefetch(options.apart)
-    example = [x for i, x in enumerate(values) if i not in set(index)]
-    s = stages(traced, index, weights, example, threads=options.threads, cpus=options.cpus, donated=donated, plain=plain, progress=options.progress)
-    s.sibling, s.memory = sibling, options.memory
-    try:
+    with stage("building the graph"):
+        settings = {"threads": options.threads, "cpus": options.cpus, "donated": task.donated, "plain": task.plain, "progress": options.progress}
+        s = stages(task.traced, task.index, task.weights, task.example, **settings)
+        s.sibling, s.memory, s.compiler_options = task.sibling, options.memory, task.given.get("compiler_options")
+    with stage("connecting the device"):
         s.relay = device_relay(options.cpus)
-        s.limit = device_limit(options.device_memory, s.relay)
+    s.limit = asked(device_limit, options.device_memory, s.relay)
+    try:
+        exe = _planned(s, options)
+    except Failed as e:
+        if s.limit is None or not s.bounded:
+            raise
+        warn(name, e.why, options.strict, CPU_ALONE)
+        exe = s.fallback(strategy_name(options.strategy), e.why)
+    s.forget()
+    return Compiled(s, exe, options.strategy, functools.partial(_retired, name, options.strict))
+
+
+def _planned(s: Stages, options: Options) -> Executable:
+    """The executable of a plan, after its first call."""
+    with stage("planning"):
         if options.predicted:
             from .training import stored
 
             s.predictor = stored(s.relay, options.threads)
-        if traced.effects:
-            raise NotImplementedError("it has side effects (printing, callbacks), which must keep their order")
         exe = choose(s, options.strategy, options.plan)
-    except (ValueError, TypeError):
-        raise
-    except Exception as e:
-        exe = s.fallback(strategy_name(options.strategy), str(e))
-        warn(owner, f"{type(e).__name__}: {e}", exe.plan)
-    s.forget()
-    return Compiled(s, exe, options.strategy, functools.partial(warn, owner))
+    with stage("the first call"):
+        if exe.lowered is not None:
+            s.run(exe)
+    return exe
+
+
+def _retired(name: str, strict: bool, why: str, plan: Plan) -> None:
+    """Tells that a function left its plan at run time."""
+    warn(name, why, strict, CPU_ALONE if plan.engine == "local" else "with plain jax.jit")

@@ -31,6 +31,10 @@ Progress = Callable[[str, int, int], None]
 Constant = Callable[[Value], Any]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
 
 
+#: type of a key of random numbers -> the generator's name
+KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+
+
 def silent(what: str, done: int, total: int) -> None:
     """A progress callback that shows nothing."""
 
@@ -68,8 +72,9 @@ def example(v: Value, seed: int = 0) -> Any:
     rng = np.random.default_rng(seed)
     if v.dtype in ("float32", "float16", "float64", "bfloat16"):
         return jax.numpy.asarray(rng.standard_normal(v.shape, np.float32), v.dtype)
-    if "key" in v.dtype:
-        return jax.random.key(seed)
+    if v.dtype in KEYS:
+        keys = jax.random.split(jax.random.key(seed, impl=KEYS[v.dtype]), max(v.size, 1))
+        return keys[: v.size].reshape(v.shape)
     return jax.numpy.zeros(v.shape, v.dtype)
 
 
@@ -194,14 +199,14 @@ def overheads(relay: Relay | None) -> Overheads:
 
 def _segment_call() -> float:
     """What a native call costs beside its work: a program with a tiny segment against one without."""
-    from .compat import ffi_call
+    from .compat import ffi_call, plain_jit
     from .emit import TARGET, register
 
     register()
     segment = links.tiny((16,))
     blob = jax.numpy.zeros(16)
     result = [jax.ShapeDtypeStruct((16,), np.float32)]
-    f = jax.jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
+    f = plain_jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
     x = jax.numpy.zeros(16)
     return max(median_seconds(lambda: f(x).block_until_ready(), 0.03) - empty_call(), 1e-6)
 

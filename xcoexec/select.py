@@ -14,6 +14,7 @@ import numpy as np
 from .balance import rebalanced
 from .check import check_plan
 from .errors import PlanError
+from .guard import asked
 from .ir import LayerGraph, Placement, Plan, UniformPlan
 from .memory import usage
 from .profile import Progress, host_placements, load, silent, store
@@ -53,8 +54,8 @@ def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
 def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | None) -> Executable:
     """The executable for a strategy (a name, or any function of graph and costs) or a forced plan."""
     if request is not None:
-        plan = forced(s.graph, request)
-        _check_fits(s, plan)
+        plan = asked(forced, s.graph, request)
+        asked(_check_fits, s, plan)
         return s.executable(plan)
     return _auto(s) if strategy == "auto" else _single(s, strategy)
 
@@ -62,9 +63,14 @@ def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | No
 def _single(s: Stages, strategy: str | Strategy) -> Executable:
     if all(x.host_error for x in s.graph.layers):
         return s.executable(Plan(strategy_name(strategy), host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
-    plan = (STRATEGIES[strategy] if isinstance(strategy, str) else strategy)(s.graph, s.measured_costs())
-    check_plan(plan, s.graph)
-    _check_fits(s, plan)
+    costs = s.measured_costs()
+    if isinstance(strategy, str):
+        plan = STRATEGIES[strategy](s.graph, costs)
+        check_plan(plan, s.graph)
+    else:
+        plan = asked(strategy, s.graph, costs)
+        asked(check_plan, plan, s.graph)
+    asked(_check_fits, s, plan)
     return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _realised(s, plan, strategy)
 
 

@@ -159,7 +159,7 @@ def _rebuild(ops: Sequence[Op], needs: Mapping[Op, Need], requests: Mapping[Valu
         ins = tuple(operand(v, r, op) for v, r, k in zip(op.ins, need.operands, kept, strict=True) if k)
         new[op.out] = Value(_part_shape(op.out.shape, requests[op.out]), op.out.dtype)
         add(dataclasses.replace(op, ins=ins, outs=(new[op.out],), params={**op.params, **need.params}), op)
-    first = next(i for i, op in enumerate(result) if op.prim == ops[0].prim)
+    first = next((i for i, op in enumerate(result) if origin[op] is ops[0] and op.prim == ops[0].prim), 0)
     result.insert(0, result.pop(first))  # the anchor leads, as in every group
     return Part(tuple(result), tuple(slices.values()), new[out], origin)
 

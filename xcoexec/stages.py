@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -59,6 +59,7 @@ class Stages:
     predictor: Predictor | None = None  # costs are predicted, not measured
     plain_ready: bool = False  # plain jax.jit is compiled
     sibling: bool = False  # the same function is planned already, for other shapes
+    compiler_options: Mapping[str, Any] | None = None  # of `jax.jit`
 
     def build(self, program: Program) -> Segment:
         self.progress("build", 0, 0)
@@ -73,7 +74,7 @@ class Stages:
         if self.relay is not None:
             moves = overheads(self.relay).moves if self.memory == "auto" else {}
             plan = dataclasses.replace(plan, placements=ways(self.graph, plan.placements, self.memory, moves))
-        return executable(plan, lower(self.graph, self.folded, plan.placements, self.build, self.relay), self.weights, self.donated)
+        return executable(plan, lower(self.graph, self.folded, plan.placements, self.build, self.relay), self.weights, self.donated, self.compiler_options)
 
     def fits(self, plan: Plan) -> bool:
         """Whether a plan keeps within the bytes that may lie on the device."""

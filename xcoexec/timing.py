@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from .compat import plain_jit
+
 SECONDS_A_LAYER = 0.01
 WARM_SECONDS = 0.02  # of calls before parts are measured on the host half, and of the measurement
 
@@ -34,6 +36,6 @@ def warm_up(call: Callable[[], Any]) -> None:
 
 def empty_call() -> float:
     """Seconds of a call of a program that does nothing worth mentioning."""
-    f = jax.jit(lambda x: x + 1)
+    f = plain_jit(lambda x: x + 1)
     x = jax.numpy.zeros(8)
     return median_seconds(lambda: f(x).block_until_ready(), 0.02)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax
@@ -30,6 +30,7 @@ class Traced:
     outputs: tuple[Value | Literal, ...]
     out_tree: Any
     effects: bool
+    weak: tuple[bool, ...] = ()  # the results that are of a weak type
 
 
 def trace(fn: Callable[..., Any], leaves: Sequence[Any], in_tree: Any, paths: Sequence[str]) -> Traced:
@@ -44,14 +45,20 @@ def trace(fn: Callable[..., Any], leaves: Sequence[Any], in_tree: Any, paths: Se
         return flat_out
 
     closed: ClosedJaxpr = jax.make_jaxpr(flat)(*leaves)
+    return flattened(closed, out_tree[-1], paths)
+
+
+def flattened(closed: ClosedJaxpr, out_tree: Any, paths: Sequence[str]) -> Traced:
+    """A jaxpr as one flat list of operations; NumPy arrays that it closes over are copied, as they may be written to later."""
     state = _State()
     inputs = tuple(state.define(v) for v in closed.jaxpr.invars)
     for var, val in zip(closed.jaxpr.constvars, closed.consts, strict=True):
-        state.consts.append((state.define(var), val))
+        state.consts.append((state.define(var), val.copy() if type(val) is np.ndarray else val))
     state.walk(closed.jaxpr)
     outputs = tuple(state.read(v) for v in closed.jaxpr.outvars)
     ops = tuple(_named(state.ops, dict(zip(inputs, paths, strict=True))))
-    return Traced(inputs, tuple(paths), tuple(state.consts), ops, outputs, out_tree[-1], bool(closed.jaxpr.effects))
+    weak = tuple(bool(getattr(v.aval, "weak_type", False)) for v in closed.jaxpr.outvars)
+    return Traced(inputs, tuple(paths), tuple(state.consts), ops, outputs, out_tree, bool(closed.jaxpr.effects), weak)
 
 
 def paths(tree: Any) -> list[str]:
@@ -133,9 +140,9 @@ def _module(path: str) -> str:
     return "/".join(words[:-1])
 
 
-def weight_leaves(traced: Traced) -> tuple[int, ...]:
+def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, ...]:
     """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
-    casts alone, the weight operand of a convolution or product."""
+    casts alone, the weight operand of a convolution or product. An argument with `donated` leaves is gone after the call."""
     origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
     passing = {"reshape", "transpose", "broadcast_in_dim", "convert_element_type", "squeeze", "copy", "stop_gradient"}
     found: set[int] = set()
@@ -149,6 +156,6 @@ def weight_leaves(traced: Traced) -> tuple[int, ...]:
                 if v in origin and weighty and (i == 1 or op.prim == "dot_general"):
                     found.add(origin[v])
     arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
-    chosen = {arguments[i] for i in found}
+    chosen = {arguments[i] for i in found} - {arguments[i] for i in donated}
     everything = tuple(i for i, a in enumerate(arguments) if a in chosen)
     return everything if len(everything) < len(traced.inputs) else ()

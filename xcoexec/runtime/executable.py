@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from ..compat import plain_jit
 from ..ir import Plan
 from ..lower import Lowered
 
@@ -22,7 +23,9 @@ class Executable:
     lowered: Lowered | None
 
 
-def executable(plan: Plan, lowered: Lowered, weights: Sequence[Any], donated: Sequence[int]) -> Executable:
+def executable(
+    plan: Plan, lowered: Lowered, weights: Sequence[Any], donated: Sequence[int], compiler_options: Mapping[str, Any] | None = None
+) -> Executable:
     """Packs the weights and wraps the lowered function in `jax.jit`; `donated`: positions among the inputs."""
     args = tuple(lowered.arguments(weights))
     n = len(args)
@@ -30,7 +33,7 @@ def executable(plan: Plan, lowered: Lowered, weights: Sequence[Any], donated: Se
     def fn(*flat: Any) -> list[Any]:
         return lowered(flat[:n], flat[n:])
 
-    jitted = jax.jit(fn, donate_argnums=tuple(n + i for i in donated))
+    jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), compiler_options=dict(compiler_options) if compiler_options else None)
     return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered)
 
 
@@ -43,7 +46,7 @@ def local(plan: Plan, lowered: Lowered, weights: Sequence[Any]) -> Executable:
     with jax.default_device(cpu):
         args = tuple(a if a.devices() == {cpu} else jax.numpy.asarray(np.asarray(a)) for a in lowered.arguments([np.asarray(w) for w in weights]))
         n = len(args)
-        jitted = jax.jit(lambda *flat: lowered(flat[:n], flat[n:]))
+        jitted = plain_jit(lambda *flat: lowered(flat[:n], flat[n:]))
 
     def call(leaves: Sequence[Any]) -> Sequence[Any]:
         near = [np.asarray(x) if isinstance(x, jax.Array) and x.devices() != {cpu} else x for x in leaves]

@@ -1,0 +1,145 @@
+"""One program of a function: recognises its weights, and keeps what was compiled for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .compat import JitTrace, configuration, trace_of
+from .compiled import Compiled, Fallback
+from .guard import stage
+from .options import Options
+from .prepare import Task, prepared, refused
+from .signature import Call, Plain, leaf_key, placed_apart
+from .strategies import strategy_name
+from .trace import flattened, paths, weight_leaves
+
+MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
+NUMPY_WEIGHTS = "weights are NumPy arrays, which may change between calls; pass jax arrays, or use .bind, which copies them"
+NEW_WEIGHTS = "weights changed at every call; use .bind, or plain jax.jit for training"
+OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
+EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
+CLOSED_OVER = "it reads values of a transformation around it"
+
+
+class Entry:
+    """`known`: how many of a call's first leaves are weights that never change (None: weights are recognised by where they flow)."""
+
+    def __init__(self, plain: Plain, options: Options, call: Call, known: int | None = None, sibling: bool = False):
+        self._plain, self._options, self._known, self._sibling = plain, options, known, sibling
+        self._call, self._context = call.without_arrays(), configuration()
+        self._keys = tuple(map(leaf_key, call.leaves))
+        self._lock = threading.RLock()
+        self._misses = 0
+        self._weights: tuple[int, ...] = ()
+        self._inputs = tuple(range(len(call.leaves)))
+        self._made: JitTrace | None = None
+        self._current: tuple[list[Any], Compiled | Fallback] | None = None
+        self._refused = ""
+
+    def fits(self, call: Call) -> bool:
+        """Whether a call is one of these, with the same weights as the last one."""
+        same = call.tree == self._call.tree and call.static == self._call.static and configuration() == self._context
+        return same and self._same_weights(call.leaves) and all(leaf_key(call.leaves[i]) == self._keys[i] for i in self._inputs)
+
+    def compiled(self, call: Call) -> Compiled | Fallback:
+        """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised as they are."""
+        if self._same_weights(call.leaves) and self._current is not None:
+            self._misses = 0
+            return self._current[1]
+        with self._lock:
+            if self._same_weights(call.leaves) and self._current is not None:
+                return self._current[1]
+            if self._refused:
+                return self._refuse(self._refused)
+            if self._options.off or jax.config.jax_disable_jit:
+                return self._keep_plain(Fallback(strategy_name(self._options.strategy), OFF))
+            if self._made is None:
+                self._made = trace_of(self._plain.jitted, call.args, call.kwargs)
+            why = self._unfit(self._made, call)
+            return self._refuse(why) if why else self._prepare(self._made, call)
+
+    @property
+    def current(self) -> Compiled | Fallback | None:
+        """What runs these calls; None before it is made."""
+        return self._current[1] if self._current is not None else None
+
+    def inputs(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves that are no weights."""
+        return [leaves[i] for i in self._inputs]
+
+    def gone(self) -> bool:
+        """Whether a weight has been deleted or given away."""
+        weights = self._current[0] if self._current is not None else []
+        return any(w.is_deleted() for w in weights if isinstance(w, jax.Array))
+
+    def _same_weights(self, leaves: Sequence[Any]) -> bool:
+        current = self._current
+        if current is None:
+            return False
+        return self._known is not None or all(leaves[i] is w for i, w in zip(self._weights, current[0], strict=False))
+
+    def _unfit(self, made: JitTrace, call: Call) -> str:
+        """Why calls like this one are never co-executed ("" where they may be)."""
+        if made.closed_over:
+            return CLOSED_OVER
+        return EFFECTS if made.closed.effects else placed_apart(call, self._plain.given)
+
+    def _prepare(self, made: JitTrace, call: Call) -> Compiled | Fallback:
+        def task() -> Task:
+            with stage("reading the jaxpr"):
+                traced = flattened(made.closed, made.out_tree, paths(self._call.tree))
+                many = range(len(call.leaves))
+                index = weight_leaves(traced, made.donated) if self._known is None else tuple(range(self._known))
+                inputs = tuple(i for i in many if i not in set(index))
+                donated = tuple(position for position, leaf in enumerate(inputs) if leaf in set(made.donated))
+                return Task(traced, index, inputs, call.leaves, donated, self._as_plain(index, call.leaves), self._plain.given, self._sibling)
+
+        found = prepared(self._name, self._options, task, self._not_admitted)
+        if isinstance(found, Fallback):
+            return self._keep_plain(found)
+        self._weights, self._inputs = found.task.index, found.task.inputs
+        self._current = ([call.leaves[i] for i in self._weights], found.compiled)
+        return found.compiled
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self._plain.fn, "__name__", "function"))
+
+    def _not_admitted(self, weights: Sequence[Any]) -> str:
+        """New weights are packed again; mutable ones, or ones that change at every call, are left to jax.jit."""
+        if self._known is not None:
+            return ""
+        if any(isinstance(w, np.ndarray) for w in weights):
+            return NUMPY_WEIGHTS
+        self._misses += self._current is not None
+        return NEW_WEIGHTS if self._misses >= MISSES else ""
+
+    def _refuse(self, why: str) -> Fallback:
+        self._refused = why if self._options.strict else ""  # strict: every call raises
+        return self._keep_plain(refused(self._name, self._options, why))
+
+    def _keep_plain(self, fallback: Fallback) -> Fallback:
+        """From now on calls like these are plain jax.jit's, whatever their weights."""
+        self._weights, self._inputs = (), tuple(range(len(self._keys)))
+        self._current = ([], fallback)
+        return fallback
+
+    def _as_plain(self, index: Sequence[int], leaves: Sequence[Any]) -> Any:
+        """Plain jax.jit as a function of the inputs' leaves."""
+        weights = {i: leaves[i] for i in index}
+        many, call, plain = len(leaves), self._call, self._plain
+
+        def run(inputs: Sequence[Any]) -> Sequence[Any]:
+            rest = iter(inputs)
+            args, kwargs = plain.rebuilt(call, [weights[i] if i in weights else next(rest) for i in range(many)])
+            return jax.tree_util.tree_leaves(plain.jitted(*args, **kwargs))
+
+        return run
+
+
+__all__ = ["Entry"]

@@ -1,0 +1,121 @@
+"""What keeps the library's own failures from the caller: stages with names, one warning, tracebacks without inner frames."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import platform
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from . import config
+from .errors import BindError, CoexecWarning, Unsupported, XcoexecError
+
+_FOLDERS = (__file__, sys.modules[Unsupported.__module__].__file__ or __file__)  # the kernels' sources may lie in another folder
+_ROOTS = tuple({os.path.dirname(os.path.abspath(f)) + os.sep for f in _FOLDERS})
+REPORT = "this is an error of xcoexec: please report it, with the function and these versions"
+
+
+class Failed(Exception):
+    """A stage failed: `why` says which and how."""
+
+    def __init__(self, stage: str, cause: Exception):
+        known = isinstance(cause, (NotImplementedError, XcoexecError))
+        self.why = f"{stage}: {type(cause).__name__}: {_one_line(cause)}" + ("" if known else f" ({REPORT}: {versions()})")
+        super().__init__(self.why)
+
+
+class Asked(Exception):
+    """What the caller asked for is wrong: the `error` is meant for them."""
+
+    def __init__(self, error: Exception):
+        self.error = error
+        super().__init__(str(error))
+
+
+@contextlib.contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Names the stage in which an exception is raised."""
+    try:
+        yield
+    except (Failed, Asked):
+        raise
+    except Exception as e:
+        raise Failed(name, e) from e
+
+
+def asked(fn: Callable[..., Any], *args: Any) -> Any:
+    """Calls what the caller is responsible for: a planner or a plan of theirs."""
+    try:
+        return fn(*args)
+    except Exception as e:
+        raise Asked(e) from e
+
+
+def versions() -> str:
+    from . import __version__
+
+    return f"xcoexec {__version__}, jax {jax.__version__}, Python {platform.python_version()}"
+
+
+def warn(name: str, why: str, strict: bool, how: str = "with plain jax.jit") -> None:
+    """One warning that a function runs in another way than planned. Raises `BindError` when strict."""
+    if strict:
+        raise BindError(f"xcoexec.jit(strict=True): {name} cannot be co-executed: {why}.")
+    warnings.warn(f"xcoexec: {name} runs {how}: {why}.", CoexecWarning, stacklevel=_depth())
+
+
+def _one_line(e: Exception) -> str:
+    text = (str(e).splitlines() or [""])[0]
+    return text if len(text) <= 300 else f"{text[:300]}..."
+
+
+def _inner(frame: types.FrameType | types.TracebackType) -> bool:
+    code = frame.f_code if isinstance(frame, types.FrameType) else frame.tb_frame.f_code
+    return code.co_filename.startswith(_ROOTS)
+
+
+def _depth() -> int:
+    """How far from `warn` the first frame outside of the library is, as `stacklevel` counts."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and (_inner(frame) or frame.f_code.co_filename == contextlib.__file__):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def outside(tb: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without the library's own frames, unless XCOEXEC_TRACEBACK=1."""
+    if config.whole_tracebacks():
+        return tb
+    kept = []
+    while tb is not None:
+        if not _inner(tb):
+            kept.append(tb)
+        tb = tb.tb_next
+    out = None
+    for t in reversed(kept):
+        out = types.TracebackType(out, t.tb_frame, t.tb_lasti, t.tb_lineno)
+    return out
+
+
+def boundary(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Leaves the library's frames out of the tracebacks of a method that calls the user's function."""
+
+    @functools.wraps(fn)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Exception as e:
+            e.__traceback__ = outside(e.__traceback__)
+            raise
+
+    return inside
+
+
+__all__ = ["Asked", "Failed", "asked", "boundary", "outside", "stage", "warn"]
