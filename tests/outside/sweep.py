@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--part", default="all", help=f"all, or some of: {', '.join(PART_NAMES)} (with commas)")
     p.add_argument("--shard", default="1/1", help="i/n: each n-th case, from the i-th on")
     p.add_argument("--seconds", type=float, default=float("inf"), help="stop beginning cases after so many seconds")
-    p.add_argument("--limit", type=float, default=90.0, help="seconds after which a case counts as hanging")
+    p.add_argument("--limit", type=float, default=300.0, help="seconds after which a case counts as hanging")
     p.add_argument("--strategy", default="kernels", choices=STRATEGY_NAMES)
     p.add_argument("--only", default="*", help="a pattern (shell style) of case names")
     p.add_argument("--out", default=str(ROOT / "out" / "sweep.jsonl"))

@@ -32,6 +32,7 @@ WINOGRAD = 1e-4
 GROSS = {"float64": 1e-6, "float32": 1e-2, "float16": 5e-2, "bfloat16": 0.15, "float8": 0.5}
 FACTOR = 4.0
 GOOD = ("same", "nearer", "plain")
+Truth = Callable[[], "tuple[list[np.ndarray], float] | None"]
 
 #: how the function under test is made: name -> options of `xcoexec.jit`
 STRATEGIES: dict[str, Callable[[], dict[str, Any]]] = {
@@ -79,15 +80,25 @@ def attempt(call: Callable[[], Any]) -> Outcome:
         return Outcome(error=e)
 
 
-def compare(fn: Callable[..., Any], args: Sequence[Any], strategy: str = "kernels", bound: int = 0, **options: Any) -> Verdict:
+def compare(
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    strategy: str | dict[str, Any] = "kernels",
+    bound: int = 0,
+    truth: Truth | None = None,
+    **options: Any,
+) -> Verdict:
     """Calls `fn(*args)` through `jax.jit` once and through `xcoexec.jit` twice; see the module's text.
 
-    `bound`: so many leading arguments are given to `.bind`; `options` are those of `jax.jit`.
+    `strategy`: a name of STRATEGIES, or options of `xcoexec.jit`; `bound`: so many leading arguments are given to `.bind`;
+    `truth`: gives the leaves in float64, and an error that is allowed besides; `options` are those of `jax.jit`.
     """
+    chosen = STRATEGIES[strategy]() if isinstance(strategy, str) else strategy
+    truth = truth or (lambda: oracle(fn, args, options))
     want = attempt(lambda: jax.jit(fn, **options)(*fresh(args, options)))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        made = attempt(lambda: _made(fn, args[:bound], {**options, **STRATEGIES[strategy]()}))
+        made = attempt(lambda: _made(fn, args[:bound], {**options, **chosen}))
         if made.error is not None:
             return Verdict("raises", _text(made.error))
         got = attempt(lambda: made.value(*fresh(args, options)[bound:]))
@@ -96,7 +107,7 @@ def compare(fn: Callable[..., Any], args: Sequence[Any], strategy: str = "kernel
     said = [str(w.message) for w in seen if issubclass(w.category, xcoexec.CoexecWarning)]
     if said and ran[0] != "kernels":
         ran = ("fallback", 0, said[0])
-    verdict = _judge(fn, args, want, got)
+    verdict = _judge(fn, args, want, got, truth)
     if verdict.good and verdict.status != "plain":
         verdict = _repeated(got, again) or verdict
     return dataclasses.replace(verdict, ran=ran[0], segments=ran[1], why=ran[2])
@@ -126,7 +137,7 @@ def _ran(made: Any, args: Sequence[Any], got: Outcome) -> tuple[str, int, str]:
     return ("kernels" if report.segments else "xla"), report.segments, "" if report.segments else report.why
 
 
-def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outcome) -> Verdict:
+def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outcome, truth: Truth) -> Verdict:
     if want.error is not None:
         if got.error is None:
             return Verdict("quiet", f"jax.jit raises {_text(want.error)}")
@@ -141,7 +152,7 @@ def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outc
     bad = [i for i, (x, y) in enumerate(zip(xs, ys, strict=True)) if _differs(x, y, allowed).any()]
     if not bad:
         return Verdict("same")
-    return _by_oracle(fn, args, xs, ys, bad, allowed)
+    return _by_oracle(truth, xs, ys, bad, allowed)
 
 
 def _repeated(first: Outcome, second: Outcome) -> Verdict | None:
@@ -221,21 +232,21 @@ def _differs(x: np.ndarray, y: np.ndarray, allowed: float) -> np.ndarray:
     return ~(equal | (near & np.isfinite(wx) & np.isfinite(wy)))
 
 
-def _by_oracle(fn: Any, args: Any, xs: list[np.ndarray], ys: list[np.ndarray], bad: list[int], allowed: float) -> Verdict:
+def _by_oracle(truth: Truth, xs: list[np.ndarray], ys: list[np.ndarray], bad: list[int], allowed: float) -> Verdict:
     """Results `bad` differ: the function in float64 says which are right."""
     i = bad[0]
-    text = f"result {i} {xs[i].dtype}{list(xs[i].shape)}: {_show(xs[i], ys[i], _differs(xs[i], ys[i], allowed))}"
-    truth = oracle(fn, args)
-    if truth is None or len(truth) != len(xs) or any(truth[k].shape != xs[k].shape for k in bad):
+    where = _differs(xs[i], ys[i], allowed)
+    text = f"result {i} {xs[i].dtype}{list(xs[i].shape)}: {_show(xs[i], ys[i], where)}"
+    known = truth()
+    if known is None or len(known[0]) != len(xs) or any(known[0][k].shape != xs[k].shape for k in bad):
         return Verdict("wrong", text + "; no float64 oracle")
-    for k in bad:
-        if not _right(xs[k], ys[k], truth[k], allowed):
-            o = truth[k]
-            return Verdict("wrong", text + f"; float64 {_first(o, _differs(xs[k], ys[k], allowed))}" if k == i else text)
-    return Verdict("nearer", text)
+    wide, slack = known
+    if all(_right(xs[k], ys[k], wide[k], allowed, slack) for k in bad):
+        return Verdict("nearer", text)
+    return Verdict("wrong", f"{text}; float64 {_first(wide[i], where)}")
 
 
-def _right(x: np.ndarray, y: np.ndarray, o: np.ndarray, allowed: float) -> bool:
+def _right(x: np.ndarray, y: np.ndarray, o: np.ndarray, allowed: float, slack: float) -> bool:
     if not _float(x):
         return bool(np.array_equal(y, o))
     with np.errstate(all="ignore"):
@@ -249,16 +260,17 @@ def _right(x: np.ndarray, y: np.ndarray, o: np.ndarray, allowed: float) -> bool:
         theirs = np.where(finite & np.isfinite(wx), np.abs(wx - wo), 0.0).max(initial=0.0)
         scale, kind = _scale(wo), _kind(x)
         _, a = TOLERANCES.get(kind, TOLERANCES["float32"])
-        return bool(error <= max(FACTOR * theirs, max(a, allowed) * scale) and error <= GROSS.get(kind, 1e-2) * scale)
+        return bool(error <= slack or error <= max(FACTOR * theirs, max(a, allowed) * scale) and error <= GROSS.get(kind, 1e-2) * scale)
 
 
-def oracle(fn: Callable[..., Any], args: Sequence[Any]) -> list[np.ndarray] | None:
+def oracle(fn: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> tuple[list[np.ndarray], float] | None:
     """The leaves of `fn(*args)` with all floats widened to float64; None where the function has no such form."""
+    static = {k: v for k, v in options.items() if k.startswith("static")}
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wide = jax.tree.map(_widened, list(args))
-        done = attempt(lambda: jax.jit(fn)(*wide))
-        return None if done.error is not None else _leaves(done.value)
+        done = attempt(lambda: jax.jit(fn, **static)(*wide))
+        return None if done.error is not None else (_leaves(done.value), 0.0)
 
 
 def _widened(x: Any) -> Any:
