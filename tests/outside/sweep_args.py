@@ -41,7 +41,8 @@ MODULES = (
 )
 #: what computes nothing on arrays: types, files, printing, set-up
 NOT_OPERATIONS = frozenset(
-    ["array_repr", "array_str", "printoptions", "get_printoptions", "set_printoptions", "save", "savez", "load", "fromfile", "finfo", "iinfo", "dtype", "ConvGeneralDilatedDimensionNumbers", "DotDimensionNumbers", "PrecisionLike", "Array", "ArrayLike"]
+    "array_repr array_str printoptions get_printoptions set_printoptions save savez load fromfile finfo iinfo dtype "
+    "ConvGeneralDilatedDimensionNumbers DotDimensionNumbers PrecisionLike Array ArrayLike".split()
 )
 POSITIVE = ("jax.scipy.special", "jax.scipy.stats")  # most of these are defined on (0, 1)
 
