@@ -200,7 +200,7 @@ def test_numpy_inputs_are_planned_for_on_their_own(on_standin: StandIn) -> None:
     fast = fast.bind(WEIGHTS)
     for x in (X, np.asarray(X)):
         assert error(np.asarray(fast(x)), oracle(_residual, WEIGHTS, X)) < 1e-5
-    assert len(fast._compiled) == 2
+    assert len(fast._entries) == 2
     assert "local" in fast.plan().measured or fast.plan().engine == "local"
 
 

@@ -219,7 +219,7 @@ def beside(bound: Bound, workers: int) -> Bound:
         return bound
     options = copy.copy(owner._options)
     options.threads = max(1, options.threads - workers)
-    return type(owner)(owner._fn, options, tuple(owner._static_nums), tuple(owner._static_names), owner._donate).bind(*bound._weights)
+    return type(owner)(owner._fn, options, owner._given).bind(*bound._weights)
 
 
 def planned(s: Stages, way: str, around: Around) -> Cut:
