@@ -136,11 +136,9 @@ def _relocations(data: bytes, sections: Sequence[Section], table: Section, width
         _need(0 < s.info < len(sections) and sections[s.info].type == PROGBITS, "relocations")
         for at in range(s.offset, s.offset + s.size, 24):
             offset, info, _ = struct.unpack_from("<QQq", data, at)
-            width = widths.get(info & 0xFFFFFFFF)
-            _need(
-                width is not None and offset + (width or 0) <= sections[s.info].size and 0 < info >> 32 < count,
-                "relocations",
-            )
+            width = 8 if widths is None else widths.get(info & 0xFFFFFFFF)
+            inside = width is not None and offset + width <= sections[s.info].size
+            _need(inside and 0 < info >> 32 < count, "relocations")
 
 
 __all__ = ["fault"]
