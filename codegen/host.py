@@ -90,13 +90,20 @@ class Team:
     def want(self, threads: int) -> None:
         """Workers for calls of so many threads; without `cpus` the caller is one of them."""
         with self._lock:
-            for index in range(len(self._threads), min(threads if self.cpus else threads - 1, MAX_WORKERS)):
-                t = threading.Thread(target=self._live, args=(index,), name=f"xcoexec-{index}", daemon=True)
-                t.start()
-                self._threads.append(t)
+            while len(self._threads) < min(threads if self.cpus else threads - 1, MAX_WORKERS):
+                counted = threading.Event()
+                threading.Thread(target=self._live, args=(counted,), daemon=True).start()
+                counted.wait()
             self._word(abi.ALIVE, len(self._threads))
 
-    def _live(self, index: int) -> None:
+    def _live(self, counted: threading.Event) -> None:
+        """A worker counts itself: an interrupt of whoever starts it must not lead to two of one number, which would
+        share their part of a call's memory."""
+        me = threading.current_thread()
+        self._threads.append(me)
+        index = self._threads.index(me)
+        me.name = f"xcoexec-{index}"
+        counted.set()
         if self.cpus:
             os.sched_setaffinity(0, {self.cpus[index % len(self.cpus)]})
         function("worker", 2)(self.address, index)
@@ -225,6 +232,10 @@ def steps(group: tuple[Op, ...], consts: Collection[Value], threads: int, pick: 
     return tuple(ctx.steps)
 
 
+def _unwritten(v: Value) -> np.ndarray:
+    return np.full(v.shape, -1, np.int32) if kind(v.dtype) == "i" else np.full(v.shape, np.nan, np.float32)
+
+
 class Call:
     """A segment with its buffers, called without XLA: for tests and measurements.
 
@@ -234,18 +245,21 @@ class Call:
     def __init__(self, segment: Segment, inputs: Sequence[np.ndarray], consts: Sequence[np.ndarray]):
         known = dict(zip(segment.program.consts, consts, strict=True))
         raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
-        self._prepare(segment, [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)])
+        self._prepare(segment, [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)], None)
 
     @classmethod
-    def on(cls, segment: Segment, args: Sequence[np.ndarray]) -> Call:
-        """A call with its arguments as the segment takes them: inputs, raw constants, the packed blob."""
+    def on(cls, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Call:
+        """A call with its arguments as the segment takes them (inputs, raw constants, the packed blob).
+
+        `outputs`: where results go (none given: arrays of the call's own).
+        """
         call = object.__new__(cls)
-        call._prepare(segment, args)
+        call._prepare(segment, args, outputs)
         return call
 
-    def _prepare(self, segment: Segment, args: Sequence[np.ndarray]) -> None:
+    def _prepare(self, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None) -> None:
         self.segment = segment
-        self.outputs = [np.full(v.shape, -1, np.int32) if kind(v.dtype) == "i" else np.full(v.shape, np.nan, np.float32) for v in segment.program.outputs]
+        self.outputs = [*outputs] if outputs is not None else [_unwritten(v) for v in segment.program.outputs]
         self._keep: list[np.ndarray] = [*args]
         scalar = self._words(11, self._words(segment.address))
         frame = np.zeros(22, np.int64)

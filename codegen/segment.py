@@ -329,7 +329,7 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
     words = {
         abi.STEPS: table,
         abi.NSTEPS: len(ctx.steps),
-        abi.ARENA_BYTES: data + total + 4096,
+        abi.ARENA_BYTES: data + total,
         abi.ZERO_BYTES: zeroed,
         abi.DATA: data,
         abi.ARGS: nargs,

@@ -271,7 +271,7 @@ def _step(ctx: Context, buffers: _Buffers, forms: Mapping[Any, _Built], chosen: 
     for key, built in forms.items():
         nested[key] = Nested(built.steps, {b: o + base for b, o in built.offsets.items()}, n)
         base += built.nbytes
-    scratch = Buffer("temp", base * (ctx.threads + 1) + 64, geometry=("strips", object()))
+    scratch = Buffer("temp", base * (ctx.threads + 1), geometry=("strips", object()))
     rows: list[Word] = []
     for number, key in enumerate(chosen):
         rows += [nested[key], *(shift.get(number, shift.get(0, 0)) for shift in buffers.shifts)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..balance import span
+from ..codegen.children import go_on
 from ..compat import plain_jit
 from .executable import Executable
 
@@ -28,9 +30,14 @@ MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 
 
-def closing() -> bool:
-    """Whether the interpreter is on its way out."""
-    return not threading.main_thread().is_alive()
+_working: set[threading.Thread] = set()  # threads that plan again
+
+
+@atexit.register
+def _join() -> None:
+    """The interpreter has waited for these threads; an interrupt may have ended that wait, and they are inside XLA."""
+    for thread in tuple(_working):
+        thread.join()
 
 
 class Gate:
@@ -74,7 +81,8 @@ class Monitor:
         self._calls = 0
         self._baseline: float | None = None
         self._drifts = 0
-        self._busy = threading.Lock()
+        self._busy, self._swapping = threading.Lock(), threading.Lock()
+        self._final = False
         self._last = self._planned = 0.0
         self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
         self.keep, self.past = PAST, list[Executable]()
@@ -101,7 +109,7 @@ class Monitor:
         ratio = seconds / self._baseline
         changed = (ratio > DRIFT or ratio < 1 / DRIFT) and abs(seconds - self._baseline) > LEAST_SECONDS
         self._drifts = self._drifts + 1 if changed else 0
-        if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or not self._busy.acquire(blocking=False):
+        if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or self._busy.locked():
             return
         self._drifts = 0
         self.history.append(f"host segments take {seconds * 1e3:.3f} ms where {self._baseline * 1e3:.3f} ms were usual: planning again")
@@ -114,7 +122,7 @@ class Monitor:
         """
         now = time.monotonic()
         full, quick = now - self._planned >= self._retry, bool(self.past) and now - self._last >= self._quick
-        if not (full or quick) or not self._busy.acquire(blocking=False):
+        if not (full or quick) or self._busy.locked():
             return
         self._quick = min(2 * self._quick, MOST_RETRY_SECONDS)
         if full:
@@ -123,15 +131,23 @@ class Monitor:
         self._begin(self._steps if full else self._steps[:1])
 
     def _begin(self, steps: Sequence[Callable[[], Executable]]) -> None:
-        """Runs the steps in a thread (the lock is held, and released there)."""
+        """Runs the steps in a thread. It takes the lock itself: an interrupt here could leave it locked for good."""
         self._last = time.monotonic()
         if steps == self._steps:
             self._planned = self._last
-        # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit `closing` cuts it short
+        # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit `go_on` cuts it short
         threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan", daemon=False).start()
 
+    def stay(self, exe: Executable) -> None:
+        """`exe` from now on, whatever a planning that still runs finds."""
+        with self._swapping:
+            self.current, self._final = exe, True
+
     def _swap(self, new: Executable, seconds: float, quiet: bool) -> None:
-        old, self.current = self.current, new
+        with self._swapping:
+            if self._final:
+                return
+            old, self.current = self.current, new
         self._baseline = None
         if new.lowered is not None:
             self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
@@ -145,12 +161,14 @@ class Monitor:
         """The quick steps have helped: the last one, whose compilations disturb calls, waits for a while."""
         end = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < end:
-            if closing():
-                raise InterruptedError("the interpreter is ending")
+            go_on()
             time.sleep(0.05)
 
     def _work(self, steps: Sequence[Callable[[], Executable]]) -> None:
-        began = time.monotonic()
+        if not self._busy.acquire(blocking=False):  # another caller's thread was first
+            return
+        began, me = time.monotonic(), threading.current_thread()
+        _working.add(me)
         try:
             for i, step in enumerate(steps):
                 if 0 < i == len(self._steps) - 1:
@@ -162,6 +180,7 @@ class Monitor:
             log.warning("xcoexec: planning again failed (%s); the plan in use stays.", e)
             self.history.append(f"planning failed: {e}")
         finally:
+            _working.discard(me)
             self._busy.release()
 
 

@@ -1,0 +1,107 @@
+"""Work that ends with the interpreter: processes that write into a temporary folder, and planning in other threads."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+POLL_SECONDS = 0.2
+
+_lock = threading.Lock()
+_open: dict[str, list[subprocess.Popen[bytes]]] = {}  # folders in use, and the processes that write into them
+_state = {"closed": False}
+
+
+def closing() -> bool:
+    """Whether the interpreter is on its way out: it waits for its threads, and none can be started."""
+    return not threading.main_thread().is_alive()
+
+
+def go_on() -> None:
+    """Raises `InterruptedError` when the interpreter is ending: work that takes long asks now and then."""
+    if closing():
+        raise InterruptedError("the interpreter is ending")
+
+
+class Folder:
+    """A temporary folder; at the end of its block the processes that `start` made for it are ended, then it is removed.
+
+    Raises `OSError` when there is no room for one, or when the interpreter is ending.
+    """
+
+    def __init__(self) -> None:
+        with _lock:
+            if _state["closed"]:
+                raise OSError("the interpreter is ending")
+            self.name = os.path.join(tempfile.gettempdir(), f"xcoexec-{secrets.token_hex(8)}")
+            _open[self.name] = []  # known before it is there: an interrupt between the two must not leave it
+            os.mkdir(self.name, 0o700)
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: Any) -> None:
+        with _lock:
+            _remove(self.name)
+
+
+def start(folder: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """A process that writes into a `Folder`; it reads from a pipe, and what it prints is dropped.
+
+    Raises `OSError` where none can be made, or the folder is gone.
+    """
+    with _lock:
+        if folder not in _open:
+            raise OSError(f"the folder {folder} is gone")
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _open[folder].append(child)
+        return child
+
+
+def wait(child: subprocess.Popen[bytes], seconds: float) -> None:
+    """Waits for a process. Raises `TimeoutExpired`, and `InterruptedError` when the interpreter is ending."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            child.wait(min(POLL_SECONDS, max(end - time.monotonic(), 0.0)))
+            return
+        except subprocess.TimeoutExpired:
+            go_on()
+            if time.monotonic() > end:
+                raise
+
+
+def _remove(folder: str) -> None:
+    for child in _open.pop(folder, []):
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forget() -> None:
+    """In a forked child: folders and processes are the parent's."""
+    global _lock
+    _lock = threading.Lock()
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+@atexit.register
+def _close() -> None:
+    """A thread that still compiles (a daemon) finds its folders gone, and makes no new ones."""
+    with _lock:
+        _state["closed"] = True
+        for folder in tuple(_open):
+            _remove(folder)
