@@ -16,6 +16,7 @@ import jax
 UNDER_TEST = ("chex", "optax", "flax")
 REASON = 200  # characters of a reason that are kept
 WHY, OURS = "why ", "(an error of xcoexec)"
+NOTHING = "nothing is computed: results are arguments and constants"
 
 #: what happened since it was last cleared; "why ..." is the reason of a fallback, or of a layer without kernels
 seen: Counter[str] = Counter()
@@ -72,8 +73,9 @@ def _observe() -> None:
         if _kernels(self):
             seen["programs with kernels"] += 1
         else:
-            notes = {p.note for p in self.plan().placements if p.note}
-            seen.update(WHY + _short(why) for why in notes or {self.plan().chosen})
+            places = self.plan().placements
+            notes = {p.note for p in places if p.note} or {self.plan().chosen if places else NOTHING}
+            seen.update(WHY + _short(why) for why in notes)
 
     def refused(self: Fallback, strategy: str, why: str) -> None:
         fallback(self, strategy, why)
