@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # the package as the wheel lays it out, for the type checker
 TYPED := $(VENV)/typed
 
-.PHONY: demo test bench bench-peers bench-gpu test-gpu lint clean
+.PHONY: demo test bench bench-peers bench-gpu test-gpu test-outside lint clean
 
 demo: $(READY)
 	$(PY) -m xcoexec demo
@@ -30,6 +30,12 @@ bench-gpu: $(VENV)/.gpu
 test-gpu: $(VENV)/.gpu
 	XCOEXEC_TEST_GPU=1 $(PY) -m pytest -n0 tests/test_gpu.py tests/test_gpu_streams.py
 
+# other projects' own tests with jax.jit replaced: PART=ci for the short part, JIT=auto or device for other plans
+PART ?= all
+JIT ?= host
+test-outside: $(VENV)/.outside
+	$(PY) -m tests.outside.suites --part $(PART) --jit $(JIT)
+
 lint: $(READY)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -49,6 +55,10 @@ $(VENV)/.peers: $(READY)
 
 $(VENV)/.gpu: $(READY)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[gpu]"
+	@touch $@
+
+$(VENV)/.outside: $(READY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[outside]"
 	@touch $@
 
 clean:

@@ -1,7 +1,8 @@
 """Kernel text -> native code, with a content-hashed cache of object files on disk.
 
 A kernel is named by a `Spec` (family and specialisation). Its object file is kept under a hash of the
-spec, the target and the sources of this package, so a changed generator never meets an old object.
+spec, the target and the sources of this package, so a changed generator never meets an old object. An object
+that comes from a file, of the cache or of a process that compiles for this one, is looked through before LLVM sees it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import pathlib
 import pickle
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from . import disk, objects
 from .children import Folder, go_on, start, wait
 from .target import Target
 from .target import initialise as _host_target
@@ -35,7 +36,7 @@ log = logging.getLogger("xcoexec")
 _lock = threading.RLock()
 _families: dict[str, Callable[[str, Spec, Target], str]] = {}
 _addresses: dict[tuple[str, Target], int] = {}  # by the text of a spec: 0.0 equals -0.0, and 1 equals 1.0
-_made: dict[str, bytes] = {}  # objects that a child has compiled
+_sound: dict[str, bytes] = {}  # objects from files, looked through and not linked yet
 SHARE = 6  # kernels that are worth a process
 CHILD_SECONDS = 300  # that a process which compiles may take
 FAMILIES = ("gemm", "nests", "rowwise", "winograd", "peaks")  # modules whose generators a child needs
@@ -49,52 +50,6 @@ def family(name: str) -> Callable[[Callable[[str, Spec, Target], str]], Callable
         return fn
 
     return register
-
-
-def cache_dir() -> pathlib.Path | None:
-    """`$XCOEXEC_CACHE_DIR`, else ~/.cache/xcoexec; None when it cannot be written (or is set empty)."""
-    root = os.environ.get("XCOEXEC_CACHE_DIR", os.path.join(os.path.expanduser("~"), ".cache", "xcoexec"))
-    if not root:
-        return None
-    path = pathlib.Path(root)
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return path if os.access(path, os.W_OK) else None
-    except OSError:
-        return None
-
-
-def read_cache(name: str) -> bytes | None:
-    """The payload stored under `name`, or None when it is missing, another user's, or its checksum does not fit."""
-    root = cache_dir()
-    if root is None:
-        return None
-    try:
-        path = root / name
-        if hasattr(os, "getuid") and path.stat().st_uid != os.getuid():
-            log.warning("xcoexec: the cache file %s belongs to another user; it is not read.", path)
-            return None
-        data = path.read_bytes()
-    except OSError:
-        return None
-    digest, payload = data[:32], data[32:]
-    if hashlib.sha256(payload).digest() != digest:
-        log.warning("xcoexec: the cache file %s is damaged; it is made anew.", root / name)
-        return None
-    return payload
-
-
-def write_cache(name: str, payload: bytes) -> None:
-    """Stores `payload` with its checksum, atomically and owner-only; a full or read-only disk is no error."""
-    root = cache_dir()
-    if root is None:
-        return
-    try:
-        with tempfile.NamedTemporaryFile(dir=root, delete=False) as f:
-            f.write(hashlib.sha256(payload).digest() + payload)
-        os.replace(f.name, root / name)
-    except OSError as e:
-        log.debug("cache not written: %s", e)
 
 
 @functools.lru_cache
@@ -118,8 +73,13 @@ def _engine(target: Target) -> tuple[Any, Any]:
 def _optimise(module: Any, machine: Any, name: str) -> None:
     """Optimises for one exported function; what it does not reach goes. Nothing but C and LLVM may be called."""
     for fn in module.functions:
-        if not fn.is_declaration and fn.name != name:
-            fn.linkage = "internal"
+        if not fn.is_declaration:
+            fn.add_function_attribute("nounwind")  # so that objects carry no unwinding tables
+            if fn.name != name:
+                fn.linkage = "internal"
+    for variable in module.global_variables:  # Numba's, which nothing reads
+        if not variable.is_declaration:
+            variable.linkage = "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False  # the vectors are explicit
     builder = llvm.create_pass_builder(machine, options)
@@ -159,18 +119,26 @@ def kernel_address(spec: Spec, target: Target) -> int:
 
 def _load(spec: Spec, target: Target) -> int:
     go_on()
-    _, engine = _engine(target)
     name = _object_name(spec, target)
-    obj = _made.pop(name, None) or read_cache(f"{name}.o")
-    if obj is None:
-        obj = _native_apart(target, CALLS if spec in CALLS else NATIVE).get(name) if spec[0] == "native" else None
-        obj = obj or _compile(spec, target)
-        write_cache(f"{name}.o", obj)
+    if _cached(spec, target):
+        try:
+            return _link(name, _sound.pop(name), target)
+        except RuntimeError as e:
+            log.warning("xcoexec: the kept object of the kernel %s cannot be linked (%s); it is compiled anew.", spec, e)
+    obj = _native_apart(target, CALLS if spec in CALLS else NATIVE).get(name) if spec[0] == "native" else None
+    obj = obj or _compile(spec, target)
+    disk.write("object", name, obj)
+    return _link(name, obj, target)
+
+
+def _link(name: str, obj: bytes, target: Target) -> int:
+    """The address of the function that an object exports. Raises `RuntimeError`."""
+    _, engine = _engine(target)
     engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
     engine.finalize_object()
     address = engine.get_function_address(name)
     if not address:
-        raise RuntimeError(f"The kernel {spec} was built but has no address.")
+        raise RuntimeError(f"The kernel {name} was built but has no address.")
     return int(address)
 
 
@@ -181,20 +149,48 @@ def prepare(specs: Iterable[Spec], target: Target) -> None:
         processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(missing) // SHARE)
         if processes < 2:
             return
-        with Folder() as out:
-            children = [_child(missing[i::processes], target, out) for i in range(1, processes)]
-            for spec in missing[::processes]:
-                kernel_address(spec, target)
-            for child in children:
-                wait(child, CHILD_SECONDS)
-            _made.update({p.name: p.read_bytes() for p in pathlib.Path(out).iterdir() if not p.suffix})
-        for name, obj in _made.items():
-            write_cache(f"{name}.o", obj)
+        try:
+            with Folder() as out:
+                _share(missing, target, processes, out)
+        except InterruptedError:
+            raise
+        except OSError as e:
+            log.debug("kernels are compiled in this process: %s", e)
 
 
-def _cached(spec: Spec, target: Target) -> bool:
-    root = cache_dir()
-    return root is not None and (root / f"{_object_name(spec, target)}.o").exists()
+def _share(specs: Sequence[Spec], target: Target, processes: int, out: str) -> None:
+    """Compiles kernels in this process and in others, which leave objects in the folder `out`; what is missing there is compiled later."""
+    children = [_child(specs[i::processes], target, out) for i in range(1, processes)]
+    for spec in specs[::processes]:
+        kernel_address(spec, target)
+    for child in children:
+        _finish(child)
+    for spec in specs:
+        if (str(spec), target) not in _addresses and _cached(spec, target, pathlib.Path(out)):
+            name = _object_name(spec, target)
+            disk.write("object", name, _sound[name])
+
+
+def _finish(child: subprocess.Popen[bytes]) -> None:
+    """Waits for a process that compiles; one that does not end in time is ended with its folder."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        wait(child, CHILD_SECONDS)
+
+
+def _cached(spec: Spec, target: Target, folder: pathlib.Path | None = None) -> bool:
+    """Whether the cache (or `folder`) has a sound object of a kernel, which is then at hand."""
+    name = _object_name(spec, target)
+    if name in _sound:
+        return True
+    obj = disk.read("object", name, folder)
+    if obj is None:
+        return False
+    fault = objects.fault(obj, name)
+    if fault:
+        disk.unused(disk.path_of("object", name, folder or pathlib.Path()), fault)
+        return False
+    _sound[name] = obj
+    return True
 
 
 def _object_name(spec: Spec, target: Target) -> str:
@@ -221,7 +217,13 @@ NATIVE: tuple[Spec, ...] = tuple(
     )
 )
 #: those that only host calls of a device program need
-CALLS: tuple[Spec, ...] = tuple(("native", "calls", x) for x in ("start", "join", "tick", "fetch", "fetched", "serve"))
+CALLS: tuple[Spec, ...] = tuple(
+    ("native", *x)
+    for x in (
+        *(("calls", name) for name in ("start", "join", "tick", "fetch", "fetched")),
+        *(("serving", name) for name in ("serve", "park", "reserve")),
+    )
+)
 
 _CHILD = """
 import importlib, importlib.util, sys
@@ -265,21 +267,18 @@ def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
     if started is None:
         return {}
     child, out = started
-    with out, contextlib.suppress(subprocess.TimeoutExpired, FileNotFoundError):
-        wait(child, CHILD_SECONDS)
-        return {p.name: p.read_bytes() for p in pathlib.Path(out.name).iterdir() if not p.suffix}
-    return {}
+    with out as folder:
+        _finish(child)
+        names = [_object_name(spec, target) for spec in specs if _cached(spec, target, pathlib.Path(folder))]
+    return {name: _sound.pop(name) for name in names}
 
 
 def compile_into(folder: str, work: bytes) -> None:
-    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs."""
+    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, from the parent's pipe alone."""
     for family_module in FAMILIES:
         importlib.import_module(f".{family_module}", __package__)
     fields, specs = pickle.loads(work)
     chosen = Target(*fields)
     _host_target()
     for spec in specs:
-        path = pathlib.Path(folder) / _object_name(spec, chosen)
-        part = path.with_suffix(".part")
-        part.write_bytes(_compile(spec, chosen))
-        part.rename(path)
+        disk.write("object", _object_name(spec, chosen), _compile(spec, chosen), pathlib.Path(folder))

@@ -1,9 +1,14 @@
-"""Host calls inside a device program, as native code: the handlers `start` and `join`, and the thread that serves them.
+"""Host calls inside a device program, as native code: the handlers `start` and `join`, and what they enqueue.
 
 `start` and `join` are XLA FFI handlers. They only enqueue: `start` launches a kernel that writes the operands into
 mapped memory and raises a flag, `join` one that waits for the host's flag and merges. In between the serving
 thread sees the flag, runs the segment with the team, and raises its own. Call sites are served in the order in
 which they were enqueued, which is the stream's order, so nothing can wait for something behind it.
+
+All that a segment needs lies in host memory, so the device waits as long as the host takes. A thread claims a call before
+it works on it; one that does not get there is replaced (see `relay.Watch`), and finds the call claimed when it comes late. An error
+of the driver ends the program that had it: the handler waits until the side streams are done with XLA's arrays, XLA gets an error,
+and no handler of that program begins anything any more.
 
 Arrays that the plan gives to the copy engines go over streams of our own, with events around them: a side stream
 waits for what XLA's stream has done so far, and XLA's stream for the copy. `fetch` and `fetched` bring weights in the
@@ -16,19 +21,17 @@ from __future__ import annotations
 
 from numba import int64, njit
 
-from .enqueue import answer, copy, fail, follow, launch, noted, stamp, stream_of
+from .enqueue import NO_STREAM, answer, copy, fail, failed, follow, launch, noted, stamp, stream_of
 from .layout import (
     CLOCK,
-    COND,
     ENTRY_WORDS,
     FETCH_AFTER,
     FETCH_BEFORE,
     FETCH_BYTES,
+    FETCH_FAULTS,
     FETCH_RELAY,
     FETCH_SOURCE,
     FETCH_STAMPS,
-    FLAG_DONE,
-    FLAG_FAULT,
     FLAG_READY,
     FLAG_STAMPS,
     IN_COPY,
@@ -39,12 +42,10 @@ from .layout import (
     IN_STRIDE,
     IN_WIDE,
     IN_WORDS,
-    JOB_BUFS,
-    LOCK,
+    M_CLOSED,
     M_DRIVER,
-    M_LATE,
+    M_HELD,
     M_ORDER,
-    MUTEX,
     OUT_COPY,
     OUT_DEVICE,
     OUT_HOST,
@@ -56,11 +57,13 @@ from .layout import (
     R_AWAIT,
     R_BLOCKS,
     R_CAPACITY,
+    R_CLOSED,
     R_COND,
     R_ENTRIES,
     R_FETCH,
     R_FOLLOW,
     R_HEAD,
+    R_HELD_NS,
     R_IN,
     R_JOIN4,
     R_JOIN16,
@@ -71,54 +74,51 @@ from .layout import (
     R_OUT,
     R_RECORD,
     R_SLEEPS,
-    R_SPIN_NS,
     R_START4,
     R_START16,
-    R_STOP,
     R_TAIL,
     R_TEAM,
     R_WAITERS,
     SITE_AFTER,
     SITE_BEFORE,
-    SITE_BUFS,
     SITE_COPIES,
-    SITE_DESC,
+    SITE_FAULTS,
     SITE_FLAGS,
     SITE_INS,
-    SITE_NBUFS,
     SITE_NIN,
     SITE_NOUT,
     SITE_OUTS,
     SITE_RELAY,
     SITE_RING,
     SITE_SEQ,
-    SITE_SERVED,
+    SITE_SKIPPED,
     SITE_TAKEN,
     SITE_WORK,
-    SLEEPERS,
     STAMP_BYTES,
+    TICK_FAULTS,
     TICK_RELAY,
     TICK_TARGET,
-    UNLOCK,
-    WAIT,
     YIELD,
 )
 from .native import atomic_add, atomic_load, atomic_store, call1, call2, call3, compare_exchange, ld, native, now, pause, scratch, st
-from .team import POLITE_NS, argument, attribute, finish_job, open_job, registering, result, wake
+from .team import argument, attribute, registering, result, wake
 
 
 @njit
 def enqueue(site, relay, seq):
-    """Puts a call into the ring of the serving thread (the relay's lock is held)."""
+    """Puts a call into the ring of the serving thread (the relay's lock is held). 0 when no call is taken any more."""
     libc = ld(relay + R_LIBC)
-    while atomic_load(relay + R_TAIL) - atomic_load(relay + R_HEAD) >= R_CAPACITY:
+    while atomic_load(relay + R_TAIL) - atomic_load(relay + R_HEAD) >= R_CAPACITY and atomic_load(relay + R_CLOSED) == 0:
         call1(ld(libc + YIELD), 0)
+    if atomic_load(relay + R_CLOSED) != 0:
+        return int64(0)
     entry = ld(relay + R_ENTRIES) + 8 * ENTRY_WORDS * (atomic_load(relay + R_TAIL) % R_CAPACITY)
     st(entry, site)
     st(entry + 8, seq)
     team = ld(relay + R_TEAM)
     atomic_add(team + PENDING, 1)
     atomic_add(relay + R_TAIL, 1)
+    return int64(1)
 
 
 @njit
@@ -165,37 +165,54 @@ def send(frame, site, relay, seq, stream):
     return raise_flag(site, relay, seq, side, int64(0), int64(0)) if code == 0 else code
 
 
+@njit
+def take(site, relay, faults, libc):
+    """Takes a site for one execution of its program. 0 when the program has failed, or the execution that holds the site never joins:
+    nothing of the relay has been in flight for the whole of the limit."""
+    clock = ld(libc + CLOCK)
+    began = now(clock)
+    while compare_exchange(site + SITE_TAKEN, 0, 1) == 0:
+        if failed(faults):
+            return int64(0)
+        if atomic_load(relay + R_HEAD) != atomic_load(relay + R_TAIL):
+            began = now(clock)
+        elif now(clock) - began > ld(relay + R_HELD_NS):
+            return int64(0)
+        call1(ld(libc + YIELD), 0)
+    return int64(1)
+
+
 @native(1)
 def start(frame):
     """Operands: the segment's inputs (aliased with the results). Takes the site; another execution waits here until it is joined."""
     if registering(frame):
         return int64(0)
     site = attribute(frame)
-    relay = ld(site + SITE_RELAY)
-    libc, flags = ld(relay + R_LIBC), ld(site + SITE_FLAGS)
-    if atomic_load(flags + FLAG_FAULT) != 0:
-        atomic_store(flags + FLAG_FAULT, int64(0))
-        return fail(frame, relay, M_LATE)
-    stream = stream_of(frame, relay)
-    began = now(ld(libc + CLOCK))
-    while compare_exchange(site + SITE_TAKEN, 0, 1) == 0:
-        if now(ld(libc + CLOCK)) - began > ld(relay + R_LIMIT_NS):
-            break  # a program failed between start and join
-        call1(ld(libc + YIELD), 0)
-    seq = ld(site + SITE_SEQ) + 1
-    st(site + SITE_SEQ, seq)
+    relay, faults, flags = ld(site + SITE_RELAY), ld(site + SITE_FAULTS), ld(site + SITE_FLAGS)
+    libc, stream = ld(relay + R_LIBC), stream_of(frame, relay)
+    if take(site, relay, faults, libc) == 0:
+        return fail(frame, relay, faults, M_HELD)
     while compare_exchange(relay + R_LOCK, 0, 1) == 0:
         pause()
-    enqueue(site, relay, seq)
+    seq = ld(site + SITE_SEQ) + 1
+    if failed(faults) or enqueue(site, relay, seq) == 0:
+        atomic_store(relay + R_LOCK, int64(0))
+        error = fail(frame, relay, faults, M_CLOSED)
+        atomic_store(site + SITE_TAKEN, int64(0))
+        return error
+    st(site + SITE_SEQ, seq)
     code = send(frame, site, relay, seq, stream)
+    if code != 0:  # nobody else will raise the flag that the serving thread waits for, and there is nothing to compute
+        st(site + SITE_SKIPPED, seq)
+        atomic_store(flags + FLAG_READY, seq)
     atomic_store(relay + R_LOCK, int64(0))
     if atomic_load(relay + R_SLEEPS) > 0:
         wake(ld(relay + R_MUTEX), ld(relay + R_COND), libc)
-    if code != 0:  # nobody else will raise the flag that the serving thread waits for
-        atomic_store(flags + FLAG_READY, seq)
-        atomic_store(site + SITE_TAKEN, int64(0))
-        return fail(frame, relay, M_DRIVER)
-    return int64(0)
+    if code == 0:
+        return int64(0)
+    error = fail(frame, relay, faults, M_DRIVER)
+    atomic_store(site + SITE_TAKEN, int64(0))
+    return error
 
 
 @njit
@@ -219,19 +236,19 @@ def merge(site, relay, row, out, part, stream):
 
 @njit
 def bring(site, relay, row, out, part, stream):
-    """One result by copies: the host's part over a side stream, once the host has raised its flag; the device's beside it."""
+    """One result by copies: the host's part over a side stream, once the host has raised its flag; the device's beside it.
+
+    After an error the host's part may still be on its way to an array that XLA takes back: see `settle`."""
     size, rows, side = 16 if ld(row + OUT_WIDE) != 0 else 4, ld(row + OUT_OUTER), ld(relay + R_IN)
     mine, other, seq = ld(row + OUT_HOST) * size, ld(row + OUT_DEVICE) * size, ld(site + SITE_SEQ)
     code = follow(relay, side, ld(site + SITE_BEFORE), stream)
     if code == 0:
-        values = scratch(6)
-        st(values, ld(row + OUT_MAPPED))
-        st(values + 8, rows * mine // 4)
-        st(values + 16, ld(site + SITE_FLAGS))
-        st(values + 24, ld(site + SITE_WORK))
-        st(values + 32, seq)
-        st(values + 40, ld(relay + R_LIMIT_NS))
-        code = launch(relay, ld(relay + R_AWAIT), 1, 1, values, 6, side)
+        values = scratch(4)
+        st(values, ld(site + SITE_FLAGS))
+        st(values + 8, ld(site + SITE_WORK))
+        st(values + 16, seq)
+        st(values + 24, ld(relay + R_LIMIT_NS))
+        code = launch(relay, ld(relay + R_AWAIT), 1, 1, values, 4, side)
     if code == 0:
         code = copy(relay, out, mine + other, ld(row + OUT_MAPPED), mine, mine, rows, side)
     if code == 0 and other > 0:
@@ -247,9 +264,9 @@ def join(frame):
     if registering(frame):
         return int64(0)
     site = attribute(frame)
-    relay = ld(site + SITE_RELAY)
+    relay, faults = ld(site + SITE_RELAY), ld(site + SITE_FAULTS)
     if atomic_load(site + SITE_TAKEN) == 0:
-        return fail(frame, relay, M_ORDER)
+        return fail(frame, relay, faults, M_ORDER)
     stream, code = stream_of(frame, relay), int64(0)
     for i in range(ld(site + SITE_NOUT)):
         row = ld(site + SITE_OUTS) + 8 * OUT_WORDS * i
@@ -258,8 +275,9 @@ def join(frame):
             code = bring(site, relay, row, result(frame, i), part, stream)
         elif code == 0:
             code = merge(site, relay, row, result(frame, i), part, stream)
+    error = answer(frame, relay, faults, code)
     atomic_store(site + SITE_TAKEN, int64(0))
-    return answer(frame, relay, code)
+    return error
 
 
 @native(1)
@@ -269,7 +287,7 @@ def tick(frame):
         return int64(0)
     site = attribute(frame)
     relay = ld(site + TICK_RELAY)
-    return answer(frame, relay, stamp(relay, ld(site + TICK_TARGET), stream_of(frame, relay)))
+    return answer(frame, relay, ld(site + TICK_FAULTS), stamp(relay, ld(site + TICK_TARGET), stream_of(frame, relay)))
 
 
 @native(1)
@@ -278,9 +296,10 @@ def fetch(frame):
     if registering(frame):
         return int64(0)
     site = attribute(frame)
-    relay = ld(site + FETCH_RELAY)
+    relay, faults, stamps = ld(site + FETCH_RELAY), ld(site + FETCH_FAULTS), ld(site + FETCH_STAMPS)
+    if failed(faults):
+        return fail(frame, relay, faults, M_CLOSED)
     side = ld(relay + R_FETCH)
-    stamps = ld(site + FETCH_STAMPS)
     code = follow(relay, side, ld(site + FETCH_BEFORE), stream_of(frame, relay))
     if code == 0 and stamps != 0:
         code = stamp(relay, stamps, side)
@@ -290,7 +309,7 @@ def fetch(frame):
         code = stamp(relay, stamps + 8, side)
     if code == 0:
         code = noted(relay, call2(ld(relay + R_RECORD), ld(site + FETCH_AFTER), side))
-    return answer(frame, relay, code)
+    return answer(frame, relay, faults, code)
 
 
 @native(1)
@@ -299,75 +318,7 @@ def fetched(frame):
     if registering(frame):
         return int64(0)
     site = attribute(frame)
-    relay = ld(site + FETCH_RELAY)
-    code = noted(relay, call3(ld(relay + R_FOLLOW), stream_of(frame, relay), ld(site + FETCH_AFTER), 0))
-    return answer(frame, relay, code)
-
-
-@njit
-def run_site(site, libc):
-    """Runs a site's segment over its mapped buffers; returns 0 when memory is out."""
-    desc = ld(site + SITE_DESC)
-    job = open_job(desc, libc)
-    if job == 0:
-        return int64(0)
-    for i in range(ld(site + SITE_NBUFS)):
-        st(ld(job + JOB_BUFS) + 8 * i, ld(ld(site + SITE_BUFS) + 8 * i))
-    finish_job(desc, job, libc)
-    return int64(1)
-
-
-@njit
-def await_flag(address, value, relay, libc):
-    """Until a flag that the device raises has reached `value`; spins, and offers the core to others. False when stopped."""
-    clock = ld(libc + CLOCK)
-    began, spins = now(clock), 0
-    while atomic_load(address) < value:
-        pause()
-        spins += 1
-        if spins % 64 == 0:
-            if atomic_load(relay + R_STOP) != 0:
-                return False
-            if now(clock) - began > POLITE_NS:
-                call1(ld(libc + YIELD), 0)
-    return True
-
-
-@native(1)
-def serve(relay):
-    """The serving thread's life: the next call of the ring, its flag, its segment, its answer; until STOP."""
-    libc, team = ld(relay + R_LIBC), ld(relay + R_TEAM)
-    clock = ld(libc + CLOCK)
-    while atomic_load(relay + R_STOP) == 0:
-        head, began, spins = atomic_load(relay + R_HEAD), now(clock), 0
-        while atomic_load(relay + R_TAIL) == head and atomic_load(relay + R_STOP) == 0:
-            pause()
-            spins += 1
-            if spins % 64 != 0:
-                continue
-            waited = now(clock) - began
-            if waited > POLITE_NS:
-                call1(ld(libc + YIELD), 0)
-            if waited > ld(relay + R_SPIN_NS):
-                call1(ld(libc + LOCK), ld(relay + R_MUTEX))
-                atomic_add(relay + R_SLEEPS, 1)
-                while atomic_load(relay + R_TAIL) == head and atomic_load(relay + R_STOP) == 0:
-                    call2(ld(libc + WAIT), ld(relay + R_COND), ld(relay + R_MUTEX))
-                atomic_add(relay + R_SLEEPS, -1)
-                call1(ld(libc + UNLOCK), ld(relay + R_MUTEX))
-                began = now(clock)
-        if atomic_load(relay + R_STOP) != 0:
-            break
-        entry = ld(relay + R_ENTRIES) + 8 * ENTRY_WORDS * (head % R_CAPACITY)
-        site, seq = ld(entry), ld(entry + 8)
-        flags = ld(site + SITE_FLAGS)
-        if atomic_load(team + SLEEPERS) > 0:  # the team wakes while the device is still on its way
-            wake(ld(team + MUTEX), ld(team + COND), libc)
-        if not await_flag(flags + FLAG_READY, seq, relay, libc):
-            break
-        if run_site(site, libc) != 0:  # without memory the flag stays down: the watchdog makes the result NaN and says so
-            atomic_store(flags + FLAG_DONE, seq)
-        st(site + SITE_SERVED, seq)
-        atomic_add(team + PENDING, -1)
-        atomic_add(relay + R_HEAD, 1)
-    return 0
+    relay, stream, code = ld(site + FETCH_RELAY), stream_of(frame, ld(site + FETCH_RELAY)), int64(NO_STREAM)
+    if stream != 0:
+        code = call3(ld(relay + R_FOLLOW), stream, ld(site + FETCH_AFTER), 0)
+    return answer(frame, relay, ld(site + FETCH_FAULTS), noted(relay, code))

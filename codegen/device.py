@@ -6,6 +6,11 @@ the order is the stream's: no events, no copies by engines, and a host call cost
 copied by the copy engines instead, `start` (of nothing) only raises the flag behind the copy and `await` holds back the
 copy of the results.
 
+A kernel that waits never gives up by itself while the host lives: a slow host is no fault. Where no answer can come any more (the host has
+written `ABANDONED`, or `limit` nanoseconds have passed, which only a process that stands still lets happen) it executes `trap`. That ends the
+kernel with an error which stays in the CUDA context: every later call and every read of an array on that device raises, in this process, for
+good. It is the last resort, because a result that cannot be had must not be read.
+
 Sizes are in elements of 4 or 16 bytes; every parameter is 64 bits wide.
 """
 
@@ -15,10 +20,9 @@ import functools
 
 import llvmlite.binding as llvm
 
-from .layout import FLAG_DONE, FLAG_FAULT, FLAG_READY, FLAG_STAMPS, SITE_RING, STAMP_BYTES
+from .layout import ABANDONED, FLAG_DONE, FLAG_READY, FLAG_STAMPS, SITE_RING, STAMP_BYTES
 
 BLOCK = 256  # threads
-LATE = 1 << 62  # published instead of a call's number when the host did not answer in time
 UNROLL = 4  # loads in flight of one thread: the way over PCIe is long
 
 _HEAD = """
@@ -30,6 +34,7 @@ declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.nctaid.x()
 declare i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
 declare void @llvm.nvvm.barrier0()
+declare void @llvm.trap()
 """
 
 _PLACE = """
@@ -52,7 +57,7 @@ _PLACE = """
 """
 
 
-# waits for the host's flag with one thread, for `limit` ns at most, and tells all others; %bad: it did not come
+# waits for the host's flag with one thread and tells all others; traps where it will not come
 _AWAIT = f"""
   br i1 %master, label %ask, label %others
 ask:
@@ -69,15 +74,14 @@ poll:
   br i1 %leave, label %tell, label %poll
 tell:
   %left = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
-
-  br i1 %there, label %publish, label %fault
-fault:
-  %faultp = getelementptr i8, ptr addrspace(1) %flags, i64 {FLAG_FAULT}
-  store volatile i64 %seq, ptr addrspace(1) %faultp
-  br label %publish
+  %given = icmp ult i64 %seen, {ABANDONED}
+  %good = and i1 %there, %given
+  br i1 %good, label %publish, label %lost
+lost:
+  call void @llvm.trap()
+  unreachable
 publish:
-  %word = phi i64 [ %seq, %tell ], [ {LATE}, %fault ]
-  store atomic i64 %word, ptr addrspace(1) %published syncscope("device") release, align 8
+  store atomic i64 %seq, ptr addrspace(1) %published syncscope("device") release, align 8
   br label %gather
 others:
   br i1 %leader, label %listen, label %gather
@@ -90,8 +94,6 @@ gather:
   %came = phi i64 [ %asked, %publish ], [ 0, %others ], [ 0, %listen ]
   %went = phi i64 [ %left, %publish ], [ 0, %others ], [ 0, %listen ]
   call void @llvm.nvvm.barrier0()
-  %news = load atomic i64, ptr addrspace(1) %published syncscope("device") acquire, align 8
-  %bad = icmp uge i64 %news, {LATE}
 """
 
 
@@ -112,11 +114,10 @@ def _stamps(**times: int) -> str:
     )
 
 
-def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: tuple[str, str, str, str], target: tuple[str, str, str], poison: str = "") -> str:
+def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: tuple[str, str, str, str], target: tuple[str, str, str]) -> str:
     """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight.
 
-    `source`: (pointer, inner size, row stride, offset) names; `target`: (pointer, row stride, offset). Where `poison` is
-    true NaN is stored.
+    `source`: (pointer, inner size, row stride, offset) names; `target`: (pointer, row stride, offset).
     """
     pointer, inner, stride, offset = source
     to, to_stride, to_offset = target
@@ -148,16 +149,11 @@ def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: tupl
   {q}.to = mul i64 {q}.row, {to_stride}
   {q}.to1 = add i64 {q}.to, {q}.rest
   {q}.to2 = add i64 {q}.to1, {to_offset}""")
-    nan = "splat (i32 -1)" if nbytes == 16 else "-1"
     for u in range(UNROLL):  # elements beyond the end repeat the first one's: the same value, stored twice
         q = f"%{name}.{u}"
-        kept = f"{q}.k" if poison else f"{q}.v"
-        if poison:
-            text.append(f"""
-  {kept} = select i1 {poison}, {typ} {nan}, {typ} {q}.v""")
         text.append(f"""
   {q}.tp = getelementptr {typ}, ptr addrspace(1) {to}, i64 {q}.to2
-  store {typ} {kept}, ptr addrspace(1) {q}.tp, align {nbytes}""")
+  store {typ} {q}.v, ptr addrspace(1) {q}.tp, align {nbytes}""")
     text.append(f"""
   br label %{name}.tail
 {name}.tail:
@@ -205,7 +201,7 @@ end:
 
 
 def _join(name: str, typ: str, nbytes: int) -> str:
-    """`out[outer, nh + nd] = host[outer, nh] | dev[outer, nd]`, the host's part after DONE has reached `seq` (NaN when `limit` ns have passed)."""
+    """`out[outer, nh + nd] = host[outer, nh] | dev[outer, nd]`, the host's part after DONE has reached `seq`."""
     p = "ptr addrspace(1)"
     return f"""
 define ptx_kernel void @{name}({p} %out, {p} %host, {p} %dev, i64 %outer, i64 %nh, i64 %nd, {p} %flags, {p} %work, i64 %seq, i64 %limit) {{
@@ -216,7 +212,7 @@ entry:{_PLACE}
   br label %near
 near:{_copy("d", typ, nbytes, "near", "mine", ("%dev", "%nd", "%nd", "0"), ("%out", "%both", "%nh"))}
 mine:{_AWAIT}  br label %far
-far:{_copy("h", typ, nbytes, "far", "mark", ("%host", "%nh", "%nh", "0"), ("%out", "%both", "0"), poison="%bad")}
+far:{_copy("h", typ, nbytes, "far", "mark", ("%host", "%nh", "%nh", "0"), ("%out", "%both", "0"))}
 mark:
   br i1 %master, label %late_stamp, label %end
 late_stamp:{_clock("ended")}{_stamps(begin=2, came=3, went=4, ended=5)}  br label %end
@@ -227,26 +223,15 @@ end:
 
 
 def _await() -> str:
-    """Waits until DONE has reached `seq`; when `limit` ns have passed the host's `n` words in mapped memory become NaN instead."""
+    """Waits until DONE has reached `seq`."""
     p = "ptr addrspace(1)"
     return f"""
-define ptx_kernel void @await({p} %host, i64 %n, {p} %flags, {p} %work, i64 %seq, i64 %limit) {{
+define ptx_kernel void @await({p} %flags, {p} %work, i64 %seq, i64 %limit) {{
 entry:{_PLACE}
   %published = getelementptr i8, {p} %work, i64 64
 {_clock("begin")}
   br label %mine
 mine:{_AWAIT}
-  br i1 %bad, label %poison, label %mark
-poison:
-  %i = phi i64 [ %first, %gather ], [ %next, %store ]
-  %more = icmp ult i64 %i, %n
-  br i1 %more, label %store, label %mark
-store:
-  %at = getelementptr i32, {p} %host, i64 %i
-  store i32 -1, {p} %at
-  %next = add i64 %i, %all
-  br label %poison
-mark:
   br i1 %master, label %late_stamp, label %end
 late_stamp:{_stamps(begin=2, came=3, went=4)}  br label %end
 end:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .epilogue import COPY, Expr, View, expression
+from .epilogue import COPY, Expr, View, expression, literal
 from .layout import MAX_OPERANDS, MAX_RANK
 from .program import Op, Unsupported, Value
 from .segment import Context, Kernel, Ref, Word
@@ -88,7 +88,7 @@ def copy(ctx: Context, source: Storage, target: Storage, source_strides: tuple[i
 
 
 def fill(ctx: Context, value: float, target: Storage) -> None:
-    compute(ctx, (("lit", value),), (target, target.strides, 0), [], target.shape)
+    compute(ctx, (literal(value),), (target, target.strides, 0), [], target.shape)
 
 
 def tail(ctx: Context, ops: tuple[Op, ...], result: Value) -> None:

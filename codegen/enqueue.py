@@ -8,43 +8,89 @@ from __future__ import annotations
 from numba import int64, njit
 
 from .layout import (
+    LOST,
     M_DRIVER,
+    P_CODE,
+    P_COUNT,
+    P_FAILED,
+    P_FIRST,
+    R_CLOSED,
     R_CODE,
+    R_COND,
     R_COPY,
     R_COPY2D,
     R_ERRORS,
+    R_FETCH,
     R_FOLLOW,
-    R_LAST,
+    R_IN,
     R_LAUNCH,
+    R_LIBC,
     R_MESSAGES,
+    R_MUTEX,
+    R_OUT,
     R_RECORD,
+    R_SERVER,
     R_STAMP,
     R_STREAM,
+    R_SYNC,
 )
-from .native import atomic_add, call1, call2, call3, call4, call11, ld, scratch, st
-from .team import error
+from .native import atomic_add, atomic_load, atomic_store, call1, call2, call3, call4, call11, ld, scratch, st
+from .team import error, wake
 
 BLOCK_THREADS = 256
 ELEMENTS_A_BLOCK = 1024
 
 
+NO_STREAM = 400  # the driver's code for an invalid handle
+
+
 @njit
-def fail(frame, relay, which):
-    """An XLA error (internal) with one of the relay's texts; counted."""
-    st(relay + R_LAST, int64(which))
+def note(relay, faults, which):
+    """Counts a fault of a program; the text of the first one is kept."""
+    if atomic_add(faults + P_COUNT, 1) == 0:
+        st(faults + P_FIRST, int64(which))
+        if which == M_DRIVER:
+            st(faults + P_CODE, ld(relay + R_CODE))
     atomic_add(relay + R_ERRORS, 1)
-    return error(frame, ld(ld(relay + R_MESSAGES) + which), 13)
 
 
 @njit
-def answer(frame, relay, code):
+def settle(relay):
+    """Until the side streams have done what they were given: XLA takes the arrays of a failed program back, and nothing may still write there.
+
+    When the driver cannot even say that, the device is lost, and so is every open call."""
+    code = int64(0)
+    for side in (R_OUT, R_IN, R_FETCH):
+        code |= call1(ld(relay + R_SYNC), ld(relay + side)) & 0xFFFFFFFF
+    if code != 0:
+        atomic_store(relay + R_CLOSED, int64(LOST))
+        atomic_store(relay + R_SERVER, int64(0))
+        wake(ld(relay + R_MUTEX), ld(relay + R_COND), ld(relay + R_LIBC))
+
+
+@njit
+def fail(frame, relay, faults, which):
+    """An XLA error (internal) with the text of the program's first fault. The program runs no more: its other host calls may be half done."""
+    note(relay, faults, which)
+    atomic_store(faults + P_FAILED, int64(1))
+    settle(relay)
+    return error(frame, ld(ld(relay + R_MESSAGES) + ld(faults + P_FIRST)), 13)
+
+
+@njit
+def failed(faults):
+    return atomic_load(faults + P_FAILED) != 0
+
+
+@njit
+def answer(frame, relay, faults, code):
     """What a handler returns after calls of the driver: 0, or XLA's error."""
-    return fail(frame, relay, M_DRIVER) if code != 0 else int64(0)
+    return fail(frame, relay, faults, M_DRIVER) if code != 0 else int64(0)
 
 
 @njit
 def stream_of(frame, relay):
-    """The stream that XLA launches on; 0 when it does not say."""
+    """The stream that XLA launches on; 0 when it does not say (stream 0 of the driver is another one, whose order is not XLA's)."""
     own = ld(relay + R_STREAM)
     if own != 0:
         return own
@@ -61,6 +107,8 @@ def stream_of(frame, relay):
 @njit
 def launch(relay, function, elements, most, values, n, stream):
     """Launches a kernel of at most `most` blocks with `n` parameters of 64 bits; returns the driver's code."""
+    if stream == 0:
+        return noted(relay, NO_STREAM)
     pointers = scratch(16)
     for i in range(n):
         st(pointers + 8 * i, values + 8 * i)
@@ -88,6 +136,8 @@ def stamp(relay, target, stream):
 @njit
 def follow(relay, stream, event, other):
     """`stream` goes on only after all that `other` has been given so far."""
+    if other == 0 or stream == 0:
+        return noted(relay, NO_STREAM)
     code = noted(relay, call2(ld(relay + R_RECORD), event, other))
     return code if code != 0 else noted(relay, call3(ld(relay + R_FOLLOW), stream, event, 0))
 

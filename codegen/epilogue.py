@@ -2,24 +2,27 @@
 
 An expression is a tuple of nodes in order of evaluation; the last is the result:
     ("in", k)             operand k
-    ("lit", x)            a scalar
-    (prim, a, b, ...)     an elementwise primitive of nodes a, b, ...  ("integer_pow:3" carries its parameter)
+    ("lit", kind, text)   a scalar
+    (prim, a, b, ...)     an elementwise primitive of nodes a, b, ...  ("integer_pow:3" carries its parameter, "add@i" is on s32)
 Movement (broadcast, transpose, slice, reverse) is pushed down to the operands: it becomes a `View`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
+from . import elementary
 from .program import Literal, Op, Unsupported, Value, kind
 from .simd import Builder
 
 Expr = tuple[tuple[Any, ...], ...]
 COPY: Expr = (("in", 0),)  # the operand itself
+MOST_OPS = 256  # operations of one expression
 
 #: One dimension of an operand, as a function of the output index: `start + step * index[dim]`.
 Axis = tuple[int | None, int, int]
@@ -43,62 +46,39 @@ class View:
         return tuple(out), offset
 
 
-# -- vector code, one entry a primitive -------------------------------------------------------------
+# -- vector code, one entry a primitive and kind -----------------------------------------------------
 
 
-def _erf_parts(v: Builder, x: Any) -> tuple[Any, Any]:
-    """erf below 1 by its Taylor series (12 terms), erfc of |x| above by Abramowitz & Stegun 7.1.26 (abs. error 1.5e-7)."""
-    z = v.b.fmul(x, x)
-    series = [2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(12)]
-    t = v.b.fdiv(v.const(1.0), v.fma(v.unary("fabs", x), v.const(0.3275911), v.const(1.0)))
-    q = v.poly(t, [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0])
-    return v.b.fmul(v.poly(z, series[::-1]), x), v.b.fmul(q, v.exp(v.b.fneg(z)))
+def _integer_pow(one: Callable[[Builder], Any], times: Callable[..., Any], over: Callable[..., Any] | None) -> Callable[..., Any]:
+    """x**y by squaring, in JAX's own order; `over` divides (None: y is never negative)."""
 
+    def rule(v: Builder, x: Any, y: str) -> Any:
+        n = abs(int(y))
+        result = None
+        while n:
+            if n & 1:
+                result = x if result is None else times(v, result, x)
+            n >>= 1
+            x = times(v, x, x) if n else x
+        result = one(v) if result is None else result
+        return over(v, one(v), result) if int(y) < 0 and over else result
 
-def _erf(v: Builder, x: Any) -> Any:
-    small, rest = _erf_parts(v, x)
-    big = v.call(f"llvm.copysign.v{v.vl}f32", v.vec, v.b.fsub(v.const(1.0), rest), x)
-    return v.select("<", v.unary("fabs", x), v.const(1.0), small, big)
-
-
-def _erfc(v: Builder, x: Any) -> Any:
-    small, rest = _erf_parts(v, x)
-    big = v.select("<", x, v.const(0.0), v.b.fsub(v.const(2.0), rest), rest)
-    return v.select("<", v.unary("fabs", x), v.const(1.0), v.b.fsub(v.const(1.0), small), big)
-
-
-def _log1p(v: Builder, x: Any) -> Any:
-    """Kahan: log(u) x/(u-1) with u = 1+x rounded."""
-    u = v.b.fadd(v.const(1.0), x)
-    d = v.b.fsub(u, v.const(1.0))
-    exact = v.b.fdiv(v.b.fmul(v.log(u), x), d)
-    exact = v.select("<", v.unary("fabs", x), v.const(1e30), exact, v.log(u))
-    return v.select("==", d, v.const(0.0), x, exact)
-
-
-def _expm1(v: Builder, x: Any) -> Any:
-    """Kahan near 0: (u-1) x/log(u) with u = exp(x) rounded; u-1 elsewhere."""
-    u = v.exp(x)
-    d = v.b.fsub(u, v.const(1.0))
-    near = v.select("==", d, v.const(0.0), x, v.b.fdiv(v.b.fmul(d, x), v.log(u)))
-    return v.select("<", v.unary("fabs", x), v.const(0.5), near, d)
-
-
-def _integer_pow(v: Builder, x: Any, y: str) -> Any:
-    n = abs(int(y))
-    result = None
-    while n:
-        if n & 1:
-            result = x if result is None else v.b.fmul(result, x)
-        n >>= 1
-        x = v.b.fmul(x, x) if n else x
-    result = v.const(1.0) if result is None else result
-    return v.b.fdiv(v.const(1.0), result) if int(y) < 0 else result
+    return rule
 
 
 def _sign(v: Builder, x: Any) -> Any:
-    one = v.call(f"llvm.copysign.v{v.vl}f32", v.vec, v.const(1.0), x)
-    return v.b.select(v.b.fcmp_unordered("==", x, v.const(0.0)), x, one)
+    return v.b.select(v.b.fcmp_unordered("==", x, v.const(0.0)), x, v.copysign(v.const(1.0), x))
+
+
+def _sign_int(v: Builder, x: Any) -> Any:
+    return v.b.select(v.b.icmp_signed(">", x, v.iconst(0)), v.iconst(1), v.b.ashr(x, v.iconst(31)))
+
+
+def _select_int(v: Builder, which: Any, first: Any, *cases: Any) -> Any:
+    """The case that an s32 names; one outside takes the nearest."""
+    for k, case in enumerate(cases, 1):
+        first = v.b.select(v.b.icmp_signed(">=", which, v.iconst(k)), case, first)
+    return first
 
 
 def _compare(op: str) -> Callable[..., Any]:
@@ -111,75 +91,111 @@ def _compare_int(op: str) -> Callable[..., Any]:
     return lambda v, a, b: v.b.icmp_signed(op, a, b)
 
 
-EMIT: dict[str, Callable[..., Any]] = {
+def _compare_bool(op: str) -> Callable[..., Any]:
+    return lambda v, a, b: v.b.icmp_unsigned(op, a, b)
+
+
+COMPARE = dict(eq="==", ne="!=", lt="<", le="<=", gt=">", ge=">=")
+SAME: dict[str, Callable[..., Any]] = {"stop_gradient": lambda v, a: a, "copy": lambda v, a: a}
+BITWISE: dict[str, Callable[..., Any]] = {
+    "and": lambda v, a, b: v.b.and_(a, b),
+    "or": lambda v, a, b: v.b.or_(a, b),
+    "xor": lambda v, a, b: v.b.xor(a, b),
+    "not": lambda v, a: v.b.not_(a),
+}
+EMIT_FLOAT: dict[str, Callable[..., Any]] = {
     "add": lambda v, a, b: v.b.fadd(a, b),
     "add_any": lambda v, a, b: v.b.fadd(a, b),
     "sub": lambda v, a, b: v.b.fsub(a, b),
     "mul": lambda v, a, b: v.b.fmul(a, b),
     "div": lambda v, a, b: v.b.fdiv(a, b),
-    "max": lambda v, a, b: v.maximum(a, b),
-    "min": lambda v, a, b: v.maximum(a, b, "<"),
+    "max": lambda v, a, b: v.maximum_signed(a, b),
+    "min": lambda v, a, b: v.maximum_signed(a, b, "<"),
     "neg": lambda v, a: v.b.fneg(a),
     "abs": lambda v, a: v.unary("fabs", a),
     "sqrt": lambda v, a: v.unary("sqrt", a),
     "rsqrt": lambda v, a: v.b.fdiv(v.const(1.0), v.unary("sqrt", a)),
     "square": lambda v, a: v.b.fmul(a, a),
-    "integer_pow": _integer_pow,
-    "exp": lambda v, a: v.exp(a),
-    "log": lambda v, a: v.log(a),
-    "tanh": lambda v, a: v.tanh(a),
-    "logistic": lambda v, a: v.logistic(a),
-    "erf": _erf,
-    "erfc": _erfc,
-    "log1p": _log1p,
-    "expm1": _expm1,
+    "integer_pow": _integer_pow(lambda v: v.const(1.0), lambda v, a, b: v.b.fmul(a, b), lambda v, a, b: v.b.fdiv(a, b)),
+    "exp": elementary.exp,
+    "log": elementary.log,
+    "tanh": elementary.tanh,
+    "logistic": elementary.logistic,
+    "erf": elementary.erf,
+    "erfc": elementary.erfc,
+    "log1p": elementary.log1p,
+    "expm1": elementary.expm1,
     "floor": lambda v, a: v.unary("floor", a),
     "ceil": lambda v, a: v.unary("ceil", a),
     "sign": _sign,
-    "eq": _compare("=="),
-    "ne": _compare("!="),
-    "lt": _compare("<"),
-    "le": _compare("<="),
-    "gt": _compare(">"),
-    "ge": _compare(">="),
-    "and": lambda v, a, b: v.b.and_(a, b),
-    "or": lambda v, a, b: v.b.or_(a, b),
-    "not": lambda v, a: v.b.not_(a),
-    "select_n": lambda v, p, no, yes: v.b.select(p, yes, no),
-    "clamp": lambda v, lo, x, hi: v.maximum(v.maximum(x, lo), hi, "<"),
-    "stop_gradient": lambda v, a: a,
-    "copy": lambda v, a: a,
+    "clamp": lambda v, lo, x, hi: v.maximum_signed(v.maximum_signed(x, lo), hi, "<"),
+    **{name: _compare(op) for name, op in COMPARE.items()},
+    **SAME,
 }
-
-#: the same on s32 (its nodes are named "add@i", ...)
 EMIT_INT: dict[str, Callable[..., Any]] = {
     "add": lambda v, a, b: v.b.add(a, b),
+    "add_any": lambda v, a, b: v.b.add(a, b),
     "sub": lambda v, a, b: v.b.sub(a, b),
     "mul": lambda v, a, b: v.b.mul(a, b),
     "max": lambda v, a, b: v.b.select(v.b.icmp_signed(">", a, b), a, b),
     "min": lambda v, a, b: v.b.select(v.b.icmp_signed("<", a, b), a, b),
     "neg": lambda v, a: v.b.neg(a),
-    **{name: _compare_int(op) for name, op in dict(eq="==", ne="!=", lt="<", le="<=", gt=">", ge=">=").items()},
-    "select_n": EMIT["select_n"],
+    "abs": lambda v, a: v.b.select(v.b.icmp_signed("<", a, v.iconst(0)), v.b.neg(a), a),
+    "sign": _sign_int,
+    "square": lambda v, a: v.b.mul(a, a),
+    "integer_pow": _integer_pow(lambda v: v.iconst(1), lambda v, a, b: v.b.mul(a, b), None),
+    "select_n": _select_int,
     "clamp": lambda v, lo, x, hi: EMIT_INT["min"](v, EMIT_INT["max"](v, x, lo), hi),
-    "stop_gradient": lambda v, a: a,
-    "copy": lambda v, a: a,
+    **{name: _compare_int(op) for name, op in COMPARE.items()},
+    **BITWISE,
+    **SAME,
 }
+EMIT_BOOL: dict[str, Callable[..., Any]] = {
+    "max": BITWISE["or"],
+    "min": BITWISE["and"],
+    "select_n": lambda v, p, no, yes: v.b.select(p, yes, no),
+    "clamp": lambda v, lo, x, hi: v.b.and_(v.b.or_(x, lo), hi),
+    **{name: _compare_bool(op) for name, op in COMPARE.items()},
+    **BITWISE,
+    **SAME,
+}
+#: head of a node -> its vector code: "add" on f32, "add@i" on s32, "and@b" on bool, by the kind of the first operand
+EMIT: dict[str, Callable[..., Any]] = {
+    **EMIT_FLOAT,
+    **{f"{name}@i": rule for name, rule in EMIT_INT.items()},
+    **{f"{name}@b": rule for name, rule in EMIT_BOOL.items()},
+}
+NAMES = frozenset(head.partition("@")[0] for head in EMIT)
+#: their results on values of f16 are of f16 without a rounding
+EXACT = frozenset(("max", "min", "neg", "abs", "floor", "ceil", "sign", "clamp", "select_n", *SAME))
 
-#: (kind before, kind after) of a conversion -> its vector code; operands and results are vectors of f32 or their bits
+#: (kind before, kind after) of a conversion, or another form of a value -> its vector code
 CONVERT: dict[str, Callable[..., Any]] = {
-    "ff": lambda v, a: a,
-    "ii": lambda v, a: a,
-    "bb": lambda v, a: a,
     "if": lambda v, a: v.b.sitofp(a, v.vec),
-    "fi": lambda v, a: v.b.fptosi(a, v.ivec),
+    "fi": lambda v, a: v.call(f"llvm.fptosi.sat.v{v.vl}i32.v{v.vl}f32", v.ivec, a),  # NaN: 0; outside: the nearest
     "bf": lambda v, a: v.b.select(a, v.const(1.0), v.const(0.0)),
     "bi": lambda v, a: v.b.select(a, v.iconst(1), v.iconst(0)),
     "fb": lambda v, a: v.b.fcmp_unordered("!=", a, v.const(0.0)),
     "ib": lambda v, a: v.b.icmp_signed("!=", a, v.iconst(0)),
+    "bits": lambda v, a: v.bits(a),
+    "floats": lambda v, a: v.floats(a),
+    "bfloat": lambda v, a: v.floats(v.bfloat(a)),
+    "half": lambda v, a: v.half(a),
 }
 LOAD = {"f": None, "i": "bits", "b": "fb"}  # what makes a loaded vector of f32 a value of its kind
 STORE = {"f": None, "i": "floats", "b": "bf"}  # and back
+LITERAL: dict[str, Callable[[Builder, str], Any]] = {
+    "f": lambda v, x: v.const(float(x)),
+    "i": lambda v, x: v.iconst(int(x)),
+    "b": lambda v, x: v.bconst(x == "True"),
+}
+
+
+def literal(value: Any, dtype: str = "float32") -> tuple[Any, ...]:
+    """The node of a scalar: as text, because 2, 2.0 and True, or 0.0 and -0.0, are the same key of a dictionary."""
+    k = kind(dtype)
+    number: Any = {"i": int, "b": bool}.get(k, lambda x: float(np.asarray(x).astype(dtype)))(value)
+    return ("lit", k, repr(number))
 
 
 def emit(v: Builder, expr: Expr, operand: Callable[[int], Any], known: Mapping[Any, Any] = MappingProxyType({})) -> Any:
@@ -191,15 +207,12 @@ def emit(v: Builder, expr: Expr, operand: Callable[[int], Any], known: Mapping[A
         elif head == "red":
             env.append(known[args[0]])
         elif head == "lit":
-            env.append(v.iconst(args[0]) if isinstance(args[0], int) else v.const(args[0]))
+            env.append(LITERAL[args[0]](v, args[1]))
         elif head in CONVERT:
             env.append(CONVERT[head](v, env[args[0]]))
-        elif head in ("bits", "floats"):
-            env.append(getattr(v, head)(env[args[0]]))
         else:
-            prim, *extra = head.split(":")
-            table = EMIT_INT if prim.endswith("@i") else EMIT
-            env.append(table[prim.removesuffix("@i")](v, *(env[a] for a in args), *extra))
+            name, *extra = head.split(":")
+            env.append(EMIT[name](v, *(env[a] for a in args), *extra))
     return env[-1]
 
 
@@ -207,8 +220,8 @@ def emit(v: Builder, expr: Expr, operand: Callable[[int], Any], known: Mapping[A
 
 
 def is_elementwise(op: Op) -> bool:
-    """Whether `op` works element by element in a way that `EMIT` knows (the dtype is checked later)."""
-    return op.prim in EMIT or (op.prim == "convert_element_type" and kind(op.ins[0].dtype) + kind(op.out.dtype) in CONVERT)
+    """Whether `op` works element by element in a way that `EMIT` knows (types are checked later)."""
+    return op.prim in NAMES or (op.prim == "convert_element_type" and bool(kind(op.ins[0].dtype)) and bool(kind(op.out.dtype)))
 
 
 def _reshape_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -272,62 +285,75 @@ def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None, 
 
     With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators). With
     `reductions`, reductions over the last dimension are nodes of their own, whose operand is over the whole row.
+    Values of bf16 and f16 are f32: a cast to them rounds, and so does every operation on f16, whose range is small.
     Raises `Unsupported` for a primitive, dtype or movement that has no vector code.
     """
+    if len(ops) > MOST_OPS:
+        raise Unsupported(f"{len(ops)} operations in one group; an expression has at most {MOST_OPS}")
     made = {v: op for op in ops for v in op.outs if v is not anchor}
     nodes: dict[tuple[Any, ...], int] = {}
     views: dict[View, int] = {}
+    built: dict[tuple[Value, tuple[Axis, ...]], int] = {}
     if anchor is not None:
         views[View(anchor, identity_axes(anchor.shape))] = 0
 
-    def node(*n: Any) -> int:
-        return nodes.setdefault(n, len(nodes))
+    def node(head: str | None, *args: Any) -> int:
+        return args[0] if head is None else nodes.setdefault((head, *args), len(nodes))
 
     def build(v: Value | Literal, axes: tuple[Axis, ...]) -> int:
-        if isinstance(v, Literal):
-            if not kind(v.dtype):
-                raise Unsupported(f"a literal of type {v.dtype}; kernels know f32, s32 and bool")
-            return node("lit", int(v.val)) if kind(v.dtype) == "i" else as_kind(LOAD["b"] if kind(v.dtype) == "b" else None, node("lit", float(v.val)))
-        op = made.get(v)
-        if op is None:
-            if not kind(v.dtype):
-                raise Unsupported(f"an operand of type {v.dtype}; kernels know f32, s32 and bool")
-            if v is anchor and axes != identity_axes(v.shape):
-                raise Unsupported("the tail moves the anchor's elements")
-            return as_kind(LOAD[kind(v.dtype)], node("in", views.setdefault(View(v, axes), len(views))))
         if not kind(v.dtype):
-            raise Unsupported(f"{op.prim} on {v.dtype}; kernels know f32, s32 and bool")
+            raise Unsupported(f"a value of type {v.dtype}; kernels know f32, s32 and bool")
+        if isinstance(v, Literal):
+            return node(*literal(v.val, v.dtype))
+        if (v, axes) not in built:
+            op = made.get(v)
+            rounding = "half" if v.dtype == "float16" and (op is None or op.prim not in EXACT) else None
+            built[v, axes] = read(v, axes) if op is None else compute(op, axes)
+            built[v, axes] = node(rounding, built[v, axes])
+        return built[v, axes]
+
+    def read(v: Value, axes: tuple[Axis, ...]) -> int:
+        if v is anchor and axes != identity_axes(v.shape):
+            raise Unsupported("the tail moves the anchor's elements")
+        return node(LOAD[kind(v.dtype)], node("in", views.setdefault(View(v, axes), len(views))))
+
+    def compute(op: Op, axes: tuple[Axis, ...]) -> int:
         if reductions and op.prim.startswith("reduce_"):
             row = identity_axes(result.shape)
             if (*axes, row[-1]) != row:
                 raise Unsupported("a reduction that is moved before it is used")
             return node(op.prim, build(op.ins[0], row))
         if op.prim in MOVE:
-            if isinstance(op.ins[0], Literal):
-                return build(op.ins[0], ())
-            return build(op.ins[0], MOVE[op.prim](op, axes))
+            return build(op.ins[0], () if isinstance(op.ins[0], Literal) else MOVE[op.prim](op, axes))
         if not is_elementwise(op):
             raise Unsupported(f"{op.prim} has no vector code")
-        args = [build(a, _operand_axes(a, v, axes)) for a in op.ins]
+        args = [build(a, _operand_axes(a, op.out, axes)) for a in op.ins]
         if op.prim == "convert_element_type":
-            change = kind(op.ins[0].dtype) + kind(v.dtype)
-            return args[0] if change[0] == change[1] else node(change, *args)
-        head = f"integer_pow:{op.params['y']}" if op.prim == "integer_pow" else op.prim
-        if any(kind(a.dtype) == "i" for a in op.ins):
-            if head not in EMIT_INT:
-                raise Unsupported(f"{op.prim} on s32 has no vector code")
-            head += "@i"
-        return node(head, *args)
-
-    def as_kind(head: str | None, n: int) -> int:
-        return n if head is None else node(head, n)
+            return _converted(node, op.ins[0].dtype, op.out.dtype, args[0])
+        return node(_head(op), *args)
 
     if not kind(result.dtype):
         raise Unsupported(f"a result of type {result.dtype}; kernels know f32, s32 and bool")
-    last = as_kind(STORE[kind(result.dtype)], build(result, identity_axes(result.shape)))
+    last = node(STORE[kind(result.dtype)], build(result, identity_axes(result.shape)))
     if last != len(nodes) - 1:
         raise Unsupported("the result is an operand")
     return tuple(nodes), tuple(views)
+
+
+def _head(op: Op) -> str:
+    """The key of `EMIT` for an operation, with its parameter."""
+    k = kind(op.ins[0].dtype)
+    head = op.prim + ("" if k == "f" else f"@{k}")
+    if head not in EMIT:
+        raise Unsupported(f"{op.prim} on {op.ins[0].dtype} has no vector code")
+    return f"{head}:{op.params['y']}" if op.prim == "integer_pow" else head
+
+
+def _converted(node: Callable[..., int], before: str, after: str, n: int) -> int:
+    """A conversion; f32 and s32 are rounded to bf16 here (`build` rounds to f16)."""
+    change = kind(before) + kind(after)
+    n = node(None if change[0] == change[1] else change, n)
+    return node("bfloat" if after == "bfloat16" and before not in ("bfloat16", "bool") else None, n)
 
 
 def _operand_axes(a: Value | Literal, out: Value, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:

@@ -65,20 +65,27 @@ NEST_VIEW = 2 + MAX_RANK  # buffer, offset, byte stride of each loop
 S_BUFFERS, S_SOURCES, S_ROWS, S_SCRATCH, S_STRIDE, S_WORDS = 0, 1, 2, 3, 5, 6
 STRIP_BUFFERS = 64
 
-# the relay: the thread that serves host calls of a device, and what it needs (each word on its own cache line)
-R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_STOP, R_TEAM, R_LIBC, R_SPIN_NS = (64 * i for i in range(11))
-R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_LAST, R_STAMP = (
+# the relay: the threads that serve host calls of a device, and what they need (each word on its own cache line). `R_SERVER`: number
+# of the thread that is to serve (0: none); `R_CLAIMED`: entries that a thread has begun with; `R_CLOSED`: no call is taken any more,
+# and where it is LOST none that is open will ever be ready
+R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_SERVER, R_TEAM, R_LIBC, R_SPIN_NS = (64 * i for i in range(11))
+R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_CLAIMED, R_STAMP = (
     64 * i for i in range(11, 24)
 )
 # for copies: the driver's calls, the kernel that waits, the streams beside XLA's (operands out, results in, weights in); blocks that may wait
 R_COPY, R_COPY2D, R_RECORD, R_FOLLOW, R_AWAIT, R_OUT, R_IN, R_FETCH, R_WAITERS = (64 * i for i in range(24, 33))
-RELAY_BYTES = 64 * 34
+R_SYNC, R_CLOSED, R_HELD_NS = (64 * i for i in range(33, 36))
+RELAY_BYTES = 64 * 36
+LOST = 2
 R_CAPACITY = 4096  # host calls that may wait
 ENTRY_WORDS = 2  # call site, sequence number
-# messages of the relay: the driver refused, a join without a start, the watchdog has barked
-M_DRIVER, M_ORDER, M_LATE = 0, 8, 16
+# texts of faults, in this order (see `relay.TEXTS`)
+M_DRIVER, M_ORDER, M_HELD, M_CLOSED, M_MEMORY, M_GONE, M_LATE, M_LOST = (8 * i for i in range(8))
+# the faults of one device program, which all its sites share: how many, the text of the first, the driver's code, whether it may run no more
+P_COUNT, P_FIRST, P_CODE, P_FAILED = (8 * i for i in range(4))
+PROGRAM_WORDS = 4
 
-# a call site: one host segment inside a device program
+# a call site: one host segment inside a device program. `SITE_SKIPPED`: the last call whose operands never came
 (
     SITE_DESC,
     SITE_RELAY,
@@ -96,19 +103,22 @@ M_DRIVER, M_ORDER, M_LATE = 0, 8, 16
     SITE_COPIES,
     SITE_BEFORE,
     SITE_AFTER,
-) = (8 * i for i in range(16))
-SITE_WORDS = 16
+    SITE_FAULTS,
+    SITE_SKIPPED,
+) = (8 * i for i in range(18))
+SITE_WORDS = 18
 IN_MAPPED, IN_OUTER, IN_INNER, IN_STRIDE, IN_OFFSET, IN_WIDE, IN_COPY = (8 * i for i in range(7))
 OUT_MAPPED, OUT_OUTER, OUT_HOST, OUT_DEVICE, OUT_WIDE, OUT_COPY = (8 * i for i in range(6))
 IN_WORDS = OUT_WORDS = 8
 # a fetch site: weights in host memory that a device program takes, the events around the copy, where its begin and end are stamped (0: nowhere)
-FETCH_RELAY, FETCH_SOURCE, FETCH_BYTES, FETCH_BEFORE, FETCH_AFTER, FETCH_STAMPS = (8 * i for i in range(6))
+FETCH_RELAY, FETCH_SOURCE, FETCH_BYTES, FETCH_BEFORE, FETCH_AFTER, FETCH_STAMPS, FETCH_FAULTS = (8 * i for i in range(7))
 FETCH_WORDS = 8
 # a clock site: where the device writes its clock; on the CPU the first word is the address of clock_gettime
-TICK_RELAY, TICK_TARGET = 0, 8
+TICK_RELAY, TICK_TARGET, TICK_FAULTS = 0, 8, 16
 TICK_CLOCK = TICK_RELAY
-TICK_WORDS = 2
+TICK_WORDS = 3
 # the mapped page of a call site: flags, then stamps of recent calls: start began, ended; join began, asked, left, ended (device clock, ns)
-FLAG_READY, FLAG_DONE, FLAG_FAULT, FLAG_STAMPS = 0, 64, 128, 256
+FLAG_READY, FLAG_DONE, FLAG_STAMPS = 0, 64, 256
+ABANDONED = 1 << 62  # in FLAG_DONE: the host will never answer, and the device stops with an error
 STAMP_BYTES, SITE_RING = 64, 32
 FLAG_BYTES = FLAG_STAMPS + STAMP_BYTES * SITE_RING

@@ -327,11 +327,7 @@ def narrow(name: str, key: Spec, target: Target) -> str:
 
     def body(offset: Any) -> None:
         value = v.load(v.add(x, offset))
-        bits = v.bits(value)
-        even = v.b.and_(v.b.lshr(bits, v.iconst(16)), v.iconst(1))
-        rounded = v.b.add(bits, v.b.add(even, v.iconst(0x7FFF)))  # to nearest, ties to even
-        kept = v.b.select(v.b.fcmp_unordered("uno", value, value), v.b.or_(bits, v.iconst(0x400000)), rounded)
-        out = v.b.trunc(v.b.lshr(kept, v.iconst(16)), half)
+        out = v.b.trunc(v.b.lshr(v.bfloat(value), v.iconst(16)), half)
         p = v.ptr(v.add(y, v.b.sdiv(offset, i64(2))), half)
         if v.mask is None:
             v.b.store(out, p).align = 2

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import time
 from typing import Any
 
 import numpy as np
 
 from . import host
-from .build import Spec, family, read_cache, source_hash, write_cache
+from .build import Spec, family, source_hash
+from .disk import Record
 from .elementwise import nest
 from .pick import default
 from .program import Op, Program, Value
+from .schema import RATE, Row
 from .segment import Context, Kernel, Rules, compile_segment
 from .simd import Builder, i64
 from .storage import Storage
@@ -25,6 +26,7 @@ ITERATIONS = 1 << 15
 STREAM_BYTES = 1 << 28  # more than the last-level cache holds
 ITEM_BYTES = 1 << 20
 REPEATS = 9
+PEAKS = Record("peaks", Row((RATE, RATE)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,15 +45,15 @@ class Peaks:
 @functools.lru_cache
 def peaks(threads: int) -> Peaks:
     """The peaks of this machine; measured once (about 0.5 s), then read from the cache."""
-    name = f"peaks-{target().fingerprint}-{threads}-{source_hash()[:12]}.json"
-    stored = read_cache(name)
+    name = f"peaks-{target().fingerprint}-{threads}-{source_hash()[:12]}"
+    stored = PEAKS.load(name)
     if stored is None:
         items = 8 * threads
         fma = items * ITERATIONS * CHAINS * target().vl * 2 / _least(("peak_fma",), [ITERATIONS], items, 0, threads)
         read = STREAM_BYTES / _least(("peak_read",), [ITEM_BYTES // 4], STREAM_BYTES // ITEM_BYTES, ITEM_BYTES, threads)
-        stored = json.dumps([fma, read]).encode()
-        write_cache(name, stored)
-    fma, read = json.loads(stored)
+        stored = [fma, read]
+        PEAKS.store(name, stored)
+    fma, read = stored
     return Peaks(fma, read, threads)
 
 

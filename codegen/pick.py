@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable
 
 import numpy as np
 
-from .build import read_cache, source_hash, write_cache
+from .build import source_hash
+from .disk import Record
 from .program import Value, format_params
+from .schema import MEASURED, Fields, Text
 from .segment import Groups
 from .target import Target
 
@@ -32,10 +33,15 @@ def measured(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
     """The fastest algorithm for operations of these shapes."""
     key = signature(groups, names, threads, target)
     if key not in _known:
-        stored = read_cache(f"{key}.json")
-        _known[key] = json.loads(stored)["chosen"] if stored else _measure(alone, target, groups, names, threads, key)
+        stored = _record(names).load(key)
+        _known[key] = stored["chosen"] if stored else _measure(alone, target, groups, names, threads, key)
     _kin[kinship(groups, names)] = _known[key]
     return _known[key]
+
+
+def _record(names: tuple[str, ...]) -> Record:
+    """What is kept of a choice among algorithms."""
+    return Record("pick", Fields({"chosen": Text(names), "seconds": Fields(dict.fromkeys(names, MEASURED))}))
 
 
 def likely(groups: Groups, names: tuple[str, ...], threads: int) -> str:
@@ -78,5 +84,5 @@ def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
     seconds = {name: float(np.percentile(t, 25)) for name, t in times.items()}
     best = min(names, key=lambda n: seconds[n])
     chosen = best if seconds[best] < GAIN * seconds[names[0]] else names[0]
-    write_cache(f"{key}.json", json.dumps({"chosen": chosen, "seconds": seconds}).encode())
+    _record(names).store(key, {"chosen": chosen, "seconds": seconds})
     return chosen

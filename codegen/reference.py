@@ -26,6 +26,24 @@ def _logistic(x: Array) -> Array:
         return 1 / (1 + np.exp(-x))
 
 
+def _div(a: Array, b: Array) -> Array:
+    """XLA's quotient: of integers it is cut towards zero, and -1 for a divisor of 0."""
+    if np.result_type(a, b).kind not in "iu":
+        return np.divide(a, b)
+    safe = np.where(np.equal(b, 0), np.ones_like(b), b)
+    q = a // safe
+    q = q + ((a % safe != 0) & (np.less(a, 0) != np.less(b, 0))).astype(q.dtype)
+    return np.where(np.equal(b, 0), np.array(-1).astype(q.dtype), q)
+
+
+def _select_n(which: Array, *cases: Array) -> Array:
+    """The case that a bool or an integer names; one outside takes the nearest."""
+    out = cases[0]
+    for k, case in enumerate(cases[1:], 1):
+        out = np.where(np.asarray(which) >= k, case, out)
+    return out
+
+
 def _integer_pow(x: Array, y: int) -> Array:
     return x**y if y >= 0 else 1 / x ** (-y)
 
@@ -36,7 +54,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "add_any": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "div": np.divide,
+    "div": _div,
     "max": np.maximum,
     "min": np.minimum,
     "neg": np.negative,
@@ -65,10 +83,11 @@ ELEMENTWISE: dict[str, Rule] = {
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "not": np.logical_not,
-    "select_n": lambda p, no, yes: np.where(p, yes, no),
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.bitwise_not,
+    "select_n": _select_n,
     "clamp": lambda lo, x, hi: np.minimum(np.maximum(x, lo), hi),
     "stop_gradient": lambda x: x,
     "copy": lambda x: x,
@@ -170,8 +189,18 @@ def _dynamic_update_slice(op: Op, x: Array, update: Array, *starts: Any) -> Arra
     return out
 
 
+def converted(x: Any, dtype: Any) -> Array:
+    """XLA's conversion: a number outside of an integer's range becomes the nearest inside, NaN becomes 0."""
+    x, to = np.asarray(x), np.dtype(dtype)
+    if to.kind not in "iu" or x.dtype.kind in "biuc":
+        return x.astype(to)
+    x, limits = x.astype(np.float64), np.iinfo(to)
+    inside = np.where((x > limits.min) & (x < limits.max), x, 0).astype(to)
+    return np.where(x >= limits.max, to.type(limits.max), np.where(x <= limits.min, to.type(limits.min), inside))
+
+
 def _convert(op: Op, x: Array) -> Array:
-    return np.asarray(x).astype(op.params["new_dtype"])
+    return converted(x, op.params["new_dtype"])
 
 
 def _slice(op: Op, x: Array) -> Array:

@@ -7,9 +7,11 @@ executes the same stream operations with threads and delays.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import dataclasses
 import math
+import os
 import threading
 import time
 import weakref
@@ -19,12 +21,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import layout as abi
+from .faults import TEXTS, Faults, Watch, noted, word
 from .host import function, libc, team, wake
 from .segment import Segment
 
 SPIN_SECONDS = 2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
-LIMIT_SECONDS = 20.0  # the watchdog of every wait
-DRAIN_SECONDS = 5.0  # at the end of the process
+LIMIT_SECONDS = 20.0  # until a call that nobody begins is taken over, and at the end of the process until calls without progress are given up
+LAST_SECONDS = 600.0  # until a call that somebody has begun is given up
+DEVICE_FACTOR = 6  # of these: until a device that nobody answers stops by itself
 
 
 class Driver(Protocol):
@@ -37,7 +41,7 @@ class Driver(Protocol):
     blocks: int  # most blocks of one launch
     waiters: int  # most blocks of a kernel that waits: another kernel still has room beside it on every multiprocessor
     stream: int  # 0: the stream on which XLA launches
-    copies: tuple[int, ...]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent
+    copies: tuple[int, ...]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent, cuStreamSynchronize
     sides: tuple[int, ...]  # streams beside XLA's: operands to the host, results from it, weights from it
 
     def mapped(self, nbytes: int) -> tuple[int, int]:
@@ -109,28 +113,25 @@ class Merge:
 
 
 class Relay:
-    """Serves the host calls of one device with one team. `cpus`: the team's cores (none given: the process's team)."""
+    """Serves the host calls of one device with one team. `cpus`: the team's cores (none given: the process's team).
 
-    def __init__(self, driver: Driver, cpus: tuple[int, ...] = (), limit_seconds: float = LIMIT_SECONDS):
+    `limit_seconds`, `last_seconds`: how long a call may wait to be begun, and to be ended (see `Watch`).
+    """
+
+    def __init__(self, driver: Driver, cpus: tuple[int, ...] = (), limit_seconds: float = LIMIT_SECONDS, last_seconds: float = LAST_SECONDS):
         self.driver, self._team = driver, team(cpus)
+        self._limits = limit_seconds, last_seconds
         self._team.spin(SPIN_SECONDS)
         self._memory = np.zeros(abi.RELAY_BYTES + 64, np.uint8)
         self.address = -(-self._memory.ctypes.data // 64) * 64
         self._locks = np.zeros(512, np.uint8)
         self._entries = np.zeros(abi.R_CAPACITY * abi.ENTRY_WORDS, np.int64)
-        texts = (
-            "xcoexec: the CUDA driver refused to launch a host call",
-            "xcoexec: a host call was joined that nobody had started",
-            "xcoexec: a host call did not end in time; the results of that call are wrong",
-        )
-        self._texts = [ctypes.create_string_buffer(t.encode()) for t in texts]
+        self._texts = [ctypes.create_string_buffer(f"xcoexec: {t}".encode()) for t in TEXTS]
         self._messages = np.array([ctypes.addressof(t) for t in self._texts], np.int64)
         self._retired: list[tuple[np.ndarray, Memory, Any]] = []
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        c = ctypes.CDLL(None)
-        c.pthread_mutex_init(ctypes.c_void_p(self._locks.ctypes.data), None)
-        c.pthread_cond_init(ctypes.c_void_p(self._locks.ctypes.data + 256), None)
+        self._lock = threading.RLock()  # a garbage collection inside may retire a site
+        self._threads: list[threading.Thread] = []  # that serve, the one in charge last
+        self._watch: Watch | None = None
         words = {
             abi.R_ENTRIES: self._entries.ctypes.data,
             abi.R_MUTEX: self._locks.ctypes.data,
@@ -142,19 +143,29 @@ class Relay:
             abi.R_STREAM: driver.stream,
             abi.R_BLOCKS: driver.blocks,
             abi.R_WAITERS: driver.waiters,
-            abi.R_LIMIT_NS: int(limit_seconds * 1e9),
+            abi.R_LIMIT_NS: int(DEVICE_FACTOR * last_seconds * 1e9),
+            abi.R_HELD_NS: int(limit_seconds * 1e9),
             abi.R_MESSAGES: self._messages.ctypes.data,
             **dict(zip((abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16, abi.R_STAMP, abi.R_AWAIT), driver.functions, strict=True)),
-            **dict(zip((abi.R_COPY, abi.R_COPY2D, abi.R_RECORD, abi.R_FOLLOW), driver.copies, strict=True)),
+            **dict(zip((abi.R_COPY, abi.R_COPY2D, abi.R_RECORD, abi.R_FOLLOW, abi.R_SYNC), driver.copies, strict=True)),
             **dict(zip((abi.R_OUT, abi.R_IN, abi.R_FETCH), driver.sides, strict=True)),
         }
-        for at, word in words.items():
-            self._word(at).value = word
+        for at, value in words.items():
+            self._word(at).value = value
         self._errors = self._word(abi.R_ERRORS)
+        self._unlocked()
         atexit.register(self.stop)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _unlocked(self) -> None:
+        """Mutex and condition as new."""
+        self._locks[:] = 0
+        c = ctypes.CDLL(None)
+        c.pthread_mutex_init(ctypes.c_void_p(self._locks.ctypes.data), None)
+        c.pthread_cond_init(ctypes.c_void_p(self._locks.ctypes.data + 256), None)
 
     def _word(self, at: int) -> ctypes.c_int64:
-        return ctypes.c_int64.from_address(self.address + at)
+        return word(self.address + at)
 
     @property
     def code(self) -> int:
@@ -163,49 +174,152 @@ class Relay:
 
     @property
     def errors(self) -> int:
-        """Errors that handlers have returned so far."""
+        """Faults of all programs so far; who sees that there are more looks at its own (`Faults`)."""
         return self._errors.value
 
     @property
-    def last_error(self) -> str:
-        """What the last of them said."""
-        return self._texts[self._word(abi.R_LAST).value // 8].value.decode().removeprefix("xcoexec: ")
+    def served(self) -> bool:
+        """Whether the thread that is in charge lives."""
+        return bool(self._threads) and self._threads[-1].is_alive() and self._word(abi.R_SERVER).value == len(self._threads)
+
+    @property
+    def _lost(self) -> bool:
+        return self._word(abi.R_CLOSED).value == abi.LOST
 
     def start(self) -> None:
-        """Makes the serving thread (once; a forked child makes its own)."""
+        """Makes the serving thread and its watch (once). Raises `RuntimeError` when the relay has been stopped."""
         with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                serve = function("serve", 1, "calls")
-                self._thread = threading.Thread(target=serve, args=(self.address,), name="xcoexec-relay", daemon=True)
-                self._thread.start()
+            if self._word(abi.R_CLOSED).value:
+                raise RuntimeError(f"xcoexec: {TEXTS[abi.M_CLOSED // 8]}.")
+            if not self._threads:
+                self._serve()
+            if self._watch is None:
+                self._watch = Watch(self, *self._limits)
+
+    def _serve(self) -> None:
+        """Makes a serving thread that is in charge from now on (the lock is held)."""
+        number = len(self._threads) + 1
+        thread = threading.Thread(target=function("serve", 2, "serving"), args=(self.address, number), name="xcoexec-relay", daemon=True)
+        self._threads.append(thread)
+        self._word(abi.R_SERVER).value = number
+        self._wake()
+        thread.start()
+
+    def _wake(self) -> None:
+        wake(self._locks.ctypes.data, self._locks.ctypes.data + 256)
+
+    def _open(self) -> int | None:
+        """The number of the oldest open call; None without any (the lock is held, so that its site stays)."""
+        head = self._word(abi.R_HEAD).value
+        return head if head < self._word(abi.R_TAIL).value else None
+
+    def _entry(self, number: int) -> tuple[int, int]:
+        """(call site, sequence number) of a call."""
+        site, seq = self._entries.reshape(-1, abi.ENTRY_WORDS)[number % abi.R_CAPACITY]
+        return int(site), int(seq)
+
+    def oldest(self) -> tuple[int, bool, bool] | None:
+        """(number, are its operands there, has a thread begun with it) of the oldest open call; None without any that can be served."""
+        with self._lock:
+            head = self._open()
+            if head is None or self._lost:
+                return None
+            site, seq = self._entry(head)
+            ready = word(word(site + abi.SITE_FLAGS).value + abi.FLAG_READY).value >= seq
+            return head, ready, self._word(abi.R_CLAIMED).value > head
+
+    def replace(self, number: int, why: int) -> bool:
+        """Another thread takes the serving one's place, unless the call of that number has been served by now; noted on its program."""
+        with self._lock:
+            if self._open() != number or self._lost:
+                return False
+            noted(self.address, word(self._entry(number)[0] + abi.SITE_FAULTS).value, why)
+            self._serve()
+            return True
+
+    def abandon(self, number: int) -> bool:
+        """Gives up the calls from that number on, unless it has been served by now: the device stops with an error, and the relay with it."""
+        with self._lock:
+            if self._open() != number or self._lost:
+                return False
+            self._word(abi.R_CLOSED).value = abi.LOST
+            for i in range(number, self._word(abi.R_TAIL).value):
+                site, _ = self._entry(i)
+                noted(self.address, word(site + abi.SITE_FAULTS).value, abi.M_LOST)
+                word(word(site + abi.SITE_FLAGS).value + abi.FLAG_DONE).value = abi.ABANDONED
+            return True
 
     def stop(self) -> None:
-        """Ends the serving thread, after what is still in flight: a device that waits for the host must not wait in vain."""
-        end = time.monotonic() + DRAIN_SECONDS
-        while self._word(abi.R_HEAD).value < self._word(abi.R_TAIL).value and self._thread is not None and time.monotonic() < end:
+        """Ends the service (at the end of the process): no call is taken any more, those in flight are served.
+
+        A device that waits for the host must not wait in vain: calls that make no progress for `limit_seconds` are given up.
+        """
+        watch, self._watch = self._watch, None
+        if watch is None:  # nothing was ever served, or it has ended
+            self._word(abi.R_CLOSED).value = self._word(abi.R_CLOSED).value or 1
+            return
+        self._close()
+        self._drain()
+        watch.stop(self._wake)
+        self._word(abi.R_SERVER).value = 0
+        self._wake()
+        for thread in self._threads:
+            thread.join(timeout=2.0)
+
+    def _close(self) -> None:
+        """No call is taken any more; one that is being enqueued is in the ring when this returns."""
+        swap, end = function("swap", 2), time.monotonic() + self._limits[0]
+        while swap(self.address + abi.R_LOCK, 1) and time.monotonic() < end:
+            time.sleep(1e-4)
+        self._word(abi.R_CLOSED).value = self._word(abi.R_CLOSED).value or 1
+        self._word(abi.R_LOCK).value = 0
+
+    def _drain(self) -> None:
+        """Until no call is open, or those that are will never be served."""
+        seen, since = self._open(), time.monotonic()
+        while seen is not None and not self._lost:
             time.sleep(1e-3)
-        self._word(abi.R_STOP).value = 1
-        wake(self._locks.ctypes.data, self._locks.ctypes.data + 256)
-        if self._thread is not None:
-            self._thread.join(timeout=2.0)
+            now = self._open()
+            if now != seen:
+                seen, since = now, time.monotonic()
+            elif time.monotonic() - since > self._limits[0]:
+                self.abandon(seen)
+
+    def _forked(self) -> None:
+        """A forked child has neither the threads nor the device: no call is taken, and none of the parent's is waited for."""
+        self._unlocked()
+        self._lock, self._threads, self._watch = threading.RLock(), [], None
+        for at in (abi.R_LOCK, abi.R_SLEEPS, abi.R_SERVER):
+            self._word(at).value = 0
+        for at in (abi.R_HEAD, abi.R_CLAIMED):
+            self._word(at).value = self._word(abi.R_TAIL).value
+        self._word(abi.R_CLOSED).value = 1
 
     def retire(self, words: np.ndarray, memory: Memory, keep: Any) -> None:
         """Takes over the memory of a site that nobody calls any more; work of it may still be in flight."""
         with self._lock:
             self._retired.append((words, memory, keep))
 
+    def settle(self) -> None:
+        """After a program that ended with an error: until the device has done what it was given, or says that it never will."""
+        with contextlib.suppress(RuntimeError):
+            self.driver.synchronize()
+
     def collect(self) -> None:
-        """Frees what retired sites left, once nothing uses it."""
+        """Frees what retired sites left, once nothing uses it. Raises what the driver raises; then all of it stays."""
         with self._lock:
-            waiting, self._retired = self._retired, []
+            waiting = len(self._retired)
         if not waiting:
             return
         self.driver.synchronize()
-        for words, memory, keep in waiting:
-            if words[abi.SITE_SERVED // 8] < words[abi.SITE_SEQ // 8]:
-                self.retire(words, memory, keep)
-            else:
-                memory.free()
+        with self._lock:
+            if any(t.is_alive() for t in self._threads[:-1]):  # one that was replaced may still look at a site
+                return
+            old, self._retired = self._retired[:waiting], self._retired[waiting:]
+            done = [r for r in old if r[0][abi.SITE_SERVED // 8] >= r[0][abi.SITE_SEQ // 8]]
+            self._retired += [r for r in old if not any(r is d for d in done)]
+        for _, memory, _ in done:
+            memory.free()
 
 
 class Memory:
@@ -238,8 +352,8 @@ class Memory:
 def _filled(count: int, words: Mapping[int, int]) -> np.ndarray:
     """A block of int64 words, given by their byte offsets."""
     block = np.zeros(count, np.int64)
-    for at, word in words.items():
-        block[at // 8] = word
+    for at, value in words.items():
+        block[at // 8] = value
     return block
 
 
@@ -247,12 +361,15 @@ class Site:
     """One segment inside a device program: its weights in host memory, its operands and results in mapped memory.
 
     `address` is what the FFI attribute carries. `inputs`: what of each operand the segment reads; `outputs`: where its
-    results go. `consts`: the segment's constants by value.
+    results go. `consts`: the segment's constants by value. `faults`: those of its program (none given: of its own).
+    Raises `MemoryError`, and `RuntimeError` from the driver.
     """
 
-    def __init__(self, relay: Relay, segment: Segment, inputs: Sequence[Window], outputs: Sequence[Merge], consts: Any):
+    def __init__(self, relay: Relay, segment: Segment, inputs: Sequence[Window], outputs: Sequence[Merge], consts: Any, faults: Faults | None = None):
         relay.collect()
-        self.segment = segment
+        self.segment, self.faults = segment, Faults() if faults is None else faults
+        if not function("reserve", 1, "serving")(segment.address):
+            raise MemoryError(f"xcoexec: no memory is left for the {segment.arena_bytes} bytes of a host segment's intermediates.")
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
         sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
         places = np.cumsum([abi.FLAG_BYTES, *(-(-n // 256) * 256 for n in sizes)])
@@ -277,12 +394,13 @@ class Site:
             abi.SITE_NOUT: len(outputs),
             abi.SITE_OUTS: self._outs.ctypes.data,
             abi.SITE_COPIES: sum(w.copied for w in inputs),
+            abi.SITE_FAULTS: self.faults.address,
             **dict(zip((abi.SITE_BEFORE, abi.SITE_AFTER), memory.events, strict=False)),
         }
         self._words = _filled(abi.SITE_WORDS, words)
         self.address = self._words.ctypes.data
+        weakref.finalize(self, relay.retire, self._words, memory, (self._keep, self._bufs, self._ins, self._outs, segment, self.faults))
         relay.start()
-        weakref.finalize(self, relay.retire, self._words, memory, (self._keep, self._bufs, self._ins, self._outs, segment))
 
     @staticmethod
     def _table(rows: Sequence[Sequence[int]]) -> np.ndarray:
@@ -310,10 +428,14 @@ class Site:
 
 
 class Fetch:
-    """Weights in mapped host memory that a device program takes at every call; `address` is what the FFI attribute carries."""
+    """Weights in mapped host memory that a device program takes at every call; `address` is what the FFI attribute carries.
 
-    def __init__(self, relay: Relay, weights: np.ndarray):
+    `faults`: those of the program (none given: of its own).
+    """
+
+    def __init__(self, relay: Relay, weights: np.ndarray, faults: Faults | None = None):
         relay.collect()
+        self.faults = Faults() if faults is None else faults
         self.nbytes = weights.nbytes
         behind = -(-weights.nbytes // 8) * 8  # where the stamps are
         memory = Memory(relay.driver, behind + 16, 0, 2)
@@ -327,10 +449,11 @@ class Fetch:
             abi.FETCH_BYTES: weights.nbytes,
             abi.FETCH_BEFORE: memory.events[0],
             abi.FETCH_AFTER: memory.events[1],
+            abi.FETCH_FAULTS: self.faults.address,
         }
         self._words = _filled(abi.FETCH_WORDS, words)
         self.address = self._words.ctypes.data
-        weakref.finalize(self, relay.retire, np.zeros(abi.SITE_WORDS, np.int64), memory, self._words)
+        weakref.finalize(self, relay.retire, np.zeros(abi.SITE_WORDS, np.int64), memory, (self._words, self.faults))
 
     def trace(self, on: bool) -> None:
         """Whether the copies of the calls from now on leave stamps; two more kernels each."""
@@ -345,9 +468,9 @@ class Clock:
     """Places in a device program where the device's clock is read: `address(i)` is what the FFI attribute of the i-th carries."""
 
     def __init__(self, relay: Relay, count: int):
-        self._relay = relay
+        self._relay, self._faults = relay, Faults()
         self._host, device = relay.driver.mapped(8 * count)
-        self._rows = np.array([[relay.address, device + 8 * i] for i in range(count)], np.int64)
+        self._rows = np.array([[relay.address, device + 8 * i, self._faults.address] for i in range(count)], np.int64)
         self._times = np.ctypeslib.as_array(ctypes.cast(self._host, ctypes.POINTER(ctypes.c_int64)), (count,))
 
     def address(self, i: int) -> int:
@@ -368,7 +491,7 @@ class HostClock:
 
     def __init__(self, count: int):
         self._times = np.zeros(count, np.int64)
-        self._rows = np.array([[libc("clock_gettime"), self._times.ctypes.data + 8 * i] for i in range(count)], np.int64)
+        self._rows = np.array([[libc("clock_gettime"), self._times.ctypes.data + 8 * i, 0] for i in range(count)], np.int64)
 
     def address(self, i: int) -> int:
         return int(self._rows.ctypes.data) + 8 * abi.TICK_WORDS * i
@@ -380,4 +503,4 @@ class HostClock:
         """Nothing to give back."""
 
 
-__all__ = ["Clock", "Driver", "Fetch", "HostClock", "Merge", "Relay", "Site", "Window"]
+__all__ = ["Clock", "Driver", "Faults", "Fetch", "HostClock", "Merge", "Relay", "Site", "Window"]

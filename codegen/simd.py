@@ -1,9 +1,10 @@
-"""llvmlite building blocks: pointers, loops, vectors of f32 and the elementary functions on them."""
+"""llvmlite building blocks: pointers, loops, vectors of f32 and the what arithmetic on them needs."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 import llvmlite.ir as ir
 
@@ -25,6 +26,11 @@ class BFloat(ir.Type):
 
 def i64(n: int) -> ir.Constant:
     return ir.Constant(I64, n)
+
+
+def number(x: ir.Value) -> float | None:
+    """The number that every lane of a constant vector holds; None for what is computed."""
+    return float(x.constant[0].constant) if isinstance(x, ir.Constant) else None
 
 
 class Builder:
@@ -134,6 +140,9 @@ class Builder:
     def iconst(self, n: int) -> ir.Constant:
         return ir.Constant(self.ivec, [n] * self.vl)
 
+    def bconst(self, value: bool) -> ir.Constant:
+        return ir.Constant(ir.VectorType(ir.IntType(1), self.vl), [int(value)] * self.vl)
+
     def call(self, name: str, ret: ir.Type, *args: ir.Value) -> ir.Value:
         """Calls an LLVM intrinsic by name (`Module.declare_intrinsic` refuses vector types)."""
         fn = self.module.globals.get(name)
@@ -202,18 +211,35 @@ class Builder:
         return self.b.select(self.b.fcmp_ordered(op, a, b), x, y)
 
     def maximum(self, a: ir.Value, b: ir.Value, op: str = ">") -> ir.Value:
-        """max (or min with op "<") that passes NaN on, from either side."""
-        if isinstance(b, ir.Constant):
+        """max (or min with op "<") that passes NaN on, from either side. Which zero of two it takes is not said."""
+        if number(a) is not None and number(b) is None:
+            a, b = b, a
+        c = number(b)
+        if c is not None and c == c:
             return self.select("<" if op == ">" else ">", a, b, b, a)
-        if isinstance(a, ir.Constant):
-            return self.maximum(b, a, op)
         pick = self.select(op, a, b, a, b)
         return self.b.select(self.b.fcmp_unordered("uno", a, a), a, pick)
 
-    def poly(self, x: ir.Value, coefficients: list[float]) -> ir.Value:
-        """Horner's rule, highest power first."""
-        acc: ir.Value = self.const(coefficients[0])
-        for c in coefficients[1:]:
+    def maximum_signed(self, a: ir.Value, b: ir.Value, op: str = ">") -> ir.Value:
+        """`maximum` where +0 is more than -0."""
+        if number(a) is not None:
+            a, b = b, a
+        pick, c = self.maximum(a, b, op), number(b)
+        if c is None:
+            combine = self.b.and_ if op == ">" else self.b.or_
+            return self.b.select(self.b.fcmp_ordered("==", a, b), self.floats(combine(self.bits(a), self.bits(b))), pick)
+        if c == 0 and (math.copysign(1.0, c) > 0) == (op == ">"):
+            return self.select("<=" if op == ">" else ">=", a, b, b, a)
+        return pick
+
+    def copysign(self, magnitude: ir.Value, sign: ir.Value) -> ir.Value:
+        return self.call(f"llvm.copysign.v{self.vl}f32", self.vec, magnitude, sign)
+
+    def poly(self, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
+        """Horner's rule; the constant term comes first."""
+        *rest, top = coefficients
+        acc: ir.Value = self.const(top)
+        for c in reversed(rest):
             acc = self.fma(acc, x, self.const(c))
         return acc
 
@@ -226,52 +252,14 @@ class Builder:
     def unary(self, name: str, x: ir.Value) -> ir.Value:
         return self.call(f"llvm.{name}.v{self.vl}f32", self.vec, x)
 
-    def exp(self, x: ir.Value) -> ir.Value:
-        """e**x to about 1 ulp: 2**n * p(r), |r| <= ln2/2, n applied in two steps (denormal results)."""
-        lo, hi = self.const(-104.0), self.const(89.0)
-        c = self.select("<", x, lo, lo, self.select(">", x, hi, hi, x))
-        n = self.unary("rint", self.b.fmul(c, self.const(1.4426950408889634)))
-        r = self.fma(n, self.const(-0.693359375), c)
-        r = self.fma(n, self.const(2.12194440e-4), r)
-        p = self.poly(r, [1 / 5040, 1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5, 1.0, 1.0])
-        ni = self.b.fptosi(self.select("<", n, n, n, self._finite(n)), self.ivec)
-        half = self.b.ashr(ni, self.iconst(1))
-        for k in (half, self.b.sub(ni, half)):
-            p = self.b.fmul(p, self.floats(self.b.shl(self.b.add(k, self.iconst(127)), self.iconst(23))))
-        return self.b.select(self.b.fcmp_unordered("uno", x, x), x, p)
+    def bfloat(self, x: ir.Value) -> ir.Value:
+        """The bits of x rounded to bf16 (to nearest, ties to even; NaN stays NaN), in the upper half of each lane."""
+        bits = self.bits(x)
+        even = self.b.and_(self.b.lshr(bits, self.iconst(16)), self.iconst(1))
+        rounded = self.b.add(bits, self.b.add(even, self.iconst(0x7FFF)))
+        kept = self.b.select(self.b.fcmp_unordered("uno", x, x), self.b.or_(bits, self.iconst(0x400000)), rounded)
+        return self.b.and_(kept, self.iconst(-0x10000))
 
-    def _finite(self, x: ir.Value) -> ir.Value:
-        """x, with 0 where it is NaN (a NaN has no integer)."""
-        return self.b.select(self.b.fcmp_unordered("uno", x, x), self.const(0.0), x)
-
-    def log(self, x: ir.Value) -> ir.Value:
-        """ln x to about 1 ulp: x = 2**e * m, m in [sqrt(1/2), sqrt 2), atanh series in (m-1)/(m+1)."""
-        tiny = self.b.fcmp_ordered("<", x, self.const(1.17549435e-38))
-        scaled = self.b.select(tiny, self.b.fmul(x, self.const(2.0**23)), x)
-        i = self.b.sub(self.bits(scaled), self.iconst(0x3F3504F3))
-        e = self.b.ashr(i, self.iconst(23))
-        m = self.floats(self.b.add(self.b.and_(i, self.iconst(0x7FFFFF)), self.iconst(0x3F3504F3)))
-        ef = self.b.fsub(self.b.sitofp(e, self.vec), self.b.select(tiny, self.const(23.0), self.const(0.0)))
-        s = self.b.fdiv(self.b.fsub(m, self.const(1.0)), self.b.fadd(m, self.const(1.0)))
-        z = self.b.fmul(s, s)
-        p = self.b.fmul(self.poly(z, [2 / 11, 2 / 9, 2 / 7, 2 / 5, 2 / 3]), z)
-        ln = self.fma(ef, self.const(0.693359375), self.fma(s, self.const(2.0), self.fma(s, p, self.b.fmul(ef, self.const(-2.12194440e-4)))))
-        inf = float("inf")
-        ln = self.select("==", x, self.const(inf), self.const(inf), ln)
-        ln = self.select("==", x, self.const(0.0), self.const(-inf), ln)
-        return self.b.select(self.b.fcmp_unordered("<", x, self.const(0.0)), self.const(float("nan")), ln)
-
-    def tanh(self, x: ir.Value) -> ir.Value:
-        """tanh: x + x**3 p(x**2) below 0.625, else 1 - 2/(e**2|x| + 1) with x's sign."""
-        a = self.unary("fabs", x)
-        z = self.b.fmul(x, x)
-        series = [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1]
-        small = self.fma(self.b.fmul(self.poly(z, series), z), x, x)
-        e = self.exp(self.b.fadd(a, a))
-        big = self.b.fsub(self.const(1.0), self.b.fdiv(self.const(2.0), self.b.fadd(e, self.const(1.0))))
-        big = self.call(f"llvm.copysign.v{self.vl}f32", self.vec, big, x)
-        return self.select("<", a, self.const(0.625), small, big)
-
-    def logistic(self, x: ir.Value) -> ir.Value:
-        e = self.exp(self.b.fneg(x))
-        return self.b.fdiv(self.const(1.0), self.b.fadd(self.const(1.0), e))
+    def half(self, x: ir.Value) -> ir.Value:
+        """x rounded to f16."""
+        return self.b.fpext(self.b.fptrunc(x, ir.VectorType(ir.HalfType(), self.vl)), self.vec)

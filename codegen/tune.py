@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import json
 import time
 from collections.abc import Mapping
 
 import numpy as np
 
 from . import gemm
-from .build import kernel_address, read_cache, source_hash, write_cache
+from .build import kernel_address, source_hash
+from .disk import Record
 from .epilogue import COPY
+from .schema import MEASURED, Fields
 from .target import Target
 
 Shape = tuple[int, int]  # rows, vectors
@@ -48,13 +49,14 @@ def slowdown(target: Target) -> Mapping[Shape, float]:
 
     A shape that spills, or a core with fewer load ports, shows here; differences within the noise do not.
     """
-    name = f"blocks-{target.fingerprint}-{source_hash()[:12]}.json"
-    stored = read_cache(name)
-    if stored is None:
-        table = {f"{mr},{nv}": _measure(target, mr, nv) for mr, nv in measured_shapes(target)}
-        stored = json.dumps(table).encode()
-        write_cache(name, stored)
-    known = {(int(k.split(",")[0]), int(k.split(",")[1])): float(s) for k, s in json.loads(stored).items()}
+    name = f"blocks-{target.fingerprint}-{source_hash()[:12]}"
+    shapes = measured_shapes(target)
+    record = Record("blocks", Fields({f"{mr},{nv}": MEASURED for mr, nv in shapes}))
+    table = record.load(name)
+    if table is None:
+        table = {f"{mr},{nv}": _measure(target, mr, nv) for mr, nv in shapes}
+        record.store(name, table)
+    known = {(mr, nv): float(table[f"{mr},{nv}"]) for mr, nv in shapes}
     unit = float(np.median([s / cycles(k) for k, s in known.items()]))
     ratios = {k: s / cycles(k) / unit for k, s in known.items()}
     measured = {k: r if r > NOISE else 1.0 for k, r in ratios.items()}

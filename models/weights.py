@@ -7,6 +7,7 @@ the structure of the model, so a file is read by name: what is missing, unknown 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -285,8 +286,10 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
     """Flax variables from PyTorch tensors by name.
 
     `model`: a name of the zoo, or a module of the zoo's classes with an `example` input. Raises `ValueError`
-    that names the first tensor that is missing, unknown or of another shape.
+    that names the first tensor that is missing, unknown, or of another shape or type (valid are floating-point numbers).
     """
+    if not isinstance(tensors, Mapping) or not all(isinstance(name, str) for name in tensors):
+        raise ValueError(f"models.convert: got tensors of type {type(tensors).__name__}; valid is a mapping from names to arrays.")
     entry = get(model) if isinstance(model, str) else Entry(type(model).__name__, lambda: model, (), 0)
     module = entry.module
     table = TABLES.get(type(module).__name__)
@@ -302,9 +305,9 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
         def take(leaf: str, name: str = name) -> Array | None:
             key = prefix + (f"{name}.{leaf}" if leaf else name)
             used.add(key)
-            return np.asarray(tensors[key]) if key in tensors else None
+            return _array(key, tensors[key]) if key in tensors else None
 
-        for leaf, value in LAYOUTS[layout](take).items():
+        for leaf, value in _arranged(layout, take, prefix + name).items():
             collection, last = leaf.split("/")
             where = [collection, *(path.split("/") if path else []), last]
             _put(variables, shapes, where, value, prefix + name)
@@ -312,6 +315,34 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
     if unknown:
         raise ValueError(f"models.convert: got a tensor {unknown[0]!r} (and {len(unknown) - 1} more) that {entry.name} does not have.")
     return variables
+
+
+def _array(name: str, tensor: Any) -> Array:
+    """A tensor as an array of floating-point numbers."""
+    try:
+        array = np.asarray(tensor)
+    except Exception as e:  # of whatever library the tensor is
+        raise ValueError(f"models.convert: got {name!r} of type {type(tensor).__name__}, which is no array ({e}).") from None
+    if not jax.numpy.issubdtype(array.dtype, jax.numpy.floating):
+        raise ValueError(f"models.convert: got {name!r} of type {array.dtype}; valid are floating-point numbers.")
+    return array
+
+
+def _arranged(layout: str, take: Callable[[str], Array | None], name: str) -> dict[str, Array | None]:
+    """The leaves of one module in Flax's order."""
+    shapes: list[tuple[int, ...]] = []
+
+    def taken(leaf: str) -> Array | None:
+        array = take(leaf)
+        shapes.extend([] if array is None else [array.shape])
+        return array
+
+    try:
+        return LAYOUTS[layout](taken)
+    except (ValueError, IndexError) as e:
+        if str(e).startswith("models."):
+            raise
+        raise ValueError(f"models.convert: got {name!r} of shape {shapes[0]}, which is not that of a layer of the kind {layout!r}.") from None
 
 
 def _put(variables: dict[str, Any], shapes: Any, where: list[str], value: Array | None, name: str) -> None:
@@ -336,11 +367,26 @@ def _put(variables: dict[str, Any], shapes: Any, where: list[str], value: Array 
 
 
 def load(model: str | nn.Module, path: str | os.PathLike[str], example: Any = None) -> Any:
-    """Flax variables from a safetensors file of a PyTorch model (needs the package safetensors: `pip install xcoexec[weights]`)."""
+    """Flax variables from a safetensors file of a PyTorch model (needs the package safetensors: `pip install xcoexec[weights]`).
+
+    Raises `ValueError` where the file is none, cannot be read, or does not fit the model (see `convert`).
+    """
     try:
         from safetensors.numpy import load_file
     except ImportError:
         raise ImportError("models.load needs the package safetensors; install xcoexec[weights].") from None
-    if not os.path.exists(path):
-        raise ValueError(f"models.load: got {os.fspath(path)!r}; there is no such file.")
-    return convert(model, load_file(path), example)
+    valid = "valid is a safetensors file; a file that PyTorch has pickled is never read, because pickles can run code"
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"models.load: got a path of type {type(path).__name__}; valid is a str or a path.")
+    name = os.fspath(path)
+    try:
+        regular = stat.S_ISREG(os.stat(name).st_mode)  # a pipe would hold the reader up
+    except (OSError, ValueError):
+        raise ValueError(f"models.load: got {name!r}; there is no such file.") from None
+    if not regular:
+        raise ValueError(f"models.load: got {name!r}, which is no regular file; {valid}.")
+    try:
+        tensors = load_file(name)
+    except Exception as e:  # the reader has no common base of its errors: some are of its own, some NumPy's
+        raise ValueError(f"models.load: got {name!r}, which cannot be read ({e}); {valid}.") from None
+    return convert(model, tensors, example)

@@ -21,14 +21,19 @@ import numpy as np
 from xcoexec.codegen import layout as abi
 
 START4, START16, JOIN4, JOIN16, STAMP, AWAIT = 1, 2, 3, 4, 5, 6
-PARAMETERS = {START4: 9, START16: 9, JOIN4: 10, JOIN16: 10, STAMP: 1, AWAIT: 6}
+PARAMETERS = {START4: 9, START16: 9, JOIN4: 10, JOIN16: 10, STAMP: 1, AWAIT: 4}
 MAIN, SIDES = 1, (2, 3, 4)
+TRAPPED = 719  # what the driver says once a kernel has executed `trap`
+CALLS = ("launch", "copy", "copy2d", "record", "follow")  # that handlers make
 
 
 class StandIn:
     """`delay`: most seconds that a stream waits before an operation. Planted bugs: with `forget_flag` joins do not wait for the
     host, with `forget_event` streams do not wait for each other, and copies come too late for anybody to see
-    (it is dropped: by then the memory belongs to others). `fail_driver`: an error code for the calls named there."""
+    (it is dropped: by then the memory belongs to others); with `forget_ready` no flag tells the host that operands are there.
+
+    `fail_driver`: an error code for the calls named there; `fail_at`: (name, n) of the one call that fails, the n-th from now on (n counts down).
+    What fails does nothing; with `lost` all calls fail from then on. `trapped`: a kernel has executed `trap`, and every call fails from then on."""
 
     platform = "stand-in cpu"
     functions = (START4, START16, JOIN4, JOIN16, STAMP, AWAIT)
@@ -41,6 +46,9 @@ class StandIn:
         self.delay, self.forget_flag, self.forget_event = delay, forget_flag, forget_event
         self.fail_launch = self.fail_mapped = 0  # an error code for the next calls
         self.fail_driver: dict[str, int] = {}
+        self.fail_at: tuple[str, int] = ("", -1)
+        self.forget_ready = self.lost = False
+        self.trapped = 0
         self.launches = self.copied = 0
         self._random = random.Random(seed)
         self._memory: dict[int, np.ndarray] = {}
@@ -49,7 +57,8 @@ class StandIn:
         self._streams: dict[int, queue.Queue[Callable[[], None]]] = {s: queue.Queue() for s in (MAIN, *SIDES)}
         self._kept: list[Any] = []
         self.launch = self._address(self._launch, 11)
-        self.copies = (self._address(self._copy, 4), self._address(self._copy2d, 2), self._address(self._record, 2), self._address(self._follow, 3))
+        calls = ((self._copy, 4), (self._copy2d, 2), (self._record, 2), (self._follow, 3), (self._synchronize, 1))
+        self.copies = tuple(self._address(fn, n) for fn, n in calls)
         for s in self._streams.values():
             threading.Thread(target=self._run, args=(s,), daemon=True).start()
 
@@ -65,6 +74,8 @@ class StandIn:
         return (self.words(nbytes),) * 2
 
     def words(self, nbytes: int) -> int:
+        if "words" in self.fail_driver:
+            raise RuntimeError(f"xcoexec: cuMemAlloc failed: made up (code {self.fail_driver['words']}).")
         raw = np.zeros(nbytes + 64, np.uint8)
         address = -(-raw.ctypes.data // 64) * 64
         self._memory[address] = raw
@@ -90,7 +101,9 @@ class StandIn:
 
     def synchronize(self) -> None:
         for s in self._streams:
-            assert self._drained(s).wait(30)
+            assert self._drained(s).wait(60)
+        if self.trapped:
+            raise RuntimeError(f"xcoexec: cuCtxSynchronize failed: made up (code {self.trapped}).")
 
     def describe(self, code: int) -> str:
         return f"made up (code {code})"
@@ -99,42 +112,63 @@ class StandIn:
     def allocations(self) -> int:
         return len(self._memory) + len(self._events)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a side stream has not done all it was given."""
+        return any(self._streams[s].unfinished_tasks for s in SIDES)
+
     # -- the streams
     def _drained(self, stream: int) -> threading.Event:
         done = threading.Event()
         self._streams[stream].put(done.set)
         return done
 
+    def _fails(self, name: str) -> int:
+        """The error code of a call that is being made (0: it works)."""
+        if self.fail_at[0] == name:
+            self.fail_at = name, self.fail_at[1] - 1
+            if self.fail_at[1] == -1:
+                self.trapped = 700 if self.lost else self.trapped
+                return 700
+        return self.trapped or self.fail_driver.get(name, 0)
+
+    def _waited(self, stream: int) -> int:
+        """Waits as XLA:CPU has to (see above): the error code of the stream."""
+        assert self._drained(stream).wait(60)
+        return self.trapped
+
     def _launch(self, function: int, *rest: int) -> int:
         self.launches += 1
-        if self.fail_launch:
-            return self.fail_launch
+        if self.fail_launch or (code := self._fails("launch")):
+            return self.fail_launch or code
         stream, pointers = rest[7], rest[8]
         values = [ctypes.c_int64.from_address(ctypes.c_int64.from_address(pointers + 8 * i).value).value for i in range(PARAMETERS[function])]
         if function == STAMP and stream == MAIN:  # XLA:CPU, the device here, has done what comes before
             ctypes.c_int64.from_address(values[0]).value = time.monotonic_ns()
             return 0
         self._streams[stream].put(lambda: self._execute(function, values))
-        if function in (JOIN4, JOIN16):
-            self._drained(stream).wait(60)
-        return 0
+        return self._waited(stream) if function in (JOIN4, JOIN16) else 0
 
     def _execute(self, function: int, values: list[int]) -> None:
+        if self.trapped:
+            return
         if not (self.forget_flag and function in (JOIN4, JOIN16, AWAIT)):
             self._hesitate()
         if function == STAMP:
             ctypes.c_int64.from_address(values[0]).value = time.monotonic_ns()
         elif function == AWAIT:
             self._await(values)
+        elif function in (START4, START16):
+            _start(values, 4 if function == START16 else 1, self.forget_ready)
         else:
-            (_start if function in (START4, START16) else self._join)(values, 4 if function in (START16, JOIN16) else 1)
+            self._join(values, 4 if function == JOIN16 else 1)
 
     def _hesitate(self) -> None:
         if self.delay:
             time.sleep(self._random.random() * self.delay)
 
     def _copy(self, target: int, source: int, nbytes: int, stream: int) -> int:
-        return self._copied(stream, lambda: ctypes.memmove(target, source, nbytes))
+        return self._copied("copy", stream, lambda: ctypes.memmove(target, source, nbytes))
 
     def _copy2d(self, words: int, stream: int) -> int:
         w = [ctypes.c_int64.from_address(words + 8 * i).value for i in range(16)]
@@ -144,50 +178,58 @@ class StandIn:
             for i in range(w[15]):
                 ctypes.memmove(w[11] + i * w[13], w[4] + i * w[6], w[14])
 
-        return self._copied(stream, rows)
+        return self._copied("copy2d", stream, rows)
 
-    def _copied(self, stream: int, work: Callable[[], Any]) -> int:
+    def _copied(self, name: str, stream: int, work: Callable[[], Any]) -> int:
         self.copied += 1
+        if code := self._fails(name):
+            return code
 
         def late() -> None:
             self._hesitate()
-            if not self.forget_event:
+            if not self.forget_event and not self.trapped:
                 work()
 
         self._streams[stream].put(late)
-        return self.fail_driver.get("copy", 0)
+        return 0
 
     def _record(self, event: int, stream: int) -> int:
+        if code := self._fails("record"):
+            return code
         self._events[event] = self._drained(stream)
-        return self.fail_driver.get("record", 0)
+        return 0
 
     def _follow(self, stream: int, event: int, _: int) -> int:
         """A wait for what was recorded last, as it is now: later records do not matter."""
-        if not self.forget_event:
-            until = self._events[event]
-            self._streams[stream].put(lambda: until.wait(60))
-            if stream == MAIN:
-                self._drained(stream).wait(60)
-        return self.fail_driver.get("follow", 0)
+        if code := self._fails("follow"):
+            return code
+        if self.forget_event:
+            return 0
+        until = self._events[event]
+        self._streams[stream].put(lambda: until.wait(60))
+        return self._waited(MAIN) if stream == MAIN else 0
+
+    def _synchronize(self, stream: int) -> int:
+        return self._waited(stream)
 
     def _run(self, stream: queue.Queue[Callable[[], None]]) -> None:
         while True:
             stream.get()()
+            stream.task_done()
 
     def _await(self, values: list[int]) -> None:
-        host, n, flags, _, seq, limit = values
+        flags, _, seq, limit = values
         began = time.monotonic_ns()
-        if not self._answered(flags, seq, began + limit):
-            _words(host, n)[:] = np.nan
-        _stamp(flags, seq, 2, began, began, time.monotonic_ns())
+        if self._answered(flags, seq, began + limit):
+            _stamp(flags, seq, 2, began, began, time.monotonic_ns())
 
     def _answered(self, flags: int, seq: int, end: int) -> bool:
-        while not self.forget_flag and ctypes.c_int64.from_address(flags + abi.FLAG_DONE).value < seq:
-            if time.monotonic_ns() > end:
-                ctypes.c_int64.from_address(flags + abi.FLAG_FAULT).value = seq
-                return False
+        done = ctypes.c_int64.from_address(flags + abi.FLAG_DONE)
+        while not self.forget_flag and done.value < seq and time.monotonic_ns() < end:
             time.sleep(1e-5)
-        return True
+        if not self.forget_flag and not seq <= done.value < abi.ABANDONED:
+            self.trapped = TRAPPED
+        return not self.trapped
 
     def _join(self, values: list[int], width: int) -> None:
         out, host, dev, outer, nh, nd, flags, _, seq, limit = values
@@ -196,19 +238,18 @@ class StandIn:
             result[:, nh * width :] = _words(dev, outer * nd * width).reshape(outer, -1)
         began = time.monotonic_ns()
         if not self._answered(flags, seq, began + limit):
-            result[:, : nh * width] = np.nan
             return
         result[:, : nh * width] = _words(host, outer * nh * width).reshape(outer, -1)
         _stamp(flags, seq, 2, began, began, time.monotonic_ns(), time.monotonic_ns())
 
 
-def _start(values: list[int], width: int) -> None:
+def _start(values: list[int], width: int, silent: bool) -> None:
     src, dst, outer, inner, stride, offset, flags, _, seq = values
     began = time.monotonic_ns()
     target = _words(dst, outer * inner * width).reshape(outer, -1) if outer else np.zeros((0, 0))
     for row in range(outer):
         target[row] = _words(src + 4 * width * (row * stride + offset), inner * width)
-    if seq:
+    if seq and not silent:
         _stamp(flags, seq, 0, began, time.monotonic_ns())
         ctypes.c_int64.from_address(flags + abi.FLAG_READY).value = seq
 

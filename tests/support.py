@@ -44,8 +44,14 @@ def run_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int 
     n = len(jax.tree_util.tree_leaves(args[:weights]))
     consts = folded.constants(leaves[:n])
     segment = host.build(graph.program, threads)
-    call = host.Call(segment, [np.asarray(x) for x in leaves[n:]], [consts[v] for v in graph.program.consts])
+    call = host.Call(segment, [carried(x) for x in leaves[n:]], [consts[v] for v in graph.program.consts])
     return [o.copy() for o in call()]
+
+
+def carried(x: Any) -> np.ndarray:
+    """An array as kernels hold it: s32, and anything else as f32."""
+    x = np.asarray(x)
+    return x if x.dtype == np.int32 else x.astype(np.float32)
 
 
 def check_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int = 1, tolerance: float = TOLERANCE) -> None:

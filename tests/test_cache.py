@@ -1,15 +1,27 @@
-"""The disk cache: reused, damaged, unwritable, missing."""
+"""The disk cache: reused, damaged, unwritable, missing, and what others or nobody sane has written there."""
 
 from __future__ import annotations
 
+import errno
+import functools
+import json
+import logging
 import os
 import pathlib
+import random
 import stat
 import subprocess
 import sys
+from typing import Any
 
+import numpy as np
 import pytest
-from xcoexec.codegen import build
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xcoexec.codegen import build, disk, objects, schema
+from xcoexec.codegen.target import target
+
+from xcoexec import records
 
 ROOT = pathlib.Path(__file__).parent.parent
 RUN = """
@@ -37,7 +49,7 @@ def test_second_process_loads_everything(tmp_path: pathlib.Path) -> None:
     files = {p: p.read_bytes() for p in tmp_path.iterdir()}
     assert any(p.suffix == ".o" for p in files) and any(p.suffix == ".json" for p in files)
     assert all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in files)
-    assert _run(str(tmp_path)).startswith("False")
+    assert _run(str(tmp_path)) == "False"  # nothing is said, because nothing is wrong
     assert {p: p.read_bytes() for p in tmp_path.iterdir()} == files
 
 
@@ -59,7 +71,6 @@ def test_without_any_cache(tmp_path: pathlib.Path) -> None:
 
 def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """Where no child process can run, the same objects come from this one."""
-    from xcoexec.codegen.target import target
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no processes here")
@@ -80,22 +91,12 @@ def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.Monkey
     assert build._compile(spec, target())[:4] == apart[build._object_name(spec, target())][:4] == b"\x7fELF"
 
 
-def test_files_of_another_user_are_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
-    build.write_cache("x.o", b"data")
-    assert build.read_cache("x.o") == b"data"
-    owner = os.getuid()
-    monkeypatch.setattr(build.os, "getuid", lambda: owner + 1)
-    assert build.read_cache("x.o") is None
-
-
 def test_many_kernels_are_compiled_by_several_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """The same objects, whoever compiles them; a child that fails leaves its share to this process."""
     from xcoexec.codegen import gemm
     from xcoexec.codegen.epilogue import COPY
-    from xcoexec.codegen.target import target
 
-    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", float("inf")), ("min", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(21, 26)]
+    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "inf"), ("min", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(21, 26)]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
     for folder, fails in (("a", False), ("b", True)):
         monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path / folder))
@@ -108,12 +109,470 @@ def test_many_kernels_are_compiled_by_several_processes(monkeypatch: pytest.Monk
     assert names[0] == names[1] and len(names[0]) == len(set(specs))
 
 
-def test_unwritable_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(build.tempfile, "NamedTemporaryFile", _full)
-    build.write_cache("x.o", b"data")
-    assert list(tmp_path.iterdir()) == [] and build.read_cache("x.o") is None
+def _full(*_: object, **__: object) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def _full(**_: object) -> None:
-    raise OSError(28, "No space left on device")
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.Path:
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(disk, "_told", set())
+    (tmp_path / "cache").mkdir(mode=0o700)
+    return tmp_path / "cache"
+
+
+# -- whose files are read ----------------------------------------------------------------------------
+
+
+def test_one_kind_or_name_is_never_taken_for_another(cache: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
+    disk.write("record", "x", b"data")
+    assert disk.read("record", "x") == b"data" and disk.read("plan", "x") is None
+    (cache / "y.v2.json").write_bytes((cache / "x.v2.json").read_bytes())
+    (cache / "y.v2.json").chmod(0o600)
+    assert disk.read("record", "y") is None
+    assert caplog.text.count("damaged or of another kind") == 2
+    disk.write("record", "y", b"other")
+    assert disk.read("record", "y") == b"other"
+
+
+def test_long_names_stay_apart(cache: pathlib.Path) -> None:
+    names = ["plan-" + "-".join(map(str, range(n))) for n in (300, 301)]
+    for name in names:
+        disk.write("plan", name, name.encode())
+    assert [disk.read("plan", name) for name in names] == [name.encode() for name in names]
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o777])
+def test_files_that_others_may_write_to_are_not_read(cache: pathlib.Path, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+    disk.write("record", "x", b"data")
+    (cache / "x.v2.json").chmod(mode)
+    assert disk.read("record", "x") is None and "may be written by others" in caplog.text
+    disk.write("record", "x", b"anew")
+    assert disk.read("record", "x") == b"anew"
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_folders_that_others_may_write_to_are_not_used(cache: pathlib.Path, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Not even one like /tmp, where nobody can take the file of another away."""
+    disk.write("record", "x", b"data")
+    cache.chmod(mode)
+    for _ in range(3):
+        assert disk.read("record", "x") is None
+        disk.write("record", "y", b"data")
+    assert len(list(cache.iterdir())) == 1
+    assert caplog.text.count("may be written by others") == 1
+
+
+def test_a_folder_inside_of_one_like_tmp_is_used(cache: pathlib.Path) -> None:
+    cache.parent.chmod(0o1777)
+    disk.write("record", "x", b"data")
+    assert disk.read("record", "x") == b"data"
+
+
+def test_files_and_folders_of_another_user_are_not_read(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    disk.write("record", "x", b"data")
+    path, owner = cache / "x.v2.json", os.geteuid()
+    monkeypatch.setattr(disk.os, "geteuid", lambda: owner + 1)
+    with pytest.raises(disk.Refused, match="another user"):
+        disk.contents(path, 100, ours=True)
+    assert disk.folder() is None and disk.read("record", "x") is None
+    assert caplog.text.count("belongs to another user") == 1
+
+
+def test_links_are_not_followed(cache: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
+    disk.write("record", "x", b"data")
+    (cache / "x.v2.json").rename(cache.parent / "away")
+    (cache / "x.v2.json").symlink_to(cache.parent / "away")
+    assert disk.read("record", "x") is None and "is a link" in caplog.text
+    disk.write("record", "x", b"anew")  # the link goes, what it led to stays
+    assert disk.read("record", "x") == b"anew" and not (cache / "x.v2.json").is_symlink()
+    assert (cache.parent / "away").read_bytes().endswith(b"data")
+
+
+def test_pipes_devices_folders_and_giants_hold_nobody_up(cache: pathlib.Path) -> None:
+    """In a process of its own, so that a reader that waits or reads on fails here and does not hang."""
+    os.mkfifo(cache / "pipe.v2.json")
+    (cache / "zero.v2.json").symlink_to("/dev/zero")
+    (cache / "folder.v2.json").mkdir()
+    with open(cache / "giant.v2.json", "wb") as f:
+        f.truncate(1 << 40)
+    (cache / "giant.v2.json").chmod(0o600)
+    code = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+from xcoexec.codegen import disk
+for name in ("pipe", "zero", "folder", "giant", "missing"):
+    assert disk.read("record", name) is None, name
+    disk.write("record", name, b"anew")
+    assert disk.read("record", name) == (None if name == "folder" else b"anew"), name
+try:
+    disk.contents("/dev/zero", 100)
+except disk.Refused as e:
+    assert "no regular file" in str(e)
+else:
+    raise SystemExit("read")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("it is made anew") >= 4
+    assert sorted(p.name for p in cache.iterdir()) == [f"{n}.v2.json" for n in ("folder", "giant", "missing", "pipe", "zero")]
+
+
+# -- writing ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["mkstemp", "write", "close", "replace"])
+def test_a_full_disk_leaves_nothing_behind(cache: pathlib.Path, where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    disk.write("record", "x", b"old")
+    before = {p: p.read_bytes() for p in cache.iterdir()}
+    if where == "mkstemp":
+        monkeypatch.setattr(disk.tempfile, "mkstemp", _full)
+    elif where == "replace":
+        monkeypatch.setattr(disk.os, "replace", _full)
+    else:
+
+        class Full:
+            def __init__(self, descriptor: int, mode: str):
+                self.file = os.fdopen(descriptor, mode)
+
+            def __enter__(self) -> Any:
+                return self
+
+            def write(self, data: bytes) -> None:
+                self.file.write(data[:3])
+                if where == "write":
+                    _full()
+
+            def __exit__(self, *_: object) -> None:
+                self.file.close()
+                _full()
+
+        monkeypatch.setattr(disk, "open", Full, raising=False)
+    for i in range(40):
+        disk.write("record", "x", b"new")
+        disk.write("object", f"k{i}", b"new")
+    assert {p: p.read_bytes() for p in cache.iterdir()} == before
+    assert caplog.text.count("cannot be written (No space left on device)") == 1
+
+
+def test_a_file_that_may_not_grow_leaves_nothing_behind(cache: pathlib.Path) -> None:
+    """The kernel's own refusal in the middle of a write."""
+    code = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+from xcoexec.codegen import disk
+for i in range(32):
+    disk.write("object", f"k{i}", b"x" * 100_000)
+disk.write("object", "small", b"x")
+assert disk.read("object", "small") == b"x"
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [p.name for p in cache.iterdir()] == ["small.v2.o"]
+
+
+def test_an_interrupt_while_writing_leaves_nothing_behind(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(disk.os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        disk.write("record", "x", b"data")
+    assert list(cache.iterdir()) == []
+
+
+def test_processes_that_write_the_same_record(cache: pathlib.Path) -> None:
+    """Readers meet one whole record or the other, never a mixture and never none."""
+    code = """
+import sys
+from xcoexec.codegen.disk import Record
+from xcoexec.codegen.schema import Number, Row
+record, me = Record("numbers", Row((), Number())), float(sys.argv[1])
+record.store("x", [me] * 3000)
+for _ in range(150):
+    record.store("x", [me] * 3000)
+    found = record.load("x")
+    assert found is not None and len(found) == 3000 and len(set(found)) == 1, found
+"""
+    runs = [subprocess.Popen([sys.executable, "-c", code, str(i)], stderr=subprocess.PIPE, text=True, cwd=ROOT) for i in range(3)]
+    said = [run.communicate(timeout=200)[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0] and said == ["", "", ""], said
+    assert [p.name for p in cache.iterdir()] == ["x.v2.json"]
+
+
+# -- records whose checksum fits and whose content does not -------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from([10**400, "host", "rest", 1e-9]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+JUNK = [
+    b"",
+    b"null",
+    b"[]",
+    b"7",
+    b"NaN",
+    b"{}",
+    b"true",
+    b'"x"',
+    b"[NaN, NaN]",
+    b"[-1, -1]",
+    b"[1e999, 1]",
+    b"\xff\xfe",
+    b"[" * 200_000,
+    b"1" * 5000,
+]
+JUNK += [
+    b'{"a": -1}',
+    b'{"a": 1e999}',
+    b'{"a": NaN}',
+    b'{"a": 1, "a": 2}',
+    b'{"a": [1, ["channel", 0.5]]}',
+    b'{"a": [1, ["channel", 1.0, 1]]}',
+]
+KINDS = (records.DEVICE, records.PARTS, records.CONTENTION, records.OVERHEADS, records.PREDICTOR)
+RUNS_OF: dict[str, Any] = {
+    "device": {"a": 1e-5},
+    "parts": {"a": [1e-3, ["channel", 0.5, 6e-4], ["rows", 0.5, 5e-4]]},
+    "contention": 1.2,
+    "overhead": {"sync": 1e-6, "rate": 1e10, "moves": {k: [1e-6, 1e10] for k in records.WAYS}, "stream_rate": 1e10},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda r: r.kind)
+def test_sealed_junk_is_no_record(cache: pathlib.Path, kind: disk.Record, caplog: pytest.LogCaptureFixture) -> None:
+    tables = [b"{}"] * (kind.kind in ("device", "parts"))  # of no layers: nothing is wrong with them
+    for payload in JUNK:
+        disk.write(kind.kind, "x", payload)
+        assert kind.load("x") == ({} if payload in tables else None)
+    assert caplog.text.count("it is made anew") == len(JUNK) - len(tables)
+    if kind.kind in RUNS_OF:
+        kind.store("x", RUNS_OF[kind.kind])
+        assert kind.load("x") == RUNS_OF[kind.kind]
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where something lies in a JSON value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(p for k, x in inner for p in _places(x, (*path, k)))]
+
+
+def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = _with(value[path[0]], path[1:], new)
+    return copy
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_any_value_at_any_place_of_a_record_fits_or_is_refused(data: st.DataObject) -> None:
+    """No other exception than `Misfit`; what fits has finite, positive seconds."""
+    kind = data.draw(st.sampled_from([k for k in KINDS if k.kind in RUNS_OF]))
+    good = RUNS_OF[kind.kind]
+    changed = _with(good, data.draw(st.sampled_from(_places(good))), data.draw(JSON))
+    try:
+        kind.schema.check(changed)
+    except schema.Misfit as e:
+        assert str(e).startswith("got ") and len(str(e)) < 600
+        return
+    if kind.kind == "device":
+        assert all(0 < s < np.inf and not isinstance(s, bool) for s in changed.values())
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.binary(max_size=40) | JSON.map(lambda v: json.dumps(v).encode()))
+def test_any_bytes_are_json_or_a_misfit(payload: bytes) -> None:
+    try:
+        value = schema.parse(payload, 1000)
+    except schema.Misfit:
+        return
+    assert json.loads(json.dumps(value, allow_nan=False)) == value
+
+
+def test_a_record_that_would_not_fit_is_not_kept(cache: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
+    for bad in (float("nan"), float("inf"), -1.0, object()):
+        records.DEVICE.store("x", {"a": bad})
+    assert list(cache.iterdir()) == [] and caplog.text.count("is not kept") == 4
+
+
+def _junk(i: int, kind: str, old: bytes) -> bytes:
+    return [random.Random(i).randbytes(len(old)), b"", old[: len(old) // 2]][i % 3] if kind == "object" else JUNK[i % len(JUNK)]
+
+
+def _subtle(i: int, kind: str, old: bytes) -> bytes:
+    """Objects without their end, records whose seconds are negative."""
+    if kind == "object":
+        return old[:-64]
+    value = json.loads(old)
+    for path in _places(value):
+        there = functools.reduce(lambda v, k: v[k], path, value)
+        value = _with(value, path, -1.0) if isinstance(there, float) else value
+    return json.dumps(value).encode()
+
+
+def test_a_cache_full_of_sealed_junk_changes_no_result(tmp_path: pathlib.Path) -> None:
+    """Every object and record replaced, with a header that fits: the same results, from a process that does not end early."""
+    root = tmp_path / "cache"
+    _run(str(root))
+    for change in (_junk, _subtle):
+        names = sorted(p.name for p in root.iterdir())
+        for i, name in enumerate(names):
+            head, _, old = (root / name).read_bytes().partition(b"\n")
+            kind = head.split()[2].decode()
+            disk.write(kind, name.rpartition(".v")[0], change(i, kind, old), root)
+        assert _run(str(root)).count("it is made anew") >= len(names)
+    assert _run(str(root)).count("it is made anew") == 0
+
+
+# -- objects ------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _objects() -> dict[str, bytes]:
+    """Objects of several shapes by their function: with constants and relocations, and without."""
+    from xcoexec.codegen import gemm
+    from xcoexec.codegen.epilogue import COPY
+
+    tail = (("in", 0), ("lit", 0.25), ("mul", 0, 1))
+    specs = [gemm.spec(2, 1, False, COPY, ()), gemm.spec(3, 2, False, tail, ()), *build.NATIVE, *build.CALLS]
+    return {build._object_name(s, target()): build._compile(s, target()) for s in specs}
+
+
+def test_all_that_is_compiled_is_sound() -> None:
+    for name, obj in _objects().items():
+        assert objects.fault(obj, name) == ""
+        assert "without the function" in objects.fault(obj, "k" + "0" * 32)
+        assert objects.fault(obj, name, "aarch64" if target().name != "neon" else "x86_64").startswith("is no relocatable object file of this machine")
+
+
+def test_on_systems_with_other_formats_elf_is_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, obj = next(iter(_objects().items()))
+    for system, magic in objects.OTHERS.items():
+        monkeypatch.setattr(objects.sys, "platform", system)
+        assert objects.fault(obj, name) and objects.fault(magic, name)
+        assert objects.fault(magic + name.encode(), name) == ""
+
+
+def test_objects_of_the_other_machine_are_sound_too() -> None:
+    """The table of relocations of a machine that the tests do not run on."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    text = """
+@table = internal constant [4 x i64] [i64 1, i64 2, i64 3, i64 5]
+define i64 @f(i64 %i) nounwind {
+  %p = getelementptr [4 x i64], ptr @table, i64 0, i64 %i
+  %v = load i64, ptr %p
+  ret i64 %v
+}"""
+    for machine, triple in (("x86_64", "x86_64-unknown-linux-gnu"), ("aarch64", "aarch64-unknown-linux-gnu"), ("riscv64", "riscv64-unknown-linux-gnu")):
+        made = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="static", codemodel="large", jit=True)
+        assert objects.fault(bytes(made.emit_object(llvm.parse_assembly(f'target triple = "{triple}"{text}'))), "f", machine) == ""
+
+
+@pytest.mark.parametrize("junk", [b"", b"\0", b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF" + b"\xff" * 200, b"x" * 5000], ids=repr)
+def test_junk_is_no_object(junk: bytes) -> None:
+    assert objects.fault(junk[:5000], "f")
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(0, 1 << 30), st.binary(max_size=200))
+def test_the_look_through_never_fails_itself(at: int, tail: bytes) -> None:
+    name, obj = next(iter(_objects().items()))
+    at %= len(obj)
+    assert isinstance(objects.fault(obj[:at] + tail + obj[at + len(tail) :], name), str)
+    assert objects.fault(obj[:at] + tail[:0], name)
+
+
+LOADS = """
+import os, pathlib, random, sys
+from xcoexec.codegen import build, objects
+from xcoexec.codegen.target import target
+build._engine(target())
+rng, passed, crashed = random.Random(int(sys.argv[2])), 0, 0
+for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    whole = path.read_bytes()
+    for _ in range(int(sys.argv[3])):
+        data = bytearray(whole)
+        start = len(data) - 64 * 9 if rng.random() < 0.5 else 0  # the tables lie at the end
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            at = rng.randrange(max(start, 0), len(data))
+            data[at] = rng.choice((0, 255, data[at] ^ 1 << rng.randrange(8), rng.randrange(256)))
+        if objects.fault(bytes(data), path.name):
+            continue
+        passed += 1
+        child = os.fork()
+        if not child:
+            try:
+                build._link(path.name, bytes(data), target())
+            except RuntimeError:
+                pass
+            os._exit(0)
+        crashed += os.waitpid(child, 0)[1] != 0
+print(passed, crashed)
+"""
+
+
+def test_what_passes_the_look_through_never_ends_the_process(tmp_path: pathlib.Path) -> None:
+    """Damaged objects in LLVM's hands, each in a process of its own: none of those that are let through ends it."""
+    for name, obj in _objects().items():
+        (tmp_path / name).write_bytes(obj)
+    done = subprocess.run([sys.executable, "-c", LOADS, str(tmp_path), "1", "40"], capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == 0, done.stderr
+    passed, crashed = map(int, done.stdout.split())
+    assert passed > 50 and crashed == 0
+
+
+def test_an_object_that_cannot_be_linked_is_compiled_anew(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    from xcoexec.codegen import gemm
+    from xcoexec.codegen.epilogue import COPY
+
+    spec = gemm.spec(1, 1, False, (*COPY, ("lit", 0.125), ("add", 0, 1)), ())
+    name = build._object_name(spec, target())
+    disk.write("object", name, b"no object at all")
+    monkeypatch.setattr(build.objects, "fault", lambda *_: "")
+    with caplog.at_level(logging.WARNING):
+        assert build.kernel_address(spec, target())
+    assert "cannot be linked" in caplog.text
+    assert disk.read("object", name) == build._compile(spec, target())
+
+
+def test_children_that_leave_junk(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process that compiles has left is looked through as what lies in the cache is."""
+    from xcoexec.codegen import gemm
+
+    junk = """
+import importlib, importlib.util, os, pickle, sys
+folder = sys.argv[1]
+spec = importlib.util.spec_from_file_location("xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder])
+sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["xcoexec_codegen"])
+build = importlib.import_module("xcoexec_codegen.build")
+build._compile = lambda *_: b"junk"
+build.compile_into(sys.argv[2], sys.stdin.buffer.read())
+"""
+    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", 0.5), ("max", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(31, 36)]
+    monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(build, "_CHILD", junk)
+    build.prepare(specs, target())
+    assert all(build.kernel_address(s, target()) for s in specs)
+    for s in specs:
+        name = build._object_name(s, target())
+        assert objects.fault(disk.read("object", name) or b"", name) == ""
+
+
+def test_without_room_for_a_temporary_folder(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from xcoexec.codegen import gemm
+
+    monkeypatch.setattr(build.tempfile, "TemporaryDirectory", _full)
+    build.start_native.cache_clear()
+    assert build.start_native(target(), build.NATIVE) is None
+    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", 0.75), ("max", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(41, 46)]
+    monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
+    build.prepare(specs, target())
+    assert build.kernel_address(specs[0], target())
+    build.start_native.cache_clear()

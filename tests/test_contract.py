@@ -109,6 +109,22 @@ def test_operations_without_results_go_to_jit() -> None:
     assert sorted(seen) == [-1.0, 32.0]
 
 
+def test_callbacks_to_python_are_called_by_jit_alone() -> None:
+    calls = []
+
+    def back(x: Any) -> Any:
+        calls.append(1)
+        return np.asarray(x) * 3
+
+    def f(x: Any) -> Any:
+        inner = lambda c, _: (jax.pure_callback(back, jax.ShapeDtypeStruct(c.shape, c.dtype), c), None)
+        return jax.lax.scan(inner, x, None, length=2)[0]
+
+    with pytest.warns(CoexecWarning, match="calls back to Python"):
+        same(xcoexec.jit(f)(X), jnp.asarray(X * 9))
+    assert len(calls) == 2
+
+
 def test_keys_of_random_numbers_as_constants_and_weights() -> None:
     noise = lambda key, x: x + jax.random.normal(key, x.shape)
     same(xcoexec.jit(lambda x: noise(KEY, x), strategy="host", strict=True)(X), jax.jit(lambda x: noise(KEY, x))(X))

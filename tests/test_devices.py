@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import os
 import pathlib
+import subprocess
+import sys
 
 import jax
 import pytest
@@ -155,3 +158,53 @@ def test_codls_ablations(device: str) -> None:
             assert options.get("chain", True) or not any(p.chain for p in split)
     with pytest.raises(ValueError, match="got dims="):
         codl(graph, costs, dims=("depth",))
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "0", "true", "1" + "0" * 400, '"8.0e9"', "[8.0e9]", "1e-300", "1e300"])
+def test_numbers_that_are_none(number: str) -> None:
+    with pytest.raises(ProfileError, match=r"devices: got bandwidth=.* in \[host\] of the profile 'mine'; valid is a pair"):
+        devices.parse("mine", GOOD.replace("[8.0e9,", f"[{number},", 1))
+
+
+@pytest.mark.parametrize(
+    "text", ["x = " + "[" * 100_000, "x = " + "9" * 5000, "a." * 1000 + "b = 1", "\0", "x = 1\nx = 2", None, b"x = 1"], ids=lambda x: str(x)[:12]
+)
+def test_texts_that_are_no_profile(text: object) -> None:
+    with pytest.raises(ProfileError, match="devices: got "):
+        devices.parse("mine", text)  # type: ignore[arg-type]
+
+
+def test_titles_are_texts() -> None:
+    with pytest.raises(ProfileError, match=r"got title=\[1, 2\]"):
+        devices.parse("mine", "title = [1, 2]\n" + "\n".join(GOOD.splitlines()[1:]))
+
+
+def test_files_that_are_no_profile(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "latin.toml").write_bytes("title = 'é'".encode("latin-1"))
+    (tmp_path / "folder.toml").mkdir()
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    with open(tmp_path / "giant.toml", "wb") as f:
+        f.truncate(1 << 40)
+    says = {"latin": "not in UTF-8", "folder": "no regular file", "pipe": "no regular file", "zero": "no regular file", "giant": "more than", "no": "not there"}
+    code = """
+import sys
+from xcoexec import devices
+from xcoexec.errors import ProfileError
+for path in sys.argv[1:]:
+    try:
+        devices.load(path)
+    except ProfileError as e:
+        print(e)
+"""
+    paths = [str(tmp_path / f"{name}.toml") for name in says]
+    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(says) and all(why in line and "valid is a TOML file" in line for why, line in zip(says.values(), lines, strict=True)), lines
+
+
+@pytest.mark.parametrize("name", [None, 7, b"x.toml", ["h200"], "nul\0.toml", "h200\0"], ids=repr)
+def test_names_that_are_none(name: object) -> None:
+    with pytest.raises(ProfileError, match="devices: got "):
+        devices.load(name)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from .support import stages_of
 
 #: a target that does not depend on the machine of the test
 FIXED = Target("avx2", 8, 16, "haswell", "+avx2,+fma")
-RELU = (("in", 0), ("in", 1), ("add", 0, 1), ("lit", 0.0), ("max", 2, 3))
+RELU = (("in", 0), ("in", 1), ("add", 0, 1), ("lit", "f", "0.0"), ("max", 2, 3))
 
 
 def _graph(name: str):

@@ -70,16 +70,6 @@ def test_many_calls_over_copies_in_flight() -> None:
     assert all(error(np.asarray(o), oracle(fn, w, x)) < 1e-5 for o, x in zip(outs, xs * 5, strict=True))
 
 
-def test_a_watchdog_behind_copies() -> None:
-    relay = Relay(StandIn(), limit_seconds=0.5)
-    fn = lambda w, x: jnp.tanh(x @ w)
-    exe = build_on(relay, fn, array(16, 16), array(3, 16), moved(Plan.uniform(0.5), "copy", "copy"))
-    check(exe, fn, array(16, 16), array(3, 16), 1)
-    relay.stop()
-    out = np.asarray(exe.call([array(3, 16)])[0])
-    assert np.isnan(out[:, :8]).all() and not np.isnan(out[:, 8:]).any()
-
-
 @pytest.mark.parametrize("call", ["copy", "record", "follow"])
 def test_a_refused_copy(call: str) -> None:
     driver = StandIn()

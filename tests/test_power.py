@@ -153,7 +153,7 @@ def test_a_stream_in_save_mode(sysfs: pathlib.Path, tmp_path: pathlib.Path) -> N
 
 
 def test_bad_modes_are_named(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(ValueError, match="got mode='turbo'; valid are basic, save, boost"):
+    with pytest.raises(ValueError, match="got mode='turbo'; valid is one of basic, save, boost"):
         Power("turbo")
     with pytest.raises(ValueError, match="valid is a positive number of seconds"):
         Power("save", -1.0, allow_power_control=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -166,7 +167,7 @@ def test_parts_of_layers_are_predicted(predictor: Predictor) -> None:
 
 
 def test_a_function_is_planned_from_predictions(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "load", lambda name: predictor.to_json())
+    monkeypatch.setattr(training, "load", lambda record, name: json.loads(predictor.to_json()))
     w, x = array(256, 128), array(4, 256)
     fast = xcoexec.jit(lambda w, x: jnp.tanh(x @ w), strategy="layer_switch", costs="predicted", threads=2, strict=True).bind(w)
     assert np.asarray(fast(x)) == pytest.approx(np.tanh(np.asarray(x) @ np.asarray(w)), abs=1e-4)
@@ -174,7 +175,7 @@ def test_a_function_is_planned_from_predictions(predictor: Predictor, monkeypatc
 
 
 def test_what_was_not_profiled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "load", lambda name: None)
+    monkeypatch.setattr(training, "load", lambda record, name: None)
     with pytest.raises(ValueError, match="not profiled for 2 threads; run `xcoexec profile` first"):
         xcoexec.jit(lambda w, x: x @ w, strategy="codl", costs="predicted", threads=2).bind(array(8, 8))(array(2, 8))
     with pytest.raises(ValueError, match="got costs='guessed'; valid are measured, predicted"):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pathlib
+import pickle
+import struct
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -123,3 +129,101 @@ def test_bad_files() -> None:
         models.convert("lenet", {})
     with pytest.raises(ValueError, match="no such file"):
         models.load("resnet18", "/nowhere.safetensors")
+
+
+# -- files that are no weights ------------------------------------------------------------------------
+
+
+def _sealed(header: object, data: bytes = b"") -> bytes:
+    """A safetensors file by hand, whatever its header says."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+FILES = {
+    "empty": b"",
+    "text": b"these are no weights",
+    "pickle": pickle.dumps({"fc.weight": [1.0]}),
+    "zip": b"PK\x03\x04" + bytes(60),
+    "huge header": struct.pack("<Q", 1 << 60) + b"{}",
+    "header that is not JSON": _sealed(b"{" * 5000),
+    "truncated": _sealed({"fc.weight": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, bytes(7)),
+    "offsets that lie": _sealed({"fc.weight": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 16]}}, bytes(16)),
+    "unknown type": _sealed({"fc.weight": {"dtype": "F7", "shape": [4], "data_offsets": [0, 16]}}, bytes(16)),
+    "type that NumPy lacks": _sealed({"fc.weight": {"dtype": "F8_E8M0", "shape": [4], "data_offsets": [0, 4]}}, bytes(4)),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_that_cannot_be_read(kind: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(FILES[kind])
+    with pytest.raises(ValueError, match=r"models\.(load|convert): got .*") as caught:
+        models.load("resnet18", path)
+    assert type(caught.value) is ValueError and "\n" not in str(caught.value)
+    if kind == "pickle":
+        assert "never read, because pickles can run code" in str(caught.value)
+
+
+@pytest.mark.parametrize("path", [None, 0, 3.5, b"bytes", ["a"], "null\0byte"], ids=repr)
+def test_paths_that_are_none(path: Any) -> None:
+    with pytest.raises(ValueError, match=r"models\.load: got .*"):
+        models.load("resnet18", path)
+
+
+def test_pipes_folders_and_devices_are_no_files(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code = """
+import sys
+from xcoexec import models
+for path in sys.argv[1:]:
+    try:
+        models.load("resnet18", path)
+    except ValueError as e:
+        assert str(e).startswith("models.load: got") and "no regular file" in str(e), e
+    else:
+        raise SystemExit("loaded")
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "pipe"), str(tmp_path), "/dev/zero"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_tensors_of_other_types() -> None:
+    module, example = SMALL["resnet"]
+    t = _tensors(module, example)
+    for bad, text in (
+        (t["fc.weight"].astype(np.int8), "of type int8; valid are floating-point"),
+        (t["fc.weight"].astype(np.complex64), "of type complex64"),
+        (np.full(t["fc.weight"].shape, "x"), "valid are floating-point"),
+        (None, "of type object"),
+        ([[1.0], [2.0, 3.0]], "which is no array"),
+    ):
+        with pytest.raises(ValueError, match=r"models\.convert: got 'fc\.weight'.*" + text):
+            convert(module, {**t, "fc.weight": bad}, example)
+    for dtype in (np.float64, np.float16, jnp.bfloat16):
+        assert convert(module, {**t, "fc.weight": t["fc.weight"].astype(dtype)}, example)["params"]["Dense_0"]["kernel"].dtype == np.float32
+    for tensors in (None, [("fc.weight", 1)], {3: np.zeros(3)}):
+        with pytest.raises(ValueError, match=r"models\.convert: got tensors of type"):
+            convert(module, tensors, example)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["vgg", "resnet", "vit", "bert", "fast_style"])
+def test_every_tensor_of_another_rank_is_named(name: str) -> None:
+    """A scalar, a vector or a batch of what is right, for each tensor: one sentence of the library, no NumPy error."""
+    module, example = SMALL[name]
+    t = _tensors(module, example)
+    for key in [k for k in t if not k.endswith("num_batches_tracked")][:12]:
+        for bad in (np.float32(1.0), np.ones(7, np.float32), np.ones((2, 3, 5), np.float32), np.zeros((0, 3), np.float32)):
+            with pytest.raises(ValueError, match=r"models\.convert: got '"):
+                convert(module, {**t, key: bad}, example)
+
+
+def test_half_precision_files(tmp_path: pathlib.Path) -> None:
+    """bfloat16 is a type of safetensors that NumPy knows through JAX alone."""
+    from safetensors.numpy import save_file
+
+    module, example = SMALL["resnet"]
+    t = {k: np.asarray(jnp.asarray(x, jnp.bfloat16)) for k, x in _tensors(module, example).items()}
+    save_file(t, tmp_path / "w.safetensors")
+    got = load(module, tmp_path / "w.safetensors", example)["params"]["Dense_0"]["kernel"]
+    assert np.array_equal(got, np.asarray(t["fc.weight"], np.float32).T)

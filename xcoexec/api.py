@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from .bound import Bound
-from .compat import at_top
+from .compat import NOTHING, TRACED
 from .compiled import Compiled, Fallback
 from .entry import Entry
 from .errors import BindError, brief
@@ -88,7 +88,7 @@ class CoFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if self._options.off or not at_top():
+            if self._options.off or TRACED.trace is not NOTHING:
                 return self._plain(*args, **kwargs)
             call = self._call(args, kwargs)
             entry = self._entry(call)

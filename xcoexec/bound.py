@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .compat import Array, at_top, configuration, is_tracer
+from .compat import NOTHING, TRACED, Array, configuration, is_tracer
 from .compiled import Compiled, Fallback
 from .entry import Entry
 from .errors import BindError
 from .guard import boundary, outside
 from .ir import LayerGraph, Plan
 from .report import Report
-from .signature import Away, Call, key_of, leaf_key
+from .signature import Away, Call, alone, key_of, leaf_key
 
 if TYPE_CHECKING:
     from .api import CoFunction
@@ -40,7 +40,7 @@ class Bound:
 
         self._weights = jax.tree_util.tree_map(keep, weights)
         self._resident: tuple[Any, ...] | None = None
-        self._owner = owner
+        self._owner, self._off = owner, options.off
         self._plain = owner._plain.keeping(len(weights))
         self._entries: dict[Any, Entry] = {}
         self._quick: dict[Any, tuple[Any, Compiled | Fallback]] = {}
@@ -49,11 +49,10 @@ class Bound:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if not at_top() or self._owner._options.off:
+            if TRACED.trace is not NOTHING or self._off:
                 return self._as_jit(args, kwargs)
             if len(args) == 1 and not kwargs:  # one array, as most calls are: its type tells it from pytrees and tracers
-                x = args[0]
-                found = self._quick.get(_quick_key(x))
+                found = self._quick.get(_quick_key(args[0]))
                 if found is not None and found[0] == configuration():
                     self._last = compiled = found[1]
                     return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(args)
@@ -130,7 +129,7 @@ class Bound:
 
 def _quick_key(x: Any) -> Any:
     """The key of a call with one array; None for anything else."""
-    if type(x) is Array:
-        key = leaf_key(x)
-        return None if type(key) is Away else key
-    return (np.ndarray, x.shape, x.dtype) if type(x) is np.ndarray else None
+    kind = type(x)
+    if kind is Array:
+        return (x.shape, x.dtype, x.weak_type) if alone() or type(leaf_key(x)) is not Away else None
+    return (np.ndarray, x.shape, x.dtype) if kind is np.ndarray else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from .codegen.program import Value
 from .errors import PlanError
 from .ir import HALVES, Layer, LayerGraph, Placement, Plan, chains
+from .plan_text import check, fields
 from .split import axis_of
 
 
@@ -26,6 +27,7 @@ def check_graph(graph: LayerGraph) -> None:
 
 def check_plan(plan: Plan, graph: LayerGraph) -> None:
     """Raises `PlanError` that names the first placement which does not fit the graph."""
+    check(fields(plan), "plan")
     if len(plan.placements) != len(graph.layers):
         raise PlanError(f"plan: got {len(plan.placements)} placements; the function has {len(graph.layers)} layers.")
     for layer, place in zip(graph.layers, plan.placements, strict=True):

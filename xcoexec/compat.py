@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.metadata
+import platform
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -46,6 +48,15 @@ def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[Any]] | None:
     return None
 
 
+def primitives(jaxpr: Any) -> Iterator[str]:
+    """The names of all primitives of a jaxpr, inside of loops, branches and calls too."""
+    for eqn in jaxpr.eqns:
+        yield eqn.primitive.name
+        for value in jax.tree_util.tree_leaves(list(eqn.params.values()), is_leaf=lambda x: isinstance(x, (Jaxpr, ClosedJaxpr))):
+            if isinstance(value, (Jaxpr, ClosedJaxpr)):
+                yield from primitives(value)
+
+
 #: primitives of operations that no trace made
 MADE = {"slice": jax.lax.slice_p, "concatenate": jax.lax.concatenate_p}
 
@@ -59,13 +70,23 @@ def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
 _config: Any = jax._src.config  # type: ignore[attr-defined]
 _core: Any = jax._src.core  # type: ignore[attr-defined]
 
+def versions() -> str:
+    """What an error report should name."""
+    return f"xcoexec {importlib.metadata.version('xcoexec')}, jax {jax.__version__}, Python {platform.python_version()}"
+
+
 #: what `jax.jit` keys its programs by, besides their arguments
 configuration: Callable[[], Any] = _config.trace_context
 
 
-def at_top() -> bool:
-    """Whether nothing is traced or transformed at the moment, so that a call computes with arrays at once."""
-    return _core.trace_ctx.trace is _core.eval_trace
+#: what is traced in this thread (`.trace`), and what stands there while nothing is, so that a call computes with arrays at once
+TRACED, NOTHING = _core.trace_ctx, _core.eval_trace
+
+
+def mesh_is_set() -> bool:
+    """Whether a mesh of devices is set around the call."""
+    mesh: Any = jax._src.mesh  # type: ignore[attr-defined]
+    return not (jax.sharding.get_abstract_mesh().empty and mesh.thread_resources.env.physical_mesh.empty)
 
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
@@ -155,6 +176,8 @@ def host_call(target: str, results: list[jax.ShapeDtypeStruct], segment: int, ar
 
 __all__ = [
     "MADE",
+    "NOTHING",
+    "TRACED",
     "Array",
     "ClosedJaxpr",
     "JaxLiteral",
@@ -163,14 +186,16 @@ __all__ = [
     "JitTrace",
     "SingleDevice",
     "as_weak",
-    "at_top",
     "bind",
     "body",
     "configuration",
     "ffi_call",
     "host_call",
     "is_tracer",
+    "mesh_is_set",
     "plain_jit",
+    "primitives",
     "settings",
     "trace_of",
+    "versions",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import jax
 from . import config
 from .codegen import host
 from .codegen.children import go_on
+from .codegen.relay import Faults
 from .compat import settings
 from .errors import BindError
 from .ir import LayerGraph, Plan
@@ -27,12 +29,19 @@ CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
 
 
+def _deleted(leaves: Sequence[Any]) -> bool:
+    """Whether arrays that the caller gave away are gone."""
+    return any(isinstance(x, jax.Array) and x.is_deleted() for x in leaves)
+
+
 class Compiled:
     """One function at one set of shapes with resident weights; plans again when times drift."""
 
     def __init__(self, s: Stages, exe: Executable, strategy: str | Strategy, warn: Callable[[str, Plan], None]):
         self.stages, self._strategy, self._warn = s, strategy, warn
-        self._errors = s.relay.errors if s.relay is not None else 0
+        self._errors = 0  # of the relay, when this function last looked at its own
+        self._failing = threading.Lock()
+        self._failed: Executable | None = None  # what is used since a host call failed
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
         self.gate, self._settings = Gate(), settings()
         self.monitor = Monitor(exe, self._known, self._move, self._replan)
@@ -45,25 +54,42 @@ class Compiled:
             out = exe.call(leaves)
         except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks for it
             failed = str(e)
-            if OWN not in failed or exe.lowered is None:
+            if relay is not None:  # nothing may still write to arrays that XLA has taken back
+                relay.settle()
+            if OWN not in failed or exe.lowered is None or _deleted(leaves):
                 raise
         if relay is not None and relay.errors != self._errors and exe.lowered is not None:  # XLA may keep an error until the results are read
-            failed = failed or OWN + relay.last_error
+            fault = self._fault()
+            failed = failed or (OWN + fault.text if fault is not None else "")
         if failed:
-            out = self._without_host(failed).call(leaves)
+            plain = self._without_host(failed)
+            if not _deleted(leaves):  # else the results are right or raise when they are read
+                out = plain.call(leaves)
         self.tick()
         return jax.tree_util.tree_unflatten(self.stages.traced.out_tree, out)
 
+    def _fault(self) -> Faults | None:
+        """The faults of this function's own host calls, in the plan in use or one before it; None without any."""
+        errors = self.stages.relay.errors if self.stages.relay is not None else 0
+        used = [e.lowered.faults for e in (self.current, *self.monitor.past) if e.lowered is not None]
+        own = next((f for f in used if len(f)), None)
+        if own is None:
+            self._errors = errors
+        return own
+
     def _without_host(self, error: str) -> Executable:
         """After a failed host call: plain jax.jit from now on, with one warning (an error when strict)."""
-        relay = self.stages.relay
-        why = error[error.index(OWN) + len(OWN) :].splitlines()[0].strip()
-        if relay is not None and relay.code:
-            why += f" ({relay.driver.describe(relay.code)})"
-        exe = self.stages.fallback(self.current.plan.strategy, why)
-        self._warn(why, exe.plan)
-        self.monitor.current, self._adapt = exe, False
-        return exe
+        with self._failing:
+            if self._failed is not None:  # by another thread
+                return self._failed
+            why, relay, fault = error[error.index(OWN) + len(OWN) :].splitlines()[0].strip(), self.stages.relay, self._fault()
+            if relay is not None and fault is not None and fault.code:
+                why += f" ({relay.driver.describe(fault.code)})"
+            exe = self.stages.fallback(self.current.plan.strategy, why)
+            self._warn(why, exe.plan)
+            self.monitor.stay(exe)
+            self._failed, self._adapt = exe, False
+            return exe
 
     @contextlib.contextmanager
     def _planning(self) -> Iterator[None]:

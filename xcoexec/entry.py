@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .compat import JitTrace, configuration, trace_of
+from .compat import JitTrace, configuration, primitives, trace_of
 from .compiled import Compiled, Fallback
 from .guard import stage
 from .options import Options
@@ -23,6 +23,7 @@ NUMPY_WEIGHTS = "weights are NumPy arrays, which may change between calls; pass 
 NEW_WEIGHTS = "weights changed at every call; use .bind, or plain jax.jit for training"
 OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
+CALLS_BACK = "it calls back to Python, and planning would do so many times"
 CLOSED_OVER = "it reads values of a transformation around it"
 
 
@@ -87,7 +88,9 @@ class Entry:
         """Why calls like this one are never co-executed ("" where they may be)."""
         if made.closed_over:
             return CLOSED_OVER
-        return EFFECTS if made.closed.effects else placed_apart(call, self._plain.given)
+        if made.closed.effects:
+            return EFFECTS
+        return CALLS_BACK if "pure_callback" in primitives(made.closed) else placed_apart(call, self._plain.given)
 
     def _prepare(self, made: JitTrace, call: Call) -> Compiled | Fallback:
         def task() -> Task:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import platform
 import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import jax
-
 from . import config
+from .compat import versions
 from .errors import BindError, CoexecWarning, Unsupported, XcoexecError
 
 _FOLDERS = (__file__, sys.modules[Unsupported.__module__].__file__ or __file__)  # the kernels' sources may lie in another folder
@@ -56,12 +54,6 @@ def asked(fn: Callable[..., Any], *args: Any) -> Any:
         return fn(*args)
     except Exception as e:
         raise Asked(e) from e
-
-
-def versions() -> str:
-    from . import __version__
-
-    return f"xcoexec {__version__}, jax {jax.__version__}, Python {platform.python_version()}"
 
 
 def warn(name: str, why: str, strict: bool, how: str = "with plain jax.jit") -> None:

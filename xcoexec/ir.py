@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import json
 import math
+import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -227,7 +226,7 @@ class Plan:
     @classmethod
     def uniform(cls, p_cpu: float, dim: str = "channel") -> UniformPlan:
         """A forced plan: every layer that can be split along `dim` gives the host half `p_cpu` (0..1) of it."""
-        if not 0.0 <= p_cpu <= 1.0:
+        if isinstance(p_cpu, bool) or not isinstance(p_cpu, numbers.Real) or not 0.0 <= p_cpu <= 1.0:
             raise PlanError(f"Plan.uniform: got p_cpu={p_cpu!r}; valid is 0 to 1.")
         if dim not in DIMS:
             raise PlanError(f"Plan.uniform: got dim={dim!r}; valid is {' or '.join(map(repr, DIMS))}.")
@@ -240,29 +239,17 @@ class Plan:
         return plan_text(self)
 
     def to_json(self) -> str:
-        """The plan as JSON text, for `from_json`."""
-        return json.dumps({"version": PLAN_VERSION, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
+        """The plan as JSON text, for `from_json`. Raises `PlanError` where a field is not of its kind."""
+        from .plan_text import write
+
+        return write(self)
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """The plan of a JSON text. Raises `PlanError` that names the first entry that is wrong."""
-        try:
-            data: Any = json.loads(text)
-        except (json.JSONDecodeError, TypeError) as e:
-            raise PlanError(f"Plan.from_json: got text that is not JSON ({e}); valid is what Plan.to_json writes.") from None
-        if not isinstance(data, dict) or data.get("version") != PLAN_VERSION:
-            raise PlanError(f"Plan.from_json: got version {data.get('version') if isinstance(data, dict) else None!r}; valid is {PLAN_VERSION}.")
-        del data["version"]
-        known = {f.name for f in dataclasses.fields(cls)}
-        if set(data) != known:
-            raise PlanError(f"Plan.from_json: got the entries {sorted(set(data) ^ known)} missing or unknown; valid are {sorted(known)}.")
-        if not isinstance(data["placements"], list):
-            raise PlanError("Plan.from_json: got placements that are no list; valid is a list of placements.")
-        if data["engine"] not in ENGINES:
-            raise PlanError(f"Plan.from_json: got engine={data['engine']!r}; valid are {', '.join(ENGINES)}.")
-        placements = tuple(_placement(i, p) for i, p in enumerate(data["placements"]))
-        _typed("plan", data, {"strategy": str, "graph": str, "chosen": str, "engine": str, "measured": dict})
-        return cls(**{**data, "placements": placements})
+    def from_json(cls, text: str | bytes) -> Plan:
+        """The plan of a JSON text (bytes: in UTF-8). Raises `PlanError` that names the first entry that is wrong."""
+        from .plan_text import read
+
+        return read(text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,28 +258,3 @@ class UniformPlan:
 
     p_cpu: float
     dim: str
-
-
-def _typed(where: str, data: Mapping[str, Any], types: Mapping[str, Any]) -> None:
-    for key, typ in types.items():
-        if not isinstance(data[key], typ) or isinstance(data[key], bool):
-            raise PlanError(f"Plan.from_json: got {key}={data[key]!r} in {where}; valid is a value of type {getattr(typ, '__name__', typ)}.")
-
-
-def _placement(i: int, p: Any) -> Placement:
-    known = {f.name for f in dataclasses.fields(Placement)}
-    if not isinstance(p, dict) or set(p) != known:
-        raise PlanError(f"Plan.from_json: got a placement {i} with other entries than {sorted(known)}.")
-    where = f"placement {i} ({p['layer']!r})"
-    _typed(where, p, {"layer": str, "half": str, "p_cpu": (int, float), "dim": str, "note": str, "chain": int, "pieces": int, "streamed": (int, float)})
-    if p["half"] not in HALVES:
-        raise PlanError(f"Plan.from_json: got half={p['half']!r} in {where}; valid are {', '.join(HALVES)}.")
-    if p["dim"] not in DIMS:
-        raise PlanError(f"Plan.from_json: got dim={p['dim']!r} in {where}; valid are {', '.join(DIMS)}.")
-    for share in ("p_cpu", "streamed"):
-        if not 0 <= p[share] <= 1:
-            raise PlanError(f"Plan.from_json: got {share}={p[share]!r} in {where}; valid is 0 to 1.")
-    for way in ("reads", "writes"):
-        if p[way] not in WAYS:
-            raise PlanError(f"Plan.from_json: got {way}={p[way]!r} in {where}; valid are {', '.join(map(repr, WAYS))}.")
-    return Placement(**p)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .codegen.program import Unsupported, Value, external
-from .codegen.relay import Fetch, Merge, Relay, Site, Window
+from .codegen.relay import Faults, Fetch, Merge, Relay, Site, Window
 from .compat import as_weak
 from .emit import Asynchronous, Halves, Synchronous, register
 from .fold import Folded
@@ -26,7 +26,7 @@ class Lowered:
     """The units of a plan in order; `consts` the constants that the function takes, in order, before the blobs.
 
     With a `relay` the device half is a device of its own and host units are asynchronous calls; `fetches`: weights that it
-    takes from host memory at every call, in their order.
+    takes from host memory at every call, in their order; `faults`: what went wrong in these calls.
     """
 
     units: tuple[Unit, ...]
@@ -36,6 +36,7 @@ class Lowered:
     relay: Relay | None = None
     sites: dict[HostUnit, Site] = dataclasses.field(default_factory=dict)
     fetches: dict[tuple[DeviceUnit, Value], Fetch] = dataclasses.field(default_factory=dict)
+    faults: Faults = dataclasses.field(default_factory=Faults)
 
     @property
     def segments(self) -> tuple[HostUnit, ...]:
@@ -48,9 +49,9 @@ class Lowered:
         args = [jnp.asarray(resident[v]) if v in resident and v not in self.slices else jnp.asarray(known[v]) for v in self.consts]
         if self.relay is None:
             return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]  # aligned: taken without a copy
-        self.sites.update((u, _site(self.relay, u, known)) for u in self.segments)
+        self.sites.update((u, _site(self.relay, u, known, self.faults)) for u in self.segments)
         streamed = [(u, v) for u in self.units if isinstance(u, DeviceUnit) for v in u.streamed]
-        self.fetches.update((key, Fetch(self.relay, known[key[1]])) for key in streamed)
+        self.fetches.update((key, Fetch(self.relay, known[key[1]], self.faults)) for key in streamed)
         return args
 
     def _first(self) -> Value:
@@ -81,7 +82,7 @@ class Lowered:
         return [as_weak(x) if weak else x for x, weak in itertools.zip_longest(out, self.folded.weak, fillvalue=False)]
 
 
-def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray]) -> Site:
+def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray], faults: Faults) -> Site:
     """The call site of a host unit: what it reads of each operand, and where its results go."""
     program = unit.segment.program
     inputs = [_window(v, unit.windows.get(v), v in unit.copied) for v in program.inputs]
@@ -92,7 +93,7 @@ def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray]) -> Si
         outputs = [Merge(unit.join.out.shape, unit.join.axis, part.shape[unit.join.axis], part in unit.copied)]
     else:
         outputs = [Merge.whole(v.shape, v in unit.copied) for v in program.outputs]
-    return Site(relay, unit.segment, inputs, outputs, known)
+    return Site(relay, unit.segment, inputs, outputs, known, faults)
 
 
 def _window(v: Value, part: Slice | None, copied: bool) -> Window:

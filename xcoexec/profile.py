@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
-import json
 import math
 import platform
 from collections.abc import Callable, Sequence
@@ -16,8 +15,9 @@ import jax
 import numpy as np
 
 from . import clocked, contention, links
-from .codegen.build import read_cache, source_hash, write_cache
+from .codegen.build import source_hash
 from .codegen.children import go_on
+from .codegen.disk import Record
 from .codegen.program import Unsupported, Value
 from .codegen.relay import Relay
 from .codegen.target import target
@@ -25,6 +25,7 @@ from .cost.features import flops
 from .ir import Costs, LayerGraph, Placement
 from .links import Overheads
 from .lower import Lowered
+from .records import CONTENTION, DEVICE, OVERHEADS, PARTS
 from .timing import WARM_SECONDS, empty_call, median_seconds, warm_up
 from .units import HostUnit
 
@@ -59,14 +60,18 @@ def device_name() -> str:
     return f"{jax.devices()[0].device_kind} {cuda().multiprocessors}"
 
 
-def load(name: str) -> Any:
-    """A JSON record of this machine from the disk cache, or None."""
-    data = read_cache(f"{name}-{machine()}.json")
-    return None if data is None else json.loads(data)
+def load(record: Record, name: str) -> Any:
+    """A record of this machine from the disk cache; None where there is none, or where it does not fit."""
+    return record.load(f"{name}-{machine()}")
 
 
-def store(name: str, record: Any) -> None:
-    write_cache(f"{name}-{machine()}.json", json.dumps(record).encode())
+def read(record: Record, name: str, make: Callable[[Any], Any]) -> Any:
+    """`make` of such a record; also None where `make` raises `ValueError`."""
+    return record.read(f"{name}-{machine()}", make)
+
+
+def store(record: Record, name: str, value: Any) -> None:
+    record.store(f"{name}-{machine()}", value)
 
 
 def example(v: Value, seed: int = 0) -> Any:
@@ -115,14 +120,14 @@ def layer_seconds(unit: HostUnit) -> dict[int, float]:
 def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> tuple[float, ...]:
     """Seconds of each layer on XLA:CPU, inside programs of many layers."""
     consts = set(graph.program.consts)
-    known: dict[str, float] = load("device") or {}
+    known: dict[str, float] = load(DEVICE, "device") or {}
     todo = {x.signature: x for x in graph.layers if x.signature not in known}
     if todo:
         progress("profile", 0, 1)
         value = lambda v: jax.numpy.asarray(constant(v))
         known.update(zip(todo, clocked.seconds([clocked.whole(x) for x in todo.values()], consts, value, example, None), strict=True))
         progress("profile", 1, 1)
-        store("device", known)
+        store(DEVICE, "device", known)
     return tuple(known[x.signature] for x in graph.layers)
 
 
@@ -137,7 +142,7 @@ def parts_seconds(
     consts = set(graph.program.consts)
     name = f"device-{relay.driver.platform}" + "-sampled" * sampled
     most = clocked.SAMPLE_BYTES if sampled else math.inf
-    known: dict[str, Any] = load(name) or {}
+    known: dict[str, Any] = load(PARTS, name) or {}
     todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
     if todo:
         progress("profile", 0, 2)
@@ -152,7 +157,7 @@ def parts_seconds(
         for (x, dim, share, _), t in zip(points, clocked.seconds([p for *_, p in points], consts, constant, example, relay), strict=True):
             known[x.signature].append([dim, share, t])
         progress("profile", 2, 2)
-        store(name, known)
+        store(PARTS, name, known)
     seconds = tuple(known[x.signature][0] for x in graph.layers)
     return seconds, clocked.known_parts(graph, known, seconds)
 
@@ -161,7 +166,7 @@ def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int,
     """Seconds of parts of layers on the host half, of those that are worth splitting."""
     consts = set(graph.program.consts)
     name = f"host-parts-{threads}"
-    known: dict[str, Any] = load(name) or {}
+    known: dict[str, Any] = load(PARTS, name) or {}
     before = len(known)
     for x, t in zip(graph.layers, on_host, strict=True):
         if t is None or t < clocked.WORTH_SECONDS or x.signature in known:
@@ -173,7 +178,7 @@ def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int,
                 warm_up(call)
                 known[x.signature].append([dim, share, median_seconds(call, WARM_SECONDS, clocked.RUNS)])
     if len(known) > before:
-        store(name, known)
+        store(PARTS, name, known)
     found = clocked.known_parts(graph, known, on_host)
     return {i: {d: no_slower_than_more(points, on_host[i]) for d, points in dims.items()} for i, dims in found.items()}
 
@@ -192,10 +197,10 @@ def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | No
 def overheads(relay: Relay | None) -> Overheads:
     """The fixed costs around layers, measured once a machine (kept on disk) and read once a process: every executable asks for them."""
     name = "overhead" if relay is None else f"overhead-{relay.driver.platform}"
-    known = load(name)
+    known = load(OVERHEADS, name)
     if known is None:
         known = dataclasses.asdict(Overheads(_segment_call(), _copy_rate()) if relay is None else links.measured(relay))
-        store(name, known)
+        store(OVERHEADS, name, known)
     return Overheads(**{**known, "moves": {k: tuple(v) for k, v in known["moves"].items()}})
 
 
@@ -258,10 +263,10 @@ def _costs(
 def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
     """By how much both halves slow down together, measured once a machine and number of threads."""
     name = f"contention-{relay.driver.platform}-{threads}" + "".join(f"-{c}" for c in cpus)
-    known = load(name)
+    known = load(CONTENTION, name)
     if known is None:
         known = contention.measured(relay, threads, cpus)
-        store(name, known)
+        store(CONTENTION, name, known)
     return float(known)
 
 

@@ -17,7 +17,8 @@ from .errors import PlanError
 from .guard import asked
 from .ir import LayerGraph, Placement, Plan, UniformPlan
 from .memory import usage
-from .profile import Progress, host_placements, load, silent, store
+from .plan_text import REMEMBERED, fields, made
+from .profile import Progress, host_placements, read, silent, store
 from .runtime.executable import Executable
 from .stages import Alone, Stages, device_plan, lowered_of
 from .strategies import RIVALS, STRATEGIES, Strategy, strategy_name
@@ -90,21 +91,27 @@ def _record_name(s: Stages) -> str:
     return f"plan-{s.graph.key}-{s.threads}{half}" + "".join(f"-{c}" for c in s.cpus)
 
 
+def remembered(name: str, graph: LayerGraph) -> Plan | None:
+    """The plan that is kept for a graph; None where there is none, or where it does not fit (one line in the log says so)."""
+
+    def fitting(data: Mapping[str, Any]) -> Plan:
+        plan = made(data)
+        check_plan(plan, graph)
+        return plan
+
+    return read(REMEMBERED, name, fitting)  # type: ignore[no-any-return]
+
+
 def _auto(s: Stages) -> Executable:
     """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
-    known = load(_record_name(s))
-    if known is not None:
-        try:
-            plan = Plan.from_json(known)
-            check_plan(plan, s.graph)
-            return s.executable(dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)"))
-        except PlanError:
-            pass  # written by something else: plan anew
+    plan = remembered(_record_name(s), s.graph)
+    if plan is not None:
+        return s.executable(dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)"))
     exe = contest(s)
     if not exe.plan.measured:
         return exe
     if s.bounded or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit"):
-        store(_record_name(s), exe.plan.to_json())  # a draw is measured again next time
+        store(REMEMBERED, _record_name(s), fields(exe.plan))  # a draw is measured again next time
     return exe
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .compat import Array, SingleDevice, configuration, plain_jit
+from .compat import Array, SingleDevice, configuration, mesh_is_set, plain_jit
 from .errors import brief
 
 NUMBERS = (bool, int, float, complex)
@@ -192,6 +192,12 @@ def home() -> Any:
     return jax.local_devices()[0]
 
 
+@functools.lru_cache
+def alone() -> bool:
+    """Whether there is no other device, so that every array lies on this one."""
+    return jax.default_backend() == "cpu" and jax.local_device_count() == 1
+
+
 def leaf_key(x: Any) -> Any:
     """What a program depends on of an argument's leaf: its type, and where it lies unless that is the default device."""
     if type(x) is Array:
@@ -223,6 +229,8 @@ def placed_apart(call: Call, given: Mapping[str, Any]) -> str:
     named = [name for name in PLACING if _means_something(name, given.get(name))]
     if named:
         return f"it is given {' and '.join(named)}, which plain jax.jit keeps"
+    if mesh_is_set():
+        return "a mesh is set around the call, and co-executed programs run on one device"
     chosen = jax.config.jax_default_device
     if chosen is not None and chosen not in (home(), home().platform):
         return f"jax_default_device is {chosen}, and co-executed programs run on {home()}"
@@ -240,4 +248,4 @@ def _means_something(name: str, value: Any) -> bool:
     return any(x is not None and type(x).__name__ != "UnspecifiedValue" for x in leaves)
 
 
-__all__ = ["Away", "Call", "Plain", "Static", "home", "key_of", "leaf_key", "placed_apart", "strict_key"]
+__all__ = ["Away", "Call", "Plain", "Static", "alone", "home", "key_of", "leaf_key", "placed_apart", "strict_key"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,6 +32,7 @@ from .ir import Layer, LayerGraph
 from .population import LAYERS, Made, made_layers
 from .pretty import columns
 from .profile import Progress, around, load, silent, store
+from .records import PREDICTOR
 
 TOGETHER = 24  # layers in one program
 SECONDS = 22.0  # for the rounds; building the layers comes on top of it
@@ -254,17 +256,17 @@ def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: t
 
 def stored(relay: Relay | None, threads: int) -> Predictor:
     """The predictor that `train` has left on this machine. Raises `ValueError` where there is none."""
-    text = load(record_name(relay, threads))
-    if text is None:
+    found = load(PREDICTOR, record_name(relay, threads))
+    if found is None:
         raise ValueError(f'xcoexec: got costs="predicted" on a machine that was not profiled for {threads} threads; run `xcoexec profile` first.')
-    return parsed(text)
+    return parsed(json.dumps(found))
 
 
 def train(relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), progress: Progress = silent) -> tuple[Predictor, list[Sample]]:
     """Measures, fits, and keeps the predictor on disk under this machine's fingerprint."""
     samples = measured(relay, threads, cpus, progress=progress)
     predictor = fitted(samples, relay, threads, cpus)
-    store(record_name(relay, threads), predictor.to_json())
+    store(PREDICTOR, record_name(relay, threads), json.loads(predictor.to_json()))
     return predictor, samples
 
 

@@ -63,7 +63,7 @@ entry:
   %".60" = load <8 x float>, <8 x float>* %".59", align 4
   br label %"head"
 head:
-  %".62" = phi  i64 [0, %"entry"], [%".162", %"end.2"]
+  %".62" = phi  i64 [0, %"entry"], [%".168", %"end.2"]
   %".63" = icmp slt i64 %".62", %".19"
   br i1 %".63", label %"body", label %"end"
 body:
@@ -72,7 +72,7 @@ body:
 end:
   ret void
 head.1:
-  %".67" = phi  i64 [0, %"body"], [%".119", %"body.1"]
+  %".67" = phi  i64 [0, %"body"], [%".123", %"body.1"]
   %".68" = icmp slt i64 %".67", %".65"
   br i1 %".68", label %"body.1", label %"end.1"
 body.1:
@@ -108,71 +108,77 @@ body.1:
   %".99" = fadd <8 x float> %".91", %".60"
   %".100" = fcmp olt <8 x float> %".99", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".101" = select  <8 x i1> %".100", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".99"
-  %".102" = mul i64 %".62", %".34"
-  %".103" = add i64 %".70", 0
-  %".104" = mul i64 %".103", %".37"
-  %".105" = add i64 %".45", %".102"
-  %".106" = add i64 %".105", %".104"
-  %".107" = inttoptr i64 %".106" to <8 x float>*
-  store <8 x float> %".101", <8 x float>* %".107", align 4
-  %".109" = fadd <8 x float> %".98", %".60"
-  %".110" = fcmp olt <8 x float> %".109", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".111" = select  <8 x i1> %".110", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".109"
-  %".112" = mul i64 %".62", %".34"
-  %".113" = add i64 %".70", 1
-  %".114" = mul i64 %".113", %".37"
-  %".115" = add i64 %".45", %".112"
-  %".116" = add i64 %".115", %".114"
-  %".117" = inttoptr i64 %".116" to <8 x float>*
-  store <8 x float> %".111", <8 x float>* %".117", align 4
-  %".119" = add i64 %".67", 1
+  %".102" = fcmp ole <8 x float> %".99", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".103" = select  <8 x i1> %".102", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".99"
+  %".104" = mul i64 %".62", %".34"
+  %".105" = add i64 %".70", 0
+  %".106" = mul i64 %".105", %".37"
+  %".107" = add i64 %".45", %".104"
+  %".108" = add i64 %".107", %".106"
+  %".109" = inttoptr i64 %".108" to <8 x float>*
+  store <8 x float> %".103", <8 x float>* %".109", align 4
+  %".111" = fadd <8 x float> %".98", %".60"
+  %".112" = fcmp olt <8 x float> %".111", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".113" = select  <8 x i1> %".112", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".111"
+  %".114" = fcmp ole <8 x float> %".111", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".115" = select  <8 x i1> %".114", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".111"
+  %".116" = mul i64 %".62", %".34"
+  %".117" = add i64 %".70", 1
+  %".118" = mul i64 %".117", %".37"
+  %".119" = add i64 %".45", %".116"
+  %".120" = add i64 %".119", %".118"
+  %".121" = inttoptr i64 %".120" to <8 x float>*
+  store <8 x float> %".115", <8 x float>* %".121", align 4
+  %".123" = add i64 %".67", 1
   br label %"head.1"
 end.1:
-  %".121" = sdiv i64 %".12", 2
-  %".122" = mul i64 %".121", 2
-  %".123" = srem i64 %".12", 2
+  %".125" = sdiv i64 %".12", 2
+  %".126" = mul i64 %".125", 2
+  %".127" = srem i64 %".12", 2
   br label %"head.2"
 head.2:
-  %".125" = phi  i64 [0, %"end.1"], [%".160", %"body.2"]
-  %".126" = icmp slt i64 %".125", %".123"
-  br i1 %".126", label %"body.2", label %"end.2"
+  %".129" = phi  i64 [0, %"end.1"], [%".166", %"body.2"]
+  %".130" = icmp slt i64 %".129", %".127"
+  br i1 %".130", label %"body.2", label %"end.2"
 body.2:
-  %".128" = add i64 %".122", %".125"
-  %".129" = mul i64 %".62", %".22"
-  %".130" = mul i64 %".128", %".28"
-  %".131" = add i64 %".39", %".129"
-  %".132" = add i64 %".131", %".130"
-  %".133" = mul i64 %".25", 0
-  %".134" = add i64 %".132", %".133"
-  %".135" = mul i64 %".55", 0
-  %".136" = add i64 %".134", %".135"
-  %".137" = inttoptr i64 %".136" to <8 x float>*
-  %".138" = load <8 x float>, <8 x float>* %".137", align 4
-  %".139" = fmul <8 x float> %".138", %".48"
-  %".140" = mul i64 %".55", 1
-  %".141" = add i64 %".134", %".140"
-  %".142" = inttoptr i64 %".141" to <8 x float>*
-  %".143" = load <8 x float>, <8 x float>* %".142", align 4
-  %".144" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".143", <8 x float> %".51", <8 x float> %".139")
-  %".145" = mul i64 %".55", 2
-  %".146" = add i64 %".134", %".145"
-  %".147" = inttoptr i64 %".146" to <8 x float>*
-  %".148" = load <8 x float>, <8 x float>* %".147", align 4
-  %".149" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".148", <8 x float> %".54", <8 x float> %".144")
-  %".150" = fadd <8 x float> %".149", %".60"
-  %".151" = fcmp olt <8 x float> %".150", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".152" = select  <8 x i1> %".151", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".150"
-  %".153" = mul i64 %".62", %".34"
-  %".154" = add i64 %".128", 0
-  %".155" = mul i64 %".154", %".37"
-  %".156" = add i64 %".45", %".153"
-  %".157" = add i64 %".156", %".155"
-  %".158" = inttoptr i64 %".157" to <8 x float>*
-  store <8 x float> %".152", <8 x float>* %".158", align 4
-  %".160" = add i64 %".125", 1
+  %".132" = add i64 %".126", %".129"
+  %".133" = mul i64 %".62", %".22"
+  %".134" = mul i64 %".132", %".28"
+  %".135" = add i64 %".39", %".133"
+  %".136" = add i64 %".135", %".134"
+  %".137" = mul i64 %".25", 0
+  %".138" = add i64 %".136", %".137"
+  %".139" = mul i64 %".55", 0
+  %".140" = add i64 %".138", %".139"
+  %".141" = inttoptr i64 %".140" to <8 x float>*
+  %".142" = load <8 x float>, <8 x float>* %".141", align 4
+  %".143" = fmul <8 x float> %".142", %".48"
+  %".144" = mul i64 %".55", 1
+  %".145" = add i64 %".138", %".144"
+  %".146" = inttoptr i64 %".145" to <8 x float>*
+  %".147" = load <8 x float>, <8 x float>* %".146", align 4
+  %".148" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".147", <8 x float> %".51", <8 x float> %".143")
+  %".149" = mul i64 %".55", 2
+  %".150" = add i64 %".138", %".149"
+  %".151" = inttoptr i64 %".150" to <8 x float>*
+  %".152" = load <8 x float>, <8 x float>* %".151", align 4
+  %".153" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".152", <8 x float> %".54", <8 x float> %".148")
+  %".154" = fadd <8 x float> %".153", %".60"
+  %".155" = fcmp olt <8 x float> %".154", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".156" = select  <8 x i1> %".155", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".154"
+  %".157" = fcmp ole <8 x float> %".154", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".158" = select  <8 x i1> %".157", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".154"
+  %".159" = mul i64 %".62", %".34"
+  %".160" = add i64 %".132", 0
+  %".161" = mul i64 %".160", %".37"
+  %".162" = add i64 %".45", %".159"
+  %".163" = add i64 %".162", %".161"
+  %".164" = inttoptr i64 %".163" to <8 x float>*
+  store <8 x float> %".158", <8 x float>* %".164", align 4
+  %".166" = add i64 %".129", 1
   br label %"head.2"
 end.2:
-  %".162" = add i64 %".62", 1
+  %".168" = add i64 %".62", 1
   br label %"head"
 }
 

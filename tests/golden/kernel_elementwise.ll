@@ -36,7 +36,7 @@ entry:
   %".33" = srem i64 %".16", 8
   br label %"head"
 head:
-  %".35" = phi  i64 [0, %"entry"], [%".56", %"body"]
+  %".35" = phi  i64 [0, %"entry"], [%".58", %"body"]
   %".36" = icmp slt i64 %".35", %".32"
   br i1 %".36", label %"body", label %"end"
 body:
@@ -53,39 +53,43 @@ body:
   %".48" = fadd <8 x float> %".43", %".47"
   %".49" = fcmp olt <8 x float> %".48", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".50" = select  <8 x i1> %".49", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".48"
-  %".51" = mul i64 %".31", 4
-  %".52" = add i64 %".18", %".51"
-  %".53" = add i64 %".52", %".38"
-  %".54" = inttoptr i64 %".53" to <8 x float>*
-  store <8 x float> %".50", <8 x float>* %".54", align 4
-  %".56" = add i64 %".35", 1
+  %".51" = fcmp ole <8 x float> %".48", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".52" = select  <8 x i1> %".51", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".48"
+  %".53" = mul i64 %".31", 4
+  %".54" = add i64 %".18", %".53"
+  %".55" = add i64 %".54", %".38"
+  %".56" = inttoptr i64 %".55" to <8 x float>*
+  store <8 x float> %".52", <8 x float>* %".56", align 4
+  %".58" = add i64 %".35", 1
   br label %"head"
 end:
-  %".58" = icmp sgt i64 %".33", 0
-  br i1 %".58", label %"end.if", label %"end.endif"
+  %".60" = icmp sgt i64 %".33", 0
+  br i1 %".60", label %"end.if", label %"end.endif"
 end.if:
-  %".60" = trunc i64 %".33" to i32
-  %".61" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".60", i32 0
-  %".62" = shufflevector <8 x i32> %".61", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".63" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".62"
-  %".64" = mul i64 %".32", 32
-  %".65" = mul i64 %".31", 4
-  %".66" = add i64 %".21", %".65"
-  %".67" = add i64 %".66", %".64"
-  %".68" = inttoptr i64 %".67" to <8 x float>*
-  %".69" = call <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".68", i32 4, <8 x i1> %".63", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>)
-  %".70" = inttoptr i64 %".24" to float*
-  %".71" = load float, float* %".70"
-  %".72" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".71", i32 0
-  %".73" = shufflevector <8 x float> %".72", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".74" = fadd <8 x float> %".69", %".73"
-  %".75" = fcmp olt <8 x float> %".74", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".76" = select  <8 x i1> %".75", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".74"
-  %".77" = mul i64 %".31", 4
-  %".78" = add i64 %".18", %".77"
-  %".79" = add i64 %".78", %".64"
-  %".80" = inttoptr i64 %".79" to <8 x float>*
-  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".76", <8 x float>* %".80", i32 4, <8 x i1> %".63")
+  %".62" = trunc i64 %".33" to i32
+  %".63" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".62", i32 0
+  %".64" = shufflevector <8 x i32> %".63", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".65" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".64"
+  %".66" = mul i64 %".32", 32
+  %".67" = mul i64 %".31", 4
+  %".68" = add i64 %".21", %".67"
+  %".69" = add i64 %".68", %".66"
+  %".70" = inttoptr i64 %".69" to <8 x float>*
+  %".71" = call <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".70", i32 4, <8 x i1> %".65", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>)
+  %".72" = inttoptr i64 %".24" to float*
+  %".73" = load float, float* %".72"
+  %".74" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".73", i32 0
+  %".75" = shufflevector <8 x float> %".74", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".76" = fadd <8 x float> %".71", %".75"
+  %".77" = fcmp olt <8 x float> %".76", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".78" = select  <8 x i1> %".77", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".76"
+  %".79" = fcmp ole <8 x float> %".76", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".80" = select  <8 x i1> %".79", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".76"
+  %".81" = mul i64 %".31", 4
+  %".82" = add i64 %".18", %".81"
+  %".83" = add i64 %".82", %".66"
+  %".84" = inttoptr i64 %".83" to <8 x float>*
+  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".80", <8 x float>* %".84", i32 4, <8 x i1> %".65")
   br label %"end.endif"
 end.endif:
   ret void

@@ -13,7 +13,7 @@ entry:
   %".21" = mul i64 %".7", 32
   br label %"head"
 head:
-  %".23" = phi  i64 [0, %"entry"], [%".230", %"end.4"]
+  %".23" = phi  i64 [0, %"entry"], [%".234", %"end.4"]
   %".24" = icmp slt i64 %".23", %".11"
   br i1 %".24", label %"body", label %"end"
 body:
@@ -219,25 +219,29 @@ final:
   %".210" = fadd <8 x float> %".48", %".209"
   %".211" = fcmp olt <8 x float> %".210", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".212" = select  <8 x i1> %".211", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".210"
-  %".213" = inttoptr i64 %".3" to i64*
-  %".214" = load i64, i64* %".213"
-  %".215" = add i64 %".214", %".27"
-  %".216" = add i64 %".215", 0
-  %".217" = inttoptr i64 %".216" to <8 x float>*
-  store <8 x float> %".212", <8 x float>* %".217", align 4
-  %".219" = fadd <8 x float> %".49", %".209"
-  %".220" = fcmp olt <8 x float> %".219", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".221" = select  <8 x i1> %".220", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".219"
-  %".222" = add i64 %".3", 8
-  %".223" = inttoptr i64 %".222" to i64*
-  %".224" = load i64, i64* %".223"
-  %".225" = add i64 %".224", %".27"
-  %".226" = add i64 %".225", 0
-  %".227" = inttoptr i64 %".226" to <8 x float>*
-  store <8 x float> %".221", <8 x float>* %".227", align 4
+  %".213" = fcmp ole <8 x float> %".210", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".214" = select  <8 x i1> %".213", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".210"
+  %".215" = inttoptr i64 %".3" to i64*
+  %".216" = load i64, i64* %".215"
+  %".217" = add i64 %".216", %".27"
+  %".218" = add i64 %".217", 0
+  %".219" = inttoptr i64 %".218" to <8 x float>*
+  store <8 x float> %".214", <8 x float>* %".219", align 4
+  %".221" = fadd <8 x float> %".49", %".209"
+  %".222" = fcmp olt <8 x float> %".221", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".223" = select  <8 x i1> %".222", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".221"
+  %".224" = fcmp ole <8 x float> %".221", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".225" = select  <8 x i1> %".224", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".221"
+  %".226" = add i64 %".3", 8
+  %".227" = inttoptr i64 %".226" to i64*
+  %".228" = load i64, i64* %".227"
+  %".229" = add i64 %".228", %".27"
+  %".230" = add i64 %".229", 0
+  %".231" = inttoptr i64 %".230" to <8 x float>*
+  store <8 x float> %".225", <8 x float>* %".231", align 4
   br label %"end.4"
 end.4:
-  %".230" = add i64 %".23", 1
+  %".234" = add i64 %".23", 1
   br label %"head"
 }
 

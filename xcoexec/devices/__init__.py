@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
-import math
+import os
 import pathlib
 import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from ..codegen import schema
+from ..codegen.disk import Refused, contents
 from ..errors import ProfileError
 from ..ir import Costs, Layer, LayerGraph
 
 HALVES = ("host", "device")
 RATES = ("flops", "bandwidth", "launch")  # of a half: FLOP/s, bytes/s, seconds before a layer begins
+MOST = 1 << 16  # bytes of a file
+LEAST, MOST_VALUE = 1e-15, 1e24
 LINK = ("sync", "copy_rate")  # seconds of a synchronisation, bytes/s between the halves
 KINDS = ("conv", "winograd", "depthwise", "dense", "other")  # efficiency: the share of the roofline that kernels reach
 
@@ -79,24 +83,44 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(p.name.removesuffix(".toml") for p in importlib.resources.files(__name__).iterdir() if p.name.endswith(".toml")))
 
 
-def load(name: str) -> Profile:
+def load(name: str | os.PathLike[str]) -> Profile:
     """A profile that comes with the package, or the one in a file (a path that ends with .toml). Raises `ProfileError`."""
+    if not isinstance(name, (str, os.PathLike)) or not isinstance(os.fspath(name), str):
+        raise ProfileError(f"devices: got a device of type {type(name).__name__}; valid are {', '.join(names())}, or a path to a TOML file.")
+    name = os.fspath(name)
     if name.endswith(".toml"):
-        path = pathlib.Path(name)
-        if not path.is_file():
-            raise ProfileError(f"devices: got the file {name!r}, which is not there; valid is a TOML file.")
-        return parse(path.stem, path.read_text())
+        return parse(pathlib.Path(name).stem, _text(name))
     if name not in names():
-        raise ProfileError(f"devices: got device {name!r}; valid are {', '.join(names())}, or a path to a TOML file.")
-    return parse(name, (importlib.resources.files(__name__) / f"{name}.toml").read_text())
+        raise ProfileError(f"devices: got device {schema.short(name)}; valid are {', '.join(names())}, or a path to a TOML file.")
+    return parse(name, (importlib.resources.files(__name__) / f"{name}.toml").read_text("utf-8"))
+
+
+def _text(path: str) -> str:
+    """The text of a user's file."""
+    try:
+        return contents(path, MOST).decode()
+    except (FileNotFoundError, NotADirectoryError):
+        why = "which is not there"
+    except Refused as e:
+        why = f"which {e}"
+    except UnicodeDecodeError:
+        why = "which is not in UTF-8"
+    except (OSError, ValueError) as e:
+        why = f"which cannot be read ({e})"
+    raise ProfileError(f"devices: got the file {path!r}, {why}; valid is a TOML file.")
 
 
 def parse(name: str, text: str) -> Profile:
     """A profile from TOML; every number is a pair `[value, "source"]`. Raises `ProfileError` that names the first wrong entry."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
+    except RecursionError:
+        raise ProfileError(f"devices: got a profile {name!r} that is not TOML that can be read (nested too deeply).") from None
+    except (ValueError, TypeError, AttributeError) as e:
         raise ProfileError(f"devices: got a profile {name!r} that is not TOML ({e}).") from None
+    title = data.get("title", name)
+    if not isinstance(title, str):
+        raise ProfileError(f"devices: got title={schema.short(title)} in the profile {name!r}; valid is a text.")
     halves = {}
     for half in HALVES:
         part = _table(name, data, half)
@@ -105,7 +129,7 @@ def parse(name: str, text: str) -> Profile:
         halves[half] = Half(**rates, efficiency={k: _number(name, efficiency, k, f"{half}.efficiency", 1.5) for k in KINDS})
     link = _table(name, data, "link")
     numbers = {k: _number(name, link, k, "link") for k in (*LINK, "contention")}
-    return Profile(name, str(data.get("title", name)), halves["host"], halves["device"], **numbers)
+    return Profile(name, title, halves["host"], halves["device"], **numbers)
 
 
 def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Mapping[str, Any]:
@@ -114,13 +138,17 @@ def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Ma
     return data[key]  # type: ignore[no-any-return]
 
 
-def _number(name: str, table: Mapping[str, Any], key: str, where: str, most: float = math.inf) -> Number:
-    got = table.get(key)
-    valid = 'a pair [positive number, "source"]' + (f" up to {most}" if most < math.inf else "")
-    if not isinstance(got, list) or len(got) != 2 or isinstance(got[0], bool) or not isinstance(got[0], (int, float)) or not isinstance(got[1], str):
-        raise ProfileError(f"devices: got {key}={got!r} in [{where}] of the profile {name!r}; valid is {valid}.")
-    if not 0 < got[0] <= most or not math.isfinite(got[0]) or not got[1].strip():
-        raise ProfileError(f"devices: got {key}={got!r} in [{where}] of the profile {name!r}; valid is {valid}.")
+def _number(name: str, table: Mapping[str, Any], key: str, where: str, most: float = MOST_VALUE) -> Number:
+    got: Any = table.get(key)
+    try:
+        schema.Row((schema.Number(LEAST, most), schema.Text())).check(got)
+        sound = bool(got[1].strip())
+    except schema.Misfit:
+        sound = False
+    if not sound:
+        limit = f" up to {most:g}" if most < MOST_VALUE else ""
+        valid = f'a pair [positive number, "source"]{limit}'
+        raise ProfileError(f"devices: got {key}={schema.short(got)} in [{where}] of the profile {name!r}; valid is {valid}.")
     return Number(float(got[0]), got[1])
 
 

@@ -81,7 +81,8 @@ class Monitor:
         self._calls = 0
         self._baseline: float | None = None
         self._drifts = 0
-        self._busy = threading.Lock()
+        self._busy, self._swapping = threading.Lock(), threading.Lock()
+        self._final = False
         self._last = self._planned = 0.0
         self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
         self.keep, self.past = PAST, list[Executable]()
@@ -137,8 +138,16 @@ class Monitor:
         # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit `go_on` cuts it short
         threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan", daemon=False).start()
 
+    def stay(self, exe: Executable) -> None:
+        """`exe` from now on, whatever a planning that still runs finds."""
+        with self._swapping:
+            self.current, self._final = exe, True
+
     def _swap(self, new: Executable, seconds: float, quiet: bool) -> None:
-        old, self.current = self.current, new
+        with self._swapping:
+            if self._final:
+                return
+            old, self.current = self.current, new
         self._baseline = None
         if new.lowered is not None:
             self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS

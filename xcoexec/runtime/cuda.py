@@ -48,7 +48,7 @@ class Cuda:
         self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
         self.waiters = max(1, min(BLOCKS_A_MULTIPROCESSOR, together - 1)) * self.multiprocessors
         self.launch = self._address("cuLaunchKernel")
-        self.copies = tuple(map(self._address, ("cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuStreamWaitEvent")))
+        self.copies = tuple(map(self._address, ("cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuStreamSynchronize")))
 
     def __enter__(self) -> None:
         self._call("cuCtxPushCurrent_v2", self._context)

@@ -23,9 +23,7 @@ class Executable:
     lowered: Lowered | None
 
 
-def executable(
-    plan: Plan, lowered: Lowered, weights: Sequence[Any], donated: Sequence[int], compiler_options: Mapping[str, Any] | None = None
-) -> Executable:
+def executable(plan: Plan, lowered: Lowered, weights: Sequence[Any], donated: Sequence[int], compiler_options: Mapping[str, Any] | None = None) -> Executable:
     """Packs the weights and wraps the lowered function in `jax.jit`; `donated`: positions among the inputs."""
     args = tuple(lowered.arguments(weights))
     n = len(args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import numbers
 import threading
 import time
 import warnings
@@ -23,8 +24,14 @@ from ..stages import Stages
 from ..timing import median_seconds
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
 from .trial import Trial, Turn
+from .valid import Rule, checked, shown
 
 CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
+CUT = Rule(
+    f"{', '.join(map(repr, CUTS))}, or a Cut of stages (half, first layer, last + 1) that follow one another from layer 0 on",
+    lambda x: isinstance(x, (str, Cut)),
+    lambda x: _stages(x) if isinstance(x, Cut) else x in CUTS,
+)
 PROBES = 4  # items that the parts of a cut are measured on, as the paper measures on about four
 PROBE_SECONDS = 0.02
 DISTURBED = 1.5  # times longer that a team takes on cores that others use too (measured: 1.3 to 2.6)
@@ -241,13 +248,20 @@ def named(cut: object, fn: object) -> str | Cut:
     """A `cut=` as the user gave it, checked; without one "auto" for a bound function and "none" for any other."""
     if cut is None:
         return "auto" if isinstance(fn, Bound) else "none"
-    if isinstance(cut, Cut):
-        pass
-    elif not isinstance(cut, str) or cut not in CUTS:
-        raise ValueError(f"xcoexec.pipeline: got cut={cut!r}; valid are {', '.join(map(repr, CUTS))}, or a Cut.")
+    cut = checked("xcoexec.pipeline", "cut", cut, CUT)
     if cut != "none" and not isinstance(fn, Bound):
-        raise TypeError(f"xcoexec.pipeline: got cut={cut!r} with {type(fn).__name__}; valid is what xcoexec.jit(...).bind(weights) returns.")
+        raise TypeError(f"xcoexec.pipeline: got cut={shown(cut)} with {type(fn).__name__}; valid is what xcoexec.jit(...).bind(weights) returns.")
     return cut
+
+
+def _stages(cut: Cut) -> bool:
+    """Whether a cut's stages follow one another from layer 0 on; whether they end with the last one, the first item tells."""
+    if not isinstance(cut.stages, tuple) or not cut.stages or not all(isinstance(x, tuple) and len(x) == 3 for x in cut.stages):
+        return False
+    starts = [start for _, start, _ in cut.stages]
+    ends = [stop for _, _, stop in cut.stages]
+    whole = all(isinstance(k, numbers.Integral) for k in (*starts, *ends)) and all(half in HALVES[:2] for half, _, _ in cut.stages)
+    return whole and starts == [0, *ends[:-1]] and all(a < b for a, b in zip(starts, ends, strict=True))
 
 
 def stage_names(count: int) -> Iterable[str]:

@@ -9,29 +9,41 @@ import gc
 import threading
 
 INTERPRETERS_OWN = 1000  # objects at most that Python sets aside by itself (3.12: 375)
-_lock = threading.Lock()
-_users = 0
+_lock = threading.RLock()  # a scheduler that nobody refers to may be ended within an allocation here
+_users: set[int] = set()
 _frozen = False  # by us: what somebody else has frozen stays so
 
 
-def freeze() -> None:
-    """Collects what is garbage now and sets aside what is not, until as many `unfreeze` have come as `freeze`."""
-    global _users, _frozen
+def freeze(user: object) -> None:
+    """Collects what is garbage now and sets aside what is not, until every user has asked for `unfreeze`."""
+    global _frozen
+    if not _users and gc.get_freeze_count() <= INTERPRETERS_OWN:
+        gc.collect()  # runs others' finalizers: not with the lock held
     with _lock:
-        _users += 1
-        if _users == 1 and gc.get_freeze_count() <= INTERPRETERS_OWN:
-            gc.collect()
+        _users.add(id(user))
+        if len(_users) == 1 and gc.get_freeze_count() <= INTERPRETERS_OWN:
             gc.freeze()
             _frozen = True
 
 
-def unfreeze() -> None:
-    global _users, _frozen
+def unfreeze(user: object) -> None:
+    """A user has ended; the second time nothing happens."""
+    global _frozen
     with _lock:
-        _users -= 1
-        if _users == 0 and _frozen:
+        _users.discard(id(user))
+        if not _users and _frozen:
             gc.unfreeze()
             _frozen = False
 
 
-__all__ = ["freeze", "unfreeze"]
+def forked() -> None:
+    """In a process forked from one with users none of them runs."""
+    global _lock, _frozen
+    _lock = threading.RLock()
+    _users.clear()
+    if _frozen:
+        gc.unfreeze()
+        _frozen = False
+
+
+__all__ = ["forked", "freeze", "unfreeze"]

@@ -8,9 +8,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from .blocks import deserves
+from .valid import RULES, Rule, checked, optional
 
 HALVES = ("device", "host")
 BOTH = "both"
+WHERE = "xcoexec.task"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +72,11 @@ class Accuracy:
 
     of_paths: Mapping[frozenset[int], float] = dataclasses.field(default_factory=dict)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the path without twins, from which all others are bounded, is among those measured; none at all stand for any."""
+        return not self.of_paths or frozenset() in self.of_paths
+
     def of(self, twins: frozenset[int]) -> float:
         """Of a path that was not measured: the losses of the largest measured parts of it and of each other twin alone added, the worst sum."""
         if not self.of_paths:
@@ -83,15 +90,33 @@ class Accuracy:
         return min(self.of_paths[p] - sum(alone[k] for k in twins - p) for p in parts if len(p) == most)
 
 
-def positive(what: str, seconds: float | None, task: str) -> None:
-    if seconds is not None and not 0 < seconds < float("inf"):
-        raise ValueError(f"xcoexec.Scheduler: got {what}={seconds!r} for the task {task!r}; valid is a positive number of seconds.")
+def terms(name: str, deadline: float, period: float | None, bound: float) -> tuple[float, float | None, float]:
+    """A task's deadline, period and accuracy bound as numbers. Raises `TypeError` or `ValueError`."""
+    checked(WHERE, "name", name, "name")
+    given = (("deadline", deadline, "deadline"), ("period", period, optional(RULES["seconds"])), ("bound", bound, "share"))
+    of = f" for the task {name!r}"
+    return tuple(checked(WHERE, what, value, rule, of) for what, value, rule in given)  # type: ignore[return-value]
+
+
+def _runs(block: object) -> bool:
+    """Whether a block can be run by its own layers on a half, and all its ways are ones."""
+    if not isinstance(block, Block) or not all(isinstance(w, Way) and w.half in (*HALVES, BOTH) for w in block.ways):
+        return False
+    return any(not w.twin and w.half != BOTH for w in block.ways) and all(0 < w.seconds < float("inf") for w in block.ways)
+
+
+BLOCKS = Rule(
+    "a tuple of blocks (xcoexec.streams.jobs.Block), at least one, each with its own layers on a half and with positive seconds",
+    lambda x: isinstance(x, tuple),
+    lambda x: bool(x) and all(map(_runs, x)),
+)
+ACCURACY = Rule("an Accuracy of paths as sets of blocks, the empty one among them", lambda x: isinstance(x, Accuracy), lambda x: x.complete)
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
     """Blocks that are run for every job. `period` seconds between releases (None: jobs come when they are submitted), `deadline` seconds
-    after the release; `bound`: the least accuracy (a share) that a job's path may have."""
+    after the release (inf: none); `bound`: the least accuracy (a share) that a job's path may have."""
 
     name: str
     blocks: tuple[Block, ...]
@@ -101,13 +126,12 @@ class Task:
     bound: float = 0.0
 
     def __post_init__(self) -> None:
-        positive("deadline", self.deadline, self.name)
-        positive("period", self.period, self.name)
-        if not self.blocks:
-            raise ValueError(f"xcoexec.Scheduler: got no blocks for the task {self.name!r}; valid is at least one.")
-        if self.accuracy.of(frozenset()) < self.bound:
-            reached = self.accuracy.of(frozenset())
-            raise ValueError(f"xcoexec.Scheduler: got the accuracy bound {self.bound:g} for the task {self.name!r}; valid is up to {reached:g}.")
+        terms(self.name, self.deadline, self.period, self.bound)
+        of = f" for the task {self.name!r}"
+        checked(WHERE, "blocks", self.blocks, BLOCKS, of)
+        reached = checked(WHERE, "accuracy", self.accuracy, ACCURACY, of).of(frozenset())
+        if reached < self.bound:
+            raise ValueError(f"{WHERE}: got the accuracy bound {self.bound:g}{of}; valid is up to {reached:g}.")
 
     def seconds(self, half: str) -> float:
         """Of the whole on one half, by its own layers; infinite where a block cannot run there."""
@@ -115,8 +139,9 @@ class Task:
 
     @functools.cached_property
     def halves(self) -> tuple[str, ...]:
-        """The faster one for the whole first."""
-        return tuple(sorted(HALVES, key=self.seconds))
+        """Those that run every block, the faster one for the whole first; both where neither does."""
+        able = [h for h in HALVES if self.seconds(h) < float("inf")]
+        return tuple(sorted(able or HALVES, key=self.seconds))
 
     @functools.cached_property
     def least(self) -> tuple[float, ...]:
@@ -196,4 +221,4 @@ def utilisation(tasks: Sequence[Task]) -> float:
     return sum(t.least[0] / t.period for t in tasks if t.period) / len(HALVES)
 
 
-__all__ = ["BOTH", "HALVES", "Accuracy", "Block", "Job", "Task", "Way", "positive", "utilisation"]
+__all__ = ["BOTH", "HALVES", "Accuracy", "Block", "Job", "Task", "Way", "terms", "utilisation"]

@@ -15,7 +15,8 @@ from ..codegen.program import Unsupported
 from ..parts import Env, Part, Span, divisible, finish, part, start
 from ..stages import Stages
 from .blocks import blocks, replaceable
-from .jobs import BOTH, HALVES, Accuracy, Block, Way
+from .jobs import ACCURACY, BOTH, HALVES, Accuracy, Block, Way
+from .valid import Rule, checked, optional, shown
 
 MEASURED_SECONDS = 0.02  # of calls of a block in one way
 FEWEST_RUNS = 5
@@ -51,6 +52,15 @@ class Twin:
     params: Any
 
 
+WHERE = "xcoexec.streams.model"
+BOUND = Rule("what xcoexec.jit(...).bind(weights) returns", lambda x: isinstance(x, Bound))
+TWINS = Rule(
+    'a sequence of Twins for "device" or "host"',
+    lambda x: isinstance(x, Sequence) and all(isinstance(t, Twin) and isinstance(t.block, int) and callable(t.apply) for t in x),
+    lambda x: all(t.half in HALVES for t in x),
+)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
     """A bound function for one shape of input, in blocks; weights are loaded once for each half that runs them."""
@@ -61,13 +71,19 @@ class Model:
     accuracy: Accuracy
     calls: Mapping[tuple[int, Way], Call]
     shape: tuple[Any, ...]
+    tree: Any
 
     def begin(self, x: Any) -> Env:
         """Raises `ValueError` for an input of another shape: blocks are compiled and timed for one."""
-        leaves = jax.tree_util.tree_leaves(x)
-        if shape_of(leaves) != self.shape:
-            raise ValueError(f"xcoexec.Scheduler: got an input of shapes {shape_of(leaves)}; valid are {self.shape}, for which the task was made.")
-        return start(self.stages, leaves)
+        return start(self.stages, self.check(x))
+
+    def check(self, x: Any) -> list[Any]:
+        """An input's arrays. Raises `ValueError` for one of another shape."""
+        leaves, tree = jax.tree_util.tree_flatten(x)
+        if tree != self.tree or shape_of(leaves) != self.shape:
+            got, valid = form(shape_of(leaves), tree), form(self.shape, self.tree)
+            raise ValueError(f"xcoexec.Scheduler: got an input of shapes {got}; valid are {valid}, for which the task was made.")
+        return leaves
 
     def run(self, block: int, way: Way, state: Env) -> Env:
         return self.calls[block, way](state)
@@ -80,14 +96,35 @@ def shape_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
     return tuple((tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__))) for x in leaves)
 
 
+def form(shape: Sequence[tuple[tuple[int, ...], str]], tree: Any) -> str:
+    """An input's arrays in words, and where they are in it."""
+    texts = [f"{dtype}[{','.join(map(str, sizes))}]" for sizes, dtype in shape]
+    return texts[0] if jax.tree_util.treedef_is_leaf(tree) and texts else f"({', '.join(texts)}) in {shown(tree)}"
+
+
+def input_of(where: str, bound: Bound, x: Any, of: str = "") -> None:
+    """Calls a bound function. Raises `ValueError` for an input that it cannot take."""
+    try:
+        jax.block_until_ready(bound(x))
+    except (TypeError, ValueError) as e:
+        why = (str(e).splitlines() or [""])[0]
+        text = f"got an input of shapes {form(shape_of(jax.tree_util.tree_leaves(x)), jax.tree_util.tree_structure(x))}{of}"
+        raise ValueError(f"{where}: {text}, for which the function raises {type(e).__name__} ({why}); valid is one that it takes.") from e
+
+
 def model(bound: Bound, x: Any, *, spans: Sequence[Span] | None = None, twins: Sequence[Twin] = (), accuracy: Accuracy | None = None) -> Model:
     """Compiles and times the blocks of a bound function for inputs like `x`.
 
-    `spans`: its blocks (default: merged by what moving between the halves costs, at most 12). Raises `ValueError` for a function that
-    cannot be run in parts.
+    `spans`: its blocks (default: merged by what moving between the halves costs, at most 12). Raises `TypeError` or `ValueError`, the latter
+    for a function that cannot be run in parts too.
     """
-    jax.block_until_ready(bound(x))
+    checked(WHERE, "bound", bound, BOUND)
+    checked(WHERE, "twins", twins, TWINS)
+    checked(WHERE, "accuracy", accuracy, optional(ACCURACY))
+    input_of(WHERE, bound, x)
     s = bound._used("Scheduler").stages
+    if spans is not None:
+        checked(WHERE, "spans", spans, _covering(len(s.graph.layers)))
     if not divisible(s):
         raise ValueError("xcoexec.Scheduler: got a function of one layer, or with results that no layer makes; valid is a network of several layers.")
     spans = tuple(spans) if spans is not None else blocks(s.graph, s.measured_costs(), MOST_BLOCKS)
@@ -108,7 +145,16 @@ def model(bound: Bound, x: Any, *, spans: Sequence[Span] | None = None, twins: S
         timed = {Way(half, t, twin): call for ((half, twin), call), t in zip(block.items(), seconds, strict=True)}
         calls.update({(i, w): c for w, c in timed.items()})
         made.append(Block(f"{s.graph.layers[span.start].name} ({span.stop - span.start} layers)", tuple(timed), moved[i]))
-    return Model(s, spans, tuple(made), accuracy or Accuracy(), calls, shape_of(jax.tree_util.tree_leaves(x)))
+    leaves, tree = jax.tree_util.tree_flatten(x)
+    return Model(s, spans, tuple(made), accuracy or Accuracy(), calls, shape_of(leaves), tree)
+
+
+def _covering(layers: int) -> Rule:
+    """Spans as blocks of a network."""
+    kind = lambda x: isinstance(x, Sequence) and all(isinstance(s, Span) for s in x)
+    ends = lambda x: [0, *(s.stop for s in x)]
+    holds = lambda x: [s.start for s in x] == ends(x)[:-1] and all(s.start < s.stop for s in x) and ends(x)[-1] == layers
+    return Rule(f"a sequence of spans that cover layers 0 to {layers} in order", kind, holds)
 
 
 def _compiled(s: Stages, span: Span, half: str) -> Part | None:

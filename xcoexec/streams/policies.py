@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from .edf import Core, Policy
 from .jobs import HALVES, Job, Way
+from .valid import shown
 
 
 def _first(core: Core, ways: Mapping[str, Way], order: Iterable[str]) -> Way | None:
@@ -90,10 +91,12 @@ POLICIES: Mapping[str, Policy] = {
 
 
 def policy(name: str | Policy) -> Policy:
-    if isinstance(name, Policy):
+    """A policy by its name. Raises `TypeError` or `ValueError` that says what is valid."""
+    if isinstance(name, Policy) and callable(name.choose):
         return name
-    if name not in POLICIES:
-        raise ValueError(f"xcoexec.Scheduler: got policy={name!r}; valid are {', '.join(POLICIES)}.")
+    if not isinstance(name, str) or name not in POLICIES:
+        error = ValueError if isinstance(name, str) else TypeError
+        raise error(f"xcoexec.Scheduler: got policy={shown(name)}; valid are {', '.join(POLICIES)}, or a Policy whose `choose` is a function.")
     return POLICIES[name]
 
 

@@ -16,8 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import XcoexecError
+from .valid import RULES, Rule, checked, optional
 
+WHERE = "xcoexec.streams.Power"
 MODES = ("basic", "save", "boost")
+MODE = Rule(f"one of {', '.join(MODES)}", lambda x: isinstance(x, str), lambda x: x in MODES)
 STATE = "power-state.json"
 CPUFREQ = pathlib.Path("/sys/devices/system/cpu/cpufreq")
 
@@ -181,17 +184,18 @@ class Power:
         knobs: Sequence[Knob] | None = None,
         folder: str | os.PathLike[str] | None = None,
     ):
-        if mode not in MODES:
-            raise ValueError(f"xcoexec.pipeline: got mode={mode!r}; valid are {', '.join(MODES)}.")
-        if interval is not None and not 0 < interval < float("inf"):
-            raise ValueError(f"xcoexec.pipeline: got interval={interval!r}; valid is a positive number of seconds.")
+        mode, interval = checked(WHERE, "mode", mode, MODE), checked(WHERE, "interval", interval, optional(RULES["seconds"]))
+        checked(WHERE, "allow_power_control", allow_power_control, "flag")
+        checked(WHERE, "dry_run", dry_run, "flag")
+        checked(WHERE, "knobs", knobs, optional(RULES["knobs"]))
+        checked(WHERE, "folder", folder, optional(RULES["path"]))
         if mode != "basic" and not (allow_power_control or dry_run):
             raise ValueError(f"xcoexec.pipeline: got mode={mode!r} without allow_power_control=True, which changing clocks needs (or dry_run=True).")
         self.mode, self.interval, self.dry_run = mode, interval, dry_run
         self.knobs = list(knobs if knobs is not None else _there() if mode != "basic" else ())
         self.file = pathlib.Path(folder if folder is not None else os.environ.get("XCOEXEC_CACHE_DIR") or pathlib.Path.home() / ".cache" / "xcoexec") / STATE
         self.log: list[str] = []
-        self._changed = False
+        self._changed, self._process = False, os.getpid()
         if mode != "basic" and not dry_run:
             self.repair()
 
@@ -221,11 +225,11 @@ class Power:
         with new.open() as f:
             os.fsync(f.fileno())
         new.replace(self.file)
-        self._changed = True
+        self._changed, self._process = True, os.getpid()
 
     def restore(self) -> None:
-        """Puts back what was there before; without changes nothing happens."""
-        if self._changed:
+        """Puts back what was there before; without changes nothing happens, nor in a process that was forked from the one that made them."""
+        if self._changed and os.getpid() == self._process:
             self._put(json.loads(self.file.read_text())["states"])
             self.file.unlink()
             self._changed = False

@@ -6,13 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from .scheduler import Scheduler
+from .valid import Rule, checked
+
+WHERE = "xcoexec.streams.replicas"
+SCHEDULER = Rule("an xcoexec.Scheduler", lambda x: isinstance(x, Scheduler))
 
 
 class Replica:
-    """One scheduler, made where it runs; `handle.infer.remote(name, x, deadline)` for each job."""
+    """One scheduler, made where it runs; `handle.infer.remote(name, x, deadline)` for each job. It ends with its replica.
+
+    Raises `TypeError` where `make` makes something else.
+    """
 
     def __init__(self, make: Callable[[], Scheduler]):
-        self._scheduler = make()
+        made = checked(WHERE, "make", make, "callable")()
+        self._scheduler: Scheduler = checked(WHERE, "make()", made, SCHEDULER)
 
     async def infer(self, name: str, x: Any, deadline: float | None = None) -> Any:
         return await self._scheduler.submit(name, x, deadline)
@@ -20,15 +28,13 @@ class Replica:
     def served(self) -> Any:
         return self._scheduler.served()
 
-    def __del__(self) -> None:
-        self._scheduler.stop()
-
 
 def deployment(make: Callable[[], Scheduler], **options: Any) -> Any:
     """A Ray Serve application whose replicas each run a scheduler that `make` returns; `options` as in `ray.serve.deployment`.
 
-    Raises `ImportError` that names the extra where Ray is missing.
+    Raises `TypeError`, and `ImportError` that names the extra where Ray is missing.
     """
+    checked(WHERE, "make", make, "callable")
     try:
         from ray import serve
     except ImportError:

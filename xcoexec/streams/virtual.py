@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from .edf import Core, Policy, Start
 from .jobs import Job, Task
 from .policies import policy
+from .valid import checked
 
 Load = Callable[[Start], float]  # by which factor a block takes longer than usual
 
@@ -43,8 +45,11 @@ def missing_rate(jobs: Iterable[Job]) -> float:
     return sum(j.missed for j in jobs) / max(len(jobs), 1)
 
 
-def releases(tasks: Sequence[Task], seconds: float, offsets: Sequence[float] = ()) -> list[Job]:
-    """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one."""
+def releases(tasks: Sequence[Task], seconds: float, offsets: Sequence[float] = (), where: str = "xcoexec.streams.virtual.releases") -> list[Job]:
+    """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one. Raises `TypeError` or `ValueError`."""
+    seconds, offsets = checked(where, "seconds", seconds, "span"), checked(where, "offsets", offsets, "offsets")
+    if len(offsets) > len(tasks):
+        raise ValueError(f"{where}: got {len(offsets)} offsets for {len(tasks)} tasks; valid is one for each.")
     jobs: list[Job] = []
     for task, offset in zip(tasks, itertools.chain(offsets, itertools.repeat(0.0)), strict=False):
         count = int(np.ceil((seconds - offset) / task.period)) if task.period else 0
@@ -63,6 +68,10 @@ def simulate(jobs: Sequence[Job], by: str | Policy, load: Load | None = None) ->
         times += [ends[0][0]] if ends else []
         if not times:
             times = [min(j.deadline for j in core.waiting) + 1e-9]  # nothing will ever become idle for them
+            if math.isinf(times[0]):
+                for job in core.waiting:  # no deadline ends them either
+                    job.skipped = True
+                break
         now = max(now, min(times))
         while ends and ends[0][0] <= now:
             end, _, start = heapq.heappop(ends)

@@ -1,0 +1,150 @@
+"""Elementary functions on vectors of f32, each to 4 units in the last place or better over its whole range.
+
+Powers of two are found by adding 1.5 * 2**23, which leaves a rounded integer in the low bits of the sum. Coefficients are
+minimax fits of relative error, constant term first, rounded to f32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .simd import Builder
+
+ROUND = 1.5 * 2.0**23
+LN2 = (0.693359375, -2.12194440e-4)  # ln 2 as a short number and the rest
+LEAST, MOST = -104.0, 89.0  # exp is 0 below, infinite above
+EXPM1_LEAST, EXPM1_TINY = -20.0, 2.0**-26  # expm1 is -1 below; x itself so near to 0
+LOG1P_LARGE = 1e30  # where log1p is log
+TANH_BORDER = 0.625
+
+#: (e**r - 1 - r) / r**2 for |r| <= ln2/2 (3e-9 of e**r; the longer one 2.4e-10 of e**r - 1)
+EXP = (0.49999993, 0.1666652, 0.04166839, 0.00836874, 0.00138146)
+EXPM1 = (0.5, 0.16666666, 0.04166636, 0.00833339, 0.00139406547, 0.000198458803)
+#: 2**r for |r| <= 1/2 (1.9e-9)
+EXP2 = (1.0, 0.6931471824645996, 0.24022646248340607, 0.05550328642129898, 0.009618489071726799, 0.0013399930903688073, 0.0001534581242594868)
+#: tanh(x) / x - 1 over x**2, in x**2, for |x| below the border
+TANH = (-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-2, -5.70498872745e-3)
+#: erf(x) / x in x**2 for |x| < 0.6 (8e-9), and -log2(erfc(x)) from there to 3.93 (4e-9 of erf)
+ERF_SMALL = (1.1283791065216064, -0.37612512707710266, 0.112809918820858, -0.026646986603736877, 0.004512357991188765)
+ERF_LARGE = (
+    *(-4.362033723737113e-05, 1.62834894657135, 0.9166100025177002, 0.15244673192501068),
+    *(-0.03336348757147789, 0.004738549701869488, -0.00032050441950559616),
+)
+ERF_BORDER, ERF_ONE = 0.6, 3.93
+#: erfc(x) e**(x**2) (x + 2.5) in (x - 2.5) / (x + 2.5) for 0.6 <= x <= 10.1 (2e-9)
+ERFC = (
+    *(1.0540318489074707, -0.8046518564224243, 0.4539142847061157, -0.1712501347064972, 0.028357572853565216),
+    *(0.008382685482501984, -0.004788330756127834, -0.0003989056858699769, 0.0006066508358344436),
+)
+ERFC_MIDDLE = 2.5
+ERFC_NONE = 10.1  # erfc is 0 from here on
+
+
+def _reduced(v: Builder, x: Any, low: Any = None) -> tuple[Any, Any]:
+    """(n as an integer, r) with x + low = n ln2 + r, |r| <= ln2/2; `low` is far below x."""
+    t = v.fma(x, v.const(math.log2(math.e)), v.const(ROUND))
+    n = v.b.fsub(t, v.const(ROUND))
+    r = v.fma(n, v.const(-LN2[0]), x)
+    r = r if low is None else v.b.fadd(r, low)
+    return _low_bits(v, t), v.fma(n, v.const(-LN2[1]), r)
+
+
+def _low_bits(v: Builder, t: Any) -> Any:
+    """n of t = ROUND + n."""
+    return v.b.sub(v.bits(t), v.bits(v.const(ROUND)))
+
+
+def _power(v: Builder, n: Any) -> Any:
+    """2**n for -126 <= n <= 127."""
+    return v.floats(v.b.shl(v.b.add(n, v.iconst(127)), v.iconst(23)))
+
+
+def exp(v: Builder, x: Any, low: Any = None, times: Any = None) -> Any:
+    """e**(x + low) * times; 2**n is applied in two steps, so that results may be denormal."""
+    x = v.maximum(v.maximum(x, v.const(LEAST)), v.const(MOST), "<")
+    n, r = _reduced(v, x, low)
+    p = v.fma(v.poly(r, EXP), r, v.const(1.0))
+    p = v.fma(p, r, v.const(1.0)) if times is None else v.fma(v.b.fmul(p, r), times, times)
+    half = v.b.ashr(n, v.iconst(1))
+    return v.b.fmul(v.b.fmul(p, _power(v, half)), _power(v, v.b.sub(n, half)))
+
+
+def expm1(v: Builder, x: Any) -> Any:
+    """2 (2**(n-1) (e**r - 1) + 2**(n-1) - 1/2); x itself near 0, where its sign and denormals must last."""
+    c = v.maximum(v.maximum(x, v.const(EXPM1_LEAST)), v.const(MOST), "<")
+    n, r = _reduced(v, c)
+    p = v.fma(v.b.fmul(r, r), v.poly(r, EXPM1), r)
+    s = _power(v, v.b.sub(n, v.iconst(1)))
+    y = v.fma(s, p, v.b.fsub(s, v.const(0.5)))
+    return v.select("<", v.unary("fabs", x), v.const(EXPM1_TINY), x, v.b.fadd(y, y))
+
+
+def log(v: Builder, x: Any) -> Any:
+    """ln x: x = 2**e * m, m in [sqrt(1/2), sqrt 2), atanh series in (m-1)/(m+1)."""
+    tiny = v.b.fcmp_ordered("<", x, v.const(1.17549435e-38))
+    scaled = v.b.select(tiny, v.b.fmul(x, v.const(2.0**23)), x)
+    i = v.b.sub(v.bits(scaled), v.iconst(0x3F3504F3))
+    e = v.b.ashr(i, v.iconst(23))
+    m = v.floats(v.b.add(v.b.and_(i, v.iconst(0x7FFFFF)), v.iconst(0x3F3504F3)))
+    ef = v.b.fsub(v.b.sitofp(e, v.vec), v.b.select(tiny, v.const(23.0), v.const(0.0)))
+    s = v.b.fdiv(v.b.fsub(m, v.const(1.0)), v.b.fadd(m, v.const(1.0)))
+    z = v.b.fmul(s, s)
+    p = v.b.fmul(v.poly(z, (2 / 3, 2 / 5, 2 / 7, 2 / 9, 2 / 11)), z)
+    ln = v.fma(ef, v.const(LN2[0]), v.fma(s, v.const(2.0), v.fma(s, p, v.b.fmul(ef, v.const(LN2[1])))))
+    inf = float("inf")
+    ln = v.select("==", x, v.const(inf), v.const(inf), ln)
+    ln = v.select("==", x, v.const(0.0), v.const(-inf), ln)
+    return v.b.select(v.b.fcmp_unordered("<", x, v.const(0.0)), v.const(float("nan")), ln)
+
+
+def log1p(v: Builder, x: Any) -> Any:
+    """Kahan: log(u) x/(u-1) with u = 1+x rounded."""
+    u = v.b.fadd(v.const(1.0), x)
+    d = v.b.fsub(u, v.const(1.0))
+    ln = log(v, u)
+    exact = v.select("<", v.unary("fabs", x), v.const(LOG1P_LARGE), v.b.fdiv(v.b.fmul(ln, x), d), ln)
+    return v.select("==", d, v.const(0.0), x, exact)
+
+
+def tanh(v: Builder, x: Any) -> Any:
+    """x + x**3 p(x**2) below 0.625, else 1 - 2/(e**2|x| + 1) with x's sign."""
+    a = v.unary("fabs", x)
+    z = v.b.fmul(x, x)
+    small = v.fma(v.b.fmul(v.poly(z, TANH), z), x, x)
+    e = exp(v, v.b.fadd(a, a))
+    big = v.b.fsub(v.const(1.0), v.b.fdiv(v.const(2.0), v.b.fadd(e, v.const(1.0))))
+    return v.copysign(v.select("<", a, v.const(TANH_BORDER), small, big), x)
+
+
+def logistic(v: Builder, x: Any) -> Any:
+    """1/(1+e) or e/(1+e) with e = e**-|x|, which never overflows."""
+    e = exp(v, v.b.fneg(v.unary("fabs", x)))
+    top = v.select("<", x, v.const(0.0), e, v.const(1.0))
+    return v.b.fdiv(top, v.b.fadd(v.const(1.0), e))
+
+
+def _erf_near_0(v: Builder, x: Any) -> Any:
+    return v.b.fmul(v.poly(v.b.fmul(x, x), ERF_SMALL), x)
+
+
+def erf(v: Builder, x: Any) -> Any:
+    """An odd polynomial near 0, else 1 - 2**-p(|x|) with x's sign."""
+    a = v.unary("fabs", x)
+    p = v.b.fneg(v.poly(v.maximum(a, v.const(ERF_ONE), "<"), ERF_LARGE))
+    t = v.b.fadd(p, v.const(ROUND))
+    r = v.b.fsub(p, v.b.fsub(t, v.const(ROUND)))
+    rest = v.b.fmul(v.poly(r, EXP2), _power(v, _low_bits(v, t)))
+    return v.select("<", a, v.const(ERF_BORDER), _erf_near_0(v, x), v.copysign(v.b.fsub(v.const(1.0), rest), x))
+
+
+def erfc(v: Builder, x: Any) -> Any:
+    """1 - erf near 0, else e**-a**2 q(t) / (a + c) with t = (a-c)/(a+c) for a = |x|, the square in two parts; 2 minus that for negative x."""
+    a = v.maximum(v.unary("fabs", x), v.const(ERFC_NONE), "<")
+    u = v.b.fdiv(v.const(1.0), v.b.fadd(a, v.const(ERFC_MIDDLE)))
+    q = v.b.fmul(v.poly(v.b.fmul(v.b.fsub(a, v.const(ERFC_MIDDLE)), u), ERFC), u)
+    square = v.b.fmul(a, a)
+    low = v.fma(a, a, v.b.fneg(square))
+    y = exp(v, v.b.fneg(square), v.b.fneg(low), q)
+    far = v.select("<", x, v.const(0.0), v.b.fsub(v.const(2.0), y), y)
+    return v.select("<", a, v.const(ERF_BORDER), v.b.fsub(v.const(1.0), _erf_near_0(v, x)), far)

@@ -1,0 +1,86 @@
+"""What the runs wrote down, and what it says: which tests fail with ours that pass with plain `jax.jit`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+PASSED, LOST = "passed", "did not run"
+COLUMNS = ("tests", "passed", "fail with plain jax.jit", "new failures")
+COUNTS = ("functions", "programs", "programs with kernels", "programs that fell back", "calls", "calls traced", "calls with kernels")
+
+
+def read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """The last line of each test; a line that was cut off in the middle counts as not written."""
+    out = {}
+    for text in path.read_text().splitlines() if path.exists() else ():
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue
+        if "test" in line:
+            out[line["test"]] = line
+    return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """One suite, compared: nodes by what became of them, and what the replaced jit did in all of its tests."""
+
+    suite: str
+    tests: int
+    passed: tuple[str, ...]
+    plain: tuple[str, ...]  # fail with plain jax.jit
+    new: Mapping[str, str]  # fail with ours alone: the test and its error
+    seen: Counter[str]
+    exercised: int  # tests in which a kernel ran
+
+    def row(self) -> list[str]:
+        figures = [self.tests, len(self.passed), len(self.plain), len(self.new)]
+        return [self.suite, *map(str, figures), str(self.exercised), *(str(self.seen[c]) for c in COUNTS)]
+
+
+def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> Verdict:
+    """A test counts as a new failure when it passes with plain `jax.jit` and does anything else with ours."""
+    passed, fails, new = [], [], {}
+    for test in sorted({*ours, *plain}):
+        mine, reference = ours.get(test, {"outcome": LOST}), plain.get(test)
+        if mine["outcome"] == PASSED:
+            passed.append(test)
+        elif reference is None or reference["outcome"] == PASSED:
+            new[test] = mine.get("error") or mine["outcome"]
+        if reference is not None and reference["outcome"] == "failed":
+            fails.append(test)
+    seen: Counter[str] = Counter()
+    for line in ours.values():
+        seen.update(line.get("seen", {}))
+    exercised = sum(bool(x.get("seen", {}).get("calls with kernels")) for x in ours.values())
+    return Verdict(suite, len({*ours, *plain}), tuple(passed), tuple(fails), new, seen, exercised)
+
+
+def table(verdicts: Sequence[Verdict]) -> str:
+    head = ["suite", *COLUMNS, "tests with kernels", *COUNTS]
+    rows = [head, *(v.row() for v in verdicts)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(head), *rows[1:]])
+
+
+def causes(verdicts: Iterable[Verdict], width: int = 150) -> str:
+    """New failures by the first line of their error, most frequent first, with one test each."""
+    groups: dict[str, list[str]] = {}
+    for v in verdicts:
+        for test, error in v.new.items():
+            groups.setdefault(error.splitlines()[0][:width], []).append(f"{v.suite}: {test}")
+    ordered = sorted(groups.items(), key=lambda g: -len(g[1]))
+    return "\n".join(f"{len(tests):5d}  {error}\n       {tests[0]}" for error, tests in ordered)
+
+
+def reasons(verdicts: Iterable[Verdict], most: int = 30) -> str:
+    """Why functions, or layers of them, had no kernels."""
+    seen: Counter[str] = Counter()
+    for v in verdicts:
+        seen.update({k.removeprefix("why "): n for k, n in v.seen.items() if k.startswith("why ")})
+    return "\n".join(f"{n:5d}  {why}" for why, n in seen.most_common(most))

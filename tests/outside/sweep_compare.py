@@ -1,0 +1,298 @@
+"""One function called through plain `jax.jit` and through `xcoexec.jit`: whether the two can be told apart.
+
+Tolerances. An element of a floating result agrees when it differs from `jax.jit`'s by at most `r * |x| + a * scale`, where
+`scale` is the largest finite magnitude of that result, and `(r, a)` is TOLERANCES of its type (they allow another order
+of summation and one rounding more). Functions with a convolution get `WINOGRAD * scale`: kernels may compute those by
+Winograd's algorithm. Where elements differ by more, the same function in float64 decides: the result is right when its
+worst error is at most `FACTOR` times the worst error of `jax.jit`, or within the tolerance, and never above GROSS of the
+scale. Integers, booleans, shapes, types, weak types, trees and the kind of sharding must be equal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import xcoexec
+
+TOLERANCES = {
+    "float64": (1e-12, 1e-13),
+    "float32": (1e-5, 2e-6),
+    "float16": (4e-3, 2e-3),
+    "bfloat16": (3e-2, 1e-2),
+    "float8": (0.3, 0.1),
+}
+WINOGRAD = 1e-4
+GROSS = {"float64": 1e-6, "float32": 1e-2, "float16": 5e-2, "bfloat16": 0.15, "float8": 0.5}
+FACTOR = 4.0
+GOOD = ("same", "nearer", "plain")
+Truth = Callable[[], "tuple[list[np.ndarray], float] | None"]
+
+#: how the function under test is made: name -> options of `xcoexec.jit`
+STRATEGIES: dict[str, Callable[[], dict[str, Any]]] = {
+    "kernels": lambda: {"plan": xcoexec.Plan.uniform(1.0)},
+    "split": lambda: {"plan": xcoexec.Plan.uniform(0.5)},
+    "rows": lambda: {"plan": xcoexec.Plan.uniform(0.5, "rows")},
+    "host": lambda: {"strategy": "host"},
+    "auto": lambda: {"strategy": "auto"},
+    "device": lambda: {"strategy": "device"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """`status`: "same"; "nearer" (not as `jax.jit`, and right by float64); "plain" (`jax.jit` fails, and ours alike);
+    "wrong", "type" (a property other than the values), "raises" (ours alone), "quiet" (theirs alone), "other error".
+
+    `ran`: "kernels" (with so many `segments`), "xla" (no layer that kernels can express), "fallback" (with `why`), "" (nothing).
+    """
+
+    status: str
+    detail: str = ""
+    ran: str = ""
+    segments: int = 0
+    why: str = ""
+
+    @property
+    def good(self) -> bool:
+        return self.status in GOOD
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a call gave: its result, or its exception."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+def attempt(call: Callable[[], Any]) -> Outcome:
+    """The result of a call, waited for, or what it raised."""
+    try:
+        return Outcome(jax.block_until_ready(call()))
+    except Exception as e:
+        return Outcome(error=e)
+
+
+def compare(
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    strategy: str | dict[str, Any] = "kernels",
+    bound: int = 0,
+    truth: Truth | None = None,
+    **options: Any,
+) -> Verdict:
+    """Calls `fn(*args)` through `jax.jit` once and through `xcoexec.jit` twice; see the module's text.
+
+    `strategy`: a name of STRATEGIES, or options of `xcoexec.jit`; `bound`: so many leading arguments are given to `.bind`;
+    `truth`: gives the leaves in float64, and an error that is allowed besides; `options` are those of `jax.jit`.
+    """
+    chosen = STRATEGIES[strategy]() if isinstance(strategy, str) else strategy
+    truth = truth or (lambda: oracle(fn, args, options))
+    want = attempt(lambda: jax.jit(fn, **options)(*fresh(args, options)))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        made = attempt(lambda: _made(fn, args[:bound], {**options, **chosen}))
+        if made.error is not None:
+            return Verdict("raises", _text(made.error))
+        got = attempt(lambda: made.value(*fresh(args, options)[bound:]))
+        again = attempt(lambda: made.value(*fresh(args, options)[bound:]))
+        ran = _ran(made.value, fresh(args, options)[bound:] if not bound else (), got)
+    said = [str(w.message) for w in seen if issubclass(w.category, xcoexec.CoexecWarning)]
+    if said and ran[0] != "kernels":
+        ran = ("fallback", 0, said[0])
+    verdict = _judge(fn, args, want, got, truth)
+    if verdict.good and verdict.status != "plain":
+        verdict = _repeated(got, again) or verdict
+    return dataclasses.replace(verdict, ran=ran[0], segments=ran[1], why=ran[2])
+
+
+def _made(fn: Callable[..., Any], weights: Sequence[Any], options: Any) -> Any:
+    made = xcoexec.jit(fn, **options)
+    return made.bind(*weights) if weights else made
+
+
+def fresh(args: Sequence[Any], options: Any) -> Sequence[Any]:
+    """Copies of the arguments where the call gives some of them away."""
+    if not (options.get("donate_argnums") or options.get("donate_argnames")):
+        return args
+    return [jax.tree.map(lambda x: jnp.array(x, copy=True) if isinstance(x, jax.Array) else x, a) for a in args]
+
+
+def _ran(made: Any, args: Sequence[Any], got: Outcome) -> tuple[str, int, str]:
+    if got.error is not None:
+        return "", 0, ""
+    try:
+        report = made.report(*args)
+    except Exception as e:
+        return "fallback", 0, str(e)
+    if report.ran == "jit":
+        return ("fallback" if "fallback" in report.why else "xla"), 0, report.why
+    return ("kernels" if report.segments else "xla"), report.segments, "" if report.segments else report.why
+
+
+def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outcome, truth: Truth) -> Verdict:
+    if want.error is not None:
+        if got.error is None:
+            return Verdict("quiet", f"jax.jit raises {_text(want.error)}")
+        same = type(want.error) is type(got.error)
+        return Verdict("plain" if same else "other error", _text(want.error) + ("" if same else f" | ours {_text(got.error)}"))
+    if got.error is not None:
+        return Verdict("raises", _text(got.error))
+    if different := properties(want.value, got.value):
+        return Verdict("type", different)
+    xs, ys = _leaves(want.value), _leaves(got.value)
+    allowed = WINOGRAD if any(x.dtype.kind == "f" for x in xs) and "conv_general_dilated" in _jaxpr(fn, args) else 0.0
+    bad = [i for i, (x, y) in enumerate(zip(xs, ys, strict=True)) if _differs(x, y, allowed).any()]
+    if not bad:
+        return Verdict("same")
+    return _by_oracle(truth, xs, ys, bad, allowed)
+
+
+def _repeated(first: Outcome, second: Outcome) -> Verdict | None:
+    """A second call of the same function with the same arguments must give the same."""
+    if second.error is not None:
+        return Verdict("raises", f"second call: {_text(second.error)}")
+    if different := properties(first.value, second.value):
+        return Verdict("type", f"second call: {different}")
+    for x, y in zip(_leaves(first.value), _leaves(second.value), strict=True):
+        if _differs(x, y, 0.0).any():
+            return Verdict("wrong", f"second call: {_show(x, y, _differs(x, y, 0.0))}")
+    return None
+
+
+def properties(want: Any, got: Any) -> str:
+    """In words, the first property other than values in which two results differ; "" if there is none."""
+    if jax.tree.structure(want) != jax.tree.structure(got):
+        return f"tree {jax.tree.structure(want)} | ours {jax.tree.structure(got)}"
+    for i, (x, y) in enumerate(zip(jax.tree.leaves(want), jax.tree.leaves(got), strict=True)):
+        for name, of in PROPERTIES.items():
+            if of(x) != of(y):
+                return f"result {i}: {name} {of(x)} | ours {of(y)}"
+    return ""
+
+
+PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "Python type": lambda x: type(x).__name__,
+    "dtype": lambda x: getattr(x, "dtype", None),
+    "shape": lambda x: getattr(x, "shape", None),
+    "weak type": lambda x: getattr(x, "weak_type", None),
+    "sharding": lambda x: type(getattr(x, "sharding", None)).__name__,
+    "committed": lambda x: getattr(x, "committed", None),
+    "devices": lambda x: x.devices() if isinstance(x, jax.Array) else None,
+}
+
+
+def _leaves(value: Any) -> list[np.ndarray]:
+    return [_numpy(x) for x in jax.tree.leaves(value)]
+
+
+def _numpy(x: Any) -> np.ndarray:
+    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        x = jax.random.key_data(x)
+    return np.asarray(x)
+
+
+def _float(x: np.ndarray) -> bool:
+    return bool(jnp.issubdtype(x.dtype, jnp.inexact))
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    """Floats as f64; complex numbers as two of them."""
+    if np.iscomplexobj(x):
+        return np.stack([x.real, x.imag], -1).astype(np.float64)
+    return x.astype(np.float64)
+
+
+def _kind(x: np.ndarray) -> str:
+    name = {"complex64": "float32", "complex128": "float64"}.get(str(x.dtype), str(x.dtype))
+    return "float8" if name.startswith("float8") else name
+
+
+def _scale(x: np.ndarray) -> float:
+    finite = np.abs(x[np.isfinite(x)])
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _differs(x: np.ndarray, y: np.ndarray, allowed: float) -> np.ndarray:
+    """Where two results differ by more than the tolerance."""
+    if not _float(x):
+        return np.asarray(x != y)
+    r, a = TOLERANCES.get(_kind(x), TOLERANCES["float32"])
+    wx, wy = _wide(x), _wide(y)
+    equal = (wx == wy) | (np.isnan(wx) & np.isnan(wy))
+    with np.errstate(all="ignore"):
+        near = np.abs(wx - wy) <= r * np.abs(wx) + max(a, allowed) * _scale(wx)
+    return ~(equal | (near & np.isfinite(wx) & np.isfinite(wy)))
+
+
+def _by_oracle(truth: Truth, xs: list[np.ndarray], ys: list[np.ndarray], bad: list[int], allowed: float) -> Verdict:
+    """Results `bad` differ: the function in float64 says which are right."""
+    i = bad[0]
+    where = _differs(xs[i], ys[i], allowed)
+    text = f"result {i} {xs[i].dtype}{list(xs[i].shape)}: {_show(xs[i], ys[i], where)}"
+    known = truth()
+    if known is None or len(known[0]) != len(xs) or any(known[0][k].shape != xs[k].shape for k in bad):
+        return Verdict("wrong", text + "; no float64 oracle")
+    wide, slack = known
+    if all(_right(xs[k], ys[k], wide[k], allowed, slack) for k in bad):
+        return Verdict("nearer", text)
+    return Verdict("wrong", f"{text}; float64 {_first(wide[i], where)}")
+
+
+def _right(x: np.ndarray, y: np.ndarray, o: np.ndarray, allowed: float, slack: float) -> bool:
+    if not _float(x):
+        return bool(np.array_equal(y, o))
+    with np.errstate(all="ignore"):
+        narrow = _wide(o.astype(x.dtype))
+        wx, wy, wo = _wide(x), _wide(y), _wide(o)
+        same = (np.isnan(wy) & np.isnan(narrow)) | (wy == narrow)
+        finite = np.isfinite(wy) & np.isfinite(wo)
+        if not (same | finite).all():
+            return False
+        error = np.where(finite, np.abs(wy - wo), 0.0).max(initial=0.0)
+        theirs = np.where(finite & np.isfinite(wx), np.abs(wx - wo), 0.0).max(initial=0.0)
+        scale, kind = _scale(wo), _kind(x)
+        _, a = TOLERANCES.get(kind, TOLERANCES["float32"])
+        return bool(error <= slack or error <= max(FACTOR * theirs, max(a, allowed) * scale) and error <= GROSS.get(kind, 1e-2) * scale)
+
+
+def oracle(fn: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> tuple[list[np.ndarray], float] | None:
+    """The leaves of `fn(*args)` with all floats widened to float64; None where the function has no such form."""
+    static = {k: v for k, v in options.items() if k.startswith("static")}
+    with jax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wide = jax.tree.map(_widened, list(args))
+        done = attempt(lambda: jax.jit(fn, **static)(*wide))
+        return None if done.error is not None else (_leaves(done.value), 0.0)
+
+
+def _widened(x: Any) -> Any:
+    if not hasattr(x, "dtype") or not jnp.issubdtype(x.dtype, jnp.inexact):
+        return x
+    return jnp.asarray(np.asarray(x).astype(np.complex128 if jnp.issubdtype(x.dtype, jnp.complexfloating) else np.float64))
+
+
+def _jaxpr(fn: Callable[..., Any], args: Sequence[Any]) -> str:
+    done = attempt(lambda: str(jax.make_jaxpr(fn)(*args)))
+    return done.value or ""
+
+
+def _text(e: BaseException) -> str:
+    lines = [line for line in str(e).splitlines() if line.strip()]
+    return f"{type(e).__name__}: {lines[0][:240] if lines else ''}"
+
+
+def _first(x: np.ndarray, where: np.ndarray) -> Any:
+    x = np.stack([x.real, x.imag], -1) if np.iscomplexobj(x) else x
+    return x[np.unravel_index(int(np.argmax(where)), where.shape)]
+
+
+def _show(x: np.ndarray, y: np.ndarray, where: np.ndarray) -> str:
+    return f"{_first(x, where)} | ours {_first(y, where)} ({int(where.sum())} of {where.size})"
