@@ -45,6 +45,7 @@ from .soak import resident
 
 TOLERANCE = 1e-4  # of the largest absolute value of a result
 SAMPLE, DROP, CHANGE = 2.0, 1.0, 0.3  # seconds between samples, drops, changes of plan
+OTHER = 2e-4  # share of the calls of a function from jit with other weights: each is packed anew
 WARM = 0.25  # share of the calls before the first sample that counts
 GROWTH, MORE = 0.10, 3  # of resident memory, and threads or descriptors more, that count as growth
 NO_MEMORY = "no memory left"
@@ -87,32 +88,32 @@ KINDS = (
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A kind with weights, inputs and the results that are right."""
+    """A kind with two sets of weights, inputs, and the results that are right (by set, then by input)."""
 
     kind: Kind
-    weights: list[Any]
+    weights: list[list[Any]]
     inputs: list[Any]
-    wants: list[np.ndarray]
+    wants: list[list[np.ndarray]]
 
 
 def case(kind: Kind, seed: int) -> Case:
     rng = np.random.default_rng(seed)
     made = lambda shape: jax.numpy.asarray((rng.standard_normal(shape) * 0.3).astype(np.float32))
-    weights, inputs = [made(s) for s in kind.weights], [made(s) for s in kind.inputs]
-    return Case(kind, weights, inputs, [oracle(kind.fn, weights, x) for x in inputs])
+    weights, inputs = [[made(s) for s in kind.weights] for _ in range(2)], [made(s) for s in kind.inputs]
+    return Case(kind, weights, inputs, [[oracle(kind.fn, w, x) for x in inputs] for w in weights])
 
 
-def function(c: Case, rng: random.Random, plain: bool) -> tuple[Callable[[Any], Any], Any]:
-    """A new function object with the case's weights, as a function of the input; and the bound function, if any."""
+def function(c: Case, rng: random.Random, plain: bool) -> tuple[Callable[[int, Any], Any], Any]:
+    """A new function object, as a function of (set of weights, input); and the bound function, if it is one.
+
+    A bound function has the first set of weights alone.
+    """
     fn = lambda w, x: c.kind.fn(w, x)
-    if plain:
-        jitted = jax.jit(fn)
-        return lambda x: jitted(c.weights, x), None
-    made = xcoexec.jit(fn, strategy=rng.choice(STRATEGIES), threads=rng.choice((1, 2, 3)))
-    if rng.random() < 0.5:
-        return lambda x: made(c.weights, x), None
-    bound = made.bind(c.weights)
-    return bound, bound
+    made = jax.jit(fn) if plain else xcoexec.jit(fn, strategy=rng.choice(STRATEGIES), threads=rng.choice((1, 2, 3)))
+    if plain or rng.random() < 0.5:
+        return lambda k, x: made(c.weights[k], x), None
+    bound = made.bind(c.weights[0])
+    return lambda k, x: bound(x), bound
 
 
 # -- what disturbs the calls -----------------------------------------------------------------------------------------
@@ -188,9 +189,9 @@ class Soak:
         """One caller's life."""
         rng, outcomes, n = random.Random(seed), Counter[str](), 0
         while not self.over():
-            fn, _, c = rng.choice(self.slots)
-            i = rng.randrange(len(c.inputs))
-            outcomes[self._one(fn, c, i)] += 1
+            fn, bound, c = rng.choice(self.slots)
+            k = int(bound is None and rng.random() < OTHER)
+            outcomes[self._one(fn, c, k, rng.randrange(len(c.inputs)))] += 1
             n += 1
             if n % 64 == 0:
                 with self._lock:
@@ -198,18 +199,18 @@ class Soak:
         with self._lock:
             self.outcomes += outcomes
 
-    def _one(self, fn: Callable[[Any], Any], c: Case, i: int) -> str:
+    def _one(self, fn: Callable[[int, Any], Any], c: Case, k: int, i: int) -> str:
         try:
-            got = np.asarray(fn(c.inputs[i]), np.float64)
+            got = np.asarray(fn(k, c.inputs[i]), np.float64)
         except Exception as e:
             if NO_MEMORY in str(e):
                 return "refused"
             self.wrong.append(f"{type(e).__name__}: {str(e)[:300]}")
             return "RAISED"
-        want = c.wants[i]
+        want = c.wants[k][i]
         if got.shape == want.shape and np.abs(got - want).max() <= TOLERANCE * np.abs(want).max():
             return "right"
-        name = f"{c.kind.fn.__name__} of {c.inputs[i].shape}"
+        name = f"{c.kind.fn.__name__} of {c.inputs[i].shape} with weights {k}"
         self.wrong.append(f"{name}: {got.ravel()[:4]} where {want.ravel()[:4]} is right")
         return "WRONG"
 
@@ -219,7 +220,7 @@ class Soak:
             k = rng.randrange(len(self.slots))
             c = self.cases[k]
             fn, bound = function(c, rng, self.plain)
-            fn(c.inputs[0])
+            fn(0, c.inputs[0])
             self.slots[k] = (fn, bound, c)
             self.events["dropped"] += 1
             time.sleep(DROP)
@@ -271,7 +272,7 @@ class Soak:
                 continue
             slope = float(np.polyfit(at / 1e5, values, 1)[0])
             grown = slope * (at[-1] - at[0]) / 1e5
-            bad = grown > (most or GROWTH * values[0])
+            bad = bool(grown > (most or GROWTH * values[0]))
             text = f"{values[0]:.0f} to {values[-1]:.0f}{unit}, slope {slope:+.3f}{unit} per 100,000 calls"
             lines.append(f"{name}: {text}{' GROWS' * bad}")
         return lines
@@ -283,10 +284,10 @@ def build(count: int, plain: bool) -> None:
     cases = [case(kind, 0) for kind in KINDS]
     for i in range(count):
         c = cases[i % len(cases)]
-        for fn, _ in [function(c, rng, plain)]:
-            for x, want in zip(c.inputs, c.wants, strict=True):
-                assert np.abs(np.asarray(fn(x)) - want).max() <= TOLERANCE * np.abs(want).max()
-        del fn
+        fn, bound = function(c, rng, plain)
+        for x, want in zip(c.inputs, c.wants[0], strict=True):
+            assert np.abs(np.asarray(fn(0, x)) - want).max() <= TOLERANCE * np.abs(want).max()
+        del fn, bound
         if i % 50 == 49:
             gc.collect()
             held = f"{resident():.0f} MB, {threads()} threads, {open_files()} descriptors"
@@ -306,6 +307,7 @@ def main() -> None:
     parser.add_argument("--plain", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
+    sys.setswitchinterval(1e-4)  # threads take turns often
     adaptive.SETTLE_SECONDS = 0.2
     if args.build:
         return build(args.build, args.plain)
