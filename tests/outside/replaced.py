@@ -58,11 +58,11 @@ def replace(mode: str) -> None:
 
 def _observe() -> None:
     """Counts what is planned and called, where the library does it."""
-    from xcoexec.api import CoFunction
+    from xcoexec.api import CoPjitFunction
     from xcoexec.compat import at_top
     from xcoexec.compiled import Compiled, Fallback
 
-    def called(self: CoFunction, *args: Any, **kwargs: Any) -> Any:
+    def called(self: CoPjitFunction, *args: Any, **kwargs: Any) -> Any:
         seen["calls"] += 1
         seen["calls traced"] += not at_top()
         return call(self, *args, **kwargs)
@@ -85,8 +85,8 @@ def _observe() -> None:
         seen["calls with kernels"] += _kernels(self)
         return run(self, leaves)
 
-    call, made, fallback, run = CoFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call
-    CoFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call = called, planned, refused, ran  # type: ignore[method-assign]
+    call, made, fallback, run = CoPjitFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call
+    CoPjitFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call = called, planned, refused, ran  # type: ignore[method-assign]
 
 
 def _hush() -> None:
