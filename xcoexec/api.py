@@ -65,13 +65,13 @@ def jit(
         compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings, or a device other
         than the default one, plain `jax.jit` is used.
     """
-    words = dict(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan, memory=memory)
+    words: dict[str, Any] = dict(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan, memory=memory)
     words |= dict(device_memory=device_memory, costs=costs, progress=progress)
     if fn is None:
         return functools.partial(jit, **words, **given)
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {brief(fn)}; valid is a callable.")
-    return CoPjitFunction(fn, Options(device=None, **words), given, words)  # type: ignore[arg-type]
+    return CoPjitFunction(fn, Options(device=None, **words), given, words)
 
 
 class CoPjitFunction:

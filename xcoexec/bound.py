@@ -55,12 +55,12 @@ class Bound:
                 found = self._quick.get(_quick_key(args[0]))
                 if found is not None and found[0] == configuration():
                     self._last = compiled = found[1]
-                    return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(args)
+                    return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(args)  # type: ignore[union-attr]
             call = self._plain.call(args, kwargs, len(self._weights))
             self._last = compiled = self._find(args, kwargs, call)
             if len(args) == 1 and not kwargs and (key := _quick_key(args[0])) is not None:
                 self._quick[key] = configuration(), compiled
-            return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(call.leaves)
+            return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(call.leaves)  # type: ignore[union-attr]
         except Exception as e:
             e.__traceback__ = outside(e.__traceback__)
             raise

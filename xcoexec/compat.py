@@ -83,6 +83,15 @@ configuration: Callable[[], Any] = _config.trace_context
 TRACED, NOTHING = _core.trace_ctx, _core.eval_trace
 
 
+def default_device() -> Any:
+    """The device that `jax_default_device` names; None where it names none."""
+    return _config.default_device.value
+
+
+def jit_is_disabled() -> bool:
+    return bool(_config.disable_jit.value)
+
+
 def mesh_is_set() -> bool:
     """Whether a mesh of devices is set around the call."""
     mesh: Any = jax._src.mesh  # type: ignore[attr-defined]
@@ -189,9 +198,11 @@ __all__ = [
     "bind",
     "body",
     "configuration",
+    "default_device",
     "ffi_call",
     "host_call",
     "is_tracer",
+    "jit_is_disabled",
     "mesh_is_set",
     "plain_jit",
     "primitives",

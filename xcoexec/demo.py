@@ -14,6 +14,7 @@ from rich.console import Console
 
 from . import models
 from .api import Bound, jit
+from .compiled import Compiled
 from .pretty import milliseconds, table
 from .progress import shown
 from .runtime import timeline
@@ -42,7 +43,7 @@ def main(out: str = "out", threads: int | None = None) -> None:
     for pid, name in enumerate(PHOTO_MODELS):
         fast, seconds = photograph_model(name, photos, threads)
         compiled = fast._used("demo")
-        part = timeline.events(compiled.stages.graph, compiled.current.lowered)
+        part = timeline.events(compiled.graph, compiled.current.lowered) if isinstance(compiled, Compiled) else []
         events += [{**e, "pid": pid} for e in part] + [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}]
         shown_plans.append((name, fast, seconds))
     timeline.write(folder / "timeline.json", events)

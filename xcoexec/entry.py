@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .compat import JitTrace, configuration, primitives, trace_of
+from .compat import JitTrace, configuration, jit_is_disabled, primitives, trace_of
 from .compiled import Compiled, Fallback
 from .guard import stage
 from .options import Options
@@ -57,7 +57,7 @@ class Entry:
                 return self._current[1]
             if self._refused:
                 return self._refuse(self._refused)
-            if self._options.off or jax.config.jax_disable_jit:
+            if self._options.off or jit_is_disabled():
                 return self._keep_plain(Fallback(strategy_name(self._options.strategy), OFF))
             if self._made is None:
                 self._made = trace_of(self._plain.jitted, call.args, call.kwargs)

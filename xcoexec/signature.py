@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .compat import Array, SingleDevice, configuration, mesh_is_set, plain_jit
+from .compat import Array, SingleDevice, configuration, default_device, mesh_is_set, plain_jit
 from .errors import brief
 
 NUMBERS = (bool, int, float, complex)
@@ -163,14 +163,14 @@ def _parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def indices(x: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
-    out = () if x is None else (x,) if isinstance(x, int) else x
+    out: Any = () if x is None else (x,) if isinstance(x, int) else x
     try:
-        found = tuple(out)
+        found: tuple[Any, ...] = tuple(out)
     except TypeError:
         found = (None,)
     if isinstance(out, str) or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in found):
         raise TypeError(f"xcoexec.jit: got {what}={brief(x)}; valid is an int or several.")
-    return tuple(map(int, found))  # type: ignore[arg-type]
+    return tuple(map(int, found))
 
 
 def names(x: str | Iterable[str] | None, what: str) -> frozenset[str]:
@@ -231,7 +231,7 @@ def placed_apart(call: Call, given: Mapping[str, Any]) -> str:
         return f"it is given {' and '.join(named)}, which plain jax.jit keeps"
     if mesh_is_set():
         return "a mesh is set around the call, and co-executed programs run on one device"
-    chosen = jax.config.jax_default_device
+    chosen = default_device()
     if chosen is not None and chosen not in (home(), home().platform):
         return f"jax_default_device is {chosen}, and co-executed programs run on {home()}"
     away = next((k for k in map(leaf_key, call.leaves) if isinstance(k, Away)), None)
