@@ -192,8 +192,9 @@ def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, 
         scalars = [v if isinstance(v, Literal) else spread.get(v) for v in op.ins]
         if op.prim == "broadcast_in_dim" and scalars[0] is not None:
             spread[op.out] = scalars[0]
-        if op.prim == "select_n" and scalars[0] is not None and op.ins[1 + int(scalars[0].val)].shape == op.out.shape:
-            same[op.out] = op.ins[1 + int(scalars[0].val)]
+        case = _case(op, scalars[0]) if op.prim == "select_n" and scalars[0] is not None else None
+        if case is not None and case.shape == op.out.shape:
+            same[op.out] = case
         elif op.ins and not op.value_ins and len(op.outs) == 1 and not op.out.shape and reference.known(op):
             operands = [_typed(v) for v in op.ins if isinstance(v, Literal)]
             value = reference.apply(op, *operands) if _in_f64(op) else bind(op.primitive, operands, dict(op.params))[0]
@@ -201,6 +202,12 @@ def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, 
         else:
             ops.append(op)
     return ops, tuple(same.get(v, v) if isinstance(v, Value) else v for v in traced.outputs)
+
+
+def _case(op: Op, predicate: Literal) -> Value | Literal:
+    """The operand that `select_n` takes: the first one below the range of its predicate, the last one above."""
+    cases = op.ins[1:]
+    return cases[min(max(int(predicate.val), 0), len(cases) - 1)]
 
 
 def _has_effects(op: Op) -> bool:
