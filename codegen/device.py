@@ -94,6 +94,7 @@ gather:
   %came = phi i64 [ %asked, %publish ], [ 0, %others ], [ 0, %listen ]
   %went = phi i64 [ %left, %publish ], [ 0, %others ], [ 0, %listen ]
   call void @llvm.nvvm.barrier0()
+  %news = load atomic i64, ptr addrspace(1) %published syncscope("device") acquire, align 8
 """
 
 

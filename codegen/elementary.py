@@ -1,7 +1,7 @@
 """Elementary functions on vectors of f32, each to 4 units in the last place or better over its whole range.
 
-Powers of two are found by adding 1.5 * 2**23, which leaves a rounded integer in the low bits of the sum. Coefficients are
-minimax fits of relative error, constant term first, rounded to f32.
+Powers of two are found by adding 1.5 * 2**23, which leaves a rounded integer in the low bits of the sum.
+Coefficients are minimax fits of relative error, constant term first, rounded to f32.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ TANH_BORDER = 0.625
 EXP = (0.49999993, 0.1666652, 0.04166839, 0.00836874, 0.00138146)
 EXPM1 = (0.5, 0.16666666, 0.04166636, 0.00833339, 0.00139406547, 0.000198458803)
 #: 2**r for |r| <= 1/2 (1.9e-9)
-EXP2 = (1.0, 0.6931471824645996, 0.24022646248340607, 0.05550328642129898, 0.009618489071726799, 0.0013399930903688073, 0.0001534581242594868)
+EXP2 = (
+    1.0,
+    0.6931471824645996,
+    0.24022646248340607,
+    0.05550328642129898,
+    0.009618489071726799,
+    0.0013399930903688073,
+    0.0001534581242594868,
+)
 #: tanh(x) / x - 1 over x**2, in x**2, for |x| below the border
 TANH = (-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2, 2.06390887954e-2, -5.70498872745e-3)
 #: erf(x) / x in x**2 for |x| < 0.6 (8e-9), and -log2(erfc(x)) from there to 3.93 (4e-9 of erf)
@@ -139,7 +147,10 @@ def erf(v: Builder, x: Any) -> Any:
 
 
 def erfc(v: Builder, x: Any) -> Any:
-    """1 - erf near 0, else e**-a**2 q(t) / (a + c) with t = (a-c)/(a+c) for a = |x|, the square in two parts; 2 minus that for negative x."""
+    """1 - erf near 0, else e**-a**2 q(t) / (a + c) with t = (a-c)/(a+c) for a = |x|; 2 minus that for negative x.
+
+    The square is held in two parts, so that no digit of the exponent is lost.
+    """
     a = v.maximum(v.unary("fabs", x), v.const(ERFC_NONE), "<")
     u = v.b.fdiv(v.const(1.0), v.b.fadd(a, v.const(ERFC_MIDDLE)))
     q = v.b.fmul(v.poly(v.b.fmul(v.b.fsub(a, v.const(ERFC_MIDDLE)), u), ERFC), u)

@@ -3,7 +3,8 @@
 An expression is a tuple of nodes in order of evaluation; the last is the result:
     ("in", k)             operand k
     ("lit", kind, text)   a scalar
-    (prim, a, b, ...)     an elementwise primitive of nodes a, b, ...  ("integer_pow:3" carries its parameter, "add@i" is on s32)
+    (prim, a, b, ...)     an elementwise primitive of nodes a, b, ...; "add@i" is on s32, "and@b" on bool,
+                          "integer_pow:3" carries its parameter
 Movement (broadcast, transpose, slice, reverse) is pushed down to the operands: it becomes a `View`.
 """
 
@@ -49,7 +50,10 @@ class View:
 # -- vector code, one entry a primitive and kind -----------------------------------------------------
 
 
-def _integer_pow(one: Callable[[Builder], Any], times: Callable[..., Any], over: Callable[..., Any] | None) -> Callable[..., Any]:
+Rule = Callable[..., Any]  # (builder, operands) -> vector
+
+
+def _integer_pow(one: Rule, times: Rule, over: Rule | None) -> Rule:
     """x**y by squaring, in JAX's own order; `over` divides (None: y is never negative)."""
 
     def rule(v: Builder, x: Any, y: str) -> Any:
@@ -81,29 +85,29 @@ def _select_int(v: Builder, which: Any, first: Any, *cases: Any) -> Any:
     return first
 
 
-def _compare(op: str) -> Callable[..., Any]:
+def _compare(op: str) -> Rule:
     if op == "!=":
         return lambda v, a, b: v.b.fcmp_unordered("!=", a, b)
     return lambda v, a, b: v.b.fcmp_ordered(op, a, b)
 
 
-def _compare_int(op: str) -> Callable[..., Any]:
+def _compare_int(op: str) -> Rule:
     return lambda v, a, b: v.b.icmp_signed(op, a, b)
 
 
-def _compare_bool(op: str) -> Callable[..., Any]:
+def _compare_bool(op: str) -> Rule:
     return lambda v, a, b: v.b.icmp_unsigned(op, a, b)
 
 
 COMPARE = dict(eq="==", ne="!=", lt="<", le="<=", gt=">", ge=">=")
-SAME: dict[str, Callable[..., Any]] = {"stop_gradient": lambda v, a: a, "copy": lambda v, a: a}
-BITWISE: dict[str, Callable[..., Any]] = {
+SAME: dict[str, Rule] = {"stop_gradient": lambda v, a: a, "copy": lambda v, a: a}
+BITWISE: dict[str, Rule] = {
     "and": lambda v, a, b: v.b.and_(a, b),
     "or": lambda v, a, b: v.b.or_(a, b),
     "xor": lambda v, a, b: v.b.xor(a, b),
     "not": lambda v, a: v.b.not_(a),
 }
-EMIT_FLOAT: dict[str, Callable[..., Any]] = {
+EMIT_FLOAT: dict[str, Rule] = {
     "add": lambda v, a, b: v.b.fadd(a, b),
     "add_any": lambda v, a, b: v.b.fadd(a, b),
     "sub": lambda v, a, b: v.b.fsub(a, b),
@@ -132,7 +136,7 @@ EMIT_FLOAT: dict[str, Callable[..., Any]] = {
     **{name: _compare(op) for name, op in COMPARE.items()},
     **SAME,
 }
-EMIT_INT: dict[str, Callable[..., Any]] = {
+EMIT_INT: dict[str, Rule] = {
     "add": lambda v, a, b: v.b.add(a, b),
     "add_any": lambda v, a, b: v.b.add(a, b),
     "sub": lambda v, a, b: v.b.sub(a, b),
@@ -150,7 +154,7 @@ EMIT_INT: dict[str, Callable[..., Any]] = {
     **BITWISE,
     **SAME,
 }
-EMIT_BOOL: dict[str, Callable[..., Any]] = {
+EMIT_BOOL: dict[str, Rule] = {
     "max": BITWISE["or"],
     "min": BITWISE["and"],
     "select_n": lambda v, p, no, yes: v.b.select(p, yes, no),
@@ -160,7 +164,7 @@ EMIT_BOOL: dict[str, Callable[..., Any]] = {
     **SAME,
 }
 #: head of a node -> its vector code: "add" on f32, "add@i" on s32, "and@b" on bool, by the kind of the first operand
-EMIT: dict[str, Callable[..., Any]] = {
+EMIT: dict[str, Rule] = {
     **EMIT_FLOAT,
     **{f"{name}@i": rule for name, rule in EMIT_INT.items()},
     **{f"{name}@b": rule for name, rule in EMIT_BOOL.items()},
@@ -170,7 +174,7 @@ NAMES = frozenset(head.partition("@")[0] for head in EMIT)
 EXACT = frozenset(("max", "min", "neg", "abs", "floor", "ceil", "sign", "clamp", "select_n", *SAME))
 
 #: (kind before, kind after) of a conversion, or another form of a value -> its vector code
-CONVERT: dict[str, Callable[..., Any]] = {
+CONVERT: dict[str, Rule] = {
     "if": lambda v, a: v.b.sitofp(a, v.vec),
     "fi": lambda v, a: v.call(f"llvm.fptosi.sat.v{v.vl}i32.v{v.vl}f32", v.ivec, a),  # NaN: 0; outside: the nearest
     "bf": lambda v, a: v.b.select(a, v.const(1.0), v.const(0.0)),
@@ -221,7 +225,9 @@ def emit(v: Builder, expr: Expr, operand: Callable[[int], Any], known: Mapping[A
 
 def is_elementwise(op: Op) -> bool:
     """Whether `op` works element by element in a way that `EMIT` knows (types are checked later)."""
-    return op.prim in NAMES or (op.prim == "convert_element_type" and bool(kind(op.ins[0].dtype)) and bool(kind(op.out.dtype)))
+    if op.prim == "convert_element_type":
+        return bool(kind(op.ins[0].dtype)) and bool(kind(op.out.dtype))
+    return op.prim in NAMES
 
 
 def _reshape_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -280,7 +286,12 @@ def identity_axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:
     return tuple((i, 1, 0) if n != 1 else (None, 0, 0) for i, n in enumerate(shape))
 
 
-def expression(ops: tuple[Op, ...], result: Value, anchor: Value | None = None, reductions: bool = False) -> tuple[Expr, tuple[View, ...]]:
+def expression(
+    ops: tuple[Op, ...],
+    result: Value,
+    anchor: Value | None = None,
+    reductions: bool = False,
+) -> tuple[Expr, tuple[View, ...]]:
     """The expression of `result` over the values that `ops` read from outside, and its operand views.
 
     With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators). With

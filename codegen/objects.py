@@ -19,7 +19,7 @@ FLAGS = 0x10000077  # that a section may have: write, alloc, exec, merge, string
 ALIGNED = 1 << 12  # most bytes that a section is aligned to
 ABSOLUTE = 0xFFF1  # the number of no section: a symbol that is a plain number
 LOCAL, GLOBAL, FUNC, FILE = 0, 1, 2, 4  # of symbols
-#: machine -> (its number in ELF, type of a relocation -> bytes that it writes); on others any type, of 8 bytes
+#: machine -> (its number in ELF, type of a relocation -> bytes that it writes)
 MACHINES: dict[str, tuple[int, dict[int, int]]] = {
     "x86_64": (62, {1: 8, 24: 8}),  # R_X86_64_64, R_X86_64_PC64
     "aarch64": (183, {257: 8, 260: 8, **dict.fromkeys(range(263, 270), 4)}),  # R_AARCH64_ABS64, _PREL64, _MOVW_UABS_*
@@ -45,19 +45,20 @@ class Section(NamedTuple):
 def fault(data: bytes, symbol: str, machine: str | None = None) -> str:
     """What is wrong with an object file that should export the function `symbol` alone; empty for a sound one.
 
-    64-bit little-endian ELF is walked through. Of the formats of other systems only the first bytes and the name are
-    looked at.
+    64-bit little-endian ELF of the machines above is walked through. Of other objects only the first bytes and the name
+    are looked at.
     """
-    if sys.platform in OTHERS and machine is None:
-        sound = data.startswith(OTHERS[sys.platform]) and symbol.encode() in data
+    known = MACHINES.get(machine or platform.machine())
+    if known is None or sys.platform in OTHERS:
+        sound = data.startswith(OTHERS.get(sys.platform, b"\x7fELF")) and symbol.encode() in data
         return "" if sound else f"is no object file with the function {symbol}"
-    number, relocations = MACHINES.get(machine or platform.machine(), (None, None))
+    number, relocations = known
     if data[:4] != b"\x7fELF" or len(data) < 64:
         return "is no object file"
     if sys.byteorder != "little" or data[4:7] != b"\x02\x01\x01":
         return "is an object file of another word size or byte order"
     kind, made_for = struct.unpack_from("<HH", data, 16)
-    if kind != 1 or number not in (None, made_for):
+    if kind != 1 or made_for != number:
         return f"is no relocatable object file of this machine (type {kind}, machine {made_for})"
     try:
         sections = _sections(data)
@@ -128,7 +129,7 @@ def _exports(data: bytes, sections: Sequence[Section], table: Section, symbol: s
     return exported == [True]
 
 
-def _relocations(data: bytes, sections: Sequence[Section], table: Section, widths: dict[int, int] | None) -> None:
+def _relocations(data: bytes, sections: Sequence[Section], table: Section, widths: dict[int, int]) -> None:
     count = table.size // 24
     for s in sections:
         if s.type != RELA:
@@ -137,10 +138,8 @@ def _relocations(data: bytes, sections: Sequence[Section], table: Section, width
         for at in range(s.offset, s.offset + s.size, 24):
             offset, info, _ = struct.unpack_from("<QQq", data, at)
             width = widths.get(info & 0xFFFFFFFF)
-            _need(
-                width is not None and offset + (width or 0) <= sections[s.info].size and 0 < info >> 32 < count,
-                "relocations",
-            )
+            inside = width is not None and offset + width <= sections[s.info].size
+            _need(inside and 0 < info >> 32 < count, "relocations")
 
 
 __all__ = ["fault"]

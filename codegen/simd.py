@@ -227,7 +227,8 @@ class Builder:
         pick, c = self.maximum(a, b, op), number(b)
         if c is None:
             combine = self.b.and_ if op == ">" else self.b.or_
-            return self.b.select(self.b.fcmp_ordered("==", a, b), self.floats(combine(self.bits(a), self.bits(b))), pick)
+            both = self.floats(combine(self.bits(a), self.bits(b)))
+            return self.b.select(self.b.fcmp_ordered("==", a, b), both, pick)
         if c == 0 and (math.copysign(1.0, c) > 0) == (op == ">"):
             return self.select("<=" if op == ">" else ">=", a, b, b, a)
         return pick

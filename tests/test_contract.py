@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import gc
+import inspect
 import os
 import pickle
 import subprocess
@@ -449,7 +450,9 @@ def test_lower_trace_eval_shape_clear_cache_and_names() -> None:
     fast.clear_cache()
     assert not fast._entries
     same(fast(X), plain(X))
-    assert isinstance(fast, jax.stages.Wrapped)
+    assert isinstance(fast, jax.stages.Wrapped) and "PjitFunction" in str(type(fast)) and "PjitFunction" in str(type(plain))
+    for follow in (True, False):
+        assert inspect.signature(fast, follow_wrapped=follow) == inspect.signature(plain, follow_wrapped=follow)
 
 
 def test_a_function_is_traced_once() -> None:

@@ -1,4 +1,4 @@
-"""Expressions that mix f32, s32, bool and literals of all kinds: cases that are easy to confuse, then programs at random."""
+"""Expressions of f32, s32, bool and literals of all kinds: cases that are easy to confuse, then programs at random."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ FLOAT = np.array([[-0.0, 0.0, 1.5], [np.nan, -np.inf, -2.5]], np.float32)
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "schedule": (lambda w, g, step: w - g * (0.1 / (1 + 0.5 * (step + 1))), (X, 3 * X, STEP)),
     "one number, two kinds": (lambda x, p: x * 2 + p * 2 + 1.0, (X, np.int32(4))),
-    "one number, three kinds": (lambda f, i, b: jnp.where(b, f + 1.0, f) + (i + 1) + jnp.where(b ^ True, 1.0, 0.0), (FLOAT, INT, BOOL)),
+    "one number, three kinds": (
+        lambda f, i, b: jnp.where(b, f + 1.0, f) + (i + 1) + jnp.where(b ^ True, 1.0, 0.0),
+        (FLOAT, INT, BOOL),
+    ),
     "two zeros": (lambda x: 1 / jnp.maximum(x * 0.0, 0.0) + 1 / jnp.minimum(abs(x) * 0.0, -0.0) + x, (X,)),
     "spence": (jax.scipy.special.spence, (array(4, 9, low=0.01, high=9),)),
     "bitwise": (lambda i: ((i & 6) | 1) ^ ~i, (INT,)),
@@ -62,7 +65,7 @@ SPLIT = ("spence",)  # some of their operations have no kernel
 
 @pytest.mark.parametrize("name", CASES)
 def test_kinds(name: str) -> None:
-    """Kernels and the whole of `jit` give what jax.jit gives: the same type and NaN, and every digit but the last two."""
+    """Kernels and the whole of `jit` give what jax.jit gives: the same type and NaN, all digits but the last two."""
     fn, args = CASES[name]
     want = jax.jit(fn)(*args)
     got = xcoexec.jit(fn, strategy="host", strict=True)(*args)
@@ -87,7 +90,15 @@ def test_reduce_precision_stays() -> None:
 
 
 def test_literals_that_are_equal_are_different_nodes() -> None:
-    nodes = [literal(2, "int32"), literal(2, "float32"), literal(True, "bool"), literal(1, "int32"), literal(1.0), literal(0.0), literal(-0.0)]
+    nodes = [
+        literal(2, "int32"),
+        literal(2, "float32"),
+        literal(True, "bool"),
+        literal(1, "int32"),
+        literal(1.0),
+        literal(0.0),
+        literal(-0.0),
+    ]
     assert len(set(nodes)) == len(nodes)
     assert literal(float("nan")) == literal(float("nan"))
     assert literal(0.1, "bfloat16") == literal(0.1001, "bfloat16")
@@ -120,7 +131,8 @@ def test_reference_of_integers() -> None:
             got = reference.ELEMENTWISE[{"div": "div"}.get(fn.__name__, fn.__name__.removeprefix("bitwise_"))](a, b)
         np.testing.assert_array_equal(got, np.asarray(jax.jit(fn)(a, b)))
     which, cases = np.array([-1, 0, 1, 2, 9], np.int32), [np.full(5, i, np.float32) for i in range(3)]
-    np.testing.assert_array_equal(reference.ELEMENTWISE["select_n"](which, *cases), np.asarray(lax.select_n(which, *cases)))
+    got = reference.ELEMENTWISE["select_n"](which, *cases)
+    np.testing.assert_array_equal(got, np.asarray(lax.select_n(which, *cases)))
 
 
 # -- programs at random ------------------------------------------------------------------------------
@@ -142,12 +154,16 @@ def _f32(fn: Rule) -> Rule:
 
 
 def _signed(pick: Rule, when_equal: Rule) -> Rule:
-    return lambda a, b: np.where((a == 0) & (b == 0), np.where(when_equal(np.signbit(a), np.signbit(b)), np.float32(-0.0), np.float32(0.0)), pick(a, b))
+    return lambda a, b: np.where(
+        (a == 0) & (b == 0),
+        np.where(when_equal(np.signbit(a), np.signbit(b)), np.float32(-0.0), np.float32(0.0)),
+        pick(a, b),
+    )
 
 
 _MAX, _MIN = _signed(np.maximum, np.logical_and), _signed(np.minimum, np.logical_or)
 
-#: operation -> (kinds of the operands, kind of the result, JAX's function, NumPy's); those in LOOSE may lose some digits
+#: operation -> (kinds of the operands, kind of the result, JAX's function, NumPy's); LOOSE ones may lose some digits
 OPS: dict[str, tuple[str, str, Rule, Rule]] = {
     "add": ("ff", "f", jnp.add, _f32(np.add)),
     "sub": ("ff", "f", jnp.subtract, _f32(np.subtract)),
@@ -162,7 +178,12 @@ OPS: dict[str, tuple[str, str, Rule, Rule]] = {
     "sign": ("f", "f", jnp.sign, lambda x: np.where(x == 0, x, np.sign(x))),
     "cube": ("f", "f", lambda x: x**3, lambda x: _f32(np.multiply)(x, _f32(np.multiply)(x, x))),
     "sqrt": ("f", "f", jnp.sqrt, _f32(np.sqrt)),
-    "clamp": ("f", "f", lambda x: lax.clamp(np.float32(-0.5), x, np.float32(2)), lambda x: _MIN(_MAX(x, np.float32(-0.5)), np.float32(2))),
+    "clamp": (
+        "f",
+        "f",
+        lambda x: lax.clamp(np.float32(-0.5), x, np.float32(2)),
+        lambda x: _MIN(_MAX(x, np.float32(-0.5)), np.float32(2)),
+    ),
     "where": ("bff", "f", jnp.where, np.where),
     "exp": ("f", "f", jnp.exp, _f32(np.exp)),
     "tanh": ("f", "f", jnp.tanh, _f32(np.tanh)),
@@ -188,7 +209,12 @@ OPS: dict[str, tuple[str, str, Rule, Rule]] = {
     "max@b": ("bb", "b", jnp.maximum, np.maximum),
     "where@b": ("bbb", "b", jnp.where, np.where),
     **{
-        f"{a}{b}": (a, b, lambda x, to=TYPES[b]: jnp.asarray(x).astype(to), lambda x, to=TYPES[b]: reference.converted(x, to))
+        f"{a}{b}": (
+            a,
+            b,
+            lambda x, to=TYPES[b]: jnp.asarray(x).astype(to),
+            lambda x, to=TYPES[b]: reference.converted(x, to),
+        )
         for a in "fib"
         for b in "fib"
         if a != b
@@ -210,11 +236,13 @@ class Case:
     inputs: tuple[tuple[str, Any], ...]  # kinds and arrays
     steps: tuple[Step, ...]
 
-    def evaluate(self, values: list[Any], apply: Callable[[str, list[Any]], Any], constant: Callable[[str, Any], Any]) -> Any:
+    def evaluate(self, values: list[Any], apply: Rule, constant: Rule) -> Any:
+        """The last value; `apply(name, operands)` computes a step, `constant(kind, number)` makes a literal."""
         values = list(values)
         for step in self.steps:
             kinds = OPS[step.name][0]
-            operands = [constant(k, x[0]) if isinstance(x, tuple) else values[x] for k, x in zip(kinds, step.operands, strict=True)]
+            pairs = zip(kinds, step.operands, strict=True)
+            operands = [constant(k, x[0]) if isinstance(x, tuple) else values[x] for k, x in pairs]
             values.append(apply(step.name, operands))
         return values[-1]
 
@@ -237,7 +265,10 @@ class Case:
 @st.composite
 def cases(draw: Any) -> Case:
     shapes = draw(st.lists(st.sampled_from(LEAVES), min_size=2, max_size=4))
-    inputs = [("f", SHAPE), *zip(draw(st.lists(st.sampled_from("fib"), min_size=len(shapes), max_size=len(shapes))), shapes, strict=True)]
+    inputs = [
+        ("f", SHAPE),
+        *zip(draw(st.lists(st.sampled_from("fib"), min_size=len(shapes), max_size=len(shapes))), shapes, strict=True),
+    ]
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     kinds = [k for k, _ in inputs]
     arrays = tuple((k, rng.choice(np.array(NUMBERS[k], TYPES[k]), shape)) for k, shape in inputs)
@@ -261,7 +292,7 @@ def cases(draw: Any) -> Case:
 @settings(max_examples=200, deadline=None)
 @given(cases())
 def test_random_expressions(case: Case) -> None:
-    """Bit for bit where all operations are exact; elsewhere where the last digits of a function do not decide the result."""
+    """Bit for bit where all operations are exact; elsewhere where a function's last digits do not decide."""
     want, other = case.numpy(0.0), [case.numpy(e) for e in (-5e-7, 5e-7)]
     exact = not any(step.name in LOOSE for step in case.steps)
     results = run_host(case.jax, *(x for _, x in case.inputs))

@@ -6,11 +6,14 @@ of the driver failing in turn.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import functools
 import gc
 import os
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -33,6 +36,7 @@ from xcoexec.memory import usage
 from xcoexec.runtime.cuda import CudaError, cuda
 
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
+from .test_faults import MEMORY, _kill, _refusing, _segment, _sleeping, _without_arenas
 from .test_relay import OPERATIONS, WEIGHTS, X, _chain, _residual
 
 pytestmark = pytest.mark.skipif(not os.environ.get("XCOEXEC_TEST_GPU"), reason="needs a CUDA GPU: make test-gpu")
@@ -243,19 +247,88 @@ def test_more_memory_than_the_gpu_has() -> None:
             allocate(1 << 50)
 
 
-def test_a_serving_thread_that_died(own: Relay) -> None:
+@pytest.mark.parametrize("memory", MEMORY)
+def test_a_serving_thread_that_died(own: Relay, memory: str) -> None:
+    """Another one serves the call: right results, then plain jax.jit for this function, and co-execution for others."""
     fn = lambda w, x: jnp.tanh(x @ w)
     w, x = array(64, 64), array(1, 64)
-    for memory in ("mapped", "copy"):
-        fast = xcoexec.jit(fn, plan=Plan.uniform(0.5), memory=memory).bind(w)
-        assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
-        own.stop()
-        assert np.isnan(np.asarray(fast(x))).any()
-        with pytest.warns(CoexecWarning, match="did not end in time"):
+    fast = xcoexec.jit(fn, plan=Plan.uniform(0.5), memory=memory).bind(w)
+    other = xcoexec.jit(fn, plan=Plan.uniform(0.5), memory=memory, strict=True).bind(w)
+    assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE and error(np.asarray(other(x)), oracle(fn, w, x)) < TOLERANCE
+    _kill(own)
+    with pytest.warns(CoexecWarning, match="was gone"):
+        for _ in range(3):
             assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
-        own._word(abi.R_STOP).value = 0
-        own._word(abi.R_HEAD).value = own._word(abi.R_TAIL).value
-        own.start()
+    assert fast.report().ran == "jit" and own.served
+    for _ in range(3):
+        assert error(np.asarray(other(x)), oracle(fn, w, x)) < TOLERANCE
+    assert other.report().ran == "xco"
+    own.stop()
+    with pytest.raises(BindError, match="no host call is taken"):
+        for _ in range(3):
+            np.asarray(_raising(other, x))
+
+
+def _raising(fast: Any, x: Any) -> Any:
+    """A call whose own error may also come when its results are read."""
+    with contextlib.suppress(jax.errors.JaxRuntimeError):
+        return fast(x)
+    return 0.0
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+def test_memory_for_intermediates_that_is_refused(own: Relay, memory: str) -> None:
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, x = array(64, 64), array(1, 64)
+    fast = xcoexec.jit(fn, plan=Plan.uniform(0.5), memory=memory).bind(w)
+    assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
+    _without_arenas(_segment(fast))
+    with _refusing(20), pytest.warns(CoexecWarning, match="no memory was left"):
+        for _ in range(3):
+            assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
+    assert fast.report().ran == "jit"
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+def test_a_slow_host_is_no_fault(own: Relay, memory: str) -> None:
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, x = array(64, 64), array(1, 64)
+    fast = xcoexec.jit(fn, plan=Plan.uniform(0.5), memory=memory, strict=True).bind(w)
+    assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
+    with _sleeping(_segment(fast), 1.5):
+        assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
+    assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE and fast.report().ran == "xco"
+
+
+_LOST = """
+import sys, warnings; warnings.simplefilter("ignore")
+import numpy as np, jax, jax.numpy as jnp, xcoexec
+from xcoexec import prepare
+from xcoexec.codegen.relay import Relay
+from xcoexec.ir import Plan
+from xcoexec.runtime.cuda import cuda
+from tests.support import array
+from tests.test_faults import _segment, _sleeping
+relay = Relay(cuda(), limit_seconds=0.3, last_seconds=0.6)
+prepare.device_relay = lambda cpus: relay
+fast = xcoexec.jit(lambda w, x: jnp.tanh(x @ w), plan=Plan.uniform(0.5), memory=sys.argv[1]).bind(array(64, 64))
+want = np.asarray(fast(array(1, 64)))
+with _sleeping(_segment(fast), 30.0):
+    try:
+        got = np.asarray(fast(array(1, 64)))
+        print("right" if np.allclose(got, want) else "wrong", flush=True)
+    except (jax.errors.JaxRuntimeError, ValueError, RuntimeError) as e:
+        print("raised", flush=True)
+"""
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+def test_a_segment_that_never_ends_stops_the_device(memory: str) -> None:
+    """In a process of its own, whose context is lost: an exception where the result is read, and the process ends."""
+    root = os.path.dirname(os.path.dirname(__file__))
+    env = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    done = subprocess.run([sys.executable, "-c", _LOST, memory], timeout=180, capture_output=True, text=True, cwd=root, env=env)
+    assert done.stdout.split() == ["raised"], done.stderr[-2000:]
 
 
 def test_a_team_without_workers(own: Relay) -> None:

@@ -350,7 +350,7 @@ def test_a_pipelines_arguments(given: dict[str, Any], error: type[Exception]) ->
 
 
 def test_cuts_of_a_jitted_function_that_is_not_bound() -> None:
-    refused(lambda: xcoexec.pipeline(xcoexec.jit(_two), cut="neuropipe"), TypeError, "got cut='neuropipe' with CoFunction; valid is what xcoexec.jit(...).bind")
+    refused(lambda: xcoexec.pipeline(xcoexec.jit(_two), cut="neuropipe"), TypeError, "got cut='neuropipe' with CoPjitFunction; valid is what xcoexec.jit(...).bind")
 
 
 @pytest.mark.parametrize("items", [3, None, 1.5, np.float32(1), np.ones(()), object(), jnp.ones(())], ids=_label)

@@ -484,7 +484,7 @@ from tests.test_scheduler import Sleepy
 """
 
 
-def _process(text: str, seconds: float = 60) -> tuple[str, str]:
+def _process(text: str, seconds: float = 600) -> tuple[str, str]:
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     ran = subprocess.run([sys.executable, "-c", BEGIN + textwrap.dedent(text)], cwd=here, capture_output=True, text=True, timeout=seconds)
     assert ran.returncode == 0, (ran.returncode, ran.stdout, ran.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import threading
 import types
@@ -70,11 +71,11 @@ def jit(
         return functools.partial(jit, **words, **given)
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {brief(fn)}; valid is a callable.")
-    return CoFunction(fn, Options(device=None, **words), given, words)  # type: ignore[arg-type]
+    return CoPjitFunction(fn, Options(device=None, **words), given, words)  # type: ignore[arg-type]
 
 
-class CoFunction:
-    """What `jit` returns: call it like the function it wraps."""
+class CoPjitFunction:
+    """What `jit` returns: call it like the function it wraps. (Libraries tell jitted functions by `PjitFunction` in their type's name.)"""
 
     __wrapped__: Callable[..., Any]
 
@@ -103,6 +104,13 @@ class CoFunction:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        try:
+            return inspect.signature(self._fn)
+        except (TypeError, ValueError) as e:
+            raise AttributeError(f"{self!r} has no signature: {e}") from None
 
     def __getattr__(self, name: str) -> Any:
         """What else a function that `jax.jit` returns has."""
@@ -210,13 +218,13 @@ def compile(
     """
     if not callable(fn):
         raise TypeError(f"xcoexec.compile: got {brief(fn)}; valid is a callable.")
-    return FixedFunction(CoFunction(fn, Options(strategy, threads, affinity, strict, plan, device, progress), {}), args)
+    return FixedFunction(CoPjitFunction(fn, Options(strategy, threads, affinity, strict, plan, device, progress), {}), args)
 
 
 class FixedFunction:
     """What `compile` returns: one structure, one set of shapes."""
 
-    def __init__(self, owner: CoFunction, args: tuple[Any, ...]):
+    def __init__(self, owner: CoPjitFunction, args: tuple[Any, ...]):
         self._owner, self._args = owner, args
         self._key = _described(args)
         owner._compiled(args, {})

@@ -20,13 +20,13 @@ from .report import Report
 from .signature import Away, Call, alone, key_of, leaf_key
 
 if TYPE_CHECKING:
-    from .api import CoFunction
+    from .api import CoPjitFunction
 
 
 class Bound:
     """A function with its weights resident: `fast(x)`. New shapes are planned when they come."""
 
-    def __init__(self, owner: CoFunction, weights: tuple[Any, ...]):
+    def __init__(self, owner: CoPjitFunction, weights: tuple[Any, ...]):
         if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
             raise BindError("bind: got traced arrays; valid are concrete weights (bind outside of jax.jit, and call the function itself inside).")
         options = owner._options

@@ -16,6 +16,7 @@ import jax
 UNDER_TEST = ("chex", "optax", "flax")
 REASON = 200  # characters of a reason that are kept
 WHY, OURS = "why ", "(an error of xcoexec)"
+NOTHING = "nothing is computed: results are arguments and constants"
 
 #: what happened since it was last cleared; "why ..." is the reason of a fallback, or of a layer without kernels
 seen: Counter[str] = Counter()
@@ -57,11 +58,11 @@ def replace(mode: str) -> None:
 
 def _observe() -> None:
     """Counts what is planned and called, where the library does it."""
-    from xcoexec.api import CoFunction
+    from xcoexec.api import CoPjitFunction
     from xcoexec.compat import at_top
     from xcoexec.compiled import Compiled, Fallback
 
-    def called(self: CoFunction, *args: Any, **kwargs: Any) -> Any:
+    def called(self: CoPjitFunction, *args: Any, **kwargs: Any) -> Any:
         seen["calls"] += 1
         seen["calls traced"] += not at_top()
         return call(self, *args, **kwargs)
@@ -72,8 +73,9 @@ def _observe() -> None:
         if _kernels(self):
             seen["programs with kernels"] += 1
         else:
-            notes = {p.note for p in self.plan().placements if p.note}
-            seen.update(WHY + _short(why) for why in notes or {self.plan().chosen})
+            places = self.plan().placements
+            notes = {p.note for p in places if p.note} or {self.plan().chosen if places else NOTHING}
+            seen.update(WHY + _short(why) for why in notes)
 
     def refused(self: Fallback, strategy: str, why: str) -> None:
         fallback(self, strategy, why)
@@ -83,8 +85,8 @@ def _observe() -> None:
         seen["calls with kernels"] += _kernels(self)
         return run(self, leaves)
 
-    call, made, fallback, run = CoFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call
-    CoFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call = called, planned, refused, ran  # type: ignore[method-assign]
+    call, made, fallback, run = CoPjitFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call
+    CoPjitFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call = called, planned, refused, ran  # type: ignore[method-assign]
 
 
 def _hush() -> None:

@@ -29,6 +29,11 @@ class Suite:
     left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
+    def inside(self) -> bool:
+        """Whether the tests are modules of the package, which is then imported from its source too."""
+        return self.tests == (self.package,)
+
+    @property
     def version(self) -> str:
         return importlib.metadata.version(self.package)
 
@@ -39,11 +44,52 @@ class Suite:
 
 SUITES = (
     Suite("chex", tests=("chex",), ci=("chex",)),
-    Suite("optax", tests=("optax",), ci=("optax",)),
+    Suite(
+        "optax",
+        tests=("optax",),
+        ci=tuple(
+            f"optax/{file}_test.py"
+            for file in (
+                "_src/numerics",
+                "_src/utils",
+                "_src/transform",
+                "_src/update",
+                "_src/combine",
+                "_src/lookahead",
+                "_src/factorized",
+                "contrib/_mechanic",
+                "contrib/_schedule_free",
+                "contrib/_sam",
+                "losses/_classification",
+                "losses/_regression",
+                "microbatching/_microbatching",
+                "projections/_projections",
+                "schedules/_inject",
+                "transforms/_accumulation",
+                "tree_utils/_tree_math",
+            )
+        ),
+    ),
     Suite(
         "flax",
         tests=("tests",),
-        ci=("tests",),
+        ci=tuple(
+            f"tests/{file}_test.py"
+            for file in (
+                "core/core_lift",
+                "core/design/core_resnet",
+                "core/design/core_scan",
+                "linen/linen_transforms",
+                "linen/linen_recurrent",
+                "nnx/integration",
+                "nnx/mutable_array",
+                "nnx/optimizer",
+                "nnx/module",
+                "nnx/nn/conv",
+                "nnx/nn/recurrent",
+                "nnx/spmd",
+            )
+        ),
         settings={
             "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
             "JAX_NUMPY_RANK_PROMOTION": "raise",

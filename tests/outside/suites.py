@@ -15,18 +15,21 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
-from .results import causes, compare, read, reasons, table
+from .results import PASSED, Verdict, causes, compare, read, reasons, table
 from .sources import OUT, ROOT, SUITES, Suite, fetch
 
+PARTS = "all tests, or those of the short run, in which plain jax.jit runs only what does not pass with ours"
 MODES = ("host", "auto", "device")
 PLAIN = "plain"
 VERSIONS = ("jax", "jaxlib", "numpy", "pytest")
+DEFAULTS = {"XCOEXEC_CACHE_DIR": str(OUT / "cache"), "XCOEXEC_ADAPT": "0", "JAX_PLATFORMS": "cpu"}
 TEST_SECONDS = 600  # a test that takes longer ends its process, and counts as failed
 OURS = ("tests/outside/replaced.py", "xcoexec/**/*.py", "codegen/**/*.py", "models/**/*.py")
-HARNESS = ("tests/outside/plugin.py", "tests/outside/sources.py")
+HARNESS = ("tests/outside/plugin.py",)
 
 
 def fingerprint(*patterns: str) -> str:
@@ -41,7 +44,7 @@ def identity(suite: Suite, mode: str) -> dict[str, Any]:
     """What results depend on: results of another identity are not taken up again."""
     versions = {name: version(name) for name in (*VERSIONS, suite.package)}
     files = HARNESS if mode == PLAIN else (*HARNESS, *OURS)
-    return {"python": platform.python_version(), **versions, "files": fingerprint(*files)}
+    return {"python": platform.python_version(), **versions, "settings": dict(suite.settings), "files": fingerprint(*files)}
 
 
 def commit() -> str:
@@ -63,43 +66,68 @@ def home(suite: Suite, mode: str, part: str) -> pathlib.Path:
     return folder / f"{suite.package}-{part}-{mode}.jsonl"
 
 
-def run(suite: Suite, mode: str, part: str, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """One suite in pytest in a process of its own; what ran before under the same identity is not run again."""
-    path, who = home(suite, mode, part), {"identity": identity(suite, mode)}
-    first = path.read_text().splitlines()[:1] if path.exists() and not options.fresh else []
-    if first != [json.dumps(who)]:
-        path.write_text(json.dumps(who) + "\n")
-    done = read(path)
-    left = path.with_suffix(".done")
-    left.write_text("\n".join(done))
-    print(f"-- {suite.package} {suite.version}, {part}, jit={mode}: {len(done)} tests are done", flush=True)
-    source = fetch(suite)
-    pytest = [sys.executable, "-m", "pytest", "-p", "tests.outside.plugin", "-p", "no:cacheprovider", "-q", "--tb=short"]
-    pytest += ["--rootdir", str(source), "--continue-on-collection-errors", f"--timeout={TEST_SECONDS}", "--timeout-method=thread"]
-    pytest += ["-n", str(options.workers), "--dist", "loadfile", "-c", str(source / "pyproject.toml"), "--no-summary"]
-    pytest += [x for f in suite.left_out for x in ("--ignore", str(source / f))]
-    pytest += [str(source / t) for t in (suite.tests if part == "all" else suite.ci)]
+def kept(suite: Suite, mode: str, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What ran before under the same identity. Without it, or when everything is to be fresh, the file begins anew."""
+    path, who = home(suite, mode, options.part), json.dumps({"identity": identity(suite, mode)})
+    if options.fresh or not path.exists() or path.read_text().splitlines()[:1] != [who]:
+        path.write_text(who + "\n")
+    return read(path)
+
+
+def run(suite: Suite, mode: str, options: argparse.Namespace, only: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+    """A suite, or `only` some of its tests, in pytest in a process of its own; what ran before is not run again."""
+    path, done, source = home(suite, mode, options.part), kept(suite, mode, options), fetch(suite)
     env = {
-        "XCOEXEC_CACHE_DIR": str(OUT / "cache"),
-        "XCOEXEC_ADAPT": "0",
+        **DEFAULTS,
         "XCOEXEC_THREADS": str(max(1, len(os.sched_getaffinity(0)) // options.workers)),
-        "JAX_PLATFORMS": "cpu",
         **os.environ,
         **suite.settings,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *([str(source)] if suite.inside else [])]),
         "XCOEXEC_OUTSIDE_JIT": mode,
         "XCOEXEC_OUTSIDE_RESULTS": str(path),
-        "XCOEXEC_OUTSIDE_DONE": str(left),
+        "XCOEXEC_OUTSIDE_DONE": _listed(path.with_suffix(".done"), done),
     }
-    ended = subprocess.run(pytest, env=env, cwd=OUT).returncode
+    if only is not None:
+        env["XCOEXEC_OUTSIDE_ONLY"] = _listed(path.with_suffix(".only"), only)
+    print(f"-- {suite.package} {suite.version}, {options.part}, jit={mode}: {len(done)} tests are done", flush=True)
+    ended = subprocess.run(command(suite, source, options), env=env, cwd=OUT).returncode
     if ended not in (0, 1, 5):  # passed, failed, or nothing was left to run
         raise SystemExit(f"tests.outside.suites: pytest ended with {ended} in {suite.package}; its results are not complete.")
     return read(path)
 
 
+def command(suite: Suite, source: pathlib.Path, options: argparse.Namespace) -> list[str]:
+    out = [sys.executable, "-m", "pytest", "-q", "--tb=short", "--no-summary", "-p", "tests.outside.plugin", "-p", "no:cacheprovider"]
+    out += ["--rootdir", str(source), "-c", str(source / "pyproject.toml"), "--continue-on-collection-errors"]
+    out += [f"--timeout={TEST_SECONDS}", "--timeout-method=thread", "-n", str(options.workers), "--dist", "loadfile"]
+    out += [x for file in suite.left_out for x in ("--ignore", str(source / file))]
+    return out + [str(source / t) for t in (suite.tests if options.part == "all" else suite.ci)]
+
+
+def _listed(path: pathlib.Path, tests: Iterable[str]) -> str:
+    path.write_text("\n".join(tests))
+    return str(path)
+
+
+def judge(suite: Suite, options: argparse.Namespace) -> Verdict:
+    """Both runs of a suite, compared. Raises `SystemExit` where a file cannot be imported even with plain `jax.jit`."""
+    whole = options.part == "all"
+    plain = run(suite, PLAIN, options) if whole else {}
+    ours = run(suite, options.jit, options)
+    if not whole:
+        wrong = [test for test, line in ours.items() if line["outcome"] != PASSED]
+        plain = {t: line for t, line in run(suite, PLAIN, options, wrong).items() if t in ours}
+    broken = [test for test, line in plain.items() if "::" not in test]
+    if broken:
+        raise SystemExit(f"tests.outside.suites: {', '.join(broken)} cannot be imported with plain jax.jit ({plain[broken[0]]['error'][:500]}).")
+    return compare(suite.package, ours, plain)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.outside.suites", description=__doc__)
-    parser.add_argument("--part", choices=("all", "ci"), default="all", help="all tests, or those of the short run")
+    parser.add_argument(
+        "--part", choices=("all", "ci"), default="all", help="all tests, or those of the short run, where plain jax.jit runs what does not pass with ours"
+    )
     parser.add_argument("--jit", choices=MODES, default="host", help="host: kernels wherever they exist; auto: as users get it; device: XLA alone")
     parser.add_argument("--suite", action="append", choices=[s.package for s in SUITES], help="only this one (may be given again)")
     parser.add_argument("--workers", type=int, default=2, help="processes that run tests")
@@ -109,8 +137,7 @@ def main() -> int:
     for suite in SUITES:
         if options.suite and suite.package not in options.suite:
             continue
-        plain = run(suite, PLAIN, options.part, options)
-        verdicts.append(compare(suite.package, run(suite, options.jit, options.part, options), plain))
+        verdicts.append(judge(suite, options))
     report = OUT / "report.jsonl"
     with report.open("a") as file:
         for v in verdicts:

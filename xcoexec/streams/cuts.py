@@ -219,7 +219,7 @@ def beside(bound: Bound, workers: int) -> Bound:
         return bound
     options = copy.copy(owner._options)
     options.threads = max(1, options.threads - workers)
-    return type(owner)(owner._fn, options, tuple(owner._static_nums), tuple(owner._static_names), owner._donate).bind(*bound._weights)
+    return type(owner)(owner._fn, options, owner._given).bind(*bound._weights)
 
 
 def planned(s: Stages, way: str, around: Around) -> Cut:
@@ -248,10 +248,10 @@ def named(cut: object, fn: object) -> str | Cut:
     """A `cut=` as the user gave it, checked; without one "auto" for a bound function and "none" for any other."""
     if cut is None:
         return "auto" if isinstance(fn, Bound) else "none"
-    cut = checked("xcoexec.pipeline", "cut", cut, CUT)
-    if cut != "none" and not isinstance(fn, Bound):
+    wanted: str | Cut = checked("xcoexec.pipeline", "cut", cut, CUT)
+    if wanted != "none" and not isinstance(fn, Bound):
         raise TypeError(f"xcoexec.pipeline: got cut={shown(cut)} with {type(fn).__name__}; valid is what xcoexec.jit(...).bind(weights) returns.")
-    return cut
+    return wanted
 
 
 def _stages(cut: Cut) -> bool:

@@ -132,7 +132,6 @@ class Running:
 
         An exception from within (a policy's, Ctrl-C) ends the scheduler: what was done by then cannot be told from
         what was not.
-
         """
         try:
             with self.lock:
@@ -165,7 +164,6 @@ class Running:
 
         Returns whether the block was its job's last. What is timed is keeping the queue, choosing and waking workers,
         not the answers.
-
         """
         begin, now, over = time.thread_time(), self.now(), False
         if released is not None:

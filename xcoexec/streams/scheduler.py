@@ -73,7 +73,6 @@ class Scheduler:
         share one.
 
     Raises `TypeError` or `ValueError` that says what is valid, before anything begins.
-
     """
 
     def __init__(
@@ -115,7 +114,6 @@ class Scheduler:
         `deadline`: seconds from now, instead of the task's (None); inf: none at all. The future's callbacks run in a
         worker's thread. Raises `TypeError` or `ValueError` for an unknown task, another deadline or an input of
         another shape than the task's, `RuntimeError` after `stop`.
-
         """
         if not isinstance(name, str) or name not in self.tasks:
             raise ValueError(f"{WHERE}: got task {shown(name)}; valid are {', '.join(self.tasks)}.")
@@ -138,7 +136,6 @@ class Scheduler:
 
         `inputs`: of each periodic task by its name; `offsets`: seconds until each task's first job. Raises
         `TypeError` or `ValueError`.
-
         """
         plan = releases([dataclasses.replace(t, name=name) for name, t in self.tasks.items()], seconds, offsets, f"{WHERE}.run")
         lacking = [n for n, t in self.tasks.items() if t.period and not (isinstance(inputs, Mapping) and n in inputs)]
@@ -228,7 +225,6 @@ def task(name: str, network: Network | Bound, x: Any = None, *, deadline: float,
 
     `network`: what `xcoexec.jit(...).bind(weights)` returns, with an input `x` of the shape that all its jobs have,
     or a model in blocks (`xcoexec.streams.model`). Raises `TypeError` or `ValueError` that says what is valid.
-
     """
     where = "xcoexec.task"
     deadline, period, bound = terms(name, deadline, period, bound)

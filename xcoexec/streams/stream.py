@@ -57,7 +57,6 @@ class Stage:
 
     `further`: names and functions of what one of those threads leaves undone (`Partly`), each in a thread of its own.
     Items that need none of it pass none of them: a hand-over takes 30 us.
-
     """
 
     name: str
@@ -88,7 +87,6 @@ class _Channel:
 
     Two queues of the C library's kind, items one way and room the other: with conditions of `threading` every
     hand-over took 25 us of the interpreter's time, which the user's threads want too.
-
     """
 
     def __init__(self, depth: int):
@@ -264,7 +262,6 @@ class Stream:
     It is closed at its end, by `close`, at the end of `with`, with its last reference, and at the exit of the
     process; who takes from a closed stream gets nothing more. In a process forked from its own a `RuntimeError` says
     so.
-
     """
 
     def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None):

@@ -74,7 +74,7 @@ def _number(words: str, test: Callable[[float], bool]) -> Rule:
 
 
 def _integer(words: str, least: int) -> Rule:
-    return Rule(words, _real, lambda x: isinstance(x, numbers.Integral) and not isinstance(x, bool) and x >= least, int)
+    return Rule(words, _real, lambda x: isinstance(x, numbers.Integral) and not isinstance(x, bool) and int(x) >= least, int)
 
 
 def _has(*methods: str) -> Callable[[Any], bool]:
@@ -133,7 +133,6 @@ def told(where: str, error: BaseException) -> BaseException:
 
     StopIteration would end the loop over the results as if nothing were there: it is a `RuntimeError`, as in
     generators (PEP 479).
-
     """
     if not isinstance(error, StopIteration):
         return error
