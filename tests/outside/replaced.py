@@ -59,12 +59,13 @@ def replace(mode: str) -> None:
 def _observe() -> None:
     """Counts what is planned and called, where the library does it."""
     from xcoexec.api import CoPjitFunction
-    from xcoexec.compat import at_top
+    from xcoexec.compat import NOTHING as NO_TRACE
+    from xcoexec.compat import TRACED
     from xcoexec.compiled import Compiled, Fallback
 
     def called(self: CoPjitFunction, *args: Any, **kwargs: Any) -> Any:
         seen["calls"] += 1
-        seen["calls traced"] += not at_top()
+        seen["calls traced"] += TRACED.trace is not NO_TRACE
         return call(self, *args, **kwargs)
 
     def planned(self: Compiled, *args: Any, **kwargs: Any) -> None:
