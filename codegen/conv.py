@@ -117,7 +117,7 @@ def _conv(
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out) for s, strides, at in tail.operands]
-    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer, ("panels", w, nv, taken))
+    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer, ("panels", w, axes, groups, nv, taken))
     add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
     return None
 

@@ -45,7 +45,7 @@ def depthwise(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: S
             out[v, :, : part.shape[1]] = part
         return out
 
-    ref = ctx.pack(vecs * kh * kw * vl * 4, packer, ("depthwise", w))
+    ref = ctx.pack(vecs * kh * kw * vl * 4, packer, ("depthwise", w, axes))
     weights = Storage(ref.buffer, ref.offset, (), (), ())
     rows = max(1, min(oh, -(-oh * n // (4 * ctx.threads)) if ctx.threads > 1 else 8, max(1, IMAGE_BYTES // max(1, row)) + 1))
     chunks = -(-oh // rows)

@@ -105,7 +105,7 @@ def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr)
         high = w.view(np.uint32) >> 16  # exact: the weights are bf16
         return pack_panels((high[:, 0::2] | high[:, 1::2] << 16).view(np.float32), vl, shape[1])
 
-    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * batch, packer, ("pairs", right.value, order, shape[1]))
+    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * batch, packer, ("pairs", right.value, order, batch, k, n, shape[1]))
     add_gemm(ctx, g, Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, 4 * half), 4, 4 * half * m), weights, lanes[0], expr, lanes[1:], shape, "bfloat16")
 
 
@@ -137,7 +137,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
             return pack_panels(np.transpose(consts[w], order).reshape(batch, k, n), ctx.target.vl, shape[1])
 
-        weights = ctx.pack(panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer, ("panels", w, order, shape[1]))
+        weights = ctx.pack(panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer, ("panels", w, order, batch, k, n, shape[1]))
     else:
         weights = _panels(ctx, right, batch, k, n, shape[1])
     return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)

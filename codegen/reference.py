@@ -165,12 +165,12 @@ def _gather(op: Op, table: Array, index: Array) -> Array:
 
 
 def _pad(op: Op, x: Array, value: Any) -> Array:
-    out = np.full(op.out.shape, value, x.dtype)
+    """Spread by the gaps and padded; what padding below zero cuts off is cut off last."""
     config = op.params["padding_config"]
-    if any(lo < 0 or hi < 0 for lo, hi, _ in config):
-        raise NotImplementedError("negative padding")
-    out[tuple(slice(lo, lo + (n - 1) * (gap + 1) + 1 if n else lo, gap + 1) for (lo, _, gap), n in zip(config, x.shape, strict=True))] = x
-    return out
+    spread = [n + max(n - 1, 0) * gap for (_, _, gap), n in zip(config, x.shape, strict=True)]
+    out = np.full([max(lo, 0) + n + max(hi, 0) for (lo, hi, _), n in zip(config, spread, strict=True)], value, x.dtype)
+    out[tuple(slice(max(lo, 0), max(lo, 0) + n, gap + 1) for (lo, _, gap), n in zip(config, spread, strict=True))] = x
+    return out[tuple(slice(max(-lo, 0), n - max(-hi, 0)) for (lo, hi, _), n in zip(config, out.shape, strict=True))]
 
 
 def _place(block: tuple[int, ...], shape: tuple[int, ...], starts: Sequence[Any]) -> tuple[slice, ...]:

@@ -141,7 +141,7 @@ class Context:
         return self.raw.setdefault(v, Buffer("arg", v.nbytes, len(self.program.inputs) + len(self.raw)))
 
     def pack(self, nbytes: int, packer: Packer, key: Any) -> Ref:
-        """Reserves packed bytes, filled by `packer` when weights are bound; once for each `key`."""
+        """Reserves packed bytes, filled by `packer` when weights are bound; once for each `key`, which names all that `packer` depends on."""
         if key not in self._packed:
             offset = self.blob.nbytes
             self.packs.append((offset, packer))

@@ -152,7 +152,7 @@ def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: St
         mats = matrices(m)
         return pack_panels((np.kron(mats.g, mats.g).astype(np.float32) @ k).reshape(n2, c_in, channels), vl, shape[1])
 
-    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * n2, packer, ("winograd", w, m, shape[1]))
+    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * n2, packer, ("winograd", w, axes, m, shape[1]))
     rows = Lane(Ref(data.buffer, data.offset), (0, 0, 0, narrow), 4, near)
     sums = Lane(Ref(products.buffer, products.offset), (0, 0, 0, wide), 4, far)
     add_gemm(ctx, g, rows, weights, sums, COPY, [], shape)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import hypothesis.strategies as st
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from .outside import programs, training
+from .outside.sweep_compare import compare
 
 EXAMPLES = 200
 _count = {"kernels": 0, "all": 0}
@@ -39,3 +45,40 @@ def test_three_steps_of_a_random_network(seed: int) -> None:
     record = training.check(net)
     assert record["status"] in ("same", "nearer"), f"{record}\n{net!r}"
     jax.clear_caches()
+
+
+def _array(*shape: int) -> jax.Array:
+    return jnp.asarray(programs.constant(1, shape, "float32"))
+
+
+def _conv(spec: tuple[str, str, str], w: Any, groups: int = 1) -> Callable[[Any], Any]:
+    return lambda x: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=spec, feature_group_count=groups)
+
+
+NHWC, TURNED = ("NHWC", "HWIO", "NHWC"), ("NHWC", "HWOI", "NHWC")
+VECTOR, SQUARE, GROUPED, FLAT = _array(4), _array(3, 3, 4, 4), _array(3, 3, 4, 8), _array(3, 3, 1, 4)
+
+#: found by the sweep: one constant that several operations read in different ways was packed once, for the first of them
+TWICE: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "dot": (lambda a, b: (jax.lax.dot_general(VECTOR, a + 1, (((), ()), ((), ()))).T, (b + 1) @ VECTOR), [_array(3), _array(3, 4)]),
+    "conv": (lambda x: (_conv(NHWC, SQUARE)(x + 1), _conv(TURNED, SQUARE)(x + 1)), [_array(2, 12, 12, 4)]),
+    "groups": (lambda x, y: (_conv(NHWC, GROUPED)(x + 1), _conv(NHWC, GROUPED, 2)(y + 1)), [_array(2, 9, 9, 4), _array(2, 9, 9, 8)]),
+    "depthwise": (lambda x: (_conv(NHWC, FLAT, 4)(x + 1), _conv(("NHWC", "WHIO", "NHWC"), FLAT, 4)(x + 1)), [_array(2, 9, 9, 4)]),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_a_constant_read_in_two_ways_is_packed_for_both(name: str) -> None:
+    verdict = compare(*TWICE[name])
+    assert verdict.status in ("same", "nearer") and verdict.ran == "kernels", verdict
+
+
+@pytest.mark.parametrize("config", [((-1, 2, 0), (0, -2, 1)), ((-2, 1, 0), (3, 0, 2)), ((0, 0, 3), (-3, 1, 1))])
+def test_a_constant_with_negative_padding_is_folded(config: Any) -> None:
+    """The gradient of `cumprod` pads constants so."""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    verdict = compare(
+        lambda y: y + jax.lax.pad(jnp.asarray(x) + 1, np.float32(7), config),
+        [_array(*jax.eval_shape(lambda v: jax.lax.pad(v, np.float32(7), config), x).shape)],
+    )
+    assert verdict.status == "same" and verdict.ran == "kernels", verdict

@@ -174,7 +174,13 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "power": lambda x: (jnp.abs(x) + 1) ** 0.3,
 }
 EXACT_UNARY: dict[str, Callable[[Any], Any]] = {"neg": jnp.negative, "abs": jnp.abs, "relu": jax.nn.relu, "square_clip": lambda x: jnp.clip(x, -1, 1)}
-ROUGH_UNARY: dict[str, Callable[[Any], Any]] = {"floor": jnp.floor, "round": jnp.round, "sign": jnp.sign, "ceil": jnp.ceil, "heaviside": lambda x: jnp.where(x > 0, 1.0, 0.5)}
+ROUGH_UNARY: dict[str, Callable[[Any], Any]] = {
+    "floor": jnp.floor,
+    "round": jnp.round,
+    "sign": jnp.sign,
+    "ceil": jnp.ceil,
+    "heaviside": lambda x: jnp.where(x > 0, 1.0, 0.5),
+}
 BINARY: dict[str, Callable[[Any, Any], Any]] = {"add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply}
 EXACT_BINARY: dict[str, Callable[[Any, Any], Any]] = {"max": jnp.maximum, "min": jnp.minimum}
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {"lt": jnp.less, "ge": jnp.greater_equal, "eq": jnp.equal, "ne": jnp.not_equal}
@@ -281,7 +287,9 @@ def _movement() -> dict[str, Op]:
         "concatenate mixed": Op(2, joins, lambda x, y: jnp.concatenate([x, y]), exact=False),
         "stack": Op(2, lambda ks: grows(ks) and ks[0].shape == ks[1].shape, lambda x, y: jnp.stack([x, y], -1)),
         "cast": Op(1, lambda ks: True, _cast, lambda draw, ks: (draw(st.sampled_from(FLOATS)),)),
-        "cast whole": Op(1, lambda ks: True, lambda x, d: jnp.clip(x, 0, 100).astype(d), lambda draw, ks: (draw(st.sampled_from((*INTS, "bool"))),), True, True),
+        "cast whole": Op(
+            1, lambda ks: True, lambda x, d: jnp.clip(x, 0, 100).astype(d), lambda draw, ks: (draw(st.sampled_from((*INTS, "bool"))),), True, True
+        ),
         "where": Op(3, lambda ks: ks[0].dtype == "bool" and _broadcasts(ks), jnp.where),
         "where number": Op(2, lambda ks: ks[0].dtype == "bool" and _broadcasts(ks), lambda c, x: jnp.where(c, x, 0)),
     }
@@ -297,7 +305,9 @@ def _indexed() -> dict[str, Op]:
     small = lambda ks: index(ks) and ks[0].size * max(ks[1].size, 1) < LARGEST and len(ks[0].shape) + len(ks[1].shape) <= 5
     return {
         "take": Op(2, small, _take, exact=True),
-        "dynamic_slice": Op(2, lambda ks: index(ks) and ks[1].shape == (), lambda x, i: jax.lax.dynamic_slice_in_dim(x, i, max(x.shape[0] // 2, 1)), exact=True),
+        "dynamic_slice": Op(
+            2, lambda ks: index(ks) and ks[1].shape == (), lambda x, i: jax.lax.dynamic_slice_in_dim(x, i, max(x.shape[0] // 2, 1)), exact=True
+        ),
         "dynamic_update": Op(2, lambda ks: index(ks) and ks[1].shape == (), lambda x, i: jax.lax.dynamic_update_index_in_dim(x, x[0], i, 0), exact=True),
         "scatter_add": Op(1, lambda ks: table(ks) and _number(ks), lambda x: x.at[np.array([0, -1, 0])].add(x[0])),
         "set": Op(1, table, lambda x: x.at[0].set(x[-1]), exact=True),
@@ -333,7 +343,9 @@ def _heavy() -> dict[str, Op]:
     product = lambda x, y: jnp.einsum("...ij,...kj->...ik", x, y) * (0.3 / max(x.shape[-1], 1) ** 0.5)
     return {
         "dense": Op(1, _matrix, _dense, lambda draw, ks: (draw(st.integers(0, 3)), draw(st.sampled_from((1, 3, 16, 24))))),
-        "dense relu": Op(1, _matrix, lambda x, s, n: jax.nn.relu(_dense(x, s, n) + 0.1), lambda draw, ks: (draw(st.integers(0, 3)), draw(st.sampled_from((1, 17))))),
+        "dense relu": Op(
+            1, _matrix, lambda x, s, n: jax.nn.relu(_dense(x, s, n) + 0.1), lambda draw, ks: (draw(st.integers(0, 3)), draw(st.sampled_from((1, 17))))
+        ),
         "product": Op(2, pair, product),
         "conv": Op(1, _image, _conv, lambda draw, ks: (draw(st.integers(0, 3)), draw(st.integers(1, 2)), draw(st.booleans()))),
         "max_pool": Op(1, _image, lambda x: _pool(x, "max"), exact=True),
@@ -608,7 +620,9 @@ def main(argv: list[str] | None = None) -> int:
     count = {"examples": 0, "bad": 0}
 
     @hypothesis.seed(args.seed)
-    @hypothesis.settings(max_examples=args.examples, database=None, deadline=None, phases=[hypothesis.Phase.generate], suppress_health_check=list(hypothesis.HealthCheck))
+    @hypothesis.settings(
+        max_examples=args.examples, database=None, deadline=None, phases=[hypothesis.Phase.generate], suppress_health_check=list(hypothesis.HealthCheck)
+    )
     @hypothesis.given(st.data())
     def one(data: Any) -> None:
         if time.monotonic() > end:

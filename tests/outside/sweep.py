@@ -113,7 +113,7 @@ def _run_part(part: str, args: argparse.Namespace, out: pathlib.Path, end: float
 
 
 def _watch(child: subprocess.Popen[bytes], out: pathlib.Path, limit: float) -> str:
-    """"done", "hang ..." or "crash ..." of a child."""
+    """ "done", "hang ..." or "crash ..." of a child."""
     size, since = -1, time.monotonic()
     while child.poll() is None:
         time.sleep(0.2)

@@ -228,7 +228,14 @@ def layouts() -> Iterator[Case]:
 
 def convolutions() -> Iterator[Case]:
     """`conv_general_dilated` over dimension numbers, strides, dilations and groups, forward and gradient."""
-    orders = [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("NHWC", "OIHW", "NCHW"), ("NCHW", "HWIO", "NHWC"), ("HWNC", "HWIO", "HWNC"), ("CHWN", "IHWO", "NHWC")]
+    orders = [
+        ("NHWC", "HWIO", "NHWC"),
+        ("NCHW", "OIHW", "NCHW"),
+        ("NHWC", "OIHW", "NCHW"),
+        ("NCHW", "HWIO", "NHWC"),
+        ("HWNC", "HWIO", "HWNC"),
+        ("CHWN", "IHWO", "NHWC"),
+    ]
     shapes = [
         dict(),
         dict(window_strides=(2, 1)),

@@ -197,7 +197,9 @@ NNX: dict[str, list[Setting]] = {
         Setting("training", lambda d: nnx.BatchNorm(6, dtype=d, rngs=_rngs()), IMAGE, True),
     ],
     "Bidirectional": [
-        Setting("gru", lambda d: nnx.Bidirectional(nnx.RNN(nnx.GRUCell(8, 4, rngs=_rngs())), nnx.RNN(nnx.GRUCell(8, 4, rngs=_rngs())), rngs=_rngs()), SEQUENCE, True)
+        Setting(
+            "gru", lambda d: nnx.Bidirectional(nnx.RNN(nnx.GRUCell(8, 4, rngs=_rngs())), nnx.RNN(nnx.GRUCell(8, 4, rngs=_rngs())), rngs=_rngs()), SEQUENCE, True
+        )
     ],
     "Conv": _nnx_conv(nnx.Conv),
     "ConvTranspose": _nnx_conv(nnx.ConvTranspose),
@@ -211,7 +213,10 @@ NNX: dict[str, list[Setting]] = {
     "GroupNorm": [Setting("3 groups", lambda d: nnx.GroupNorm(6, 3, dtype=d, rngs=_rngs()), IMAGE)],
     "InstanceNorm": [Setting("image", lambda d: nnx.InstanceNorm(6, dtype=d, rngs=_rngs()), IMAGE)],
     "LayerNorm": [Setting("sequence", lambda d: nnx.LayerNorm(8, dtype=d, rngs=_rngs()), SEQUENCE)],
-    "Linear": [Setting("rows", lambda d: nnx.Linear(6, 5, dtype=d, rngs=_rngs()), ROWS), Setting("vector", lambda d: nnx.Linear(6, 5, dtype=d, rngs=_rngs()), lambda g: [g(6)])],
+    "Linear": [
+        Setting("rows", lambda d: nnx.Linear(6, 5, dtype=d, rngs=_rngs()), ROWS),
+        Setting("vector", lambda d: nnx.Linear(6, 5, dtype=d, rngs=_rngs()), lambda g: [g(6)]),
+    ],
     "LinearGeneral": [Setting("two axes", lambda d: nnx.LinearGeneral((5, 8), (2, 3), axis=(-2, -1), dtype=d, rngs=_rngs()), SEQUENCE)],
     "LoRA": [Setting("rank 2", lambda d: nnx.LoRA(6, 2, 5, rngs=_rngs()), ROWS)],
     "LoRALinear": [Setting("rank 2", lambda d: nnx.LoRALinear(6, 5, lora_rank=2, rngs=_rngs()), ROWS)],

@@ -95,7 +95,12 @@ def _along(f: Any, g: Any) -> tuple[Any, list[Any]]:
 
 
 def _solve(f: Any, x: Any, b: Any) -> Any:
-    return f(lambda v: x @ v + 9 * v, b, lambda mv, r: jnp.linalg.solve(x + 9 * jnp.eye(4, dtype=x.dtype), r), lambda mv, r: jnp.linalg.solve(x.T + 9 * jnp.eye(4, dtype=x.dtype), r))
+    return f(
+        lambda v: x @ v + 9 * v,
+        b,
+        lambda mv, r: jnp.linalg.solve(x + 9 * jnp.eye(4, dtype=x.dtype), r),
+        lambda mv, r: jnp.linalg.solve(x.T + 9 * jnp.eye(4, dtype=x.dtype), r),
+    )
 
 
 def _ragged(f: Any, g: Any) -> tuple[Any, list[Any]]:
@@ -365,8 +370,7 @@ TABLE: dict[str, Entry] = {
     "jax.numpy.bitwise_left_shift": lambda f, g: (lambda x, s: f(x, s), [g.ints(3, 4, high=50), g.ints(3, 4)]),
     "jax.numpy.bitwise_right_shift": lambda f, g: (lambda x, s: f(x, s), [g.ints(3, 4, high=50), g.ints(3, 4)]),
     **{
-        f"jax.numpy.{n}": ints(*[(3, 4)] * k)
-        for n, k in (("bitwise_and", 2), ("bitwise_or", 2), ("bitwise_xor", 2), ("bitwise_not", 1), ("bitwise_invert", 1))
+        f"jax.numpy.{n}": ints(*[(3, 4)] * k) for n, k in (("bitwise_and", 2), ("bitwise_or", 2), ("bitwise_xor", 2), ("bitwise_not", 1), ("bitwise_invert", 1))
     },
     **{f"jax.numpy.{n}": ints(*[(3, 4)] * k) for n, k in (("invert", 1), ("gcd", 2), ("lcm", 2), ("bitwise_count", 1))},
     # jax.numpy.linalg, jax.scipy.linalg, jax.lax.linalg
@@ -381,10 +385,7 @@ TABLE: dict[str, Entry] = {
     "jax.numpy.linalg.tensorsolve": on((2, 3, 6), (2, 3)),
     "jax.numpy.linalg.cross": on((4, 3), (4, 3)),
     "jax.numpy.linalg.outer": on((3,), (4,)),
-    **{
-        f"jax.scipy.linalg.{n}": spd()
-        for n in ("cholesky", "cho_factor", "det", "eigh", "expm", "inv", "lu", "lu_factor", "schur", "sqrtm")
-    },
+    **{f"jax.scipy.linalg.{n}": spd() for n in ("cholesky", "cho_factor", "det", "eigh", "expm", "inv", "lu", "lu_factor", "schur", "sqrtm")},
     "jax.scipy.linalg.funm": lambda f, g: (lambda x: f(x, jnp.sin), [g.spd(4)]),
     "jax.scipy.linalg.cho_solve": _cho,
     "jax.scipy.linalg.lu_solve": _lu,
@@ -501,7 +502,7 @@ TABLE: dict[str, Entry] = {
     "jax.lax.reduce_window": closed(lambda f, x: f(x, jnp.zeros((), x.dtype), jax.lax.add, (2, 2), (1, 2), "SAME"), (7, 8)),
     "jax.lax.reshape": also(((3, 4),), (2, 6)),
     "jax.lax.rng_bit_generator": _rng_bits,
-    "jax.lax.rng_uniform": lambda f, g: (lambda a: (f(a, a + 1, (3,)) * 0), [g()]),
+    "jax.lax.rng_uniform": lambda f, g: (lambda a: f(a, a + 1, (3,)) * 0, [g()]),
     "jax.lax.scaled_dot": on((32, 64), (64, 32)),
     "jax.lax.scan": closed(_scan, (5, 4)),
     **{f"jax.lax.{n}": _scatter for n in ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_max", "scatter_min")},
