@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .compat import NOTHING, TRACED, Array, configuration, is_tracer
+from .compat import NOTHING, TRACED, Array, is_tracer
 from .compiled import Compiled, Fallback
 from .entry import Entry
 from .errors import BindError
 from .guard import boundary, outside
 from .ir import LayerGraph, Plan
 from .report import Report
+from .runtime.executable import Stale
 from .signature import Away, Call, alone, key_of, leaf_key
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Bound:
         self._owner, self._off = owner, options.off
         self._plain = owner._plain.keeping(len(weights))
         self._entries: dict[Any, Entry] = {}
-        self._quick: dict[Any, tuple[Any, Compiled | Fallback]] = {}
+        self._quick: dict[Any, Compiled | Fallback] = {}  # by the one array of a call
         self._last: Compiled | Fallback | None = None
         self._lock = threading.RLock()
 
@@ -52,14 +53,19 @@ class Bound:
             if TRACED.trace is not NOTHING or self._off:
                 return self._as_jit(args, kwargs)
             if len(args) == 1 and not kwargs:  # one array, as most calls are: its type tells it from pytrees and tracers
-                found = self._quick.get(_quick_key(args[0]))
-                if found is not None and found[0] == configuration():
-                    self._last = compiled = found[1]
-                    return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(args)  # type: ignore[union-attr]
+                quick = self._quick.get(_quick_key(args[0]))
+                if quick is not None:
+                    self._last = quick
+                    if quick.monitor.current.lowered is None:
+                        return self._run_plain(quick, args, kwargs)
+                    try:
+                        return quick.call(args)  # type: ignore[union-attr]
+                    except Stale:  # JAX's configuration has changed: another program
+                        self._quick.clear()
             call = self._plain.call(args, kwargs, len(self._weights))
             self._last = compiled = self._find(args, kwargs, call)
             if len(args) == 1 and not kwargs and (key := _quick_key(args[0])) is not None:
-                self._quick[key] = configuration(), compiled
+                self._quick[key] = compiled
             return self._run_plain(compiled, args, kwargs) if compiled.plain else compiled.call(call.leaves)  # type: ignore[union-attr]
         except Exception as e:
             e.__traceback__ = outside(e.__traceback__)

@@ -70,6 +70,7 @@ def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
 _config: Any = jax._src.config  # type: ignore[attr-defined]
 _core: Any = jax._src.core  # type: ignore[attr-defined]
 
+
 def versions() -> str:
     """What an error report should name."""
     return f"xcoexec {importlib.metadata.version('xcoexec')}, jax {jax.__version__}, Python {platform.python_version()}"

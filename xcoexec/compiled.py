@@ -39,6 +39,7 @@ class Compiled:
 
     def __init__(self, s: Stages, exe: Executable, strategy: str | Strategy, warn: Callable[[str, Plan], None]):
         self.stages, self._strategy, self._warn = s, strategy, warn
+        self._relay, self._unflatten = s.relay, s.traced.out_tree.unflatten
         self._errors = 0  # of the relay, when this function last looked at its own
         self._failing = threading.Lock()
         self._failed: Executable | None = None  # what is used since a host call failed
@@ -49,7 +50,7 @@ class Compiled:
             self.monitor.keep = 0
 
     def call(self, leaves: Sequence[Any]) -> Any:
-        exe, relay, failed = self.monitor.current, self.stages.relay, ""
+        exe, relay, failed = self.monitor.current, self._relay, ""
         try:
             out = exe.call(leaves)
         except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks for it
@@ -65,8 +66,9 @@ class Compiled:
             plain = self._without_host(failed)
             if not _deleted(leaves):  # else the results are right or raise when they are read
                 out = plain.call(leaves)
-        self.tick()
-        return jax.tree_util.tree_unflatten(self.stages.traced.out_tree, out)
+        if self._adapt:
+            self.tick()
+        return self._unflatten(out)
 
     def _fault(self) -> Faults | None:
         """The faults of this function's own host calls, in the plan in use or one before it; None without any."""
@@ -179,6 +181,8 @@ class Fallback:
     def __init__(self, strategy: str, why: str):
         self.why, self.history = why, list[str]()
         self._plan = Plan(strategy, (), "", chosen=f"fallback: {why}", engine="jit")
+        self.monitor = self  # what is in use is always the same
+        self.current = Executable(self._plan, lambda leaves: [], None)
 
     def tick(self) -> None:
         """Nothing is watched."""

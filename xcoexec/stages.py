@@ -17,6 +17,7 @@ from .codegen.pick import likely
 from .codegen.program import Program, Value
 from .codegen.relay import Relay
 from .codegen.segment import Segment
+from .compat import configuration
 from .cost.predictor import Predictor
 from .fold import Folded, fold
 from .graph import build_graph
@@ -74,7 +75,8 @@ class Stages:
         if self.relay is not None:
             moves = overheads(self.relay).moves if self.memory == "auto" else {}
             plan = dataclasses.replace(plan, placements=ways(self.graph, plan.placements, self.memory, moves))
-        return executable(plan, lower(self.graph, self.folded, plan.placements, self.build, self.relay), self.weights, self.donated, self.compiler_options)
+        lowered = lower(self.graph, self.folded, plan.placements, self.build, self.relay)
+        return executable(plan, lowered, self.weights, self.donated, self.compiler_options, configuration())
 
     def fits(self, plan: Plan) -> bool:
         """Whether a plan keeps within the bytes that may lie on the device."""

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compat import plain_jit
+from ..compat import configuration, plain_jit
 from ..ir import Plan
 from ..lower import Lowered
 
@@ -23,15 +23,33 @@ class Executable:
     lowered: Lowered | None
 
 
-def executable(plan: Plan, lowered: Lowered, weights: Sequence[Any], donated: Sequence[int], compiler_options: Mapping[str, Any] | None = None) -> Executable:
-    """Packs the weights and wraps the lowered function in `jax.jit`; `donated`: positions among the inputs."""
+class Stale(Exception):
+    """JAX's configuration is another one than that for which the executable was made."""
+
+
+def executable(
+    plan: Plan,
+    lowered: Lowered,
+    weights: Sequence[Any],
+    donated: Sequence[int],
+    compiler_options: Mapping[str, Any] | None = None,
+    made_for: Any = None,
+) -> Executable:
+    """Packs the weights and wraps the lowered function in `jax.jit`; `donated`: positions among the inputs.
+
+    `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it changes: then the call
+    raises `Stale`.
+    """
     args = tuple(lowered.arguments(weights))
     n = len(args)
 
     def fn(*flat: Any) -> list[Any]:
+        if made_for is not None and configuration() != made_for:
+            raise Stale
         return lowered(flat[:n], flat[n:])
 
-    jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), compiler_options=dict(compiler_options) if compiler_options else None)
+    options: dict[str, Any] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
+    jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered)
 
 
