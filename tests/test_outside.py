@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tests.outside import replaced
 from tests.outside.results import compare, read, table
 from tests.outside.sources import ROOT
 
@@ -98,13 +99,21 @@ def test_a_failure_with_ours_alone_is_new_and_one_with_plain_is_not(runs):
     assert set(verdict.new) == {"small_test.py::test_replaced"}
     assert set(verdict.plain) == {"small_test.py::test_broken", "absent_test.py"}
     assert verdict.exercised == 3 and verdict.tests == 7 and len(verdict.passed) == 4
-    assert "| small | 7 | 4 | 2 | 1 | 3 |" in table([verdict])
+    assert "| small | 7 | 4 | 2 | 1 | 0 | 3 |" in table([verdict])
 
 
 def test_a_test_that_vanishes_is_a_new_failure(runs):
     ours = read(runs["host"])
     del ours["small_test.py::test_no_kernel"]
     assert "small_test.py::test_no_kernel" in compare("small", ours, read(runs["plain"])).new
+
+
+def test_an_error_behind_the_guard_is_told_apart(runs):
+    ours = read(runs["host"])
+    line = ours["small_test.py::test_no_kernel"]
+    why = replaced.WHY + replaced._short("building: KeyError: 3 (this is an error of xcoexec: please report it, with 1)")
+    verdict = compare("small", {**ours, line["test"]: {**line, "seen": {why: 2}}}, read(runs["plain"]))
+    assert verdict.errors == 2 and compare("small", ours, read(runs["plain"])).errors == 0
 
 
 def test_what_is_done_is_left_out(runs, tmp_path):

@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .replaced import OURS, WHY
+
 PASSED, LOST = "passed", "did not run"
-COLUMNS = ("tests", "passed", "fail with plain jax.jit", "new failures")
+COLUMNS = ("tests", "passed", "fail with plain jax.jit", "new failures", "errors behind the guard", "tests with kernels")
 COUNTS = ("functions", "programs", "programs with kernels", "programs that fell back", "calls", "calls traced", "calls with kernels")
 
 
@@ -39,9 +41,14 @@ class Verdict:
     seen: Counter[str]
     exercised: int  # tests in which a kernel ran
 
+    @property
+    def errors(self) -> int:
+        """Programs that fell back because of an error of the library's own: the test passed, but the guard hides a fault."""
+        return sum(n for what, n in self.seen.items() if what.startswith(WHY + OURS))
+
     def row(self) -> list[str]:
-        figures = [self.tests, len(self.passed), len(self.plain), len(self.new)]
-        return [self.suite, *map(str, figures), str(self.exercised), *(str(self.seen[c]) for c in COUNTS)]
+        figures = [self.tests, len(self.passed), len(self.plain), len(self.new), self.errors, self.exercised]
+        return [self.suite, *map(str, figures), *(str(self.seen[c]) for c in COUNTS)]
 
 
 def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> Verdict:
@@ -63,7 +70,7 @@ def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[st
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
-    head = ["suite", *COLUMNS, "tests with kernels", *COUNTS]
+    head = ["suite", *COLUMNS, *COUNTS]
     rows = [head, *(v.row() for v in verdicts)]
     return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(head), *rows[1:]])
 
@@ -82,5 +89,5 @@ def reasons(verdicts: Iterable[Verdict], most: int = 30) -> str:
     """Why functions, or layers of them, had no kernels."""
     seen: Counter[str] = Counter()
     for v in verdicts:
-        seen.update({k.removeprefix("why "): n for k, n in v.seen.items() if k.startswith("why ")})
+        seen.update({k.removeprefix(WHY): n for k, n in v.seen.items() if k.startswith(WHY)})
     return "\n".join(f"{n:5d}  {why}" for why, n in seen.most_common(most))
