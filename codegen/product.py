@@ -41,7 +41,7 @@ def epilogue(ctx: Context, anchor: Op, rest: tuple[Op, ...]) -> Epilogue | None:
     except Unsupported:
         return None
     operands = tuple(read(ctx, view, len(result.shape)) for view in views[1:])
-    if any(strides[-1] not in (0, 4) for _, strides, _ in operands) or len(operands) > 6:
+    if any(strides[-1:] not in ((), (0,), (4,)) for _, strides, _ in operands) or len(operands) > 6:
         return None
     return Epilogue(expr, operands, result)
 

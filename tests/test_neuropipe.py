@@ -228,7 +228,7 @@ def test_several_workers_keep_the_order_and_overlap() -> None:
 
 def test_bad_cuts_are_named() -> None:
     fast = xcoexec.jit(_net, strategy="host").bind(WEIGHTS)
-    with pytest.raises(ValueError, match="got cut='somewhere'; valid are 'auto', 'none', 'neuropipe'"):
+    with pytest.raises(ValueError, match="got cut='somewhere'; valid is 'auto', 'none', 'neuropipe'"):
         xcoexec.pipeline(fast, cut="somewhere")
     with pytest.raises(TypeError, match=r"got cut='auto' with function; valid is what xcoexec\.jit"):
         xcoexec.pipeline(lambda x: x, cut="auto")

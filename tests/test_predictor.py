@@ -204,3 +204,33 @@ def test_the_slopes_of_the_likelihood_are_its_differences() -> None:
         steps = np.eye(5) * 1e-5
         differences = [(surprise(logs + h, squares, ratio)[0] - surprise(logs - h, squares, ratio)[0]) / 2e-5 for h in steps]
         np.testing.assert_allclose(surprise(logs, squares, ratio)[1], differences, rtol=1e-4, atol=1e-5)
+
+
+def test_what_was_trained_fits_its_record(predictor: Predictor) -> None:
+    """And with terms, traits or models missing it does not: it would fail where it is asked."""
+    from xcoexec.codegen.schema import Misfit
+
+    from xcoexec.records import PREDICTOR
+
+    text = predictor.to_json()
+    PREDICTOR.schema.check(json.loads(text))
+
+    def broken(change: Any) -> Any:
+        data = json.loads(text)
+        change(data)
+        return data
+
+    for change in (
+        lambda d: d["models"][0][2]["coefficients"].pop(),
+        lambda d: d["models"][0][2]["points"][0].pop(),
+        lambda d: d["models"][0][2]["lengths"].append(1.0),
+        lambda d: d["models"][0][2]["values"].pop(),
+        lambda d: d["models"][0][2].update(lengths=[0.0] * len(d["models"][0][2]["lengths"])),
+        lambda d: d.update(models=[m for m in d["models"] if m[:2] != ["device", "rest"]]),
+        lambda d: d["blocks"][0].append([8, 8]),
+        lambda d: d["around"].update(contention=0.5),
+        lambda d: d["around"].update(extra=1.0),
+        lambda d: d.pop("threads"),
+    ):
+        with pytest.raises(Misfit):
+            PREDICTOR.schema.check(broken(change))

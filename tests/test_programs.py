@@ -82,3 +82,16 @@ def test_a_constant_with_negative_padding_is_folded(config: Any) -> None:
         [_array(*jax.eval_shape(lambda v: jax.lax.pad(v, np.float32(7), config), x).shape)],
     )
     assert verdict.status == "same" and verdict.ran == "kernels", verdict
+
+
+def test_a_reshape_that_first_turns_its_operand() -> None:
+    """`lax.reshape(..., dimensions=)`, of a constant (the gradient of a grouped convolution has one) and of data."""
+    constant = jnp.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
+    turned = lambda x: jax.lax.reshape(x, (2, 6), (1, 0))
+    verdict = compare(lambda x: (turned(constant * 2) + jnp.reshape(x, (2, 6)), turned(x * 2) + 1), [_array(3, 4)])
+    assert verdict.status == "same" and verdict.ran == "kernels", verdict
+
+
+def test_a_product_of_two_vectors_has_a_tail() -> None:
+    verdict = compare(lambda a, b, s: jnp.vdot(a, b) * s + 1, [_array(8), _array(8), jnp.float32(3)])
+    assert verdict.status == "same" and verdict.ran == "kernels", verdict

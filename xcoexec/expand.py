@@ -45,5 +45,14 @@ def _unstack(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
     return ops
 
 
+def _moved(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+    """A reshape that first puts the dimensions in another order is that, and a reshape."""
+    x, order = ins[0], params["dimensions"]
+    if order is None or not isinstance(x, Value):
+        return [Op("reshape", ins, outs, dict(params), name, lax.reshape_p)]
+    turned = Value(tuple(x.shape[d] for d in order), x.dtype)
+    return [Op("transpose", (x,), (turned,), {"permutation": tuple(order)}, name, lax.transpose_p), _reshape(turned, outs[0], name)]
+
+
 #: primitive -> the operations that mean the same
-EXPAND: dict[str, Callable[[Ins, Outs, Any, str], list[Op]]] = {"split": _split, "stack": _stack, "unstack": _unstack}
+EXPAND: dict[str, Callable[[Ins, Outs, Any, str], list[Op]]] = {"split": _split, "stack": _stack, "unstack": _unstack, "reshape": _moved}

@@ -260,7 +260,7 @@ def _right(x: np.ndarray, y: np.ndarray, o: np.ndarray, allowed: float, slack: f
         theirs = np.where(finite & np.isfinite(wx), np.abs(wx - wo), 0.0).max(initial=0.0)
         scale, kind = _scale(wo), _kind(x)
         _, a = TOLERANCES.get(kind, TOLERANCES["float32"])
-        return bool(error <= slack or error <= max(FACTOR * theirs, max(a, allowed) * scale) and error <= GROSS.get(kind, 1e-2) * scale)
+        return bool(error <= slack or (error <= max(FACTOR * theirs, max(a, allowed) * scale) and error <= GROSS.get(kind, 1e-2) * scale))
 
 
 def oracle(fn: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> tuple[list[np.ndarray], float] | None:

@@ -538,8 +538,22 @@ TABLE: dict[str, Entry] = {
     **{f"jax.nn.initializers.{n}": direct() for n in ("normal", "ones", "zeros", "uniform")},
     **{
         f"jax.nn.initializers.{n}": seeded()
-        for n in "normal uniform truncated_normal glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform "
-        "lecun_normal lecun_uniform orthogonal xavier_normal xavier_uniform".split()
+        for n in [
+            "normal",
+            "uniform",
+            "truncated_normal",
+            "glorot_normal",
+            "glorot_uniform",
+            "he_normal",
+            "he_uniform",
+            "kaiming_normal",
+            "kaiming_uniform",
+            "lecun_normal",
+            "lecun_uniform",
+            "orthogonal",
+            "xavier_normal",
+            "xavier_uniform",
+        ]
     },
     "jax.nn.initializers.delta_orthogonal": seeded((3, 3, 4, 4)),
     "jax.nn.initializers.constant": seeded(value=2.0),
@@ -547,7 +561,21 @@ TABLE: dict[str, Entry] = {
     # jax.random
     **{
         f"jax.random.{n}": drawn(shape=(3, 4))
-        for n in "bernoulli bits cauchy double_sided_maxwell exponential gumbel laplace logistic lognormal maxwell normal rademacher uniform".split()
+        for n in [
+            "bernoulli",
+            "bits",
+            "cauchy",
+            "double_sided_maxwell",
+            "exponential",
+            "gumbel",
+            "laplace",
+            "logistic",
+            "lognormal",
+            "maxwell",
+            "normal",
+            "rademacher",
+            "uniform",
+        ]
     },
     "jax.random.ball": drawn(3, shape=(4,)),
     "jax.random.beta": drawn(shapes=((3, 4), (3, 4))),
