@@ -12,8 +12,10 @@ from typing import Any
 from .replaced import OURS, WHY
 
 PASSED, LOST = "passed", "did not run"
-COLUMNS = ("tests", "passed", "fail with plain jax.jit", "new failures", "errors behind the guard", "tests with kernels")
-COUNTS = ("functions", "programs", "programs with kernels", "programs that fell back", "calls", "calls traced", "calls with kernels")
+PLAIN, NEW, ERRORS, KERNELS = "fail with plain jax.jit", "new failures", "errors behind the guard", "tests with kernels"
+COLUMNS = ("tests", "passed", PLAIN, NEW, ERRORS, KERNELS)
+PROGRAMS = ("programs", "programs with kernels", "programs that fell back")
+COUNTS = ("functions", *PROGRAMS, "calls", "calls traced", "calls with kernels")
 
 
 def read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
@@ -43,8 +45,14 @@ class Verdict:
 
     @property
     def errors(self) -> int:
-        """Programs that fell back because of an error of the library's own: the test passed, but the guard hides a fault."""
+        """Programs that fell back because of an error of the library's own, which the guard hides from the test."""
         return sum(n for what, n in self.seen.items() if what.startswith(WHY + OURS))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The verdict as a JSON object, with the tests' names."""
+        named = {PLAIN: list(self.plain), NEW: dict(self.new), ERRORS: self.errors, KERNELS: self.exercised}
+        return {"suite": self.suite, "tests": self.tests, "passed": len(self.passed), **named, "seen": dict(self.seen)}
 
     def row(self) -> list[str]:
         figures = [self.tests, len(self.passed), len(self.plain), len(self.new), self.errors, self.exercised]
