@@ -1,4 +1,4 @@
-"""What runs other projects' tests: that it replaces every form of `jax.jit`, and that no failure or fallback hides in it."""
+"""What runs other projects' tests: every form of `jax.jit` is replaced, and no failure or fallback is hidden."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tests.outside import replaced
 from tests.outside.results import compare, read, table
 from tests.outside.sources import ROOT
 
@@ -71,7 +72,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
 
 def _run(folder: pathlib.Path, mode: str, workers: int, **more: str) -> pathlib.Path:
     path = folder / f"{mode}.jsonl"
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "XCOEXEC_OUTSIDE_JIT": mode, "XCOEXEC_OUTSIDE_RESULTS": str(path), **more}
+    told = {"XCOEXEC_OUTSIDE_JIT": mode, "XCOEXEC_OUTSIDE_RESULTS": str(path), **more}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **told}
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "tests.outside.plugin", "--continue-on-collection-errors"]
     run = [*pytest_, "-c", os.devnull, "--rootdir", str(folder), "-n", str(workers), str(folder)]
     done = subprocess.run(run, env=env, cwd=folder, capture_output=True, text=True)
@@ -98,7 +100,7 @@ def test_a_failure_with_ours_alone_is_new_and_one_with_plain_is_not(runs):
     assert set(verdict.new) == {"small_test.py::test_replaced"}
     assert set(verdict.plain) == {"small_test.py::test_broken", "absent_test.py"}
     assert verdict.exercised == 3 and verdict.tests == 7 and len(verdict.passed) == 4
-    assert "| small | 7 | 4 | 2 | 1 | 3 |" in table([verdict])
+    assert "| small | 7 | 4 | 2 | 1 | 0 | 3 |" in table([verdict])
 
 
 def test_a_test_that_vanishes_is_a_new_failure(runs):
@@ -107,13 +109,21 @@ def test_a_test_that_vanishes_is_a_new_failure(runs):
     assert "small_test.py::test_no_kernel" in compare("small", ours, read(runs["plain"])).new
 
 
+def test_an_error_behind_the_guard_is_told_apart(runs):
+    ours = read(runs["host"])
+    line = ours["small_test.py::test_no_kernel"]
+    why = replaced.WHY + replaced._short("building: KeyError: 3 (this is an error of xcoexec: report it)")
+    verdict = compare("small", {**ours, line["test"]: {**line, "seen": {why: 2}}}, read(runs["plain"]))
+    assert verdict.errors == 2 and compare("small", ours, read(runs["plain"])).errors == 0
+
+
 def test_what_is_done_is_left_out(runs, tmp_path):
     done = tmp_path / "done"
     done.write_text("\n".join(t for t in read(runs["plain"]) if "broken" not in t))
     folder = runs["plain"].parent
-    again = _run(folder, "plain", 0, XCOEXEC_OUTSIDE_RESULTS=str(tmp_path / "again.jsonl"), XCOEXEC_OUTSIDE_DONE=str(done)).parent
-    assert again == folder
-    assert set(read(tmp_path / "again.jsonl")) == {"small_test.py::test_broken", "absent_test.py"}
+    again = tmp_path / "again.jsonl"
+    _run(folder, "plain", 0, XCOEXEC_OUTSIDE_RESULTS=str(again), XCOEXEC_OUTSIDE_DONE=str(done))
+    assert set(read(again)) == {"small_test.py::test_broken", "absent_test.py"}
 
 
 def test_a_line_cut_off_is_not_a_result(tmp_path):

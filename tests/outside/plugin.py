@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """The counts of a test travel with its last report: with several processes, only reports reach the one that writes."""
+    """The counts of a test travel with its last report: only reports reach the process that writes."""
     report = yield
     if report.when == "teardown":
         now = time.process_time()
@@ -83,7 +83,7 @@ class Results:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed and report.nodeid not in self._broken:
             self._broken.add(report.nodeid)
-            self._write({"test": report.nodeid, "outcome": "failed", "error": _error(report), "seconds": 0.0, "seen": {}})
+            self._write({"test": report.nodeid, "outcome": "failed", "error": _error(report), "seen": {}})
 
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line) + "\n")

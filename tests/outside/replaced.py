@@ -1,4 +1,4 @@
-"""`xcoexec.jit` in the place of `jax.jit`, with a count of what it does: nothing that falls back counts as a success."""
+"""`xcoexec.jit` in the place of `jax.jit`, with a count of what it does, so that no fallback counts as a success."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ seen: Counter[str] = Counter()
 
 
 def _options(mode: str) -> dict[str, Any]:
-    """The options of `xcoexec.jit` for a mode. "host" is a forced plan: kernels wherever they exist, nothing is measured."""
+    """The options of `xcoexec.jit` for a mode. "host" is a forced plan: kernels wherever they exist, no measurement."""
     from xcoexec import Plan
 
     modes: Mapping[str, Callable[[], dict[str, Any]]] = {
@@ -87,7 +87,13 @@ def _observe() -> None:
         return run(self, leaves)
 
     call, made, fallback, run = CoPjitFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call
-    CoPjitFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call = called, planned, refused, ran  # type: ignore[method-assign]
+    for owner, name, watched in (
+        (CoPjitFunction, "__call__", called),
+        (Compiled, "__init__", planned),
+        (Fallback, "__init__", refused),
+        (Compiled, "call", ran),
+    ):
+        setattr(owner, name, watched)
 
 
 def _hush() -> None:

@@ -9,9 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .replaced import OURS, WHY
+
 PASSED, LOST = "passed", "did not run"
-COLUMNS = ("tests", "passed", "fail with plain jax.jit", "new failures")
-COUNTS = ("functions", "programs", "programs with kernels", "programs that fell back", "calls", "calls traced", "calls with kernels")
+PLAIN, NEW, ERRORS, KERNELS = "fail with plain jax.jit", "new failures", "errors behind the guard", "tests with kernels"
+COLUMNS = ("tests", "passed", PLAIN, NEW, ERRORS, KERNELS)
+PROGRAMS = ("programs", "programs with kernels", "programs that fell back")
+COUNTS = ("functions", *PROGRAMS, "calls", "calls traced", "calls with kernels")
 
 
 def read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
@@ -39,9 +43,20 @@ class Verdict:
     seen: Counter[str]
     exercised: int  # tests in which a kernel ran
 
+    @property
+    def errors(self) -> int:
+        """Programs that fell back because of an error of the library's own, which the guard hides from the test."""
+        return sum(n for what, n in self.seen.items() if what.startswith(WHY + OURS))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The verdict as a JSON object, with the tests' names."""
+        named = {PLAIN: list(self.plain), NEW: dict(self.new), ERRORS: self.errors, KERNELS: self.exercised}
+        return {"suite": self.suite, "tests": self.tests, "passed": len(self.passed), **named, "seen": dict(self.seen)}
+
     def row(self) -> list[str]:
-        figures = [self.tests, len(self.passed), len(self.plain), len(self.new)]
-        return [self.suite, *map(str, figures), str(self.exercised), *(str(self.seen[c]) for c in COUNTS)]
+        figures = [self.tests, len(self.passed), len(self.plain), len(self.new), self.errors, self.exercised]
+        return [self.suite, *map(str, figures), *(str(self.seen[c]) for c in COUNTS)]
 
 
 def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> Verdict:
@@ -63,7 +78,7 @@ def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[st
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
-    head = ["suite", *COLUMNS, "tests with kernels", *COUNTS]
+    head = ["suite", *COLUMNS, *COUNTS]
     rows = [head, *(v.row() for v in verdicts)]
     return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(head), *rows[1:]])
 
@@ -82,5 +97,5 @@ def reasons(verdicts: Iterable[Verdict], most: int = 30) -> str:
     """Why functions, or layers of them, had no kernels."""
     seen: Counter[str] = Counter()
     for v in verdicts:
-        seen.update({k.removeprefix("why "): n for k, n in v.seen.items() if k.startswith("why ")})
+        seen.update({k.removeprefix(WHY): n for k, n in v.seen.items() if k.startswith(WHY)})
     return "\n".join(f"{n:5d}  {why}" for why, n in seen.most_common(most))

@@ -1,6 +1,7 @@
 """Runs the tests of chex, optax and flax with `jax.jit` replaced by `xcoexec.jit`, and with plain `jax.jit` beside it.
 
-Exits with 1 when a test that passes with plain `jax.jit` does not pass with ours. A run that was cut off goes on where it
+Exits with 1 when a test that passes with plain `jax.jit` does not pass with ours, or passes because the guard hides an
+error of the library's own. A run that was cut off goes on where it
 stopped; results are kept under out/outside as long as neither the library nor any version changes.
 """
 
@@ -23,6 +24,7 @@ from .results import PASSED, Verdict, causes, compare, read, reasons, table
 from .sources import OUT, ROOT, SUITES, Suite, fetch
 
 PARTS = "all tests, or those of the short run, in which plain jax.jit runs only what does not pass with ours"
+JITS = "host: kernels wherever they exist; auto: as users get it; device: XLA alone"
 MODES = ("host", "auto", "device")
 PLAIN = "plain"
 VERSIONS = ("jax", "jaxlib", "numpy", "pytest")
@@ -30,6 +32,8 @@ DEFAULTS = {"XCOEXEC_CACHE_DIR": str(OUT / "cache"), "XCOEXEC_ADAPT": "0", "JAX_
 TEST_SECONDS = 600  # a test that takes longer ends its process, and counts as failed
 OURS = ("tests/outside/replaced.py", "xcoexec/**/*.py", "codegen/**/*.py", "models/**/*.py")
 HARNESS = ("tests/outside/plugin.py",)
+
+Lines = dict[str, dict[str, Any]]  # a test's name -> what was written down of it
 
 
 def fingerprint(*patterns: str) -> str:
@@ -44,7 +48,8 @@ def identity(suite: Suite, mode: str) -> dict[str, Any]:
     """What results depend on: results of another identity are not taken up again."""
     versions = {name: version(name) for name in (*VERSIONS, suite.package)}
     files = HARNESS if mode == PLAIN else (*HARNESS, *OURS)
-    return {"python": platform.python_version(), **versions, "settings": dict(suite.settings), "files": fingerprint(*files)}
+    settings = {"settings": dict(suite.settings), "files": fingerprint(*files)}
+    return {"python": platform.python_version(), **versions, **settings}
 
 
 def commit() -> str:
@@ -56,7 +61,8 @@ def commit() -> str:
 
 def machine() -> str:
     info = pathlib.Path("/proc/cpuinfo")
-    names = [x.split(":")[1].strip() for x in info.read_text().splitlines() if x.startswith("model name")] if info.exists() else []
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [x.split(":")[1].strip() for x in lines if x.startswith("model name")]
     return f"{names[0] if names else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
 
 
@@ -66,7 +72,7 @@ def home(suite: Suite, mode: str, part: str) -> pathlib.Path:
     return folder / f"{suite.package}-{part}-{mode}.jsonl"
 
 
-def kept(suite: Suite, mode: str, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+def kept(suite: Suite, mode: str, options: argparse.Namespace) -> Lines:
     """What ran before under the same identity. Without it, or when everything is to be fresh, the file begins anew."""
     path, who = home(suite, mode, options.part), json.dumps({"identity": identity(suite, mode)})
     if options.fresh or not path.exists() or path.read_text().splitlines()[:1] != [who]:
@@ -74,7 +80,7 @@ def kept(suite: Suite, mode: str, options: argparse.Namespace) -> dict[str, dict
     return read(path)
 
 
-def run(suite: Suite, mode: str, options: argparse.Namespace, only: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+def run(suite: Suite, mode: str, options: argparse.Namespace, only: Iterable[str] | None = None) -> Lines:
     """A suite, or `only` some of its tests, in pytest in a process of its own; what ran before is not run again."""
     path, done, source = home(suite, mode, options.part), kept(suite, mode, options), fetch(suite)
     env = {
@@ -92,12 +98,13 @@ def run(suite: Suite, mode: str, options: argparse.Namespace, only: Iterable[str
     print(f"-- {suite.package} {suite.version}, {options.part}, jit={mode}: {len(done)} tests are done", flush=True)
     ended = subprocess.run(command(suite, source, options), env=env, cwd=OUT).returncode
     if ended not in (0, 1, 5):  # passed, failed, or nothing was left to run
-        raise SystemExit(f"tests.outside.suites: pytest ended with {ended} in {suite.package}; its results are not complete.")
+        raise SystemExit(f"tests.outside.suites: pytest ended with {ended} in {suite.package}; results are missing.")
     return read(path)
 
 
 def command(suite: Suite, source: pathlib.Path, options: argparse.Namespace) -> list[str]:
-    out = [sys.executable, "-m", "pytest", "-q", "--tb=short", "--no-summary", "-p", "tests.outside.plugin", "-p", "no:cacheprovider"]
+    out = [sys.executable, "-m", "pytest", "-q", "--tb=short", "--no-summary"]
+    out += ["-p", "tests.outside.plugin", "-p", "no:cacheprovider"]
     out += ["--rootdir", str(source), "-c", str(source / "pyproject.toml"), "--continue-on-collection-errors"]
     out += [f"--timeout={TEST_SECONDS}", "--timeout-method=thread", "-n", str(options.workers), "--dist", "loadfile"]
     out += [x for file in suite.left_out for x in ("--ignore", str(source / file))]
@@ -119,38 +126,35 @@ def judge(suite: Suite, options: argparse.Namespace) -> Verdict:
         plain = {t: line for t, line in run(suite, PLAIN, options, wrong).items() if t in ours}
     broken = [test for test, line in plain.items() if "::" not in test]
     if broken:
-        raise SystemExit(f"tests.outside.suites: {', '.join(broken)} cannot be imported with plain jax.jit ({plain[broken[0]]['error'][:500]}).")
+        why = plain[broken[0]]["error"][:500]
+        raise SystemExit(f"tests.outside.suites: {', '.join(broken)} cannot be imported with plain jax.jit ({why}).")
     return compare(suite.package, ours, plain)
 
 
-def main() -> int:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.outside.suites", description=__doc__)
-    parser.add_argument(
-        "--part", choices=("all", "ci"), default="all", help="all tests, or those of the short run, where plain jax.jit runs what does not pass with ours"
-    )
-    parser.add_argument("--jit", choices=MODES, default="host", help="host: kernels wherever they exist; auto: as users get it; device: XLA alone")
-    parser.add_argument("--suite", action="append", choices=[s.package for s in SUITES], help="only this one (may be given again)")
+    parser.add_argument("--part", choices=("all", "ci"), default="all", help=PARTS)
+    parser.add_argument("--jit", choices=MODES, default="host", help=JITS)
+    names = [s.package for s in SUITES]
+    parser.add_argument("--suite", action="append", choices=names, help="only this one, or several")
     parser.add_argument("--workers", type=int, default=2, help="processes that run tests")
     parser.add_argument("--fresh", action="store_true", help="run again what is done")
-    options = parser.parse_args()
-    began, verdicts = time.time(), []
-    for suite in SUITES:
-        if options.suite and suite.package not in options.suite:
-            continue
-        verdicts.append(judge(suite, options))
-    report = OUT / "report.jsonl"
-    with report.open("a") as file:
-        for v in verdicts:
-            suite = next(s for s in SUITES if s.package == v.suite)
-            facts = {"suite": v.suite, "part": options.part, "jit": options.jit, "commit": commit(), "machine": machine()}
-            counts = {"tests": v.tests, "passed": len(v.passed), "fail with plain jax.jit": list(v.plain), "new failures": dict(v.new)}
-            line = {**facts, **identity(suite, options.jit), **counts, "tests with kernels": v.exercised, "seen": dict(v.seen)}
-            file.write(json.dumps(line) + "\n")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options, began = arguments(), time.time()
+    chosen = [s for s in SUITES if not options.suite or s.package in options.suite]
+    verdicts = [judge(suite, options) for suite in chosen]
+    head = {"part": options.part, "jit": options.jit, "commit": commit(), "machine": machine()}
+    with (OUT / "report.jsonl").open("a") as file:
+        for suite, v in zip(chosen, verdicts, strict=True):
+            file.write(json.dumps({**head, **identity(suite, options.jit), **v.facts}) + "\n")
+    new, errors = sum(len(v.new) for v in verdicts), sum(v.errors for v in verdicts)
     print(f"\n{table(verdicts)}\n\nwhy functions or layers had no kernels:\n{reasons(verdicts)}")
-    new = sum(len(v.new) for v in verdicts)
     print(f"\n{new} new failures{':' * bool(new)}\n{causes(verdicts)}")
-    print(f"{time.time() - began:.0f} s; {report}")
-    return int(new > 0)
+    print(f"{errors} errors behind the guard\n{time.time() - began:.0f} s; {file.name}")
+    return int(new + errors > 0)
 
 
 if __name__ == "__main__":
