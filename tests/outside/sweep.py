@@ -29,7 +29,7 @@ from typing import Any
 
 Record = dict[str, Any]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BAD = ("wrong", "type", "raises", "quiet", "other error", "hang", "crash")
+BAD = ("wrong", "type", "raises", "quiet", "other error", "internal", "hang", "crash")
 CLEAR_EVERY = 60  # cases between two clearings of JAX's caches
 STRATEGY_NAMES = ("kernels", "split", "rows", "host", "auto", "device")
 

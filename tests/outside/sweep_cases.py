@@ -176,7 +176,7 @@ def shape_gradients() -> Iterator[Case]:
 
 def transposed(fn: Any, args: list[Any]) -> tuple[Any, list[Any]]:
     """Operands that are transposes, inside the function."""
-    turn = lambda a: jnp.swapaxes(a, -1, -2) if np.ndim(a) >= 2 and not isinstance(a, (list, tuple)) else a
+    turn = lambda a: jax.tree.map(lambda x: jnp.swapaxes(x, -1, -2) if np.ndim(x) >= 2 else x, a)
     return lambda *xs: fn(*map(turn, xs)), [turn(a) for a in args]
 
 

@@ -48,7 +48,8 @@ STRATEGIES: dict[str, Callable[[], dict[str, Any]]] = {
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """`status`: "same"; "nearer" (not as `jax.jit`, and right by float64); "plain" (`jax.jit` fails, and ours alike);
-    "wrong", "type" (a property other than the values), "raises" (ours alone), "quiet" (theirs alone), "other error".
+    "wrong", "type" (a property other than the values), "raises" (ours alone), "quiet" (theirs alone), "other error";
+    "internal": right, but plain `jax.jit` had to stand in for an error of the library.
 
     `ran`: "kernels" (with so many `segments`), "xla" (no layer that kernels can express), "fallback" (with `why`), "" (nothing).
     """
@@ -110,6 +111,8 @@ def compare(
     verdict = _judge(fn, args, want, got, truth)
     if verdict.good and verdict.status != "plain":
         verdict = _repeated(got, again) or verdict
+    if verdict.good and any("please report it" in text for text in said):
+        verdict = dataclasses.replace(verdict, status="internal", detail=said[0].removeprefix("xcoexec: "))
     return dataclasses.replace(verdict, ran=ran[0], segments=ran[1], why=ran[2])
 
 
