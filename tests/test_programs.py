@@ -39,7 +39,7 @@ def test_random_programs_reach_the_kernels() -> None:
     assert _count["kernels"] > 0.3 * _count["all"]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 4])
+@pytest.mark.parametrize("seed", [6, 11, 14])
 def test_three_steps_of_a_random_network(seed: int) -> None:
     net = training.random_net(seed)
     record = training.check(net)

@@ -35,7 +35,8 @@ TYPES = ("float32",) * 6 + ("int32", "int32", "bool", "bfloat16", "float16", "in
 DIMS = (0, 1, 1, 2, 3, 3, 4, 5, 8, 16, 17, 33)
 LARGEST = 6000  # elements of a value
 EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-ALLOWED = 24  # roundings of the largest magnitude
+ALLOWED = 24  # roundings of the largest magnitude, for each step
+NARROW_ALLOWED = 6  # with types of 16 bits, for all steps together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -600,7 +601,7 @@ def _judged(program: Program, args: Sequence[Any], static: bool) -> tuple[list[n
     leaves, largest = truth
     types = {d for _, d, _ in program.inputs} | {p for s in program.steps for p in s.params if isinstance(p, str)}
     eps = max(EPS.get(d, 0.0) for d in {*types, "float32"} if isinstance(d, str))
-    return [*leaves, *([np.asarray(3)] if static else [])], ALLOWED * (1 if eps > 1e-4 else len(program.steps) + 4) * eps * largest
+    return [*leaves, *([np.asarray(3)] if static else [])], (NARROW_ALLOWED if eps > 1e-4 else ALLOWED * (len(program.steps) + 4)) * eps * largest
 
 
 # -- the long run ------------------------------------------------------------------------------------
