@@ -6,14 +6,15 @@ import dataclasses
 import json
 import pathlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from .replaced import OURS, WHY
 
 PASSED, LOST = "passed", "did not run"
 PLAIN, NEW, ERRORS, KERNELS = "fail with plain jax.jit", "new failures", "errors behind the guard", "tests with kernels"
-COLUMNS = ("tests", "passed", PLAIN, NEW, ERRORS, KERNELS)
+BITS = "ask for equal bits"
+COLUMNS = ("tests", "passed", PLAIN, BITS, NEW, ERRORS, KERNELS)
 PROGRAMS = ("programs", "programs with kernels", "programs that fell back")
 COUNTS = ("functions", *PROGRAMS, "calls", "calls traced", "calls with kernels")
 
@@ -42,6 +43,7 @@ class Verdict:
     new: Mapping[str, str]  # fail with ours alone: the test and its error
     seen: Counter[str]
     exercised: int  # tests in which a kernel ran
+    bits: tuple[str, ...] = ()  # ask for the very bits of XLA's own program, and fail with ours alone
 
     @property
     def errors(self) -> int:
@@ -51,21 +53,26 @@ class Verdict:
     @property
     def facts(self) -> dict[str, Any]:
         """The verdict as a JSON object, with the tests' names."""
-        named = {PLAIN: list(self.plain), NEW: dict(self.new), ERRORS: self.errors, KERNELS: self.exercised}
+        named = {PLAIN: list(self.plain), BITS: list(self.bits), NEW: dict(self.new), ERRORS: self.errors, KERNELS: self.exercised}
         return {"suite": self.suite, "tests": self.tests, "passed": len(self.passed), **named, "seen": dict(self.seen)}
 
     def row(self) -> list[str]:
-        figures = [self.tests, len(self.passed), len(self.plain), len(self.new), self.errors, self.exercised]
+        figures = [self.tests, len(self.passed), len(self.plain), len(self.bits), len(self.new), self.errors, self.exercised]
         return [self.suite, *map(str, figures), *(str(self.seen[c]) for c in COUNTS)]
 
 
-def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]]) -> Verdict:
-    """A test counts as a new failure when it passes with plain `jax.jit` and does anything else with ours."""
-    passed, fails, new = [], [], {}
+def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]], exact: Collection[str] = ()) -> Verdict:
+    """A test counts as a new failure when it passes with plain `jax.jit` and does anything else with ours.
+
+    `exact`: tests that compare bit for bit with XLA's own program; they are listed apart when arrays differ.
+    """
+    passed, fails, bits, new = [], [], [], {}
     for test in sorted({*ours, *plain}):
         mine, reference = ours.get(test, {"outcome": LOST}), plain.get(test)
         if mine["outcome"] == PASSED:
             passed.append(test)
+        elif test in exact and "not equal" in mine.get("error", "").lower():
+            bits.append(test)
         elif reference is None or reference["outcome"] == PASSED:
             new[test] = mine.get("error") or mine["outcome"]
         if reference is not None and reference["outcome"] == "failed":
@@ -74,7 +81,7 @@ def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[st
     for line in ours.values():
         seen.update(line.get("seen", {}))
     exercised = sum(bool(x.get("seen", {}).get("calls with kernels")) for x in ours.values())
-    return Verdict(suite, len({*ours, *plain}), tuple(passed), tuple(fails), new, seen, exercised)
+    return Verdict(suite, len({*ours, *plain}), tuple(passed), tuple(fails), new, seen, exercised, tuple(bits))
 
 
 def table(verdicts: Sequence[Verdict]) -> str:

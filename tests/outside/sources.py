@@ -27,6 +27,7 @@ class Suite:
     ci: tuple[str, ...]
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    exact: Mapping[str, str] = dataclasses.field(default_factory=dict)  # tests that ask for the bits of XLA's own program, and what they compare
 
     @property
     def inside(self) -> bool:
@@ -94,6 +95,9 @@ SUITES = (
             "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
             "JAX_NUMPY_RANK_PROMOTION": "raise",
             "FLAX_PROFILE": "1",
+        },
+        exact={
+            "tests/linen/linen_transforms_test.py::TransformTest::test_jit_with_setup_helpers": "two dense layers with jit against the same without",
         },
         left_out={"tests/io_test.py": "needs TensorFlow", "tests/tensorboard_test.py": "needs TensorFlow"},
     ),

@@ -128,7 +128,7 @@ def judge(suite: Suite, options: argparse.Namespace) -> Verdict:
     if broken:
         why = plain[broken[0]]["error"][:500]
         raise SystemExit(f"tests.outside.suites: {', '.join(broken)} cannot be imported with plain jax.jit ({why}).")
-    return compare(suite.package, ours, plain)
+    return compare(suite.package, ours, plain, suite.exact)
 
 
 def arguments() -> argparse.Namespace:
