@@ -91,11 +91,11 @@ def table(verdicts: Sequence[Verdict]) -> str:
 
 
 def causes(verdicts: Iterable[Verdict], width: int = 150) -> str:
-    """New failures by the first line of their error, most frequent first, with one test each."""
+    """New failures by how their errors begin, most frequent first, with one test each."""
     groups: dict[str, list[str]] = {}
     for v in verdicts:
         for test, error in v.new.items():
-            groups.setdefault(error.splitlines()[0][:width], []).append(f"{v.suite}: {test}")
+            groups.setdefault(" ".join(error.split())[:width], []).append(f"{v.suite}: {test}")
     ordered = sorted(groups.items(), key=lambda g: -len(g[1]))
     return "\n".join(f"{len(tests):5d}  {error}\n       {tests[0]}" for error, tests in ordered)
 
