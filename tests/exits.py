@@ -279,7 +279,7 @@ def _worked(session: int) -> float:
 def warmed(folder: pathlib.Path) -> pathlib.Path:
     """A cache with what the processes compile and measure."""
     settings = {**os.environ, **SETTINGS, "XCOEXEC_CACHE_DIR": str(folder)}
-    for name in ("interrupt-bind", "interrupt-first", "interrupt-build"):
+    for name in ("interrupt-bind", "interrupt-build"):
         command = [sys.executable, *COMMAND, name, "--after", "0"]
         subprocess.run(command, check=True, cwd=ROOT, env=settings, stdout=subprocess.DEVNULL, timeout=300)
     return folder

@@ -193,8 +193,10 @@ def test_workers_that_calls_do_without_stay_parked() -> None:
     for _ in range(3):
         assert np.allclose(wide(x), want, atol=1e-6)
         end = time.monotonic() + 20
-        while parked() < len(team._threads) - 1 and time.monotonic() < end:
+        since = time.monotonic()
+        while time.monotonic() - since < 0.3 and time.monotonic() < end:  # on a busy machine those that were woken count late
             assert np.allclose(narrow(x), want, atol=1e-6)
+            since = since if parked() == len(team._threads) - 1 else time.monotonic()
         assert parked() == len(team._threads) - 1 >= 3
         for _ in range(50):
             narrow(x)
