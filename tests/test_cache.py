@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xcoexec.codegen import build, disk, objects, schema
+from xcoexec.codegen import build, children, disk, objects, schema
 from xcoexec.codegen.target import target
 
 from xcoexec import records
@@ -435,7 +435,7 @@ def _objects() -> dict[str, bytes]:
     from xcoexec.codegen import gemm
     from xcoexec.codegen.epilogue import COPY
 
-    tail = (("in", 0), ("lit", 0.25), ("mul", 0, 1))
+    tail = (("in", 0), ("lit", "f", "0.25"), ("mul", 0, 1))
     specs = [gemm.spec(2, 1, False, COPY, ()), gemm.spec(3, 2, False, tail, ()), *build.NATIVE, *build.CALLS]
     return {build._object_name(s, target()): build._compile(s, target()) for s in specs}
 
@@ -531,7 +531,7 @@ def test_what_passes_the_look_through_never_ends_the_process(tmp_path: pathlib.P
 def test_an_object_that_cannot_be_linked_is_compiled_anew(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     from xcoexec.codegen import gemm
 
-    spec = gemm.spec(1, 1, False, (("in", 0), ("lit", 0.125), ("add", 0, 1)), ())
+    spec = gemm.spec(1, 1, False, (("in", 0), ("lit", "f", "0.125"), ("add", 0, 1)), ())
     name, good = build._object_name(spec, target()), build._compile(spec, target())
     link, given = build._link, []
 
@@ -563,7 +563,7 @@ build = importlib.import_module("xcoexec_codegen.build")
 build._compile = lambda *_: b"junk"
 build.compile_into(sys.argv[2], sys.stdin.buffer.read())
 """
-    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", 0.5), ("max", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(31, 36)]
+    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.5"), ("max", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(31, 36)]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(build, "_CHILD", junk)
     build.prepare(specs, target())
@@ -576,10 +576,10 @@ build.compile_into(sys.argv[2], sys.stdin.buffer.read())
 def test_without_room_for_a_temporary_folder(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from xcoexec.codegen import gemm
 
-    monkeypatch.setattr(build.tempfile, "TemporaryDirectory", _full)
+    monkeypatch.setattr(children.os, "mkdir", _full)
     build.start_native.cache_clear()
     assert build.start_native(target(), build.NATIVE) is None
-    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", 0.75), ("max", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(41, 46)]
+    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.75"), ("max", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(41, 46)]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
     build.prepare(specs, target())
     assert build.kernel_address(specs[0], target())

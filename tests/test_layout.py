@@ -49,5 +49,6 @@ def test_only_compat_looks_at_jax_versions() -> None:
     for path in (ROOT / "xcoexec").rglob("*.py"):
         text = path.read_text()
         if path.name not in ("compat.py", "profile.py", "bench.py"):
-            assert "jax.__version__" not in text and "jax._src" not in text, path.name
-        assert "jax._src" not in text, path.name
+            assert "jax.__version__" not in text, path.name
+        if path.name != "compat.py":
+            assert "jax._src" not in text, path.name

@@ -131,7 +131,7 @@ def _planned(s: Stages, options: Options) -> Executable:
         if options.predicted:
             from .training import stored
 
-            s.predictor = stored(s.relay, options.threads)
+            s.predictor = asked(stored, s.relay, options.threads)
         exe = choose(s, options.strategy, options.plan)
     with stage("the first call"):
         if exe.lowered is not None:
