@@ -19,8 +19,8 @@ from jax.sharding import SingleDeviceSharding as SingleDevice
 
 #: kept, so that a program which puts `xcoexec.jit` in the place of `jax.jit` does not put it in here too
 plain_jit = jax.jit
-#: the class of concrete arrays
-Array: Any = type(jax.numpy.zeros(()))
+#: the class of concrete arrays (an array made here would start XLA at import)
+Array: Any = jax._src.array.ArrayImpl  # type: ignore[attr-defined]
 
 #: primitives whose body is inlined -> parameter that holds it. `jit` was `pjit` in older traces.
 INLINE: dict[str, tuple[str, ...]] = {
