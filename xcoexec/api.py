@@ -93,11 +93,11 @@ class CoPjitFunction:
                 return self._plain(*args, **kwargs)
             call = self._call(args, kwargs)
             entry = self._entry(call)
-            compiled = entry.compiled(call)
-            if compiled.plain or entry.gone():
-                compiled.tick()
+            kept = entry.kept(call)
+            if kept.compiled.plain or kept.gone():
+                kept.compiled.tick()
                 return self._plain.jitted(*call.args, **call.kwargs)
-            return compiled.call(entry.inputs(call.leaves))  # type: ignore[union-attr]
+            return kept.compiled.call([call.leaves[i] for i in kept.inputs])  # type: ignore[union-attr]
         except Exception as e:
             e.__traceback__ = outside(e.__traceback__)
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -27,6 +27,26 @@ CALLS_BACK = "it calls back to Python, and planning would do so many times"
 CLOSED_OVER = "it reads values of a transformation around it"
 
 
+class Kept(NamedTuple):
+    """What runs calls with these very weights: which leaves they are, which the inputs, and what was compiled.
+
+    One record, replaced as a whole: a thread that calls with other weights never sees a part of it.
+    """
+
+    index: tuple[int, ...]
+    inputs: tuple[int, ...]
+    weights: list[Any]
+    compiled: Compiled | Fallback
+
+    def serves(self, leaves: Sequence[Any], known: bool) -> bool:
+        """Whether leaves hold these weights; `known`: they always do."""
+        return known or all(leaves[i] is w for i, w in zip(self.index, self.weights, strict=True))
+
+    def gone(self) -> bool:
+        """Whether a weight has been deleted or given away."""
+        return any(w.is_deleted() for w in self.weights if isinstance(w, jax.Array))
+
+
 class Entry:
     """`known`: how many of a call's first leaves are weights that never change (None: weights are recognised by where they flow)."""
 
@@ -36,25 +56,31 @@ class Entry:
         self._keys = tuple(map(leaf_key, call.leaves))
         self._lock = threading.RLock()
         self._misses = 0
-        self._weights: tuple[int, ...] = ()
-        self._inputs = tuple(range(len(call.leaves)))
         self._made: JitTrace | None = None
-        self._current: tuple[list[Any], Compiled | Fallback] | None = None
+        self._current: Kept | None = None
         self._refused = ""
 
     def fits(self, call: Call) -> bool:
         """Whether a call is one of these, with the same weights as the last one."""
-        same = call.tree == self._call.tree and call.static == self._call.static and configuration() == self._context
-        return same and self._same_weights(call.leaves) and all(leaf_key(call.leaves[i]) == self._keys[i] for i in self._inputs)
+        if call.tree != self._call.tree or call.static != self._call.static or configuration() != self._context:
+            return False
+        kept = self._serving(call.leaves)
+        return kept is not None and all(leaf_key(call.leaves[i]) == self._keys[i] for i in kept.inputs)
 
     def compiled(self, call: Call) -> Compiled | Fallback:
+        """As `kept`, without the weights."""
+        return self.kept(call).compiled
+
+    def kept(self, call: Call) -> Kept:
         """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised as they are."""
-        if self._same_weights(call.leaves) and self._current is not None:
+        kept = self._serving(call.leaves)
+        if kept is not None:
             self._misses = 0
-            return self._current[1]
+            return kept
         with self._lock:
-            if self._same_weights(call.leaves) and self._current is not None:
-                return self._current[1]
+            kept = self._serving(call.leaves)
+            if kept is not None:
+                return kept
             if self._refused:
                 return self._refuse(self._refused)
             if self._options.off or jit_is_disabled():
@@ -67,22 +93,12 @@ class Entry:
     @property
     def current(self) -> Compiled | Fallback | None:
         """What runs these calls; None before it is made."""
-        return self._current[1] if self._current is not None else None
+        return self._current.compiled if self._current is not None else None
 
-    def inputs(self, leaves: Sequence[Any]) -> list[Any]:
-        """The leaves that are no weights."""
-        return [leaves[i] for i in self._inputs]
-
-    def gone(self) -> bool:
-        """Whether a weight has been deleted or given away."""
-        weights = self._current[0] if self._current is not None else []
-        return any(w.is_deleted() for w in weights if isinstance(w, jax.Array))
-
-    def _same_weights(self, leaves: Sequence[Any]) -> bool:
-        current = self._current
-        if current is None:
-            return False
-        return self._known is not None or all(leaves[i] is w for i, w in zip(self._weights, current[0], strict=False))
+    def _serving(self, leaves: Sequence[Any]) -> Kept | None:
+        """What is kept, if it is for these weights."""
+        kept = self._current
+        return kept if kept is not None and kept.serves(leaves, self._known is not None) else None
 
     def _unfit(self, made: JitTrace, call: Call) -> str:
         """Why calls like this one are never co-executed ("" where they may be)."""
@@ -92,7 +108,7 @@ class Entry:
             return EFFECTS
         return CALLS_BACK if "pure_callback" in primitives(made.closed) else placed_apart(call, self._plain.given)
 
-    def _prepare(self, made: JitTrace, call: Call) -> Compiled | Fallback:
+    def _prepare(self, made: JitTrace, call: Call) -> Kept:
         def task() -> Task:
             with stage("reading the jaxpr"):
                 traced = flattened(made.closed, made.out_tree, paths(self._call.tree))
@@ -105,9 +121,9 @@ class Entry:
         found = prepared(self._name, self._options, task, self._not_admitted)
         if isinstance(found, Fallback):
             return self._keep_plain(found)
-        self._weights, self._inputs = found.task.index, found.task.inputs
-        self._current = ([call.leaves[i] for i in self._weights], found.compiled)
-        return found.compiled
+        kept = Kept(found.task.index, found.task.inputs, [call.leaves[i] for i in found.task.index], found.compiled)
+        self._current = kept
+        return kept
 
     @property
     def _name(self) -> str:
@@ -122,15 +138,14 @@ class Entry:
         self._misses += self._current is not None
         return NEW_WEIGHTS if self._misses >= MISSES else ""
 
-    def _refuse(self, why: str) -> Fallback:
+    def _refuse(self, why: str) -> Kept:
         self._refused = why if self._options.strict else ""  # strict: every call raises
         return self._keep_plain(refused(self._name, self._options, why))
 
-    def _keep_plain(self, fallback: Fallback) -> Fallback:
+    def _keep_plain(self, fallback: Fallback) -> Kept:
         """From now on calls like these are plain jax.jit's, whatever their weights."""
-        self._weights, self._inputs = (), tuple(range(len(self._keys)))
-        self._current = ([], fallback)
-        return fallback
+        kept = self._current = Kept((), tuple(range(len(self._keys))), [], fallback)
+        return kept
 
     def _as_plain(self, index: Sequence[int], leaves: Sequence[Any]) -> Any:
         """Plain jax.jit as a function of the inputs' leaves."""
