@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import xcoexec
+
 from .support import array
 
 
