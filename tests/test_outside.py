@@ -100,7 +100,7 @@ def test_a_failure_with_ours_alone_is_new_and_one_with_plain_is_not(runs):
     assert set(verdict.new) == {"small_test.py::test_replaced"}
     assert set(verdict.plain) == {"small_test.py::test_broken", "absent_test.py"}
     assert verdict.exercised == 3 and verdict.tests == 7 and len(verdict.passed) == 4
-    assert "| small | 7 | 4 | 2 | 1 | 0 | 3 |" in table([verdict])
+    assert "| small | 7 | 4 | 2 | 0 | 1 | 0 | 3 |" in table([verdict])
 
 
 def test_a_test_that_vanishes_is_a_new_failure(runs):
