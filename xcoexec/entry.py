@@ -33,14 +33,14 @@ class Kept(NamedTuple):
     One record, replaced as a whole: a thread that calls with other weights never sees a part of it.
     """
 
-    index: tuple[int, ...]
+    where: tuple[int, ...]
     inputs: tuple[int, ...]
     weights: list[Any]
     compiled: Compiled | Fallback
 
     def serves(self, leaves: Sequence[Any], known: bool) -> bool:
         """Whether leaves hold these weights; `known`: they always do."""
-        return known or all(leaves[i] is w for i, w in zip(self.index, self.weights, strict=True))
+        return known or all(leaves[i] is w for i, w in zip(self.where, self.weights, strict=True))
 
     def gone(self) -> bool:
         """Whether a weight has been deleted or given away."""
