@@ -189,21 +189,6 @@ class Variant:
         return f"{self.isa.name}, {self.threads} threads, {self.how}, {self.side or 'as in use'}"
 
 
-def targets() -> list[Any]:
-    """Every instruction set of this CPU, and NEON's shape (vectors of 4, 32 registers)."""
-    from xcoexec.codegen.target import ISAS, target
-
-    found = []
-    for name in ISAS:
-        try:
-            found.append(target(name))
-        except ValueError:
-            continue
-    if all((t.vl, t.registers) != (4, 32) for t in found):
-        found.append(dataclasses.replace(target("portable"), name="neon-width", registers=32))
-    return found
-
-
 def arguments(segment: Any, consts: Mapping[Any, np.ndarray]) -> list[np.ndarray]:
     """Made inputs (numbers that are valid indices, and ones that are not), the raw constants, the packed blob."""
     rng = np.random.default_rng(0)
@@ -299,6 +284,8 @@ def alike(got: np.ndarray, want: np.ndarray, tolerance: float) -> bool:
 
 def variants(asked: set[str]) -> Iterator[Variant]:
     """All ways to run a program; `asked` (the algorithms that it can choose among) grows while it is run."""
+    from .support import targets
+
     for isa, threads in itertools.product(targets(), (1, 2)):
         for how in HOW:
             if how in asked or how == HOW[0]:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from xcoexec.codegen import host, reference
 from xcoexec.codegen.relay import Relay
+from xcoexec.codegen.target import ISAS, Target, target
 
 import xcoexec
 from xcoexec.bench import error, oracle
@@ -33,6 +34,19 @@ def array(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> j
 def stages_of(fn: Callable[..., Any], *args: Any, weights: int = 0) -> tuple[Folded, LayerGraph]:
     """Folded trace and graph of `fn`, with the first `weights` arguments known at bind."""
     return graph_of(fn, args, weights)
+
+
+def targets() -> list[Target]:
+    """Every instruction set that runs here, and NEON's shape (vectors of 4, 32 registers) as this machine can have it."""
+    found = []
+    for name in ISAS:
+        try:
+            found.append(target(name))
+        except ValueError:
+            continue
+    if (4, 32) not in {(t.vl, t.registers) for t in found}:
+        found.append(dataclasses.replace(target("portable"), name="neon-width", registers=32))
+    return found
 
 
 def run_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int = 1) -> list[np.ndarray]:
@@ -131,4 +145,5 @@ __all__ = [
     "run_host",
     "stages_of",
     "streaming",
+    "targets",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -14,28 +13,13 @@ import numpy as np
 import pytest
 from jax import lax
 from xcoexec.codegen import conv, host, winograd
-from xcoexec.codegen.target import ISAS, Target, target
+from xcoexec.codegen.target import Target, target
 
 from xcoexec.split import split
 
-from .support import TOLERANCE, array, check_host, error, oracle, stages_of
+from .support import TOLERANCE, array, check_host, error, oracle, stages_of, targets
 
-
-def _targets() -> list[Target]:
-    """All widths that run here, and NEON's shape (vectors of 4, 32 registers) as this machine can have it."""
-    found = []
-    for name in ISAS:
-        try:
-            found.append(target(name))
-        except ValueError:
-            continue
-    widths = {(t.vl, t.registers) for t in found}
-    if (4, 32) not in widths:
-        found.append(dataclasses.replace(target("portable"), name="neon-width", registers=32))
-    return found
-
-
-TARGETS = _targets()
+TARGETS = targets()
 
 
 def run_on(fn: Callable[..., Any], *args: Any, isa: Target, how: str = "direct", weights: int = 0, threads: int = 2) -> tuple[np.ndarray, set[str]]:

@@ -350,6 +350,7 @@ def test_a_segment_that_never_ends(monkeypatch: pytest.MonkeyPatch, memory: str,
     assert isinstance(driver, StandIn)
     with _warned() as seen, _sleeping(_segment(fast), 60.0):
         read = _read(fast, "split")
+        relay.settle()
         assert driver.trapped == TRAPPED and (not read or not strict)  # a stand-in's plain jax.jit still runs
         _retired(fast, "split", strict, seen)
         assert [_read(other, "host") for _ in range(3)][-1]
@@ -364,6 +365,7 @@ def test_a_flag_that_the_device_forgets(monkeypatch: pytest.MonkeyPatch) -> None
     driver.forget_ready = True
     with _warned() as seen:
         _read(fast, "split")
+        relay.settle()
         assert driver.trapped == TRAPPED
         _retired(fast, "split", False, seen)
     relay.stop()
@@ -433,6 +435,7 @@ def test_memory_for_intermediates_that_never_comes(monkeypatch: pytest.MonkeyPat
     with _refusing(1 << 60):
         with pytest.raises(RAISED, match="xcoexec"):
             np.asarray(fast(SMALL))
+        relay.settle()  # the exception may come before the device is stopped
         assert relay.driver.trapped == TRAPPED  # type: ignore[attr-defined]
     relay.stop()
 

@@ -88,16 +88,14 @@ class Bound:
         if self._owner._options.apart:
             key = (key, tuple([isinstance(x, jax.Array) for x in call.leaves]))
         entry = self._entries.get(key)
-        whole = call
-        if entry is None:
-            with self._lock:
-                whole = self._plain.call((*self._weights, *args), kwargs)
+        if entry is not None and entry.current is not None:
+            return entry.current
+        whole = self._plain.call((*self._weights, *args), kwargs)
+        with self._lock:
+            if key not in self._entries:
                 known = len(jax.tree_util.tree_leaves(self._weights))
-                made = Entry(self._plain, self._owner._options, whole, known, bool(self._entries))
-                entry = self._entries.setdefault(key, made)
-                compiled = entry.compiled(whole)
-            return compiled
-        return entry.current or entry.compiled(self._plain.call((*self._weights, *args), kwargs))
+                self._entries[key] = Entry(self._plain, self._owner._options, whole, known, bool(self._entries))
+            return self._entries[key].compiled(whole)
 
     def _used(self, what: str) -> Compiled | Fallback:
         if self._last is None:

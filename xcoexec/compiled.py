@@ -29,8 +29,8 @@ CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
 
 
-def _deleted(leaves: Sequence[Any]) -> bool:
-    """Whether arrays that the caller gave away are gone."""
+def deleted(leaves: Sequence[Any]) -> bool:
+    """Whether one of these arrays has been deleted or given away."""
     return any(isinstance(x, jax.Array) and x.is_deleted() for x in leaves)
 
 
@@ -57,14 +57,14 @@ class Compiled:
             failed = str(e)
             if relay is not None:  # nothing may still write to arrays that XLA has taken back
                 relay.settle()
-            if OWN not in failed or exe.lowered is None or _deleted(leaves):
+            if OWN not in failed or exe.lowered is None or deleted(leaves):
                 raise
         if relay is not None and relay.errors != self._errors and exe.lowered is not None:  # XLA may keep an error until the results are read
             fault = self._fault()
             failed = failed or (OWN + fault.text if fault is not None else "")
         if failed:
             plain = self._without_host(failed)
-            if not _deleted(leaves):  # else the results are right or raise when they are read
+            if not deleted(leaves):  # else the results are right or raise when they are read
                 out = plain.call(leaves)
         if self._adapt:
             self.tick()

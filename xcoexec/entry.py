@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from .compat import JitTrace, configuration, jit_is_disabled, primitives, trace_of
-from .compiled import Compiled, Fallback
+from .compiled import Compiled, Fallback, deleted
 from .guard import stage
 from .options import Options
 from .prepare import Task, prepared, refused
@@ -44,7 +44,7 @@ class Kept(NamedTuple):
 
     def gone(self) -> bool:
         """Whether a weight has been deleted or given away."""
-        return any(w.is_deleted() for w in self.weights if isinstance(w, jax.Array))
+        return deleted(self.weights)
 
 
 class Entry:

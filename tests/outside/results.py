@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from .jsonlines import lines
 from .replaced import OURS, WHY
 
 PASSED, LOST = "passed", "did not run"
@@ -20,16 +20,8 @@ COUNTS = ("functions", *PROGRAMS, "calls", "calls traced", "calls with kernels")
 
 
 def read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """The last line of each test; a line that was cut off in the middle counts as not written."""
-    out = {}
-    for text in path.read_text().splitlines() if path.exists() else ():
-        try:
-            line = json.loads(text)
-        except json.JSONDecodeError:
-            continue
-        if "test" in line:
-            out[line["test"]] = line
-    return out
+    """The last line of each test."""
+    return {line["test"]: line for line in lines(path) if "test" in line}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,6 +27,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .jsonlines import lines as json_lines
+
 Record = dict[str, Any]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BAD = ("wrong", "type", "raises", "quiet", "other error", "internal", "hang", "crash")
@@ -71,16 +73,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def read(path: pathlib.Path) -> list[Record]:
-    """The finished cases of a file; a line that a killed process left half-written is skipped."""
-    out = []
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if "status" in record:
-            out.append(record)
-    return out
+    """The finished cases of a file."""
+    return [record for record in json_lines(path) if "status" in record]
 
 
 # -- the parent --------------------------------------------------------------------------------------
