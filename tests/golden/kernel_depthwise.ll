@@ -105,7 +105,7 @@ body.1:
   %".96" = inttoptr i64 %".95" to <8 x float>*
   %".97" = load <8 x float>, <8 x float>* %".96", align 4
   %".98" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".97", <8 x float> %".54", <8 x float> %".93")
-  %".99" = fadd <8 x float> %".91", %".60"
+  %".99" = fadd contract <8 x float> %".91", %".60"
   %".100" = fcmp olt <8 x float> %".99", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".101" = select  <8 x i1> %".100", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".99"
   %".102" = fcmp ole <8 x float> %".99", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
@@ -117,7 +117,7 @@ body.1:
   %".108" = add i64 %".107", %".106"
   %".109" = inttoptr i64 %".108" to <8 x float>*
   store <8 x float> %".103", <8 x float>* %".109", align 4
-  %".111" = fadd <8 x float> %".98", %".60"
+  %".111" = fadd contract <8 x float> %".98", %".60"
   %".112" = fcmp olt <8 x float> %".111", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".113" = select  <8 x i1> %".112", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".111"
   %".114" = fcmp ole <8 x float> %".111", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
@@ -163,7 +163,7 @@ body.2:
   %".151" = inttoptr i64 %".150" to <8 x float>*
   %".152" = load <8 x float>, <8 x float>* %".151", align 4
   %".153" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".152", <8 x float> %".54", <8 x float> %".148")
-  %".154" = fadd <8 x float> %".153", %".60"
+  %".154" = fadd contract <8 x float> %".153", %".60"
   %".155" = fcmp olt <8 x float> %".154", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".156" = select  <8 x i1> %".155", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".154"
   %".157" = fcmp ole <8 x float> %".154", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>

@@ -50,7 +50,7 @@ body:
   %".45" = load float, float* %".44"
   %".46" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".45", i32 0
   %".47" = shufflevector <8 x float> %".46", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".48" = fadd <8 x float> %".43", %".47"
+  %".48" = fadd contract <8 x float> %".43", %".47"
   %".49" = fcmp olt <8 x float> %".48", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".50" = select  <8 x i1> %".49", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".48"
   %".51" = fcmp ole <8 x float> %".48", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
@@ -80,7 +80,7 @@ end.if:
   %".73" = load float, float* %".72"
   %".74" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".73", i32 0
   %".75" = shufflevector <8 x float> %".74", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".76" = fadd <8 x float> %".71", %".75"
+  %".76" = fadd contract <8 x float> %".71", %".75"
   %".77" = fcmp olt <8 x float> %".76", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".78" = select  <8 x i1> %".77", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".76"
   %".79" = fcmp ole <8 x float> %".76", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>

@@ -216,7 +216,7 @@ final:
   %".207" = add i64 %".206", 0
   %".208" = inttoptr i64 %".207" to <8 x float>*
   %".209" = load <8 x float>, <8 x float>* %".208", align 4
-  %".210" = fadd <8 x float> %".48", %".209"
+  %".210" = fadd contract <8 x float> %".48", %".209"
   %".211" = fcmp olt <8 x float> %".210", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".212" = select  <8 x i1> %".211", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".210"
   %".213" = fcmp ole <8 x float> %".210", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
@@ -227,7 +227,7 @@ final:
   %".218" = add i64 %".217", 0
   %".219" = inttoptr i64 %".218" to <8 x float>*
   store <8 x float> %".214", <8 x float>* %".219", align 4
-  %".221" = fadd <8 x float> %".49", %".209"
+  %".221" = fadd contract <8 x float> %".49", %".209"
   %".222" = fcmp olt <8 x float> %".221", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
   %".223" = select  <8 x i1> %".222", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".221"
   %".224" = fcmp ole <8 x float> %".221", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>

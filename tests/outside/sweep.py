@@ -159,7 +159,9 @@ def _child(args: argparse.Namespace) -> int:
         start = time.perf_counter()
         try:
             made = case.make()
-            verdict = Verdict("not swept", "no arguments are known") if made is None else compare(made.fn, made.args, args.strategy, **made.options)
+            verdict = (
+                Verdict("not swept", "no arguments are known") if made is None else compare(made.fn, made.args, args.strategy, wide=made.wide, **made.options)
+            )
         except Exception as e:
             verdict = Verdict("not swept", f"making the arguments: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:300])
         seconds = round(time.perf_counter() - start, 3)

@@ -28,6 +28,7 @@ class Made(NamedTuple):
     fn: Callable[..., Any]
     args: list[Any]
     options: dict[str, Any]
+    wide: Callable[..., Any] | None = None  # `fn` for arguments in float64, where that is another function
 
 
 class Case(NamedTuple):

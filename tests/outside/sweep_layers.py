@@ -275,11 +275,15 @@ def _linen(s: Setting, dtype: str, mode: str) -> Made:
     rngs = {"params": jax.random.key(0), "dropout": jax.random.key(1), "carry": jax.random.key(2)}
     variables = jax.jit(functools.partial(module.init, **s.call), static_argnums=())(rngs, *texts, *args) if not texts else module.init(rngs, *texts, *args)
 
-    def run(variables: Any, key: Any, *xs: Any) -> Any:
-        how = {"rngs": {"dropout": key, "params": key, "carry": key}, "mutable": True} if s.train else {}
-        return module.apply(variables, *texts, *xs, **how, **s.call)
+    def apply(made: Any) -> Callable[..., Any]:
+        def run(variables: Any, key: Any, *xs: Any) -> Any:
+            how = {"rngs": {"dropout": key, "params": key, "carry": key}, "mutable": True} if s.train else {}
+            return made.apply(variables, *texts, *xs, **how, **s.call)
 
-    return _mode(run, [variables, jax.random.key(4), *args], mode, lambda v: _params_of(v))
+        return run
+
+    made = functools.partial(_mode, args=[variables, jax.random.key(4), *args], mode=mode, params_of=_params_of)
+    return made(apply(module))._replace(wide=made(apply(s.make(jnp.float64))).fn)
 
 
 def _params_of(variables: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -293,14 +297,20 @@ def _nnx(s: Setting, dtype: str, mode: str) -> Made:
     model, args = s.make(jnp.dtype(dtype)), list(s.inputs(g))
     if mode == "module":
         return Made(lambda m, *xs: m(*xs), [model, *args], {})
-    graph, params, rest = nnx.split(model, nnx.Param, ...)
+    _, params, rest = nnx.split(model, nnx.Param, ...)
 
-    def run(state: Any, key: Any, *xs: Any) -> Any:
-        m = nnx.merge(graph, *state)
-        out = m(*xs)
-        return (out, nnx.state(m)) if s.train else out
+    def apply(made: Any) -> Callable[..., Any]:
+        graph = nnx.graphdef(made)
 
-    return _mode(run, [(params, rest), jax.random.key(4), *args], mode, _state_of)
+        def run(state: Any, key: Any, *xs: Any) -> Any:
+            m = nnx.merge(graph, *state)
+            out = m(*xs)
+            return (out, nnx.state(m)) if s.train else out
+
+        return run
+
+    made = functools.partial(_mode, args=[(params, rest), jax.random.key(4), *args], mode=mode, params_of=_state_of)
+    return made(apply(model))._replace(wide=made(apply(s.make(jnp.float64))).fn)
 
 
 def _state_of(state: Any) -> tuple[Any, Callable[[Any], Any]]:
