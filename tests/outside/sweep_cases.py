@@ -7,7 +7,8 @@ arguments are known).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -95,8 +96,19 @@ MODES: dict[str, Callable[[Any, list[Any]], Callable[..., Any]]] = {
 }
 
 
-def case(name: str, f: Any, mode: str = "fwd", dtype: str = "float32", shape: tuple[int, ...] | None = None, change: Any = None, **named: Any) -> Case:
-    """A public function with arguments by table or rule; with `shape` by the rule alone. `change`: of (function, arguments)."""
+def case(
+    name: str,
+    f: Any,
+    mode: str = "fwd",
+    dtype: str = "float32",
+    shape: tuple[int, ...] | None = None,
+    change: Any = None,
+    named: Mapping[str, Any] = MappingProxyType({}),
+) -> Case:
+    """A public function with arguments by table or rule; with `shape`, or with `named` ones of its own, by the rule alone.
+
+    `change`: of (function, arguments).
+    """
 
     def make() -> Made | None:
         g = sweep_args.given(name, dtype, (3, 4) if shape is None else shape)
@@ -112,7 +124,7 @@ def case(name: str, f: Any, mode: str = "fwd", dtype: str = "float32", shape: tu
     return Case("/".join(t for t in text if t), make)
 
 
-def _named(named: dict[str, Any]) -> str:
+def _named(named: Mapping[str, Any]) -> str:
     return ",".join(f"{k}={getattr(v, '__name__', v)}" for k, v in named.items()).replace("\n", "")
 
 
@@ -142,7 +154,7 @@ def options() -> Iterator[Case]:
     for name, f in sweep_args.functions():
         if ruled(name):
             for named in sweep_args.options(f):
-                yield case(name, f, **named)
+                yield case(name, f, named=named)
 
 
 def types() -> Iterator[Case]:
