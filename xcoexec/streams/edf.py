@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -97,7 +98,7 @@ class Core:
     def decide(self, now: float) -> tuple[list[Start], list[Job]]:
         """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses; and those skipped on the way.
 
-        Deferred jobs are begun while a half has nothing else to do. Nobody looks at the jobs behind as soon as both halves are at work,
+        Deferred jobs are begun on a half that the others leave idle. Nobody looks at the jobs behind as soon as both halves are at work,
         nor at more than the first 16.
         """
         begun: list[Start] = []
@@ -118,10 +119,14 @@ class Core:
                 begun.append(self._begin(self.ready.pop(at), way, now))
             else:
                 at += 1
-        while self.deferred and not self.ready and len(self.running) < len(HALVES):
-            if (way := self.policy.choose(self, self.deferred[0], now)) is None:
-                break
-            begun.append(self._begin(self.deferred.pop(0), way, now))
+        at = 0
+        while at < min(len(self.deferred), LOOKED_AT) and len(self.running) < len(HALVES):
+            job = self.deferred[at]
+            way = self.policy.choose(self, job, now)
+            if way is not None and self.expected(job, way) <= self.latest(job):
+                begun.append(self._begin(self.deferred.pop(at), way, now))
+            else:
+                at += 1
         return begun, gone
 
     def _doubt(self, job: Job, now: float, gone: list[Job]) -> None:
@@ -132,9 +137,17 @@ class Core:
             bisect.insort(self.deferred, job, key=self._order)
 
     def _late(self, job: Job, now: float) -> bool:
-        """Whether a job is skipped: its deadline is over or (ahead) it cannot be in time even at the measured pace."""
-        job.skipped = now + (job.task.least[job.at] if self.policy.ahead else 0.0) > job.deadline
+        """Whether a job is skipped."""
+        job.skipped = self._lost(job, now)
         return job.skipped
+
+    def _lost(self, job: Job, now: float) -> bool:
+        """Whether a job's deadline is over or (ahead) it cannot be in time even at the measured pace."""
+        return now + (job.task.least[job.at] if self.policy.ahead else 0.0) > job.deadline
+
+    def alone(self, job: Job, now: float) -> bool:
+        """Whether nothing runs, and no other job waits that could still be in time (those that cannot may not have been skipped yet)."""
+        return not self.running and all(other is job or self._lost(other, now) for other in itertools.chain(self.ready, self.deferred))
 
     def _begin(self, job: Job, way: Way, now: float) -> Start:
         assert self.running.keys().isdisjoint(way.halves), "a policy chose a half that is at work"

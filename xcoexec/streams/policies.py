@@ -54,7 +54,7 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
     So a job may wait for a busy half behind the jobs before it. Ways that end too late for the job are a choice only where all do. While
     nothing else is there, blocks may be divided, and twins are not used where their own layers are in time too.
     """
-    if not core.running and len(core.ready) + len(core.deferred) == 1:
+    if core.alone(job, now):
         return _alone(core, job)
     first, least, behind, last = None, (True, float("inf")), 0.0, core.latest(job)
     for way in job.task.blocks[job.at].undivided:
