@@ -202,6 +202,27 @@ def test_the_users_own_errors_look_as_under_jit(call: Any) -> None:
     assert frames(xcoexec.jit(_raises)) == plain_frames
 
 
+UNCOMPILED = {
+    "integers without infinity": (lambda x: jax.lax.cumlogsumexp(x, axis=0), np.arange(12).reshape(3, 4)),
+    "no order of complex numbers": (jnp.argmax, np.ones((3, 4), np.complex64)),
+    "no decomposition in f16": (lambda x: jnp.linalg.inv(x + 1), np.ones((3, 3), np.float16)),
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", UNCOMPILED)
+def test_what_plain_jit_cannot_compile_raises_its_error_without_a_warning(name: str, strict: bool) -> None:
+    fn, x = UNCOMPILED[name]
+    errors = []
+    for jitted in (jax.jit(fn), xcoexec.jit(fn, strategy="host", strict=strict)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CoexecWarning)
+            with pytest.raises(Exception) as e:
+                jitted(x)
+        errors.append((type(e.value), str(e.value)))
+    assert errors[0] == errors[1]
+
+
 def test_whole_tracebacks_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XCOEXEC_TRACEBACK", "1")
     with pytest.raises(KeyError) as e:

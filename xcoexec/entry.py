@@ -109,6 +109,9 @@ class Entry:
         return CALLS_BACK if "pure_callback" in primitives(made.closed) else placed_apart(call, self._plain.given)
 
     def _prepare(self, made: JitTrace, call: Call) -> Kept:
+        def compile_plain() -> Any:
+            return self._plain.jitted.lower(*call.args, **call.kwargs).compile()
+
         def task() -> Task:
             with stage("reading the jaxpr"):
                 traced = flattened(made.closed, made.out_tree, paths(self._call.tree))
@@ -116,7 +119,8 @@ class Entry:
                 index = weight_leaves(traced, made.donated) if self._known is None else tuple(range(self._known))
                 inputs = tuple(i for i in many if i not in set(index))
                 donated = tuple(position for position, leaf in enumerate(inputs) if leaf in set(made.donated))
-                return Task(traced, index, inputs, call.leaves, donated, self._as_plain(index, call.leaves), self._plain.given, self._sibling)
+                plain = self._as_plain(index, call.leaves)
+                return Task(traced, index, inputs, call.leaves, donated, plain, self._plain.given, self._sibling, compile_plain)
 
         found = prepared(self._name, self._options, task, self._not_admitted)
         if isinstance(found, Fallback):

@@ -29,7 +29,8 @@ CPU_ALONE = "on the CPU alone, because its weights do not fit the device's memor
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
     """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given away, plain jax.jit of the
-    inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same function is planned already for other shapes."""
+    inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same function is planned already for other shapes.
+    `compile_plain`: what plain jax.jit compiles for the example; raises what it raises."""
 
     traced: Traced
     index: tuple[int, ...]
@@ -39,6 +40,7 @@ class Task:
     plain: Callable[[Sequence[Any]], Sequence[Any]]
     given: Mapping[str, Any]
     sibling: bool
+    compile_plain: Callable[[], Any]
 
     @property
     def weights(self) -> list[Any]:
@@ -60,8 +62,11 @@ class Prepared:
 def prepared(name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[Any]], str]) -> Prepared | Fallback:
     """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one warning (an error when strict).
 
+    Where plain jax.jit cannot compile the function either, its exception is raised.
+
     `refuse`: of the weights, why they cannot be used ("" where they can).
     """
+    task: Task | None = None
     try:
         task = make()
         why = refuse(task.weights)
@@ -74,6 +79,8 @@ def prepared(name: str, options: Options, make: Callable[[], Task], refuse: Call
         why, cause = e.why, e.__cause__
     except Exception as e:
         why, cause = Failed("preparing", e).why, e
+    if task is not None:
+        task.compile_plain()
     try:
         return refused(name, options, why)
     except BindError as e:

@@ -591,7 +591,7 @@ def check(program: Program, how: How) -> Verdict:
         fn = lambda *xs: run(program, *xs)
         options = {"donate_argnums": how.donate} if how.donate else {}
     chosen = {"plan": xcoexec.Plan.uniform(how.p_cpu, how.dim)} if how.strategy == "forced" else {"strategy": how.strategy}
-    return compare(fn, args, chosen, how.bound, lambda: _judged(program, args[how.static :], how.static), **options)
+    return compare(fn, args, chosen, how.bound, truth=lambda at: _judged(program, at[how.static :], how.static), **options)
 
 
 def _judged(program: Program, args: Sequence[Any], static: bool) -> tuple[list[np.ndarray], float] | None:

@@ -214,7 +214,7 @@ def summary(records: list[Record]) -> str:
 
 
 def _counts(records: list[Record]) -> str:
-    columns = ("same", "nearer", "plain", "not swept", *BAD)
+    columns = ("same", "nearer", "plain", "more", "not swept", *BAD)
     lines = [f"{'part':14} {'strategy':9} {'jax':9} {'cases':>6} {'kernels':>8} {'xla':>6} {'fallback':>8} " + " ".join(f"{c:>11}" for c in columns)]
     groups: Mapping[Any, list[Record]] = collections.defaultdict(list)
     for r in records:

@@ -1,12 +1,14 @@
 """One function called through plain `jax.jit` and through `xcoexec.jit`: whether the two can be told apart.
 
 Tolerances. An element of a floating result agrees when it differs from `jax.jit`'s by at most `r * |x| + a * scale`, where
-`scale` is the largest finite magnitude of that result, and `(r, a)` is TOLERANCES of its type (they allow another order
-of summation and one rounding more). Functions with a convolution get `WINOGRAD * scale`: kernels may compute those by
-Winograd's algorithm. Where elements differ by more, the same function in float64 decides: the result is right when its
-worst error is at most `FACTOR` times the worst error of `jax.jit`, or within the tolerance, and never above GROSS of the
-scale. Rounding errors are luck: `jax.jit`'s is the worst one of these arguments and of NEIGHBOURS, a thousandth away.
-Integers, booleans, shapes, types, weak types, trees and the kind of sharding must be equal.
+`scale` is the largest finite magnitude of that result, and `(r, a)` is TOLERANCES of the narrowest type that the function
+computes in (they allow another order of summation and one rounding more). Functions with a convolution get `WINOGRAD * scale`:
+kernels may compute those by Winograd's algorithm. Where elements differ by more, the same function in float64 decides: the
+result is right when its worst error is at most `FACTOR` times the worst error of `jax.jit`, or within the tolerance, or
+within NOISE of the largest of all results, and never above GROSS of that. Rounding errors are luck: `jax.jit`'s is the
+worst one of these arguments and of NEIGHBOURS, a thousandth away. Where `jax.jit` itself is off by more than GROSS (random
+numbers in float64 are other ones), float64 decides nothing. Integers, booleans, shapes, types, weak types, trees and the
+kind of sharding must be equal.
 """
 
 from __future__ import annotations
@@ -31,11 +33,14 @@ TOLERANCES = {
     "float8": (0.3, 0.1),
 }
 WINOGRAD = 1e-4
+NOISE = {"float64": 1e-15, "float32": 5e-7, "float16": 4e-3, "bfloat16": 3e-2, "float8": 0.5}
 GROSS = {"float64": 1e-6, "float32": 1e-2, "float16": 5e-2, "bfloat16": 0.15, "float8": 0.5}
+NARROW = {"float8": "f8", "bfloat16": "bf16", "float16": "f16"}  # how jaxprs call the types
 FACTOR = 4.0
 NEIGHBOURS = 8
-GOOD = ("same", "nearer", "plain")
-Truth = Callable[[Sequence[Any]], "list[np.ndarray] | None"]  # arguments -> the leaves in float64
+GOOD = ("same", "nearer", "plain", "more")
+Known = tuple[list[np.ndarray], float]  # the leaves in float64, and an absolute error that is allowed besides
+Truth = Callable[[Sequence[Any]], "Known | None"]  # of arguments; None where there is no oracle
 
 #: how the function under test is made: name -> options of `xcoexec.jit`
 STRATEGIES: dict[str, Callable[[], dict[str, Any]]] = {
@@ -51,7 +56,8 @@ STRATEGIES: dict[str, Callable[[], dict[str, Any]]] = {
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """`status`: "same"; "nearer" (not as `jax.jit`, and right by float64); "plain" (`jax.jit` fails, and ours alike);
-    "wrong", "type" (a property other than the values), "raises" (ours alone), "quiet" (theirs alone), "other error";
+    "more" (XLA cannot compile it here, and kernels can); "wrong", "type" (a property other than the values), "raises" (ours alone),
+    "quiet" (theirs alone), "other error";
     "internal": right, but plain `jax.jit` had to stand in for an error of the library.
 
     `ran`: "kernels" (with so many `segments`), "xla" (no layer that kernels can express), "fallback" (with `why`), "" (nothing).
@@ -93,12 +99,13 @@ def compare(
     strategy: str | dict[str, Any] = "kernels",
     bound: int = 0,
     wide: Callable[..., Any] | None = None,
+    truth: Truth | None = None,
     **options: Any,
 ) -> Verdict:
     """Calls `fn(*args)` through `jax.jit` once and through `xcoexec.jit` twice; see the module's text.
 
     `strategy`: a name of STRATEGIES, or options of `xcoexec.jit`; `bound`: so many leading arguments are given to `.bind`;
-    `wide`: `fn` for arguments in float64, where that is another function; `options` are those of `jax.jit`.
+    `wide`: `fn` for arguments in float64, where that is another function; `truth`: in place of it; `options` are those of `jax.jit`.
     """
     chosen = STRATEGIES[strategy]() if isinstance(strategy, str) else strategy
     plain = lambda at: attempt(lambda: jax.jit(fn, **options)(*fresh(at, options)))
@@ -114,7 +121,7 @@ def compare(
     said = [str(w.message) for w in seen if issubclass(w.category, xcoexec.CoexecWarning)]
     if said and ran[0] != "kernels":
         ran = ("fallback", 0, said[0])
-    verdict = _judge(fn, args, want, got, plain, lambda at: oracle(wide or fn, at, options))
+    verdict = _judge(fn, args, want, got, plain, truth or (lambda at: oracle(wide or fn, at, options)))
     if verdict.good and verdict.status != "plain":
         verdict = _repeated(got, again) or verdict
     if verdict.good and any("please report it" in text for text in said):
@@ -149,7 +156,8 @@ def _ran(made: Any, args: Sequence[Any], got: Outcome) -> tuple[str, int, str]:
 def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outcome, plain: Plain, truth: Truth) -> Verdict:
     if want.error is not None:
         if got.error is None:
-            return Verdict("quiet", f"jax.jit raises {_text(want.error)}")
+            compiles = attempt(lambda: jax.make_jaxpr(fn)(*args)).error is None
+            return Verdict("more" if compiles else "quiet", f"jax.jit raises {_text(want.error)}")
         same = type(want.error) is type(got.error)
         return Verdict("plain" if same else "other error", _text(want.error) + ("" if same else f" | ours {_text(got.error)}"))
     if got.error is not None:
@@ -157,11 +165,16 @@ def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outc
     if different := properties(want.value, got.value):
         return Verdict("type", different)
     xs, ys = _leaves(want.value), _leaves(got.value)
-    allowed = WINOGRAD if any(x.dtype.kind == "f" for x in xs) and "conv_general_dilated" in _jaxpr(fn, args) else 0.0
-    bad = [i for i, (x, y) in enumerate(zip(xs, ys, strict=True)) if _differs(x, y, allowed).any()]
+    text = attempt(lambda: str(jax.make_jaxpr(fn)(*args))).value or ""
+    has_float = any(x.dtype.kind == "f" for x in xs)
+    judge = Judge(
+        next((kind for kind, name in NARROW.items() if f"{name}[" in text or kind in text), ""),
+        WINOGRAD if has_float and "conv_general_dilated" in text else 0.0,
+    )
+    bad = [i for i, (x, y) in enumerate(zip(xs, ys, strict=True)) if judge.differs(x, y).any()]
     if not bad:
         return Verdict("same")
-    return _by_oracle(truth(args), xs, ys, bad, allowed, lambda: _typical(plain, truth, args, len(xs)))
+    return _by_oracle(judge, truth(args), xs, ys, bad, lambda: _typical(plain, truth, args, len(xs)))
 
 
 def _repeated(first: Outcome, second: Outcome) -> Verdict | None:
@@ -171,8 +184,8 @@ def _repeated(first: Outcome, second: Outcome) -> Verdict | None:
     if different := properties(first.value, second.value):
         return Verdict("type", f"second call: {different}")
     for x, y in zip(_leaves(first.value), _leaves(second.value), strict=True):
-        if _differs(x, y, 0.0).any():
-            return Verdict("wrong", f"second call: {_show(x, y, _differs(x, y, 0.0))}")
+        if (where := Judge().differs(x, y)).any():
+            return Verdict("wrong", f"second call: {_show(x, y, where)}")
     return None
 
 
@@ -229,28 +242,59 @@ def _scale(x: np.ndarray) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-def _differs(x: np.ndarray, y: np.ndarray, allowed: float) -> np.ndarray:
-    """Where two results differ by more than the tolerance."""
-    if not _float(x):
-        return np.asarray(x != y)
-    r, a = TOLERANCES.get(_kind(x), TOLERANCES["float32"])
-    wx, wy = _wide(x), _wide(y)
-    equal = (wx == wy) | (np.isnan(wx) & np.isnan(wy))
-    with np.errstate(all="ignore"):
-        near = np.abs(wx - wy) <= r * np.abs(wx) + max(a, allowed) * _scale(wx)
-    return ~(equal | (near & np.isfinite(wx) & np.isfinite(wy)))
+@dataclasses.dataclass(frozen=True)
+class Judge:
+    """`narrow`: the narrowest floating type that a function computes in ("": none below f32); `allowed`: of the scale, besides the tolerance."""
+
+    narrow: str = ""
+    allowed: float = 0.0
+
+    def kind(self, x: np.ndarray) -> str:
+        """The type that a result's errors are those of."""
+        return max(_kind(x), self.narrow or "float64", key=list(TOLERANCES).index)
+
+    def tolerance(self, x: np.ndarray) -> tuple[float, float]:
+        r, a = TOLERANCES[self.kind(x)]
+        return r, max(a, self.allowed)
+
+    def differs(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Where two results differ by more than the tolerance."""
+        if not _float(x):
+            return np.asarray(x != y)
+        r, a = self.tolerance(x)
+        wx, wy = _wide(x), _wide(y)
+        equal = (wx == wy) | (np.isnan(wx) & np.isnan(wy))
+        with np.errstate(all="ignore"):
+            near = np.abs(wx - wy) <= r * np.abs(wx) + a * _scale(wx)
+        return ~(equal | (near & np.isfinite(wx) & np.isfinite(wy)))
+
+    def right(self, x: np.ndarray, y: np.ndarray, o: np.ndarray, typical: float, slack: float, largest: float) -> bool:
+        """Whether `y` is as near to `o`, in float64, as it has to be: `x` is `jax.jit`'s, `largest` the scale of all results."""
+        if not _float(x):
+            return bool(np.array_equal(y, o))
+        kind, scale = self.kind(x), _scale(_wide(o))
+        largest = max(scale, largest)
+        with np.errstate(all="ignore"):
+            if _error(x, o) > GROSS[kind] * largest:
+                return not self.differs(x, y).any()
+            narrow, wy, wo = _wide(o.astype(x.dtype)), _wide(y), _wide(o)
+            same = (np.isnan(wy) & np.isnan(narrow)) | (wy == narrow)
+            if not (same | (np.isfinite(wy) & np.isfinite(wo))).all():
+                return False
+            enough = max(FACTOR * max(_error(x, o), typical), self.tolerance(x)[1] * scale, NOISE[kind] * largest)
+            return _error(y, o) <= max(slack, min(enough, GROSS[kind] * largest))
 
 
-def _by_oracle(
-    wide: list[np.ndarray] | None, xs: list[np.ndarray], ys: list[np.ndarray], bad: list[int], allowed: float, typical: Callable[[], list[float]]
-) -> Verdict:
-    """Results `bad` differ: `wide`, in float64, says which are right, and `typical` how far off `jax.jit` may be."""
+def _by_oracle(judge: Judge, known: Known | None, xs: list[np.ndarray], ys: list[np.ndarray], bad: list[int], typical: Callable[[], list[float]]) -> Verdict:
+    """Results `bad` differ: the float64 ones say which are right, and `typical` how far off `jax.jit` may be."""
     i = bad[0]
-    where = _differs(xs[i], ys[i], allowed)
+    where = judge.differs(xs[i], ys[i])
     text = f"result {i} {xs[i].dtype}{list(xs[i].shape)}: {_show(xs[i], ys[i], where)}"
-    if wide is None or len(wide) != len(xs) or any(wide[k].shape != xs[k].shape for k in bad):
+    if known is None or len(known[0]) != len(xs) or any(known[0][k].shape != xs[k].shape for k in bad):
         return Verdict("wrong", text + "; no float64 oracle")
-    right = lambda errors: all(_right(xs[k], ys[k], wide[k], allowed, errors[k]) for k in bad)
+    wide, slack = known
+    largest = max((_scale(_wide(o)) for o in wide if _float(o)), default=0.0)
+    right = lambda errors: all(judge.right(xs[k], ys[k], wide[k], errors[k], slack, largest) for k in bad)
     if right([0.0] * len(xs)) or right(typical()):
         return Verdict("nearer", text)
     return Verdict("wrong", f"{text}; float64 {_first(wide[i], where)}")
@@ -268,10 +312,10 @@ def _typical(plain: Plain, truth: Truth, args: Sequence[Any], results: int) -> l
     worst = [0.0] * results
     for seed in range(NEIGHBOURS):
         moved = jax.tree.map(functools.partial(_moved, np.random.default_rng(seed)), list(args))
-        got, wide = plain(moved), truth(moved)
-        if got.error is not None or wide is None:
+        got, known = plain(moved), truth(moved)
+        if got.error is not None or known is None:
             return [0.0] * results
-        pairs = zip(worst, _leaves(got.value), wide, strict=True)
+        pairs = zip(worst, _leaves(got.value), known[0], strict=True)
         worst = [max(e, _error(x, o)) if _float(x) and x.shape == o.shape else e for e, x, o in pairs]
     return worst
 
@@ -284,41 +328,20 @@ def _moved(rng: np.random.Generator, x: Any) -> Any:
     return jnp.asarray((old.astype(np.float64) * rng.uniform(0.999, 1.001, old.shape)).astype(old.dtype))
 
 
-def _right(x: np.ndarray, y: np.ndarray, o: np.ndarray, allowed: float, typical: float) -> bool:
-    if not _float(x):
-        return bool(np.array_equal(y, o))
-    with np.errstate(all="ignore"):
-        narrow = _wide(o.astype(x.dtype))
-        wy, wo = _wide(y), _wide(o)
-        same = (np.isnan(wy) & np.isnan(narrow)) | (wy == narrow)
-        finite = np.isfinite(wy) & np.isfinite(wo)
-        if not (same | finite).all():
-            return False
-        error, theirs = _error(y, o), max(_error(x, o), typical)
-        scale, kind = _scale(wo), _kind(x)
-        _, a = TOLERANCES.get(kind, TOLERANCES["float32"])
-        return bool(error <= max(FACTOR * theirs, max(a, allowed) * scale) and error <= GROSS.get(kind, 1e-2) * scale)
-
-
-def oracle(fn: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> list[np.ndarray] | None:
+def oracle(fn: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]) -> Known | None:
     """The leaves of `fn(*args)` with all floats widened to float64; None where the function has no such form."""
     static = {k: v for k, v in options.items() if k.startswith("static")}
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wide = jax.tree.map(_widened, list(args))
         done = attempt(lambda: jax.jit(fn, **static)(*wide))
-        return None if done.error is not None else _leaves(done.value)
+        return None if done.error is not None else (_leaves(done.value), 0.0)
 
 
 def _widened(x: Any) -> Any:
     if not hasattr(x, "dtype") or not jnp.issubdtype(x.dtype, jnp.inexact):
         return x
     return jnp.asarray(np.asarray(x).astype(np.complex128 if jnp.issubdtype(x.dtype, jnp.complexfloating) else np.float64))
-
-
-def _jaxpr(fn: Callable[..., Any], args: Sequence[Any]) -> str:
-    done = attempt(lambda: str(jax.make_jaxpr(fn)(*args)))
-    return done.value or ""
 
 
 def _text(e: BaseException) -> str:
