@@ -18,7 +18,8 @@ import pytest
 from jax import lax
 from xcoexec.codegen import layout as abi
 from xcoexec.codegen.device import KERNELS, ptx
-from xcoexec.codegen.relay import Merge, Relay, Window
+from xcoexec.codegen.relay import Relay
+from xcoexec.codegen.sites import Merge, Window
 
 import xcoexec
 from xcoexec import balance, prepare

@@ -11,8 +11,9 @@ import jax
 import numpy as np
 
 from .codegen import host
+from .codegen.clocks import Clock, HostClock
 from .codegen.program import Op, Program, Value, external, kind
-from .codegen.relay import Clock, HostClock, Relay
+from .codegen.relay import Relay
 from .compat import host_call, plain_jit
 from .emit import TARGET, register, run_ops
 from .errors import SplitError

@@ -13,7 +13,7 @@ import jax
 from . import config
 from .codegen import host
 from .codegen.children import go_on
-from .codegen.relay import Faults
+from .codegen.faults import Faults
 from .compat import settings
 from .errors import BindError
 from .ir import LayerGraph, Plan

@@ -14,7 +14,7 @@ from jax import lax
 
 from .codegen import host
 from .codegen.program import Literal, Op, Value, external, kind
-from .codegen.relay import Fetch, Site
+from .codegen.sites import Fetch, Site
 from .compat import MADE, bind, ffi_call, host_call
 from .split import Slice
 from .units import DeviceUnit, HostUnit, Join, ahead

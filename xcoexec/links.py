@@ -10,9 +10,11 @@ import jax
 import numpy as np
 
 from .codegen import host
+from .codegen.clocks import Clock
 from .codegen.program import Literal, Op, Program, Value
-from .codegen.relay import Clock, Fetch, Merge, Relay, Site, Window
+from .codegen.relay import Relay
 from .codegen.segment import Segment
+from .codegen.sites import Fetch, Merge, Site, Window
 from .compat import host_call, plain_jit
 from .emit import TARGET, register
 

@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .codegen.faults import Faults
 from .codegen.program import Unsupported, Value, external
-from .codegen.relay import Faults, Fetch, Merge, Relay, Site, Window
+from .codegen.relay import Relay
+from .codegen.sites import Fetch, Merge, Site, Window
 from .compat import as_weak
 from .emit import Asynchronous, Halves, Synchronous, register
 from .fold import Folded

@@ -20,9 +20,10 @@ import numpy as np
 
 from . import clocked
 from .codegen import host
+from .codegen.clocks import Clock, HostClock
 from .codegen.conv import ALGORITHMS
 from .codegen.program import Program, Value, external
-from .codegen.relay import Clock, HostClock, Relay
+from .codegen.relay import Relay
 from .codegen.segment import Segment
 from .cost.accuracy import Accuracy, accuracy, by_flops, by_trees
 from .cost.predictor import Predictor, parsed, trained
