@@ -275,14 +275,12 @@ class Judge:
         kind, scale = self.kind(x), _scale(_wide(o))
         largest = max(scale, largest)
         with np.errstate(all="ignore"):
-            if _error(x, o) > GROSS[kind] * largest:
-                return not self.differs(x, y).any()
             narrow, wy, wo = _wide(o.astype(x.dtype)), _wide(y), _wide(o)
-            same = (np.isnan(wy) & np.isnan(narrow)) | (wy == narrow)
-            if not (same | (np.isfinite(wy) & np.isfinite(wo))).all():
-                return False
+            same = (np.isnan(wy) & np.isnan(narrow)) | (wy == narrow) | (np.isfinite(wy) & np.isfinite(wo))
             enough = max(FACTOR * max(_error(x, o), typical), self.tolerance(x)[1] * scale, NOISE[kind] * largest)
-            return _error(y, o) <= max(slack, min(enough, GROSS[kind] * largest))
+            if same.all() and _error(y, o) <= max(slack, min(enough, GROSS[kind] * largest)):
+                return True
+            return _error(x, o) > GROSS[kind] * largest and not self.differs(x, y).any()
 
 
 def _by_oracle(judge: Judge, known: Known | None, xs: list[np.ndarray], ys: list[np.ndarray], bad: list[int], typical: Callable[[], list[float]]) -> Verdict:

@@ -98,8 +98,8 @@ class Core:
     def decide(self, now: float) -> tuple[list[Start], list[Job]]:
         """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses; and those skipped on the way.
 
-        Deferred jobs are begun on a half that the others leave idle. Nobody looks at the jobs behind as soon as both halves are at work,
-        nor at more than the first 16.
+        Deferred jobs are begun on a half that the others leave idle, if they should be in time or nothing runs. Nobody looks at the jobs
+        behind as soon as both halves are at work, nor at more than the first 16.
         """
         begun: list[Start] = []
         gone: list[Job] = []
@@ -123,7 +123,7 @@ class Core:
         while at < min(len(self.deferred), LOOKED_AT) and len(self.running) < len(HALVES):
             job = self.deferred[at]
             way = self.policy.choose(self, job, now)
-            if way is not None and self.expected(job, way) <= self.latest(job):
+            if way is not None and (not self.running or self.expected(job, way) <= self.latest(job)):
                 begun.append(self._begin(self.deferred.pop(at), way, now))
             else:
                 at += 1

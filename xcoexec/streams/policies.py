@@ -65,7 +65,8 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
             if worth < least:
                 first, least, behind = way, worth, end
     if first is not None and first.half in core.running:
-        core.free[first.half] = behind  # those behind count with its wait
+        if behind <= last:
+            core.free[first.half] = behind  # those behind count with its wait
         return None
     return first
 
