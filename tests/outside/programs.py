@@ -352,7 +352,7 @@ def _heavy() -> dict[str, Op]:
         "max_pool": Op(1, _image, lambda x: _pool(x, "max"), exact=True),
         "sum_pool": Op(1, _image, lambda x: _pool(x, "sum") * 0.25),
         "random": Op(1, _floating, lambda x, s: x + jax.random.normal(jax.random.key(s), x.shape, jnp.float32).astype(x.dtype), _seed),
-        "dropout": Op(1, _floating, lambda x, s: jnp.where(jax.random.bernoulli(jax.random.key(s), 0.7, x.shape), x / 0.7, 0), _seed),
+        "dropout": Op(1, _floating, lambda x, s: jnp.where(jax.random.uniform(jax.random.key(s), x.shape, jnp.float32) < 0.7, x / 0.7, 0), _seed),
         "constant": Op(1, lambda ks: True, lambda x, s: _const(x, s, x.shape, str(x.dtype)), _seed, True),
         "full": Op(1, lambda ks: True, lambda x: jnp.ones_like(x), exact=True),
         "iota": Op(1, _ranked, lambda x: jax.lax.broadcasted_iota(jnp.int32, x.shape, len(x.shape) - 1), exact=True),

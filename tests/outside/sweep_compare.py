@@ -280,7 +280,7 @@ class Judge:
             enough = max(FACTOR * max(_error(x, o), typical), self.tolerance(x)[1] * scale, NOISE[kind] * largest)
             if same.all() and _error(y, o) <= max(slack, min(enough, GROSS[kind] * largest)):
                 return True
-            return _error(x, o) > GROSS[kind] * largest and not self.differs(x, y).any()
+            return _error(x, o) > GROSS[kind] * largest and (not self.differs(x, y).any() or _error(x, y) <= slack)
 
 
 def _by_oracle(judge: Judge, known: Known | None, xs: list[np.ndarray], ys: list[np.ndarray], bad: list[int], typical: Callable[[], list[float]]) -> Verdict:
