@@ -43,7 +43,7 @@ def gradient(fn: Callable[..., Any], args: list[Any]) -> Callable[..., Any]:
 
     def loss(*xs: Any) -> Any:
         leaves = [v for v in jax.tree.leaves(fn(*xs)) if _inexact(v)]
-        return sum((jnp.sum(jnp.real(v) * weights(v)) for v in leaves), start=jnp.zeros((), jnp.float32))
+        return sum((jnp.sum(jnp.real(v) * weights(v)) for v in leaves), start=jnp.zeros(()))
 
     return jax.value_and_grad(loss, wrt)
 
@@ -74,9 +74,9 @@ def _floating(args: list[Any]) -> tuple[int, ...]:
 
 
 def weights(v: Any) -> Any:
-    """Different for every element, of order one, and not a constant that folding could take."""
+    """Different for every element, and of order one."""
     real = jnp.real(v).dtype
-    return jnp.cos(jnp.arange(v.size, dtype=jnp.float32)).reshape(v.shape).astype(real)
+    return jnp.cos(jnp.arange(v.size, dtype=jnp.promote_types(real, jnp.float32))).reshape(v.shape).astype(real)
 
 
 def cotangent(v: Any) -> Any:

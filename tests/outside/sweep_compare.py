@@ -7,8 +7,8 @@ kernels may compute those by Winograd's algorithm. Where elements differ by more
 result is right when its worst error is at most `FACTOR` times the worst error of `jax.jit`, or within the tolerance, or
 within NOISE of the largest of all results, and never above GROSS of that. Rounding errors are luck: `jax.jit`'s is the
 worst one of these arguments and of NEIGHBOURS, a thousandth away. Where `jax.jit` itself is off by more than GROSS (random
-numbers in float64 are other ones), float64 decides nothing. Integers, booleans, shapes, types, weak types, trees and the
-kind of sharding must be equal.
+numbers in float64 are other ones), float64 decides nothing. What JAX's operations give one by one is right too. Integers,
+booleans, shapes, types, weak types, trees and the kind of sharding must be equal.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOLERANCES = {
 WINOGRAD = 1e-4
 NOISE = {"float64": 1e-15, "float32": 5e-7, "float16": 4e-3, "bfloat16": 3e-2, "float8": 0.5}
 GROSS = {"float64": 1e-6, "float32": 1e-2, "float16": 5e-2, "bfloat16": 0.15, "float8": 0.5}
-NARROW = {"float8": "f8", "bfloat16": "bf16", "float16": "f16"}  # how jaxprs call the types
+NARROW = {"float8": "f8", "bfloat16": "bf16", "float16": "f16", "float32": "f32"}  # how jaxprs call the types
 FACTOR = 4.0
 NEIGHBOURS = 8
 GOOD = ("same", "nearer", "plain", "more")
@@ -174,7 +174,8 @@ def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outc
     bad = [i for i, (x, y) in enumerate(zip(xs, ys, strict=True)) if judge.differs(x, y).any()]
     if not bad:
         return Verdict("same")
-    return _by_oracle(judge, truth(args), xs, ys, bad, lambda: _typical(plain, truth, args, len(xs)))
+    verdict = _by_oracle(judge, truth(args), xs, ys, bad, lambda: _typical(plain, truth, args, len(xs)))
+    return verdict if verdict.good or not _as_eager(judge, fn, args, ys) else dataclasses.replace(verdict, status="nearer")
 
 
 def _repeated(first: Outcome, second: Outcome) -> Verdict | None:
@@ -244,7 +245,7 @@ def _scale(x: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Judge:
-    """`narrow`: the narrowest floating type that a function computes in ("": none below f32); `allowed`: of the scale, besides the tolerance."""
+    """`narrow`: the narrowest floating type that a function computes in ("": none known); `allowed`: of the scale, besides the tolerance."""
 
     narrow: str = ""
     allowed: float = 0.0
@@ -296,6 +297,18 @@ def _by_oracle(judge: Judge, known: Known | None, xs: list[np.ndarray], ys: list
     if right([0.0] * len(xs)) or right(typical()):
         return Verdict("nearer", text)
     return Verdict("wrong", f"{text}; float64 {_first(wide[i], where)}")
+
+
+def _as_eager(judge: Judge, fn: Callable[..., Any], args: Sequence[Any], ys: list[np.ndarray]) -> bool:
+    """Whether JAX's operations, one by one, give the same: XLA's fusions have had wrong results."""
+
+    def one_by_one() -> Any:
+        with jax.disable_jit():
+            return fn(*args)
+
+    eager = attempt(one_by_one)
+    xs = _leaves(eager.value)
+    return eager.error is None and len(xs) == len(ys) and all(x.shape == y.shape and not judge.differs(x, y).any() for x, y in zip(xs, ys, strict=True))
 
 
 def _error(x: np.ndarray, o: np.ndarray) -> float:
