@@ -33,7 +33,7 @@ import xcoexec
 STEPS = 3
 TOLERANCE = {"float32": 2e-4, "bfloat16": 6e-2}  # of a leaf's scale, after STEPS steps
 FACTOR = 4.0
-ZERO = 1e-9  # leaves that are smaller than this share of the largest in float64 are zero but for rounding (the gradient of a key's bias):
+ZERO = 1e-9  # leaves that are smaller than this share of the largest in float64 are zero but for rounding (a bias in front of a norm):
 NOISE = 0.02  # they are measured by this share of the largest
 OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "sgd": lambda: optax.sgd(0.05),
@@ -139,7 +139,8 @@ class LinenNet(nn.Module):
                 inner = nn.Dense(x.shape[-1], dtype=d)
                 return x + (nn.silu if self.net.smooth else nn.relu)(inner(x))
             case "attention":
-                return x + nn.MultiHeadDotProductAttention(2, dtype=d)(x, mask=nn.make_causal_mask(jnp.ones(x.shape[:2])))
+                # a key bias changes nothing: its gradient is rounding alone
+                return x + nn.MultiHeadDotProductAttention(2, dtype=d, use_bias=False)(x, mask=nn.make_causal_mask(jnp.ones(x.shape[:2])))
             case "gru":
                 return nn.RNN(nn.GRUCell(w, dtype=d))(x)
             case "dropout":
@@ -218,7 +219,7 @@ class NnxNet(nnx.Module):
             case "residual":
                 return nnx.Linear(c, c, dtype=d, rngs=rngs), c
             case "attention":
-                return nnx.MultiHeadAttention(2, c, dtype=d, decode=False, rngs=rngs), c
+                return nnx.MultiHeadAttention(2, c, dtype=d, decode=False, use_bias=False, rngs=rngs), c
             case "gru":
                 return nnx.RNN(nnx.GRUCell(c, w, dtype=d, rngs=rngs), rngs=rngs), w
             case "dropout":
