@@ -356,8 +356,16 @@ def test_waiting_for_a_stream_that_another_thread_closes() -> None:
     gate.set()
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Where a shell has started the tests in the background, SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("what", ["stream", "scheduler"])
-def test_ctrl_c_while_waiting(what: str, _no_collection: None) -> None:
+def test_ctrl_c_while_waiting(what: str, _no_collection: None, _interruptible: None) -> None:
     """Without the collector: an interrupt inside one of its callbacks (JAX has one) goes no further."""
     net, gate = Held(), threading.Event()
     interrupt = threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
