@@ -8,7 +8,7 @@ import sys
 
 from rich.progress import track
 
-from xcoexec import bench
+from xcoexec.tools import bench
 
 from .cases import CASES
 

@@ -33,8 +33,8 @@ from xcoexec.models.residual import ResNet
 
 import xcoexec
 from xcoexec.config import cores
-from xcoexec.pretty import table
-from xcoexec.runtime.timeline import write
+from xcoexec.ir.text import table
+from xcoexec.session.timeline import write
 from xcoexec.streams import Scheduler, duo
 from xcoexec.streams.blocks import EPSILON
 from xcoexec.streams.data import Data, coloured_shapes

@@ -20,10 +20,10 @@ from rich.console import Console
 
 import xcoexec
 from xcoexec import models
-from xcoexec.bench import error
+from xcoexec.tools.bench import error
 from xcoexec.config import cores
-from xcoexec.pretty import table
-from xcoexec.select import alternate, contest
+from xcoexec.ir.text import table
+from xcoexec.session.contest import alternate, contest
 
 from .gpu import gpu_parser, on_gpu, where
 

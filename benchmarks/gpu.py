@@ -26,12 +26,13 @@ from rich.progress import track
 from xcoexec.codegen.target import target
 
 import xcoexec
-from xcoexec import models, suite
-from xcoexec.bench import error
+from xcoexec import models
+from xcoexec.tools import suite
+from xcoexec.tools.bench import error
 from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
-from xcoexec.pretty import table
-from xcoexec.select import alternate
+from xcoexec.ir.text import table
+from xcoexec.session.contest import alternate
 
 from .energy import joules
 
@@ -69,7 +70,7 @@ def where() -> str:
     """The machine in words."""
     if jax.default_backend() != "gpu":
         return f"{cores()}-core CPU; jax {jax.__version__}"
-    from xcoexec.runtime.cuda import cuda
+    from xcoexec.devices.cuda import cuda
 
     part = cuda().multiprocessors
     share = f", limited to {part} multiprocessors by CUDA MPS (stands for an edge GPU)" if slice_percent() < 100 else ""

@@ -19,11 +19,12 @@ from jax import lax
 from rich.console import Console
 
 import xcoexec
-from xcoexec import Plan, balance
-from xcoexec.bench import error
+from xcoexec import Plan
+from xcoexec.session import rebalance
+from xcoexec.tools.bench import error
 from xcoexec.cost.edgenn import bound
-from xcoexec.pretty import table
-from xcoexec.select import alternate
+from xcoexec.ir.text import table
+from xcoexec.session.contest import alternate
 
 from .gpu import gpu_parser, on_gpu, where
 
@@ -98,7 +99,7 @@ def run(name: str, precision: str, steps: int) -> dict[str, Any]:
             hand = {"seconds": NOT_MEASURED, "why": str(e)[:200]}
         exe = planned._used("layers").current
         place = exe.plan.placements[0]
-        span = balance.span(exe.lowered) if exe.lowered is not None and exe.lowered.sites else None
+        span = rebalance.span(exe.lowered) if exe.lowered is not None and exe.lowered.sites else None
     oracle = min(seconds[k] for k in seconds if k != "planner")
     return {
         "case": name,

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from xcoexec import devices
-from xcoexec.bench import model_graph
+from xcoexec.planning import profiles
+from xcoexec.tools.bench import model_graph
 from xcoexec.cost.edgenn import bound
-from xcoexec.graph import graph_of
-from xcoexec.ir import Costs, LayerGraph
-from xcoexec.simulate import BACK, OUT, simulate
-from xcoexec.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch
-from xcoexec.suite import SUITES
+from xcoexec.frontend.graph import graph_of
+from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.planning.simulate import BACK, OUT, simulate
+from xcoexec.planning.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch
+from xcoexec.tools.suite import SUITES
 
 from . import streams_claims
 
@@ -62,7 +62,7 @@ def nothing(*_: Any) -> str:
 @functools.cache
 def on(device: str, model: str) -> tuple[LayerGraph, Costs]:
     graph = model_graph(model)
-    return graph, devices.load(device).costs(graph)
+    return graph, profiles.load(device).costs(graph)
 
 
 def seconds(device: str, model: str, strategy: Strategy) -> float:

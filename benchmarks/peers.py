@@ -24,12 +24,13 @@ from rich.progress import track
 from xcoexec.models import layers
 
 import xcoexec
-from xcoexec import bench, config, models
-from xcoexec.emit import run_ops
-from xcoexec.fold import fold
-from xcoexec.pretty import columns
-from xcoexec.select import alternate
-from xcoexec.trace import paths, trace
+from xcoexec.tools import bench
+from xcoexec import config, models
+from xcoexec.lowering.emit import run_ops
+from xcoexec.frontend.fold import fold
+from xcoexec.ir.text import columns
+from xcoexec.session.contest import alternate
+from xcoexec.frontend.trace import paths, trace
 
 Call = Callable[[], Any]
 RUNTIMES = ("xcoexec", "jax.jit", "onnxruntime", "openvino", "pytorch")

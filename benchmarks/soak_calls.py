@@ -32,14 +32,15 @@ os.environ.setdefault("XCOEXEC_ADAPT", "1")
 
 import jax
 import numpy as np
-from xcoexec.codegen import host, layout
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.native import layout
 
 import xcoexec
-from xcoexec.bench import oracle
-from xcoexec.compiled import Compiled
-from xcoexec.ir import Plan
-from xcoexec.runtime import adaptive
-from xcoexec.select import forced
+from xcoexec.tools.bench import oracle
+from xcoexec.session.compiled import Compiled
+from xcoexec.ir.records import Plan
+from xcoexec.session import adaptive
+from xcoexec.session.contest import forced
 
 from .soak import resident
 

@@ -27,11 +27,11 @@ from rich.console import Console
 
 import xcoexec
 from xcoexec import models
-from xcoexec.bound import Bound
+from xcoexec.api.resident import Bound
 from xcoexec.config import cores
-from xcoexec.ir import Costs
-from xcoexec.pretty import table
-from xcoexec.stages import Stages
+from xcoexec.ir.records import Costs
+from xcoexec.ir.text import table
+from xcoexec.session.stages import Stages
 from xcoexec.streams.cuts import crossed, planned
 from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, speedup, two_stages
 from xcoexec.streams.pipeline import Pipeline, Stats, Stream

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from xcoexec import devices
-from xcoexec.bench import model_graph
-from xcoexec.ir import Costs, LayerGraph
-from xcoexec.parts import crossing
+from xcoexec.planning import profiles
+from xcoexec.tools.bench import model_graph
+from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.streams.spans import crossing
 from xcoexec.streams.blocks import TWIN_SECONDS, blocks, deserving, seconds
 from xcoexec.streams.jobs import HALVES, Accuracy, Block, Task, Way
 from xcoexec.streams.neuropipe import Around, best, neuropipe, two_stages
@@ -30,7 +30,7 @@ Records = Sequence[Mapping[str, Any]]
 @functools.cache
 def _on(device: str, model: str) -> tuple[LayerGraph, Costs]:
     graph = model_graph(model)
-    return graph, devices.load(device).costs(graph)
+    return graph, profiles.load(device).costs(graph)
 
 
 def _mean(values: Sequence[float]) -> float:

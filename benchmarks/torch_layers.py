@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from xcoexec.codegen.program import Literal, Op, Value
 
-from xcoexec.fold import fold
-from xcoexec.trace import paths, trace
+from xcoexec.frontend.fold import fold
+from xcoexec.frontend.trace import paths, trace
 
 Tensor = torch.Tensor
 

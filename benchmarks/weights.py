@@ -23,11 +23,11 @@ from rich.console import Console
 
 import xcoexec
 from xcoexec import models
-from xcoexec.bench import error
-from xcoexec.memory import usage
-from xcoexec.pretty import table
-from xcoexec.runtime.cuda import cuda
-from xcoexec.select import alternate
+from xcoexec.tools.bench import error
+from xcoexec.planning.memory import usage
+from xcoexec.ir.text import table
+from xcoexec.devices.cuda import cuda
+from xcoexec.session.contest import alternate
 
 from .gpu import gpu_parser, on_gpu, where
 

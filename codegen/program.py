@@ -1,6 +1,6 @@
 """Frozen records of what is computed: values, operations, straight-line programs.
 
-`xcoexec.trace` makes them from a jaxpr; kernels, the partitioner and the lowering read them. An `Op`
+`xcoexec.frontend.trace` makes them from a jaxpr; kernels, the partitioner and the lowering read them. An `Op`
 keeps JAX's primitive name and parameters, so the meaning of every operation is JAX's own.
 """
 

@@ -105,7 +105,7 @@ def child(name: str, again: bool, after: float) -> None:
     import numpy as np
 
     import xcoexec
-    from xcoexec.runtime import adaptive
+    from xcoexec.session import adaptive
 
     adaptive.SETTLE_SECONDS = 0.1
     rng = np.random.default_rng(0)

@@ -149,14 +149,14 @@ def _nested(b: Any) -> bool:
 
 def layout(segment: Any, offsets: Mapping[Any, int], nbytes: int) -> Layout:
     """Where a segment's temporaries lie, those inside of strips' scratch memory (one part a thread) too."""
-    from xcoexec.codegen.segment import Nested, Ref
+    from xcoexec.codegen.segment.assembly import Nested, Ref
 
     parts = [(at, b.nbytes, b.geometry) for b, at in offsets.items() if not _nested(b)]
-    for step in (s for s in segment.steps if s.driver == "strips"):
+    for step in (s for s in assembly.steps if s.driver == "strips"):
         scratch = offsets[next(w.buffer for w in step.words if isinstance(w, Ref) and _nested(w.buffer))]
         stride = step.words[4]
         inner = {id(w): w for w in step.words if isinstance(w, Nested)}.values()
-        starts = [scratch + who * stride for who in range(segment.threads + 1)]
+        starts = [scratch + who * stride for who in range(assembly.threads + 1)]
         parts += [(at + o, b.nbytes, b.geometry) for at in starts for w in inner for b, o in w.offsets.items()]
     return Layout(tuple(parts), nbytes)
 
@@ -201,16 +201,17 @@ def arguments(segment: Any, consts: Mapping[Any, np.ndarray]) -> list[np.ndarray
         values = rng.integers(0, 2, v.shape) if kind(v.dtype) == "b" else rng.integers(-100, 101, v.shape) / 64.0
         return np.asarray(values, np.float32)  # in half precision too
 
-    raw = [np.ascontiguousarray(consts[v]) for v in segment.raw]
-    return [*(made(v) for v in segment.program.inputs), *raw, PACK(segment, consts)]
+    raw = [np.ascontiguousarray(consts[v]) for v in assembly.raw]
+    return [*(made(v) for v in assembly.program.inputs), *raw, PACK(assembly, consts)]
 
 
 def build(program: Any, way: Variant, asked: set[str]) -> tuple[Any, Any]:
     """A segment whose temporaries are placed as the variant says, and where; `asked` receives the algorithms that it
     could choose among."""
-    from xcoexec.codegen import host, segment, storage, strips
+    from xcoexec.codegen.runtime import host
+    from xcoexec.codegen.segment import assembly, storage, strips
 
-    from xcoexec.split import split
+    from xcoexec.partition.split import split
 
     placed: list[Any] = []
 
@@ -224,33 +225,33 @@ def build(program: Any, way: Variant, asked: set[str]) -> tuple[Any, Any]:
         placed.append(place(lifetimes))
         return placed[-1]
 
-    with mock.patch.object(segment, "place", noting), mock.patch.object(strips, "place", place):
+    with mock.patch.object(assembly, "place", noting), mock.patch.object(strips, "place", place):
         made = host.build(program, way.threads, way.isa, pick=pick, cut=split)
     return made, placed[-1]
 
 
 def run(program: Any, consts: Consts, way: Variant, want: Sequence[np.ndarray], asked: set[str]) -> list[str]:
     """What is wrong with a program run in one way."""
-    from xcoexec.codegen import host
+    from xcoexec.codegen.runtime import host
 
-    segment, (offsets, zeroed, nbytes) = build(program, way, asked)
+    assembly, (offsets, zeroed, nbytes) = build(program, way, asked)
     side = way.side or "end"
-    args = [Array(a, side) for a in arguments(segment, consts)]
+    args = [Array(a, side) for a in arguments(assembly, consts)]
     outs = [Array(np.full(w.shape, POISON, np.uint32).view(w.dtype), side) for w in want]
-    head = int(segment._descriptor[host.abi.DATA // 8])
+    head = int(assembly._descriptor[host.abi.DATA // 8])
     arena = Memory(pages(head) + nbytes)
     try:
         base = arena.size - nbytes  # of the data in the arena's pages
-        where = layout(segment, offsets, nbytes) if way.side else None
+        where = layout(assembly, offsets, nbytes) if way.side else None
         if where is None:
             arena.view(base, zeroed, np.uint8)[:] = 0
         else:
             fill(arena, base, where.parts)
             arena.shut([(base + at, n) for at, n in where.holes])
-        slots = segment._descriptor.ctypes.data + host.abi.SLOTS
+        slots = assembly._descriptor.ctypes.data + host.abi.SLOTS
         swap = host.function("swap", 2)
         swap(slots, arena.address + base - head)
-        got = host.Call.on(segment, [a.array for a in args], [o.array for o in outs])()
+        got = host.Call.on(assembly, [a.array for a in args], [o.array for o in outs])()
         taken = [swap(slots + 8 * i, 0) for i in range(host.abi.ARENA_SLOTS)]
         found = [] if any(taken) else ["the arena was not given back"]
         for k, a in enumerate(args):
@@ -309,15 +310,15 @@ def note(text: str) -> None:
 
 def check(segment: Any, consts: Mapping[Any, np.ndarray], test: str) -> None:
     """Runs a segment's program in all ways; notes what is wrong."""
-    from xcoexec.codegen import host
+    from xcoexec.codegen.runtime import host
     from xcoexec.codegen.program import Unsupported, format_program
 
-    text = format_program(segment.program)
+    text = format_program(assembly.program)
     if text in _seen:
         return
     _seen.add(text)
     asked: set[str] = set()
-    program = segment.program
+    program = assembly.program
     try:
         plain, _ = build(program, Variant(host.host_target(), 1, "direct", ""), asked)
     except Unsupported:  # a program with a family of its own (machine measurements)
@@ -339,17 +340,17 @@ def guarded_pack(segment: Any, consts: Mapping[Any, np.ndarray]) -> np.ndarray:
     if not _state["inside"]:
         _state["inside"] = True
         try:
-            check(segment, consts, os.environ.get("PYTEST_CURRENT_TEST", "?"))
+            check(assembly, consts, os.environ.get("PYTEST_CURRENT_TEST", "?"))
         except Exception as e:  # of this tool: it must not become a fallback of the code under test
             _found.append(f"the check itself failed: {type(e).__name__}: {e}")
         finally:
             _state["inside"] = False
-    return PACK(segment, consts)
+    return PACK(assembly, consts)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        from xcoexec.codegen.segment import Segment
+        from xcoexec.codegen.segment.assembly import Segment
 
         global PACK, _log
         PACK, Segment.pack = Segment.pack, guarded_pack  # type: ignore[method-assign]

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xcoexec.codegen import layout as abi
+from xcoexec.codegen.native import layout as abi
 
 START4, START16, JOIN4, JOIN16, STAMP, AWAIT = 1, 2, 3, 4, 5, 6
 PARAMETERS = {START4: 9, START16: 9, JOIN4: 10, JOIN16: 10, STAMP: 1, AWAIT: 4}

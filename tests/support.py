@@ -9,20 +9,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from xcoexec.codegen import host, reference
-from xcoexec.codegen.relay import Relay
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.rules import reference
+from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.target import ISAS, Target, target
 
 import xcoexec
-from xcoexec.bench import error, oracle
-from xcoexec.check import check_plan
-from xcoexec.fold import Folded
-from xcoexec.graph import graph_of
-from xcoexec.ir import LayerGraph, Placement, Plan
-from xcoexec.lower import lower
-from xcoexec.runtime.executable import Executable, executable
-from xcoexec.select import forced
-from xcoexec.split import split
+from xcoexec.tools.bench import error, oracle
+from xcoexec.ir.validate import check_plan
+from xcoexec.frontend.fold import Folded
+from xcoexec.frontend.graph import graph_of
+from xcoexec.ir.records import LayerGraph, Placement, Plan
+from xcoexec.lowering.lower import lower
+from xcoexec.session.executable import Executable, executable
+from xcoexec.session.contest import forced
+from xcoexec.partition.split import split
 
 TOLERANCE = 1e-4
 

@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 from jax import lax
 from scipy import special
-from xcoexec.codegen import elementary, reference
-from xcoexec.codegen.build import kernel_address
-from xcoexec.codegen.epilogue import CONVERT, EMIT, EMIT_BOOL, EMIT_FLOAT, EMIT_INT
+from xcoexec.codegen.kernels import elementary
+from xcoexec.codegen.rules import reference
+from xcoexec.codegen.native.build import kernel_address
+from xcoexec.codegen.kernels.expressions import CONVERT, EMIT, EMIT_BOOL, EMIT_FLOAT, EMIT_INT
 from xcoexec.codegen.target import ISAS, target
 
 Array = np.ndarray

@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen import conv, host, winograd
+from xcoexec.codegen.kernels import conv, winograd
+from xcoexec.codegen.runtime import host
 from xcoexec.codegen.target import Target, target
 
-from xcoexec.split import split
+from xcoexec.partition.split import split
 
 from .support import TOLERANCE, array, check_host, error, oracle, stages_of, targets
 
@@ -395,14 +396,14 @@ def test_a_transposed_convolution_with_a_skip() -> None:
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
 def test_every_block_shape(isa: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """A convolution and a product with every (rows, vectors) that fits the registers, with remainders of both."""
-    from xcoexec.codegen import dot, tune
+    from xcoexec.codegen.kernels import dot, block_shapes
 
     w, x = array(3, 3, 3, 2 * isa.vl + 1, seed=1), array(1, 5, 7, 3)
     v, y = array(33, 3 * isa.vl - 1, seed=2), array(19, 33, seed=3)
     conv_fn = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
     dot_fn = lambda v, y: jnp.tanh(y @ v)
     wants = oracle(conv_fn, w, x), oracle(dot_fn, v, y)
-    for shape in tune.measured_shapes(isa):
+    for shape in block_shapes.measured_shapes(isa):
         for module in (conv, dot):
             monkeypatch.setattr(module, "block_shape", lambda *_, shape=shape: shape)
         assert error(run_on(conv_fn, w, x, isa=isa, weights=1)[0], wants[0]) < TOLERANCE, shape

@@ -379,12 +379,12 @@ def test_side_effects_fall_back_with_one_warning() -> None:
 
 
 def test_failed_kernel_build_falls_back_or_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    from xcoexec.codegen import segment
+    from xcoexec.codegen.segment import assembly
 
     def broken(*_: Any) -> int:
         raise RuntimeError("no code today")
 
-    monkeypatch.setattr(segment, "kernel_address", broken)
+    monkeypatch.setattr(assembly, "kernel_address", broken)
     with pytest.warns(CoexecWarning, match="no code today"):
         f = xcoexec.jit(APPLY, strategy="host")
         bound = f.bind(WEIGHTS)

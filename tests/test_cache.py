@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xcoexec.codegen import build, children, disk, objects, schema
+from xcoexec.codegen.native import build, children, objects
+from xcoexec.codegen.store import disk, schema
 from xcoexec.codegen.target import target
 
-from xcoexec import records
+from xcoexec.measure import records
 
 ROOT = pathlib.Path(__file__).parent.parent
 RUN = """
@@ -92,8 +93,8 @@ def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.Monkey
 
 def test_many_kernels_are_compiled_by_several_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """The same objects, whoever compiles them; a child that fails leaves its share to this process."""
-    from xcoexec.codegen import gemm
-    from xcoexec.codegen.epilogue import COPY
+    from xcoexec.codegen.kernels import gemm
+    from xcoexec.codegen.kernels.expressions import COPY
 
     specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "inf"), ("min", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(21, 26)]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
@@ -432,8 +433,8 @@ def test_a_cache_full_of_sealed_junk_changes_no_result(tmp_path: pathlib.Path) -
 @functools.cache
 def _objects() -> dict[str, bytes]:
     """Objects of several shapes by their function: with constants and relocations, and without."""
-    from xcoexec.codegen import gemm
-    from xcoexec.codegen.epilogue import COPY
+    from xcoexec.codegen.kernels import gemm
+    from xcoexec.codegen.kernels.expressions import COPY
 
     tail = (("in", 0), ("lit", "f", "0.25"), ("mul", 0, 1))
     specs = [gemm.spec(2, 1, False, COPY, ()), gemm.spec(3, 2, False, tail, ()), *build.NATIVE, *build.CALLS]
@@ -529,7 +530,7 @@ def test_what_passes_the_look_through_never_ends_the_process(tmp_path: pathlib.P
 
 
 def test_an_object_that_cannot_be_linked_is_compiled_anew(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    from xcoexec.codegen import gemm
+    from xcoexec.codegen.kernels import gemm
 
     spec = gemm.spec(1, 1, False, (("in", 0), ("lit", "f", "0.125"), ("add", 0, 1)), ())
     name, good = build._object_name(spec, target()), build._compile(spec, target())
@@ -551,7 +552,7 @@ def test_an_object_that_cannot_be_linked_is_compiled_anew(cache: pathlib.Path, m
 
 def test_children_that_leave_junk(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process that compiles has left is looked through as what lies in the cache is."""
-    from xcoexec.codegen import gemm
+    from xcoexec.codegen.kernels import gemm
 
     junk = """
 import importlib, importlib.util, os, pickle, sys
@@ -574,7 +575,7 @@ build.compile_into(sys.argv[2], sys.stdin.buffer.read())
 
 
 def test_without_room_for_a_temporary_folder(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from xcoexec.codegen import gemm
+    from xcoexec.codegen.kernels import gemm
 
     monkeypatch.setattr(children.os, "mkdir", _full)
     build.start_native.cache_clear()

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen.relay import Relay
+from xcoexec.codegen.runtime.relay import Relay
 
-from xcoexec import select
-from xcoexec.check import check_plan
-from xcoexec.ir import DIMS, Costs, LayerGraph, Placement, Plan
-from xcoexec.simulate import simulate
-from xcoexec.strategies.codl import codl
+from xcoexec.session import contest
+from xcoexec.ir.validate import check_plan
+from xcoexec.ir.records import DIMS, Costs, LayerGraph, Placement, Plan
+from xcoexec.planning.simulate import simulate
+from xcoexec.planning.strategies.codl import codl
 
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of
@@ -127,8 +127,8 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(monkeypatch: Any
         assert [_dims(plan) for plan in made] == [BOTH, {"channel"}, ROWS]
         return [rows_take if _dims(plan) == ROWS else 1.0 for plan in made]
 
-    monkeypatch.setattr(select, "NEAR", near)
-    monkeypatch.setattr(select, "_briefly", briefly)
-    monkeypatch.setattr(select, "_balanced", lambda s, exe: exe)
+    monkeypatch.setattr(contest, "NEAR", near)
+    monkeypatch.setattr(contest, "_briefly", briefly)
+    monkeypatch.setattr(contest, "_balanced", lambda s, exe: exe)
     s: Any = types.SimpleNamespace(relay=relay, graph=graph, measured_costs=lambda: costs, fits=lambda plan: True, executable=lambda plan: plan)
-    assert _dims(select._realised(s, own, "codl")) == dims
+    assert _dims(contest._realised(s, own, "codl")) == dims

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from xcoexec.codegen.relay import Relay
+from xcoexec.codegen.runtime.relay import Relay
 
-from xcoexec import contention
-from xcoexec.contention import Together
+from xcoexec.measure import contention
+from xcoexec.measure.contention import Together
 
 from .standin import StandIn
 

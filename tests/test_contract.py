@@ -149,10 +149,10 @@ def test_nnx_state_with_dropout_is_bound() -> None:
 
 def _planted(stage: str) -> tuple[str, str]:
     return {
-        "reading the jaxpr": ("xcoexec.entry", "flattened"),
-        "building the graph": ("xcoexec.stages", "build_graph"),
-        "connecting the device": ("xcoexec.prepare", "device_relay"),
-        "the first call": ("xcoexec.stages.Stages", "run"),
+        "reading the jaxpr": ("xcoexec.api.entry", "flattened"),
+        "building the graph": ("xcoexec.session.stages", "build_graph"),
+        "connecting the device": ("xcoexec.session.prepare", "device_relay"),
+        "the first call": ("xcoexec.session.stages.Stages", "run"),
     }[stage]
 
 

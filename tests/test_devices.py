@@ -13,17 +13,18 @@ import sys
 import jax
 import pytest
 
-from xcoexec import devices, models
-from xcoexec.check import check_plan
+from xcoexec.planning import profiles
+from xcoexec import models
+from xcoexec.ir.validate import check_plan
 from xcoexec.errors import PlanError, ProfileError
-from xcoexec.fold import fold
-from xcoexec.graph import build_graph
-from xcoexec.ir import Costs, LayerGraph, Plan
-from xcoexec.memory import usage
-from xcoexec.select import forced
-from xcoexec.simulate import BACK, OUT, ROWS, STREAM, TEAM, simulate
-from xcoexec.strategies import STRATEGIES
-from xcoexec.trace import paths, trace
+from xcoexec.frontend.fold import fold
+from xcoexec.frontend.graph import build_graph
+from xcoexec.ir.records import Costs, LayerGraph, Plan
+from xcoexec.planning.memory import usage
+from xcoexec.session.contest import forced
+from xcoexec.planning.simulate import BACK, OUT, ROWS, STREAM, TEAM, simulate
+from xcoexec.planning.strategies import STRATEGIES
+from xcoexec.frontend.trace import paths, trace
 
 NAMES = ("lenet", "alexnet", "squeezenet", "googlenet", "resnet18", "mobilenet_v2")
 
@@ -36,11 +37,11 @@ def graph_of(name: str) -> LayerGraph:
     return build_graph(fold(trace(entry.module.apply, values, tree, paths(tree)), range(len(jax.tree_util.tree_leaves(weights)))))
 
 
-@pytest.mark.parametrize("device", devices.names())
+@pytest.mark.parametrize("device", profiles.names())
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_on_every_device(device: str, strategy: str) -> None:
     for name in NAMES:
-        graph, costs = graph_of(name), devices.load(device).costs(graph_of(name))
+        graph, costs = graph_of(name), profiles.load(device).costs(graph_of(name))
         plan = STRATEGIES[strategy](graph, costs)
         check_plan(plan, graph)
         assert [p.layer for p in plan.placements] == [x.name for x in graph.layers]
@@ -56,9 +57,9 @@ def test_every_strategy_on_every_device(device: str, strategy: str) -> None:
         assert run.seconds >= max(run.busy(TEAM), run.busy(STREAM)) - 1e-12
 
 
-@pytest.mark.parametrize("device", devices.names())
+@pytest.mark.parametrize("device", profiles.names())
 def test_the_simulator_agrees_with_sums(device: str) -> None:
-    graph, costs = graph_of("resnet18"), devices.load(device).costs(graph_of("resnet18"))
+    graph, costs = graph_of("resnet18"), profiles.load(device).costs(graph_of("resnet18"))
     assert simulate(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
     on_host = simulate(graph, STRATEGIES["host"](graph, costs), costs)
     moved = graph.program.inputs[0].nbytes + graph.layers[-1].out.nbytes
@@ -81,18 +82,18 @@ def test_a_bound_on_a_device_of_numbers() -> None:
     import dataclasses
 
     graph = graph_of("alexnet")
-    costs = dataclasses.replace(devices.load("khadas-vim3").costs(graph), capacity=4e7, stream_rate=2e9)
+    costs = dataclasses.replace(profiles.load("khadas-vim3").costs(graph), capacity=4e7, stream_rate=2e9)
     plan = STRATEGIES["capacity"](graph, costs)
     assert usage(graph, plan.placements).total <= 4e7
     assert simulate(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.15)
-    roomy = STRATEGIES["capacity"](graph, devices.load("khadas-vim3").costs(graph))
+    roomy = STRATEGIES["capacity"](graph, profiles.load("khadas-vim3").costs(graph))
     assert not any(p.streamed for p in roomy.placements) and "room for all" in roomy.chosen
 
 
 def test_the_timeline_is_a_real_runs_file(tmp_path: pathlib.Path) -> None:
-    from xcoexec.runtime.timeline import write
+    from xcoexec.session.timeline import write
 
-    graph, costs = graph_of("squeezenet"), devices.load("h200-slice-8").costs(graph_of("squeezenet"))
+    graph, costs = graph_of("squeezenet"), profiles.load("h200-slice-8").costs(graph_of("squeezenet"))
     run = simulate(graph, STRATEGIES["codl"](graph, costs), costs)
     write(tmp_path / "t.json", run.trace())
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
@@ -102,14 +103,14 @@ def test_the_timeline_is_a_real_runs_file(tmp_path: pathlib.Path) -> None:
 
 
 def test_numbers_name_their_sources() -> None:
-    for name in devices.names():
-        p = devices.load(name)
+    for name in profiles.names():
+        p = profiles.load(name)
         for half in (p.host, p.device):
             for number in (half.flops, half.bandwidth, half.launch, *half.efficiency.values()):
                 assert number.value > 0 and number.source
 
 
-GOOD = (pathlib.Path(devices.__file__).parent / "khadas-vim3.toml").read_text()
+GOOD = (pathlib.Path(profiles.__file__).parent / "khadas-vim3.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -127,16 +128,16 @@ GOOD = (pathlib.Path(devices.__file__).parent / "khadas-vim3.toml").read_text()
 def test_malformed_profiles(change: tuple[str, str], text: str) -> None:
     broken = GOOD.replace("1.0e-4", "0.0001").replace(*change)
     with pytest.raises(ProfileError, match=text):
-        devices.parse("mine", broken)
+        profiles.parse("mine", broken)
 
 
 def test_unknown_devices(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ProfileError, match=r"got device 'ps5'; valid are h200, .*snapdragon-855, or a path"):
-        devices.load("ps5")
+        profiles.load("ps5")
     with pytest.raises(ProfileError, match="which is not there"):
-        devices.load(str(tmp_path / "no.toml"))
+        profiles.load(str(tmp_path / "no.toml"))
     (tmp_path / "mine.toml").write_text(GOOD)
-    assert devices.load(str(tmp_path / "mine.toml")).costs(graph_of("lenet")).device
+    assert profiles.load(str(tmp_path / "mine.toml")).costs(graph_of("lenet")).device
 
 
 @pytest.mark.parametrize("device", ["h200-slice-8", "khadas-vim3", "snapdragon-855"])
@@ -144,10 +145,10 @@ def test_codls_ablations(device: str) -> None:
     """Both dims are never predicted worse than one, chains never worse than none, the exact way never worse than growing."""
     import functools
 
-    from xcoexec.strategies import codl
+    from xcoexec.planning.strategies import codl
 
     for name in NAMES:
-        graph, costs = graph_of(name), devices.load(device).costs(graph_of(name))
+        graph, costs = graph_of(name), profiles.load(device).costs(graph_of(name))
         full = codl(graph, costs)
         for options in (dict(dims=("channel",)), dict(dims=("rows",)), dict(chain=False), dict(greedy=True)):
             plan = functools.partial(codl, **options)(graph, costs)  # type: ignore[arg-type]
@@ -163,7 +164,7 @@ def test_codls_ablations(device: str) -> None:
 @pytest.mark.parametrize("number", ["inf", "-inf", "nan", "0", "true", "1" + "0" * 400, '"8.0e9"', "[8.0e9]", "1e-300", "1e300"])
 def test_numbers_that_are_none(number: str) -> None:
     with pytest.raises(ProfileError, match=r"devices: got bandwidth=.* in \[host\] of the profile 'mine'; valid is a pair"):
-        devices.parse("mine", GOOD.replace("[8.0e9,", f"[{number},", 1))
+        profiles.parse("mine", GOOD.replace("[8.0e9,", f"[{number},", 1))
 
 
 @pytest.mark.parametrize(
@@ -171,12 +172,12 @@ def test_numbers_that_are_none(number: str) -> None:
 )
 def test_texts_that_are_no_profile(text: object) -> None:
     with pytest.raises(ProfileError, match="devices: got "):
-        devices.parse("mine", text)  # type: ignore[arg-type]
+        profiles.parse("mine", text)  # type: ignore[arg-type]
 
 
 def test_titles_are_texts() -> None:
     with pytest.raises(ProfileError, match=r"got title=\[1, 2\]"):
-        devices.parse("mine", "title = [1, 2]\n" + "\n".join(GOOD.splitlines()[1:]))
+        profiles.parse("mine", "title = [1, 2]\n" + "\n".join(GOOD.splitlines()[1:]))
 
 
 def test_files_that_are_no_profile(tmp_path: pathlib.Path) -> None:
@@ -193,7 +194,7 @@ from xcoexec import devices
 from xcoexec.errors import ProfileError
 for path in sys.argv[1:]:
     try:
-        devices.load(path)
+        profiles.load(path)
     except ProfileError as e:
         print(e)
 """
@@ -207,4 +208,4 @@ for path in sys.argv[1:]:
 @pytest.mark.parametrize("name", [None, 7, b"x.toml", ["h200"], "nul\0.toml", "h200\0"], ids=repr)
 def test_names_that_are_none(name: object) -> None:
     with pytest.raises(ProfileError, match="devices: got "):
-        devices.load(name)  # type: ignore[arg-type]
+        profiles.load(name)  # type: ignore[arg-type]

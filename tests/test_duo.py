@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xcoexec
-from xcoexec.bench import model_graph, worst
-from xcoexec.ir import Costs
-from xcoexec.parts import Span, crossing
-from xcoexec.stages import Stages
+from xcoexec.tools.bench import model_graph, worst
+from xcoexec.ir.records import Costs
+from xcoexec.streams.spans import Span, crossing
+from xcoexec.session.stages import Stages
 from xcoexec.streams import data, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth
 from xcoexec.streams.data import Data

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from xcoexec.codegen import children, host
+from xcoexec.codegen.native import children
+from xcoexec.codegen.runtime import host
 
-from xcoexec.ir import Plan
-from xcoexec.runtime import adaptive
-from xcoexec.runtime.adaptive import Monitor
-from xcoexec.runtime.executable import Executable
+from xcoexec.ir.records import Plan
+from xcoexec.session import adaptive
+from xcoexec.session.adaptive import Monitor
+from xcoexec.session.executable import Executable
 
 from . import exits
 
@@ -163,7 +164,7 @@ if sys.argv[1] == "fork":
 
 def test_the_library_imports_without_a_backend() -> None:
     """XLA's threads are not there before the first call: a process may fork, or choose its devices, after the import."""
-    text = "import xcoexec, xcoexec.codegen.host; from jax._src import xla_bridge; assert not xla_bridge._backends"
+    text = "import xcoexec, xcoexec.codegen.runtime.host; from jax._src import xla_bridge; assert not xla_bridge._backends"
     subprocess.run([sys.executable, "-c", text], cwd=ROOT, check=True, timeout=120)
 
 

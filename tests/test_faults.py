@@ -19,16 +19,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.codegen import host
-from xcoexec.codegen import layout as abi
-from xcoexec.codegen.faults import TEXTS, word
-from xcoexec.codegen.relay import Relay
-from xcoexec.codegen.segment import Segment, _free_arenas
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.runtime.faults import TEXTS, word
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.codegen.segment.assembly import Segment, _free_arenas
 
 import xcoexec
-from xcoexec import prepare
+from xcoexec.session import prepare
 from xcoexec.errors import BindError, CoexecWarning
-from xcoexec.ir import Plan
+from xcoexec.ir.records import Plan
 
 from .standin import CALLS, TRAPPED, StandIn
 from .support import array, build_on, dense, error, moved, oracle, stages_of, streaming

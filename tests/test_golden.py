@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import jax
-from xcoexec.codegen import gemm
-from xcoexec.codegen.build import kernel_text
+from xcoexec.codegen.kernels import gemm
+from xcoexec.codegen.native.build import kernel_text
 from xcoexec.codegen.program import format_program
 from xcoexec.codegen.target import Target
 
 from xcoexec import models
-from xcoexec.ir import Costs, Plan
-from xcoexec.pretty import graph_text, plan_text
-from xcoexec.select import CANDIDATES, forced
-from xcoexec.strategies import STRATEGIES
+from xcoexec.ir.records import Costs, Plan
+from xcoexec.ir.text import graph_text, plan_text
+from xcoexec.session.contest import CANDIDATES, forced
+from xcoexec.planning.strategies import STRATEGIES
 
 from .support import stages_of
 

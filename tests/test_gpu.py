@@ -24,16 +24,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.codegen import host
-from xcoexec.codegen import layout as abi
-from xcoexec.codegen.relay import Relay
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
-from xcoexec import prepare
+from xcoexec.session import prepare
 from xcoexec.errors import BindError, CoexecWarning
-from xcoexec.ir import Plan
-from xcoexec.memory import usage
-from xcoexec.runtime.cuda import CudaError, cuda
+from xcoexec.ir.records import Plan
+from xcoexec.planning.memory import usage
+from xcoexec.devices.cuda import CudaError, cuda
 
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
 from .test_faults import MEMORY, _kill, _refusing, _segment, _sleeping, _without_arenas

@@ -8,7 +8,7 @@ import pytest
 
 import xcoexec
 from xcoexec import models
-from xcoexec.bench import oracles, worst
+from xcoexec.tools.bench import oracles, worst
 from xcoexec.streams import Scheduler, task
 from xcoexec.streams.neuropipe import Around
 from xcoexec.streams.policies import POLICIES

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xcoexec.check import check_plan
-from xcoexec.ir import Costs, LayerGraph
-from xcoexec.strategies import STRATEGIES, layer_switch
-from xcoexec.strategies.layer_switch import total
+from xcoexec.ir.validate import check_plan
+from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.planning.strategies import STRATEGIES, layer_switch
+from xcoexec.planning.strategies.layer_switch import total
 
 from .support import array, assert_on_host, co, error, stages_of
 

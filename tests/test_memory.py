@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
-from xcoexec.codegen.relay import Relay
+from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
-from xcoexec import prepare
-from xcoexec.check import check_plan
+from xcoexec.session import prepare
+from xcoexec.ir.validate import check_plan
 from xcoexec.errors import BindError, CoexecWarning, PlanError
-from xcoexec.ir import Costs, LayerGraph, Placement, Plan
-from xcoexec.memory import alive, amount, shares, usage, ways
-from xcoexec.runtime import timeline
-from xcoexec.select import forced
-from xcoexec.strategies.capacity import capacity
+from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.planning.memory import alive, amount, shares, usage, ways
+from xcoexec.session import timeline
+from xcoexec.session.contest import forced
+from xcoexec.planning.strategies.capacity import capacity
 
 from .standin import StandIn
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, stages_of, streaming

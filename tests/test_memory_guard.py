@@ -12,9 +12,9 @@ import sys
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.codegen import host
+from xcoexec.codegen.runtime import host
 from xcoexec.codegen.program import Program, Value
-from xcoexec.codegen.storage import temporary
+from xcoexec.codegen.segment.storage import temporary
 
 from . import guard
 from .support import array, stages_of

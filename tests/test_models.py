@@ -15,10 +15,10 @@ from xcoexec.models.inception import GoogLeNet
 from xcoexec.models.transformer import BERT, ViT
 
 from xcoexec import models
-from xcoexec.bench import oracles
+from xcoexec.tools.bench import oracles
 from xcoexec.cost.features import flops
-from xcoexec.ir import Plan
-from xcoexec.trace import paths, trace
+from xcoexec.ir.records import Plan
+from xcoexec.frontend.trace import paths, trace
 
 from .support import TOLERANCE, array, assert_on_host, co, error, oracle
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xcoexec.codegen.program import Unsupported
-from xcoexec.codegen.relay import Relay
+from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
 from xcoexec import models
-from xcoexec.bench import oracles, worst
-from xcoexec.ir import Costs
-from xcoexec.parts import Span, finish, part, start
+from xcoexec.tools.bench import oracles, worst
+from xcoexec.ir.records import Costs
+from xcoexec.streams.spans import Span, finish, part, start
 from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import trial as trials
 from xcoexec.streams.cuts import leaves_room

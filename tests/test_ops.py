@@ -75,7 +75,7 @@ def test_binary(name: str, shapes: Any) -> None:
 
 @pytest.mark.parametrize("isa", ["avx2", "portable"])
 def test_elementary_functions_on_other_vector_lengths(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from xcoexec.codegen import host
+    from xcoexec.codegen.runtime import host
     from xcoexec.codegen.target import target
 
     try:
@@ -239,7 +239,7 @@ def test_matrix_vector_reads_weights_where_they_lie() -> None:
     """A large dense layer at batch 1 keeps no packed copy of its weights."""
     w, b, x = array(700, 900, seed=1), array(900, seed=2), array(1, 700)
     _, graph = stages_of(lambda p, x: jax.nn.relu(x @ p[0] + p[1]), (w, b), x, weights=1)
-    from xcoexec.codegen import host
+    from xcoexec.codegen.runtime import host
 
     segment = host.build(graph.program, 2)
     assert segment.blob_bytes < w.nbytes // 10 and len(segment.raw) == 1

@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from xcoexec.codegen import host
+from xcoexec.codegen.runtime import host
 
-from xcoexec.check import check_plan
+from xcoexec.ir.validate import check_plan
 from xcoexec.errors import PlanError
-from xcoexec.fold import Folded
-from xcoexec.ir import DIMS, ENGINES, HALVES, WAYS, LayerGraph, Placement, Plan
-from xcoexec.lower import lower
-from xcoexec.plan_text import fields
-from xcoexec.runtime.executable import executable
-from xcoexec.select import forced
-from xcoexec.split import split
+from xcoexec.frontend.fold import Folded
+from xcoexec.ir.records import DIMS, ENGINES, HALVES, WAYS, LayerGraph, Placement, Plan
+from xcoexec.lowering.lower import lower
+from xcoexec.ir.plan_json import fields
+from xcoexec.session.executable import executable
+from xcoexec.session.contest import forced
+from xcoexec.partition.split import split
 
 from .support import array, error, oracle, stages_of
 

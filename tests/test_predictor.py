@@ -12,18 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen import host
+from xcoexec.codegen.runtime import host
 
 import xcoexec
-from xcoexec import models, training
-from xcoexec.check import check_plan
+from xcoexec import models
+from xcoexec.measure import training
+from xcoexec.ir.validate import check_plan
 from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
 from xcoexec.cost.regress import Model, fit, linear, surprise
 from xcoexec.cost.terms import CPU_TILES, Blocks, Work, device_work, host_work
-from xcoexec.ir import Layer
-from xcoexec.population import made_layers
-from xcoexec.strategies import STRATEGIES
+from xcoexec.ir.records import Layer
+from xcoexec.measure.sample_layers import made_layers
+from xcoexec.planning.strategies import STRATEGIES
 
 from .support import array, stages_of
 
@@ -157,7 +158,7 @@ def test_plans_from_predictions_are_plans(predictor: Predictor, name: str) -> No
 
 
 def test_parts_of_layers_are_predicted(predictor: Predictor) -> None:
-    from xcoexec.clocked import to_predict
+    from xcoexec.measure.device_layers import to_predict
 
     graph, layer = _conv(64, 64)
     costs = predictor.costs(graph, lambda x: to_predict(x, graph.program.consts))
@@ -189,7 +190,7 @@ def test_a_class_that_was_not_measured_gets_the_general_model(predictor: Predict
 
 
 def test_a_part_is_no_slower_than_a_larger_one() -> None:
-    from xcoexec.profile import no_slower_than_more
+    from xcoexec.measure.profile import no_slower_than_more
 
     assert no_slower_than_more(((0.25, 4.0), (0.5, 1.9)), 3.4) == ((0.25, 1.9), (0.5, 1.9))
     assert no_slower_than_more(((0.25, 1.0), (0.5, 4.0)), 3.4) == ((0.25, 1.0), (0.5, 3.4))
@@ -208,9 +209,9 @@ def test_the_slopes_of_the_likelihood_are_its_differences() -> None:
 
 def test_what_was_trained_fits_its_record(predictor: Predictor) -> None:
     """And with terms, traits or models missing it does not: it would fail where it is asked."""
-    from xcoexec.codegen.schema import Misfit
+    from xcoexec.codegen.store.schema import Misfit
 
-    from xcoexec.records import PREDICTOR
+    from xcoexec.measure.records import PREDICTOR
 
     text = predictor.to_json()
     PREDICTOR.schema.check(json.loads(text))

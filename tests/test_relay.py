@@ -16,18 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen import layout as abi
-from xcoexec.codegen.device import KERNELS, ptx
-from xcoexec.codegen.relay import Relay
-from xcoexec.codegen.sites import Merge, Window
+from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.native.ptx import KERNELS, ptx
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.codegen.runtime.sites import Merge, Window
 
 import xcoexec
-from xcoexec import balance, prepare
+from xcoexec.session import rebalance, prepare
 from xcoexec.errors import BindError, CoexecWarning, PlanError
-from xcoexec.ir import Costs, LayerGraph, Placement, Plan
-from xcoexec.runtime import adaptive, timeline
-from xcoexec.runtime.executable import Executable
-from xcoexec.strategies import STRATEGIES
+from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.session import adaptive, timeline
+from xcoexec.session.executable import Executable
+from xcoexec.planning.strategies import STRATEGIES
 
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of
@@ -249,12 +249,12 @@ def test_a_refused_launch_when_strict(on_standin: StandIn) -> None:
 def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
     exe = build_on(relay, _residual, WEIGHTS, X, _chain(0, 3, 0.5))
     lowered, graph = exe.lowered, stages_of(_residual, WEIGHTS, X, weights=1)[1]
-    assert lowered is not None and balance.halves(lowered.segments[0], lowered) is None  # no call yet
+    assert lowered is not None and rebalance.halves(lowered.segments[0], lowered) is None  # no call yet
     jax.block_until_ready(exe.call([X]))
-    assert balance.halves(lowered.segments[0], lowered) is not None
+    assert rebalance.halves(lowered.segments[0], lowered) is not None
     for host_seconds, device_seconds, expected in ((1e-3, 1e-3, 0.5), (2e-3, 1e-3, 4 / 11), (1e-3, 9e-3, 10 / 11)):
-        monkeypatch.setattr(balance, "halves", lambda u, low, h=host_seconds, d=device_seconds: balance.Halves(h, d, h + d))
-        places = balance.rebalanced(graph, exe.plan.placements, lowered)
+        monkeypatch.setattr(rebalance, "halves", lambda u, low, h=host_seconds, d=device_seconds: rebalance.Halves(h, d, h + d))
+        places = rebalance.rebalanced(graph, exe.plan.placements, lowered)
         assert {round(p.p_cpu, 6) for p in places[:3]} in ({round(expected, 6)}, {round(6 / 11, 6)}, {round(5 / 11, 6)})
 
 
@@ -302,7 +302,7 @@ def test_drift_is_seen_on_the_devices_clock(relay: Relay) -> None:
 def test_plans_that_do_not_fit() -> None:
     graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
     good = _chain(0, 3, 0.5)(graph)
-    from xcoexec.check import check_plan
+    from xcoexec.ir.validate import check_plan
 
     check_plan(good, graph)
     assert Plan.from_json(good.to_json()) == good

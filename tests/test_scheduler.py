@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import xcoexec
 from xcoexec import SkippedError
-from xcoexec.bench import oracles, worst
+from xcoexec.tools.bench import oracles, worst
 from xcoexec.streams import admits, model, task
 from xcoexec.streams.edf import Core, Pace
 from xcoexec.streams.jobs import BOTH, Accuracy, Block, Job, Task, Way, utilisation
@@ -441,7 +441,7 @@ WEIGHTS = [array(8, 3, 3, 3), array(8, 8, 3, 3), array(8, 5)]
 def test_a_networks_blocks_run_on_either_half_and_through_its_twin() -> None:
     fast, x = xcoexec.jit(_net, strategy="host").bind(WEIGHTS), array(1, 3, 9, 11)
     n = len(fast.graph(x).layers)
-    from xcoexec.parts import Span
+    from xcoexec.streams.spans import Span
 
     spans = [Span(0, 1), Span(1, 2), Span(2, n)]
     twin = Twin(1, "host", lambda p, y: jax.nn.relu(jax.lax.conv(y, p, (1, 1), "SAME")) + y, 1.5 * WEIGHTS[1])

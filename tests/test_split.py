@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
-from xcoexec.codegen import reference
+from xcoexec.codegen.rules import reference
 
 from xcoexec.errors import SplitError
-from xcoexec.split import axis_of, cut, split
+from xcoexec.partition.split import axis_of, cut, split
 
 from .support import array, stages_of
 

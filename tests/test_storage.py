@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from xcoexec.codegen.storage import ALIGN, Buffer, Lifetime, place
+from xcoexec.codegen.segment.storage import ALIGN, Buffer, Lifetime, place
 
 lives = st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6), st.sampled_from([None, None, "a", "b"])), max_size=30)
 

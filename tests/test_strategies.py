@@ -11,8 +11,8 @@ import pytest
 
 from xcoexec.cost.edgenn import bound, optimum, total
 from xcoexec.errors import PlanError
-from xcoexec.ir import Costs, LayerGraph, Placement, Plan
-from xcoexec.strategies import STRATEGIES, edgenn, strategy_name
+from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.planning.strategies import STRATEGIES, edgenn, strategy_name
 
 from .support import array, assert_on_host, co, error, oracle, stages_of
 

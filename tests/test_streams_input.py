@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import xcoexec
-from xcoexec.parts import Span
+from xcoexec.streams.spans import Span
 from xcoexec.streams import Power, Scheduler, Twin, admits, model, task
 from xcoexec.streams.edf import Policy
 from xcoexec.streams.jobs import BOTH, Accuracy, Block, Task, Way

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from xcoexec import models, page, suite
-from xcoexec.bench import environment
+from xcoexec import models
+from xcoexec.tools import html, suite
+from xcoexec.tools.bench import environment
 from xcoexec.errors import SuiteError
-from xcoexec.suite import SUITES, VARIANTS, Suite, compare, load, run, table
+from xcoexec.tools.suite import SUITES, VARIANTS, Suite, compare, load, run, table
 
 TINY = Suite("for tests", ("lenet", "fcnn"), variants=("device", "host", "layer_switch", "auto"), rounds=2, block=0.005)
 
@@ -34,7 +35,7 @@ def test_a_run_its_table_and_its_page(tiny: None, tmp_path: pathlib.Path) -> Non
         assert r["sharing"]["host"][0] >= 1 and r["affinity"]
     text = table(records)
     assert "layer_switch" in text and "lenet gain" in text
-    page.write(records, "a <title>", tmp_path / "p" / "a.html")
+    html.write(records, "a <title>", tmp_path / "p" / "a.html")
     html = (tmp_path / "p" / "a.html").read_text()
     assert "a &lt;title&gt;" in html and "data:image/png;base64," in html and records[0]["environment"]["cpu"] in html
     for name in ("a.png", "a-seconds-by-layer.png", "a-roofline.png", "a-timelines.png"):

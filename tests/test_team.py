@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from xcoexec.codegen import host
+from xcoexec.codegen.runtime import host
 
 import xcoexec
 

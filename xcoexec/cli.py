@@ -35,7 +35,7 @@ def _bound() -> tuple[Any, Any, Any]:
     import xcoexec
     from xcoexec import models
 
-    from .progress import shown
+    from .tools.progress import shown
 
     entry = models.get(FLAGS.model)
     with shown(FLAGS.model) as progress:
@@ -75,13 +75,13 @@ def _plans() -> tuple[Any, Any, dict[str, Any]]:
     """(graph, costs, plan of every strategy) on the device of the flags."""
     import dataclasses
 
-    from . import devices
-    from .bench import model_graph
-    from .memory import amount
-    from .strategies import STRATEGIES
+    from .planning import profiles
+    from .tools.bench import model_graph
+    from .planning.memory import amount
+    from .planning.strategies import STRATEGIES
 
     graph = model_graph(FLAGS.model, FLAGS.batch)
-    costs = devices.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
+    costs = profiles.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
     limit = amount(_device_memory())
     if isinstance(limit, float):
         raise ValueError(f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as 512MiB.")
@@ -91,25 +91,25 @@ def _plans() -> tuple[Any, Any, dict[str, Any]]:
 
 def _here() -> tuple[Any, int, tuple[int, ...]]:
     """(relay, threads, cores) that the flags ask for."""
-    from .options import Options
-    from .prepare import device_relay
+    from .api.options import Options
+    from .session.prepare import device_relay
 
     options = Options("auto", FLAGS.threads, _affinity(), False, None, None, None)
     return device_relay(options.cpus), options.threads, options.cpus
 
 
 def _predictor() -> Any:
-    from .training import stored
+    from .measure.training import stored
 
     relay, threads, _ = _here()
     return stored(relay, threads)
 
 
 def _plan_on_numbers() -> None:
-    from . import devices
-    from .memory import usage
-    from .pretty import columns, milliseconds, plan_text
-    from .simulate import simulate
+    from .planning import profiles
+    from .planning.memory import usage
+    from .ir.text import columns, milliseconds, plan_text
+    from .planning.simulate import simulate
 
     graph, costs, plans = _plans()
     seconds = {name: simulate(graph, p, costs).seconds for name, p in plans.items()}
@@ -122,16 +122,16 @@ def _plan_on_numbers() -> None:
     for n, p in plans.items():
         room = f"{usage(graph, p.placements).total / 1e6:.1f}" + ("" if fits[n] else " does not fit")
         rows.append([n, milliseconds(p.predicted), milliseconds(seconds[n]), f"{seconds['device'] / seconds[n]:.2f}x", room])
-    where = f"{devices.load(FLAGS.device).title} (numbers, no hardware)" if FLAGS.device else "this machine, as predicted"
+    where = f"{profiles.load(FLAGS.device).title} (numbers, no hardware)" if FLAGS.device else "this machine, as predicted"
     title = f"{FLAGS.model} on {where}"
     print(f"{title}\n{columns(rows, (1, 2, 3))}\n\n{plan_text(plans[best if FLAGS.strategy == 'auto' else FLAGS.strategy])}")
 
 
 def simulate() -> None:
     """Replays the plan of a strategy on a device of numbers and writes its timeline."""
-    from .runtime.timeline import write
-    from .simulate import ROWS
-    from .simulate import simulate as replay
+    from .session.timeline import write
+    from .planning.simulate import ROWS
+    from .planning.simulate import simulate as replay
 
     if not FLAGS.device:
         raise ValueError("xcoexec: got simulate without --device; valid is the name of a device, or a TOML file.")
@@ -148,7 +148,7 @@ def simulate() -> None:
 
 def plan() -> None:
     """Prints the layer graph and the plan."""
-    from .pretty import graph_text, plan_text
+    from .ir.text import graph_text, plan_text
 
     if FLAGS.device or FLAGS.costs == "predicted":
         _plan_on_numbers()
@@ -163,7 +163,7 @@ def run() -> None:
 
     import jax
 
-    from .timing import median_seconds
+    from .measure.timing import median_seconds
 
     entry, fast, x = _bound()
     seconds = median_seconds(lambda: jax.block_until_ready(fast(x)), 0.5, 10)
@@ -181,8 +181,8 @@ def _train() -> None:
     import dataclasses
     import time
 
-    from . import training
-    from .progress import shown
+    from .measure import training
+    from .tools.progress import shown
 
     relay, threads, cpus = _here()
     start = time.perf_counter()
@@ -205,7 +205,7 @@ def profile() -> None:
     import dataclasses
 
     from .cost.edgenn import bound
-    from .pretty import columns, milliseconds
+    from .ir.text import columns, milliseconds
 
     _, fast, x = _bound()
     stages = fast._for("profile", (x,), {}).stages
@@ -223,8 +223,8 @@ def profile() -> None:
 def _suite() -> None:
     if FLAGS.affinity:  # before JAX makes its threads, so that they stay there too
         os.sched_setaffinity(0, _affinity() or ())
-    from . import page, suite
-    from .progress import shown
+    from .tools import html, suite
+    from .tools.progress import shown
 
     chosen = suite.get(FLAGS.suite)
     old = suite.load(FLAGS.against) if FLAGS.against else []
@@ -234,7 +234,7 @@ def _suite() -> None:
     print(json.dumps(records) if FLAGS.json else suite.table(records))
     if old:
         print(suite.compare(records, old))
-    page.write(records, chosen.title, f"{FLAGS.out}/suite-{FLAGS.suite}.html")
+    html.write(records, chosen.title, f"{FLAGS.out}/suite-{FLAGS.suite}.html")
     print(f"written: {path}, {FLAGS.out}/suite-{FLAGS.suite}.html and .png", file=sys.stderr)
 
 
@@ -243,7 +243,7 @@ def bench() -> None:
     if FLAGS.suite:
         _suite()
         return
-    from . import bench as runner
+    from .tools import bench as runner
 
     record = runner.measure(FLAGS.model, FLAGS.batch, FLAGS.strategy, FLAGS.threads)
     print(json.dumps(record) if FLAGS.json else runner.text([record]))
@@ -251,7 +251,7 @@ def bench() -> None:
 
 def demo() -> None:
     """Trains LeNet, then co-executes three networks on photographs."""
-    from . import demo as show
+    from .tools import demo as show
 
     show.main(FLAGS.out, FLAGS.threads)
 

@@ -58,10 +58,10 @@ def replace(mode: str) -> None:
 
 def _observe() -> None:
     """Counts what is planned and called, where the library does it."""
-    from xcoexec.api import CoPjitFunction
+    from xcoexec.api.functions import CoPjitFunction
     from xcoexec.compat import NOTHING as NO_TRACE
     from xcoexec.compat import TRACED
-    from xcoexec.compiled import Compiled, Fallback
+    from xcoexec.session.compiled import Compiled, Fallback
 
     def called(self: CoPjitFunction, *args: Any, **kwargs: Any) -> Any:
         seen["calls"] += 1

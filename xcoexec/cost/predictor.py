@@ -1,4 +1,4 @@
-"""Seconds of layers that were never measured, from a few hundred made layers that were (see `xcoexec.training`)."""
+"""Seconds of layers that were never measured, from a few hundred made layers that were (see `xcoexec.measure.training`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from ..codegen.pick import GAIN
+from ..codegen.segment.choice import GAIN
 from ..codegen.program import Op, Unsupported, Value
-from ..ir import Costs, Layer, LayerGraph
+from ..ir.records import Costs, Layer, LayerGraph
 from .regress import Model, fit
 from .terms import Blocks, Work, device_work, host_work
 

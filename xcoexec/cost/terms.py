@@ -13,11 +13,11 @@ import math
 import os
 from collections.abc import Collection, Sequence
 
-from ..codegen import host
-from ..codegen.conv import ALGORITHMS
-from ..codegen.pick import default
+from ..codegen.runtime import host
+from ..codegen.kernels.conv import ALGORITHMS
+from ..codegen.segment.choice import default
 from ..codegen.program import Op, Value, external
-from ..codegen.segment import Groups, Step
+from ..codegen.segment.assembly import Groups, Step
 from .features import flops
 
 

@@ -6,8 +6,8 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence, Set
 
-from ..ir import Costs, LayerGraph
-from ..parts import Span, crossing
+from ..ir.records import Costs, LayerGraph
+from .spans import Span, crossing
 
 FEWEST = 3  # places where one value goes on
 LEAST_SECONDS = 2.5e-3  # of a block: deciding about one and waking its worker takes 30 to 40 us

@@ -15,13 +15,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..bound import Bound
+from ..api.resident import Bound
 from ..config import cores
 from ..errors import CoexecWarning
-from ..ir import HALVES
-from ..parts import Part, Span, crossing, divisible, finish, part, start
-from ..stages import Stages
-from ..timing import median_seconds
+from ..ir.records import HALVES
+from .spans import Part, Span, crossing, divisible, finish, part, start
+from ..session.stages import Stages
+from ..measure.timing import median_seconds
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
 from .trial import Trial, Turn
 from .valid import Rule, checked, shown

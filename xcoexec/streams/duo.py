@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..bound import Bound
-from ..parts import Span
-from ..timing import median_seconds
+from ..api.resident import Bound
+from .spans import Span
+from ..measure.timing import median_seconds
 from .blocks import EPSILON, TWIN_SECONDS, Worth, blocks, deserving, merged
 from .data import Data
 from .jobs import Accuracy
@@ -107,7 +107,7 @@ def generate(
     that do not deserve a twin become one. By measurement, twins take on their half no more than 1.2 times what the block takes on its
     own, or half of what it takes there. Raises `ValueError` for a function with more than one input or result.
     """
-    from ..api import jit
+    from ..api.functions import jit
 
     search = search or Search()
     bound = jit(fn, threads=threads, strategy="host").bind(weights)
@@ -167,7 +167,7 @@ def _stack(shape: Shape, operation: str, depth: int, width: int) -> Shape:
 @functools.lru_cache(maxsize=512)
 def latency(shape: Shape, nonlinear: bool) -> float:
     """Seconds of a twin on its half."""
-    from ..api import jit
+    from ..api.functions import jit
 
     bound = jit(functools.partial(twin_of, shape, nonlinear), strategy=shape.half).bind(initial(shape))
     x = np.full(shape.given, 0.5, np.float32)

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from ..bound import Bound
+from ..api.resident import Bound
 from ..codegen.program import Unsupported
-from ..parts import Env, Part, Span, divisible, finish, part, start
-from ..stages import Stages
+from .spans import Env, Part, Span, divisible, finish, part, start
+from ..session.stages import Stages
 from .blocks import blocks, replaceable
 from .jobs import ACCURACY, BOTH, HALVES, Accuracy, Block, Way
 from .valid import Rule, checked, optional, shown
@@ -194,7 +194,7 @@ def _moved(p: Part, env: Env, s: Stages) -> float:
 
 def twin_call(t: Twin, block: Part, env: Env, threads: int) -> Call:
     """A twin in its block's place, compiled for its half like any network."""
-    from ..api import jit
+    from ..api.functions import jit
 
     (given,), (made,) = block.inputs, block.outputs
     bound = jit(t.apply, strategy=t.half, threads=threads).bind(t.params)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from ..ir import Costs
+from ..ir.records import Costs
 
 MOST_STAGES = 3
 OTHER = {"device": "host", "host": "device"}

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..bound import Bound
+from ..api.resident import Bound
 from .cuts import Networks, functions, named
 from .neuropipe import Around, Cut
 from .power import Power

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bound import Bound
-from ..runtime.timeline import event, rows
+from ..api.resident import Bound
+from ..session.timeline import event, rows
 from . import living
 from .edf import Policy
 from .jobs import BOTH, HALVES, Task, terms, utilisation
@@ -189,7 +189,7 @@ class Scheduler:
             return Served(released, outcomes, over / max(released, 1), accuracy, r.now(), dict(r.busy), r.deciding, pace)
 
     def events(self) -> list[dict[str, Any]]:
-        """Every block as a trace event, a row for each half; for `xcoexec.runtime.timeline.write`."""
+        """Every block as a trace event, a row for each half; for `xcoexec.session.timeline.write`."""
         work = []
         for task, block, half, twin, start, end in list(self.blocks):
             name = f"{task} {block}" + " (twin)" * twin

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..codegen.program import Value
-from ..emit import run_ops
-from ..fold import Folded
-from ..graph import graph_of
-from ..ir import LayerGraph
-from ..parts import Span, cut_out
+from ..lowering.emit import run_ops
+from ..frontend.fold import Folded
+from ..frontend.graph import graph_of
+from ..ir.records import LayerGraph
+from .spans import Span, cut_out
 from .twins import OPERATIONS, Params, Shape, initial, twin_of
 
 Batch = tuple[np.ndarray, np.ndarray]

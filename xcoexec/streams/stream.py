@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from ..compat import worker
-from ..runtime.timeline import event, rows, write
+from ..session.timeline import event, rows, write
 from . import living
 from .cuts import Partly
 from .power import Power

@@ -1,0 +1,114 @@
+"""Block shapes of the matrix micro-kernel, chosen by measurement on this machine and kept on disk."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from . import gemm
+from ..native.build import kernel_address, source_hash
+from ..store.disk import Record
+from .expressions import COPY
+from ..store.schema import MEASURED, Fields
+from ..target import Target
+
+Shape = tuple[int, int]  # rows, vectors
+RUN = 512  # length of the reduction that is timed
+REPEATS = 15  # samples, of which the least counts
+CALLS = 16  # in one sample, so that it is far above the clock's resolution
+NOISE = 1.15  # a shape this much slower than the model has it is taken at its measured time
+
+
+def candidates(target: Target) -> list[Shape]:
+    """Shapes whose accumulators, weights and one broadcast fit the registers."""
+    return [(mr, nv) for nv in range(1, 7) for mr in range(1, gemm.ROWS + 1) if mr * nv + nv + 1 <= target.registers]
+
+
+def measured_shapes(target: Target) -> list[Shape]:
+    """The tallest shape of each width, one row less, half of it, and a single row."""
+    shapes = []
+    for nv in range(1, 7):
+        tallest = max((mr for mr, n in candidates(target) if n == nv), default=0)
+        shapes += [(mr, nv) for mr in sorted({tallest, tallest - 1, (tallest + 1) // 2, 1}) if mr >= 1]
+    return shapes
+
+
+def cycles(shape: Shape) -> float:
+    """The model: vector FMA, one a cycle, or the latency of a chain; and a share for loads that FMA do not hide."""
+    mr, nv = shape
+    return max(mr * nv, 4.0, 0.8 * (mr + nv)) + 0.15 * (mr + nv)
+
+
+@functools.lru_cache
+def slowdown(target: Target) -> Mapping[Shape, float]:
+    """How much slower than the model each shape is on this machine (1: as the model has it).
+
+    A shape that spills, or a core with fewer load ports, shows here; differences within the noise do not.
+    """
+    name = f"blocks-{target.fingerprint}-{source_hash()[:12]}"
+    shapes = measured_shapes(target)
+    record = Record("blocks", Fields({f"{mr},{nv}": MEASURED for mr, nv in shapes}))
+    table = record.load(name)
+    if table is None:
+        table = {f"{mr},{nv}": _measure(target, mr, nv) for mr, nv in shapes}
+        record.store(name, table)
+    known = {(mr, nv): float(table[f"{mr},{nv}"]) for mr, nv in shapes}
+    unit = float(np.median([s / cycles(k) for k, s in known.items()]))
+    ratios = {k: s / cycles(k) / unit for k, s in known.items()}
+    measured = {k: r if r > NOISE else 1.0 for k, r in ratios.items()}
+    return {s: measured.get(s) or measured[min(known, key=lambda k: (k[1] != s[1], abs(k[0] - s[0])))] for s in candidates(target)}
+
+
+def _measure(target: Target, mr: int, nv: int) -> float:
+    fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * gemm.ARGUMENTS)(kernel_address(gemm.spec(mr, nv, False, COPY, ()), target))
+    x = np.ones((mr, RUN), np.float32)
+    w = np.full((RUN, nv * target.vl), 1e-3, np.float32)
+    y = np.zeros((mr, nv * target.vl), np.float32)
+    rows = [np.array([a.ctypes.data + r * a.strides[0] for r in range(mr)], np.int64) for a in (x, y)]
+    zero = np.zeros(1, np.int64)
+
+    def least(taps: int) -> float:
+        args = (
+            rows[0].ctypes.data,
+            w.ctypes.data,
+            rows[1].ctypes.data,
+            zero.ctypes.data,
+            zero.ctypes.data,
+            taps,
+            RUN,
+            1,
+            1,
+            target.vl,
+            1,
+            0,
+            0,
+            zero.ctypes.data,
+        )
+        times = []
+        for _ in range(REPEATS):
+            start = time.perf_counter_ns()
+            for _ in range(CALLS):
+                fn(*args)
+            times.append((time.perf_counter_ns() - start) / CALLS)
+        return min(times) * 1e-9
+
+    least(1)
+    return max(least(1) - least(0), 1e-9) / RUN  # without taps nothing but the call is left
+
+
+def block_shape(target: Target, pixels: int, channels: int) -> Shape:
+    """The (rows, vectors) with the least time for `pixels` x `channels` outputs of one group."""
+    vectors = -(-channels // target.vl)
+    slower = slowdown(target)
+
+    def cost(shape: Shape) -> tuple[float, int]:
+        mr, nv = shape
+        tiles, blocks = -(-pixels // mr), -(-vectors // nv)
+        used = (-(-pixels // tiles), -(-vectors // blocks))  # sizes are evened out
+        return round(tiles * blocks * cycles(used) * slower[used], 3), -nv
+
+    return min(candidates(target), key=cost)

@@ -1,0 +1,194 @@
+"""Steps for convolutions: implicit GEMM on a padded channels-last image; depthwise ones have a family of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from . import winograd
+from .depthwise import Geometry, depthwise
+from .elementwise import COPY, compute, copy, fill
+from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
+from ..program import Op, Unsupported, Value, kind
+from ..segment.assembly import Context, Ref
+from ..segment.storage import Storage, temporary
+from .block_shapes import block_shape
+
+ALGORITHMS = ("direct", "winograd4", "winograd2")
+
+
+def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """conv_general_dilated with constant weights: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
+
+    Returns what of the tail is not fused.
+    """
+    p = op.params
+    x, w = op.ins
+    if not isinstance(w, Value) or w not in ctx.consts or not isinstance(x, Value):
+        raise Unsupported("a convolution whose weights are computed by the model")
+    if p["batch_group_count"] != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
+        raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={p['batch_group_count']}")
+    rank = len(x.shape) - 2
+    if not 1 <= rank <= 3:
+        raise Unsupported(f"a convolution over {rank} spatial dimensions; kernels have 1 to 3")
+    dn = p["dimension_numbers"]
+    phases = _phases(op)
+    if phases:
+        image = _image(ctx, ctx.storage(x), dn.lhs_spec, [dim.padding(n) for dim, n in _around(op, phases)], (1,) * rank)
+    else:
+        padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(p["padding"])]
+        image = _image(ctx, ctx.storage(x), dn.lhs_spec, padded, p["lhs_dilation"])
+    nhwc = dn.out_spec == (0, rank + 1, *range(1, rank + 1))
+    tail = epilogue(ctx, op, rest) if nhwc else None
+    result = tail.result if tail else op.out
+    final = ctx.output(result) if tail or not rest else ctx.output(op.out)
+    spatial = tuple(op.out.shape[d] for d in dn.out_spec[2:])
+    shape = (op.out.shape[dn.out_spec[0]], *spatial, op.out.shape[dn.out_spec[1]])
+    y = final if nhwc else ctx.scratch(shape)
+    geometry = Geometry(image, tuple(w.shape[d] for d in dn.rhs_spec[2:]), p["window_strides"], p["rhs_dilation"], p["padding"])
+    axes = (*dn.rhs_spec[2:], dn.rhs_spec[1], dn.rhs_spec[0])
+    last = tail or Epilogue(COPY, (), op.out)
+    how = ctx.choose(((op,),), ALGORITHMS) if winograd.eligible(op) else "direct"
+    if phases:
+        for phase in itertools.product(*phases):
+            _phase(ctx, phase, image, w, axes, y, last)
+    elif how == "direct":
+        _conv(ctx, geometry, w, axes, p["feature_group_count"], y, last)
+    else:
+        winograd.winograd(ctx, geometry, w, axes, y, last, int(how[-1]))
+    if not nhwc:
+        order = [(dn.out_spec[0], *dn.out_spec[2:], dn.out_spec[1]).index(d) for d in range(rank + 2)]
+        copy(ctx, y, final, tuple(y.strides[i] for i in order))
+    return () if tail is not None else rest
+
+
+def _image(ctx: Context, s: Storage, spec: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> Storage:
+    """The image channels-last, zero-dilated and with a halo that covers the padding; copied only when it must be."""
+    order = (spec[0], *spec[2:], spec[1])
+    halo = ((0, 0), *((max(lo, 0), max(hi, 0)) for lo, hi in padding), (0, 0))
+    plain = order == tuple(range(len(order))) and all(d == 1 for d in dilation)
+    covered = all(a >= b and c >= d for (a, c), (b, d) in zip(s.halo, halo, strict=True))
+    if plain and covered and s.strides[-1] == 4:
+        return s
+    source, strides = s, tuple(s.strides[d] for d in order)
+    shape = tuple(s.shape[d] for d in order)
+    grown = (shape[0], *((n - 1) * d + 1 if n else 0 for n, d in zip(shape[1:-1], dilation, strict=True)), shape[-1])
+    target = temporary(Value(grown, "float32"), halo)
+    if grown != shape:
+        fill(ctx, 0.0, target)
+        steps = (1, *dilation, 1)
+        spaced = tuple(t * k for t, k in zip(target.strides, steps, strict=True))
+        compute(ctx, COPY, (target, spaced, 0), [(source, strides, 0)], shape)
+    else:
+        copy(ctx, source, target, strides)
+    return target
+
+
+def _conv(
+    ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], groups: int, y: Storage, tail: Epilogue, taken: tuple[tuple[int, int], ...] | None = None
+) -> None:
+    """Appends the steps on a padded image; `taken`: (first, step) of the weights' window that is used, by dimension (None: all of it)."""
+    image, rank = geo.image, len(geo.window)
+    channels_in, channels = image.shape[-1], y.shape[-1]
+    if groups == channels_in == channels and rank == 2 and groups > 1 and geo.window[0] * geo.window[1] <= 49:
+        return depthwise(ctx, geo, w, axes, y, tail)
+    per_in, per_out = channels_in // groups, channels // groups
+    taps, run = _taps(geo, merge=False), per_in
+    if groups == 1 and geo.dilation[-1] == 1 and image.strides[-2] == 4 * channels_in:
+        taps, run = _taps(geo, merge=True), geo.window[-1] * channels_in
+    depth, height, width = (1,) * (3 - rank) + y.shape[1:-1]
+    pixels = (y.shape[0], depth, height, width)
+    product = Product(pixels, tuple(taps), run, per_out, groups)
+    walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
+    shape = block_shape(ctx.target, math.prod(pixels), per_out)
+    vl, nv = ctx.target.vl, shape[1]
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        k = np.transpose(consts[w], axes)
+        if taken is not None:
+            k = k[tuple(slice(first, None, step) for first, step in taken)]
+        k = k.reshape(-1, per_in, groups, per_out)
+        return pack_panels(np.transpose(k, (2, 0, 1, 3)).reshape(groups, -1, per_out), vl, nv)
+
+    x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
+    out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
+    operands = [Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out) for s, strides, at in tail.operands]
+    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer, ("panels", w, axes, groups, nv, taken))
+    add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
+    return None
+
+
+# -- transposed convolutions: every phase of the result is a small convolution of the image as it is ---------
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """Results `first`, `first + step`, ... (`count` of them) along one dimension: they read `window` taps from tap `tap` on, every
+    `step`-th, at the image's pixels from `shift` on."""
+
+    first: int
+    step: int
+    count: int
+    tap: int
+    window: int
+    shift: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Dimension:
+    phases: tuple[Phase, ...]
+
+    def padding(self, n: int) -> tuple[int, int]:
+        """Zeroes that the phases read around n pixels."""
+        before = max(max(0, -p.shift) for p in self.phases)
+        return before, max(max(0, p.count - 1 + p.shift + p.window - n) for p in self.phases)
+
+
+def _phases(op: Op) -> tuple[tuple[Phase, ...], ...]:
+    """The phases of each dimension of a transposed convolution; () for any other one."""
+    p = op.params
+    plain = p["feature_group_count"] == 1 and all(d == 1 for d in (*p["window_strides"], *p["rhs_dilation"]))
+    windows = [op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[2:]]
+    if not plain or all(d == 1 for d in p["lhs_dilation"]) or any(k < d for k, d in zip(windows, p["lhs_dilation"], strict=True)):
+        return ()
+    sizes = [op.out.shape[d] for d in p["dimension_numbers"].out_spec[2:]]
+    found = []
+    for n, k, d, (lo, _) in zip(sizes, windows, p["lhs_dilation"], p["padding"], strict=True):
+        # result q d + f reads the grown image at q d + f + t - lo: not a zero where f + t - lo is a multiple of d
+        firsts = [(f, (lo - f) % d) for f in range(min(d, n))]
+        found.append(tuple(Phase(f, d, -(-(n - f) // d), t, -(-(k - t) // d), (f + t - lo) // d) for f, t in firsts))
+    return tuple(found)
+
+
+def _around(op: Op, phases: Sequence[tuple[Phase, ...]]) -> list[tuple[_Dimension, int]]:
+    sizes = [op.ins[0].shape[d] for d in op.params["dimension_numbers"].lhs_spec[2:]]
+    return [(_Dimension(p), n) for p, n in zip(phases, sizes, strict=True)]
+
+
+def _phase(ctx: Context, phase: Sequence[Phase], image: Storage, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue) -> None:
+    """Appends the convolution of one phase, which writes every step-th pixel."""
+
+    def spread(strides: Sequence[int], offset: int) -> tuple[tuple[int, ...], int]:
+        inner = tuple(s * p.step for s, p in zip(strides[1:-1], phase, strict=True))
+        return (strides[0], *inner, strides[-1]), offset + sum(s * p.first for s, p in zip(strides[1:-1], phase, strict=True))
+
+    strides, offset = spread(y.strides, y.offset)
+    part = Storage(y.buffer, offset, (y.shape[0], *(p.count for p in phase), y.shape[-1]), strides, ((0, 0),) * len(y.shape))
+    operands = tuple((s, *spread(walk, at)) for s, walk, at in tail.operands)
+    ones = (1,) * len(phase)
+    geometry = Geometry(image, tuple(p.window for p in phase), ones, ones, tuple((-p.shift, 0) for p in phase))
+    _conv(ctx, geometry, w, axes, 1, part, dataclasses.replace(tail, operands=operands), tuple((p.tap, p.step) for p in phase))
+
+
+def _taps(geo: Geometry, merge: bool) -> list[int]:
+    """Byte offsets of the window's elements in weight order; with `merge` the last dimension is part of the run."""
+    window = geo.window[:-1] if merge else geo.window
+    steps = [s * d for s, d in zip(geo.image.strides[1:-1], geo.dilation, strict=True)]
+    offsets = [0]
+    for n, step in zip(window, steps, strict=False):
+        offsets = [o + i * step for o in offsets for i in range(n)]
+    return offsets

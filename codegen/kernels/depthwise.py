@@ -1,0 +1,84 @@
+"""Steps for depthwise convolutions in two dimensions: a vector of channels at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from .elementwise import Operand, nest
+from .product import IMAGE_BYTES, Epilogue, operand_kind
+from ..program import Value
+from ..segment.assembly import Context, Kernel
+from ..segment.storage import Storage
+
+
+@dataclasses.dataclass(frozen=True)
+class Geometry:
+    """A padded channels-last image and the window that walks it (one entry a spatial dimension)."""
+
+    image: Storage
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+
+    def origin(self) -> int:
+        """Byte offset of the first window's first element from the image's first."""
+        return -sum(lo * s for (lo, _), s in zip(self.padding, self.image.strides[1:-1], strict=True))
+
+
+def depthwise(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue) -> None:
+    vl, (kh, kw) = ctx.target.vl, geo.window
+    n, oh, ow, channels = y.shape
+    vecs = -(-channels // vl)
+    image = geo.image
+    pixels = 1 if ow < 4 else max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, ctx.target.registers // 5) and (ow % p <= 1 or p == 4))
+    row = image.strides[1] * geo.strides[0]
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        flat = np.transpose(consts[w], axes).reshape(kh * kw, channels)
+        out = np.zeros((vecs, kh * kw, vl), np.float32)
+        for v in range(vecs):
+            part = flat[:, v * vl : (v + 1) * vl]
+            out[v, :, : part.shape[1]] = part
+        return out
+
+    ref = ctx.pack(vecs * kh * kw * vl * 4, packer, ("depthwise", w, axes))
+    weights = Storage(ref.buffer, ref.offset, (), (), ())
+    rows = max(1, min(oh, -(-oh * n // (4 * ctx.threads)) if ctx.threads > 1 else 8, max(1, IMAGE_BYTES // max(1, row)) + 1))
+    chunks = -(-oh // rows)
+    kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
+    extra = [
+        oh,
+        rows,
+        ow,
+        channels - (vecs - 1) * vl,
+        row,
+        image.strides[1] * geo.dilation[0],
+        image.strides[2] * geo.strides[1],
+        image.strides[2] * geo.dilation[1],
+        y.strides[1],
+        y.strides[2],
+        *(s for _, strides, _ in tail.operands for s in strides[1:3]),
+    ]
+
+    def part(first: int, count: int, masked: bool) -> None:
+        def shifted(o: Operand, outer: int, by_rows: int, per_vec: int) -> Operand:
+            return o[0], (outer, by_rows * rows, per_vec), o[2] + first * per_vec
+
+        operands = [
+            shifted((image, (), geo.origin()), image.strides[0], row, 4 * vl),
+            shifted((weights, (), 0), 0, 0, kh * kw * vl * 4),
+            shifted((y, (), 0), y.strides[0], y.strides[1], 4 * vl),
+            *(shifted(o, o[1][0], o[1][1], o[1][3] * vl) for o in tail.operands),
+        ]
+        kernel = Kernel(("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, tail.expr, kinds, masked))
+        nest(ctx, kernel, extra, (n, chunks, count), operands, 2, count, rows * ow * kh * kw)
+
+    ragged = channels % vl != 0
+    if vecs - ragged:
+        part(0, vecs - ragged, False)
+    if ragged:
+        part(vecs - 1, 1, True)

@@ -1,0 +1,207 @@
+"""Steps for dot_general with any dimension numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .elementwise import COPY, Operand, copy, nest
+from .expressions import Expr
+from .product import Lane, Product, add_gemm, channel_blocks, collapse, epilogue, pack_panels, panel_bytes
+from ..program import Op, Unsupported, Value, itemsize, kind
+from ..segment.assembly import RAW_BYTES, Context, Kernel, Ref
+from ..segment.storage import Storage, dense_strides
+from .block_shapes import block_shape
+
+GEMV_ROWS = 4
+GEMV_COLUMNS = 2048
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One operand of a product and its dimensions by role."""
+
+    value: Value
+    batch: tuple[int, ...]
+    free: tuple[int, ...]
+    contract: tuple[int, ...]
+
+    def sizes(self, dims: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.value.shape[d] for d in dims)
+
+
+def _side(v: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> Side:
+    return Side(v, tuple(batch), tuple(d for d in range(len(v.shape)) if d not in (*contract, *batch)), tuple(contract))
+
+
+def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """dot_general with any dimension numbers; constant weights are packed at bind, others before the product.
+
+    The side with the weights gives the channels. Returns what of the tail is not fused.
+    """
+    a, b = op.ins
+    if not isinstance(a, Value) or not isinstance(b, Value) or {kind(v.dtype) for v in (a, b, op.out)} != {"f"}:
+        raise Unsupported(f"a product of {[getattr(v, 'dtype', 'literal') for v in op.ins]}; kernels are f32")
+    (ac, bc), (ab, bb) = op.params["dimension_numbers"]
+    left, right = _side(a, ac, ab), _side(b, bc, bb)
+    op, rest, moved = _transposed(op, rest)
+    innermost = moved[-1] if moved else 0  # dimension of the product that lies side by side in the result
+    computed = a not in ctx.consts and b not in ctx.consts
+    swapped = (a in ctx.consts and b not in ctx.consts) or (computed and len(ab) <= innermost < len(ab) + len(left.free))
+    if swapped:
+        left, right = right, left
+    m, n = left.sizes(left.free), right.sizes(right.free)
+    # canonical order of the result is (batch, left free, right free); position of each in the real one
+    nb = len(left.batch)
+    first, second = (len(n), 0) if swapped else (0, len(m))
+    order = tuple(map(moved.index, (*range(nb), *(nb + first + i for i in range(len(m))), *(nb + second + i for i in range(len(n))))))
+
+    tail = epilogue(ctx, op, rest)
+    out = ctx.output(tail.result if tail else op.out)
+    tensors = [(Ref(out.buffer, out.offset), out.strides)] + [(Ref(s.buffer, s.offset + at), strides) for s, strides, at in (tail.operands if tail else ())]
+    lanes = [_lane(ref, [strides[i] for i in order], left.sizes(left.batch), m, n) for ref, strides in tensors]
+    fused = tail is not None and all(lane is not None and lane.channel in (0, 4) for lane in lanes) and (lanes[0].channel == 4 or math.prod(n) == 1)  # type: ignore[union-attr]
+    if fused and tail is not None:
+        _product(ctx, left, right, [x for x in lanes if x is not None], tail.expr)
+        return ()
+    final = ctx.output(op.out)
+    lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], left.sizes(left.batch), m, n)
+    if lane is not None and (lane.channel == 4 or math.prod(n) == 1):
+        _product(ctx, left, right, [lane], COPY)
+        return rest
+    y = ctx.scratch((*left.sizes(left.batch), *m, *n))
+    inner = _lane(Ref(y.buffer, y.offset), y.strides, left.sizes(left.batch), m, n)
+    assert inner is not None
+    _product(ctx, left, right, [inner], COPY)
+    copy(ctx, y, final, tuple(y.strides[order.index(i)] for i in range(len(order))))
+    return rest
+
+
+def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple[int, ...]]:
+    """The product as it is after a transpose that follows it: (operation, what is left of the tail, dimensions of the product in order)."""
+    if not rest or rest[0].prim != "transpose":
+        return op, rest, tuple(range(len(op.out.shape)))
+    return dataclasses.replace(op, outs=rest[0].outs), rest[1:], tuple(rest[0].params["permutation"])
+
+
+def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
+    """A product that the model asks for in bf16: rows are narrowed to pairs of bf16, which one instruction multiplies and adds in f32."""
+    batch, m, k, n = (math.prod(s.sizes(d)) for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free)))
+    half, vl = -(-k // 2), ctx.target.vl
+    x = _rows(ctx, left)
+    rows = ctx.scratch((batch, m, half))
+    operands = [(Storage(x.ref.buffer, x.ref.offset, (), (), ()), (x.group, x.pixels[3]), 0), (rows, (4 * half * m, 4 * half), 0)]
+    nest(ctx, Kernel(("narrow",)), [k], (batch, m), operands, 1, max(1, (1 << 14) // k))
+    g = Product((1, 1, 1, m), (0,), half, n, batch)
+    shape = block_shape(ctx.target, m, n)
+    order = (*right.batch, *right.contract, *right.free)
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        w = np.zeros((batch, 2 * half, n), np.float32)
+        w[:, :k] = np.transpose(consts[right.value], order).reshape(batch, k, n)
+        high = w.view(np.uint32) >> 16  # exact: the weights are bf16
+        return pack_panels((high[:, 0::2] | high[:, 1::2] << 16).view(np.float32), vl, shape[1])
+
+    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * batch, packer, ("pairs", right.value, order, batch, k, n, shape[1]))
+    add_gemm(ctx, g, Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, 4 * half), 4, 4 * half * m), weights, lanes[0], expr, lanes[1:], shape, "bfloat16")
+
+
+def _lane(ref: Ref, strides: Sequence[int], batch: tuple[int, ...], m: tuple[int, ...], n: tuple[int, ...]) -> Lane | None:
+    """A tensor over (batch, m, n) as a lane with m collapsed to one pixel dimension, or None."""
+    cut, end = len(batch), len(batch) + len(m)
+    group, pixel, channel = collapse(batch, strides[:cut]), collapse(m, strides[cut:end]), collapse(n, strides[end:])
+    if group is None or pixel is None or channel is None:
+        return None
+    return Lane(ref, (0, 0, 0, pixel), channel, group)
+
+
+def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
+    """Appends the product of two sides; lanes[0] is the output, the others are the epilogue's operands."""
+    batch, m, k, n = (math.prod(s.sizes(d)) for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free)))
+    constant = right.value in ctx.consts
+    plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
+    if constant and plain and batch == m == 1 and _stored(right.value).nbytes >= RAW_BYTES:
+        return _gemv(ctx, left, _stored(right.value), lanes, expr)
+    if constant and ctx.target.bf16 and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
+        return _pairs(ctx, left, right, lanes, expr)
+    x = _rows(ctx, left)
+    g = Product((1, 1, 1, m), (0,), k, n, batch)
+    shape = block_shape(ctx.target, m, n)
+    order = (*right.batch, *right.contract, *right.free)
+    if constant:
+        w = right.value
+
+        def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+            return pack_panels(np.transpose(consts[w], order).reshape(batch, k, n), ctx.target.vl, shape[1])
+
+        weights = ctx.pack(panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer, ("panels", w, order, batch, k, n, shape[1]))
+    else:
+        weights = _panels(ctx, right, batch, k, n, shape[1])
+    return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)
+
+
+STORED = ("float32", "bfloat16", "float16", "int8")
+
+
+def _stored(w: Value) -> Value:
+    """The weights as the model keeps them, where kernels can read that type: fewer bytes, and no copy."""
+    return w.source if w.source is not None and w.source.dtype in STORED else w
+
+
+def _rows(ctx: Context, side: Side) -> Lane:
+    """The left side as [batch, m, k] with k contiguous: a lane over it, or over a copy."""
+    s = ctx.storage(side.value)
+    order = (*side.batch, *side.free, *side.contract)
+    strides = [s.strides[d] for d in order]
+    lane = _lane(Ref(s.buffer, s.offset), strides, side.sizes(side.batch), side.sizes(side.free), side.sizes(side.contract))
+    if lane is not None and lane.channel in (0, 4):
+        return lane
+    target = ctx.scratch(side.sizes(order))
+    copy(ctx, s, target, tuple(strides))
+    lane = _lane(Ref(target.buffer, target.offset), target.strides, side.sizes(side.batch), side.sizes(side.free), side.sizes(side.contract))
+    assert lane is not None
+    return lane
+
+
+def _panels(ctx: Context, side: Side, batch: int, k: int, n: int, nv: int) -> Ref:
+    """Packs a right side that the model computes: panels [k, vectors * vl] of every channel block."""
+    s, vl = ctx.storage(side.value), ctx.target.vl
+    order = (*side.batch, *side.contract, *side.free)
+    shape, moved = side.sizes(order), tuple(s.strides[d] for d in order)
+    if len(side.free) != 1:  # several dimensions of channels are cut into blocks as one
+        flat = ctx.scratch(shape)
+        copy(ctx, s, flat, moved)
+        s, shape = flat.reshaped((batch, k, n)), (batch, k, n)
+        moved, cut = s.strides, (1, 2)
+    else:
+        cut = (len(side.batch), len(side.batch) + len(side.contract))
+    blocks = channel_blocks(n, vl, nv)
+    total = sum(v for _, v, _ in blocks) * vl * 4 * k
+    panels = ctx.scratch((batch, total // 4))
+    at = 0
+    for first, vectors, lanes in blocks:
+        width = (vectors - 1) * vl + lanes
+        strides = (*dense_strides(shape[: cut[0]], total), *dense_strides(shape[cut[0] : cut[1]], vectors * vl * 4), 4)
+        target = Storage(panels.buffer, panels.offset + at, (*shape[:-1], width), strides, ((0, 0),) * len(shape))
+        copy(ctx, s, target, moved, first * moved[-1])
+        at += vectors * vl * 4 * k
+    return Ref(panels.buffer, panels.offset)
+
+
+def _gemv(ctx: Context, left: Side, w: Value, lanes: list[Lane], expr: Expr) -> None:
+    """One row times a large matrix, read once and where it lies: as fast as memory, no packed copy."""
+    k, n = w.shape
+    x = _rows(ctx, left)
+    columns = max(ctx.target.vl * 8, min(GEMV_COLUMNS, -(-n // (2 * ctx.threads) // 64) * 64))
+    kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
+
+    def operand(ref: Ref, step: int) -> Operand:
+        return Storage(ref.buffer, ref.offset, (), (), ()), (step * columns,), 0
+
+    raw = Ref(ctx.raw_const(w), 0)
+    operands = [operand(x.ref, 0), operand(raw, itemsize(w.dtype)), *(operand(lane.ref, lane.channel) for lane in lanes)]
+    kernel, words = Kernel(("gemv", GEMV_ROWS, expr, kinds, w.dtype)), [k, itemsize(w.dtype) * n, n, columns]
+    nest(ctx, kernel, words, (-(-n // columns),), operands, 2, 1, k * columns / ctx.target.vl)

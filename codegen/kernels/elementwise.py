@@ -1,0 +1,108 @@
+"""Steps for elementwise groups and plain movement: one loop nest over strided operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .expressions import COPY, Expr, View, expression, literal
+from ..native.layout import MAX_OPERANDS, MAX_RANK
+from ..program import Op, Unsupported, Value
+from ..segment.assembly import Context, Kernel, Ref, Word
+from ..segment.storage import Storage
+
+INNER = 4096  # elements of the inner loop in one kernel call
+ITEM = 1 << 14  # elements worth a work item
+
+Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every loop, byte offset
+
+
+def read(ctx: Context, view: View, rank: int) -> Operand:
+    """The operand of a view over an output of `rank` dimensions."""
+    s = ctx.storage(view.value)
+    strides, offset = view.strides(rank, s.strides)
+    return s, strides, offset
+
+
+def nest(
+    ctx: Context, kernel: Kernel, extra: Sequence[int], loops: Sequence[int], operands: Sequence[Operand], outputs: int, chunk: int, units: float = 0.0
+) -> None:
+    """Appends a step of the nest driver: `loops` (outermost first), `chunk` iterations an item.
+
+    `operands[outputs]` is the one that is written, all others are read. `units`: vector operations of one kernel call.
+    """
+    if len(operands) > MAX_OPERANDS or len(loops) > MAX_RANK:
+        raise Unsupported(f"{len(operands)} operands in {len(loops)} loops; a nest has at most {MAX_OPERANDS} in {MAX_RANK}")
+    pad = MAX_RANK - len(loops)
+    total = math.prod(loops)
+    views: list[Word] = []
+    for s, strides, offset in operands:
+        views += [Ref(s.buffer, s.offset + offset), *([0] * pad), *strides]
+    width = 5 + MAX_RANK + len(operands) * (2 + MAX_RANK)
+    words: list[Word] = [kernel, width, total, chunk, len(operands), *([1] * pad), *loops, *views, *extra]
+    buffers = [s.buffer for s, _, _ in operands]
+    ctx.add("nest", words, -(-total // chunk), buffers[:outputs] + buffers[outputs + 1 :], [buffers[outputs]], calls=total, units=total * units)
+
+
+def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Drops loops of length 1 and merges neighbours that every operand walks without a jump."""
+    dims: list[int] = []
+    walks: list[list[int]] = [[] for _ in strides]
+    for d, n in enumerate(shape):
+        if n == 1:
+            continue
+        if dims and all(w[-1] == s[d] * n for w, s in zip(walks, strides, strict=True)):
+            dims[-1] *= n
+            for w, s in zip(walks, strides, strict=True):
+                w[-1] = s[d]
+        else:
+            dims.append(n)
+            for w, s in zip(walks, strides, strict=True):
+                w.append(s[d])
+    if not dims:
+        return [1], [[4] for _ in strides]
+    return dims, walks
+
+
+def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand], shape: tuple[int, ...]) -> None:
+    """Appends `out = expr(operands)` over an index space of `shape`."""
+    everything = [out, *operands]
+    dims, walks = coalesce(shape, [o[1] for o in everything])
+    kinds = tuple("v" if w[-1] == 4 else "s" if w[-1] == 0 else "g" for w in walks)
+    if dims == [1]:
+        kinds = ("v",) + ("s",) * len(operands)
+    elif kinds[0] == "s":
+        raise Unsupported("an output that is written again and again")
+    inner = min(dims[-1], INNER)
+    loops = [*dims[:-1], -(-dims[-1] // inner)]
+    views = [(s, (*w[:-1], 0), offset) for (s, _, offset), w in zip(everything, walks, strict=True)]
+    extra = [dims[-1], inner, *(w[-1] for w in walks)]
+    width = 1 if "g" in kinds else ctx.target.vl
+    nest(ctx, Kernel(("elementwise", expr, kinds)), extra, loops, views, 0, max(1, ITEM // inner), -(-inner // width) * len(expr))
+
+
+def copy(ctx: Context, source: Storage, target: Storage, source_strides: tuple[int, ...] | None = None, offset: int = 0) -> None:
+    """Appends a copy into `target`, over its shape; `source_strides` for a moved source."""
+    strides = source.strides if source_strides is None else source_strides
+    compute(ctx, COPY, (target, target.strides, 0), [(source, strides, offset)], target.shape)
+
+
+def fill(ctx: Context, value: float, target: Storage) -> None:
+    compute(ctx, (literal(value),), (target, target.strides, 0), [], target.shape)
+
+
+def tail(ctx: Context, ops: tuple[Op, ...], result: Value) -> None:
+    """Appends the elementwise program `ops` that ends in `result`."""
+    expr, views = expression(ops, result)
+    out = ctx.output(result)
+    operands = [read(ctx, view, len(result.shape)) for view in views]
+    compute(ctx, expr, (out, out.strides, 0), operands, result.shape)
+
+
+def dense(ctx: Context, s: Storage) -> Storage:
+    """`s` itself, or a dense copy of it."""
+    if s.dense:
+        return s
+    target = ctx.scratch(s.shape)
+    copy(ctx, s, target)
+    return target

@@ -1,0 +1,158 @@
+"""The matrix micro-kernel: MR output pixels x NV vectors of output channels, accumulators in registers.
+
+Convolutions and matrix products are the same loop: for every tap, a contiguous run of the input is
+multiplied with packed weights `[tap][run][NV*VL]`. Pixels are given by address, so strides, halos and
+concatenated outputs cost nothing here.
+
+Spec: ("gemm", MR, NV, tail, expr, kinds, run, dtype). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
+says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
+pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and
+unrolled (first layers, whose runs are short); 0: it is an argument. `dtype` "bfloat16": an element of a run is
+a pair of bf16, and so is each lane of the weights `[tap][run][NV*VL]`; sums are f32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..native.build import Spec, family
+from .expressions import Expr, emit
+from .simd import Builder, i64
+from ..target import Target
+
+ROWS = 16  # address slots reserved for each operand; MR never exceeds it
+UNROLL = 4
+ARGUMENTS = 14
+SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
+
+
+def spec(mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...], run: int = 0, dtype: str = "float32") -> Spec:
+    return ("gemm", mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype)
+
+
+@family("gemm")
+def gemm(name: str, key: Spec, target: Target) -> str:
+    """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes, tiles, x step, y step, operand steps.
+
+    The addresses are those of the first tile; every further one lies so many bytes on.
+    """
+    _, mr, nv, tail, expr, kinds, known, dtype = key
+    v = Builder(name, ARGUMENTS, target.vl)
+    xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, xstep, ystep, esteps = v.args
+    x_rows = [v.ld64(xs, r) for r in range(mr)]
+    wstep = nv * v.vl * 4
+    multiply = v.fma if dtype == "float32" else v.dot_bf16
+
+    def step(a: list[Any], wa: Any, offset: Any) -> list[Any]:
+        bs = [v.load(v.add(wa, i * v.vl * 4)) for i in range(nv)]
+        out = []
+        for r in range(mr):
+            x = v.broadcast(v.add(x_rows[r], offset))
+            out += [multiply(x, bs[i], a[r * nv + i]) for i in range(nv)]
+        return out
+
+    run = i64(known) if known else run
+    tap_bytes = v.mul(run, wstep)
+    with v.loop(tiles) as tile:
+        x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
+        with v.carry(ntaps, _start(v, ys, y_on, first, mr, nv, lanes if tail else None)) as (t, a, done):
+            tap = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on)
+            wt = v.add(w, v.mul(t, tap_bytes))
+            if known:
+                for k in range(known):
+                    a = step(a, v.add(wt, k * wstep), v.add(tap, k * 4))
+                done(a)
+            else:
+                done(_reduce(v, step, a, wt, tap, run, wstep))
+        e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
+        _finish(v, v.carried, ys, y_on, es, e_on, last, mr, nv, lanes if tail else None, expr, kinds)
+    return v.finish()
+
+
+def _reduce(v: Builder, step: Any, acc: list[Any], w: Any, x: Any, run: Any, wstep: int) -> list[Any]:
+    """A run whose length is only known at the call, UNROLL elements at a time."""
+    blocks, rest = v.b.sdiv(run, i64(UNROLL)), v.b.srem(run, i64(UNROLL))
+    with v.carry(blocks, acc) as (k, a, inner):
+        for u in range(UNROLL):
+            a = step(a, v.add(w, v.mul(k, UNROLL * wstep), u * wstep), v.add(x, v.mul(k, UNROLL * 4), u * 4))
+        inner(a)
+    w, x = v.add(w, v.mul(blocks, UNROLL * wstep)), v.add(x, v.mul(blocks, UNROLL * 4))
+    with v.carry(rest, v.carried) as (k, a, inner):
+        inner(step(a, v.add(w, v.mul(k, wstep)), v.add(x, v.mul(k, 4))))
+    return v.carried
+
+
+def _start(v: Builder, ys: Any, y_on: Any, first: Any, mr: int, nv: int, lanes: Any) -> list[Any]:
+    """Zeroes for the first block of the reduction, else the partial sums in y."""
+    b = v.b
+    entry = b.block
+    again, go = b.append_basic_block("again"), b.append_basic_block("go")
+    b.cbranch(b.icmp_signed("!=", first, i64(0)), go, again)
+    b.position_at_end(again)
+    loaded = []
+    for r in range(mr):
+        row = v.add(v.ld64(ys, r), y_on)
+        for i in range(nv):
+            v.set_mask(lanes if lanes is not None and i == nv - 1 else None)
+            loaded.append(v.load(v.add(row, i * v.vl * 4)))
+    v.set_mask(None)
+    b.branch(go)
+    b.position_at_end(go)
+    acc = []
+    for value in loaded:
+        phi = b.phi(v.vec)
+        phi.add_incoming(v.const(0.0), entry)
+        phi.add_incoming(value, again)
+        acc.append(phi)
+    return acc
+
+
+def _finish(
+    v: Builder,
+    acc: list[Any],
+    ys: Any,
+    y_on: Any,
+    es: Any,
+    e_on: list[Any],
+    last: Any,
+    mr: int,
+    nv: int,
+    lanes: Any,
+    expr: Expr,
+    kinds: tuple[str, ...],
+) -> None:
+    """Stores partial sums, or, after the last block of the reduction, the epilogue's result."""
+    b = v.b
+    partial, final, end = (b.append_basic_block(n) for n in ("partial", "final", "end"))
+    b.cbranch(b.icmp_signed("!=", last, i64(0)), final, partial)
+    for block, apply in ((partial, False), (final, True)):
+        b.position_at_end(block)
+        for i in range(nv):
+            v.set_mask(lanes if lanes is not None and i == nv - 1 else None)
+            shared: dict[int, Any] = {}
+            for r in range(mr):
+                value = acc[r * nv + i]
+                if apply:
+                    value = emit(v, expr, _operands(v, es, e_on, r, i, value, kinds, shared))
+                v.store(value, v.add(v.ld64(ys, r), y_on, i * v.vl * 4))
+        v.set_mask(None)
+        b.branch(end)
+    b.position_at_end(end)
+
+
+def _operands(v: Builder, es: Any, e_on: list[Any], r: int, i: int, acc: Any, kinds: tuple[str, ...], shared: dict[int, Any]) -> Any:
+    def operand(k: int) -> Any:
+        if k == 0:
+            return acc
+        kind = kinds[k - 1]
+        per_pixel = kind in "vs"
+        if not per_pixel and k in shared:
+            return shared[k]
+        base = v.ld64(es, (k - 1) * ROWS + (r if per_pixel else 0))
+        base = v.add(base, e_on[k - 1]) if per_pixel else base
+        value = v.load(v.add(base, i * v.vl * 4)) if kind in "vc" else v.broadcast(base)
+        if not per_pixel:
+            shared[k] = value
+        return value
+
+    return operand

@@ -1,0 +1,338 @@
+"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, gather, shifted copies, narrowing.
+
+Every kernel gets (operand addresses, loop indices, own words). The words are listed in each docstring.
+The last loop index counts chunks along the kernel's own dimension where the docstring says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.ir as ir
+
+from ..native.build import Spec, family
+from .expressions import emit
+from ..program import itemsize
+from .simd import I32, Builder, i64
+from ..target import Target
+
+LAST = 5  # the innermost loop of a nest
+AHEAD = 8  # rows by which a matrix-vector product asks for weights in advance
+
+
+def minimum(v: Builder, a: Any, b: Any) -> Any:
+    return v.b.select(v.b.icmp_signed("<", a, b), a, b)
+
+
+def maximum(v: Builder, a: Any, b: Any) -> Any:
+    return v.b.select(v.b.icmp_signed(">", a, b), a, b)
+
+
+def _chunk(v: Builder, index: Any, total: Any, chunk: Any) -> Any:
+    """How much of `total` the chunk at the innermost index covers."""
+    return minimum(v, chunk, v.b.sub(total, v.b.mul(v.ld64(index, LAST), chunk)))
+
+
+def vectors(v: Builder, n: Any, body: Callable[[Any], None]) -> None:
+    """`body(byte offset)` for whole vectors of n elements, then once for the masked rest."""
+    full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
+    with v.loop(full) as i:
+        body(v.mul(i, 4 * v.vl))
+    if v.vl > 1:
+        with v.b.if_then(v.b.icmp_signed(">", rest, i64(0))):
+            v.set_mask(rest)
+            body(v.mul(full, 4 * v.vl))
+            v.set_mask(None)
+
+
+@family("elementwise")
+def elementwise(name: str, key: Spec, target: Target) -> str:
+    """("elementwise", expr, kinds): operand 0 is the output; kinds "v" contiguous, "s" one scalar, "g" strided.
+
+    Words: total, chunk, then the inner byte stride of each operand ("g" makes the whole kernel scalar).
+    """
+    _, expr, kinds = key
+    strided = "g" in kinds
+    v = Builder(name, 3, 1 if strided else target.vl)
+    where, index, words = v.args
+    n = _chunk(v, index, v.ld64(words, 0), v.ld64(words, 1))
+    bases = [v.ld64(where, k) for k in range(len(kinds))]
+    steps = [v.ld64(words, 2 + k) for k in range(len(kinds))] if strided else []
+    shift = v.b.mul(v.ld64(index, LAST), v.ld64(words, 1))
+
+    def body(offset: Any) -> None:
+        def at(k: int) -> Any:
+            if kinds[k] == "s":
+                return bases[k]
+            if strided:
+                element = v.add(shift, v.b.sdiv(offset, i64(4)))
+                return v.add(bases[k], v.b.mul(element, steps[k]))
+            return v.add(bases[k], v.mul(shift, 4), offset)
+
+        value = emit(v, expr, lambda k: v.broadcast(at(k + 1)) if kinds[k + 1] == "s" else v.load(at(k + 1)))
+        v.store(value, at(0))
+
+    vectors(v, n, body)
+    return v.finish()
+
+
+@family("depthwise")
+def depthwise(name: str, key: Spec, target: Target) -> str:
+    """("depthwise", kh, kw, stride, dilation, pixels, expr, kinds, tail): one channel vector of some rows.
+
+    Operands: x, weights [kh*kw][VL], y, the epilogue's. Loops end in (row chunk, channel vector).
+    Words: OH, rows, OW, lanes of the last vector (0: full), x: row step, tap row step, pixel step, tap
+    step; y: row, pixel; each epilogue operand: row, pixel.
+    Neighbouring output pixels share the columns that they read.
+    """
+    _, kh, kw, stride, dilation, pixels, expr, kinds, tail = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    if tail:
+        v.set_mask(v.ld64(words, 3))
+    oh, rows, ow = (v.ld64(words, i) for i in range(3))
+    count = minimum(v, rows, v.b.sub(oh, v.b.mul(v.ld64(index, LAST - 1), rows)))
+    xrow, xtaprow, xpix, xtap, yrow, ypix = (v.ld64(words, 4 + i) for i in range(6))
+    x0, w, y0 = (v.ld64(where, i) for i in range(3))
+    weights = [v.load(v.add(w, t * v.vl * 4)) for t in range(kh * kw)]
+    column = v.b.sdiv(xpix, i64(stride)) if dilation == 1 else v.b.sdiv(xtap, i64(dilation))
+    shared = {k: v.load(v.ld64(where, 3 + k)) for k, kind in enumerate(kinds) if kind == "c"}
+
+    def block(row: Any, p: Any, n: int) -> None:
+        x = v.add(x0, v.b.mul(row, xrow), v.b.mul(p, xpix))
+        acc: list[Any] = [None] * n
+        for i in range(kh):
+            line = v.add(x, v.mul(xtaprow, i))
+            loaded: dict[int, Any] = {}
+            for q in range(n):
+                for j in range(kw):
+                    c = q * stride + j * dilation
+                    if c not in loaded:
+                        loaded[c] = v.load(v.add(line, v.mul(column, c)))
+                    wv = weights[i * kw + j]
+                    acc[q] = v.b.fmul(loaded[c], wv) if acc[q] is None else v.fma(loaded[c], wv, acc[q])
+        for q in range(n):
+
+            def operand(k: int, q: int = q) -> Any:
+                if k == 0:
+                    return acc[q]
+                if k - 1 in shared:
+                    return shared[k - 1]
+                at = v.add(v.ld64(where, 2 + k), v.b.mul(row, v.ld64(words, 8 + 2 * k)), v.b.mul(v.add(p, q), v.ld64(words, 9 + 2 * k)))
+                return v.load(at) if kinds[k - 1] == "v" else v.broadcast(at)
+
+            v.store(emit(v, expr, operand), v.add(y0, v.b.mul(row, yrow), v.b.mul(v.add(p, q), ypix)))
+
+    with v.loop(count) as row:
+        with v.loop(v.b.sdiv(ow, i64(pixels))) as p:
+            block(row, v.mul(p, pixels), pixels)
+        done = v.mul(v.b.sdiv(ow, i64(pixels)), pixels)
+        with v.loop(v.b.srem(ow, i64(pixels))) as p:
+            block(row, v.add(done, p), 1)
+    return v.finish()
+
+
+REDUCE: dict[str, tuple[float, Callable[[Builder, Any, Any], Any]]] = {
+    "sum": (0.0, lambda v, a, b: v.b.fadd(a, b)),
+    "max": (float("-inf"), lambda v, a, b: v.maximum(a, b)),
+    "min": (float("inf"), lambda v, a, b: v.maximum(a, b, "<")),
+    "prod": (1.0, lambda v, a, b: v.b.fmul(a, b)),
+}
+
+
+@family("pool")
+def pool(name: str, key: Spec, target: Target) -> str:
+    """("pool", reduction): one output row; windows are clipped at the border, so no halo is read.
+
+    Operands: x (image), y (row). Loops end in (D, H of the output). Words: OW, C, y pixel step, then
+    (window, stride, padding, input size, byte step) of D, H and W.
+    """
+    _, kind = key
+    start, combine = REDUCE[kind]
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    x, y = v.ld64(where, 0), v.ld64(where, 1)
+    dims = [[v.ld64(words, 3 + 5 * d + i) for i in range(5)] for d in range(3)]
+
+    def span(d: int, position: Any) -> tuple[Any, Any]:
+        """First input index and count of the clipped window."""
+        window, stride, padding, size, _ = dims[d]
+        begin = v.b.sub(v.b.mul(position, stride), padding)
+        lo = maximum(v, begin, i64(0))
+        return lo, maximum(v, v.b.sub(minimum(v, v.add(begin, window), size), lo), i64(0))
+
+    d0, dn = span(0, v.ld64(index, LAST - 1))
+    h0, hn = span(1, v.ld64(index, LAST))
+    plane = v.add(x, v.b.mul(d0, dims[0][4]), v.b.mul(h0, dims[1][4]))
+    with v.loop(v.ld64(words, 0)) as p:
+        w0, wn = span(2, p)
+        corner = v.add(plane, v.b.mul(w0, dims[2][4]))
+        out = v.add(y, v.b.mul(p, v.ld64(words, 2)))
+
+        def body(offset: Any) -> None:
+            with v.carry(dn, [v.const(start)]) as (i, a, done):
+                at = v.add(corner, offset, v.b.mul(i, dims[0][4]))
+                with v.carry(hn, a) as (j, a, mid):
+                    line = v.add(at, v.b.mul(j, dims[1][4]))
+                    with v.carry(wn, a) as (k, a, inner):
+                        inner([combine(v, a[0], v.load(v.add(line, v.b.mul(k, dims[2][4]))))])
+                    mid(v.carried)
+                done(v.carried)
+            v.store(v.carried[0], v.add(out, offset))
+
+        vectors(v, v.ld64(words, 1), body)
+    return v.finish()
+
+
+@family("reduce")
+def reduce(name: str, key: Spec, target: Target) -> str:
+    """("reduce", reduction, inner): x seen as [A, R, B]; inner=False: B > 1, a chunk of B at a time.
+
+    Operands: x, y. Words: R, byte step of R, B, chunk of B. With inner=True B is 1 and R contiguous.
+    """
+    _, kind, inner_dim = key
+    start, combine = REDUCE[kind]
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    x, y = v.ld64(where, 0), v.ld64(where, 1)
+    n, step = v.ld64(words, 0), v.ld64(words, 1)
+    if not inner_dim:
+
+        def body(offset: Any) -> None:
+            with v.carry(n, [v.const(start)]) as (r, a, done):
+                done([combine(v, a[0], v.load(v.add(x, offset, v.b.mul(r, step))))])
+            v.store(v.carried[0], v.add(y, offset))
+
+        vectors(v, _chunk(v, index, v.ld64(words, 2), v.ld64(words, 3)), body)
+        return v.finish()
+    full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
+    with v.carry(full, [v.const(start)]) as (i, a, done):
+        done([combine(v, a[0], v.load(v.add(x, v.mul(i, 4 * v.vl))))])
+    lanes = v.carried[0]
+    scalar = v.scalar_view()
+    total = scalar.const(start)
+    for lane in range(v.vl):
+        total = combine(scalar, scalar.wrap(v.b.extract_element(lanes, i64(lane))), total)
+    with scalar.carry(rest, [total]) as (i, a, done):
+        done([combine(scalar, a[0], scalar.load(v.add(x, v.mul(v.add(v.mul(full, v.vl), i), 4))))])
+    scalar.store(scalar.carried[0], y)
+    return v.finish()
+
+
+@family("gemv")
+def gemv(name: str, key: Spec, target: Target) -> str:
+    """("gemv", rows, expr, kinds, dtype): y = epilogue(x @ W) for a range of columns; W [K, N] of `dtype` as the user stores it.
+
+    Rows are read `rows` at a time, so that memory sees a few long streams. Operands: x, W, y, the
+    epilogue's ("v" or "s"). Words: K, bytes of a row, N, columns a chunk.
+    """
+    _, unroll, expr, kinds, dtype = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    x, w, y = (v.ld64(where, i) for i in range(3))
+    share = 4 // itemsize(dtype)
+    k, ldw = v.ld64(words, 0), v.ld64(words, 1)
+    n = _chunk(v, index, v.ld64(words, 2), v.ld64(words, 3))
+    vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
+
+    def rows(first: Any, count: int) -> None:
+        ahead = v.mul(ldw, AHEAD)  # the same columns of later rows: where a row ends, the hardware stops asking by itself
+        xs = [v.broadcast(v.add(x, v.mul(v.add(first, r), 4))) for r in range(count)]
+        ws = [v.add(w, v.b.mul(v.add(first, r), ldw)) for r in range(count)]
+
+        def body(o: Any) -> None:
+            acc = v.load(v.add(y, o))
+            for r in range(count):
+                at = v.add(ws[r], v.b.sdiv(o, i64(share)))
+                v.prefetch(v.add(at, ahead))
+                acc = v.fma(xs[r], v.load_stored(at, dtype), acc)
+            v.store(acc, v.add(y, o))
+
+        vectors(v, n, body)
+
+    groups = v.b.sdiv(k, i64(unroll))
+    with v.loop(groups) as g:
+        rows(v.mul(g, unroll), unroll)
+    with v.loop(v.b.srem(k, i64(unroll))) as r:
+        rows(v.add(v.mul(groups, unroll), r), 1)
+
+    def last(o: Any) -> None:
+        def operand(i: int) -> Any:
+            if i == 0:
+                return v.load(v.add(y, o))
+            base = v.ld64(where, 2 + i)
+            return v.load(v.add(base, o)) if kinds[i - 1] == "v" else v.broadcast(base)
+
+        v.store(emit(v, expr, operand), v.add(y, o))
+
+    vectors(v, n, last)
+    return v.finish()
+
+
+@family("gather")
+def gather(name: str, key: Spec, target: Target) -> str:
+    """("gather", mode): copies the row that an s32 index names. Operands: index, table, out row.
+
+    Words: rows of the table, floats of a row. mode "clip" clamps the index, "fill" writes NaN.
+    """
+    _, mode = key
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    at, table, out = (v.ld64(where, i) for i in range(3))
+    rows, n = v.ld64(words, 0), v.ld64(words, 1)
+    i = v.b.sext(v.b.load(v.ptr(at, I32)), rows.type)
+    inside = v.b.and_(v.b.icmp_signed(">=", i, i64(0)), v.b.icmp_signed("<", i, rows))
+    row = v.add(table, v.b.mul(minimum(v, maximum(v, i, i64(0)), v.b.sub(rows, i64(1))), v.mul(n, 4)))
+
+    def body(o: Any) -> None:
+        value = v.load(v.add(row, o))
+        if mode == "fill":
+            value = v.b.select(inside, value, v.const(float("nan")))
+        v.store(value, v.add(out, o))
+
+    vectors(v, n, body)
+    return v.finish()
+
+
+@family("shifted")
+def shifted(name: str, key: Spec, target: Target) -> str:
+    """("shifted", indices, move source): a contiguous copy, one side moved by s32 indices that are read at the call.
+
+    Operands: source, target, indices. Words: floats, then for each index its largest value and byte step.
+    """
+    _, count, move_source = key
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    x, y = v.ld64(where, 0), v.ld64(where, 1)
+    shift: Any = i64(0)
+    for k in range(count):
+        i = v.b.sext(v.b.load(v.ptr(v.ld64(where, 2 + k), I32)), shift.type)
+        i = minimum(v, maximum(v, i, i64(0)), v.ld64(words, 1 + 2 * k))
+        shift = v.add(shift, v.b.mul(i, v.ld64(words, 2 + 2 * k)))
+    x, y = (v.add(x, shift), y) if move_source else (x, v.add(y, shift))
+    vectors(v, v.ld64(words, 0), lambda o: v.store(v.load(v.add(x, o)), v.add(y, o)))
+    return v.finish()
+
+
+@family("narrow")
+def narrow(name: str, key: Spec, target: Target) -> str:
+    """("narrow",): a row of f32 rounded to bf16, and zeroes up to an even number. Operands: x, y. Words: floats."""
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    x, y, n = v.ld64(where, 0), v.ld64(where, 1), v.ld64(words, 0)
+    half = ir.VectorType(ir.IntType(16), v.vl)
+    with v.b.if_then(v.b.icmp_signed("!=", v.b.and_(n, i64(1)), i64(0))):
+        v.b.store(ir.Constant(ir.IntType(16), 0), v.ptr(v.add(y, v.mul(n, 2)), ir.IntType(16)))
+
+    def body(offset: Any) -> None:
+        value = v.load(v.add(x, offset))
+        out = v.b.trunc(v.b.lshr(v.bfloat(value), v.iconst(16)), half)
+        p = v.ptr(v.add(y, v.b.sdiv(offset, i64(2))), half)
+        if v.mask is None:
+            v.b.store(out, p).align = 2
+        else:
+            v.call(f"llvm.masked.store.v{v.vl}i16.p0", ir.VoidType(), out, p, ir.Constant(I32, 2), v.mask)
+
+    vectors(v, n, body)
+    return v.finish()

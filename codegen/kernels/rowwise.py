@@ -1,0 +1,241 @@
+"""Reductions over the last dimension fused with what surrounds them: softmax, layer norm, RMS norm, log-softmax, ...
+
+A group over rows [..., C] is cut into passes: each pass walks the row once and computes all reductions whose
+operands are known by then; the last one stores the result. A row stays in the L1 cache from pass to pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from ..native.build import Spec, family
+from .elementwise import coalesce, nest, read
+from .expressions import Expr, View, emit, expression
+from .nests import REDUCE
+from ..program import Op, Unsupported, Value, kind
+from ..segment.assembly import Context, Kernel
+from .simd import Builder, i64
+from ..segment.storage import Storage
+from ..target import Target
+
+UNROLL = 4  # accumulators of a reduction, so that its additions do not wait for each other
+ITEM = 1 << 13  # elements worth a work item
+COSTLY = frozenset(("exp", "log", "tanh", "logistic", "erf", "erfc", "log1p", "expm1", "div", "sqrt", "rsqrt"))
+PREFIX = "reduce_"
+LEAVES = ("in", "lit", "red")
+
+
+def is_row_reduction(op: Op) -> bool:
+    """A reduction of f32 over the last dimension alone."""
+    x = op.ins[0] if op.ins else None
+    return (
+        op.prim.removeprefix(PREFIX) in REDUCE
+        and op.prim.startswith(PREFIX)
+        and isinstance(x, Value)
+        and kind(x.dtype) == "f"
+        and tuple(op.params["axes"]) == (len(x.shape) - 1,)
+        and x.shape[-1] > 1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Reduction:
+    """`operand` over the group's views and earlier reductions; `level`: the pass that computes it."""
+
+    how: str
+    operand: Expr
+    level: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Rowwise:
+    """What a group computes: reductions in order, the result's expression (("red", j): reduction j), and the views read."""
+
+    reductions: tuple[Reduction, ...]
+    result: Expr
+    views: tuple[View, ...]
+
+
+def recognise(ops: tuple[Op, ...]) -> Rowwise | None:
+    """A group as passes over rows of its result; None when it has no row reduction, or is not of that form."""
+    out = ops[-1].out
+    if not any(map(is_row_reduction, ops)) or len(out.shape) < 1 or any(is_row_reduction(op) and op.ins[0].shape != out.shape for op in ops):
+        return None
+    if any(op.prim.startswith(PREFIX) and not is_row_reduction(op) for op in ops):
+        return None
+    try:
+        expr, views = expression(ops, out, reductions=True)
+    except Unsupported:
+        return None
+    return _passes(expr, views)
+
+
+def _passes(expr: Expr, views: tuple[View, ...]) -> Rowwise:
+    """Separates the reductions of one expression; `("reduce_sum", n)` nodes become ("red", j)."""
+    found: list[Reduction] = []
+    number: dict[int, int] = {}
+    level: list[int] = []
+    for i, (head, *args) in enumerate(expr):
+        inner = 0 if head in LEAVES else max((level[a] for a in args), default=0)
+        if head.startswith(PREFIX):
+            number[i] = len(found)
+            found.append(Reduction(head.removeprefix(PREFIX), _subexpression(expr, args[0], number), inner))
+            inner += 1
+        level.append(inner)
+    return Rowwise(tuple(found), _subexpression(expr, len(expr) - 1, number), views)
+
+
+def _subexpression(expr: Expr, root: int, reductions: dict[int, int]) -> Expr:
+    """The nodes that `root` needs, renumbered."""
+    new: dict[int, int] = {}
+    out: list[tuple[Any, ...]] = []
+
+    def visit(i: int) -> int:
+        if i not in new:
+            head, *args = expr[i]
+            if i in reductions:
+                node: tuple[Any, ...] = ("red", reductions[i])
+            elif head in LEAVES:
+                node = expr[i]
+            else:
+                node = (head, *(visit(a) for a in args))
+            new[i] = len(out)
+            out.append(node)
+        return new[i]
+
+    visit(root)
+    return tuple(out)
+
+
+def rowwise(ctx: Context, group: tuple[Op, ...], row: Rowwise) -> None:
+    """Appends the step of a recognised group."""
+    result = group[-1].out
+    out, rank = ctx.output(result), len(result.shape)
+    if out.strides[-1] != 4:
+        raise Unsupported("a row whose elements do not lie side by side")
+    operands = [(out, out.strides, 0), *(_contiguous(ctx, view, rank) for view in row.views)]
+    kinds = tuple("v" if strides[-1] == 4 else "s" for _, strides, _ in operands[1:])
+    dims, walks = coalesce(result.shape[:-1], [strides[:-1] for _, strides, _ in operands])
+    if dims == [1]:
+        walks = [[0] for _ in operands]
+    views = [(s, tuple(w), offset) for (s, _, offset), w in zip(operands, walks, strict=True)]
+    spec = ("rowwise", tuple((r.how, r.operand, r.level) for r in row.reductions), row.result, kinds)
+    units = -(-result.shape[-1] // ctx.target.vl) * (len(row.result) + sum(len(r.operand) for r in row.reductions))
+    nest(ctx, Kernel(spec), [result.shape[-1]], dims, views, 0, max(1, ITEM // result.shape[-1]), units)
+
+
+def _contiguous(ctx: Context, view: View, rank: int) -> tuple[Storage, tuple[int, ...], int]:
+    operand = read(ctx, view, rank)
+    if operand[1][-1] not in (0, 4):
+        raise Unsupported("a row whose elements do not lie side by side")
+    return operand
+
+
+@family("rowwise")
+def kernel(name: str, key: Spec, target: Target) -> str:
+    """("rowwise", reductions (how, operand, level), result, kinds): one row. Operands: y, then those read ("v" or "s"). Words: C."""
+    _, reductions, result, kinds = key
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    y, n = v.ld64(where, 0), v.ld64(words, 0)
+    bases = [v.ld64(where, 1 + k) for k in range(len(kinds))]
+    known: dict[int, Any] = {}
+    kept = _kept(reductions, result)
+
+    def evaluate(expr: Expr, offset: Any) -> Any:
+        return emit(v, expr, lambda k: v.load(v.add(bases[k], offset)) if kinds[k] == "v" else v.broadcast(bases[k]), known)
+
+    for level in sorted({r[2] for r in reductions}):
+        chosen = [(j, *r[:2]) for j, r in enumerate(reductions) if r[2] == level]
+
+        def step(acc: list[Any], offset: Any, masked: bool, chosen: Any = chosen) -> list[Any]:
+            new = []
+            for a, (j, how, operand) in zip(acc, chosen, strict=True):
+                start, combine = REDUCE[how]
+                value = evaluate(operand, offset)
+                if j == kept:
+                    v.store(value, v.add(y, offset))
+                new.append(combine(v, a, v.b.select(v.mask, value, v.const(start)) if masked else value))
+            return new
+
+        sums = _walk(v, n, [v.const(REDUCE[how][0]) for _, how, _ in chosen], step, [how for _, how, _ in chosen])
+        known.update({j: total for (j, _, _), total in zip(chosen, sums, strict=True)})
+    if kept is not None:
+        result = _with_kept(result, reductions[kept][1])
+
+    def last(offset: Any) -> None:
+        known["kept"] = v.load(v.add(y, offset)) if kept is not None else None  # type: ignore[index]
+        v.store(evaluate(result, offset), v.add(y, offset))
+
+    full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
+    with v.loop(full) as i:
+        last(v.mul(i, 4 * v.vl))
+    with v.b.if_then(v.b.icmp_signed(">", rest, i64(0))):
+        v.set_mask(rest)
+        last(v.mul(full, 4 * v.vl))
+        v.set_mask(None)
+    return v.finish()
+
+
+def _walk(v: Builder, n: Any, start: list[Any], step: Any, how: list[str]) -> list[Any]:
+    """Runs `step` over a row with UNROLL accumulators each, then the masked rest; the totals as vectors of one value."""
+    width = len(start)
+    vecs, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
+    rounds, single = v.b.sdiv(vecs, i64(UNROLL)), v.b.srem(vecs, i64(UNROLL))
+    with v.carry(rounds, start * UNROLL) as (i, acc, done):
+        new = []
+        for u in range(UNROLL):
+            new += step(acc[u * width : (u + 1) * width], v.add(v.mul(i, UNROLL * 4 * v.vl), u * 4 * v.vl), False)
+        done(new)
+    acc = v.carried
+    joined = list(acc[:width])
+    for u in range(1, UNROLL):
+        joined = [REDUCE[h][1](v, a, b) for h, a, b in zip(how, joined, acc[u * width : (u + 1) * width], strict=True)]
+    with v.carry(single, joined) as (i, acc, done):
+        done(step(acc, v.add(v.mul(rounds, UNROLL * 4 * v.vl), v.mul(i, 4 * v.vl)), False))
+    acc = v.carried
+    has_rest = v.b.icmp_signed(">", rest, i64(0))
+    before = v.b.block
+    with v.b.if_then(has_rest):
+        v.set_mask(rest)
+        masked = step(acc, v.mul(vecs, 4 * v.vl), True)
+        v.set_mask(None)
+        inside = v.b.block
+    totals = []
+    for a, m, h in zip(acc, masked, how, strict=True):
+        phi = v.b.phi(v.vec)
+        phi.add_incoming(a, before)
+        phi.add_incoming(m, inside)
+        totals.append((phi, h))
+    return [v.across(phi, functools.partial(REDUCE[h][1], v)) for phi, h in totals]
+
+
+def _kept(reductions: Any, result: Expr) -> int | None:
+    """The reduction whose operand is costly and needed again by the result: it is stored on the way (softmax's exp)."""
+    for j, (_, operand, level) in enumerate(reductions):
+        last = level == max(r[2] for r in reductions)
+        if last and any(n[0] in COSTLY for n in operand) and _find(result, operand) is not None:
+            return j
+    return None
+
+
+def _find(expr: Expr, part: Expr) -> int | None:
+    """The node of `expr` that computes the same as `part`."""
+
+    def same(i: int, j: int) -> bool:
+        a, b = expr[i], part[j]
+        if a[0] != b[0] or len(a) != len(b):
+            return False
+        if a[0] in LEAVES:
+            return a == b
+        return all(same(x, y) for x, y in zip(a[1:], b[1:], strict=True))
+
+    return next((i for i in range(len(expr)) if same(i, len(part) - 1)), None)
+
+
+def _with_kept(expr: Expr, part: Expr) -> Expr:
+    at = _find(expr, part)
+    assert at is not None
+    return _subexpression((*expr[:at], ("red", "kept"), *expr[at + 1 :]), len(expr) - 1, {})

@@ -1,0 +1,264 @@
+"""Winograd's minimal filtering for 3x3 convolutions of stride 1: F(m x m, 3 x 3) with m = 2 or 4.
+
+An output tile of m x m pixels costs (m + 2)**2 multiplications per channel pair instead of 9 m**2: 2.25 times
+fewer for m = 2, 4 times fewer for m = 4 (Lavin and Gray, 2016; Y = A' [(G g G') * (B' d B)] A). The points of
+m = 4 are 0, +-5/8, +-3/2 and infinity: with them f32 results are about twice as far from the exact ones as
+those of the direct sum, where the usual points 0, +-1, +-2 are 6 times as far.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..native.build import Spec, family
+from .depthwise import Geometry
+from .elementwise import COPY, Operand, nest
+from .expressions import emit
+from .nests import LAST, minimum, vectors
+from .product import Epilogue, Lane, Product, add_gemm, operand_kind, pack_panels, panel_bytes
+from ..program import Op, Value
+from ..segment.assembly import Context, Kernel, Ref
+from .simd import Builder, i64
+from ..segment.storage import Storage
+from ..target import Target
+from .block_shapes import block_shape
+
+R = 3
+POINTS: Mapping[int, tuple[Fraction, ...]] = {
+    2: (Fraction(0), Fraction(1), Fraction(-1)),
+    4: (Fraction(0), Fraction(5, 8), Fraction(-5, 8), Fraction(3, 2), Fraction(-3, 2)),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrices:
+    """A' [m, m + 2], G [m + 2, 3] and B' [m + 2, m + 2], f64."""
+
+    at: np.ndarray
+    g: np.ndarray
+    bt: np.ndarray
+
+
+@functools.lru_cache
+def matrices(m: int) -> Matrices:
+    """The transforms of F(m, 3) by Toom and Cook's construction on `POINTS[m]` and infinity."""
+    points, n = POINTS[m], m + R - 1
+    at, g, bt = (np.zeros(shape) for shape in ((m, n), (n, R), (n, n)))
+    for i, p in enumerate(points):
+        others = [q for q in points if q != p]
+        scale = math.prod((p - q for q in others), start=Fraction(1))
+        at[:, i] = [float(p**k) for k in range(m)]
+        g[i] = [float(p**k / scale) for k in range(R)]
+        bt[i, : n - 1] = [float(c) for c in _polynomial(others)]
+    at[m - 1, n - 1] = g[n - 1, R - 1] = 1.0
+    bt[n - 1] = [float(c) for c in _polynomial(points)]
+    return Matrices(at, g, bt)
+
+
+def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
+    """Coefficients of prod(x - root), lowest power first."""
+    c = [Fraction(1)]
+    for root in roots:
+        c = [(c[i - 1] if i else Fraction(0)) - root * (c[i] if i < len(c) else 0) for i in range(len(c) + 1)]
+    return c
+
+
+def error_bound(x: np.ndarray, w: np.ndarray, m: int) -> float:
+    """A bound on the absolute error of a result in f32, for an image x [..., C] and weights w [3, 3, C, OC].
+
+    First-order forward error analysis of the three transforms and the sum over channels (Higham, 2002, section
+    3.1): |error| <= (C + k) u |A'| (|G| |w| |G'| * |B'| X |B|) |A|, X the largest |x|, u = 2**-24, and k the
+    roundings on a path through the transforms.
+    """
+    mats, n = matrices(m), m + R - 1
+    at, g, bt = (np.abs(t) for t in (mats.at, mats.g, mats.bt))
+    data = float(np.max(np.abs(x))) * np.outer(bt.sum(1), bt.sum(1))
+    weights = np.einsum("ai,ijco,bj->abo", g, np.abs(w.astype(np.float64)), g)
+    size = np.einsum("ka,abo,lb->klo", at, weights * data[:, :, None], at).max()
+    roundings = w.shape[2] + 4 * (n + R + n)
+    return float(roundings * 2.0**-24 * size)
+
+
+# -- which convolutions -----------------------------------------------------------------------------
+
+
+def eligible(op: Op) -> bool:
+    """3x3, stride 1, one group, no dilation, and a precision that leaves the order of the sums open."""
+    p = op.params
+    if op.prim != "conv_general_dilated" or p["feature_group_count"] != 1 or p["batch_group_count"] != 1 or not isinstance(op.ins[1], Value):
+        return False
+    window = tuple(op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[2:])
+    ones = all(d == 1 for d in (*p["window_strides"], *p["rhs_dilation"], *p["lhs_dilation"]))
+    return window == (R, R) and ones and not _exact(p.get("precision")) and min(op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[:2]) >= 8
+
+
+def _exact(precision: Any) -> bool:
+    return any(str(p).split(".")[-1].upper() in ("HIGH", "HIGHEST") for p in (precision if isinstance(precision, tuple) else (precision,)))
+
+
+def spare(op: Op) -> dict[int, int]:
+    """Zeroes that whole tiles read beyond the padding, by spatial dimension (0, 1)."""
+    if not eligible(op):
+        return {}
+    sizes = [op.out.shape[d] for d in op.params["dimension_numbers"].out_spec[2:]]
+    return {i: -n % 4 for i, n in enumerate(sizes)}
+
+
+# -- steps ------------------------------------------------------------------------------------------
+
+LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into the same set of an L1 cache
+
+
+def apart(nbytes: int) -> int:
+    """The step between the positions of a tile, so that the stores (or loads) of one vector at all positions fall into different sets."""
+    return nbytes + LINE * (nbytes % (2 * LINE) == 0)
+
+
+def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue, m: int) -> None:
+    """Appends input transform, (m + 2)**2 products and output transform."""
+    vl, n2 = ctx.target.vl, (m + R - 1) ** 2
+    batch, oh, ow, channels = y.shape
+    c_in = geo.image.shape[-1]
+    ty, tx = -(-oh // m), -(-ow // m)
+    tiles = batch * ty * tx
+    wide, narrow = (-(-c // vl) * vl * 4 for c in (channels, c_in))  # bytes of a row of products and of transformed input
+    far, near = apart(tiles * wide), apart(tiles * narrow)  # from one position of the tiles to the next
+    data, products = ctx.scratch((n2, near // 4)), ctx.scratch((n2, far // 4))
+    image = geo.image
+    loops, per_item = (batch, ty, tx), max(1, min(tx, -(-tiles // (4 * ctx.threads))))
+
+    def walk(s: Storage) -> tuple[int, int, int]:
+        return s.strides[0], m * s.strides[1], m * s.strides[2]
+
+    def tiled(row: int) -> tuple[int, int, int]:
+        return ty * tx * row, tx * row, row
+
+    operands: list[Operand] = [(image, walk(image), geo.origin()), (data, tiled(narrow), 0)]
+    extra = [image.strides[1], image.strides[2], near, c_in]
+    nest(ctx, Kernel(("winograd_input", m)), extra, loops, operands, 1, per_item, n2 * -(-c_in // vl))
+
+    g = Product((1, 1, 1, tiles), (0,), c_in, channels, n2)
+    shape = block_shape(ctx.target, tiles, channels)
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        k = np.transpose(consts[w], axes).reshape(R * R, -1).astype(np.float32)
+        mats = matrices(m)
+        return pack_panels((np.kron(mats.g, mats.g).astype(np.float32) @ k).reshape(n2, c_in, channels), vl, shape[1])
+
+    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * n2, packer, ("winograd", w, axes, m, shape[1]))
+    rows = Lane(Ref(data.buffer, data.offset), (0, 0, 0, narrow), 4, near)
+    sums = Lane(Ref(products.buffer, products.offset), (0, 0, 0, wide), 4, far)
+    add_gemm(ctx, g, rows, weights, sums, COPY, [], shape)
+
+    kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
+    outs: list[Operand] = [(products, tiled(wide), 0), (y, walk(y), 0)]
+    outs += [(s, (strides[0], m * strides[1], m * strides[2]), offset) for s, strides, offset in tail.operands]
+    extra = [far, oh, ow, channels, y.strides[1], y.strides[2], *(s for _, strides, _ in tail.operands for s in strides[1:3])]
+    nest(ctx, Kernel(("winograd_output", m, tail.expr, kinds)), extra, loops, outs, 1, per_item, n2 * -(-channels // vl))
+
+
+# -- kernels ----------------------------------------------------------------------------------------
+
+
+def _transform(v: Builder, matrix: np.ndarray, x: Sequence[Any]) -> list[Any]:
+    """matrix @ x; rows that differ only in the sign of the odd (or even) terms share their two halves."""
+    out: list[Any] = [None] * len(matrix)
+    for i, row in enumerate(matrix):
+        if out[i] is not None:
+            continue
+        for j in range(i + 1, len(matrix)):
+            same, flipped = row == matrix[j], row == -matrix[j]
+            if (same | flipped).all() and (same & (row != 0)).any() and (flipped & (row != 0)).any():
+                a, b = _combine(v, np.where(same, row, 0), x), _combine(v, np.where(same, 0, row), x)
+                out[i], out[j] = v.b.fadd(a, b), v.b.fsub(a, b)
+                break
+        else:
+            out[i] = _combine(v, row, x)
+    return out
+
+
+def _combine(v: Builder, row: np.ndarray, x: Sequence[Any]) -> Any:
+    """The sum of row[k] x[k]: terms of coefficient one first, the others by FMA."""
+    terms = sorted(((c, k) for k, c in enumerate(row) if c), key=lambda t: abs(t[0]) != 1)
+    acc = None
+    for c, k in terms:
+        if acc is None:
+            acc = x[k] if c == 1 else v.b.fmul(x[k], v.const(c))
+        elif abs(c) == 1:
+            acc = v.b.fadd(acc, x[k]) if c == 1 else v.b.fsub(acc, x[k])
+        else:
+            acc = v.fma(x[k], v.const(c), acc)
+    return acc
+
+
+@family("winograd_input")
+def input_kernel(name: str, key: Spec, target: Target) -> str:
+    """("winograd_input", m): B' d B of one tile. Operands: x, data. Words: x row step, x pixel step, step between positions, channels."""
+    m = key[1]
+    n, bt = m + R - 1, matrices(m).bt
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    x, d = v.ld64(where, 0), v.ld64(where, 1)
+    row, pixel, step = (v.ld64(words, i) for i in range(3))
+
+    def body(offset: Any) -> None:
+        columns = []
+        for j in range(n):
+            at = v.add(x, offset, v.mul(pixel, j))
+            columns.append(_transform(v, bt, [v.load(v.add(at, v.mul(row, i))) for i in range(n)]))
+        for i in range(n):
+            for j, value in enumerate(_transform(v, bt, [c[i] for c in columns])):
+                v.store(value, v.add(d, offset, v.mul(step, i * n + j)))
+
+    vectors(v, v.ld64(words, 3), body)
+    return v.finish()
+
+
+@family("winograd_output")
+def output_kernel(name: str, key: Spec, target: Target) -> str:
+    """("winograd_output", m, expr, kinds): A' M A of one tile and the epilogue, cut off at the border of the result.
+
+    Operands: products, y, the epilogue's. Loops end in (tile row, tile column). Words: step between positions,
+    OH, OW, channels, y row step, y pixel step, then row and pixel step of each epilogue operand.
+    """
+    _, m, expr, kinds = key
+    n, at = m + R - 1, matrices(m).at
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    products, y = v.ld64(where, 0), v.ld64(where, 1)
+    step = v.ld64(words, 0)
+    rows, columns = (minimum(v, i64(m), v.b.sub(v.ld64(words, 1 + d), v.mul(v.ld64(index, LAST - 1 + d), m))) for d in (0, 1))
+    bases = [v.ld64(where, 2 + k) for k in range(len(kinds))]
+    steps = [(v.ld64(words, 6 + 2 * k), v.ld64(words, 7 + 2 * k)) for k in range(len(kinds))]
+    yrow, ypixel = v.ld64(words, 4), v.ld64(words, 5)
+
+    def body(offset: Any) -> None:
+        half = []
+        for j in range(n):
+            half.append(_transform(v, at, [v.load(v.add(products, offset, v.mul(step, i * n + j))) for i in range(n)]))
+        shared = {k: _read(v, kind, bases[k], offset) for k, kind in enumerate(kinds) if kind in "cp"}
+        for i in range(m):
+            with v.b.if_then(v.b.icmp_signed("<", i64(i), rows)):
+                for j, value in enumerate(_transform(v, at, [c[i] for c in half])):
+                    with v.b.if_then(v.b.icmp_signed("<", i64(j), columns)):
+
+                        def operand(k: int, value: Any = value, i: int = i, j: int = j) -> Any:
+                            if k == 0 or k - 1 in shared:
+                                return shared[k - 1] if k else value
+                            return _read(v, kinds[k - 1], v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j)), offset)
+
+                        v.store(emit(v, expr, operand), v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
+
+    vectors(v, v.ld64(words, 3), body)
+    return v.finish()
+
+
+def _read(v: Builder, kind: str, base: Any, offset: Any) -> Any:
+    return v.load(v.add(base, offset)) if kind in "cv" else v.broadcast(base)

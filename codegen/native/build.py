@@ -1,0 +1,287 @@
+"""Kernel text -> native code, with a content-hashed cache of object files on disk.
+
+A kernel is named by a `Spec` (family and specialisation). Its object file is kept under a hash of the
+spec, the target and the sources of this package, so a changed generator never meets an old object. An object
+that comes from a file, of the cache or of a process that compiles for this one, is looked through before LLVM sees it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import importlib
+import logging
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from ..store import disk
+from . import objects
+from .children import Folder, go_on, start, wait
+from ..target import Target
+from ..target import initialise as _host_target
+
+Spec = tuple[Any, ...]
+SOURCES = pathlib.Path(__file__).parent.parent
+log = logging.getLogger("xcoexec")
+
+_lock = threading.RLock()
+_families: dict[str, Callable[[str, Spec, Target], str]] = {}
+_addresses: dict[tuple[str, Target], int] = {}  # by the text of a spec: 0.0 equals -0.0, and 1 equals 1.0
+_sound: dict[str, bytes] = {}  # objects from files, looked through and not linked yet
+SHARE = 6  # kernels that are worth a process
+CHILD_SECONDS = 300  # that a process which compiles may take
+#: modules whose generators a child needs
+FAMILIES = ("kernels.gemm", "kernels.nests", "kernels.rowwise", "kernels.winograd", "runtime.peaks")
+
+
+def family(name: str) -> Callable[[Callable[[str, Spec, Target], str]], Callable[[str, Spec, Target], str]]:
+    """Registers the generator of a kernel family: `(function name, spec, target) -> LLVM IR text`."""
+
+    def register(fn: Callable[[str, Spec, Target], str]) -> Callable[[str, Spec, Target], str]:
+        _families[name] = fn
+        return fn
+
+    return register
+
+
+@functools.lru_cache
+def source_hash() -> str:
+    """Hash of this package's sources and llvmlite's version."""
+    h = hashlib.sha256(llvmlite.__version__.encode())
+    for path in sorted(SOURCES.rglob("*.py")):
+        h.update(path.read_bytes())
+    return h.hexdigest()
+
+
+@functools.lru_cache
+def _engine(target: Target) -> tuple[Any, Any]:
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="static", codemodel="large", jit=True
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    return machine, engine
+
+
+def _optimise(module: Any, machine: Any, name: str) -> None:
+    """Optimises for one exported function; what it does not reach goes. Nothing but C and LLVM may be called."""
+    for fn in module.functions:
+        if not fn.is_declaration:
+            fn.add_function_attribute("nounwind")  # so that objects carry no unwinding tables
+            if fn.name != name:
+                fn.linkage = "internal"
+    for variable in module.global_variables:  # Numba's, which nothing reads
+        if not variable.is_declaration:
+            variable.linkage = "internal"
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False  # the vectors are explicit
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    foreign = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    if foreign:
+        raise RuntimeError(f"The native function {name} calls {', '.join(foreign)}; it has to stand alone.")
+
+
+@family("native")
+def _native(name: str, key: Spec, target: Target) -> str:
+    """("native", module, function): a marked function of this package, compiled by Numba."""
+    from .words import native_text
+
+    module = importlib.import_module(f".{key[1]}", __package__)
+    return native_text(getattr(module, key[2]), name)
+
+
+def native_address(module: str, function: str, target: Target) -> int:
+    """Address of a function that is marked with `native.native`; Numba is only imported when it is not in the cache."""
+    return kernel_address(("native", module, function), target)
+
+
+def kernel_text(spec: Spec, target: Target, name: str = "kernel") -> str:
+    """The LLVM IR of a kernel (golden text in the tests)."""
+    return _families[spec[0]](name, spec, target)
+
+
+def kernel_address(spec: Spec, target: Target) -> int:
+    """Address of the native function of `spec`, built at most once a process."""
+    key = (str(spec), target)
+    with _lock:
+        if key not in _addresses:
+            _addresses[key] = _load(spec, target)
+        return _addresses[key]
+
+
+def _load(spec: Spec, target: Target) -> int:
+    go_on()
+    name = _object_name(spec, target)
+    if _cached(spec, target):
+        try:
+            return _link(name, _sound.pop(name), target)
+        except RuntimeError as e:
+            log.warning("xcoexec: the kept object of the kernel %s cannot be linked (%s); it is compiled anew.", spec, e)
+    obj = _native_apart(target, CALLS if spec in CALLS else NATIVE).get(name) if spec[0] == "native" else None
+    obj = obj or _compile(spec, target)
+    disk.write("object", name, obj)
+    return _link(name, obj, target)
+
+
+def _link(name: str, obj: bytes, target: Target) -> int:
+    """The address of the function that an object exports. Raises `RuntimeError`."""
+    _, engine = _engine(target)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
+    engine.finalize_object()
+    address = engine.get_function_address(name)
+    if not address:
+        raise RuntimeError(f"The kernel {name} was built but has no address.")
+    return int(address)
+
+
+def prepare(specs: Iterable[Spec], target: Target) -> None:
+    """Compiles the kernels that neither this process nor the cache has, several at a time when there are many."""
+    with _lock:
+        missing = [s for s in {str(s): s for s in specs}.values() if (str(s), target) not in _addresses and not _cached(s, target)]
+        processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(missing) // SHARE)
+        if processes < 2:
+            return
+        try:
+            with Folder() as out:
+                _share(missing, target, processes, out)
+        except InterruptedError:
+            raise
+        except OSError as e:
+            log.debug("kernels are compiled in this process: %s", e)
+
+
+def _share(specs: Sequence[Spec], target: Target, processes: int, out: str) -> None:
+    """Compiles kernels in this process and in others, which leave objects in the folder `out`; what is missing there is compiled later."""
+    children = [_child(specs[i::processes], target, out) for i in range(1, processes)]
+    for spec in specs[::processes]:
+        kernel_address(spec, target)
+    for child in children:
+        _finish(child)
+    for spec in specs:
+        if (str(spec), target) not in _addresses and _cached(spec, target, pathlib.Path(out)):
+            name = _object_name(spec, target)
+            disk.write("object", name, _sound[name])
+
+
+def _finish(child: subprocess.Popen[bytes]) -> None:
+    """Waits for a process that compiles; one that does not end in time is ended with its folder."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        wait(child, CHILD_SECONDS)
+
+
+def _cached(spec: Spec, target: Target, folder: pathlib.Path | None = None) -> bool:
+    """Whether the cache (or `folder`) has a sound object of a kernel, which is then at hand."""
+    name = _object_name(spec, target)
+    if name in _sound:
+        return True
+    obj = disk.read("object", name, folder)
+    if obj is None:
+        return False
+    fault = objects.fault(obj, name)
+    if fault:
+        disk.unused(disk.path_of("object", name, folder or pathlib.Path()), fault)
+        return False
+    _sound[name] = obj
+    return True
+
+
+def _object_name(spec: Spec, target: Target) -> str:
+    digest = hashlib.sha256(f"{spec}{target}{source_hash()}".encode()).hexdigest()[:32]
+    return f"k{digest}"
+
+
+def _compile(spec: Spec, target: Target) -> bytes:
+    name = _object_name(spec, target)
+    machine, _ = _engine(target)
+    module = llvm.parse_assembly(kernel_text(spec, target, name))
+    _optimise(module, machine, name)
+    return bytes(machine.emit_object(module))
+
+
+# -- native functions --------------------------------------------------------------------------------
+
+#: all functions that are marked with `native.native`
+NATIVE: tuple[Spec, ...] = tuple(
+    ("native", *x)
+    for x in (
+        *(("drivers", f"{name}_driver") for name in ("gemm", "nest", "strips")),
+        *(("team", name) for name in ("handler", "stamp", "worker", "swap")),
+    )
+)
+#: those that only host calls of a device program need
+CALLS: tuple[Spec, ...] = tuple(
+    ("native", *x)
+    for x in (
+        *(("calls", name) for name in ("start", "join", "tick", "fetch", "fetched")),
+        *(("serving", name) for name in ("serve", "park", "reserve")),
+    )
+)
+
+_CHILD = """
+import importlib, importlib.util, sys
+folder = sys.argv[1]
+spec = importlib.util.spec_from_file_location("xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder])
+sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["xcoexec_codegen"])
+importlib.import_module("xcoexec_codegen.native.build").compile_into(sys.argv[2], sys.stdin.buffer.read())
+"""
+
+
+def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[bytes]:
+    """A process of its own that compiles `specs` into the folder `out`; what fails there is compiled here later."""
+    command = [sys.executable, "-P", "-c", _CHILD, str(SOURCES), out]
+    child = start(out, command)
+    assert child.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(pickle.dumps((dataclasses.astuple(target), list(specs))))
+        child.stdin.close()
+    return child
+
+
+@functools.lru_cache
+def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Popen[bytes], Folder] | None:
+    """Begins to compile native functions in a process of its own, unless the cache has them: Numba's 100 MB never become the
+    user's, and its two seconds pass while the model is traced. None where no such process can run, or none is needed."""
+    if all(_cached(spec, target) for spec in specs):
+        return None
+    try:
+        out = Folder()
+        return _child(specs, target, out.name), out
+    except OSError as e:
+        log.debug("native functions are compiled in this process: %s", e)
+        return None
+
+
+@functools.lru_cache
+def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
+    """Objects of native functions from the process that compiles them; empty where there is none."""
+    started = start_native(target, specs)
+    if started is None:
+        return {}
+    child, out = started
+    with out as folder:
+        _finish(child)
+        names = [_object_name(spec, target) for spec in specs if _cached(spec, target, pathlib.Path(folder))]
+    return {name: _sound.pop(name) for name in names}
+
+
+def compile_into(folder: str, work: bytes) -> None:
+    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, from the parent's pipe alone."""
+    for family_module in FAMILIES:
+        importlib.import_module(f"..{family_module}", __package__)
+    fields, specs = pickle.loads(work)
+    chosen = Target(*fields)
+    _host_target()
+    for spec in specs:
+        disk.write("object", _object_name(spec, chosen), _compile(spec, chosen), pathlib.Path(folder))

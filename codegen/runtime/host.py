@@ -1,0 +1,279 @@
+"""The native runtime of this process: the team of threads, the libc table, the handler."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+
+from ..native import layout as abi
+from ..native.build import CALLS, NATIVE, native_address, start_native
+from ..segment.choice import default, measured
+from ..program import Op, Program, Unsupported, Value, external, kind
+from ..kernels.families import lower_group
+from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Runtime, Segment, Step, compile_segment
+from ..segment.strips import fused
+from ..target import Target
+from ..target import target as host_target
+from ..kernels.winograd import spare
+
+SPIN_SECONDS = 50e-6
+MAX_WORKERS = 255
+TRACED = 1 << 14  # entries of a trace: 64 threads in 256 steps
+
+
+_libc = ctypes.CDLL(None)
+
+
+def libc(name: str) -> int:
+    """Address of a function of the C library."""
+    address = ctypes.cast(getattr(_libc, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def function(name: str, arguments: int, module: str = "team") -> Callable[..., int]:
+    """A native function, callable from Python (the GIL is released meanwhile)."""
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arguments)(native_address(module, name, host_target()))
+
+
+def wake(mutex: int, cond: int) -> None:
+    """Wakes every thread that is parked on a condition (addresses)."""
+    _libc.pthread_mutex_lock(ctypes.c_void_p(mutex))
+    _libc.pthread_cond_broadcast(ctypes.c_void_p(cond))
+    _libc.pthread_mutex_unlock(ctypes.c_void_p(mutex))
+
+
+class Team:
+    """Worker threads that help with every call; they spin for `SPIN_SECONDS` after one, then park.
+
+    Threads are made when a segment first wants them. A forked child starts without any and makes its own.
+    With `cpus` every worker is pinned to one of these cores, and the calling thread does none of the work.
+    """
+
+    def __init__(self, cpus: tuple[int, ...] = ()) -> None:
+        self.cpus = cpus
+        self._memory = np.zeros(abi.TEAM_BYTES + 64, np.uint8)
+        self.address = -(-self._memory.ctypes.data // 64) * 64
+        self._message = ctypes.create_string_buffer(b"xcoexec: no memory left for the intermediates of a host segment")
+        self.libc = np.array([*(libc(n) for n in abi.LIBC_NAMES), ctypes.addressof(self._message)], np.int64)
+        self._locks = np.zeros(768, np.uint8)
+        self._lock, self._tracing = threading.Lock(), threading.Lock()
+        self._trace: np.ndarray | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """The state of a team without threads (also of a forked child, where no thread is left)."""
+        self._memory[:] = self._locks[:] = 0
+        c = _libc
+        c.pthread_mutex_init(ctypes.c_void_p(self._word(abi.MUTEX, self._locks.ctypes.data)), None)
+        for i, cond in enumerate((abi.COND, abi.SPARE_COND), 1):
+            c.pthread_cond_init(ctypes.c_void_p(self._word(cond, self._locks.ctypes.data + 256 * i)), None)
+        self._word(abi.TEAM_LIBC, self.libc.ctypes.data)
+        self._word(abi.SPIN_NS, int(SPIN_SECONDS * 1e9))
+        self._threads: list[threading.Thread] = []
+
+    def _word(self, at: int, value: int) -> int:
+        ctypes.c_int64.from_address(self.address + at).value = value
+        return value
+
+    def spin(self, seconds: float) -> None:
+        """Sets how long workers spin before they park."""
+        self._word(abi.SPIN_NS, int(seconds * 1e9))
+
+    def want(self, threads: int) -> None:
+        """Workers for calls of so many threads; without `cpus` the caller is one of them."""
+        with self._lock:
+            while len(self._threads) < min(threads if self.cpus else threads - 1, MAX_WORKERS):
+                counted = threading.Event()
+                threading.Thread(target=self._live, args=(counted,), daemon=True).start()
+                counted.wait()
+            self._word(abi.ALIVE, len(self._threads))
+
+    def _live(self, counted: threading.Event) -> None:
+        """A worker counts itself: an interrupt of whoever starts it must not lead to two of one number, which would
+        share their part of a call's memory."""
+        me = threading.current_thread()
+        self._threads.append(me)
+        index = self._threads.index(me)
+        me.name = f"xcoexec-{index}"
+        counted.set()
+        if self.cpus:
+            os.sched_setaffinity(0, {self.cpus[index % len(self.cpus)]})
+        function("worker", 2)(self.address, index)
+
+    @contextlib.contextmanager
+    def traced(self) -> Iterator[Callable[[], np.ndarray]]:
+        """While it lasts every thread notes its work; gives a function that returns it, [entries, 5]: address of the segment, step, thread
+        (0: who called), began, ended in nanoseconds. One at a time."""
+        with self._tracing:
+            if self._trace is None:  # kept for good: a thread may still write into it
+                self._trace = np.zeros(abi.TRACE_ENTRIES // 8 + abi.TRACE_WORDS * TRACED, np.int64)
+            self._trace[:] = 0
+            self._trace[abi.TRACE_CAPACITY // 8] = TRACED
+            self._word(abi.TRACE, self._trace.ctypes.data)
+            try:
+                yield self._traced
+            finally:
+                self._word(abi.TRACE, 0)
+
+    def _traced(self) -> np.ndarray:
+        assert self._trace is not None
+        count = min(int(self._trace[abi.TRACE_NEXT // 8]), TRACED)
+        rows = self._trace[abi.TRACE_ENTRIES // 8 :].reshape(-1, abi.TRACE_WORDS)[:count].copy()
+        return np.asarray(rows[rows[:, 4] > 0])
+
+    def stop(self) -> None:
+        """Ends the threads; a call that still comes runs on its own thread."""
+        with self._lock:
+            self._word(abi.ALIVE, 0)
+            self._word(abi.STOP, 1)
+            for cond in (abi.COND, abi.SPARE_COND):
+                wake(*(ctypes.c_int64.from_address(self.address + w).value for w in (abi.MUTEX, cond)))
+            for t in self._threads:
+                t.join(timeout=1.0)
+
+
+def team(cpus: tuple[int, ...] = ()) -> Team:
+    """The process's team; with `cpus` the one that is pinned to these cores."""
+    return _team(cpus)
+
+
+@functools.lru_cache(maxsize=64)
+def _team(cpus: tuple[int, ...]) -> Team:
+    t = Team(cpus)
+    atexit.register(t.stop)
+    os.register_at_fork(after_in_child=t.reset)
+    return t
+
+
+@functools.lru_cache(maxsize=64)
+def runtime(cpus: tuple[int, ...]) -> Runtime:
+    """Native addresses for segments that `team(cpus)` runs."""
+    t = team(cpus)
+    table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest", "strips")}
+    return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("swap", 2))
+
+
+def build(
+    program: Program, threads: int, target: Target | None = None, cpus: tuple[int, ...] = (), pick: Pick | None = None, cut: Cut | None = None
+) -> Segment:
+    """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express.
+
+    `cpus`: the cores that may be used (none given: the caller's thread and the process's team). `pick` chooses
+    among algorithms (none given: by measurement). `cut` takes a range of a group's result (none given: no layers are fused).
+    """
+    if threads > 1 or cpus:
+        team(cpus).want(threads)
+    chosen = target or host_target()
+    pick = pick or functools.partial(measured, functools.partial(_alone, cpus, cut), chosen)
+    return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, fused, spare, pick, cut))
+
+
+def _alone(cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, threads: int, target: Target) -> tuple[Callable[[], object], int]:
+    """A call of some groups by one algorithm, on made data, and the bytes of its packed weights."""
+    ops = tuple(op for group, _ in groups for op in group)
+    consts = {v for _, known in groups for v in known}
+    inputs = tuple(v for v in external(ops) if v not in consts)
+    program = Program(inputs, tuple(v for v in external(ops) if v in consts), tuple(group for group, _ in groups), (ops[-1].out,))
+    segment = build(program, threads, target, cpus, lambda g, names, t: how if how in names else names[0], cut)
+    args = [np.full(v.shape, 0.5, np.float32) if kind(v.dtype) != "i" else np.zeros(v.shape, np.int32) for v in inputs]
+    raw = [np.full(v.shape, 1e-3, np.float32) if v.dtype == "float32" else np.zeros(v.shape, v.dtype) for v in segment.raw]
+    return Call.on(segment, [*args, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]), segment.blob_bytes
+
+
+def prefetch(calls: bool = False) -> None:
+    """Begins to compile what every segment needs, in the background; with `calls` also what device programs need."""
+    for specs in (NATIVE, CALLS)[: 1 + calls]:
+        start_native(host_target(), specs)
+
+
+def handler_capsule(module: str = "team", name: str = "handler") -> object:
+    """An XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(native_address(module, name, host_target()), None, None)
+
+
+def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
+    """Why kernels cannot run a group of operations ("" when they can)."""
+    made = {v for op in group for v in op.outs}
+    inputs = tuple(v for v in external(group) if v not in set(consts))
+    if any(v in made for v in inputs) or len(group[-1].outs) != 1:
+        return "its operations have several results"
+    if any(0 in v.shape for v in (*external(group), *made)):
+        return "an array without elements"
+    try:
+        steps(group, set(consts), 1, inside=False)
+    except Unsupported as e:
+        return str(e)
+    return ""
+
+
+def steps(group: tuple[Op, ...], consts: Collection[Value], threads: int, pick: Pick = default, inside: bool = True) -> tuple[Step, ...]:
+    """The steps of a group; nothing is compiled. Raises `Unsupported`.
+
+    `inside`: as it is in a network, where operands are made with the border that it needs or in their part of a concatenation, and a
+    result in another shape is no work.
+    """
+    outside = external(group)
+    inputs = tuple(v for v in outside if v not in consts)
+    program = Program(inputs, tuple(v for v in outside if v in consts), (group,), () if inside else (group[-1].out,))
+    ctx = Context(program, host_target(), threads, Rules(lower_group, fused, spare, pick, None))
+    if inside:
+        ctx.made(inputs)
+    lower_group(ctx, group)
+    return tuple(ctx.steps)
+
+
+def _unwritten(v: Value) -> np.ndarray:
+    return np.full(v.shape, -1, np.int32) if kind(v.dtype) == "i" else np.full(v.shape, np.nan, np.float32)
+
+
+class Call:
+    """A segment with its buffers, called without XLA: for tests and measurements.
+
+    `inputs` and `consts` are f32 (or s32) NumPy arrays in the order of the program's inputs and constants.
+    """
+
+    def __init__(self, segment: Segment, inputs: Sequence[np.ndarray], consts: Sequence[np.ndarray]):
+        known = dict(zip(segment.program.consts, consts, strict=True))
+        raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
+        self._prepare(segment, [*(np.ascontiguousarray(x) for x in inputs), *raw, segment.pack(known)], None)
+
+    @classmethod
+    def on(cls, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Call:
+        """A call with its arguments as the segment takes them (inputs, raw constants, the packed blob).
+
+        `outputs`: where results go (none given: arrays of the call's own).
+        """
+        call = object.__new__(cls)
+        call._prepare(segment, args, outputs)
+        return call
+
+    def _prepare(self, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None) -> None:
+        self.segment = segment
+        self.outputs = [*outputs] if outputs is not None else [_unwritten(v) for v in segment.program.outputs]
+        self._keep: list[np.ndarray] = [*args]
+        scalar = self._words(11, self._words(segment.address))
+        frame = np.zeros(22, np.int64)
+        frame[72 // 8], frame[112 // 8], frame[160 // 8] = self._table(args), self._table(self.outputs), self._words(scalar)
+        self._frame = frame
+        self._handler = function("handler", 1)
+
+    def _words(self, *words: int) -> int:
+        self._keep.append(np.array(words, np.int64))
+        return self._keep[-1].ctypes.data
+
+    def _table(self, arrays: Sequence[np.ndarray]) -> int:
+        return self._words(*(self._words(0, 0, 0, a.ctypes.data) for a in arrays), 0)
+
+    def __call__(self) -> list[np.ndarray]:
+        self._handler(self._frame.ctypes.data)
+        return self.outputs

@@ -1,0 +1,116 @@
+"""The machine's roofline, measured: FMA rate and read bandwidth of so many threads, kept on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from typing import Any
+
+import numpy as np
+
+from . import host
+from ..native.build import Spec, family, source_hash
+from ..store.disk import Record
+from ..kernels.elementwise import nest
+from ..segment.choice import default
+from ..program import Op, Program, Value
+from ..store.schema import RATE, Row
+from ..segment.assembly import Context, Kernel, Rules, compile_segment
+from ..kernels.simd import Builder, i64
+from ..segment.storage import Storage
+from ..target import Target, target
+
+CHAINS = 12  # independent accumulators: twice the latency of an FMA on cores that start two a cycle
+ITERATIONS = 1 << 15
+STREAM_BYTES = 1 << 28  # more than the last-level cache holds
+ITEM_BYTES = 1 << 20
+REPEATS = 9
+PEAKS = Record("peaks", Row((RATE, RATE)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Peaks:
+    """FLOP/s of f32 FMA and bytes/s read from memory, by `threads` threads together."""
+
+    flops: float
+    bandwidth: float
+    threads: int
+
+    def seconds(self, flops: int, nbytes: int) -> float:
+        """The least time for so much work: the roofline (Williams et al., 2009)."""
+        return max(flops / self.flops, nbytes / self.bandwidth)
+
+
+@functools.lru_cache
+def peaks(threads: int) -> Peaks:
+    """The peaks of this machine; measured once (about 0.5 s), then read from the cache."""
+    name = f"peaks-{target().fingerprint}-{threads}-{source_hash()[:12]}"
+    stored = PEAKS.load(name)
+    if stored is None:
+        items = 8 * threads
+        fma = items * ITERATIONS * CHAINS * target().vl * 2 / _least(("peak_fma",), [ITERATIONS], items, 0, threads)
+        read = STREAM_BYTES / _least(("peak_read",), [ITEM_BYTES // 4], STREAM_BYTES // ITEM_BYTES, ITEM_BYTES, threads)
+        stored = [fma, read]
+        PEAKS.store(name, stored)
+    fma, read = stored
+    return Peaks(fma, read, threads)
+
+
+def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) -> float:
+    """Least seconds of `items` calls of a kernel that reads `step` bytes further on each time."""
+    x = Value((max(items * step // 4, 16),), "float32")
+    y = Value((items * 16,), "float32")
+    op = Op("peak", (x,), (y,), {})
+
+    def lower(ctx: Context, group: tuple[Op, ...]) -> None:
+        def walk(s: Storage, n: int) -> Any:
+            return s, (n,), 0
+
+        nest(ctx, Kernel(spec), words, (items,), [walk(ctx.storage(x), step), walk(ctx.output(y), 64)], 1, 1)
+
+    if threads > 1:
+        host.team().want(threads)
+    segment = compile_segment(
+        Program((x,), (), ((op,),), (y,)), target(), threads, host.runtime(()), Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None)
+    )
+    call = host.Call(segment, [np.ones(x.shape, np.float32)], [])
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@family("peak_fma")
+def peak_fma(name: str, key: Spec, target: Target) -> str:
+    """("peak_fma",): independent chains of FMA in registers. Operands: x (not read), y. Words: iterations."""
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    scale = v.broadcast(v.ld64(where, 0))
+    start = [v.b.fmul(scale, v.const(1.0 + k)) for k in range(CHAINS)]
+    with v.carry(v.ld64(words, 0), start) as (_, acc, done):
+        done([v.fma(a, scale, scale) for a in acc])
+    total = v.carried[0]
+    for a in v.carried[1:]:
+        total = v.b.fadd(total, a)
+    v.set_mask(i64(min(16, target.vl)))
+    v.store(total, v.ld64(where, 1))
+    return v.finish()
+
+
+@family("peak_read")
+def peak_read(name: str, key: Spec, target: Target) -> str:
+    """("peak_read",): the sum of contiguous floats. Operands: x, y. Words: floats (a multiple of 8 vectors)."""
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    x, n = v.ld64(where, 0), v.ld64(words, 0)
+    with v.carry(v.b.sdiv(n, i64(8 * v.vl)), [v.const(0.0)] * 8) as (i, acc, done):
+        at = v.add(x, v.mul(i, 32 * v.vl))
+        done([v.b.fadd(a, v.load(v.add(at, 4 * v.vl * k))) for k, a in enumerate(acc)])
+    total = v.carried[0]
+    for a in v.carried[1:]:
+        total = v.b.fadd(total, a)
+    v.store(total, v.ld64(where, 1))
+    return v.finish()

@@ -1,0 +1,202 @@
+"""Call sites of a device program: what of an operand the host reads, where its results go, and the mapped memory for both."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import math
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..native import layout as abi
+from .faults import Faults
+from .host import function
+from .relay import Driver, Relay
+from ..segment.assembly import Segment
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """`start:stop` along `axis` of an operand; the segment's input. `copied`: by a copy engine, not by a kernel."""
+
+    shape: tuple[int, ...]
+    axis: int
+    start: int
+    stop: int
+    copied: bool = False
+
+    @classmethod
+    def whole(cls, shape: tuple[int, ...], copied: bool = False) -> Window:
+        return cls(shape or (1,), 0, 0, (shape or (1,))[0], copied)
+
+    def words(self) -> tuple[int, int, int, int]:
+        """(outer, inner, stride, offset) in elements."""
+        inner = math.prod(self.shape[self.axis + 1 :])
+        return math.prod(self.shape[: self.axis]), (self.stop - self.start) * inner, self.shape[self.axis] * inner, self.start * inner
+
+
+@dataclasses.dataclass(frozen=True)
+class Merge:
+    """A result of `shape` whose first `at` indices along `axis` the host half makes, the others the device half; `copied` as above."""
+
+    shape: tuple[int, ...]
+    axis: int
+    at: int
+    copied: bool = False
+
+    @classmethod
+    def whole(cls, shape: tuple[int, ...], copied: bool = False) -> Merge:
+        return cls(shape or (1,), 0, (shape or (1,))[0], copied)
+
+    def words(self) -> tuple[int, int, int]:
+        """(outer, the host's, the device's) in elements."""
+        inner = math.prod(self.shape[self.axis + 1 :])
+        return math.prod(self.shape[: self.axis]), self.at * inner, (self.shape[self.axis] - self.at) * inner
+
+
+class Memory:
+    """Mapped memory, device words and events of one site; given back together, also when only a part could be had."""
+
+    def __init__(self, driver: Driver, mapped: int, words: int, events: int):
+        self._driver = driver
+        self.host = self.device = self.work = 0
+        self.events: list[int] = []
+        try:
+            self.host, self.device = driver.mapped(mapped)
+            self.work = driver.words(words) if words else 0
+            for _ in range(events):
+                self.events.append(driver.event())
+        except Exception:
+            self.free()
+            raise
+
+    def free(self) -> None:
+        if self.host:
+            self._driver.free_mapped(self.host)
+        if self.work:
+            self._driver.free_words(self.work)
+        for event in self.events:
+            self._driver.free_event(event)
+        self.host = self.work = 0
+        self.events.clear()
+
+
+def _filled(count: int, words: Mapping[int, int]) -> np.ndarray:
+    """A block of int64 words, given by their byte offsets."""
+    block = np.zeros(count, np.int64)
+    for at, value in words.items():
+        block[at // 8] = value
+    return block
+
+
+class Site:
+    """One segment inside a device program: its weights in host memory, its operands and results in mapped memory.
+
+    `address` is what the FFI attribute carries. `inputs`: what of each operand the segment reads; `outputs`: where its
+    results go. `consts`: the segment's constants by value. `faults`: those of its program (none given: of its own).
+    Raises `MemoryError`, and `RuntimeError` from the driver.
+    """
+
+    def __init__(self, relay: Relay, segment: Segment, inputs: Sequence[Window], outputs: Sequence[Merge], consts: Any, faults: Faults | None = None):
+        relay.collect()
+        self.segment, self.faults = segment, Faults() if faults is None else faults
+        if not function("reserve", 1, "serving")(segment.address):
+            raise MemoryError(f"xcoexec: no memory is left for the {segment.arena_bytes} bytes of a host segment's intermediates.")
+        self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
+        sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
+        places = np.cumsum([abi.FLAG_BYTES, *(-(-n // 256) * 256 for n in sizes)])
+        copies = sum(w.copied for w in inputs) + sum(m.copied for m in outputs)
+        memory = Memory(relay.driver, int(places[-1]), 256, 2 if copies else 0)
+        self._host, device = memory.host, memory.device
+        ctypes.memset(self._host, 0, abi.FLAG_BYTES)
+        n = len(inputs)
+        hosts = [self._host + int(p) for p in places[:-1]]
+        self._bufs = np.array([*hosts[:n], *(a.ctypes.data for a in self._keep), *hosts[n:]], np.int64)
+        self._ins = self._table([self._row(w, device + int(p)) for w, p in zip(inputs, places[:n], strict=True)])
+        self._outs = self._table([self._row(m, device + int(p)) for m, p in zip(outputs, places[n:-1], strict=True)])
+        words = {
+            abi.SITE_DESC: segment.address,
+            abi.SITE_RELAY: relay.address,
+            abi.SITE_FLAGS: self._host,
+            abi.SITE_WORK: memory.work,
+            abi.SITE_BUFS: self._bufs.ctypes.data,
+            abi.SITE_NBUFS: len(self._bufs),
+            abi.SITE_NIN: n,
+            abi.SITE_INS: self._ins.ctypes.data,
+            abi.SITE_NOUT: len(outputs),
+            abi.SITE_OUTS: self._outs.ctypes.data,
+            abi.SITE_COPIES: sum(w.copied for w in inputs),
+            abi.SITE_FAULTS: self.faults.address,
+            **dict(zip((abi.SITE_BEFORE, abi.SITE_AFTER), memory.events, strict=False)),
+        }
+        self._words = _filled(abi.SITE_WORDS, words)
+        self.address = self._words.ctypes.data
+        weakref.finalize(self, relay.retire, self._words, memory, (self._keep, self._bufs, self._ins, self._outs, segment, self.faults))
+        relay.start()
+
+    @staticmethod
+    def _table(rows: Sequence[Sequence[int]]) -> np.ndarray:
+        return np.array([list(r) + [0] * (abi.IN_WORDS - len(r)) for r in rows], np.int64).reshape(-1)
+
+    @staticmethod
+    def _row(part: Window | Merge, address: int) -> list[int]:
+        """A part's words, in elements of 16 bytes where all of them allow it."""
+        outer, *sizes = part.words()
+        wide = all(s % 4 == 0 for s in sizes)
+        return [address, outer, *(s // 4 if wide else s for s in sizes), int(wide), int(part.copied)]
+
+    @property
+    def calls(self) -> int:
+        """Calls that the host has served."""
+        return int(self._words[abi.SITE_SERVED // 8])
+
+    def stamps(self, last: int | None = None) -> np.ndarray:
+        """[calls kept, 6] nanoseconds of the device's clock, oldest call first: start began, ended; join began, asked for the host,
+        left, ended. `last`: number of the last call that counts (none given: the last one that the host has served)."""
+        last = self.calls if last is None else last
+        rows = [seq % abi.SITE_RING for seq in range(max(1, last - abi.SITE_RING + 1), last + 1)]
+        raw = np.ctypeslib.as_array(ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)), (abi.SITE_RING, abi.STAMP_BYTES // 8))
+        return raw[rows, :6]
+
+
+class Fetch:
+    """Weights in mapped host memory that a device program takes at every call; `address` is what the FFI attribute carries.
+
+    `faults`: those of the program (none given: of its own).
+    """
+
+    def __init__(self, relay: Relay, weights: np.ndarray, faults: Faults | None = None):
+        relay.collect()
+        self.faults = Faults() if faults is None else faults
+        self.nbytes = weights.nbytes
+        behind = -(-weights.nbytes // 8) * 8  # where the stamps are
+        memory = Memory(relay.driver, behind + 16, 0, 2)
+        raw = np.ctypeslib.as_array(ctypes.cast(memory.host, ctypes.POINTER(ctypes.c_uint8)), (behind + 16,))
+        raw[: weights.nbytes].view(weights.dtype).reshape(weights.shape)[...] = weights
+        self._stamps, self._stamped = raw[behind:].view(np.int64), memory.device + behind
+        self._stamps[:] = 0
+        words = {
+            abi.FETCH_RELAY: relay.address,
+            abi.FETCH_SOURCE: memory.device,
+            abi.FETCH_BYTES: weights.nbytes,
+            abi.FETCH_BEFORE: memory.events[0],
+            abi.FETCH_AFTER: memory.events[1],
+            abi.FETCH_FAULTS: self.faults.address,
+        }
+        self._words = _filled(abi.FETCH_WORDS, words)
+        self.address = self._words.ctypes.data
+        weakref.finalize(self, relay.retire, np.zeros(abi.SITE_WORDS, np.int64), memory, (self._words, self.faults))
+
+    def trace(self, on: bool) -> None:
+        """Whether the copies of the calls from now on leave stamps; two more kernels each."""
+        self._words[abi.FETCH_STAMPS // 8] = self._stamped if on else 0
+
+    def stamps(self) -> tuple[int, int]:
+        """Nanoseconds of the device's clock at which the last traced copy began and ended; zeros where none was traced."""
+        return int(self._stamps[0]), int(self._stamps[1])
+
+
+__all__ = ["Fetch", "Memory", "Merge", "Site", "Window"]

@@ -1,0 +1,401 @@
+"""A program -> a segment: steps, weight packing and arena, ready to be called by XLA.
+
+The rules of the kernel families (`rules.py`, `matrix.py`, ...) append steps to a `Context`; nothing here
+knows a primitive.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..native import layout as abi
+from ..native.build import Spec, kernel_address, prepare
+from ..program import Op, Program, Unsupported, Value, consumers, kind
+from .storage import Buffer, Lifetime, Storage, dense, place, temporary
+from ..target import Target
+
+RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
+
+
+@dataclasses.dataclass(frozen=True)
+class Ref:
+    """A place in memory: two words of a step's parameters (buffer number, byte offset)."""
+
+    buffer: Buffer
+    offset: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A kernel's address: one word."""
+
+    spec: Spec
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Nested:
+    """Steps inside a step, with a placement of their temporaries in its scratch memory: two words (their table, how many)."""
+
+    steps: tuple[Step, ...]
+    offsets: Mapping[Buffer, int]
+    scratch: int  # number of the buffer that the temporaries are in
+
+
+Word = int | Ref | Kernel | Nested
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Step:
+    """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups.
+
+    `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of all `items`: what the
+    predictor knows of it.
+    """
+
+    driver: str
+    words: tuple[Word, ...]
+    items: int
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    group: int
+    span: int = 1
+    calls: int = 0
+    units: float = 0.0
+
+    @property
+    def kernel(self) -> str:
+        """The name of its first kernel, as the families define it ("winograd_input"); "strips" for nested steps."""
+        return next(("strips" if isinstance(w, Nested) else str(w.spec[0]) for w in self.words if isinstance(w, (Kernel, Nested))), "")
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The kernel families that it runs."""
+        return tuple(dict.fromkeys("strips" if isinstance(w, Nested) else _family(w.spec) for w in self.words if isinstance(w, (Kernel, Nested))))
+
+
+Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
+Groups = tuple[tuple[tuple[Op, ...], frozenset[Value]], ...]  # operations and which of the values they read are constants
+Pick = Callable[[Groups, tuple[str, ...], int], str]
+Cut = Callable[[Sequence[Op], int, int, int], Any]  # (operations, axis, start, stop) -> the operations for that range of the result
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What the kernel families contribute: `lower` appends a group's steps, `fuse(ctx, i)` those of several groups from number i on
+    (it returns how many), `spare(op)` tells the zeroes that an algorithm of a convolution reads beyond its padding,
+    `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result."""
+
+    lower: Callable[[Context, tuple[Op, ...]], None]
+    fuse: Callable[[Context, int], int]
+    spare: Callable[[Op], Mapping[int, int]]
+    pick: Pick
+    cut: Cut | None
+
+
+class Context:
+    """What the rules see while a program is turned into steps."""
+
+    def __init__(self, program: Program, target: Target, threads: int, rules: Rules):
+        self.program, self.target, self.threads = program, target, threads
+        self.rules, self.spare = rules, rules.spare
+        self.steps: list[Step] = []
+        self.group = 0
+        self.consts = set(program.consts)
+        self.packs: list[tuple[int, Packer]] = []
+        self._packed: dict[Any, Ref] = {}
+        self.blob = Buffer("arg", 0)
+        self.raw: dict[Value, Buffer] = {}
+        self._readers = consumers(program.ops)
+        self._places: dict[Value, Storage] = {}
+        for i, v in enumerate(program.inputs):
+            self._places[v] = dense(Buffer("arg", v.nbytes, i), v.shape)
+        for i, v in enumerate(program.outputs):
+            self._places.setdefault(v, dense(Buffer("ret", v.nbytes, i), v.shape))
+
+    # -- values
+    def readers(self, v: Value) -> list[Op]:
+        return self._readers.get(v, [])
+
+    def storage(self, v: Value) -> Storage:
+        """Where a value is read: a place given earlier, or a constant's."""
+        if v not in self._places:
+            if v not in self.consts:
+                raise Unsupported(f"a value {v} is read before it is made")
+            self._places[v] = self._constant(v)
+        return self._places[v]
+
+    def _constant(self, v: Value) -> Storage:
+        if v.dtype == "int32" or (v.dtype == "float32" and v.nbytes >= RAW_BYTES):
+            return dense(self.raw_const(v), v.shape)
+        ref = self.pack(4 * v.size, lambda consts: consts[v], v)
+        return dense(ref.buffer, v.shape, ref.offset)
+
+    def raw_const(self, v: Value) -> Buffer:
+        return self.raw.setdefault(v, Buffer("arg", v.nbytes, len(self.program.inputs) + len(self.raw)))
+
+    def pack(self, nbytes: int, packer: Packer, key: Any) -> Ref:
+        """Reserves packed bytes, filled by `packer` when weights are bound; once for each `key`, which names all that `packer` depends on."""
+        if key not in self._packed:
+            offset = self.blob.nbytes
+            self.packs.append((offset, packer))
+            self.blob.nbytes += -(-nbytes // 64) * 64
+            self._packed[key] = Ref(self.blob, offset)
+        return self._packed[key]
+
+    def choose(self, groups: Sequence[tuple[Op, ...]], names: tuple[str, ...]) -> str:
+        """The algorithm for some groups of this program."""
+        known = tuple((tuple(g), frozenset(v for op in g for v in op.value_ins if v in self.consts)) for g in groups)
+        return self.rules.pick(known, names, self.threads)
+
+    def place(self, v: Value, storage: Storage) -> None:
+        self._places[v] = storage
+
+    def made(self, values: Iterable[Value]) -> None:
+        """Places values as if earlier steps had made them: with the halo that their readers need, or inside a concatenation."""
+        for v in values:
+            self.place(v, self._inside_concatenation(v) or temporary(v, self._halo(v)))
+
+    def output(self, v: Value) -> Storage:
+        """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers need."""
+        if not kind(v.dtype):
+            raise Unsupported(f"a result of type {v.dtype}; kernels know f32, s32 and bool")
+        if v not in self._places:
+            self._places[v] = self._inside_concatenation(v) or temporary(v, self._halo(v))
+        return self._places[v]
+
+    def scratch(self, shape: tuple[int, ...]) -> Storage:
+        return temporary(Value(shape, "float32"), ((0, 0),) * len(shape))
+
+    def _inside_concatenation(self, v: Value) -> Storage | None:
+        readers = self.readers(v)
+        if len(readers) != 1 or readers[0].prim != "concatenate" or readers[0].ins.count(v) != 1:
+            return None
+        op = readers[0]
+        start = sum(x.shape[op.params["dimension"]] for x in op.ins[: op.ins.index(v)])
+        return self.output(op.out).part(op.params["dimension"], start, v.shape[op.params["dimension"]])
+
+    def _halo(self, v: Value) -> tuple[tuple[int, int], ...]:
+        halo = [(0, 0)] * len(v.shape)
+        for op in self.readers(v):
+            for d, (lo, hi) in conv_padding(op, v, self.spare(op)).items():
+                halo[d] = (max(halo[d][0], lo, 0), max(halo[d][1], hi, 0))
+        return tuple(halo)
+
+    # -- steps
+    def add(
+        self,
+        driver: str,
+        words: list[Word],
+        items: int,
+        reads: list[Buffer],
+        writes: list[Buffer],
+        span: int = 1,
+        calls: int = 0,
+        units: float = 0.0,
+    ) -> None:
+        if items:
+            self.steps.append(Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span, calls, units))
+
+
+def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    """Dimension of `v` -> padding and what is `spare` behind it, for a channels-last convolution that reads `v` as its image."""
+    if op.prim != "conv_general_dilated" or op.ins[0] is not v or op.ins[1] is v or any(d != 1 for d in op.params["lhs_dilation"]):
+        return {}
+    spec = op.params["dimension_numbers"].lhs_spec
+    if spec[1] != len(v.shape) - 1:
+        return {}
+    return {d: (lo, hi + spare.get(i, 0)) for i, (d, (lo, hi)) in enumerate(zip(spec[2:], op.params["padding"], strict=True))}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Segment:
+    """A callable host part. Arguments of the call: `program.inputs`, `raw` constants, the packed blob.
+
+    `address` is the descriptor that the FFI attribute carries; it stays valid for the process's life,
+    because an executable may outlive every Python object that refers to it.
+    """
+
+    program: Program
+    target: Target
+    steps: tuple[Step, ...]
+    raw: tuple[Value, ...]
+    packs: tuple[tuple[int, Packer], ...]
+    blob_bytes: int
+    arena_bytes: int
+    address: int
+    _descriptor: np.ndarray
+    _ring: np.ndarray
+
+    def pack(self, consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        """The packed weights, f32, for constants given by value."""
+        n = max(self.blob_bytes, 64) // 4
+        padded = np.zeros(n + 16, np.float32)
+        blob = padded[-padded.ctypes.data % 64 // 4 :][:n]  # aligned, so that JAX can take it without a copy
+        for offset, packer in self.packs:
+            part = np.ascontiguousarray(packer(consts), np.float32).ravel()
+            blob[offset // 4 : offset // 4 + part.size] = part
+        return blob
+
+    @functools.cached_property
+    def algorithms(self) -> tuple[str, ...]:
+        """The kernel families that each group of the program runs, in order ("view": no work at all)."""
+        names: list[dict[str, None]] = [{} for _ in self.program.groups]
+        for step in self.steps:
+            for group in names[step.group : step.group + step.span]:
+                group.update(dict.fromkeys(step.families))
+        return tuple("+".join(n) or "view" for n in names)
+
+    @property
+    def threads(self) -> int:
+        return int(self._descriptor[abi.THREADS // 8])
+
+    @property
+    def calls(self) -> int:
+        """Calls so far."""
+        return int(self._descriptor[abi.CALLS // 8])
+
+    def stamps(self) -> np.ndarray:
+        """[calls kept, steps + 1] nanoseconds of the monotonic clock: start, then the end of each step."""
+        n = min(self.calls, abi.RING)
+        return self._ring[:n].copy()
+
+
+def _family(spec: Spec) -> str:
+    """A kernel family's name in reports."""
+    name = str(spec[0])
+    return f"winograd({spec[1]}x{spec[1]})" if name.startswith("winograd") else name
+
+
+_kept_alive: list[object] = []
+
+
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """Addresses that a segment needs: drivers by name, the libc table, the team (0: none).
+
+    `apart`: the calling thread leaves the work to the team. `swap`: atomic exchange.
+    """
+
+    drivers: Mapping[str, int]
+    libc: int
+    team: int
+    apart: bool
+    swap: Callable[[int, int], int]
+
+
+def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Rules) -> Segment:
+    """Steps and native code for `program`. Raises `Unsupported` when a group cannot be expressed."""
+    ctx = Context(program, target, threads, rules)
+    while ctx.group < len(program.groups):
+        fused = rules.fuse(ctx, ctx.group)
+        if not fused:
+            rules.lower(ctx, program.groups[ctx.group])
+        ctx.group += max(fused, 1)
+    ctx.blob.index = len(program.inputs) + len(ctx.raw)
+    return _assemble(ctx, runtime)
+
+
+def lifetimes(steps: list[Step]) -> list[Lifetime]:
+    """First and last use of every temporary."""
+    spans: dict[Buffer, tuple[int, int]] = {}
+    for i, step in enumerate(steps):
+        for b in (*step.reads, *step.writes):
+            if b.kind == "temp":
+                spans[b] = (spans.get(b, (i, i))[0], i)
+    return [Lifetime(b, first, last) for b, (first, last) in spans.items()]
+
+
+def _assemble(ctx: Context, runtime: Runtime) -> Segment:
+    offsets, zeroed, total = place(lifetimes(ctx.steps))
+    nargs, nrets = len(ctx.program.inputs) + len(ctx.raw) + 1, len(ctx.program.outputs)
+
+    def number(b: Buffer) -> tuple[int, int]:
+        if b.kind == "temp":
+            return nargs + nrets, offsets[b]
+        return b.index + (nargs if b.kind == "ret" else 0), 0
+
+    prepare(_specs(ctx.steps), ctx.target)
+    keep: list[np.ndarray] = []
+    table = _table(ctx.steps, number, ctx.target, runtime.drivers, keep)
+    ring = np.zeros((abi.RING, len(ctx.steps) + 1), np.int64)
+    data = abi.arena_data_offset(len(ctx.steps), nargs + nrets + 1)
+    words = {
+        abi.STEPS: table,
+        abi.NSTEPS: len(ctx.steps),
+        abi.ARENA_BYTES: data + total,
+        abi.ZERO_BYTES: zeroed,
+        abi.DATA: data,
+        abi.ARGS: nargs,
+        abi.RETS: nrets,
+        abi.THREADS: ctx.threads,
+        abi.TEAM: runtime.team,
+        abi.TIMES: ring.ctypes.data,
+        abi.LIBC: runtime.libc,
+        abi.APART: int(runtime.apart),
+    }
+    descriptor = np.zeros(abi.DESCRIPTOR_WORDS, np.int64)
+    for at, word in words.items():
+        descriptor[at // 8] = word
+    _kept_alive.append((descriptor, keep, ring))
+    segment = Segment(
+        ctx.program,
+        ctx.target,
+        tuple(ctx.steps),
+        tuple(ctx.raw),
+        tuple(ctx.packs),
+        ctx.blob.nbytes,
+        data + total,
+        descriptor.ctypes.data,
+        descriptor,
+        ring,
+    )
+    weakref.finalize(segment, _free_arenas, descriptor, runtime.swap)
+    return segment
+
+
+def _table(steps: Sequence[Step], number: Callable[[Buffer], tuple[int, int]], target: Target, drivers: Mapping[str, int], keep: list[np.ndarray]) -> int:
+    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `keep` receives the memory."""
+
+    def resolve(word: Word) -> list[int]:
+        if isinstance(word, Kernel):
+            return [kernel_address(word.spec, target)]
+        if isinstance(word, Nested):
+            inner = lambda b: (word.scratch, word.offsets[b]) if b.kind == "temp" else (b.index, 0)
+            return [_table(word.steps, inner, target, drivers, keep), len(word.steps)]
+        if isinstance(word, Ref):
+            index, shift = number(word.buffer)
+            return [index, word.offset + shift]
+        return [word]
+
+    rows = []
+    for step in steps:
+        keep.append(np.array([w for word in step.words for w in resolve(word)], np.int64))
+        rows.append([drivers[step.driver], keep[-1].ctypes.data, step.items])
+    keep.append(np.array(rows, np.int64).reshape(-1))
+    return keep[-1].ctypes.data
+
+
+def _specs(steps: Sequence[Step]) -> Iterator[Spec]:
+    for step in steps:
+        for word in step.words:
+            if isinstance(word, Kernel):
+                yield word.spec
+            elif isinstance(word, Nested):
+                yield from _specs(word.steps)
+
+
+def _free_arenas(descriptor: np.ndarray, swap: Callable[[int, int], int]) -> None:
+    """Gives idle arenas back; a call that still comes makes a new one."""
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+    for i in range(abi.ARENA_SLOTS):
+        arena = swap(descriptor.ctypes.data + abi.SLOTS + 8 * i, 0)
+        if arena:
+            free(arena)

@@ -1,0 +1,120 @@
+"""Where values live inside a segment, and the plan that gives temporaries their place in the arena."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from ..program import Value
+
+ALIGN = 64
+
+
+@dataclasses.dataclass(eq=False)
+class Buffer:
+    """A block of memory: "arg" and "ret" belong to XLA, "temp" to the arena.
+
+    `geometry` marks a temporary with a zero border that is never written: buffers of one geometry may
+    follow each other in one place, so the border is cleared once, when an arena is made.
+    """
+
+    kind: str
+    nbytes: int
+    index: int = 0
+    geometry: tuple[object, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Storage:
+    """A strided array in a buffer: `offset` and `strides` in bytes, `halo` zero elements around each dim."""
+
+    buffer: Buffer
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    halo: tuple[tuple[int, int], ...]
+
+    @property
+    def dense(self) -> bool:
+        return all(n == 1 or s == d for n, s, d in zip(self.shape, self.strides, dense_strides(self.shape), strict=True))
+
+    def part(self, axis: int, start: int, size: int) -> Storage:
+        """`size` elements from `start` on along `axis`; it has no halo of its own along that axis."""
+        shape = (*self.shape[:axis], size, *self.shape[axis + 1 :])
+        halo = (*self.halo[:axis], (0, 0), *self.halo[axis + 1 :])
+        return Storage(self.buffer, self.offset + start * self.strides[axis], shape, self.strides, halo)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Storage:
+        assert self.dense, "only a dense array can be seen in another shape"
+        return Storage(self.buffer, self.offset, shape, dense_strides(shape), ((0, 0),) * len(shape))
+
+
+def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
+    strides, step = [], itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def dense(buffer: Buffer, shape: tuple[int, ...], offset: int = 0) -> Storage:
+    return Storage(buffer, offset, shape, dense_strides(shape), ((0, 0),) * len(shape))
+
+
+def temporary(value: Value, halo: tuple[tuple[int, int], ...]) -> Storage:
+    """A fresh temporary for `value`, inside a border of `halo` zeroes."""
+    outer = tuple(lo + n + hi for n, (lo, hi) in zip(value.shape, halo, strict=True))
+    strides = dense_strides(outer)
+    nbytes = strides[0] * outer[0] if outer else 4
+    border = any(lo or hi for lo, hi in halo)
+    buffer = Buffer("temp", nbytes, geometry=(value.shape, halo) if border else None)
+    return Storage(buffer, sum(lo * s for (lo, _), s in zip(halo, strides, strict=True)), value.shape, strides, halo)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lifetime:
+    """A temporary and the first and last step (inclusive) that touch it."""
+
+    buffer: Buffer
+    first: int
+    last: int
+
+
+def place(lifetimes: Iterable[Lifetime]) -> tuple[dict[Buffer, int], int, int]:
+    """(offset of each temporary, bytes to clear once, bytes in all): live buffers never overlap.
+
+    Bordered buffers come first, each geometry in slots of its own; the rest, largest first, takes the
+    lowest gap that is free during its life.
+    """
+    offsets: dict[Buffer, int] = {}
+    top = 0
+    slots: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    bordered = [x for x in lifetimes if x.buffer.geometry is not None]
+    for life in sorted(bordered, key=lambda x: x.first):
+        assert life.buffer.geometry is not None
+        free = slots.setdefault(life.buffer.geometry, [])
+        slot = next((i for i, (_, last) in enumerate(free) if last < life.first), None)
+        if slot is None:
+            free.append((top, life.last))
+            offsets[life.buffer] = top
+            top += _align(life.buffer.nbytes)
+        else:
+            offsets[life.buffer] = free[slot][0]
+            free[slot] = (free[slot][0], life.last)
+    cleared = end = top
+    placed: list[tuple[int, int, Lifetime]] = []
+    for life in sorted((x for x in lifetimes if x.buffer.geometry is None), key=lambda x: -x.buffer.nbytes):
+        size, at = _align(life.buffer.nbytes), cleared
+        busy = sorted((a, b) for a, b, other in placed if other.first <= life.last and life.first <= other.last)
+        for a, b in busy:
+            if at + size <= a:
+                break
+            at = max(at, b)
+        placed.append((at, at + size, life))
+        offsets[life.buffer] = at
+        end = max(end, at + size)
+    return offsets, cleared, end
+
+
+def _align(n: int) -> int:
+    return -(-n // ALIGN) * ALIGN

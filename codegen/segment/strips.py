@@ -1,0 +1,281 @@
+"""Neighbouring groups computed strip by strip: what lies between them never leaves the L2 cache of its core.
+
+A pattern names groups that may be fused (the inverted bottleneck 1x1 -> depthwise -> 1x1, attention) and the
+dimension of the last result that is cut. For each strip the partitioner gives the operations of that range,
+and the ordinary rules make their steps; the strips driver runs them one after the other on one thread.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..native import layout as abi
+from ..program import Op, Program, Unsupported, Value, external
+from .assembly import Context, Nested, Packer, Ref, Step, Word, lifetimes
+from .storage import Buffer, Storage, place
+
+SCRATCH_BYTES = 3 << 17  # of what lies between the layers of one strip: it stays in L2 beside weights and data
+WEIGHT_BYTES = 1 << 18  # of all layers of a strip: every strip reads them again, so they have to stay in L2 too
+NAMES = ("apart", "strips")
+Ranges = tuple[tuple[int, int, int], ...]  # (axis, start, stop) of the result that a strip computes
+
+
+@dataclasses.dataclass(frozen=True)
+class Pattern:
+    """`count` groups that `fits` accepts may be cut along `axes` of the last result, the first of them in blocks of one."""
+
+    count: int
+    fits: Callable[[Sequence[tuple[Op, ...]]], bool]
+    axes: tuple[int, ...]
+
+
+def fused(ctx: Context, at: int) -> int:
+    """Appends one step for the groups from number `at` on if a pattern fits them and it is faster; returns how many groups that are."""
+    if ctx.rules.cut is None:
+        return 0
+    for pattern in PATTERNS:
+        groups = ctx.program.groups[at : at + pattern.count]
+        if len(groups) == pattern.count and pattern.fits(groups) and _linear(ctx, groups) and _weight_bytes(ctx, groups) <= WEIGHT_BYTES:
+            strips = _ranges(groups[-1][-1].out.shape, pattern.axes, _block(ctx, groups, pattern))
+            if len(strips) < 2 or ctx.choose(groups, NAMES) != "strips":
+                return 0
+            try:
+                _append(ctx, groups, strips)
+            except (Unsupported, ValueError):  # the partitioner cannot cut it there
+                return 0
+            return pattern.count
+    return 0
+
+
+def _weight_bytes(ctx: Context, groups: Sequence[tuple[Op, ...]]) -> int:
+    return sum(v.nbytes for v in external(op for g in groups for op in g) if v in ctx.consts)
+
+
+def _linear(ctx: Context, groups: Sequence[tuple[Op, ...]]) -> bool:
+    """Whether every group but the last is read by the next one alone, and by nothing outside."""
+    for group, following in zip(groups, groups[1:], strict=False):
+        out = group[-1].out
+        inside = set(following)
+        if out in ctx.program.outputs or not ctx.readers(out) or any(r not in inside for r in ctx.readers(out)):
+            return False
+    return True
+
+
+# -- patterns ---------------------------------------------------------------------------------------
+
+
+def _spatial(op: Op, what: str) -> list[int]:
+    dn = op.params["dimension_numbers"]
+    return [op.ins[1].shape[d] for d in dn.rhs_spec[2:]] if what == "window" else [op.out.shape[d] for d in dn.out_spec[2:]]
+
+
+def _is_conv(op: Op) -> bool:
+    p = op.params
+    if op.prim != "conv_general_dilated" or len(op.out.shape) != 4 or any(d != 1 for d in p["lhs_dilation"]):
+        return False
+    dn = p["dimension_numbers"]
+    return dn.lhs_spec == dn.out_spec == (0, 3, 1, 2)
+
+
+def _is_pointwise(op: Op) -> bool:
+    return _is_conv(op) and op.params["feature_group_count"] == 1 and _spatial(op, "window") == [1, 1] and set(op.params["window_strides"]) == {1}
+
+
+def _is_depthwise(op: Op) -> bool:
+    return _is_conv(op) and op.params["feature_group_count"] == op.out.shape[3] == op.ins[0].shape[3] > 1
+
+
+def _bottleneck(groups: Sequence[tuple[Op, ...]]) -> bool:
+    a, b, c = (g[0] for g in groups)
+    return _is_pointwise(a) and _is_depthwise(b) and _is_pointwise(c)
+
+
+def _separable(groups: Sequence[tuple[Op, ...]]) -> bool:
+    a, b = (g[0] for g in groups)
+    return _is_depthwise(a) and _is_pointwise(b)
+
+
+def _attention(groups: Sequence[tuple[Op, ...]]) -> bool:
+    """Scores, softmax and the weighted sum, all with the same leading batch dimensions (batch, head)."""
+    a, b, c = groups
+    scores = a[-1].out
+    rowwise = any(op.prim == "reduce_max" for op in b) and any(op.prim == "exp" for op in b) and b[-1].out.shape == scores.shape
+    return a[0].prim == c[0].prim == "dot_general" and rowwise and len(a[0].params["dimension_numbers"][1][0]) == 2
+
+
+PATTERNS = (Pattern(3, _bottleneck, (0, 1)), Pattern(2, _separable, (0, 1)), Pattern(3, _attention, (0, 2)))
+
+
+# -- strips -------------------------------------------------------------------------------------------
+
+
+class _Buffers:
+    """The buffers of a strip, by number: where they begin outside, and how far on each strip's begin is."""
+
+    def __init__(self) -> None:
+        self.sources: list[Ref] = []
+        self.shifts: list[dict[int, int]] = []
+        self._numbers: dict[Any, Buffer] = {}
+
+    def inner(self, source: Ref, key: Any, strip: int = 0, shift: int = 0) -> Buffer:
+        """The strip's buffer for an outside place; `shift` bytes in strip number `strip`."""
+        if key not in self._numbers:
+            self._numbers[key] = Buffer("sub", source.buffer.nbytes, len(self.sources))
+            self.sources.append(source)
+            self.shifts.append({})
+        b = self._numbers[key]
+        self.shifts[b.index][strip] = shift
+        return b
+
+
+class _Strip(Context):
+    """What the rules see of one strip: a program of its own, whose weights and outside values are the outer context's."""
+
+    def __init__(self, outer: Context, program: Program, buffers: _Buffers):
+        self.outer, self.buffers = outer, buffers
+        super().__init__(program, outer.target, 1, dataclasses.replace(outer.rules, pick=lambda groups, names, threads: names[0], cut=None))
+
+    def pack(self, nbytes: int, packer: Packer, key: Any) -> Ref:
+        ref = self.outer.pack(nbytes, packer, key)
+        return Ref(self.buffers.inner(Ref(ref.buffer, 0), ("blob", ref.buffer)), ref.offset)
+
+    def raw_const(self, v: Value) -> Buffer:
+        b = self.outer.raw_const(v)
+        return self.buffers.inner(Ref(b, 0), ("raw", b))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Built:
+    """The steps of strips of one form, and the placement of their temporaries."""
+
+    steps: tuple[Step, ...]
+    offsets: Mapping[Buffer, int]
+    cleared: int
+    nbytes: int
+
+
+def _append(ctx: Context, groups: Sequence[tuple[Op, ...]], strips: Sequence[Ranges]) -> None:
+    tagged = [[dataclasses.replace(op, name=f"{i}:{k}") for k, op in enumerate(g)] for i, g in enumerate(groups)]
+    ops, alias = _distinct([op for g in tagged for op in g], tuple(tagged[-1]))
+    out = ctx.output(groups[-1][-1].out)
+    buffers = _Buffers()
+    forms: dict[Any, _Built] = {}
+    chosen: list[Any] = []
+    for number, ranges in enumerate(strips):
+        program, slices = _part(ctx, ops, len(groups), ranges)
+        strip = _Strip(ctx, program, buffers)
+        for v, (source, offset, halo) in slices.items():
+            s = ctx.storage(alias.get(source, source))
+            b = buffers.inner(Ref(s.buffer, s.offset), (s.buffer, s.offset, source), number, sum(o * t for o, t in zip(offset, s.strides, strict=True)))
+            strip.place(v, Storage(b, 0, v.shape, s.strides, halo(s)))
+        b = buffers.inner(Ref(out.buffer, out.offset), "out", number, sum(a * out.strides[axis] for axis, a, _ in ranges))
+        strip.place(program.outputs[0], Storage(b, 0, program.outputs[0].shape, out.strides, ((0, 0),) * len(out.shape)))
+        form = _form(program)
+        chosen.append(form)
+        if form not in forms:
+            for i, group in enumerate(program.groups):
+                strip.group = i
+                strip.rules.lower(strip, group)
+            offsets, cleared, nbytes = place(lifetimes(strip.steps))
+            forms[form] = _Built(tuple(strip.steps), offsets, cleared, nbytes)
+    _step(ctx, buffers, forms, chosen, out.buffer, len(groups))
+
+
+def _distinct(ops: list[Op], last: tuple[Op, ...]) -> tuple[list[Op], dict[Value, Value]]:
+    """`ops` with the last group reading outside values under names of their own (a residual is needed in another range than the input)."""
+    made = {v for op in ops for v in op.outs}
+    tail = set(last)
+    early = {v for op in ops if op not in tail for v in op.value_ins}
+    names: dict[Value, Value] = {}
+    for op in last:
+        for v in op.value_ins:
+            if v not in made and v in early:
+                names.setdefault(v, Value(v.shape, v.dtype))
+    renamed = [dataclasses.replace(op, ins=tuple(names.get(v, v) for v in op.ins)) if op in tail else op for op in ops]  # type: ignore[arg-type]
+    return renamed, {new: old for old, new in names.items()}
+
+
+def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[Ranges]:
+    """Every strip's range on the axes: the last one in blocks, those before in ones (an axis that is not cut has no range)."""
+    found: list[Ranges] = [()]
+    for axis in axes:
+        step = block if axis == axes[-1] else 1
+        if step >= shape[axis]:
+            continue
+        found = [(*r, (axis, a, min(a + step, shape[axis]))) for r in found for a in range(0, shape[axis], step)]
+    return found
+
+
+def _block(ctx: Context, groups: Sequence[tuple[Op, ...]], pattern: Pattern) -> int:
+    """Rows (or heads) a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several strips."""
+    *outer, axis = pattern.axes
+    shape = groups[-1][-1].out.shape
+    repeats = math.prod(shape[a] for a in outer)
+    between = sum(4 * g[-1].out.size for g in groups[:-1]) // repeats
+    strips = max(-(-between // SCRATCH_BYTES), min(shape[axis], -(-3 * ctx.threads // repeats)))
+    return max(1, shape[axis] // strips)
+
+
+def _part(ctx: Context, ops: Sequence[Op], count: int, ranges: Ranges) -> tuple[Program, dict[Value, Any]]:
+    """The program of one strip, and for each of its inputs (source, first index by dimension, halo)."""
+    assert ctx.rules.cut is not None
+    at: dict[Value, tuple[Value, list[int]]] = {}
+    current = list(ops)
+    for axis, start, stop in ranges:
+        part = ctx.rules.cut(current, axis, start, stop)
+        for s in part.slices:
+            source, first = at.get(s.source, (s.source, [0] * len(s.source.shape)))
+            if source in ctx.consts:
+                raise Unsupported("a weight that is cut with the result")
+            at[s.value] = (source, [f + (s.start if d == s.axis else 0) for d, f in enumerate(first)])
+        current = sorted(part.ops, key=lambda op: op.out is part.out)  # the result comes last
+    inputs = tuple(v for v in external(current) if v not in ctx.consts)
+    program = Program(inputs, tuple(v for v in external(current) if v in ctx.consts), _regroup(current, count), (current[-1].out,))
+
+    def described(v: Value) -> Any:
+        source, first = at.get(v, (v, [0] * len(v.shape)))
+
+        def halo(s: Storage) -> tuple[tuple[int, int], ...]:
+            """Around a strip lie the rows next to it, or the border of the whole."""
+            before = (lo + f for (lo, _), f in zip(s.halo, first, strict=True))
+            after = (hi + n - f - m for (_, hi), n, f, m in zip(s.halo, s.shape, first, v.shape, strict=True))
+            return tuple(zip(before, after, strict=True))
+
+        return source, first, halo
+
+    return program, {v: described(v) for v in inputs}
+
+
+def _regroup(ops: Sequence[Op], count: int) -> tuple[tuple[Op, ...], ...]:
+    """The operations of a strip in the groups that their tags name, each in its old order (the anchor leads)."""
+    groups: list[list[tuple[int, Op]]] = [[] for _ in range(count)]
+    for op in ops:
+        group, index = map(int, op.name.split(":"))
+        groups[group].append((index, op))
+    return tuple(tuple(op for _, op in sorted(g, key=lambda x: x[0])) for g in groups)
+
+
+def _form(program: Program) -> Any:
+    """Equal for strips that the same steps serve."""
+    return tuple((op.prim, tuple(v.shape for v in op.value_ins), op.out.shape, str(sorted(op.params.items(), key=str))) for op in program.ops)
+
+
+def _step(ctx: Context, buffers: _Buffers, forms: Mapping[Any, _Built], chosen: Sequence[Any], out: Buffer, span: int) -> None:
+    if len(buffers.sources) + 1 > abi.STRIP_BUFFERS:
+        raise Unsupported(f"{len(buffers.sources)} buffers in a strip")
+    n = len(buffers.sources)
+    base, nested = 0, {}
+    for key, built in forms.items():
+        nested[key] = Nested(built.steps, {b: o + base for b, o in built.offsets.items()}, n)
+        base += built.nbytes
+    scratch = Buffer("temp", base * (ctx.threads + 1), geometry=("strips", object()))
+    rows: list[Word] = []
+    for number, key in enumerate(chosen):
+        rows += [nested[key], *(shift.get(number, shift.get(0, 0)) for shift in buffers.shifts)]
+    sources = abi.S_WORDS
+    words: list[Word] = [n, sources, sources + 2 * n, Ref(scratch, 0), base, *buffers.sources, *rows]
+    reads = [r.buffer for r in buffers.sources if r.buffer is not out]
+    ctx.add("strips", words, len(chosen), [*reads, scratch], [out, scratch], span)

@@ -1,0 +1,148 @@
+"""The CUDA driver through ctypes, looked up at run time: mapped memory, device kernels, attributes of the device."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+
+from ..codegen.native.ptx import BLOCK, KERNELS, ptx
+from ..codegen.runtime.relay import Relay
+
+_MAPPED = 1 | 2  # portable, mapped into the device's address space
+_NON_BLOCKING, _NO_TIMING = 1, 2
+_ATTRIBUTES = {"capability_major": 75, "capability_minor": 76, "multiprocessors": 16}
+BLOCKS_A_MULTIPROCESSOR = 4
+
+
+class CudaError(RuntimeError):
+    """A call of the CUDA driver failed; the text names it and the driver's word for the code."""
+
+
+class Cuda:
+    """The device that JAX uses (`index` among those that this process sees), through its primary context."""
+
+    platform = "CUDA"
+    stream = 0
+    workspace = 1 << 23
+
+    def __init__(self, index: int = 0):
+        try:
+            self._lib = ctypes.CDLL("libcuda.so.1")
+        except OSError as e:
+            raise CudaError(f"xcoexec: the CUDA driver library cannot be loaded ({e}).") from None
+        device, self._context = ctypes.c_int(), ctypes.c_void_p()
+        self._call("cuInit", ctypes.c_uint(0))
+        self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+        self._device = device.value
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
+        with self:
+            capability = 10 * self._attribute("capability_major") + self._attribute("capability_minor")
+            if capability < 70:
+                raise CudaError(f"xcoexec: got a device of compute capability {capability / 10}; valid is 7.0 or newer.")
+            module = ctypes.c_void_p()
+            self._call("cuModuleLoadData", ctypes.byref(module), ptx().encode())
+            self.functions = tuple(self._function(module, k) for k in KERNELS)
+            self.multiprocessors = self._attribute("multiprocessors")
+            self.sides = tuple(self._stream() for _ in range(3))
+            together = min(self._together(f) for f in self.functions[2:4])
+        self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
+        self.waiters = max(1, min(BLOCKS_A_MULTIPROCESSOR, together - 1)) * self.multiprocessors
+        self.launch = self._address("cuLaunchKernel")
+        self.copies = tuple(map(self._address, ("cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuStreamSynchronize")))
+
+    def __enter__(self) -> None:
+        self._call("cuCtxPushCurrent_v2", self._context)
+
+    def __exit__(self, *_: object) -> None:
+        self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def _call(self, name: str, *args: object) -> None:
+        code = getattr(self._lib, name)(*args)
+        if code:
+            raise CudaError(f"xcoexec: {name} failed: {self.describe(code)}.")
+
+    def _address(self, name: str) -> int:
+        return ctypes.cast(getattr(self._lib, name), ctypes.c_void_p).value or 0
+
+    def _stream(self) -> int:
+        handle = ctypes.c_void_p()
+        self._call("cuStreamCreate", ctypes.byref(handle), ctypes.c_uint(_NON_BLOCKING))
+        return handle.value or 0
+
+    def event(self) -> int:
+        handle = ctypes.c_void_p()
+        with self:
+            self._call("cuEventCreate", ctypes.byref(handle), ctypes.c_uint(_NO_TIMING))
+        return handle.value or 0
+
+    def free_event(self, event: int) -> None:
+        with self:
+            self._call("cuEventDestroy_v2", ctypes.c_void_p(event))
+
+    def memory(self) -> tuple[int, int]:
+        """(free, total) bytes of the device."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        with self:
+            self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
+
+    def describe(self, code: int) -> str:
+        text = ctypes.c_char_p()
+        self._lib.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
+        return (text.value or b"unknown error").decode() + f" (code {code})"
+
+    def _attribute(self, name: str) -> int:
+        value = ctypes.c_int()
+        self._call("cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(_ATTRIBUTES[name]), ctypes.c_int(self._device))
+        return value.value
+
+    def _function(self, module: ctypes.c_void_p, name: str) -> int:
+        handle = ctypes.c_void_p()
+        self._call("cuModuleGetFunction", ctypes.byref(handle), module, name.encode())
+        return handle.value or 0
+
+    def _together(self, function: int) -> int:
+        """Blocks of a kernel that one multiprocessor runs at a time."""
+        n = ctypes.c_int()
+        self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(n), ctypes.c_void_p(function), ctypes.c_int(BLOCK), ctypes.c_size_t(0))
+        return n.value
+
+    def mapped(self, nbytes: int) -> tuple[int, int]:
+        host, device = ctypes.c_void_p(), ctypes.c_uint64()
+        with self:
+            self._call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(nbytes), ctypes.c_uint(_MAPPED))
+            self._call("cuMemHostGetDevicePointer_v2", ctypes.byref(device), host, ctypes.c_uint(0))
+        return host.value or 0, device.value
+
+    def free_mapped(self, host: int) -> None:
+        with self:
+            self._call("cuMemFreeHost", ctypes.c_void_p(host))
+
+    def words(self, nbytes: int) -> int:
+        address = ctypes.c_uint64()
+        with self:
+            self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(nbytes))
+            self._call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), ctypes.c_size_t(nbytes))
+        return address.value
+
+    def free_words(self, address: int) -> None:
+        with self:
+            self._call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def synchronize(self) -> None:
+        with self:
+            self._call("cuCtxSynchronize")
+
+
+@functools.lru_cache
+def cuda() -> Cuda:
+    """The device that JAX computes on by default."""
+    import jax
+
+    return Cuda(jax.devices()[0].local_hardware_id or 0)
+
+
+@functools.lru_cache(maxsize=16)
+def relay(cpus: tuple[int, ...]) -> Relay:
+    """What serves host calls of that device with the team of these cores (none given: the process's team)."""
+    return Relay(cuda(), cpus)

@@ -1,0 +1,58 @@
+"""Primitives with several results, or new names for old movements, as operations that every later stage knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jax import lax
+
+from ..codegen.program import Literal, Op, Value
+
+Ins = tuple[Value | Literal, ...]
+Outs = tuple[Value, ...]
+
+
+def _slice(x: Value | Literal, out: Value, start: tuple[int, ...], name: str) -> Op:
+    limit = tuple(a + n for a, n in zip(start, out.shape, strict=True))
+    return Op("slice", (x,), (out,), {"start_indices": start, "limit_indices": limit, "strides": None}, name, lax.slice_p)
+
+
+def _reshape(x: Value | Literal, out: Value, name: str) -> Op:
+    return Op("reshape", (x,), (out,), {"new_sizes": out.shape, "dimensions": None, "sharding": None}, name, lax.reshape_p)
+
+
+def _split(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+    axis, at, ops = params["axis"], 0, []
+    for out, size in zip(outs, params["sizes"], strict=True):
+        ops.append(_slice(ins[0], out, tuple(at if d == axis else 0 for d in range(len(out.shape))), name))
+        at += int(size)
+    return ops
+
+
+def _stack(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+    axis, shape = params["axis"], outs[0].shape
+    layers = [Value((*shape[:axis], 1, *shape[axis + 1 :]), outs[0].dtype) for _ in ins]
+    join = Op("concatenate", tuple(layers), outs, {"dimension": axis}, name, lax.concatenate_p)
+    return [*(_reshape(x, v, name) for x, v in zip(ins, layers, strict=True)), join]
+
+
+def _unstack(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+    axis, ops = params["axis"], []
+    for i, out in enumerate(outs):
+        layer = Value((*out.shape[:axis], 1, *out.shape[axis:]), out.dtype)
+        ops += [_slice(ins[0], layer, tuple(i if d == axis else 0 for d in range(len(layer.shape))), name), _reshape(layer, out, name)]
+    return ops
+
+
+def _moved(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+    """A reshape that first puts the dimensions in another order is that, and a reshape."""
+    x, order = ins[0], params["dimensions"]
+    if order is None or not isinstance(x, Value):
+        return [Op("reshape", ins, outs, dict(params), name, lax.reshape_p)]
+    turned = Value(tuple(x.shape[d] for d in order), x.dtype)
+    return [Op("transpose", (x,), (turned,), {"permutation": tuple(order)}, name, lax.transpose_p), _reshape(turned, outs[0], name)]
+
+
+#: primitive -> the operations that mean the same
+EXPAND: dict[str, Callable[[Ins, Outs, Any, str], list[Op]]] = {"split": _split, "stack": _stack, "unstack": _unstack, "reshape": _moved}

@@ -1,0 +1,351 @@
+"""What depends on weights alone is computed once, at bind: constant folding, and batch norm into the anchor.
+
+`fold` divides a trace into a *prologue* (definitions of constants from weights) and the program of one
+call. Constant arrays are not blown up for their elementwise readers: a broadcast of a constant stays in
+the program, where kernels and XLA read it with stride 0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from ..codegen.rules import reference
+from ..codegen.kernels.expressions import MOVE, is_elementwise
+from ..codegen.program import Literal, Op, Value, consumers
+from ..compat import bind
+from .trace import Traced
+
+Array = np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Def:
+    """One constant of the program, as a function of earlier ones."""
+
+    value: Value
+    args: tuple[Value, ...]
+    fn: Callable[..., Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Folded:
+    """`weights` are inputs of the trace that are known at bind (`weight_index`: their positions)."""
+
+    inputs: tuple[Value, ...]
+    input_index: tuple[int, ...]
+    weights: tuple[Value, ...]
+    weight_index: tuple[int, ...]
+    closed: tuple[tuple[Value, Any], ...]
+    prologue: tuple[Def, ...]
+    ops: tuple[Op, ...]
+    outputs: tuple[Value | Literal, ...]
+    weak: tuple[bool, ...] = ()  # the outputs that are of a weak type; none where nothing is said
+
+    def constants(self, weights: Sequence[Any]) -> Constants:
+        """The program's constants for given weights."""
+        return Constants(self, weights)
+
+
+class Constants(Mapping[Value, Array]):
+    """Constants, computed when they are asked for (folding is done in f64, results are of each value's type).
+
+    What is asked for is not kept, so that binding a large model does not hold its folded weights twice;
+    only the small steps on the way are.
+    """
+
+    def __init__(self, folded: Folded, weights: Sequence[Any]):
+        self._env: dict[Value, Any] = dict(zip(folded.weights, weights, strict=True)) | dict(folded.closed)
+        self._defs = {d.value: d for d in folded.prologue}
+        self._steps: dict[Value, Array] = {}
+
+    def __getitem__(self, v: Value) -> Array:
+        return _narrow(self._compute(v), v.dtype)
+
+    def __iter__(self) -> Iterator[Value]:
+        yield from (*self._env, *self._defs)
+
+    def __len__(self) -> int:
+        return len(self._env) + len(self._defs)
+
+    def _compute(self, v: Value) -> Array:
+        if v in self._env:
+            return _array(self._env[v])
+        return _array(self._defs[v].fn(*map(self._step, self._defs[v].args)))
+
+    def _step(self, v: Value) -> Array:
+        if v not in self._steps:
+            self._steps[v] = _overflown(self._compute(v), v.dtype)
+        return self._steps[v]
+
+
+def _array(x: Any) -> Any:
+    """A NumPy array; keys of random numbers are known to JAX alone."""
+    return x if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) else np.asarray(x)
+
+
+def _narrow(x: Array, dtype: str) -> Array:
+    return x if str(x.dtype) == dtype else x.astype(dtype)
+
+
+def _wide(x: Any) -> Any:
+    x = np.asarray(x)
+    return x.astype(np.float64) if x.dtype == np.float32 else x
+
+
+def _overflown(x: Array, dtype: str) -> Array:
+    """What is computed in f64 is infinite where a value of its own type is."""
+    if dtype != "float32" or x.dtype != np.float64:
+        return x
+    with np.errstate(over="ignore"):
+        narrow = x.astype(np.float32)
+    return np.where(np.isinf(narrow), narrow, x) if np.isinf(narrow).any() else x
+
+
+#: primitives that jump where their operands cross a border: they see operands of their own type
+_JUMPS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "floor", "ceil", "sign", "and", "or", "not", "convert_element_type"))
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+
+
+def _in_f64(op: Op) -> bool:
+    """Whether the reference's rule, in f64, means the same as the primitive: on floating-point numbers, where nothing jumps."""
+    operands = op.ins[1:] if op.prim == "select_n" else op.ins
+    return reference.known(op) and op.prim not in _JUMPS and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
+
+
+def _typed(i: Literal) -> Array:
+    return np.asarray(i.val, i.dtype)
+
+
+def _definition(op: Op, v: Value, index: int) -> Def:
+    args = op.value_ins
+
+    def by_reference(*xs: Any) -> Any:
+        it = iter(xs)
+        return reference.apply(op, *(_wide(_typed(i)) if isinstance(i, Literal) else _wide(next(it)) for i in op.ins))
+
+    def by_jax(*xs: Any) -> Any:
+        it = iter(xs)
+        full = [_typed(i) if isinstance(i, Literal) else _narrow(next(it), i.dtype) for i in op.ins]
+        return bind(op.primitive, full, dict(op.params))[index]
+
+    return Def(v, args, by_reference if _in_f64(op) else by_jax)
+
+
+def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
+    """Divides a trace whose inputs at `weight_index` are known at bind."""
+    chosen = set(weight_index)
+    weights = tuple(v for i, v in enumerate(traced.inputs) if i in chosen)
+    inputs = tuple(v for i, v in enumerate(traced.inputs) if i not in chosen)
+    known: set[Value] = {*weights, *(v for v, _ in traced.consts)}
+    prologue: list[Def] = []
+    ops: list[Op] = []
+    lazy: dict[Value, Op] = {}
+
+    def settle(v: Value) -> None:
+        """Makes a constant of a broadcast that was put off (and of what it is made from)."""
+        op = lazy.pop(v, None)
+        if op is not None:
+            for a in op.value_ins:
+                settle(a)
+            prologue.append(_definition(op, v, 0))
+            known.add(v)
+
+    traced_ops, outputs = _without_literals(traced)
+    for op in traced_ops:
+        sources = op.value_ins
+        constant = all(v in known or v in lazy for v in sources) and not _has_effects(op)
+        reads_lazily = is_elementwise(op) or op.prim in MOVE
+        grows = op.prim == "broadcast_in_dim" and op.out.size > max((v.size for v in sources), default=0)
+        if not reads_lazily or (constant and not grows):
+            for v in sources:
+                settle(v)
+        if not constant:
+            ops.append(op)
+        elif grows:
+            lazy[op.out] = op
+        else:
+            prologue += [_definition(op, v, i) for i, v in enumerate(op.outs)]
+            known.update(op.outs)
+    for out in outputs:
+        if isinstance(out, Value):
+            settle(out)
+    ops = _with_broadcasts(ops, lazy)
+    ops = _fold_affine(ops, known, prologue, outputs)
+    ops = _live(ops, outputs)
+    order = [i for i in range(len(traced.inputs)) if i not in chosen]
+    return Folded(inputs, tuple(order), weights, tuple(sorted(chosen)), traced.consts, tuple(prologue), tuple(ops), outputs, traced.weak)
+
+
+def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, ...]]:
+    """Scalars that follow from literals become literals; a `select_n` whose predicate is one becomes its branch."""
+    same: dict[Value, Value | Literal] = {}
+    spread: dict[Value, Literal] = {}
+    ops = []
+    for op in traced.ops:
+        op = dataclasses.replace(op, ins=tuple(same.get(v, v) if isinstance(v, Value) else v for v in op.ins))
+        scalars = [v if isinstance(v, Literal) else spread.get(v) for v in op.ins]
+        if op.prim == "broadcast_in_dim" and scalars[0] is not None:
+            spread[op.out] = scalars[0]
+        case = _case(op, scalars[0]) if op.prim == "select_n" and scalars[0] is not None else None
+        if case is not None and case.shape == op.out.shape:
+            same[op.out] = case
+        elif op.ins and not op.value_ins and len(op.outs) == 1 and not op.out.shape and reference.known(op):
+            operands = [_typed(v) for v in op.ins if isinstance(v, Literal)]
+            value = reference.apply(op, *operands) if _in_f64(op) else bind(op.primitive, operands, dict(op.params))[0]
+            same[op.out] = Literal(np.asarray(value, op.out.dtype)[()], op.out.dtype)
+        else:
+            ops.append(op)
+    return ops, tuple(same.get(v, v) if isinstance(v, Value) else v for v in traced.outputs)
+
+
+def _case(op: Op, predicate: Literal) -> Value | Literal:
+    """The operand that `select_n` takes: the first one below the range of its predicate, the last one above."""
+    cases = op.ins[1:]
+    return cases[min(max(int(predicate.val), 0), len(cases) - 1)]
+
+
+def _has_effects(op: Op) -> bool:
+    return op.prim in ("debug_callback", "io_callback", "pure_callback", "random_seed")
+
+
+def _with_broadcasts(ops: list[Op], lazy: Mapping[Value, Op]) -> list[Op]:
+    """Puts a broadcast of a constant right in front of its first reader."""
+    out: list[Op] = []
+    placed: set[Value] = set()
+
+    def need(v: Value) -> None:
+        if v in lazy and v not in placed:
+            placed.add(v)
+            for a in lazy[v].value_ins:
+                need(a)
+            out.append(lazy[v])
+
+    for op in ops:
+        for v in op.value_ins:
+            need(v)
+        out.append(op)
+    return out
+
+
+def _live(ops: list[Op], outputs: Sequence[Value | Literal]) -> list[Op]:
+    """Drops operations that no output needs."""
+    needed = {v for v in outputs if isinstance(v, Value)}
+    kept: list[Op] = []
+    for op in reversed(ops):
+        if any(v in needed for v in op.outs) or _has_effects(op):
+            needed.update(op.value_ins)
+            kept.append(op)
+    return kept[::-1]
+
+
+# -- batch norm into the anchor ---------------------------------------------------------------------
+
+
+def channel_axes(op: Op) -> tuple[int, int] | None:
+    """(output-channel axis of the weights, of the result) of a convolution or a plain x @ W."""
+    if op.prim == "conv_general_dilated":
+        dn = op.params["dimension_numbers"]
+        return dn.rhs_spec[0], dn.out_spec[1]
+    if op.prim == "dot_general" and isinstance(op.ins[1], Value):
+        (_, contract), (_, batch) = op.params["dimension_numbers"]
+        if not batch and len(contract) == len(op.ins[1].shape) - 1:
+            free = next(d for d in range(len(op.ins[1].shape)) if d not in contract)
+            return free, len(op.out.shape) - 1
+    return None
+
+
+#: prim -> (does the running result stand on the left, new scale, new shift) given (scale, shift, constant).
+_AFFINE: dict[tuple[str, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] = {
+    ("add", True): lambda s, t, c: (s, t + c),
+    ("add", False): lambda s, t, c: (s, t + c),
+    ("sub", True): lambda s, t, c: (s, t - c),
+    ("sub", False): lambda s, t, c: (-s, c - t),
+    ("mul", True): lambda s, t, c: (s * c, t * c),
+    ("mul", False): lambda s, t, c: (s * c, t * c),
+    ("div", True): lambda s, t, c: (s / c, t / c),
+}
+
+
+def _fold_affine(ops: list[Op], known: set[Value], prologue: list[Def], outputs: Sequence[Value | Literal]) -> list[Op]:
+    """Rewrites anchor, affine, affine, ... as anchor with scaled weights plus one shift."""
+    readers = consumers(ops)
+    out_set = set(outputs)
+    gone: set[Op] = set()
+    out: list[Op] = []
+    for op in ops:
+        if op in gone:
+            continue
+        axes = channel_axes(op)
+        run = _affine_run(op, axes, readers, known, out_set) if axes and op.ins[1] in known and op.out.dtype == "float32" else []
+        if len(run) < 2:
+            out.append(op)
+            continue
+        gone.update(run)
+        out += _scaled(op, run, axes, known, prologue)  # type: ignore[arg-type]
+    return out
+
+
+def _affine_run(op: Op, axes: tuple[int, int] | None, readers: Mapping[Value, list[Op]], known: set[Value], outputs: set[Any]) -> list[Op]:
+    assert axes is not None
+    run: list[Op] = []
+    v = op.out
+    while v not in outputs and len(readers.get(v, [])) == 1:
+        nxt = readers[v][0]
+        left = nxt.ins[0] is v
+        if (nxt.prim, left) not in _AFFINE or nxt.ins.count(v) != 1 or nxt.out.shape != op.out.shape:
+            break
+        if not _per_channel(nxt.ins[1 if left else 0], len(op.out.shape), axes[1], known):
+            break
+        run.append(nxt)
+        v = nxt.out
+    return run
+
+
+def _per_channel(c: Value | Literal, rank: int, axis: int, known: set[Value]) -> bool:
+    if isinstance(c, Literal):
+        return True
+    return c in known and c.dtype == "float32" and (not c.shape or (len(c.shape) == rank and all(n == 1 for d, n in enumerate(c.shape) if d != axis)))
+
+
+def _scaled(op: Op, run: list[Op], axes: tuple[int, int], known: set[Value], prologue: list[Def]) -> list[Op]:
+    wv = op.ins[1]
+    assert isinstance(wv, Value)
+    waxis, oaxis = axes
+    channels, rank = op.out.shape[oaxis], len(op.out.shape)
+    steps: list[tuple[Any, Value | Literal]] = []
+    v = op.out
+    for a in run:
+        left = a.ins[0] is v
+        steps.append((_AFFINE[a.prim, left], a.ins[1 if left else 0]))
+        v = a.out
+    args = tuple(dict.fromkeys(c for _, c in steps if isinstance(c, Value)))
+
+    def affine(*xs: Any) -> tuple[Any, Any]:
+        vals = dict(zip(args, xs, strict=True))
+        s: Any = np.ones(channels)
+        t: Any = np.zeros(channels)
+        for rule, c in steps:
+            x = np.broadcast_to(np.ravel(_wide(c.val if isinstance(c, Literal) else vals[c])), (channels,))
+            s, t = rule(s, t, x)
+        return s, t
+
+    def weights(w: Any, *xs: Any) -> Any:
+        shape = [1] * len(wv.shape)
+        shape[waxis] = channels
+        return (_wide(w) * affine(*xs)[0].reshape(shape)).astype(np.float32)
+
+    bshape = tuple(channels if d == oaxis else 1 for d in range(rank))
+    w2, shift, mid = Value(wv.shape, "float32"), Value(bshape, "float32"), Value(op.out.shape, "float32")
+    prologue += [Def(w2, (wv, *args), weights), Def(shift, args, lambda *xs: affine(*xs)[1].reshape(bshape))]
+    known.update((w2, shift))
+    add = next(a for a in run if a.prim in ("add", "sub", "mul", "div"))
+    return [
+        dataclasses.replace(op, ins=(op.ins[0], w2), outs=(mid,)),
+        Op("add", (mid, shift), (run[-1].out,), {}, add.name, lax.add_p),
+    ]

@@ -1,0 +1,161 @@
+"""A Python function and example arguments -> one flat list of operations.
+
+Calls (jit, custom_jvp, custom_vjp, remat, closed_call) are inlined; scan, while and cond stay whole.
+Layer names come from JAX's name stack, or, where that is empty (nnx), from the path of the weight read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..codegen.program import Literal, Op, Value, itemsize
+from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, body
+from .decompose import EXPAND
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Traced:
+    """`inputs` in the order of the flattened arguments, `paths` their key paths; `consts` closed-over arrays."""
+
+    inputs: tuple[Value, ...]
+    paths: tuple[str, ...]
+    consts: tuple[tuple[Value, Any], ...]
+    ops: tuple[Op, ...]
+    outputs: tuple[Value | Literal, ...]
+    out_tree: Any
+    effects: bool
+    weak: tuple[bool, ...] = ()  # the results that are of a weak type
+
+
+def trace(fn: Callable[..., Any], leaves: Sequence[Any], in_tree: Any, paths: Sequence[str]) -> Traced:
+    """Traces `fn` on the arguments (args, kwargs) that `in_tree` makes of `leaves`."""
+    out_tree: list[Any] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        args, kwargs = jax.tree_util.tree_unflatten(in_tree, xs)
+        out = fn(*args, **kwargs)
+        flat_out, tree = jax.tree_util.tree_flatten(out)
+        out_tree.append(tree)
+        return flat_out
+
+    closed: ClosedJaxpr = jax.make_jaxpr(flat)(*leaves)
+    return flattened(closed, out_tree[-1], paths)
+
+
+def flattened(closed: ClosedJaxpr, out_tree: Any, paths: Sequence[str]) -> Traced:
+    """A jaxpr as one flat list of operations; NumPy arrays that it closes over are copied, as they may be written to later."""
+    state = _State()
+    inputs = tuple(state.define(v) for v in closed.jaxpr.invars)
+    for var, val in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+        state.consts.append((state.define(var), val.copy() if type(val) is np.ndarray else val))
+    state.walk(closed.jaxpr)
+    outputs = tuple(state.read(v) for v in closed.jaxpr.outvars)
+    ops = tuple(_named(state.ops, dict(zip(inputs, paths, strict=True))))
+    weak = tuple(bool(getattr(v.aval, "weak_type", False)) for v in closed.jaxpr.outvars)
+    return Traced(inputs, tuple(paths), tuple(state.consts), ops, outputs, out_tree, bool(closed.jaxpr.effects), weak)
+
+
+def paths(tree: Any) -> list[str]:
+    """The key path of every leaf of a tree, as `trace` takes them."""
+    numbered = jax.tree_util.tree_unflatten(tree, range(tree.num_leaves))
+    return [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_flatten_with_path(numbered)[0]]
+
+
+class _State:
+    """The walk over nested jaxprs: variables to values, operations in order."""
+
+    def __init__(self) -> None:
+        self.env: dict[Any, Value | Literal] = {}
+        self.ops: list[Op] = []
+        self.consts: list[tuple[Value, Any]] = []
+
+    def define(self, var: Any) -> Value:
+        v = Value(tuple(var.aval.shape), str(var.aval.dtype)) if hasattr(var.aval, "shape") else Value((), "token")
+        self.env[var] = v
+        return v
+
+    def read(self, atom: Any) -> Value | Literal:
+        if not isinstance(atom, JaxLiteral):
+            return self.env[atom]
+        if np.ndim(atom.val):
+            v = Value(np.shape(atom.val), str(np.asarray(atom.val).dtype))
+            self.consts.append((v, atom.val))
+            return v
+        return Literal(atom.val, str(getattr(atom.aval, "dtype", "token")))
+
+    def walk(self, jaxpr: Jaxpr, prefix: str = "") -> None:
+        for eqn in jaxpr.eqns:
+            inner = body(eqn)
+            if inner is None:
+                self._op(eqn, prefix)
+                continue
+            sub, consts = inner
+            for var, val in zip(sub.constvars, consts, strict=True):
+                self.consts.append((self.define(var), val))
+            for var, atom in zip(sub.invars, eqn.invars, strict=True):
+                self.env[var] = self.read(atom)
+            self.walk(sub, _join(prefix, eqn))
+            for var, out in zip(eqn.outvars, sub.outvars, strict=True):
+                self.env[var] = self.read(out)
+
+    def _op(self, eqn: JaxprEqn, prefix: str) -> None:
+        ins = tuple(self.read(a) for a in eqn.invars)
+        outs = tuple(self.define(v) for v in eqn.outvars)
+        if eqn.primitive.name == "convert_element_type" and isinstance(ins[0], Value) and itemsize(ins[0].dtype) < itemsize(outs[0].dtype):
+            outs = (Value(outs[0].shape, outs[0].dtype, ins[0]),)
+            self.env[eqn.outvars[0]] = outs[0]
+        name, expand = _join(prefix, eqn), EXPAND.get(eqn.primitive.name)
+        if expand is not None and all(v.shape for v in outs):
+            self.ops += expand(ins, outs, eqn.params, name)
+        else:
+            self.ops.append(Op(eqn.primitive.name, ins, outs, dict(eqn.params), name, eqn.primitive))
+
+
+def _join(prefix: str, eqn: JaxprEqn) -> str:
+    stack = str(eqn.source_info.name_stack)
+    return f"{prefix}/{stack}" if prefix and stack else prefix or stack
+
+
+def _named(ops: list[Op], paths: dict[Value, str]) -> list[Op]:
+    """Gives operations without a name that of the module whose weight they read."""
+    out = []
+    for op in ops:
+        name = op.name
+        if not name:
+            name = next((_module(paths[v]) for v in op.value_ins if v in paths and _module(paths[v])), "")
+        out.append(dataclasses.replace(op, name=name))
+    return out
+
+
+def _module(path: str) -> str:
+    """'[0][0].conv1.kernel.value' -> 'conv1': the weight's own name and the argument's position are left out."""
+    words = re.findall(r"[A-Za-z_]\w*|(?<=\[)\d+(?=\])", re.sub(r"^\[\d\](\[[^\]]*\])", "", path))
+    words = [w for w in words if w != "value"]
+    return "/".join(words[:-1])
+
+
+def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, ...]:
+    """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
+    casts alone, the weight operand of a convolution or product. An argument with `donated` leaves is gone after the call."""
+    origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
+    passing = {"reshape", "transpose", "broadcast_in_dim", "convert_element_type", "squeeze", "copy", "stop_gradient"}
+    found: set[int] = set()
+    for op in traced.ops:
+        if op.prim in passing and op.value_ins and op.value_ins[0] in origin:
+            origin[op.out] = origin[op.value_ins[0]]
+        elif op.prim in ("conv_general_dilated", "dot_general"):
+            data = [v for v in op.value_ins if v not in origin]
+            for i, v in enumerate(op.ins):
+                weighty = i == 1 or bool(data)  # with computed data on the other side, either side may be the weights
+                if v in origin and weighty and (i == 1 or op.prim == "dot_general"):
+                    found.add(origin[v])
+    arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
+    chosen = {arguments[i] for i in found} - {arguments[i] for i in donated}
+    everything = tuple(i for i, a in enumerate(arguments) if a in chosen)
+    return everything if len(everything) < len(traced.inputs) else ()

@@ -1,0 +1,114 @@
+"""Plans as JSON text: what a plan may hold, declared once, for texts that come in and for plans that go out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..codegen.store.disk import Record
+from ..codegen.store.schema import SECONDS, Fields, Maybe, Misfit, Number, Path, Row, Table, Text, parse, short
+from ..errors import PlanError
+from .records import DIMS, ENGINES, HALVES, PLAN_VERSION, WAYS, Placement, Plan
+
+MOST = 1 << 24  # characters of a text
+LAYERS = 1 << 16
+SHARE = Number(0, 1)
+
+PLACEMENT = Fields(
+    {
+        "layer": Text(),
+        "half": Text(HALVES),
+        "p_cpu": SHARE,
+        "dim": Text(DIMS),
+        "predicted": Maybe(SECONDS),
+        "note": Text(),
+        "chain": Number(0, 1 << 30, whole=True),
+        "reads": Text(WAYS),
+        "writes": Text(WAYS),
+        "streamed": SHARE,
+        "pieces": Number(1, 1 << 20, whole=True),
+    }
+)
+PLAN = Fields(
+    {
+        "version": Number(PLAN_VERSION, PLAN_VERSION, whole=True),
+        "strategy": Text(),
+        "placements": Row((), PLACEMENT, most=LAYERS),
+        "graph": Text(),
+        "predicted": Maybe(SECONDS),
+        "measured": Table(SECONDS, 1000),
+        "chosen": Text(),
+        "engine": Text(ENGINES),
+    }
+)
+#: a plan that was the fastest one, on disk
+REMEMBERED = Record("plan", PLAN)
+
+
+def fields(plan: Plan) -> dict[str, Any]:
+    """A plan as JSON has it. What is no placement stays as it is, for `check` to name."""
+    places: Any = plan.placements
+    if isinstance(places, (list, tuple)):
+        places = [dict(vars(p)) if isinstance(p, Placement) else p for p in places]
+    measured = dict(plan.measured) if isinstance(plan.measured, Mapping) else plan.measured
+    return {"version": PLAN_VERSION, **vars(plan), "placements": places, "measured": measured}
+
+
+def write(plan: Plan) -> str:
+    """Raises `PlanError` where `read` would refuse the text."""
+    data = fields(plan)
+    check(data, "Plan.to_json")
+    return json.dumps(data, indent=1, sort_keys=True, allow_nan=False)
+
+
+def read(text: str | bytes) -> Plan:
+    """Raises `PlanError` that names the first entry that is wrong."""
+    try:
+        data = parse(text, MOST)
+    except Misfit as e:
+        raise PlanError(f"Plan.from_json: got text{e.what}; valid is what Plan.to_json writes.") from None
+    version = data.get("version") if isinstance(data, dict) else None
+    if isinstance(version, bool) or version != PLAN_VERSION:
+        raise PlanError(f"Plan.from_json: got version {short(version)}; valid is {PLAN_VERSION}.")
+    check(data, "Plan.from_json")
+    return made(data)
+
+
+def check(data: Any, who: str) -> None:
+    """Raises `PlanError` that names the first entry of a plan's fields that is wrong."""
+    try:
+        PLAN.check(data)
+    except Misfit as e:
+        raise PlanError(f"{who}: got {_place(e.path)}{e.what}{_inside(e.path)}; valid is {e.valid}.") from None
+    names: set[str] = set()
+    for i, p in enumerate(data["placements"]):
+        if p["layer"] in names:
+            got = f"layer={short(p['layer'])} in placement {i} a second time"
+            raise PlanError(f"{who}: got {got}; valid is one placement for each layer.")
+        names.add(p["layer"])
+
+
+def _place(path: Path) -> str:
+    if not path:
+        return "a plan"
+    if isinstance(path[-1], str):
+        return path[-1]
+    return f"{'placement' if path[0] == 'placements' else path[0]} {path[-1]}"
+
+
+def _inside(path: Path) -> str:
+    """Where an entry lies that is not the plan's own."""
+    if len(path) < 2 or not isinstance(path[-1], str):
+        return ""
+    return f" in placement {path[1]}" if path[0] == "placements" else f" in {path[0]}"
+
+
+def made(data: Mapping[str, Any]) -> Plan:
+    """The plan of fields that are checked."""
+    places = tuple(Placement(**p) for p in data["placements"])
+    own = {k: v for k, v in data.items() if k != "version"}
+    return Plan(**{**own, "placements": places})
+
+
+__all__ = ["REMEMBERED", "check", "fields", "made", "read", "write"]

@@ -1,0 +1,203 @@
+"""How units run inside a traced function: device units as JAX operations, host units as native calls, in either way."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..codegen.runtime import host
+from ..codegen.program import Literal, Op, Value, external, kind
+from ..codegen.runtime.sites import Fetch, Site
+from ..compat import MADE, bind, ffi_call, host_call
+from ..partition.split import Slice
+from .work_units import DeviceUnit, HostUnit, Join, ahead
+
+#: unique to this process, so that an executable from JAX's disk cache never meets addresses of another one
+TARGET = f"xcoexec_{secrets.token_hex(8)}"
+_registered: set[str] = set()
+
+
+def register(platform: str = "cpu") -> None:
+    """Makes the native handlers known to XLA (once): the synchronous call on the CPU, asynchronous ones on a device."""
+    if platform in _registered:
+        return
+    if platform == "cpu":
+        jax.ffi.register_ffi_target(TARGET, host.handler_capsule(), platform="cpu")
+        jax.ffi.register_ffi_target(f"{TARGET}_stamp", host.handler_capsule("team", "stamp"), platform="cpu")
+    else:
+        for name in ("start", "join", "tick", "fetch", "fetched"):
+            jax.ffi.register_ffi_target(f"{TARGET}_{name}", host.handler_capsule("calls", name), platform=platform.removeprefix("stand-in "))
+    _registered.add(platform)
+
+
+class Halves:
+    """Values of a call being traced, and how units run; what both ways have in common."""
+
+    def __init__(self, env: dict[Value, Any]):
+        self.env = env
+
+    def get(self, v: Value) -> Any:
+        return self.env[v]
+
+    def window(self, v: Value, windows: Mapping[Value, Slice]) -> Any:
+        s = windows.get(v)
+        return self.get(v) if s is None else lax.slice_in_dim(self.get(s.source), s.start, s.stop, axis=s.axis)
+
+    def host(self, unit: HostUnit) -> None:
+        raise NotImplementedError
+
+    def device(self, unit: DeviceUnit) -> None:
+        made = {v for op in unit.ops for v in op.outs}
+        env = {v: self.window(v, unit.windows) for v in external(unit.ops)}
+        run_ops(unit.ops, env)
+        self.env.update((v, env[v]) for v in made)
+
+
+class Synchronous(Halves):
+    """On the CPU a host unit is one blocking call."""
+
+    def __init__(self, env: dict[Value, Any], blobs: Mapping[HostUnit, Any]):
+        super().__init__(env)
+        self.blobs = blobs
+        self.joins: dict[Value, Join] = {}  # by the device half's part
+
+    def host(self, unit: HostUnit) -> None:
+        segment = unit.segment
+        program = segment.program
+        results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in program.outputs]
+        args = [self.window(v, unit.windows).astype(_carried(v)) for v in program.inputs]
+        outs = ffi_call(TARGET, results, np.int64(segment.address), [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]])
+        self.env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))
+        if unit.join:
+            self.joins[unit.join.parts[1]] = unit.join
+
+    def device(self, unit: DeviceUnit) -> None:
+        super().device(unit)
+        for v in unit.ops[-1].outs:
+            if v in self.joins:
+                join = self.joins[v]
+                self.env[join.out] = lax.concatenate([self.env[p] for p in join.parts], join.axis)
+
+
+@dataclasses.dataclass(eq=False)
+class _Pending:
+    """A host unit that runs: its operands (alive until the join), and the last device result since it was started."""
+
+    unit: HostUnit
+    operands: list[Any]
+    after: Any = None
+
+
+class _Stream:
+    """Weights on their way, as many ahead of their use as `ahead` bytes allow, so that copies run while the device computes.
+
+    The order is in the data: a fetch takes a result of the unit whose weights it may write over and gives it back, so that whoever
+    reads it comes after the fetch has begun.
+    """
+
+    def __init__(self, fetches: Mapping[tuple[DeviceUnit, Value], Fetch]):
+        self.fetches = fetches
+        self.waiting = list(fetches)
+        self.there: dict[tuple[DeviceUnit, Value], Any] = {}
+        self.room = ahead([f.nbytes for f in fetches.values()])
+        self.last: list[Any] = []  # what was computed with the weights before
+
+    def more(self, after: Any) -> Any:
+        """Begins what there is room for, once `after` is there; returns `after`."""
+        while self.waiting and self.fetches[self.waiting[0]].nbytes <= self.room:
+            key = self.waiting.pop(0)
+            self.room -= self.fetches[key].nbytes
+            results = [jax.ShapeDtypeStruct(key[1].shape, key[1].dtype), jax.ShapeDtypeStruct(after.shape, after.dtype)]
+            self.there[key], after = host_call(f"{TARGET}_fetch", results, self.fetches[key].address, [after], ((0, 1),))
+        self.last = [after]
+        return after
+
+    def take(self, key: tuple[DeviceUnit, Value], late: Sequence[Any]) -> Any:
+        """The weights, complete. The device's stream waits for them, but not before the values `late` are there."""
+        weights = self.there.pop(key)
+        self.room += self.fetches[key].nbytes
+        result = [jax.ShapeDtypeStruct(weights.shape, weights.dtype)]
+        return host_call(f"{TARGET}_fetched", result, self.fetches[key].address, [weights, *late, *self.last], True)[0]
+
+
+class Asynchronous(Halves):
+    """On a device a host unit is started as soon as its operands are there, and joined where a result is first read.
+
+    `start` returns its operands: who reads them afterwards is ordered behind it. `join` takes them once more, so that
+    XLA keeps them, and a device result, so that it is not joined before that.
+    """
+
+    def __init__(self, env: dict[Value, Any], sites: Mapping[HostUnit, Site], fetches: Mapping[tuple[DeviceUnit, Value], Fetch], first: Value | None):
+        super().__init__(env)
+        self.early = set(env) - {first}  # there from the beginning of the call
+        self.sites = sites
+        self.stream = _Stream(fetches)
+        if first is not None:  # the first ones begin with the call
+            env[first] = self.stream.more(env[first])
+        self.pending: dict[Value, _Pending] = {}
+
+    def get(self, v: Value) -> Any:
+        if v not in self.env:
+            self._join(self.pending[v], None)
+        return self.env[v]
+
+    def host(self, unit: HostUnit) -> None:
+        program = unit.segment.program
+        sources = [unit.windows[v].source if v in unit.windows else v for v in program.inputs]
+        args = [self.get(s).astype(_carried(s)) for s in sources]
+        results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
+        started = host_call(f"{TARGET}_start", results, self.sites[unit].address, args, True)
+        for s, x in zip(sources, started, strict=True):
+            if np.dtype(_carried(s)).name == s.dtype:
+                self.env[s] = x
+        rest = _Pending(unit, started)
+        self.pending.update((v, rest) for v in ((unit.join.parts[1],) if unit.join else program.outputs))
+
+    def device(self, unit: DeviceUnit) -> None:
+        if unit.streamed:
+            sources = [unit.windows[v].source if v in unit.windows else v for v in external(unit.ops)]
+            late = [self.get(v) for v in sources if v not in unit.streamed and v not in self.early]
+            self.env.update((v, self.stream.take((unit, v), late)) for v in unit.streamed)
+        super().device(unit)
+        out = unit.ops[-1].out
+        for v in unit.streamed:
+            del self.env[v]
+        if unit.streamed:
+            self.env[out] = self.stream.more(self.env[out])
+        if out in self.pending and out in self.env:
+            self._join(self.pending.pop(out), self.env[out])
+        for p in self.pending.values():
+            p.after = self.env[out]
+
+    def _join(self, rest: _Pending, part: Any) -> None:
+        unit, program = rest.unit, rest.unit.segment.program
+        outputs = (unit.join.out,) if unit.join else program.outputs
+        results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in outputs]
+        extra = part.astype(_carried(outputs[0])) if part is not None else rest.after
+        outs = host_call(f"{TARGET}_join", results, self.sites[unit].address, [*rest.operands, *([] if extra is None else [extra])], False)
+        self.env.update((v, out.astype(v.dtype)) for v, out in zip(outputs, outs, strict=True))
+        self.pending = {v: p for v, p in self.pending.items() if p is not rest}
+
+
+def _carried(v: Value) -> Any:
+    """The type in which kernels hold a value; where it is another one, XLA converts at the segment's edge."""
+    return np.int32 if kind(v.dtype) == "i" else np.float32
+
+
+def run_ops(ops: Sequence[Op], env: dict[Value, Any]) -> None:
+    """Evaluates operations by their JAX primitives."""
+    todo = list(ops)
+    while todo:  # a group lists its anchor first: take whatever is ready
+        ready = next(op for op in todo if all(v in env for v in op.value_ins))
+        todo.remove(ready)
+        args = [v.val if isinstance(v, Literal) else env[v] for v in ready.ins]
+        args = [jnp.asarray(a, v.dtype) if isinstance(v, Literal) else a for a, v in zip(args, ready.ins, strict=True)]
+        with jax.named_scope(ready.name or ready.prim):
+            env.update(zip(ready.outs, bind(ready.primitive or MADE[ready.prim], args, dict(ready.params)), strict=True))

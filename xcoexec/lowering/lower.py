@@ -1,0 +1,164 @@
+"""A plan -> one JAX function: device layers as their own equations, host layers as native segment calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..codegen.runtime.faults import Faults
+from ..codegen.program import Unsupported, Value, external
+from ..codegen.runtime.relay import Relay
+from ..codegen.runtime.sites import Fetch, Merge, Site, Window
+from ..compat import as_weak
+from .emit import Asynchronous, Halves, Synchronous, register
+from ..frontend.fold import Folded
+from ..ir.records import Layer, LayerGraph, Placement, chains
+from ..partition.split import Slice, axis_of, cut
+from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Lowered:
+    """The units of a plan in order; `consts` the constants that the function takes, in order, before the blobs.
+
+    With a `relay` the device half is a device of its own and host units are asynchronous calls; `fetches`: weights that it
+    takes from host memory at every call, in their order; `faults`: what went wrong in these calls.
+    """
+
+    units: tuple[Unit, ...]
+    consts: tuple[Value, ...]
+    slices: Mapping[Value, Slice]
+    folded: Folded
+    relay: Relay | None = None
+    sites: dict[HostUnit, Site] = dataclasses.field(default_factory=dict)
+    fetches: dict[tuple[DeviceUnit, Value], Fetch] = dataclasses.field(default_factory=dict)
+    faults: Faults = dataclasses.field(default_factory=Faults)
+
+    @property
+    def segments(self) -> tuple[HostUnit, ...]:
+        return tuple(u for u in self.units if isinstance(u, HostUnit))
+
+    def arguments(self, weights: Sequence[Any]) -> list[jax.Array]:
+        """Constants and packed blobs for given weights, resident. With a relay the host half's stay in host memory."""
+        known = _Sliced(self.folded.constants(weights), self.slices)
+        resident = identities(self.folded, weights)
+        args = [jnp.asarray(resident[v]) if v in resident and v not in self.slices else jnp.asarray(known[v]) for v in self.consts]
+        if self.relay is None:
+            return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]  # aligned: taken without a copy
+        self.sites.update((u, _site(self.relay, u, known, self.faults)) for u in self.segments)
+        streamed = [(u, v) for u in self.units if isinstance(u, DeviceUnit) for v in u.streamed]
+        self.fetches.update((key, Fetch(self.relay, known[key[1]], self.faults)) for key in streamed)
+        return args
+
+    def _first(self) -> Value:
+        """The smallest input that the first unit with any reads: what is enqueued before it comes before everything."""
+        inputs = set(self.folded.inputs)
+        for unit in self.units:
+            windows = {v: s.source for v, s in unit.windows.items()}
+            reads = external(unit.ops) if isinstance(unit, DeviceUnit) else unit.segment.program.inputs
+            mine = [v for v in (windows.get(v, v) for v in reads) if v in inputs]
+            if mine:
+                return min(mine, key=lambda v: v.nbytes)
+        raise Unsupported("a function that reads no input")
+
+    def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """The computation as JAX traces it: flat constants (see `arguments`) and inputs in, flat results out."""
+        env: dict[Value, Any] = dict(zip(self.folded.inputs, inputs, strict=True))
+        env.update(zip(self.consts, consts, strict=False))
+        if self.relay is None:
+            halves: Halves = Synchronous(env, dict(zip(self.segments, consts[len(self.consts) :], strict=True)))
+        else:
+            halves = Asynchronous(env, self.sites, self.fetches, self._first() if self.fetches else None)
+        for unit in self.units:
+            if isinstance(unit, HostUnit):
+                halves.host(unit)
+            else:
+                halves.device(unit)
+        out = [halves.get(v) if isinstance(v, Value) else jnp.asarray(v.val, v.dtype) for v in self.folded.outputs]
+        return [as_weak(x) if weak else x for x, weak in itertools.zip_longest(out, self.folded.weak, fillvalue=False)]
+
+
+def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray], faults: Faults) -> Site:
+    """The call site of a host unit: what it reads of each operand, and where its results go."""
+    program = unit.segment.program
+    inputs = [_window(v, unit.windows.get(v), v in unit.copied) for v in program.inputs]
+    if not inputs:
+        raise Unsupported("a host segment that reads no value of the call")
+    if unit.join:
+        part = unit.join.parts[0]
+        outputs = [Merge(unit.join.out.shape, unit.join.axis, part.shape[unit.join.axis], part in unit.copied)]
+    else:
+        outputs = [Merge.whole(v.shape, v in unit.copied) for v in program.outputs]
+    return Site(relay, unit.segment, inputs, outputs, known, faults)
+
+
+def _window(v: Value, part: Slice | None, copied: bool) -> Window:
+    return Window.whole(v.shape, copied) if part is None else Window(part.source.shape, part.axis, part.start, part.stop, copied)
+
+
+def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int, int]:
+    """(end of the host half's part, end of what the device half computes from resident weights, size) along the placement's dimension."""
+    axis = axis_of(layer.ops, place.dim)
+    size, granule = layer.out.shape[axis] if axis is not None else 0, layer.dims.get(place.dim, 1)
+    at = cut(size, granule, place.p_cpu) if place.half == "split" else 0
+    return at, max(at, size - cut(size, granule, place.streamed)) if apart else size, size
+
+
+class _Sliced(Mapping[Value, np.ndarray]):
+    """Constants, and the slices of them that halves of split layers read."""
+
+    def __init__(self, constants: Mapping[Value, np.ndarray], slices: Mapping[Value, Slice]):
+        self._constants, self._slices = constants, slices
+
+    def __getitem__(self, v: Value) -> np.ndarray:
+        s = self._slices.get(v)
+        return self._constants[v] if s is None else self._constants[s.source][(slice(None),) * s.axis + (slice(s.start, s.stop),)]
+
+    def __iter__(self) -> Iterator[Value]:
+        yield from (*self._constants, *self._slices)
+
+    def __len__(self) -> int:
+        return len(self._constants) + len(self._slices)
+
+
+def identities(folded: Folded, weights: Sequence[Any]) -> dict[Value, jax.Array]:
+    """Weights that are resident already (immutable `jax.Array`s) and need no copy."""
+    pairs = [*zip(folded.weights, weights, strict=True), *folded.closed]
+    return {v: w for v, w in pairs if isinstance(w, jax.Array)}
+
+
+def lower(graph: LayerGraph, folded: Folded, placements: Sequence[Placement], build: Build, relay: Relay | None = None) -> Lowered:
+    """Units for the placements. `build` makes a segment; it raises `Unsupported` for what kernels cannot do."""
+    register("cpu" if relay is None else relay.driver.platform)
+    plan = Units(graph, placements, build)
+    for layers in chains(graph, placements):
+        last = layers[-1]
+        place = placements[last.index]
+        axis = axis_of(last.ops, place.dim)
+        at, resident, size = bounds(last, place, relay is not None)
+        if axis is not None and (0 < at < size or 0 < resident < size or (resident == 0 and place.pieces > 1)):
+            plan.divided(layers, axis, at, resident, place.pieces)
+            continue
+        for layer in layers:
+            if place.half == "host" or (place.half == "split" and at == size):
+                plan.host(layer, layer.ops)
+            else:
+                plan.device(layer, resident == 0 and relay is not None and place.streamed > 0)
+    plan.flush()
+    consts = set(graph.program.consts) | set(plan.slices)
+    needed: dict[Value, None] = {}
+    for unit in plan.units:
+        if isinstance(unit, DeviceUnit):
+            needed.update(dict.fromkeys(v for v in external(unit.ops) if v in consts and v not in unit.streamed))
+        elif relay is None:
+            needed.update(dict.fromkeys(unit.segment.raw))
+    for v in folded.outputs:
+        if isinstance(v, Value) and v not in set(folded.inputs) and all(v not in layer.outs for layer in graph.layers):
+            needed[v] = None
+    return Lowered(tuple(plan.units), tuple(needed), plan.slices, folded, relay)

@@ -1,0 +1,177 @@
+"""Placements -> units: what runs as one native call, what as JAX operations, and how parts come together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from ..codegen.program import Op, Program, Value, consumers, external
+from ..codegen.segment.assembly import Segment
+from ..ir.records import Layer, LayerGraph, Placement
+from ..partition.split import Part, Slice, split
+
+STREAMED_BYTES = 1 << 16  # smaller constants are resident
+AHEAD = 4  # largest pieces of streamed weights that may be under way or in use at a time
+
+
+def ahead(fetches: Sequence[float]) -> float:
+    """Bytes of streamed weights that may be under way or in use at a time, of pieces of these sizes."""
+    return AHEAD * max(fetches, default=0)
+
+
+class Ahead:
+    """The clock of streamed weights in a plan on paper: a piece may come when there is room, which pieces give back once they are computed with."""
+
+    def __init__(self, sizes: Sequence[float]):
+        self._room = ahead(sizes)
+        self._used: deque[tuple[float, float]] = deque()  # (bytes, end of the computation)
+
+    def take(self, size: float) -> float:
+        """Since when there is room for a piece of so many bytes (0: from the beginning)."""
+        since = 0.0
+        while self._used and self._room < size * (1 - 1e-9):
+            freed, since = self._used.popleft()
+            self._room += freed
+        self._room -= size
+        return since
+
+    def used(self, size: float, end: float) -> None:
+        """A piece of so many bytes is computed with until `end`."""
+        self._used.append((size, end))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Join:
+    """The host half's and the device half's part of `out`, one behind the other along `axis`."""
+
+    parts: tuple[Value, Value]
+    out: Value
+    axis: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HostUnit:
+    """Neighbouring host work in one call; `layers` its groups' layer indices, `windows` its inputs that are parts of other values.
+
+    `join`: what becomes of the result when the device half makes the rest of it. `copied`: inputs and results that copy
+    engines move, where the device half is a device of its own.
+    """
+
+    segment: Segment
+    layers: tuple[int, ...]
+    windows: Mapping[Value, Slice] = dataclasses.field(default_factory=dict)
+    join: Join | None = None
+    copied: frozenset[Value] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DeviceUnit:
+    """Operations on the device half, for the layers `layers`; `windows` as in `HostUnit`; `streamed`: constants that come over at every call."""
+
+    ops: tuple[Op, ...]
+    layers: tuple[int, ...]
+    windows: Mapping[Value, Slice] = dataclasses.field(default_factory=dict)
+    streamed: tuple[Value, ...] = ()
+
+
+Unit = HostUnit | DeviceUnit
+Build = Callable[[Program], Segment]
+
+
+class Units:
+    """Collects units; neighbouring host work waits in `groups` until a device layer cuts the segment."""
+
+    def __init__(self, graph: LayerGraph, placements: Sequence[Placement], build: Build):
+        self.graph, self.placements, self.build = graph, placements, build
+        self.units: list[Unit] = []
+        self.groups: list[tuple[int, tuple[Op, ...]]] = []
+        self.slices: dict[Value, Slice] = {}
+        self.consts = set(graph.program.consts)
+        self.outputs = set(graph.program.outputs)
+        self.readers = consumers(graph.program.ops)
+
+    def host(self, layer: Layer, ops: tuple[Op, ...]) -> None:
+        self.groups.append((layer.index, ops))
+
+    def device(self, layer: Layer, streamed: bool = False) -> None:
+        self.flush()
+        self.units.append(DeviceUnit(layer.ops, (layer.index,), streamed=self._large(layer.ops) if streamed else ()))
+
+    def divided(self, layers: Sequence[Layer], axis: int, at: int, resident: int, pieces: int = 1) -> None:
+        """A chain whose last result is divided: up to `at` the host half's, up to `resident` the device half's from resident weights,
+        then from streamed ones in `pieces`. Each computes what its part needs, on its own."""
+        ops, out = [op for layer in layers for op in layer.ops], layers[-1].out
+        self.flush()
+        granule = layers[-1].dims.get("channel", 1)
+        cuts = [at, *(resident + (out.shape[axis] - resident) * i // (pieces * granule) * granule for i in range(pieces + 1))]
+        parts = [self._part(ops, axis, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+        rest = parts[0].out if len(parts) == 1 else Value(_part_shape(out, axis, at), out.dtype)
+        if at > 0:
+            first = self._part(ops, axis, 0, at)
+            for layer, groups in zip(layers, first.groups([x.ops for x in layers]), strict=True):
+                self.groups += [(layer.index, g) for g in groups]
+            self.flush(Join((first.out, rest), out, axis), first.slices)
+        rest = rest if at > 0 or len(parts) == 1 else out
+        indices = tuple(x.index for x in layers)
+        for i, part in enumerate(parts):
+            streamed = self._large(part.ops) if i > 0 or at == resident < out.shape[axis] else ()
+            self.units.append(DeviceUnit(_last(part.ops, part.out), indices, _outside(part.slices, self.consts), streamed))
+        if len(parts) > 1:
+            self.units.append(DeviceUnit((Op("concatenate", tuple(p.out for p in parts), (rest,), {"dimension": axis}),), indices))
+
+    def _part(self, ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
+        part = split(ops, axis, start, stop)
+        for s in part.slices:
+            if s.source in self.consts:
+                self.slices[s.value] = s
+                self.consts.add(s.value)
+        return part
+
+    def _large(self, ops: Sequence[Op]) -> tuple[Value, ...]:
+        whole = lambda v: self.slices[v].source if v in self.slices else v
+        return tuple(v for v in external(ops) if v in self.consts and whole(v).nbytes >= STREAMED_BYTES)
+
+    def _copied(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> frozenset[Value]:
+        """What the layers that read and write first say of the way."""
+        found = set()
+        for index, ops in self.groups:
+            place = self.placements[index]
+            found |= {v for v in external(ops) if v in inputs and place.reads == "copy"}
+            found |= {v for op in ops for v in op.outs if v in outputs and place.writes == "copy"}
+        return frozenset(found)
+
+    def flush(self, join: Join | None = None, slices: Sequence[Slice] = ()) -> None:
+        """Makes a segment of the host work that waits."""
+        if not self.groups:
+            return
+        groups = tuple(ops for _, ops in self.groups)
+        inside = {op for g in groups for op in g}
+        ops = [op for g in groups for op in g]
+        made = [v for op in ops for v in op.outs]
+        if join is not None:
+            outputs: tuple[Value, ...] = (join.parts[0],)
+        else:
+            outputs = tuple(v for v in dict.fromkeys(made) if v in self.outputs or any(r not in inside for r in self.readers.get(v, [])))
+            floating = {op.out for op in ops if op.prim == "broadcast_in_dim" and all(v in self.consts for v in op.value_ins)}
+            outputs = tuple(v for v in outputs if v not in floating or v in self.outputs)
+        outside = [v for v in external(ops) if v not in set(made)]
+        inputs = tuple(v for v in outside if v not in self.consts)
+        consts = tuple(v for v in outside if v in self.consts)
+        segment = self.build(Program(inputs, consts, groups, outputs))
+        self.units.append(HostUnit(segment, tuple(i for i, _ in self.groups), _outside(slices, self.consts), join, self._copied(inputs, outputs)))
+        self.groups.clear()
+
+
+def _outside(slices: Sequence[Slice], consts: set[Value]) -> dict[Value, Slice]:
+    """The slices of values of the call."""
+    return {s.value: s for s in slices if s.source not in consts}
+
+
+def _last(ops: Sequence[Op], out: Value) -> tuple[Op, ...]:
+    """Operations with the one that makes `out` at the end."""
+    return (*(op for op in ops if out not in op.outs), *(op for op in ops if out in op.outs))
+
+
+def _part_shape(v: Value, axis: int, start: int) -> tuple[int, ...]:
+    return (*v.shape[:axis], v.shape[axis] - start, *v.shape[axis + 1 :])

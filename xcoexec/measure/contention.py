@@ -1,0 +1,85 @@
+"""By how much both halves slow down while they work together, measured on split layers (CoDL's concurrency term, section 5)."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import device_layers
+from ..session.rebalance import RECENT
+from ..codegen.runtime import host
+from ..codegen.runtime.relay import Relay
+from ..codegen.segment.assembly import Segment
+from ..frontend.graph import graph_of
+from ..ir.records import Placement, Plan
+from ..lowering.lower import lower
+from .sample_layers import NHWC, Made
+from ..session.executable import executable
+from ..partition.split import split
+from .timing import WARM_SECONDS, median_seconds, warm_up
+
+MOST = 2.0  # more is a disturbed measurement
+SHARE, ROUNDS = 0.5, 3
+#: a convolution that keeps the cores busy, and products whose weights keep the memory busy
+LAYERS = (
+    Made("convolution", lambda w, x: jax.lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC), ((3, 3, 128, 128),), (1, 28, 28, 128)),
+    Made("product", lambda w, x: x @ w[0], ((2048, 2048),), (16, 2048)),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Together:
+    """Seconds of the two parts of a layer, each alone and beside the other."""
+
+    host: tuple[float, float]
+    device: tuple[float, float]
+
+    @property
+    def factor(self) -> float:
+        """By how much the half that suffers more takes longer."""
+        return max(both / alone for alone, both in (self.host, self.device))
+
+
+def measured(relay: Relay, threads: int, cpus: tuple[int, ...] = ()) -> float:
+    """The factor of this machine (1 to 2): the mean of the layers'."""
+    return min(max(statistics.fmean(together(x, relay, threads, cpus).factor for x in LAYERS), 1.0), MOST)
+
+
+def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ()) -> Together:
+    """One layer, divided in the middle of its channels."""
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal(s, np.float32) * 0.05 for s in made.weights]
+    x = jax.numpy.asarray(rng.standard_normal(made.shape, np.float32))
+    folded, graph = graph_of(lambda w, x: made.apply(w, x), (weights, x), 1)
+    place = (Placement(graph.layers[0].name, "split", SHARE),)
+    lowered = lower(graph, folded, place, lambda program: host.build(program, threads, cpus=cpus, cut=split), relay)
+    run = executable(Plan("split", place, graph.key), lowered, weights, ()).call
+    (unit,) = lowered.segments
+    consts, value = set(graph.program.consts), dict(zip(graph.program.consts, weights, strict=True))
+    piece = device_layers.parts(graph.layers[0])["channel", SHARE]
+    alone = device_layers.host_call_of(piece, consts, threads, cpus)
+    (device,) = device_layers.seconds([piece], consts, value.__getitem__, lambda v: jax.numpy.full(v.shape, 0.5, v.dtype), relay)
+    rounds = []
+    for _ in range(ROUNDS):
+        by_itself = _seconds(alone, alone.segment)
+        both = _seconds(lambda: jax.block_until_ready(run([x])), unit.segment)
+        _, ended, _, asked, *_ = np.median(lowered.sites[unit].stamps()[-RECENT:].T, axis=1)
+        rounds.append((by_itself, both, float(asked - ended) * 1e-9))
+    by_itself, both, beside = (min(column) for column in zip(*rounds, strict=True))
+    return Together((by_itself, both), (device, beside))
+
+
+def _seconds(call: Callable[[], Any], segment: Segment) -> float:
+    """What a segment takes in calls, by its own stamps."""
+    warm_up(call)
+    median_seconds(call, WARM_SECONDS)
+    own = segment.stamps()[-RECENT:]
+    return float(np.median(own[:, -1] - own[:, 0])) * 1e-9
+
+
+__all__ = ["LAYERS", "Together", "measured", "together"]

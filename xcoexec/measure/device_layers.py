@@ -1,0 +1,198 @@
+"""Seconds of device layers and of parts of them, read from the device's own clock inside one program."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..codegen.runtime import host
+from ..codegen.runtime.clocks import Clock, HostClock
+from ..codegen.program import Op, Program, Value, external, kind
+from ..codegen.runtime.relay import Relay
+from ..compat import host_call, plain_jit
+from ..lowering.emit import TARGET, register, run_ops
+from ..errors import SplitError
+from ..ir.records import Layer, LayerGraph
+from ..partition.split import Slice, axis_of, cut, split
+
+SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight lines between them
+WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
+RUNS = 15
+TOGETHER = 24  # pieces in one program
+SAMPLE_BYTES = 1 << 26  # of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
+UNKNOWN_SECONDS = 1e-4  # of a layer that can neither be measured nor run on the host half
+
+Constant = Callable[[Value], Any]
+Points = Mapping[str, tuple[tuple[float, float], ...]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Piece:
+    """Operations to be timed, and what of which values they read."""
+
+    ops: tuple[Op, ...]
+    out: Value
+    slices: Mapping[Value, Slice]
+    groups: tuple[tuple[Op, ...], ...] = ()
+
+
+def whole(layer: Layer) -> Piece:
+    return Piece(layer.ops, layer.out, {})
+
+
+def weight_bytes(piece: Piece, consts: Collection[Value]) -> int:
+    known = set(consts) | {s.value for s in piece.slices.values() if s.source in consts}
+    return sum(v.nbytes for v in external(piece.ops) if v in known)
+
+
+def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, Piece] | None:
+    """What is measured of a layer with at most so many bytes of weights, and which share of it that is; None where it cannot be divided."""
+    all_of_it = whole(layer)
+    nbytes = weight_bytes(all_of_it, consts)
+    if nbytes <= most:
+        return 1.0, all_of_it
+    axis = axis_of(layer.ops, "channel")
+    if axis is None or "channel" not in layer.dims:
+        return None
+    size = layer.out.shape[axis]
+    at = min(cut(size, layer.dims["channel"], 1 - most / nbytes), size - layer.dims["channel"])
+    return (size - at) / size, _part(layer, axis, at)
+
+
+def worth_parts(layer: Layer, consts: set[Value], seconds: float, most: float) -> bool:
+    """Whether parts of a layer are measured on their own: it takes long enough, and its weights are no burden."""
+    return seconds > WORTH_SECONDS and weight_bytes(whole(layer), consts) <= most
+
+
+def _part(layer: Layer, axis: int, start: int) -> Piece:
+    part = split(layer.ops, axis, start, layer.out.shape[axis])
+    return Piece(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.ops])[0])
+
+
+def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
+    """(dim, share) -> a part of a layer, the last indices along the dimension."""
+    found = {}
+    for dim, granule in layer.dims.items():
+        axis = axis_of(layer.ops, dim)
+        for share in SHARES if axis is not None else ():
+            size = layer.out.shape[axis or 0]
+            at = cut(size, granule, 1 - share)
+            if not 0 < at < size:
+                continue
+            with contextlib.suppress(SplitError):
+                found[dim, (size - at) / size] = _part(layer, axis or 0, at)
+    return found
+
+
+def seconds(pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None) -> list[float]:
+    """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a relay XLA:CPU's."""
+    out: list[float] = []
+    batch: list[Piece] = []
+    for piece in pieces:
+        if batch and (len(batch) == TOGETHER or sum(weight_bytes(p, consts) for p in (*batch, piece)) > 2 * SAMPLE_BYTES):
+            out += _together(batch, consts, constant, example, relay)
+            batch = []
+        batch.append(piece)
+    return out + (_together(batch, consts, constant, example, relay) if batch else [])
+
+
+def _together(pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None) -> list[float]:
+    run, token, given, clock = program(pieces, consts, constant, example, relay)
+    times = []
+    for _ in range(RUNS + 1):
+        run(token, given).block_until_ready()
+        times.append(clock.times())
+    clock.close()
+    return intervals(np.array(times[1:]))
+
+
+def intervals(times: np.ndarray) -> list[float]:
+    """Seconds of each piece from [runs, places] nanoseconds: the median, less that of nothing."""
+    gaps = np.median(np.diff(times.reshape(len(times), -1, 2), axis=2)[:, :, 0], axis=0) * 1e-9
+    return [max(float(g - gaps[0]), 5e-7) for g in gaps[1:]]
+
+
+def program(
+    pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None
+) -> tuple[Callable[..., Any], Any, Any, Clock | HostClock]:
+    """(jitted function, its first and second argument, the clock): all pieces one after the other, with the clock read around each."""
+    register(relay.driver.platform if relay else "cpu")
+    clock = Clock(relay, 2 * len(pieces) + 2) if relay else HostClock(2 * len(pieces) + 2)
+
+    def tick(i: int, token: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
+        arrays = [k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)]  # keys are known to JAX alone
+        args = [token, *(values[k] for k in arrays)]
+        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
+        first, *rest = host_call(f"{TARGET}_{'tick' if relay else 'stamp'}", shapes, clock.address(i), args, True)
+        out = dict(enumerate(values)) | dict(zip(arrays, rest, strict=True))
+        return first, list(out.values())
+
+    def fn(token: Any, given: Sequence[Sequence[Any]]) -> Any:
+        token, _ = tick(0, token, [])
+        token, _ = tick(1, token, [])
+        for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
+            env: dict[Value, Any] = dict(zip(_reads(piece, consts), args, strict=True))
+            known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
+            ordered = [v for v in env if relay is not None or v not in known] or list(env)  # on the CPU weights are not moved before their use
+            token, held = tick(2 * i + 2, token, [env[v] for v in ordered])
+            env.update(zip(ordered, held, strict=True))
+            for v, s in piece.slices.items():
+                if s.source not in consts:
+                    env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)
+            run_ops(piece.ops, env)
+            token, _ = tick(2 * i + 3, token, [env[piece.out]])
+        return token
+
+    def value(v: Value, piece: Piece) -> Any:
+        s = piece.slices.get(v)
+        if s is not None:
+            return jax.numpy.asarray(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
+        return jax.numpy.asarray(constant(v)) if v in consts else example(v)
+
+    given = [[value(v, p) for v in _reads(p, consts)] for p in pieces]
+    return plain_jit(fn), jax.numpy.zeros(4), given, clock
+
+
+def _reads(piece: Piece, consts: Collection[Value]) -> list[Value]:
+    """The arrays that a piece is given: values of the call whole, slices of constants as they are."""
+    return list(dict.fromkeys(piece.slices[v].source if v in piece.slices and piece.slices[v].source not in consts else v for v in external(piece.ops)))
+
+
+def to_predict(layer: Layer, consts: Collection[Value]) -> dict[tuple[str, float], tuple[tuple[tuple[Op, ...], ...], frozenset[Value]]]:
+    """(dim, share) -> the groups of a part of a layer and which values are constants: what a predictor asks for."""
+    found = {}
+    for key, piece in parts(layer).items():
+        found[key] = (piece.groups, frozenset(consts) | {s.value for s in piece.slices.values() if s.source in consts})
+    return found
+
+
+def host_call_of(piece: Piece, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> host.Call:
+    """A part of a layer as a call of the team, on made data."""
+    ops = [op for g in piece.groups for op in g]
+    known = {s.value for s in piece.slices.values() if s.source in consts} | consts
+    outside = external(ops)
+    inputs, weights = [v for v in outside if v not in known], [v for v in outside if v in known]
+    segment = host.build(Program(tuple(inputs), tuple(weights), piece.groups, (piece.out,)), threads, cpus=cpus)
+    made = lambda v, x: np.full(v.shape, x, np.int32 if kind(v.dtype) == "i" else np.float32)
+    return host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
+
+
+def known_parts(graph: LayerGraph, known: Mapping[str, Any], wholes: Sequence[float | None]) -> dict[int, Points]:
+    """Layer -> dim -> (share, seconds), from a record by signature: [seconds of the whole, [dim, share, seconds], ...].
+
+    `wholes`: seconds of the layers as they are now; parts that were measured when a layer took longer or shorter are scaled.
+    """
+    found: dict[int, Points] = {}
+    for x in graph.layers:
+        points: dict[str, list[tuple[float, float]]] = {}
+        then, *measured = known.get(x.signature, [0.0])
+        scale = (wholes[x.index] or then) / then if then else 1.0
+        for dim, share, s in measured:
+            points.setdefault(dim, []).append((share, s * scale))
+        found[x.index] = {d: tuple(sorted(p)) for d, p in points.items()}
+    return found

@@ -1,0 +1,280 @@
+"""Measured seconds of every layer on each half, and of the fixed costs around them; kept on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import math
+import platform
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import device_layers, contention, transfers
+from ..codegen.native.build import source_hash
+from ..codegen.native.children import go_on
+from ..codegen.store.disk import Record
+from ..codegen.program import Unsupported, Value
+from ..codegen.runtime.relay import Relay
+from ..codegen.target import target
+from ..cost.features import flops
+from ..ir.records import Costs, LayerGraph, Placement
+from .transfers import Overheads
+from ..lowering.lower import Lowered
+from .records import CONTENTION, DEVICE, OVERHEADS, PARTS
+from .timing import WARM_SECONDS, empty_call, median_seconds, warm_up
+from ..lowering.work_units import HostUnit
+
+Progress = Callable[[str, int, int], None]
+Constant = Callable[[Value], Any]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
+
+
+#: type of a key of random numbers -> the generator's name
+KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """A progress callback that shows nothing; planning is cut short when the interpreter ends."""
+    go_on()
+
+
+@functools.lru_cache
+def machine() -> str:
+    """Fingerprint of CPU, cores, instruction set, JAX and this library's kernels."""
+    from ..config import cores
+
+    text = f"{platform.machine()} {target()} {cores()} {jax.__version__} {device_name()} {source_hash()}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def device_name() -> str:
+    """What the device half runs on: the kind of device, and how much of it this process may use."""
+    if jax.default_backend() != "gpu":
+        return jax.default_backend()
+    from ..devices.cuda import cuda
+
+    return f"{jax.devices()[0].device_kind} {cuda().multiprocessors}"
+
+
+def load(record: Record, name: str) -> Any:
+    """A record of this machine from the disk cache; None where there is none, or where it does not fit."""
+    return record.load(f"{name}-{machine()}")
+
+
+def read(record: Record, name: str, make: Callable[[Any], Any]) -> Any:
+    """`make` of such a record; also None where `make` raises `ValueError`."""
+    return record.read(f"{name}-{machine()}", make)
+
+
+def store(record: Record, name: str, value: Any) -> None:
+    record.store(f"{name}-{machine()}", value)
+
+
+def example(v: Value, seed: int = 0) -> Any:
+    """A random array of a value's shape and type."""
+    rng = np.random.default_rng(seed)
+    if v.dtype in ("float32", "float16", "float64", "bfloat16"):
+        return jax.numpy.asarray(rng.standard_normal(v.shape, np.float32), v.dtype)
+    if v.dtype in KEYS:
+        keys = jax.random.split(jax.random.key(seed, impl=KEYS[v.dtype]), max(v.size, 1))
+        return keys[: v.size].reshape(v.shape)
+    return jax.numpy.zeros(v.shape, v.dtype)
+
+
+def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
+    """Everything that kernels can run on the host half."""
+    return tuple(Placement(x.name, "device" if x.host_error else "host", 0.0 if x.host_error else 1.0, note=x.host_error) for x in graph.layers)
+
+
+def host_seconds(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], budget: float = 0.15) -> tuple[float | None, ...]:
+    """Seconds of each layer on the host half, from the stamps of calls of an all-host plan."""
+    median_seconds(call, budget, 5)
+    seconds: list[float | None] = [None] * len(graph.layers)
+    for unit in lowered.segments:
+        for layer, s in layer_seconds(unit).items():
+            seconds[layer] = s
+    return tuple(seconds)
+
+
+def layer_seconds(unit: HostUnit) -> dict[int, float]:
+    """Layer index -> median seconds in a segment's recent calls (0 for a layer without steps).
+
+    The seconds of a step that several layers share are divided by their FLOP.
+    """
+    stamps = unit.segment.stamps()
+    out = dict.fromkeys(unit.layers, 0.0)
+    if len(stamps):
+        steps = np.median(np.diff(stamps, axis=1), axis=0) * 1e-9
+        for step, s in zip(unit.segment.steps, steps, strict=True):
+            groups = range(step.group, step.group + step.span)
+            work = [sum(map(flops, unit.segment.program.groups[g])) for g in groups]
+            for g, share in zip(groups, work, strict=True):
+                out[unit.layers[g]] += float(max(s, 0.0)) * (share / sum(work) if sum(work) else 1 / len(work))
+    return out
+
+
+def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> tuple[float, ...]:
+    """Seconds of each layer on XLA:CPU, inside programs of many layers."""
+    consts = set(graph.program.consts)
+    known: dict[str, float] = load(DEVICE, "device") or {}
+    todo = {x.signature: x for x in graph.layers if x.signature not in known}
+    if todo:
+        progress("profile", 0, 1)
+        value = lambda v: jax.numpy.asarray(constant(v))
+        known.update(zip(todo, device_layers.seconds([device_layers.whole(x) for x in todo.values()], consts, value, example, None), strict=True))
+        progress("profile", 1, 1)
+        store(DEVICE, "device", known)
+    return tuple(known[x.signature] for x in graph.layers)
+
+
+def parts_seconds(
+    graph: LayerGraph, constant: Constant, relay: Relay, on_host: Sequence[float | None], progress: Progress = silent, sampled: bool = False
+) -> tuple[tuple[float, ...], dict[int, device_layers.Points]]:
+    """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock.
+
+    `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device; one that
+    cannot be divided then counts as on the host half.
+    """
+    consts = set(graph.program.consts)
+    name = f"device-{relay.driver.platform}" + "-sampled" * sampled
+    most = device_layers.SAMPLE_BYTES if sampled else math.inf
+    known: dict[str, Any] = load(PARTS, name) or {}
+    todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
+    if todo:
+        progress("profile", 0, 2)
+        samples = [device_layers.sample(x, consts, most) for x in todo]
+        times = iter(device_layers.seconds([piece for _, piece in filter(None, samples)], consts, constant, example, relay))
+        wholes = [next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS for x, sample in zip(todo, samples, strict=True)]
+        known.update((x.signature, [t]) for x, t in zip(todo, wholes, strict=True))
+        progress("profile", 1, 2)
+        points = [
+            (x, *key, piece) for x, t in zip(todo, wholes, strict=True) if device_layers.worth_parts(x, consts, t, most) for key, piece in device_layers.parts(x).items()
+        ]
+        for (x, dim, share, _), t in zip(points, device_layers.seconds([p for *_, p in points], consts, constant, example, relay), strict=True):
+            known[x.signature].append([dim, share, t])
+        progress("profile", 2, 2)
+        store(PARTS, name, known)
+    seconds = tuple(known[x.signature][0] for x in graph.layers)
+    return seconds, device_layers.known_parts(graph, known, seconds)
+
+
+def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]) -> dict[int, device_layers.Points]:
+    """Seconds of parts of layers on the host half, of those that are worth splitting."""
+    consts = set(graph.program.consts)
+    name = f"host-parts-{threads}"
+    known: dict[str, Any] = load(PARTS, name) or {}
+    before = len(known)
+    for x, t in zip(graph.layers, on_host, strict=True):
+        if t is None or t < device_layers.WORTH_SECONDS or x.signature in known:
+            continue
+        known[x.signature] = [t]
+        for (dim, share), piece in device_layers.parts(x).items():
+            with contextlib.suppress(Unsupported):
+                call = device_layers.host_call_of(piece, consts, threads, cpus)
+                warm_up(call)
+                known[x.signature].append([dim, share, median_seconds(call, WARM_SECONDS, device_layers.RUNS)])
+    if len(known) > before:
+        store(PARTS, name, known)
+    found = device_layers.known_parts(graph, known, on_host)
+    return {i: {d: no_slower_than_more(points, on_host[i]) for d, points in dims.items()} for i, dims in found.items()}
+
+
+def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | None) -> tuple[tuple[float, float], ...]:
+    """Parts of which none takes longer than a larger one: on the host half that is only ever a disturbed measurement."""
+    out: list[tuple[float, float]] = []
+    least = whole if whole is not None else math.inf
+    for share, seconds in reversed(points):
+        least = min(least, seconds)
+        out.append((share, least))
+    return tuple(reversed(out))
+
+
+@functools.lru_cache(maxsize=8)
+def overheads(relay: Relay | None) -> Overheads:
+    """The fixed costs around layers, measured once a machine (kept on disk) and read once a process: every executable asks for them."""
+    name = "overhead" if relay is None else f"overhead-{relay.driver.platform}"
+    known = load(OVERHEADS, name)
+    if known is None:
+        known = dataclasses.asdict(Overheads(_segment_call(), _copy_rate()) if relay is None else transfers.measured(relay))
+        store(OVERHEADS, name, known)
+    return Overheads(**{**known, "moves": {k: tuple(v) for k, v in known["moves"].items()}})
+
+
+def _segment_call() -> float:
+    """What a native call costs beside its work: a program with a tiny segment against one without."""
+    from ..compat import ffi_call, plain_jit
+    from ..lowering.emit import TARGET, register
+
+    register()
+    segment = transfers.tiny((16,))
+    blob = jax.numpy.zeros(16)
+    result = [jax.ShapeDtypeStruct((16,), np.float32)]
+    f = plain_jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
+    x = jax.numpy.zeros(16)
+    return max(median_seconds(lambda: f(x).block_until_ready(), 0.03) - empty_call(), 1e-6)
+
+
+def _copy_rate() -> float:
+    a = np.ones(1 << 22, np.float32)
+    b = np.empty_like(a)
+    return a.nbytes / median_seconds(lambda: np.copyto(b, a), 0.05)
+
+
+def device_costs(graph: LayerGraph, constant: Constant, progress: Progress = silent, relay: Relay | None = None) -> Costs:
+    """The costs of a graph of which nothing can run on the host half."""
+    return _costs(graph, (None,) * len(graph.layers), constant, progress, relay, 1, ())
+
+
+def measure(
+    graph: LayerGraph,
+    lowered: Lowered,
+    call: Callable[[], Any],
+    constant: Constant,
+    progress: Progress = silent,
+    relay: Relay | None = None,
+    threads: int = 1,
+    cpus: tuple[int, ...] = (),
+    sampled: bool = False,
+) -> Costs:
+    """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half; `sampled`: see `parts_seconds`."""
+    return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay, threads, cpus, sampled)
+
+
+def _costs(
+    graph: LayerGraph,
+    on_host: tuple[float | None, ...],
+    constant: Constant,
+    progress: Progress,
+    relay: Relay | None,
+    threads: int,
+    cpus: tuple[int, ...],
+    sampled: bool = False,
+) -> Costs:
+    if relay is None:
+        return Costs(on_host, device_seconds(graph, constant, progress), **around(relay, threads, cpus))
+    device, parts = parts_seconds(graph, constant, relay, on_host, progress, sampled)
+    return Costs(on_host, device, parts=parts, host_parts=host_parts(graph, on_host, threads, cpus), **around(relay, threads, cpus))
+
+
+def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
+    """By how much both halves slow down together, measured once a machine and number of threads."""
+    name = f"contention-{relay.driver.platform}-{threads}" + "".join(f"-{c}" for c in cpus)
+    known = load(CONTENTION, name)
+    if known is None:
+        known = contention.measured(relay, threads, cpus)
+        store(CONTENTION, name, known)
+    return float(known)
+
+
+def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> dict[str, Any]:
+    """The fields of `Costs` that do not depend on layers. On a machine whose device half is the CPU the halves share their cores."""
+    fixed = overheads(relay)
+    common = {"sync": fixed.sync, "copy_rate": fixed.rate}
+    if relay is None:
+        return {**common, "contention": 2.0, "shared_cores": True}
+    factor = contended(relay, threads, cpus)
+    return {**common, "contention": factor, "shared_cores": False, "moves": dict(fixed.moves), "stream_rate": fixed.stream_rate}

@@ -1,0 +1,155 @@
+"""Devices that exist as numbers: one TOML file each, so that a plan for them can be made and judged on any machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import os
+import pathlib
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from ...codegen.store import schema
+from ...codegen.store.disk import Refused, contents
+from ...errors import ProfileError
+from ...ir.records import Costs, Layer, LayerGraph
+
+HALVES = ("host", "device")
+RATES = ("flops", "bandwidth", "launch")  # of a half: FLOP/s, bytes/s, seconds before a layer begins
+MOST = 1 << 16  # bytes of a file
+LEAST, MOST_VALUE = 1e-15, 1e24
+LINK = ("sync", "copy_rate")  # seconds of a synchronisation, bytes/s between the halves
+KINDS = ("conv", "winograd", "depthwise", "dense", "other")  # efficiency: the share of the roofline that kernels reach
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A figure and where it comes from ("estimated" where nobody has published or measured it)."""
+
+    value: float
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Half:
+    """One half of a device: peak FLOP/s, bytes/s, seconds of a launch, and the share of the roofline that each kind of layer reaches."""
+
+    flops: Number
+    bandwidth: Number
+    launch: Number
+    efficiency: Mapping[str, Number]
+
+    def seconds(self, layer: Layer) -> float:
+        """A launch and the roofline (Williams et al., 2009), at the efficiency of the layer's kind."""
+        share = self.efficiency[kind(layer)].value
+        return self.launch.value + max(layer.flops / self.flops.value, layer.nbytes / self.bandwidth.value) / share
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """A device as numbers. `contention`: factor by which both halves slow down together."""
+
+    name: str
+    title: str
+    host: Half
+    device: Half
+    sync: Number
+    copy_rate: Number
+    contention: Number
+
+    def costs(self, graph: LayerGraph) -> Costs:
+        """The costs of a graph's layers; what kernels cannot run stays on the device half."""
+        on_host = tuple(None if x.host_error else self.host.seconds(x) for x in graph.layers)
+        on_device = tuple(self.device.seconds(x) for x in graph.layers)
+        return Costs(on_host, on_device, self.sync.value, self.copy_rate.value, self.contention.value, False)
+
+
+def kind(layer: Layer) -> str:
+    """Which kernels a layer runs."""
+    op = layer.ops[0]
+    if op.prim == "dot_general":
+        return "dense"
+    if op.prim != "conv_general_dilated":
+        return "other"
+    window = [op.ins[1].shape[d] for d in op.params["dimension_numbers"].rhs_spec[2:]]
+    if op.params["feature_group_count"] > 1 and op.params["feature_group_count"] == op.out.shape[op.params["dimension_numbers"].out_spec[1]]:
+        return "depthwise"
+    return "winograd" if window == [3, 3] and set(op.params["window_strides"]) == {1} else "conv"
+
+
+def names() -> tuple[str, ...]:
+    """The profiles that come with the package."""
+    return tuple(sorted(p.name.removesuffix(".toml") for p in importlib.resources.files(__name__).iterdir() if p.name.endswith(".toml")))
+
+
+def load(name: str | os.PathLike[str]) -> Profile:
+    """A profile that comes with the package, or the one in a file (a path that ends with .toml). Raises `ProfileError`."""
+    if not isinstance(name, (str, os.PathLike)) or not isinstance(os.fspath(name), str):
+        raise ProfileError(f"devices: got a device of type {type(name).__name__}; valid are {', '.join(names())}, or a path to a TOML file.")
+    name = os.fspath(name)
+    if name.endswith(".toml"):
+        return parse(pathlib.Path(name).stem, _text(name))
+    if name not in names():
+        raise ProfileError(f"devices: got device {schema.short(name)}; valid are {', '.join(names())}, or a path to a TOML file.")
+    return parse(name, (importlib.resources.files(__name__) / f"{name}.toml").read_text("utf-8"))
+
+
+def _text(path: str) -> str:
+    """The text of a user's file."""
+    try:
+        return contents(path, MOST).decode()
+    except (FileNotFoundError, NotADirectoryError):
+        why = "which is not there"
+    except Refused as e:
+        why = f"which {e}"
+    except UnicodeDecodeError:
+        why = "which is not in UTF-8"
+    except (OSError, ValueError) as e:
+        why = f"which cannot be read ({e})"
+    raise ProfileError(f"devices: got the file {path!r}, {why}; valid is a TOML file.")
+
+
+def parse(name: str, text: str) -> Profile:
+    """A profile from TOML; every number is a pair `[value, "source"]`. Raises `ProfileError` that names the first wrong entry."""
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise ProfileError(f"devices: got a profile {name!r} that is not TOML that can be read (nested too deeply).") from None
+    except (ValueError, TypeError, AttributeError) as e:
+        raise ProfileError(f"devices: got a profile {name!r} that is not TOML ({e}).") from None
+    title = data.get("title", name)
+    if not isinstance(title, str):
+        raise ProfileError(f"devices: got title={schema.short(title)} in the profile {name!r}; valid is a text.")
+    halves = {}
+    for half in HALVES:
+        part = _table(name, data, half)
+        efficiency = _table(name, part, "efficiency", half)
+        rates = {k: _number(name, part, k, half) for k in RATES}
+        halves[half] = Half(**rates, efficiency={k: _number(name, efficiency, k, f"{half}.efficiency", 1.5) for k in KINDS})
+    link = _table(name, data, "link")
+    numbers = {k: _number(name, link, k, "link") for k in (*LINK, "contention")}
+    return Profile(name, title, halves["host"], halves["device"], **numbers)
+
+
+def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Mapping[str, Any]:
+    if not isinstance(data.get(key), dict):
+        raise ProfileError(f"devices: got the profile {name!r} without the table [{inside + '.' if inside else ''}{key}]; valid is a table of numbers.")
+    return data[key]  # type: ignore[no-any-return]
+
+
+def _number(name: str, table: Mapping[str, Any], key: str, where: str, most: float = MOST_VALUE) -> Number:
+    got: Any = table.get(key)
+    try:
+        schema.Row((schema.Number(LEAST, most), schema.Text())).check(got)
+        sound = bool(got[1].strip())
+    except schema.Misfit:
+        sound = False
+    if not sound:
+        limit = f" up to {most:g}" if most < MOST_VALUE else ""
+        valid = f'a pair [positive number, "source"]{limit}'
+        raise ProfileError(f"devices: got {key}={schema.short(got)} in [{where}] of the profile {name!r}; valid is {valid}.")
+    return Number(float(got[0]), got[1])
+
+
+__all__ = ["KINDS", "Half", "Number", "Profile", "kind", "load", "names", "parse"]

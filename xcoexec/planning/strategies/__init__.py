@@ -1,0 +1,30 @@
+"""Planners: graph x costs -> Plan. Pure functions of numbers; one file each, none imports another."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from ...ir.records import Costs, LayerGraph, Plan
+from .capacity import capacity
+from .codl import codl
+from .edgenn import edgenn
+from .layer_switch import layer_switch
+from .single import device, host
+
+Strategy = Callable[[LayerGraph, Costs], Plan]
+
+STRATEGIES: dict[str, Strategy] = {"device": device, "host": host, "edgenn": edgenn, "codl": codl, "layer_switch": layer_switch, "capacity": capacity}
+#: planners whose plans are measured beside a strategy's own on a device: predictions of plans that differ this little err by more
+RIVALS: dict[str, tuple[Strategy, ...]] = {"codl": (functools.partial(codl, dims=("channel",)), functools.partial(codl, dims=("rows",)))}
+#: what `strategy=` takes; "auto" measures the plans of all others and plain jax.jit, and keeps the fastest
+NAMES = (*STRATEGIES, "auto")
+
+
+def strategy_name(strategy: str | Strategy) -> str:
+    """A strategy's name in plans and messages."""
+    inner = getattr(strategy, "func", strategy)  # of a functools.partial
+    return strategy if isinstance(strategy, str) else str(getattr(inner, "__name__", type(inner).__name__))
+
+
+__all__ = ["NAMES", "RIVALS", "STRATEGIES", "Strategy", "capacity", "codl", "device", "edgenn", "host", "layer_switch", "strategy_name"]

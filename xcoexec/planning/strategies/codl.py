@@ -1,0 +1,256 @@
+"""Chains split along rows or channels, between layers on either half (after CoDL, Jia et al., MobiSys 2022).
+
+A shortest path through the layers in their order, each place with what is alive there on the device or (where that is
+a single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels
+or rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around their
+border twice (the paper's padding growth, equation 1), or by channels, where the layers behind the first keep channels apart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...ir.records import DIMS, Costs, Layer, LayerGraph, Placement, Plan
+from ...partition.split import CONTRACTIONS, axis_of, block, cut, part_shares
+
+SHARES = tuple(i / 16 for i in range(1, 16))
+MARGIN = 0.03  # a split that is not predicted to win by this share is not made
+MAX_CHAIN = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Layers `first:last`, how they are placed, and their seconds without what lies before and behind them."""
+
+    first: int
+    last: int
+    half: str
+    seconds: float
+    p: float = 0.0
+    dim: str = "channel"
+
+
+def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True, greedy: bool = False) -> Plan:
+    """The shortest path over (place in the program, where its arrays lie).
+
+    `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning has both); without
+    `chain` every layer is split alone; with `greedy` chains grow layer by layer, as in the paper's Algorithm 1. Raises
+    `ValueError` for other dims.
+    """
+    if not dims or set(dims) - set(DIMS):
+        raise ValueError(f"codl: got dims={dims!r}; valid are some of {', '.join(map(repr, DIMS))}.")
+    search = _Search(graph, costs, tuple(d for d in DIMS if d in dims), MAX_CHAIN if chain else 1)
+    if greedy:
+        pieces = _grown(graph, search)
+        seconds = sum(p.seconds for p in pieces)
+        return Plan("codl", _placements(graph, pieces, costs), graph.key, seconds, chosen="chains grown layer by layer (the paper's Algorithm 1)")
+    return _shortest(graph, costs, search)
+
+
+def _grown(graph: LayerGraph, search: _Search) -> list[Piece]:
+    """A chain takes in the next layer as long as that is not slower than the layer on its own."""
+    n, pieces = len(graph.layers), []
+    alone = functools.cache(lambda i: min((p for p in (*search.from_device(i), *search.on_host(i)) if p.last == i + 1), key=lambda p: p.seconds))
+    first = 0
+    while first < n:
+        piece = alone(first)
+        while piece.last < min(n, first + search.longest):
+            longer = min(search.chained(first, piece.last + 1), key=lambda p: p.seconds, default=None)
+            if longer is None or longer.seconds > piece.seconds + alone(piece.last).seconds:
+                break
+            piece = longer
+        pieces.append(piece)
+        first = piece.last
+    return pieces
+
+
+def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
+    n = len(graph.layers)
+    places = clean(graph)
+    size = {k: _bytes(graph, k) for k in places}
+    best: dict[tuple[int, str], tuple[float, list[Piece]]] = {(0, "device"): (0.0, [])}
+    for at in range(n):
+        if at in size:
+            for state, other in (("device", "host"), ("host", "device")):  # the array may change sides first
+                if (at, state) in best:
+                    seconds, path = best[at, state]
+                    _offer(best, (at, other), seconds + costs.sync / 2 + size[at] / costs.copy_rate, path)
+        if (at, "device") in best:
+            seconds, path = best[at, "device"]
+            for piece in search.from_device(at):
+                _offer(best, (piece.last, "device"), seconds + piece.seconds, [*path, piece])
+        after = next((k for k in places if k > at), n)
+        t = search.host_seconds(at, after)
+        if (at, "host") in best and t is not None:
+            seconds, path = best[at, "host"]
+            _offer(best, (after, "host"), seconds + t, [*path, Piece(at, after, "host", t)])
+    _offer(best, (n, "device"), *_returned(best, n, size[n], costs))
+    seconds, path = best[n, "device"]
+    return Plan("codl", _placements(graph, path, costs), graph.key, seconds, chosen="chains by dynamic programming over rows, channels and halves")
+
+
+def _returned(best: dict[tuple[int, str], tuple[float, list[Piece]]], end: int, nbytes: int, costs: Costs) -> tuple[float, list[Piece]]:
+    seconds, path = best.get((end, "host"), (math.inf, []))
+    return seconds + costs.sync / 2 + nbytes / costs.copy_rate, path
+
+
+def _offer(best: dict[tuple[int, str], tuple[float, list[Piece]]], key: tuple[int, str], seconds: float, path: list[Piece]) -> None:
+    if key not in best or seconds < best[key][0]:
+        best[key] = (seconds, path)
+
+
+def clean(graph: LayerGraph) -> list[int]:
+    """Numbers of layers before which only the last layer's result is still needed; the beginning and the end too."""
+    n = len(graph.layers)
+    last_use: dict[Any, int] = {}
+    for x in graph.layers:
+        for v in x.ins:
+            last_use[v] = x.index
+    last_use.update((v, n) for v in graph.program.outputs)
+    consts = set(graph.program.consts)
+    out, alive = [0], {v for v in graph.program.inputs if v in last_use}
+    for x in graph.layers[:-1]:
+        alive = {v for v in (*alive, *x.outs) if v not in consts and last_use.get(v, -1) > x.index}
+        if alive == {x.out}:
+            out.append(x.index + 1)
+    return [*out, n]
+
+
+def _bytes(graph: LayerGraph, at: int) -> int:
+    values = graph.program.inputs if at == 0 else graph.layers[at - 1].outs
+    return sum(v.nbytes for v in values)
+
+
+class _Search:
+    """What may follow at a place, and what it costs."""
+
+    def __init__(self, graph: LayerGraph, costs: Costs, dims: tuple[str, ...], longest: int):
+        self.graph, self.costs, self.dims, self.longest = graph, costs, dims, longest
+        self.consts = set(graph.program.consts)
+        self.shares = functools.lru_cache(None)(self._shares)
+        owner = graph.home
+        self.last_reader = {x.index: x.index for x in graph.layers}
+        for x in graph.layers:
+            self.last_reader.update((owner[v], x.index) for v in x.ins if v in owner)
+        self.last_reader.update((owner[v], len(graph.layers)) for v in graph.program.outputs if v in owner)
+
+    def host_seconds(self, first: int, last: int) -> float | None:
+        times = [self.costs.host[i] for i in range(first, last)]
+        return None if any(t is None for t in times) else sum(t for t in times if t is not None)
+
+    def from_device(self, first: int) -> Iterator[Piece]:
+        """Steps that begin and end with everything on the device."""
+        yield Piece(first, first + 1, "device", self.costs.device[first])
+        if self.costs.shared_cores:
+            return
+        yield from self.channels(self.graph.layers[first])
+        for last in range(first + 1, min(first + self.longest, len(self.graph.layers)) + 1):
+            if self.costs.host[last - 1] is None:
+                return
+            yield from self.chained(first, last)
+
+    def on_host(self, layer: int) -> Iterator[Piece]:
+        """A layer as a whole on the host half, between layers on the device."""
+        t, x = self.costs.host[layer], self.graph.layers[layer]
+        if t is not None:
+            data = sum(v.nbytes for v in x.ins if v not in self.consts) + x.out.nbytes
+            yield Piece(layer, layer + 1, "host", t + self.costs.sync + data / self.costs.copy_rate)
+
+    def chained(self, first: int, last: int) -> Iterator[Piece]:
+        """Layers `first:last` as one chain along each dimension, where nobody else reads what lies inside it.
+
+        A chain of rows computes the border twice; one of channels exists where every layer but the first is depthwise, pooling or
+        elementwise, and computes nothing twice.
+        """
+        if (
+            self.costs.shared_cores
+            or any(self.costs.host[i] is None for i in range(first, last))
+            or any(self.last_reader[i] >= last for i in range(first, last - 1))
+        ):
+            return
+        for dim in self.dims:
+            if dim == "rows" or last - first > 1:  # one layer by channels: `channels`
+                piece = self.divided(first, last, dim)
+                if piece is not None:
+                    yield piece
+
+    def channels(self, layer: Layer) -> Iterator[Piece]:
+        """The best split of one layer by output channels: the host half needs all of the operand."""
+        axis, t_host, t_device = axis_of(layer.ops, "channel"), self.costs.host[layer.index], self.costs.device[layer.index]
+        if axis is None or "channel" not in layer.dims or t_host is None or "channel" not in self.dims:
+            return
+        data = sum(v.nbytes for v in layer.ins if v not in self.consts)
+        size, granule = layer.out.shape[axis], layer.dims["channel"]
+
+        def seconds(p: float) -> float:
+            both = max(self.costs.host_part(layer.index, "channel", p), self.costs.device_part(layer.index, "channel", 1 - p)) * self.costs.contention
+            return self.costs.sync + (data + p * layer.out.nbytes) / self.costs.copy_rate + both
+
+        shares = [p for p in SHARES if 0 < cut(size, granule, p) < size]
+        if shares:
+            p = min(shares, key=seconds)
+            if seconds(p) < (1 - MARGIN) * t_device:
+                yield Piece(layer.index, layer.index + 1, "split", seconds(p), p, "channel")
+
+    def divided(self, first: int, last: int, dim: str) -> Piece | None:
+        """The best split of layers `first:last` along a dimension of the last one's result; None where there is none that pays."""
+        layer, costs = self.graph.layers[last - 1], self.costs
+        axis = axis_of(layer.ops, dim)
+        if axis is None or dim not in layer.dims:
+            return None
+        size, granule, found = layer.out.shape[axis], layer.dims[dim], None
+        grain = granule if dim == "rows" else block(granule, size)
+        read = {v for x in self.graph.layers[first:last] for v in x.ins if v not in self.consts} - {v for x in self.graph.layers[first:last] for v in x.outs}
+        for at in sorted({cut(size, grain, p) for p in SHARES} - {0, size}):
+            mine, other = self.shares(last, dim, 0, at), self.shares(last, dim, at, size)
+            if any(i not in mine or i not in other for i in range(first, last)):
+                return None
+            host = sum(costs.host_part(i, dim, mine[i]) for i in range(first, last))
+            device = sum(costs.device_part(i, dim, other[i]) for i in range(first, last))
+            whole = dim == "channel" and self.graph.layers[first].ops[0].prim in CONTRACTIONS  # its sums run over all channels
+            data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
+            seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
+            if found is None or seconds < found.seconds:
+                found = Piece(first, last, "split", seconds, at / size, dim)
+        return found if found is not None and found.seconds < (1 - MARGIN) * sum(costs.device[first:last]) else None
+
+    def _shares(self, last: int, dim: str, start: int, stop: int) -> dict[int, float]:
+        """Layer -> share of it that `start:stop` of layer `last - 1` needs, as far back as that can be followed."""
+        layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
+        axis = axis_of(layers[-1].ops, dim)
+        assert axis is not None
+        known = part_shares([op for x in layers for op in x.ops], axis, start, stop)
+        return {x.index: known[x.out] for x in layers if x.out in known}
+
+
+def transposed(layer: Layer, costs: Costs) -> float:
+    """Seconds that a layer's image and result take to be moved to the layout of the host half's kernels and back; 0 where they are channels-last.
+
+    XLA chooses the device half's layout itself. The time is a part of the host half's, which was measured with it.
+    """
+    op = layer.ops[0]
+    if op.prim != "conv_general_dilated" or op.params["dimension_numbers"].lhs_spec[1] == len(op.out.shape) - 1:
+        return 0.0
+    return (layer.ins[0].nbytes + op.out.nbytes) / costs.copy_rate
+
+
+def _note(layer: Layer, half: str, costs: Costs) -> str:
+    if half == "device":
+        return layer.host_error
+    seconds = transposed(layer, costs)
+    return f"channels-last on the host half: {seconds * 1e6:.0f} us to move" if seconds else ""
+
+
+def _placements(graph: LayerGraph, path: Sequence[Piece], costs: Costs) -> tuple[Placement, ...]:
+    places = []
+    for number, piece in enumerate(path, 1):
+        chain = number if piece.half == "split" and piece.last - piece.first > 1 else 0
+        share = {"device": 0.0, "host": 1.0}.get(piece.half, piece.p)
+        for x in graph.layers[piece.first : piece.last]:
+            predicted = piece.seconds / (piece.last - piece.first)
+            places.append(Placement(x.name, piece.half, share, piece.dim, predicted, _note(x, piece.half, costs), chain))
+    return tuple(places)

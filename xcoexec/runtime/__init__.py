@@ -1,1 +1,0 @@
-"""What runs: executables, the watch on their times, timelines."""

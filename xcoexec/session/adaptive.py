@@ -1,0 +1,203 @@
+"""Watches the times of a bound function; a lasting change makes it plan again in the background."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from .rebalance import span
+from ..codegen.native.children import go_on
+from ..compat import plain_jit
+from .executable import Executable
+
+log = logging.getLogger("xcoexec")
+
+EVERY, LOOK_SECONDS = 8, 0.1  # least calls and seconds between two looks: a look costs up to 0.5 ms
+DRIFT = 1.35  # ratio of medians, either way, that counts as a change
+PATIENCE = 3  # looks in a row that must agree, so that noise does not flap
+PAUSE_SECONDS = 2.0  # least time between two plannings
+SETTLE_SECONDS = 5.0  # between the quick steps and a plan from fresh numbers
+PAST = 2  # executables that are kept to go back to
+QUICK_RETRY_SECONDS = 2.0  # after a return to plain jax.jit: until what was in use before is tried again; twice as long every time
+RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
+MOST_RETRY_SECONDS = 600.0
+LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
+
+
+_working: set[threading.Thread] = set()  # threads that plan again
+
+
+@atexit.register
+def _join() -> None:
+    """The interpreter has waited for these threads; an interrupt may have ended that wait, and they are inside XLA."""
+    for thread in tuple(_working):
+        thread.join()
+
+
+class Gate:
+    """Lets a measurement have the halves for itself for a block of calls at a time, while the function is in use."""
+
+    def __init__(self) -> None:
+        self._open = threading.Event()
+        self._open.set()
+        self._nothing = plain_jit(lambda x: x + 1)
+
+    def wait(self) -> None:
+        """Waits while measured calls run (tens of milliseconds)."""
+        if not self._open.is_set():
+            self._open.wait(1.0)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nothing of this function is begun inside, and the device has done what it was given before; as much time is left open after it."""
+        self._open.clear()
+        began = time.perf_counter()
+        try:
+            self._nothing(0.0).block_until_ready()
+            began = time.perf_counter()
+            yield
+        finally:
+            self._open.set()
+            time.sleep(min(time.perf_counter() - began, 0.1))
+
+
+class Monitor:
+    """`current` is the executable that calls use; it is swapped atomically (one attribute store).
+
+    `steps` are ways to find a better one, called one after the other in a background thread, the quickest first, the last one
+    a plan from fresh numbers. `past`: executables that were in use before, the latest first.
+    """
+
+    def __init__(self, current: Executable, *steps: Callable[[], Executable]):
+        self.current = current
+        self._steps = steps
+        self._looked = 0.0
+        self._calls = 0
+        self._baseline: float | None = None
+        self._drifts = 0
+        self._busy, self._swapping = threading.Lock(), threading.Lock()
+        self._final = False
+        self._last = self._planned = 0.0
+        self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
+        self.keep, self.past = PAST, list[Executable]()
+        self.history: list[str] = []
+
+    def tick(self) -> None:
+        """Counts a call; looks at the times once in a while."""
+        self._calls += 1
+        if self._calls % EVERY or time.monotonic() - self._looked < LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        if self.current.lowered is None:
+            self.again()
+        else:
+            self.look(_segment_seconds(self.current))
+
+    def look(self, seconds: float | None) -> None:
+        """Compares recent seconds with the baseline; starts a planning when they differ for long enough."""
+        if seconds is None:
+            return
+        if self._baseline is None:
+            self._baseline = seconds
+            return
+        ratio = seconds / self._baseline
+        changed = (ratio > DRIFT or ratio < 1 / DRIFT) and abs(seconds - self._baseline) > LEAST_SECONDS
+        self._drifts = self._drifts + 1 if changed else 0
+        if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or self._busy.locked():
+            return
+        self._drifts = 0
+        self.history.append(f"host segments take {seconds * 1e3:.3f} ms where {self._baseline * 1e3:.3f} ms were usual: planning again")
+        self._begin(self._steps)
+
+    def again(self) -> None:
+        """While plain jax.jit is in use because co-execution stopped paying: measures now and then whether it pays again.
+
+        What was in use before is tried soon and often, a new plan is made seldom; each after pauses that grow while nothing changes.
+        """
+        now = time.monotonic()
+        full, quick = now - self._planned >= self._retry, bool(self.past) and now - self._last >= self._quick
+        if not (full or quick) or self._busy.locked():
+            return
+        self._quick = min(2 * self._quick, MOST_RETRY_SECONDS)
+        if full:
+            self._retry = min(2 * self._retry, MOST_RETRY_SECONDS)
+            self.history.append("plain jax.jit has been in use for a while: measuring again")
+        self._begin(self._steps if full else self._steps[:1])
+
+    def _begin(self, steps: Sequence[Callable[[], Executable]]) -> None:
+        """Runs the steps in a thread. It takes the lock itself: an interrupt here could leave it locked for good."""
+        self._last = time.monotonic()
+        if steps == self._steps:
+            self._planned = self._last
+        # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit `go_on` cuts it short
+        threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan", daemon=False).start()
+
+    def stay(self, exe: Executable) -> None:
+        """`exe` from now on, whatever a planning that still runs finds."""
+        with self._swapping:
+            self.current, self._final = exe, True
+
+    def _swap(self, new: Executable, seconds: float, quiet: bool) -> None:
+        with self._swapping:
+            if self._final:
+                return
+            old, self.current = self.current, new
+        self._baseline = None
+        if new.lowered is not None:
+            self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
+        if old.lowered is not None and old.lowered is not new.lowered:
+            self.past = [old, *(p for p in self.past if p.lowered is not old.lowered and p.lowered is not new.lowered)][: self.keep]
+        kept = "kept" if new is old or new.plan == old.plan else "swapped"
+        if kept == "swapped" or not quiet:
+            self.history.append(f"plan {new.plan.strategy!r} {kept} after {seconds:.2f} s: {new.plan.chosen}")
+
+    def _settle(self) -> None:
+        """The quick steps have helped: the last one, whose compilations disturb calls, waits for a while."""
+        end = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < end:
+            go_on()
+            time.sleep(0.05)
+
+    def _work(self, steps: Sequence[Callable[[], Executable]]) -> None:
+        if not self._busy.acquire(blocking=False):  # another caller's thread was first
+            return
+        began, me = time.monotonic(), threading.current_thread()
+        _working.add(me)
+        try:
+            for i, step in enumerate(steps):
+                if 0 < i == len(self._steps) - 1:
+                    self._settle()
+                self._swap(step(), time.monotonic() - began, i + 1 < len(self._steps))
+        except InterruptedError:
+            self.history.append("planning was cut short: the interpreter is ending")
+        except Exception as e:  # the running plan stays; a failed planning must not take the process down
+            log.warning("xcoexec: planning again failed (%s); the plan in use stays.", e)
+            self.history.append(f"planning failed: {e}")
+        finally:
+            _working.discard(me)
+            self._busy.release()
+
+
+def _segment_seconds(exe: Executable) -> float | None:
+    """Median seconds that a call spends in host segments, from their stamps; None without any.
+
+    With a device of its own: seconds between the first host call's start and the last one's join, on the device's clock,
+    so that a slower device is noticed as well.
+    """
+    if exe.lowered is None or not exe.lowered.segments:
+        return None
+    if exe.lowered.relay is not None:
+        return span(exe.lowered)
+    total = 0.0
+    for unit in exe.lowered.segments:
+        stamps = unit.segment.stamps()
+        if not len(stamps):
+            return None
+        total += float(np.median(stamps[:, -1] - stamps[:, 0])) * 1e-9
+    return total

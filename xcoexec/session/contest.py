@@ -1,0 +1,290 @@
+"""From a strategy's name to the executable that is used: predictions choose candidates, a measurement decides."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .rebalance import rebalanced
+from ..ir.validate import check_plan
+from ..errors import PlanError
+from ..guard import asked
+from ..ir.records import LayerGraph, Placement, Plan, UniformPlan
+from ..planning.memory import usage
+from ..ir.plan_json import REMEMBERED, fields, made
+from ..measure.profile import Progress, host_placements, read, silent, store
+from .executable import Executable
+from .stages import Alone, Stages, device_plan, lowered_of
+from ..planning.strategies import RIVALS, STRATEGIES, Strategy, strategy_name
+
+ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
+ROUNDS = 5
+QUICK_SECONDS = 0.02
+CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
+NEAR = 1.15  # a rival that is predicted to take longer than this times the plan's time is not compiled
+BALANCING = 2  # corrections of a plan's shares by what its halves measured
+BALANCE_CALLS = 12
+CANDIDATES = ("device", "host", "edgenn", "codl", "layer_switch")  # of a device with room for all weights
+WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
+
+
+def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
+    """A plan given by the user, checked; `Plan.uniform` is spelled out for the graph's layers."""
+    if isinstance(request, Plan):
+        check_plan(request, graph)
+        return request
+    places = []
+    for x in graph.layers:
+        if x.host_error or request.p_cpu <= 0:
+            places.append(Placement(x.name, "device", 0.0, note=x.host_error))
+        elif request.p_cpu >= 1:
+            places.append(Placement(x.name, "host", 1.0))
+        elif request.dim in x.dims:
+            places.append(Placement(x.name, "split", request.p_cpu, request.dim))
+        else:
+            places.append(Placement(x.name, "device", 0.0, note=f"cannot be split along {request.dim}"))
+    return Plan("forced", tuple(places), graph.key, chosen=f"every layer split {request.p_cpu:g} by {request.dim}")
+
+
+def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | None) -> Executable:
+    """The executable for a strategy (a name, or any function of graph and costs) or a forced plan."""
+    if request is not None:
+        plan = asked(forced, s.graph, request)
+        asked(_check_fits, s, plan)
+        return s.executable(plan)
+    return _auto(s) if strategy == "auto" else _single(s, strategy)
+
+
+def _single(s: Stages, strategy: str | Strategy) -> Executable:
+    if all(x.host_error for x in s.graph.layers):
+        return s.executable(Plan(strategy_name(strategy), host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
+    costs = s.measured_costs()
+    if isinstance(strategy, str):
+        plan = STRATEGIES[strategy](s.graph, costs)
+        check_plan(plan, s.graph)
+    else:
+        plan = asked(strategy, s.graph, costs)
+        asked(check_plan, plan, s.graph)
+    asked(_check_fits, s, plan)
+    return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _realised(s, plan, strategy)
+
+
+def _check_fits(s: Stages, plan: Plan) -> None:
+    if not s.fits(plan):
+        need = usage(s.graph, plan.placements)
+        raise PlanError(
+            f"device_memory: got {s.limit} bytes and a plan ({plan.strategy}) that keeps {need.total} there ({need.text}); "
+            'valid are strategies that leave or stream weights: "auto", "capacity", "host".'
+        )
+
+
+def _record_name(s: Stages) -> str:
+    half = f"-{s.relay.driver.platform}" + "-host" * s.on_host if s.relay else ""
+    half += f"-{s.memory}" if s.relay and s.memory != "auto" else ""
+    half += f"-{s.limit}" if s.relay and s.limit is not None else ""
+    return f"plan-{s.graph.key}-{s.threads}{half}" + "".join(f"-{c}" for c in s.cpus)
+
+
+def remembered(name: str, graph: LayerGraph) -> Plan | None:
+    """The plan that is kept for a graph; None where there is none, or where it does not fit (one line in the log says so)."""
+
+    def fitting(data: Mapping[str, Any]) -> Plan:
+        plan = made(data)
+        check_plan(plan, graph)
+        return plan
+
+    return read(REMEMBERED, name, fitting)  # type: ignore[no-any-return]
+
+
+def _auto(s: Stages) -> Executable:
+    """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
+    plan = remembered(_record_name(s), s.graph)
+    if plan is not None:
+        return s.executable(dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)"))
+    exe = contest(s)
+    if not exe.plan.measured:
+        return exe
+    if s.bounded or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit"):
+        store(REMEMBERED, _record_name(s), fields(exe.plan))  # a draw is measured again next time
+    return exe
+
+
+def contest(s: Stages) -> Executable:
+    """Times plain jax.jit and the candidates alternately, and takes the winner."""
+    if s.bounded:
+        return _within(s)
+    plain = Executable(device_plan(s.graph), s.plain, None)
+    candidates: dict[str, Executable] = {"jit": plain}
+    if all(x.host_error for x in s.graph.layers):
+        return plain
+    if s.relay and s.on_host and all(not x.host_error for x in s.graph.layers):
+        candidates["local"] = s.local
+    if s.sibling and all(not x.host_error for x in s.graph.layers):  # no layer has to be measured if the usual winner wins clearly again
+        seconds = _times(s, {"jit": plain, "host": s.all_host})
+        if seconds["host"] < CLEAR * seconds["jit"]:
+            return _chosen({"host": s.all_host}, "host", seconds)
+    costs = s.measured_costs()
+    candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
+    for name in CANDIDATES:
+        plan = STRATEGIES[name](s.graph, costs)
+        if _worth_a_try(plan, [c.plan for c in candidates.values()], s.relay is None):
+            candidates[name] = _realised(s, plan, name)
+    seconds = _times(s, candidates)
+    s.plain_ready = True
+    if min(seconds.values()) > CLEAR * seconds["jit"]:  # a near thing: XLA on the folded graph may be better than on the function
+        candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
+        seconds = _times(s, candidates)
+    best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
+    return _chosen(candidates, best, seconds)
+
+
+def _within(s: Stages) -> Executable:
+    """The fastest plan of those that keep within the device's memory; plain jax.jit does not."""
+    costs = s.measured_costs()
+    plan = STRATEGIES["capacity"](s.graph, costs)
+    candidates = {"capacity": _realised(s, plan, "capacity"), "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))}
+    if not s.fits(candidates["host"].plan):
+        del candidates["host"]
+    if s.on_host and all(not x.host_error for x in s.graph.layers):
+        candidates["local"] = s.local
+    seconds = _times(s, candidates)
+    best = min(seconds, key=lambda k: seconds[k])
+    exe = candidates[best]
+    reason = f"fastest of {', '.join(seconds)} by measurement; plain jax.jit needs more than {s.limit} bytes on the device"
+    note = f"; {exe.plan.chosen}" if best == "capacity" else ""
+    return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason + note))
+
+
+def _realised(s: Stages, plan: Plan, strategy: str | Strategy) -> Executable:
+    """A strategy's plan as an executable; on a device that of the fastest among it and its near rivals, and balanced."""
+    plans = [plan]
+    for rival in RIVALS.get(strategy, ()) if s.relay and isinstance(strategy, str) else ():
+        other = rival(s.graph, s.measured_costs())
+        if s.fits(other) and (other.predicted or 0.0) < NEAR * (plan.predicted or 0.0) and all(other.placements != p.placements for p in plans):
+            plans.append(other)
+    if len(plans) == 1:
+        return _balanced(s, s.executable(plan))
+    made = [s.executable(p) for p in plans]
+    own, *others = _briefly(s, made)
+    return _balanced(s, made[int(np.argmin([WORTH * own, *others]))])
+
+
+def _balanced(s: Stages, exe: Executable) -> Executable:
+    """An executable; on a device with shares that are moved until what both halves measured agrees with them."""
+    tried = [exe]
+    for _ in range(BALANCING if s.relay else 0):
+        for _ in range(BALANCE_CALLS):
+            s.run(tried[-1])
+        places = rebalanced(s.graph, tried[-1].plan.placements, lowered_of(tried[-1]))
+        moved = dataclasses.replace(exe.plan, placements=places)
+        if any(places == e.plan.placements for e in tried) or not s.fits(moved):
+            break
+        tried.append(s.executable(moved))
+    if len(tried) == 1:
+        return exe
+    return tried[int(np.argmin(_briefly(s, tried)))]
+
+
+def _briefly(s: Stages, tried: Sequence[Executable]) -> list[float]:
+    """Seconds of each."""
+    calls = {str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}
+    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, alone=s.alone).values())
+
+
+def known(s: Stages, exe: Executable, past: Sequence[Executable]) -> Executable:
+    """The fastest of what is there already: an executable, those used before it, plain jax.jit."""
+    candidates = {"now": exe, **{f"before {i}": p for i, p in enumerate(past, 1)}}
+    if not s.bounded and exe.lowered is not None and s.plain_ready:
+        candidates["jit"] = Executable(device_plan(s.graph), s.plain, None)
+    return _better(s, candidates)
+
+
+def moved(s: Stages, exe: Executable) -> Executable:
+    """An executable, or the same plan with shares as its halves now need them."""
+    if exe.lowered is None or s.relay is None:
+        return exe
+    plan = dataclasses.replace(exe.plan, placements=rebalanced(s.graph, exe.plan.placements, exe.lowered))
+    if plan.placements == exe.plan.placements or not s.fits(plan):
+        return exe
+    s.hasty = True
+    try:
+        return _better(s, {"now": exe, "shares moved": s.executable(plan)})
+    finally:
+        s.hasty = False
+
+
+def _better(s: Stages, candidates: Mapping[str, Executable]) -> Executable:
+    """The fastest of a few, the one in use where it is a near thing."""
+    if len(candidates) == 1:
+        return candidates["now"]
+    seconds = alternate({k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress, alone=s.alone)
+    name = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))
+    plan = dataclasses.replace(candidates[name].plan, measured=seconds, chosen=f"{name}: the fastest of {', '.join(seconds)}")
+    return candidates[name] if name == "now" else dataclasses.replace(candidates[name], plan=plan)
+
+
+def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
+    reason = f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
+    plan = dataclasses.replace(candidates[best].plan, measured=seconds, chosen=reason)
+    return dataclasses.replace(candidates[best], plan=plan)
+
+
+def _times(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
+    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR, alone=s.alone)
+
+
+def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
+    """Different from what is measured anyway; with `predicted` also predicted to win (on a device the strategies' predictions are too close)."""
+    shape = [(p.half, p.p_cpu) for p in plan.placements]
+    if all(h == "device" for h, _ in shape) or any([(p.half, p.p_cpu) for p in o.placements] == shape for o in others):
+        return False
+    if not predicted:
+        return True
+    rivals = [o.predicted for o in others if o.predicted is not None]
+    return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
+
+
+def alternate(
+    calls: Mapping[str, Callable[[], Any]],
+    rounds: int = ROUNDS,
+    seconds: float = ROUND_SECONDS,
+    progress: Progress = silent,
+    samples: dict[str, list[float]] | None = None,
+    clear: float = 0.0,
+    alone: Alone = contextlib.nullcontext,
+) -> dict[str, float]:
+    """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
+
+    `samples` receives all times. From the second round on one call may win early: when all its times are below
+    the share `clear` of every time of the others. `alone`: what each block is made in.
+    """
+    times = samples if samples is not None else {}
+    times.update({k: [] for k in calls})
+    for fn in calls.values():
+        fn()
+    for r in range(rounds):
+        progress("compare", r, rounds)
+        for name, fn in calls.items():
+            with alone():
+                fn()
+                end = time.perf_counter() + seconds
+                for i in range(1000):
+                    start = time.perf_counter()
+                    fn()
+                    times[name].append(time.perf_counter() - start)
+                    if time.perf_counter() > end and i >= 1:
+                        break
+        worst = min(max(t) for t in times.values())
+        if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
+            break
+    progress("compare", rounds, rounds)
+    return {k: float(np.median(v)) for k, v in times.items()}
+
+
+__all__ = ["CANDIDATES", "alternate", "choose", "contest", "forced", "known", "moved"]

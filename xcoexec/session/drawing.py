@@ -1,0 +1,46 @@
+"""Pictures (matplotlib, imported when one is drawn)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..codegen.runtime.peaks import Peaks
+
+if TYPE_CHECKING:
+    from .report import LayerReport
+
+COLOURS = ("#1f6fb4", "#e0a458", "#5a9e6f", "#b5546c", "#7d6bb5", "#888888")
+
+
+def roofline(layers: Sequence[LayerReport], peaks: Peaks, path: str | os.PathLike[str]) -> None:
+    """FLOP/s over FLOP/byte: the roof of the machine and a point for every measured layer, coloured by algorithm."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    measured = [x for x in layers if x.measured and x.flops and x.nbytes]
+    fig, ax = plt.subplots(figsize=(8, 5))
+    intensities = [x.flops / x.nbytes for x in measured] or [1.0]
+    left, right = min(0.1, *intensities) / 2, max(1000.0, *intensities) * 2
+    ridge = peaks.flops / peaks.bandwidth
+    ax.plot([left, ridge, right], [left * peaks.bandwidth / 1e9, peaks.flops / 1e9, peaks.flops / 1e9], color="#333333", linewidth=1.2)
+    for i, name in enumerate(dict.fromkeys(x.algorithm for x in measured)):
+        chosen = [x for x in measured if x.algorithm == name]
+        sizes = [12 + 400 * (x.measured or 0) / sum(y.measured or 0 for y in measured) for x in chosen]
+        ax.scatter([x.flops / x.nbytes for x in chosen], [x.gflops or 0.0 for x in chosen], s=sizes, alpha=0.7, label=name, color=COLOURS[i % len(COLOURS)])
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("FLOP / byte")
+    ax.set_ylabel("GFLOP/s")
+    peak = f"{peaks.flops / 1e9:.0f} GFLOP/s and {peaks.bandwidth / 1e9:.1f} GB/s measured"
+    ax.set_title(f"{peak}, {peaks.threads} threads; area: time", fontsize=10)
+    if measured:
+        ax.legend(frameon=False, fontsize=8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    fig.tight_layout()
+    fig.savefig(path, dpi=150)
+    plt.close(fig)

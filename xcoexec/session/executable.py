@@ -1,0 +1,72 @@
+"""One plan as one XLA executable with its weights resident."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..compat import configuration, plain_jit
+from ..ir.records import Plan
+from ..lowering.lower import Lowered
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Executable:
+    """`call(leaves)`: the inputs' leaves in, flat results out. `lowered` is None for plain `jax.jit`."""
+
+    plan: Plan
+    call: Callable[[Sequence[Any]], Sequence[Any]]
+    lowered: Lowered | None
+
+
+class Stale(Exception):
+    """JAX's configuration is another one than that for which the executable was made."""
+
+
+def executable(
+    plan: Plan,
+    lowered: Lowered,
+    weights: Sequence[Any],
+    donated: Sequence[int],
+    compiler_options: Mapping[str, Any] | None = None,
+    made_for: Any = None,
+) -> Executable:
+    """Packs the weights and wraps the lowered function in `jax.jit`; `donated`: positions among the inputs.
+
+    `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it changes: then the call
+    raises `Stale`.
+    """
+    args = tuple(lowered.arguments(weights))
+    n = len(args)
+
+    def fn(*flat: Any) -> list[Any]:
+        if made_for is not None and configuration() != made_for:
+            raise Stale
+        return lowered(flat[:n], flat[n:])
+
+    options: dict[str, Any] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
+    jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
+    return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered)
+
+
+def local(plan: Plan, lowered: Lowered, weights: Sequence[Any]) -> Executable:
+    """A plan on XLA:CPU on a machine whose default backend is a device: for inputs in host memory.
+
+    Nothing in it is committed to a device, so results mix with the device's arrays as NumPy arrays would.
+    """
+    cpu = jax.local_devices(backend="cpu")[0]
+    with jax.default_device(cpu):
+        args = tuple(a if a.devices() == {cpu} else jax.numpy.asarray(np.asarray(a)) for a in lowered.arguments([np.asarray(w) for w in weights]))
+        n = len(args)
+        jitted = plain_jit(lambda *flat: lowered(flat[:n], flat[n:]))
+
+    def call(leaves: Sequence[Any]) -> Sequence[Any]:
+        near = [np.asarray(x) if isinstance(x, jax.Array) and x.devices() != {cpu} else x for x in leaves]
+        with jax.default_device(cpu):
+            return jitted(*args, *near)
+
+    return Executable(plan, call, lowered)

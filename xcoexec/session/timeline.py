@@ -1,0 +1,140 @@
+"""Timelines for Perfetto and chrome://tracing (JSON trace event format), from the stamps of host segments."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.records import LayerGraph
+from ..lowering.lower import Lowered
+
+
+def events(graph: LayerGraph, lowered: Lowered | None, trace: np.ndarray | None = None) -> list[dict[str, Any]]:
+    """Complete events (microseconds) of the last recorded call: host layers from their stamps, device layers in the gaps.
+
+    `trace`: what each thread of the team did (`Team.traced`), for a row of its own for each.
+    """
+    out = rows(("host half", "device half"))
+    if lowered is None:
+        return out
+    if lowered.relay is not None:
+        return _both_clocks(graph, lowered, trace)
+    calls = [u.segment.calls for u in lowered.segments]
+    rings = [u.segment.stamps() for u in lowered.segments]
+    if not calls or min(calls) == 0:
+        return out
+    begin, last = None, None
+    order = [(r[(c - 1) % len(r)], u) for r, c, u in zip(rings, calls, lowered.segments, strict=True)]
+    for stamps, unit in order:
+        begin = int(stamps[0]) if begin is None else begin
+        if last is not None and stamps[0] > last:
+            out.append(_event("device layers", 1, last - begin, int(stamps[0]) - last, {}))
+        for i, step in enumerate(unit.segment.steps):
+            layer = graph.layers[unit.layers[step.group]]
+            args = {"layer": layer.name, "flop": layer.flops, "bytes": layer.nbytes, "driver": step.driver, "items": step.items}
+            out.append(_event(layer.name, 0, int(stamps[i]) - begin, int(stamps[i + 1] - stamps[i]), args))
+        last = int(stamps[-1])
+    return out + _threads(graph, lowered, trace, begin or 0, last or 0, 0)
+
+
+def _threads(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None, begin: int, end: int, shift: int) -> list[dict[str, Any]]:
+    """A row for each thread: its part of every step between `begin` and `end` of the host's clock less `shift`."""
+    units = {u.segment.address: u for u in lowered.segments}
+    out, seen = [], set()
+    for segment, step, who, began, ended in trace if trace is not None else ():
+        unit = units.get(int(segment))
+        if unit is None or began - shift < begin or ended - shift > end + SLACK_NS:
+            continue
+        seen.add(int(who))
+        name = graph.layers[unit.layers[unit.segment.steps[int(step)].group]].name
+        out.append(_event(name, THREADS + int(who), int(began) - shift - begin, int(ended - began), {"thread": int(who)}))
+    return [*(_row(THREADS + t, f"thread {t}" + (" (calls)" if t == 0 else "")) for t in sorted(seen)), *out]
+
+
+THREADS = 10  # number of the first thread's row
+SLACK_NS = 100_000  # between the two clocks
+ROWS = ("host half: team", "device half: stream", "device half: waits", "device half: streamed weights")
+WEIGHTS = 3  # the row of streamed weights
+#: of a host call's stamps on the device's clock: (name, row, from, to)
+PHASES = (
+    ("operands to the host", 1, 0, 1),
+    ("device half", 1, 1, 3),
+    ("waits for the host", 2, 3, 4),
+    ("merge", 1, 4, 5),
+)
+
+
+def _both_clocks(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None) -> list[dict[str, Any]]:
+    """The last call on one clock: the team's steps, the stream's phases of every host call, what the device does between them."""
+    out, calls = rows(ROWS), []
+    for unit, site in lowered.sites.items():
+        device, host = site.stamps(), unit.segment.stamps()
+        if not len(device) or not len(host):
+            return out
+        calls.append((unit, device[-1], host[(unit.segment.calls - 1) % len(host)]))
+    shift = clock_shift([(device, host) for _, device, host in calls])
+    calls.sort(key=lambda r: int(r[1][0]))
+    copies = [(part, v, *fetch.stamps()) for (part, v), fetch in lowered.fetches.items() if fetch.stamps()[1]]
+    if not calls and not copies:
+        return out
+    begin = min([int(device[0]) for _, device, _ in calls] + [began for *_, began, _ in copies])
+    last, idle = None, begin
+    for part, v, began, ended in copies:
+        args: dict[str, Any] = {"layers": ", ".join(graph.layers[i].name for i in part.layers), "bytes": v.nbytes}
+        out.append(_event(str(v), WEIGHTS, began - begin, ended - began, args))
+    for unit, device, host in calls:
+        names = ", ".join(dict.fromkeys(graph.layers[i].name for i in unit.layers))
+        if last is not None and device[0] > last:
+            out.append(_event("device layers", 1, last - begin, int(device[0]) - last, {}))
+        for name, row, a, b in PHASES:
+            out.append(_event(name, row, int(device[a]) - begin, int(device[b] - device[a]), {"layers": names}))
+        for i, step in enumerate(unit.segment.steps):
+            layer = graph.layers[unit.layers[step.group]]
+            args = {"layer": layer.name, "flop": layer.flops, "bytes": layer.nbytes, "driver": step.driver, "items": step.items}
+            out.append(_event(layer.name, 0, int(host[i]) - shift - begin, int(host[i + 1] - host[i]), args))
+        if int(host[0]) - shift > idle:
+            out.append(_event("idle", 0, idle - begin, int(host[0]) - shift - idle, {}))
+        last, idle = int(device[5]), int(host[-1]) - shift
+    return out + _threads(graph, lowered, trace, begin, last or begin, shift)
+
+
+def clock_shift(calls: Sequence[tuple[Any, Any]]) -> int:
+    """Nanoseconds that the host's clock is ahead of the device's.
+
+    No host call starts before its operands are there, none is left before the host has ended: both bound the
+    difference, and the middle between the tightest bounds is taken.
+    """
+    if not calls:
+        return 0
+    most = min(int(host[0] - device[1]) for device, host in calls)
+    least = max(int(host[-1] - device[4]) for device, host in calls)
+    return (most + least) // 2
+
+
+def rows(names: Iterable[str]) -> list[dict[str, Any]]:
+    """The rows of a trace, from 0 on."""
+    return [_row(i, name) for i, name in enumerate(names)]
+
+
+def _row(tid: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": name}}
+
+
+def event(name: str, row: int, start: float, end: float) -> dict[str, Any]:
+    """Something that keeps a row busy, in seconds."""
+    return {"ph": "X", "pid": 0, "tid": row, "name": name, "ts": start * 1e6, "dur": (end - start) * 1e6, "args": {}}
+
+
+def _event(name: str, tid: int, start_ns: int, ns: int, args: dict[str, Any]) -> dict[str, Any]:
+    return {"ph": "X", "pid": 0, "tid": tid, "name": name, "ts": start_ns / 1e3, "dur": ns / 1e3, "args": args}
+
+
+def write(path: str | os.PathLike[str], traces: list[dict[str, Any]]) -> None:
+    target = pathlib.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps({"traceEvents": traces, "displayTimeUnit": "ms"}))

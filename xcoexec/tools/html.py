@@ -1,0 +1,99 @@
+"""One self-contained HTML page of a suite's records: tables, gains as bars, the environment."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+
+from . import plots
+from .plots import names as _names
+from .suite import Record
+
+GAINS = "Times faster than jax.jit"
+PICTURES = {GAINS: plots.bars, "Seconds by layer": plots.stacks, "Roofline": plots.roofline, "Timelines": plots.timelines}
+
+STYLE = "body{font:14px sans-serif;margin:2em;max-width:72em}table{border-collapse:collapse}td,th{padding:3px 9px;text-align:right}"
+FIRST = "td,th{border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}.best{font-weight:bold}img{max-width:100%}"
+
+
+def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -> None:
+    """Writes the page; the picture is inside it, and beside it as a PNG."""
+    file = pathlib.Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    drawn = {name: plots.png(draw(records)) for name, draw in PICTURES.items() if name == GAINS or all(r["layers"] for r in records)}
+    for name, png in drawn.items():
+        file.with_name(f"{file.stem}{'' if name == GAINS else '-' + plots.slug(name)}.png").write_bytes(png)
+    e = records[0]["environment"]
+    facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(str(v))}</td></tr>" for k, v in e.items())
+    sections = {
+        **{name: f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}" alt="{name}">' for name, png in drawn.items()},
+        "Exchanges between the halves": _sharing(records),
+        "Simulated / measured": _simulated(records),
+        "Errors": _errors(records),
+        "Where layers ran": _halves(records),
+        "Environment": f"<table>{facts}</table>",
+    }
+    body = f"""<h1>{html.escape(title)}</h1>
+<p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of each network is bold.
+Error: largest difference to float64 NumPy, relative to the output's scale.</p>
+{_times(records)}{"".join(f"<h2>{name}</h2>{part}" for name, part in sections.items())}"""
+    head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}{FIRST}</style>"
+    file.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    cells = "".join(f"<th>{html.escape(h)}</th>" for h in head)
+    return f"<table><tr>{cells}</tr>{''.join(f'<tr>{chr(10).join(r)}</tr>' for r in rows)}</table>"
+
+
+def _cell(text: str, bold: bool = False) -> str:
+    return f"<td{' class=best' if bold else ''}>{html.escape(text)}</td>"
+
+
+def _by_variant(records: Sequence[Record], key: str, text: Callable[[Record, str], str]) -> str:
+    """A table with a row for each variant of `key` and a column for each network."""
+    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(text(r, v)) for r in records)] for v in records[0][key]])
+
+
+def _times(records: Sequence[Record]) -> str:
+    best = [min(q[1] for q in r["seconds"].values()) for r in records]
+    rows = []
+    for v in records[0]["seconds"]:
+        quartiles = [r["seconds"][v] for r in records]
+        texts = [f"{q[1] * 1e3:.3f} ({q[0] * 1e3:.3f}–{q[2] * 1e3:.3f})" for q in quartiles]
+        rows.append([_cell(v), *(_cell(t, q[1] == b) for t, q, b in zip(texts, quartiles, best, strict=True))])
+    return _table(["variant", *_names(records)], rows)
+
+
+def _simulated(records: Sequence[Record]) -> str:
+    def one(r: Record, v: str) -> str:
+        s = r["simulated"][v]
+        return f"{s / r['seconds'][v][1]:.2f}" if s else "-"
+
+    return _by_variant(records, "simulated", one)
+
+
+def _sharing(records: Sequence[Record]) -> str:
+    def one(r: Record, v: str) -> str:
+        calls, seconds = r["sharing"][v]
+        return f"{calls} host calls" + (f", {seconds * 1e6:.0f} us" if seconds else "")
+
+    return _by_variant(records, "sharing", one)
+
+
+def _errors(records: Sequence[Record]) -> str:
+    return _by_variant(records, "errors", lambda r, v: f"{r['errors'][v]:.0e}")
+
+
+def _halves(records: Sequence[Record]) -> str:
+    def one(r: Record, v: str) -> str:
+        h = r["halves"][v]
+        return "jax.jit" if r["ran"][v] == "jit" else f"{h['device']} device, {h['split']} split, {h['host']} host"
+
+    return _by_variant(records, "ran", one)
+
+
+__all__ = ["write"]

@@ -1,0 +1,285 @@
+"""Suites: cases as data, every strategy on every case, alternating in one process; records that can be resumed and compared."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+import jax
+import numpy as np
+
+from .. import models
+from ..api.functions import jit
+from ..session.rebalance import sharing
+from .bench import environment, oracles, worst
+from ..config import cores
+from ..errors import SuiteError
+from ..ir.records import Costs, LayerGraph, Placement, Plan
+from ..ir.text import columns
+from ..measure.profile import Progress, silent
+from ..session.contest import alternate
+from ..planning.simulate import simulate
+from ..session.stages import device_plan
+from ..planning.strategies import codl, edgenn, layer_switch
+from ..measure.timing import empty_call
+
+Record = dict[str, Any]
+#: name -> what `xcoexec.jit` is told; beside the strategies the papers' ablations
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    **{name: {"strategy": name} for name in ("device", "host", "edgenn", "codl", "layer_switch", "auto")},
+    "edgenn, no intra": {"strategy": functools.partial(edgenn, intra=False)},
+    "edgenn, no inter": {"strategy": functools.partial(edgenn, inter=False)},
+    "edgenn, copies": {"strategy": "edgenn", "memory": "copy"},
+    "codl, channel": {"strategy": functools.partial(codl, dims=("channel",))},
+    "codl, rows": {"strategy": functools.partial(codl, dims=("rows",))},
+    "codl, no chains": {"strategy": functools.partial(codl, chain=False)},
+    "codl, algorithm 1": {"strategy": functools.partial(codl, greedy=True)},
+    "layer_switch, greedy": {"strategy": functools.partial(layer_switch, greedy=True)},
+}
+DRAWN = ("auto", "codl", "edgenn")  # variants whose timelines are kept
+NOISE = 1.05  # medians that differ by less are never called a change
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """Models of the zoo at batch sizes; rounds and seconds of a variant's blocks."""
+
+    title: str
+    models: tuple[str, ...]
+    batches: tuple[int, ...] = (1,)
+    variants: tuple[str, ...] = tuple(VARIANTS)
+    rounds: int = 6
+    block: float = 0.1
+
+
+SUITES: Mapping[str, Suite] = {
+    "smoke": Suite("The quickest look at every strategy", ("lenet", "squeezenet"), rounds=5, block=0.05),
+    "edgenn": Suite("EdgeNN (Zhang et al., ICDE 2023): its six networks", ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18")),
+    "codl": Suite("CoDL (Jia et al., MobiSys 2022): its five networks", ("retinaface_resnet50", "yolov2", "vgg16", "posenet", "fast_style")),
+    "layer_switch": Suite(
+        "Layer-switched inference (Aghapour et al., DSD 2022): its five networks", ("alexnet", "googlenet", "mobilenet_v1", "resnet50", "squeezenet")
+    ),
+}
+
+
+def get(name: str) -> Suite:
+    if name not in SUITES:
+        raise SuiteError(f"bench: got suite {name!r}; valid are {', '.join(SUITES)}.")
+    return SUITES[name]
+
+
+def run(name: str, path: str | os.PathLike[str], progress: Progress = silent, variants: Sequence[str] = ()) -> list[Record]:
+    """Measures the cases of a suite that `path` (JSON lines) does not hold yet, and returns all of its records; `variants`: only these.
+
+    Each case is written when it is finished, so that an interrupted run goes on where it was. Raises `SuiteError` while
+    another process writes the same file.
+    """
+    suite, file = get(name), pathlib.Path(path)
+    if unknown := [v for v in variants if v not in VARIANTS]:
+        raise SuiteError(f"bench: got variant {unknown[0]!r}; valid are {'; '.join(VARIANTS)}.")
+    suite = dataclasses.replace(suite, variants=tuple(variants)) if variants else suite
+    file.parent.mkdir(parents=True, exist_ok=True)
+    cases, here = [(m, b) for m in suite.models for b in suite.batches], environment()
+    with _alone(file) as out:
+        done = {
+            (r["model"], r["batch"]): r for r in _finished(file) if r["suite"] == name and r["environment"] == here and set(suite.variants) <= set(r["seconds"])
+        }
+        for i, (model, batch) in enumerate(cases):
+            progress("suite", i, len(cases))
+            if (model, batch) not in done:
+                done[model, batch] = record = measure(name, suite, model, batch)
+                out.write(json.dumps(record) + "\n")
+                out.flush()
+        progress("suite", len(cases), len(cases))
+    return [done[c] for c in cases]
+
+
+@contextlib.contextmanager
+def _alone(file: pathlib.Path) -> Iterator[IO[str]]:
+    """The file, open for appending, locked, without a line that a killed process left half written."""
+    with file.open("a+") as out:
+        try:
+            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SuiteError(f"bench: got the file {str(file)!r}, which another bench is writing; valid is a file of its own.") from None
+        out.seek(0)
+        text = out.read()
+        out.truncate(len(text[: text.rfind("\n") + 1].encode()))
+        yield out
+
+
+def _finished(file: pathlib.Path) -> list[Record]:
+    records = []
+    for i, line in enumerate(file.read_text().splitlines(), 1):
+        try:
+            records.append(json.loads(line))
+            records[-1]["suite"], records[-1]["seconds"]
+        except (json.JSONDecodeError, KeyError, TypeError):
+            raise SuiteError(f"bench: got line {i} of {str(file)!r}, which is no record of a suite; valid is a file that bench wrote.") from None
+    return records
+
+
+def load(path: str | os.PathLike[str]) -> list[Record]:
+    """The records of a file. Raises `SuiteError` where it is missing or something else."""
+    file = pathlib.Path(path)
+    if not file.is_file():
+        raise SuiteError(f"bench: got the file {str(path)!r}, which is not there; valid is a file that bench wrote.")
+    return _finished(file)
+
+
+def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
+    """One record: quartiles of every variant's seconds, errors against float64, what each plan is."""
+    entry = models.get(model)
+    weights, x = entry.variables(), entry.example(batch)
+    plain = jax.jit(entry.module.apply)
+    bound = {v: jit(entry.module.apply, **VARIANTS[v]).bind(weights) for v in suite.variants}
+    outs = {"jit": jax.block_until_ready(plain(weights, x))}
+    same: dict[Any, str] = {}  # plans that are the same are measured once
+    calls: dict[str, Callable[[], Any]] = {"jit": lambda: jax.block_until_ready(plain(weights, x))}
+    stands_for = {}
+    for v, f in bound.items():
+        outs[v] = jax.block_until_ready(f(x))
+        plan = f.plan()
+        key = (plan.engine, tuple(dataclasses.replace(p, predicted=None, note="") for p in plan.placements))
+        stands_for[v] = same.setdefault(key, v)
+        if stands_for[v] == v:
+            calls[v] = functools.partial(_wait, f, x)
+    samples: dict[str, list[float]] = {}
+    alternate(calls, suite.rounds, suite.block, samples=samples)
+    quartiles = {k: [float(q) for q in np.percentile(t, (25, 50, 75))] for k, t in samples.items()}
+    want = oracles(entry.module.apply, weights, x)
+    plans = {v: f.plan() for v, f in bound.items()}
+    return {
+        "suite": name,
+        "model": model,
+        "batch": batch,
+        "seconds": {"jit": quartiles["jit"], **{v: quartiles[stands_for[v]] for v in bound}},
+        "predicted": {v: p.predicted for v, p in plans.items()},
+        "plans": {v: _brief(p) for v, p in plans.items() if stands_for[v] == v},
+        "stands_for": stands_for,
+        **_simulated(bound, {k: q[1] for k, q in quartiles.items()}),
+        "sharing": {v: _sharing(f) for v, f in bound.items()},
+        "errors": {k: worst(out, want) for k, out in outs.items()},
+        "ran": {v: f.report().ran for v, f in bound.items()},
+        "halves": {v: {h: sum(p.half == h for p in plan.placements) for h in ("device", "split", "host")} for v, plan in plans.items()},
+        "cores": cores(),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "clock_mhz": _clock(),
+        "environment": environment(),
+    }
+
+
+def _simulated(bound: Mapping[str, Any], seconds: Mapping[str, float]) -> Record:
+    """What was measured of the layers, and the simulator's seconds and events of each plan from it (None: nothing had to be measured).
+
+    A call takes an empty call's time more than its layers, so that much is added. The layers of each half are scaled to what all of
+    them together took in this run (variants "host" and "device"), as machines are faster at one time than at another.
+    """
+    compiled = {v: f._used("suite") for v, f in bound.items()}
+    costs, graph = next(((c.stages.costs, c.stages.graph) for c in compiled.values() if c.stages.costs is not None), (None, None))
+    if costs is None or graph is None:
+        return {"simulated": dict.fromkeys(compiled), "layers": [], "timelines": {}, "costs": None}
+    runs, call = {}, empty_call()
+    for half in {"host", "device"} & seconds.keys():
+        costs = _as_in(seconds[half] - call, half, graph, compiled[half].plan(), costs)
+    for v, c in compiled.items():
+        plan = device_plan(graph) if c.plan().engine == "jit" else c.plan()
+        if plan.engine != "local" and plan.placements:
+            runs[v] = simulate(graph, plan, costs)
+    layers = [[x.name, x.kind, x.flops, x.nbytes, costs.host[x.index], costs.device[x.index]] for x in graph.layers]
+    events = {v: [[e.row, e.name, e.start, e.end] for e in run.events] for v, run in runs.items() if v in DRAWN}
+    return {
+        "simulated": {v: runs[v].seconds + call if v in runs else None for v in compiled},
+        "layers": layers,
+        "timelines": events,
+        "costs": json.loads(json.dumps(dataclasses.asdict(costs))),
+    }
+
+
+def _as_in(seconds: float, half: str, graph: LayerGraph, plan: Plan, costs: Costs) -> Costs:
+    """The costs with a half's layers scaled so that a plan of these alone takes so many seconds."""
+    if any(p.half != half for p in plan.placements):
+        return costs
+    layers = sum(t or 0.0 for t in getattr(costs, half))
+    around = simulate(graph, plan, costs).seconds - layers
+    return costs.scaled(**{half: max(seconds - around, 0.1 * layers) / layers})
+
+
+def _brief(plan: Plan) -> Record:
+    """A plan without what is as usual."""
+    usual = {f.name: f.default for f in dataclasses.fields(Placement)}
+    places = [{k: v for k, v in dataclasses.asdict(p).items() if v != usual[k] and k not in ("note", "predicted")} for p in plan.placements]
+    return {"engine": plan.engine, "placements": places}
+
+
+def _sharing(f: Any) -> list[float | None]:
+    """(host calls, seconds in which the device's stream hands over and merges) of a call; no seconds where the halves share a memory."""
+    lowered = f._used("suite").current.lowered
+    if lowered is None:
+        return [0, 0.0]
+    return [len(lowered.segments), sharing(lowered) if lowered.sites else None]
+
+
+def _wait(call: Callable[..., Any], x: Any) -> Any:
+    return jax.block_until_ready(call(x))
+
+
+def _clock() -> float | str:
+    """The mean clock of the cores now, where the machine tells it."""
+    try:
+        rates = [float(line.split(":")[1]) for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("cpu MHz")]
+    except OSError:
+        rates = []
+    return float(np.mean(rates)) if rates else "not measured"
+
+
+def table(records: Sequence[Record]) -> str:
+    """Medians and their quartiles, milliseconds; then the gain over jax.jit."""
+    variants = list(records[0]["seconds"])
+    rows = [["variant", *(f"{r['model']} ms" for r in records), *(f"{r['model']} gain" for r in records)]]
+    for v in variants:
+        times = [f"{q[1] * 1e3:.3f} ({q[0] * 1e3:.3f} to {q[2] * 1e3:.3f})" for q in (r["seconds"][v] for r in records)]
+        rows.append([v, *times, *(f"{r['seconds']['jit'][1] / r['seconds'][v][1]:.2f}x" for r in records)])
+    e = records[0]["environment"]
+    return (
+        columns(rows, range(1, len(rows[0])))
+        + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians (quartiles), alternating in one process"
+    )
+
+
+def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
+    """What got slower or faster than in an older run, beyond the spread of both; raises `SuiteError` where no case is in both.
+
+    Times are compared relative to plain jax.jit's in the same run (whose own change is shown): what makes everything slower is
+    the machine.
+    """
+    before = {(r["suite"], r["model"], r["batch"]): r for r in old}
+    rows = [["model", "batch", "variant", "was ms", "is ms", "ratio", ""]]
+    common = 0
+    for r in new:
+        then = before.get((r["suite"], r["model"], r["batch"]))
+        if then is None:
+            continue
+        was, is_now = then["seconds"]["jit"], r["seconds"]["jit"]
+        machine = is_now[1] / was[1]
+        most, least = is_now[2] / was[0], is_now[0] / was[2]  # by how much the machine itself may have changed
+        for v in [v for v in r["seconds"] if v in then["seconds"]]:
+            common += 1
+            a, b = then["seconds"][v], r["seconds"][v]
+            now = b if v == "jit" else [b[0] / most, b[1] / machine, b[2] / least]
+            word = "slower" if now[0] > a[2] and now[1] > NOISE * a[1] else "faster" if now[2] < a[0] and a[1] > NOISE * now[1] else ""
+            if word:
+                rows.append([r["model"], str(r["batch"]), v, f"{a[1] * 1e3:.3f}", f"{b[1] * 1e3:.3f}", f"{now[1] / a[1]:.2f}", word])
+    if not common:
+        raise SuiteError("bench: got an older run without any case of this one; valid is a file of the same suite.")
+    return columns(rows, (1, 3, 4, 5)) if len(rows) > 1 else f"no change beyond the spread in {common} measurements"
+
+
+__all__ = ["SUITES", "VARIANTS", "Record", "Suite", "compare", "get", "load", "measure", "run", "table"]
