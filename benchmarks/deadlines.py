@@ -107,7 +107,14 @@ def trained(module: nn.Module, data: Data, steps: int, batch: int = 32) -> Any:
 
 
 def prepared(
-    folder: pathlib.Path, names: Sequence[str], steps: int, search: Search, data: Data, threads: int | None, epsilon: float, twinned: Sequence[str]
+    folder: pathlib.Path,
+    names: Sequence[str],
+    steps: int,
+    search: Search,
+    data: Data,
+    threads: int | None,
+    epsilon: float,
+    twinned: Sequence[str],
 ) -> dict[str, Model]:
     """Every network in blocks, those named with twins, compiled and timed on this machine."""
     out = {}
@@ -126,7 +133,9 @@ def prepared(
         if search.finetune and name in twinned:
             kept = folder / f"{name}-duo"
             if not (kept / "duo.json").is_file():
-                duo.generate(module.apply, weights, data, threads=threads, most=6, epsilon=epsilon, search=search).save(kept)
+                duo.generate(module.apply, weights, data, threads=threads, most=6, epsilon=epsilon, search=search).save(
+                    kept
+                )
             out[name] = Duo.load(kept).model(bound, x)
         else:
             out[name] = model(bound, x)
@@ -143,7 +152,19 @@ def tasks(models: Mapping[str, Model], count: int, load: float, seed: int) -> li
     for i, n in enumerate(names):
         deadline = DEADLINE * mean * float(rng.uniform(1 - SPREAD, 1 + SPREAD))
         accuracy = models[n].accuracy
-        found.append((models[n], Task(f"{n} {i}", models[n].blocks, deadline, own[n] * count / load, accuracy, max(0.0, accuracy.of(frozenset()) - BOUND))))
+        found.append(
+            (
+                models[n],
+                Task(
+                    f"{n} {i}",
+                    models[n].blocks,
+                    deadline,
+                    own[n] * count / load,
+                    accuracy,
+                    max(0.0, accuracy.of(frozenset()) - BOUND),
+                ),
+            )
+        )
     return found
 
 
@@ -188,7 +209,14 @@ def background(kind: str, seconds: float) -> Iterator[None]:
 
 
 def once(
-    models: Mapping[str, Model], policy: str, count: int, load: float, kind: str, seconds: float, seed: int, timeline: pathlib.Path | None
+    models: Mapping[str, Model],
+    policy: str,
+    count: int,
+    load: float,
+    kind: str,
+    seconds: float,
+    seed: int,
+    timeline: pathlib.Path | None,
 ) -> dict[str, Any]:
     given = tasks(models, count, load, seed)
     offsets = [t.deadline / 4 * i / count for i, (_, t) in enumerate(given)]
@@ -198,7 +226,11 @@ def once(
         ended = list(s.ended)
         if timeline is not None:
             write(timeline, s.events())
-    virtual = simulate(releases([t for _, t in given], seconds, offsets), policy, lambda start: max(got.pace[h] for h in start.way.halves))
+    virtual = simulate(
+        releases([t for _, t in given], seconds, offsets),
+        policy,
+        lambda start: max(got.pace[h] for h in start.way.halves),
+    )
     whole = {t.name: m.accuracy.of(frozenset()) for m, t in given}
     lost = [whole[e.task] - e.accuracy for e in ended if e.seconds is not None]
     return {
@@ -218,11 +250,16 @@ def once(
 
 def histogram(ended: Sequence[Ended]) -> dict[str, int]:
     """Accuracy of the path -> jobs that ended on such a path."""
-    return {str(k): v for k, v in sorted(collections.Counter(round(e.accuracy, 3) for e in ended if e.seconds is not None).items())}
+    return {
+        str(k): v
+        for k, v in sorted(collections.Counter(round(e.accuracy, 3) for e in ended if e.seconds is not None).items())
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.deadlines", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.deadlines", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=list(NETWORKS))
     parser.add_argument("--seconds", type=float, default=120.0)
@@ -232,12 +269,25 @@ def main() -> None:
     parser.add_argument("--background", nargs="+", default=["none"], choices=["none", "cpu", "gpu"])
     parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, help="of the host half; 1, with XLA_FLAGS=--xla_cpu_multi_thread_eigen=false, makes two halves of two cores")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        help="of the host half; 1, with XLA_FLAGS=--xla_cpu_multi_thread_eigen=false, makes two halves of two cores",
+    )
     parser.add_argument("--images", type=int, default=3000)
     parser.add_argument("--side", type=int, default=64, help="of an image; kept networks have to be for the same")
-    parser.add_argument("--steps", type=int, default=400, help="0: weights as they begin, where only the scheduler is of interest")
-    parser.add_argument("--epsilon", type=float, default=EPSILON, help="least times that a block with a twin is slower on its other half")
-    parser.add_argument("--twins", nargs="+", default=list(NETWORKS), choices=list(NETWORKS), help="networks whose blocks may get twins")
+    parser.add_argument(
+        "--steps", type=int, default=400, help="0: weights as they begin, where only the scheduler is of interest"
+    )
+    parser.add_argument(
+        "--epsilon",
+        type=float,
+        default=EPSILON,
+        help="least times that a block with a twin is slower on its other half",
+    )
+    parser.add_argument(
+        "--twins", nargs="+", default=list(NETWORKS), choices=list(NETWORKS), help="networks whose blocks may get twins"
+    )
     parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
     args = parser.parse_args()
     seconds = 20.0 if args.smoke else args.seconds
@@ -251,7 +301,11 @@ def main() -> None:
         print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)
     print(f"prepared in {time.perf_counter() - began:.0f} s")
     rows = []
-    what = {"networks": args.networks, "side": args.side, "twins": sum(w.twin for m in models.values() for b in m.blocks for w in b.ways)}
+    what = {
+        "networks": args.networks,
+        "side": args.side,
+        "twins": sum(w.twin for m in models.values() for b in m.blocks for w in b.ways),
+    }
     with (args.folder / "deadlines.jsonl").open("a") as out:
         for count in args.tasks:
             for load in args.loads:
@@ -276,14 +330,19 @@ def main() -> None:
                     bound = 100 * float(np.mean([r["at_least"] for r in runs[args.policies[-1]]]))
                     rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values()), f"{bound:.1f}"])
     head = ("tasks", "load", "background", *args.policies, "no schedule below, at the last one's pace")
-    Console(width=240).print(table(f"missing rate % (spread), accuracy lost %, scheduler's cost %; {machine}", head, rows, right=range(len(head))))
+    Console(width=240).print(
+        table(
+            f"missing rate % (spread), accuracy lost %, scheduler's cost %; {machine}",
+            head,
+            rows,
+            right=range(len(head)),
+        )
+    )
 
 
 def _cell(runs: Sequence[dict[str, Any]]) -> str:
     m = [100 * r["missing"] for r in runs]
-    return (
-        f"{np.mean(m):.1f} ({min(m):.1f}..{max(m):.1f}) -{100 * np.mean([r['accuracy_lost'] for r in runs]):.2f} {100 * np.mean([r['cost'] for r in runs]):.1f}"
-    )
+    return f"{np.mean(m):.1f} ({min(m):.1f}..{max(m):.1f}) -{100 * np.mean([r['accuracy_lost'] for r in runs]):.2f} {100 * np.mean([r['cost'] for r in runs]):.1f}"
 
 
 if __name__ == "__main__":

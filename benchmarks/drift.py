@@ -20,10 +20,10 @@ from rich.console import Console
 
 import xcoexec
 from xcoexec import models
-from xcoexec.tools.bench import error
 from xcoexec.config import cores
 from xcoexec.ir.text import table
 from xcoexec.session.contest import alternate, contest
+from xcoexec.tools.bench import error
 
 from .gpu import gpu_parser, on_gpu, where
 
@@ -52,7 +52,10 @@ def watch(fast: Any, x: Any, want: np.ndarray, seconds: float) -> tuple[list[tup
 
 def medians(times: list[tuple[float, float]]) -> list[float]:
     """Median seconds of the calls that began in each whole window (infinite where none did)."""
-    return [float(np.median([s for t, s in times if w <= t < w + WINDOW] or [np.inf])) for w in np.arange(0, times[-1][0] - WINDOW, WINDOW)]
+    return [
+        float(np.median([s for t, s in times if w <= t < w + WINDOW] or [np.inf]))
+        for w in np.arange(0, times[-1][0] - WINDOW, WINDOW)
+    ]
 
 
 def back(windows: list[float], best: float) -> float | None:
@@ -81,7 +84,9 @@ def run(name: str, precision: str) -> dict[str, Any]:
             used = compiled.current
             compiled.stages.costs = None
             fresh = contest(compiled.stages)
-            seconds = alternate({k: functools.partial(compiled.stages.run, e) for k, e in (("used", used), ("fresh", fresh))}, 5, 0.1)
+            seconds = alternate(
+                {k: functools.partial(compiled.stages.run, e) for k, e in (("used", used), ("fresh", fresh))}, 5, 0.1
+            )
             best = min(seconds.values())
             phases[phase] = {
                 "calls": calls,
@@ -94,10 +99,26 @@ def run(name: str, precision: str) -> dict[str, Any]:
                 "windows": [w if np.isfinite(w) else 0.0 for w in windows],
             }
             compiled.stages.forget()
-    return {"model": name, "precision": precision, "machine": where(), "quiet": float(np.median([s for _, s in quiet])), "phases": phases}
+    return {
+        "model": name,
+        "precision": precision,
+        "machine": where(),
+        "quiet": float(np.median([s for _, s in quiet])),
+        "phases": phases,
+    }
 
 
-HEAD = ("model", "phase", "quiet ms", "at first ms", "at the end ms", "best plan ms", "back within 10 % after s", "calls", "wrong")
+HEAD = (
+    "model",
+    "phase",
+    "quiet ms",
+    "at first ms",
+    "at the end ms",
+    "best plan ms",
+    "back within 10 % after s",
+    "calls",
+    "wrong",
+)
 
 
 def rows(r: dict[str, Any]) -> list[list[str]]:

@@ -27,12 +27,12 @@ from xcoexec.codegen.target import target
 
 import xcoexec
 from xcoexec import models
-from xcoexec.tools import suite
-from xcoexec.tools.bench import error
 from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
 from xcoexec.ir.text import table
 from xcoexec.session.contest import alternate
+from xcoexec.tools import suite
+from xcoexec.tools.bench import error
 
 from .energy import joules
 
@@ -47,7 +47,9 @@ IN_FLIGHT = 10
 
 def gpu_parser(name: str, doc: str | None) -> argparse.ArgumentParser:
     """The arguments that every bench of a GPU takes."""
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=pathlib.Path)
     return parser
 
@@ -56,7 +58,9 @@ def on_gpu(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The arguments given, with the folder made; ends with one sentence where there is no GPU."""
     args = parser.parse_args()
     if jax.default_backend() != "gpu":
-        raise SystemExit(f"{parser.prog.removeprefix('python -m ')}: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees.")
+        raise SystemExit(
+            f"{parser.prog.removeprefix('python -m ')}: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees."
+        )
     args.folder.mkdir(parents=True, exist_ok=True)
     return args
 
@@ -86,7 +90,9 @@ def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[
         x = entry.example()
         given = x if place == "device" else jax.tree_util.tree_map(np.asarray, x)
         plain = jax.jit(apply)
-        finish: Callable[[Any], Any] = jax.block_until_ready if place == "device" else functools.partial(jax.tree_util.tree_map, np.asarray)
+        finish: Callable[[Any], Any] = (
+            jax.block_until_ready if place == "device" else functools.partial(jax.tree_util.tree_map, np.asarray)
+        )
         calls = {"jit": lambda: finish(plain(weights, given))}
         bound_functions = {v: xcoexec.jit(apply, **VARIANTS[v], strict=True).bind(weights) for v in variants}
         for v, f in bound_functions.items():
@@ -95,7 +101,10 @@ def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[
         seconds = alternate(calls, ROUNDS, BLOCK_SECONDS)
         many = {
             k: functools.partial(_many, c)
-            for k, c in {"jit": lambda: plain(weights, given), **{v: functools.partial(f, given) for v, f in bound_functions.items()}}.items()
+            for k, c in {
+                "jit": lambda: plain(weights, given),
+                **{v: functools.partial(f, given) for v, f in bound_functions.items()},
+            }.items()
         }
         pipelined = {k: t / IN_FLIGHT for k, t in alternate(many, 3, BLOCK_SECONDS).items()}
         energy = {k: joules(calls[k]) for k in ("jit", *list(bound_functions)[-1:])}

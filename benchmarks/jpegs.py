@@ -35,7 +35,9 @@ def decoder(shape: tuple[int, ...]) -> Callable[[bytes], np.ndarray]:
 
     def row(data: bytes) -> np.ndarray:
         side = round(shape[0] ** 0.5)
-        return (np.asarray(Image.open(io.BytesIO(data)).convert("L").resize((side, side)), np.float32) / 255).reshape(1, -1)
+        return (np.asarray(Image.open(io.BytesIO(data)).convert("L").resize((side, side)), np.float32) / 255).reshape(
+            1, -1
+        )
 
     return image if len(shape) == 3 else row
 

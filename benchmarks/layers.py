@@ -20,11 +20,11 @@ from rich.console import Console
 
 import xcoexec
 from xcoexec import Plan
-from xcoexec.session import rebalance
-from xcoexec.tools.bench import error
 from xcoexec.cost.edgenn import bound
 from xcoexec.ir.text import table
+from xcoexec.session import rebalance
 from xcoexec.session.contest import alternate
+from xcoexec.tools.bench import error
 
 from .gpu import gpu_parser, on_gpu, where
 
@@ -32,11 +32,15 @@ ROUNDS, BLOCK_SECONDS = 5, 0.03
 NOT_MEASURED = "not measured"
 
 
-def conv(size: int, channels: int, out: int, kernel: int, groups: int = 1) -> tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]:
+def conv(
+    size: int, channels: int, out: int, kernel: int, groups: int = 1
+) -> tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]:
     """(layer, shape of the weights, shape of the input); output channels are the weights' last dimension."""
 
     def fn(w: Any, x: Any) -> Any:
-        y = lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups)
+        y = lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups
+        )
         return jax.nn.relu(y)
 
     return fn, (kernel, kernel, channels // groups, out), (1, size, size, channels)
@@ -80,10 +84,15 @@ def run(name: str, precision: str, steps: int) -> dict[str, Any]:
     with jax.default_matmul_precision(precision):
         plain = jax.jit(fn)
         planned = xcoexec.jit(fn, strategy="codl", strict=True).bind(w)
-        calls = {"jit": lambda: jax.block_until_ready(plain(w, x)), "planner": lambda: jax.block_until_ready(planned(x))}
+        calls = {
+            "jit": lambda: jax.block_until_ready(plain(w, x)),
+            "planner": lambda: jax.block_until_ready(planned(x)),
+        }
         dims = [d for d in ("channel", "rows") if d in planned.graph(x).layers[0].dims]
         grid = [(d, i / steps) for d in dims for i in range(1, steps)]
-        forced = {(d, p): xcoexec.jit(fn, plan=Plan.uniform(p, d), strict=True).bind(w) for d, p in [*grid, ("channel", 1.0)]}
+        forced = {
+            (d, p): xcoexec.jit(fn, plan=Plan.uniform(p, d), strict=True).bind(w) for d, p in [*grid, ("channel", 1.0)]
+        }
         calls |= {f"{d} {p:g}": (lambda f=f: jax.block_until_ready(f(x))) for (d, p), f in forced.items()}
         want = np.asarray(calls["jit"]())
         wrong = max(error(np.asarray(c()), want) for c in calls.values())
@@ -117,7 +126,19 @@ def run(name: str, precision: str, steps: int) -> dict[str, Any]:
     }
 
 
-HEAD = ("layer", "jit ms", "host ms", "planner ms", "its choice", "best share", "its ms", "planner/oracle", "bound ms", "of the bound", "compute_on ms")
+HEAD = (
+    "layer",
+    "jit ms",
+    "host ms",
+    "planner ms",
+    "its choice",
+    "best share",
+    "its ms",
+    "planner/oracle",
+    "bound ms",
+    "of the bound",
+    "compute_on ms",
+)
 
 
 def row(r: dict[str, Any]) -> list[str]:
@@ -126,7 +147,13 @@ def row(r: dict[str, Any]) -> list[str]:
     choice = f"{dim} {p:.2f}" if half == "split" else half
     times = [f"{s[k] * 1e3:.3f}" for k in ("jit", "channel 1", "planner")]
     by_hand_text = hand if isinstance(hand, str) else f"{hand * 1e3:.3f}"
-    tail = [f"{s[r['best']] * 1e3:.3f}", f"{r['planner_over_oracle']:.2f}", f"{r['bound'] * 1e3:.3f}", f"{r['bound'] / s['planner']:.0%}", by_hand_text]
+    tail = [
+        f"{s[r['best']] * 1e3:.3f}",
+        f"{r['planner_over_oracle']:.2f}",
+        f"{r['bound'] * 1e3:.3f}",
+        f"{r['bound'] / s['planner']:.0%}",
+        by_hand_text,
+    ]
     return [r["case"], *times, choice, r["best"], *tail]
 
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from xcoexec.planning import profiles
-from xcoexec.tools.bench import model_graph
 from xcoexec.cost.edgenn import bound
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.planning import profiles
 from xcoexec.planning.simulate import BACK, OUT, simulate
 from xcoexec.planning.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch
+from xcoexec.tools.bench import model_graph
 from xcoexec.tools.suite import SUITES
 
 from . import streams_claims
@@ -31,10 +31,21 @@ from . import streams_claims
 HERE = pathlib.Path(__file__).parent
 RECORDS = {"slice": "xeon-16cores-h200-slice-suites.jsonl", "cpu": "zen5-2cores-suites.jsonl"}
 STREAMS = {"slice": "xeon-16cores-h200-slice-streams.jsonl", "cpu": "zen5-2cores-streams.jsonl"}
-SIMULATED = "xeon-16cores-h200-slice-simulated.jsonl"  # a run with both halves alone, beside which the simulator is judged
+SIMULATED = (
+    "xeon-16cores-h200-slice-simulated.jsonl"  # a run with both halves alone, beside which the simulator is judged
+)
 NONE = "-"
 #: Table I of the layer-switching paper: AlexNet's layers on the Khadas VIM3, CPU and GPU, milliseconds
-TABLE_1 = ((11.56, 9.69), (15.05, 14.37), (5.15, 8.62), (4.48, 5.33), (3.41, 4.15), (38.51, 35.89), (17.02, 10.06), (4.19, 3.44))
+TABLE_1 = (
+    (11.56, 9.69),
+    (15.05, 14.37),
+    (5.15, 8.62),
+    (4.48, 5.33),
+    (3.41, 4.15),
+    (38.51, 35.89),
+    (17.02, 10.06),
+    (4.19, 3.44),
+)
 
 Record = dict[str, Any]
 Suite = Sequence[Record]
@@ -92,7 +103,10 @@ def exchanged(device: str, suite: str) -> str:
         plan = codl(graph, costs)
         alone = tuple(dataclasses.replace(p, chain=0) for p in plan.placements)
         if alone != plan.placements:
-            runs = [simulate(graph, dataclasses.replace(plan, placements=places), costs) for places in (plan.placements, alone)]
+            runs = [
+                simulate(graph, dataclasses.replace(plan, placements=places), costs)
+                for places in (plan.placements, alone)
+            ]
             with_chains, without = (run.busy(OUT) + run.busy(BACK) for run in runs)
             shares[model] = 1 - with_chains / without
     return _range(shares) if shares else NONE
@@ -128,7 +142,9 @@ def dense_and_conv(layers: Sequence[tuple[str, float | None, float]]) -> tuple[f
 
 def alexnet_simulated() -> str:
     graph, costs = on("jetson-agx-xavier", "alexnet")
-    dense, conv = dense_and_conv([(x.kind, h, d) for x, h, d in zip(graph.layers, costs.host, costs.device, strict=True)])
+    dense, conv = dense_and_conv(
+        [(x.kind, h, d) for x, h, d in zip(graph.layers, costs.host, costs.device, strict=True)]
+    )
     return f"dense {dense:.0%}, convolutions {conv:.0%}"
 
 
@@ -160,7 +176,11 @@ def measured_times(records: Suite, variant: str, than: str) -> str:
 
 
 def measured_sharing(records: Suite) -> str:
-    pairs = {r["model"]: (r["sharing"]["codl"], r["sharing"]["codl, no chains"]) for r in records if "codl, no chains" in r["sharing"]}
+    pairs = {
+        r["model"]: (r["sharing"]["codl"], r["sharing"]["codl, no chains"])
+        for r in records
+        if "codl, no chains" in r["sharing"]
+    }
     shares = {m: 1 - a[1] / b[1] for m, (a, b) in pairs.items() if a[1] and b[1] and a[0] < b[0]}
     return _range(shares) if shares else NONE
 
@@ -176,7 +196,11 @@ def alexnet_measured(records: Suite) -> str:
 def simulated(records: Suite) -> str:
     """How many variants the simulator is right about; the halves alone, which it is scaled to, do not count."""
     pairs = [
-        (r["simulated"][v], median(r, v)) for r in records if "simulated" in r for v in r["simulated"] if v not in ("host", "device") and r["simulated"][v]
+        (r["simulated"][v], median(r, v))
+        for r in records
+        if "simulated" in r
+        for v in r["simulated"]
+        if v not in ("host", "device") and r["simulated"][v]
     ]
     return f"{sum(abs(s / t - 1) <= 0.1 for s, t in pairs) / len(pairs):.0%} of {len(pairs)}"
 
@@ -360,7 +384,11 @@ def all_records() -> dict[str, list[Record]]:
 def machine(records: Suite) -> str:
     e = records[0]["environment"]
     device = e.get("device", "cpu")
-    part = f" + {device.rsplit(' ', 1)[0]} limited to {device.rsplit(' ', 1)[1]} multiprocessors, {e['precision']} precision" if device != "cpu" else ""
+    part = (
+        f" + {device.rsplit(' ', 1)[0]} limited to {device.rsplit(' ', 1)[1]} multiprocessors, {e['precision']} precision"
+        if device != "cpu"
+        else ""
+    )
     return f"{e['cpu']}{part} (jax {e['jax']})"
 
 
@@ -386,7 +414,9 @@ def text() -> str:
     for suite, claims in CLAIMS.items():
         mine = {k: [r for r in found if r["suite"] == suite] for k, found in records.items()}
         for c in claims:
-            lines.append(f"| {c.paper} | {c.what} | {c.figure} | {c.simulated()} | {c.measured(mine['slice'])} | {c.measured(mine['cpu'])} | {c.why} |")
+            lines.append(
+                f"| {c.paper} | {c.what} | {c.figure} | {c.simulated()} | {c.measured(mine['slice'])} | {c.measured(mine['cpu'])} | {c.why} |"
+            )
     return "\n".join(lines) + "\n"
 
 

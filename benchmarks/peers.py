@@ -24,13 +24,13 @@ from rich.progress import track
 from xcoexec.models import layers
 
 import xcoexec
-from xcoexec.tools import bench
 from xcoexec import config, models
-from xcoexec.lowering.emit import run_ops
 from xcoexec.frontend.fold import fold
-from xcoexec.ir.text import columns
-from xcoexec.session.contest import alternate
 from xcoexec.frontend.trace import paths, trace
+from xcoexec.ir.text import columns
+from xcoexec.lowering.emit import run_ops
+from xcoexec.session.contest import alternate
+from xcoexec.tools import bench
 
 Call = Callable[[], Any]
 RUNTIMES = ("xcoexec", "jax.jit", "onnxruntime", "openvino", "pytorch")
@@ -123,7 +123,9 @@ def _replayed(apply: Any, weights: Any, x: Any) -> Callable[..., list[Any]]:
             if op.prim == "reduce_window_max":  # as the exporter knows it
                 p = op.params
                 pads = p["padding"][1:-1]
-                env[op.out] = _Pooling().max_pool(env[op.ins[0]], p["window_dimensions"][1:-1], p["window_strides"][1:-1], pads)
+                env[op.out] = _Pooling().max_pool(
+                    env[op.ins[0]], p["window_dimensions"][1:-1], p["window_strides"][1:-1], pads
+                )
             else:
                 run_ops((op,), env)
         return [env[v] for v in folded.outputs]
@@ -160,7 +162,9 @@ def _openvino(name: str, batch: int, x: Any, threads: int) -> tuple[Call, Callab
     inputs = [ov.Tensor(np.array(v)) for v in jax.tree_util.tree_leaves(x)]
     for i, tensor in enumerate(inputs):
         request.set_input_tensor(i, tensor)
-    return lambda: request.infer(), lambda _: [request.get_output_tensor(i).data.copy() for i in range(len(request.model_outputs))]
+    return lambda: request.infer(), lambda _: [
+        request.get_output_tensor(i).data.copy() for i in range(len(request.model_outputs))
+    ]
 
 
 def _torch(apply: Any, weights: Any, x: Any, threads: int) -> tuple[Call, Callable[[Any], Any]]:
@@ -169,7 +173,9 @@ def _torch(apply: Any, weights: Any, x: Any, threads: int) -> tuple[Call, Callab
     return compiled(apply, weights, x, threads)
 
 
-def contestants(name: str, batch: int, threads: int, wanted: Sequence[str]) -> tuple[dict[str, Call], dict[str, Any], dict[str, str]]:
+def contestants(
+    name: str, batch: int, threads: int, wanted: Sequence[str]
+) -> tuple[dict[str, Call], dict[str, Any], dict[str, str]]:
     """(calls, first results as lists of arrays, why a runtime is missing) by runtime."""
     entry = models.get(name)
     weights, x = entry.variables(bench.SEED), entry.example(batch, bench.SEED)
@@ -194,14 +200,20 @@ def contestants(name: str, batch: int, threads: int, wanted: Sequence[str]) -> t
     return calls, results, missing
 
 
-def measure(name: str, batch: int = 1, threads: int | None = None, wanted: Sequence[str] = RUNTIMES, rounds: int = 8) -> dict[str, Any]:
+def measure(
+    name: str, batch: int = 1, threads: int | None = None, wanted: Sequence[str] = RUNTIMES, rounds: int = 8
+) -> dict[str, Any]:
     """Median and 10th percentile seconds of every runtime, and the error of each against float64 NumPy (jax.jit for batches, where that takes minutes)."""
     n = config.threads(threads)
     entry = models.get(name)
     calls, results, missing = contestants(name, batch, n, wanted)
     spread: dict[str, list[float]] = {}
     seconds = alternate(calls, rounds, 0.2, samples=spread)
-    wants = results["jax.jit"] if batch > 1 else bench.oracles(entry.module.apply, entry.variables(bench.SEED), entry.example(batch, bench.SEED))
+    wants = (
+        results["jax.jit"]
+        if batch > 1
+        else bench.oracles(entry.module.apply, entry.variables(bench.SEED), entry.example(batch, bench.SEED))
+    )
     errors = {k: max(bench.error(a, b) for a, b in zip(v, wants, strict=True)) for k, v in results.items()}
     best = min((seconds[k] for k in PEERS if k in seconds), default=None)
     return {
@@ -236,7 +248,13 @@ def text(records: Sequence[dict[str, Any]]) -> str:
         s = r["seconds"]
         cells = [f"{s[k] * 1e3:.3f}" if k in s else "-" for k in RUNTIMES]
         rows.append(
-            [r["model"], str(r["batch"]), *cells, f"{r['ratio']:.2f}" if r["ratio"] else "-", f"{s['jax.jit'] / s['xcoexec']:.2f}" if "jax.jit" in s else "-"]
+            [
+                r["model"],
+                str(r["batch"]),
+                *cells,
+                f"{r['ratio']:.2f}" if r["ratio"] else "-",
+                f"{s['jax.jit'] / s['xcoexec']:.2f}" if "jax.jit" in s else "-",
+            ]
         )
     ratios = [r["ratio"] for r in records if r["ratio"]]
     e = records[0]
@@ -263,7 +281,13 @@ def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
     width = 0.8 / len(shown)
     for i, runtime in enumerate(shown):
         values = [r["seconds"]["jax.jit"] / r["seconds"][runtime] if runtime in r["seconds"] else 0 for r in records]
-        ax.bar([m + (i - (len(shown) - 1) / 2) * width for m in range(len(records))], values, width, label=runtime, color=colours[runtime])
+        ax.bar(
+            [m + (i - (len(shown) - 1) / 2) * width for m in range(len(records))],
+            values,
+            width,
+            label=runtime,
+            color=colours[runtime],
+        )
     ax.axhline(1.0, color="#888888", linewidth=1)
     ax.set_yscale("log")
     ax.set_yticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])

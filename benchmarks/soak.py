@@ -68,7 +68,9 @@ class Answers:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=1800.0)
     parser.add_argument("--load", type=float, default=0.3)
     args = parser.parse_args()
@@ -83,7 +85,12 @@ def main() -> None:
     deadline, tasks = 20 * max(own.values()), []
     for i, n in enumerate(names):
         made = nets[n][0]
-        tasks.append((made, Task(f"{n} {i}", made.blocks, deadline, max(own[n] * TASKS / args.load, LEAST_PERIOD), made.accuracy)))
+        tasks.append(
+            (
+                made,
+                Task(f"{n} {i}", made.blocks, deadline, max(own[n] * TASKS / args.load, LEAST_PERIOD), made.accuracy),
+            )
+        )
     answers, memory = Answers(int(args.seconds * MOST_JOBS)), []
     s = Scheduler(tasks, queue=32)
     begin = time.perf_counter()
@@ -107,9 +114,20 @@ def main() -> None:
     grown = float(np.median(memory[-quarter:]) / np.median(memory[:quarter]))
     asked = answers.count[: answers.asked]
     lost, twice = int((asked == 0).sum()), int((asked > 1).sum())
-    print(f"{answers.asked} jobs in {args.seconds:.0f} s: {dict(answers.kinds)}; lost {lost}, answered twice {twice}; counted {served.outcomes}")
-    print(f"missing rate {served.missing_rate:.2%}, cost {served.cost:.2%} of a core, memory x{grown:.3f} ({memory[-1]:.0f} MB), stopped in {stopped:.3f} s")
-    bad = lost or twice or answers.kinds["WRONG"] or grown > GROWTH or stopped > 1.0 or sum(served.outcomes.values()) != answers.asked
+    print(
+        f"{answers.asked} jobs in {args.seconds:.0f} s: {dict(answers.kinds)}; lost {lost}, answered twice {twice}; counted {served.outcomes}"
+    )
+    print(
+        f"missing rate {served.missing_rate:.2%}, cost {served.cost:.2%} of a core, memory x{grown:.3f} ({memory[-1]:.0f} MB), stopped in {stopped:.3f} s"
+    )
+    bad = (
+        lost
+        or twice
+        or answers.kinds["WRONG"]
+        or grown > GROWTH
+        or stopped > 1.0
+        or sum(served.outcomes.values()) != answers.asked
+    )
     sys.exit(1 if bad else 0)
 
 

@@ -32,15 +32,15 @@ os.environ.setdefault("XCOEXEC_ADAPT", "1")
 
 import jax
 import numpy as np
-from xcoexec.codegen.runtime import host
 from xcoexec.codegen.native import layout
+from xcoexec.codegen.runtime import host
 
 import xcoexec
-from xcoexec.tools.bench import oracle
-from xcoexec.session.compiled import Compiled
 from xcoexec.ir.records import Plan
 from xcoexec.session import adaptive
+from xcoexec.session.compiled import Compiled
 from xcoexec.session.contest import forced
+from xcoexec.tools.bench import oracle
 
 from .soak import resident
 

@@ -53,7 +53,9 @@ def serial(fn: Callable[[Any], Any], before: Callable[[bytes], Any], items: Iter
         yield label(jax.block_until_ready(fn(before(data))))
 
 
-def prefetch(fn: Callable[[Any], Any], before: Callable[[bytes], Any], items: Iterator[bytes], workers: int) -> Iterator[Any]:
+def prefetch(
+    fn: Callable[[Any], Any], before: Callable[[bytes], Any], items: Iterator[bytes], workers: int
+) -> Iterator[Any]:
     """Threads that decode ahead, in order; the network of the next item is dispatched before the result of this one is asked for."""
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -195,7 +197,9 @@ class Way:
     @property
     def foreseen(self) -> float:
         """The rate that four items of each run promised over the rate that it had (the machine's speed changes from run to run)."""
-        return float(np.median([1 / (max(s.stages.values()) * rate) for s, rate in zip(self.early, self.rates, strict=True)]))
+        return float(
+            np.median([1 / (max(s.stages.values()) * rate) for s, rate in zip(self.early, self.rates, strict=True)])
+        )
 
     def energy(self) -> dict[str, Any]:
         """Joules, watts and joules times seconds between results (the energy-delay product), of an item; by counter."""
@@ -237,7 +241,10 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
     setting = Setting.of(name, workers, data)
     found = {k: w for k, w in ways(setting).items() if not chosen or k in chosen}
     want = next(found["serial"].make(iter(data[:1])))
-    right = {k: all(np.mean(a == b) > 0.99 for a, b in zip(next(w.make(iter(data[:1]))), want, strict=True)) for k, w in found.items()}
+    right = {
+        k: all(np.mean(a == b) > 0.99 for a, b in zip(next(w.make(iter(data[:1]))), want, strict=True))
+        for k, w in found.items()
+    }
     for w in found.values():
         w.settle(data)
     for _ in range(rounds):  # alternating
@@ -258,11 +265,16 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "items_a_second": {k: w.rate for k, w in found.items()},
         "rounds": {k: w.rates for k, w in found.items()},
         "right": right,
-        "of_slowest_stage": {k: w.rate * float(np.median([max(s.stages.values()) for s in w.stats])) for k, (w, _) in piped.items()},
+        "of_slowest_stage": {
+            k: w.rate * float(np.median([max(s.stages.values()) for s in w.stats])) for k, (w, _) in piped.items()
+        },
         "cut": None if cut is None else str(cut),
         "halves": setting.fast.plan().engine if cut is None else "cut",
         "threads": kept.threads,
-        "predicted": {"equation 1": speedup(setting.alpha, setting.gamma), **{k: setting.alone / p.periods(setting.around)[0] for k, (_, p) in piped.items()}},
+        "predicted": {
+            "equation 1": speedup(setting.alpha, setting.gamma),
+            **{k: setting.alone / p.periods(setting.around)[0] for k, (_, p) in piped.items()},
+        },
         "busiest": {k: float(np.median([max(s.busy.values()) for s in w.stats])) for k, (w, _) in piped.items()},
         "stages": {k: w.stats[-1].stages for k, (w, _) in piped.items()},
         "predicted_by_four": {k: w.foreseen * w.rate / found["serial"].rate for k, (w, _) in piped.items()},
@@ -291,11 +303,17 @@ def row(r: dict[str, Any], names: list[str]) -> list[str]:
 
 
 def _energy(counter: str, e: Any) -> str:
-    return f"{counter} {e}" if isinstance(e, str) else f"{counter} {e['joules']:.2f} J, {e['watts']:.0f} W, {e['edp'] * 1e3:.2f} mJs"
+    return (
+        f"{counter} {e}"
+        if isinstance(e, str)
+        else f"{counter} {e['joules']:.2f} J, {e['watts']:.0f} W, {e['edp'] * 1e3:.2f} mJs"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.streams", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.streams", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("models", nargs="*", default=[], choices=[*models.NAMES, []])
     parser.add_argument("--seconds", type=float, default=2.0)
@@ -317,7 +335,9 @@ def main() -> None:
         "energy an item",
     )
     head = ("model", "host ms", "alpha", "gamma", *(f"{k}: items/s (of prefetch)" for k in names), *ends)
-    Console(width=260).print(table(records[0]["machine"], head, [row(r, names) for r in records], right=range(1, len(head))))
+    Console(width=260).print(
+        table(records[0]["machine"], head, [row(r, names) for r in records], right=range(1, len(head)))
+    )
 
 
 if __name__ == "__main__":

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from xcoexec.planning import profiles
-from xcoexec.tools.bench import model_graph
 from xcoexec.ir.records import Costs, LayerGraph
-from xcoexec.streams.spans import crossing
+from xcoexec.planning import profiles
 from xcoexec.streams.blocks import TWIN_SECONDS, blocks, deserving, seconds
 from xcoexec.streams.jobs import HALVES, Accuracy, Block, Task, Way
 from xcoexec.streams.neuropipe import Around, best, neuropipe, two_stages
+from xcoexec.streams.spans import crossing
 from xcoexec.streams.virtual import releases, simulate
+from xcoexec.tools.bench import model_graph
 
 STREAMED = ("mlp", "resnet50", "mobilenet_v2", "yolov3", "fcn8s")
-OPERATIONS = 0.25  # the user's work on the host, as a share of what the accelerator takes: supposed, the paper does not print it
+OPERATIONS = (
+    0.25  # the user's work on the host, as a share of what the accelerator takes: supposed, the paper does not print it
+)
 CORES, THREADS = 8, 6
 TASKED = ("vgg11", "alexnet", "resnet18", "mobilenet_v1")
 TWIN, LOSS = 1.2, 0.004  # times what a block takes on its own half, and accuracy, that a twin is supposed to cost
@@ -57,7 +59,10 @@ def measured_faster(records: Records) -> str:
     """Geometric mean of items a second over serial execution and over a prefetch thread."""
     if not records:
         return "-"
-    over = {k: _mean([r["items_a_second"]["pipeline"] / r["items_a_second"][k] for r in records]) for k in ("serial", "prefetch")}
+    over = {
+        k: _mean([r["items_a_second"]["pipeline"] / r["items_a_second"][k] for r in records])
+        for k in ("serial", "prefetch")
+    }
     return f"{over['serial']:.2f}x serial, {over['prefetch']:.2f}x prefetch ({len(records)} runs)"
 
 
@@ -118,4 +123,8 @@ def measured_fewer(records: Records) -> str:
 
 
 def measured_lost(records: Records) -> str:
-    return f"{np.mean(_cells(records, 'blastnet', 'accuracy_lost')):.2%} (ours {np.mean(_cells(records, 'slack', 'accuracy_lost')):.2%})" if records else "-"
+    return (
+        f"{np.mean(_cells(records, 'blastnet', 'accuracy_lost')):.2%} (ours {np.mean(_cells(records, 'slack', 'accuracy_lost')):.2%})"
+        if records
+        else "-"
+    )

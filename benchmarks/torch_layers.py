@@ -26,11 +26,15 @@ def _conv(op: Op, x: Tensor, w: Tensor) -> Tensor:
     if any(d != 1 for d in p["lhs_dilation"]):
         full = F.conv_transpose2d(x, w.flip(2, 3).transpose(0, 1), stride=p["lhs_dilation"])
         kh, kw = w.shape[2:]
-        return full[:, :, kh - 1 - top : full.shape[2] - (kh - 1 - bottom), kw - 1 - left : full.shape[3] - (kw - 1 - right)].permute(0, 2, 3, 1)
+        return full[
+            :, :, kh - 1 - top : full.shape[2] - (kh - 1 - bottom), kw - 1 - left : full.shape[3] - (kw - 1 - right)
+        ].permute(0, 2, 3, 1)
     padding: Any = (top, left)
     if top != bottom or left != right:
         x, padding = F.pad(x, (left, right, top, bottom)), 0
-    return F.conv2d(x, w, None, p["window_strides"], padding, p["rhs_dilation"], p["feature_group_count"]).permute(0, 2, 3, 1)
+    return F.conv2d(x, w, None, p["window_strides"], padding, p["rhs_dilation"], p["feature_group_count"]).permute(
+        0, 2, 3, 1
+    )
 
 
 def _dot(op: Op, a: Tensor, b: Tensor) -> Tensor:
@@ -173,12 +177,16 @@ class Layers(torch.nn.Module):
         env: dict[Value, Any] = dict(self.constants)
         env.update(zip(self.program.inputs, inputs, strict=True))
         for op in self.program.ops:
-            args = [(float if v.dtype == "float32" else int)(v.val) if isinstance(v, Literal) else env[v] for v in op.ins]
+            args = [
+                (float if v.dtype == "float32" else int)(v.val) if isinstance(v, Literal) else env[v] for v in op.ins
+            ]
             env[op.out] = LAYERS[op.prim](op, *args)
         return tuple(env[v] for v in self.program.outputs)
 
 
-def compiled(apply: Callable[..., Any], weights: Any, x: Any, threads: int) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
+def compiled(
+    apply: Callable[..., Any], weights: Any, x: Any, threads: int
+) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
     """(call, results of a call) of the traced and frozen module."""
     torch.set_num_threads(threads)
     inputs = [torch.from_numpy(np.array(v)) for v in jax.tree_util.tree_leaves(x)]

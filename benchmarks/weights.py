@@ -23,11 +23,11 @@ from rich.console import Console
 
 import xcoexec
 from xcoexec import models
-from xcoexec.tools.bench import error
-from xcoexec.planning.memory import usage
-from xcoexec.ir.text import table
 from xcoexec.devices.cuda import cuda
+from xcoexec.ir.text import table
+from xcoexec.planning.memory import usage
 from xcoexec.session.contest import alternate
+from xcoexec.tools.bench import error
 
 from .gpu import gpu_parser, on_gpu, where
 
@@ -54,7 +54,9 @@ def decoder() -> tuple[Callable[..., Any], Any, Any]:
     step = models.decoder.Step(jnp.full((1, 1), 7, jnp.int32), module.empty_cache(1), jnp.int32(0))
     shapes = jax.eval_shape(module.init, jax.random.key(0), step)
     rng = np.random.default_rng(0)
-    weights = jax.tree_util.tree_map(lambda s: ((rng.random(s.shape, np.float32) - 0.5) * 2 / s.shape[0] ** 0.5).astype(s.dtype), shapes)
+    weights = jax.tree_util.tree_map(
+        lambda s: ((rng.random(s.shape, np.float32) - 0.5) * 2 / s.shape[0] ** 0.5).astype(s.dtype), shapes
+    )
     return module.apply, weights, step
 
 
@@ -79,7 +81,13 @@ def rates(host_call: Callable[[], Any], nbytes: int) -> dict[str, float]:
     def copy() -> None:
         with driver:
             while not stop.is_set():
-                driver._call("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(target), ctypes.c_void_p(source), ctypes.c_size_t(COPY_BYTES), ctypes.c_void_p(side))
+                driver._call(
+                    "cuMemcpyHtoDAsync_v2",
+                    ctypes.c_uint64(target),
+                    ctypes.c_void_p(source),
+                    ctypes.c_size_t(COPY_BYTES),
+                    ctypes.c_void_p(side),
+                )
                 driver._call("cuStreamSynchronize", ctypes.c_void_p(side))
                 moved[0] += COPY_BYTES
 

@@ -122,7 +122,11 @@ def external(ops: Iterable[Op]) -> tuple[Value, ...]:
 def format_params(params: Mapping[str, Any]) -> str:
     """The parameters that say something, in a stable order (golden text)."""
     skip = {"sharding", "out_sharding", "precision", "preferred_element_type", "accuracy", "name"}
-    shown = {k: v for k, v in sorted(params.items()) if k not in skip and v is not None and isinstance(v, (int, str, tuple, bool))}
+    shown = {
+        k: v
+        for k, v in sorted(params.items())
+        if k not in skip and v is not None and isinstance(v, (int, str, tuple, bool))
+    }
     return ", ".join(f"{k}={v}" for k, v in shown.items()).replace(" ", "")
 
 

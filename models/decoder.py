@@ -28,7 +28,9 @@ def rotate(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
     return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def angles(position: jax.Array, tokens: int, length: int, dim: int, base: float = 10000.0) -> tuple[jax.Array, jax.Array]:
+def angles(
+    position: jax.Array, tokens: int, length: int, dim: int, base: float = 10000.0
+) -> tuple[jax.Array, jax.Array]:
     """cos and sin [tokens, dim / 2] of the positions from `position` on, read from tables for `length` positions."""
     table = jnp.arange(length)[:, None] / base ** (jnp.arange(0, dim, 2) / dim)
     return tuple(jax.lax.dynamic_slice_in_dim(f(table), position, tokens) for f in (jnp.cos, jnp.sin))  # type: ignore[return-value]
@@ -82,7 +84,9 @@ class Decoder(nn.Module):
             caches.append(new)
             x = x + y
             y = norm()(x)
-            x = x + dense(self.width, name=f"down_{i}")(nn.silu(dense(self.hidden, name=f"gate_{i}")(y)) * dense(self.hidden, name=f"up_{i}")(y))
+            x = x + dense(self.width, name=f"down_{i}")(
+                nn.silu(dense(self.hidden, name=f"gate_{i}")(y)) * dense(self.hidden, name=f"up_{i}")(y)
+            )
         return dense(self.vocabulary, name="head")(norm()(x)), tuple(caches)
 
     def empty_cache(self, batch: int) -> Cache:

@@ -64,4 +64,6 @@ class FastStyle(nn.Module):
     def conv(self, x: jax.Array, features: int, kernel: int, stride: int = 1) -> jax.Array:
         """Convolution over a reflected border."""
         n = kernel // 2
-        return nn.Conv(features, (kernel, kernel), (stride, stride), padding="VALID")(jnp.pad(x, ((0, 0), (n, n), (n, n), (0, 0)), mode="reflect"))
+        return nn.Conv(features, (kernel, kernel), (stride, stride), padding="VALID")(
+            jnp.pad(x, ((0, 0), (n, n), (n, n), (0, 0)), mode="reflect")
+        )

@@ -72,7 +72,11 @@ class YOLOv3(nn.Module):
 def space_to_depth(x: jax.Array, block: int) -> jax.Array:
     """[N, H, W, C] -> [N, H / block, W / block, block * block * C]."""
     n, h, w, c = x.shape
-    return x.reshape(n, h // block, block, w // block, block, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, h // block, w // block, block * block * c)
+    return (
+        x.reshape(n, h // block, block, w // block, block, c)
+        .transpose(0, 1, 3, 2, 4, 5)
+        .reshape(n, h // block, w // block, block * block * c)
+    )
 
 
 class MobileNetQuarter(nn.Module):

@@ -36,7 +36,9 @@ class Convolution(nn.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         if self.norm:
             return ConvNorm(self.features, self.kernel, self.stride, epsilon=1e-3)(x)
-        return nn.relu(nn.Conv(self.features, (self.kernel,) * 2, (self.stride,) * 2, padding=around(self.kernel // 2))(x))
+        return nn.relu(
+            nn.Conv(self.features, (self.kernel,) * 2, (self.stride,) * 2, padding=around(self.kernel // 2))(x)
+        )
 
 
 class GoogLeNet(nn.Module):

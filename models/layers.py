@@ -55,4 +55,6 @@ def around(n: int) -> tuple[tuple[int, int], tuple[int, int]]:
 def upsample(x: jax.Array, factor: int) -> jax.Array:
     """Nearest neighbour: every pixel of [N, H, W, C] `factor` x `factor` times."""
     n, h, w, c = x.shape
-    return jnp.broadcast_to(x[:, :, None, :, None, :], (n, h, factor, w, factor, c)).reshape(n, h * factor, w * factor, c)
+    return jnp.broadcast_to(x[:, :, None, :, None, :], (n, h, factor, w, factor, c)).reshape(
+        n, h * factor, w * factor, c
+    )

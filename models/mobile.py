@@ -21,7 +21,9 @@ class Separable(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        x = ConvNorm(x.shape[-1], 3, self.stride, groups=x.shape[-1], activation=self.activation, dilation=self.dilation)(x)
+        x = ConvNorm(
+            x.shape[-1], 3, self.stride, groups=x.shape[-1], activation=self.activation, dilation=self.dilation
+        )(x)
         return ConvNorm(self.features, 1, activation=self.activation)(x)
 
 

@@ -44,7 +44,12 @@ def _dense(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
 
 
 def _norm(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
-    names = {"params/scale": "weight", "params/bias": "bias", "batch_stats/mean": "running_mean", "batch_stats/var": "running_var"}
+    names = {
+        "params/scale": "weight",
+        "params/bias": "bias",
+        "batch_stats/mean": "running_mean",
+        "batch_stats/var": "running_var",
+    }
     return {leaf: take(name) for leaf, name in names.items()}
 
 
@@ -66,7 +71,10 @@ def _part(index: int) -> Callable[[Callable[[str], Array | None]], dict[str, Arr
 
     def rule(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
         w, b = take("weight"), take("bias")
-        return {"params/kernel": None if w is None else np.split(w, 3)[index].T, "params/bias": None if b is None else np.split(b, 3)[index]}
+        return {
+            "params/kernel": None if w is None else np.split(w, 3)[index].T,
+            "params/bias": None if b is None else np.split(b, 3)[index],
+        }
 
     return rule
 
@@ -128,7 +136,10 @@ def _googlenet(module: Any) -> Table:
     for m in MODULES:
         if m is not None:
             stage = next(stages)
-            names += [f"inception{stage}.{b}" for b in ("branch1", "branch2.0", "branch2.1", "branch3.0", "branch3.1", "branch4.1")]
+            names += [
+                f"inception{stage}.{b}"
+                for b in ("branch1", "branch2.0", "branch2.1", "branch3.0", "branch3.1", "branch4.1")
+            ]
     for i, name in enumerate(names):
         if module.norm:
             yield from _normed(f"Convolution_{i}/ConvNorm_0", f"{name}.conv", f"{name}.bn")
@@ -289,12 +300,16 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
     that names the first tensor that is missing, unknown, or of another shape or type (valid are floating-point numbers).
     """
     if not isinstance(tensors, Mapping) or not all(isinstance(name, str) for name in tensors):
-        raise ValueError(f"models.convert: got tensors of type {type(tensors).__name__}; valid is a mapping from names to arrays.")
+        raise ValueError(
+            f"models.convert: got tensors of type {type(tensors).__name__}; valid is a mapping from names to arrays."
+        )
     entry = get(model) if isinstance(model, str) else Entry(type(model).__name__, lambda: model, (), 0)
     module = entry.module
     table = TABLES.get(type(module).__name__)
     if table is None:
-        raise ValueError(f"models.convert: got {entry.name!r}; models with PyTorch layouts are of {', '.join(sorted(TABLES))}.")
+        raise ValueError(
+            f"models.convert: got {entry.name!r}; models with PyTorch layouts are of {', '.join(sorted(TABLES))}."
+        )
     shapes = jax.eval_shape(module.init, jax.random.key(0), entry.example() if example is None else example)
     lines = list(table(module))
     prefix = next((p for p in PREFIXES if any(t.startswith(p + lines[0][1]) for t in tensors)), "")
@@ -313,7 +328,9 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
             _put(variables, shapes, where, value, prefix + name)
     unknown = sorted(t for t in tensors if t not in used and not t.endswith(IGNORED) and not t.startswith(TRAINING))
     if unknown:
-        raise ValueError(f"models.convert: got a tensor {unknown[0]!r} (and {len(unknown) - 1} more) that {entry.name} does not have.")
+        raise ValueError(
+            f"models.convert: got a tensor {unknown[0]!r} (and {len(unknown) - 1} more) that {entry.name} does not have."
+        )
     return variables
 
 
@@ -322,7 +339,9 @@ def _array(name: str, tensor: Any) -> Array:
     try:
         array = np.asarray(tensor)
     except Exception as e:  # of whatever library the tensor is
-        raise ValueError(f"models.convert: got {name!r} of type {type(tensor).__name__}, which is no array ({e}).") from None
+        raise ValueError(
+            f"models.convert: got {name!r} of type {type(tensor).__name__}, which is no array ({e})."
+        ) from None
     if not jax.numpy.issubdtype(array.dtype, jax.numpy.floating):
         raise ValueError(f"models.convert: got {name!r} of type {array.dtype}; valid are floating-point numbers.")
     return array
@@ -342,7 +361,9 @@ def _arranged(layout: str, take: Callable[[str], Array | None], name: str) -> di
     except (ValueError, IndexError) as e:
         if str(e).startswith("models."):
             raise
-        raise ValueError(f"models.convert: got {name!r} of shape {shapes[0]}, which is not that of a layer of the kind {layout!r}.") from None
+        raise ValueError(
+            f"models.convert: got {name!r} of shape {shapes[0]}, which is not that of a layer of the kind {layout!r}."
+        ) from None
 
 
 def _put(variables: dict[str, Any], shapes: Any, where: list[str], value: Array | None, name: str) -> None:
@@ -355,11 +376,15 @@ def _put(variables: dict[str, Any], shapes: Any, where: list[str], value: Array 
             raise ValueError(f"models.convert: got {name!r} with a {where[-1]}; this model has none there.")
         return
     if value is None:
-        raise ValueError(f"models.convert: got no tensor of {name!r} for {'/'.join(where)}; valid is a file with all weights of the model.")
+        raise ValueError(
+            f"models.convert: got no tensor of {name!r} for {'/'.join(where)}; valid is a file with all weights of the model."
+        )
     if value.ndim > len(wanted.shape):
         value = value.reshape(wanted.shape) if value.size == int(np.prod(wanted.shape)) else value
     if value.shape != wanted.shape:
-        raise ValueError(f"models.convert: got {name!r} of shape {value.shape} for {'/'.join(where)}; valid is {wanted.shape}.")
+        raise ValueError(
+            f"models.convert: got {name!r} of shape {value.shape} for {'/'.join(where)}; valid is {wanted.shape}."
+        )
     node = variables
     for key in where[:-1]:
         node = node.setdefault(key, {})

@@ -58,7 +58,9 @@ class Entry:
         if not self.step:
             return tokens
         module: Any = self.module
-        cache = jax.tree_util.tree_map(lambda c: jnp.asarray(rng.standard_normal(c.shape, np.float32)), module.empty_cache(batch))
+        cache = jax.tree_util.tree_map(
+            lambda c: jnp.asarray(rng.standard_normal(c.shape, np.float32)), module.empty_cache(batch)
+        )
         return Step(tokens, cache, jnp.int32(module.length // 2))
 
 

@@ -152,11 +152,11 @@ def layout(segment: Any, offsets: Mapping[Any, int], nbytes: int) -> Layout:
     from xcoexec.codegen.segment.assembly import Nested, Ref
 
     parts = [(at, b.nbytes, b.geometry) for b, at in offsets.items() if not _nested(b)]
-    for step in (s for s in assembly.steps if s.driver == "strips"):
+    for step in (s for s in segment.steps if s.driver == "strips"):
         scratch = offsets[next(w.buffer for w in step.words if isinstance(w, Ref) and _nested(w.buffer))]
         stride = step.words[4]
         inner = {id(w): w for w in step.words if isinstance(w, Nested)}.values()
-        starts = [scratch + who * stride for who in range(assembly.threads + 1)]
+        starts = [scratch + who * stride for who in range(segment.threads + 1)]
         parts += [(at + o, b.nbytes, b.geometry) for at in starts for w in inner for b, o in w.offsets.items()]
     return Layout(tuple(parts), nbytes)
 
@@ -201,8 +201,8 @@ def arguments(segment: Any, consts: Mapping[Any, np.ndarray]) -> list[np.ndarray
         values = rng.integers(0, 2, v.shape) if kind(v.dtype) == "b" else rng.integers(-100, 101, v.shape) / 64.0
         return np.asarray(values, np.float32)  # in half precision too
 
-    raw = [np.ascontiguousarray(consts[v]) for v in assembly.raw]
-    return [*(made(v) for v in assembly.program.inputs), *raw, PACK(assembly, consts)]
+    raw = [np.ascontiguousarray(consts[v]) for v in segment.raw]
+    return [*(made(v) for v in segment.program.inputs), *raw, PACK(segment, consts)]
 
 
 def build(program: Any, way: Variant, asked: set[str]) -> tuple[Any, Any]:
@@ -234,24 +234,24 @@ def run(program: Any, consts: Consts, way: Variant, want: Sequence[np.ndarray], 
     """What is wrong with a program run in one way."""
     from xcoexec.codegen.runtime import host
 
-    assembly, (offsets, zeroed, nbytes) = build(program, way, asked)
+    segment, (offsets, zeroed, nbytes) = build(program, way, asked)
     side = way.side or "end"
-    args = [Array(a, side) for a in arguments(assembly, consts)]
+    args = [Array(a, side) for a in arguments(segment, consts)]
     outs = [Array(np.full(w.shape, POISON, np.uint32).view(w.dtype), side) for w in want]
-    head = int(assembly._descriptor[host.abi.DATA // 8])
+    head = int(segment._descriptor[host.abi.DATA // 8])
     arena = Memory(pages(head) + nbytes)
     try:
         base = arena.size - nbytes  # of the data in the arena's pages
-        where = layout(assembly, offsets, nbytes) if way.side else None
+        where = layout(segment, offsets, nbytes) if way.side else None
         if where is None:
             arena.view(base, zeroed, np.uint8)[:] = 0
         else:
             fill(arena, base, where.parts)
             arena.shut([(base + at, n) for at, n in where.holes])
-        slots = assembly._descriptor.ctypes.data + host.abi.SLOTS
+        slots = segment._descriptor.ctypes.data + host.abi.SLOTS
         swap = host.function("swap", 2)
         swap(slots, arena.address + base - head)
-        got = host.Call.on(assembly, [a.array for a in args], [o.array for o in outs])()
+        got = host.Call.on(segment, [a.array for a in args], [o.array for o in outs])()
         taken = [swap(slots + 8 * i, 0) for i in range(host.abi.ARENA_SLOTS)]
         found = [] if any(taken) else ["the arena was not given back"]
         for k, a in enumerate(args):
@@ -310,15 +310,15 @@ def note(text: str) -> None:
 
 def check(segment: Any, consts: Mapping[Any, np.ndarray], test: str) -> None:
     """Runs a segment's program in all ways; notes what is wrong."""
-    from xcoexec.codegen.runtime import host
     from xcoexec.codegen.program import Unsupported, format_program
+    from xcoexec.codegen.runtime import host
 
-    text = format_program(assembly.program)
+    text = format_program(segment.program)
     if text in _seen:
         return
     _seen.add(text)
     asked: set[str] = set()
-    program = assembly.program
+    program = segment.program
     try:
         plain, _ = build(program, Variant(host.host_target(), 1, "direct", ""), asked)
     except Unsupported:  # a program with a family of its own (machine measurements)
@@ -340,12 +340,12 @@ def guarded_pack(segment: Any, consts: Mapping[Any, np.ndarray]) -> np.ndarray:
     if not _state["inside"]:
         _state["inside"] = True
         try:
-            check(assembly, consts, os.environ.get("PYTEST_CURRENT_TEST", "?"))
+            check(segment, consts, os.environ.get("PYTEST_CURRENT_TEST", "?"))
         except Exception as e:  # of this tool: it must not become a fallback of the code under test
             _found.append(f"the check itself failed: {type(e).__name__}: {e}")
         finally:
             _state["inside"] = False
-    return PACK(assembly, consts)
+    return PACK(segment, consts)
 
 
 def pytest_configure(config: pytest.Config) -> None:

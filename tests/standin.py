@@ -142,7 +142,10 @@ class StandIn:
         if self.fail_launch or (code := self._fails("launch")):
             return self.fail_launch or code
         stream, pointers = rest[7], rest[8]
-        values = [ctypes.c_int64.from_address(ctypes.c_int64.from_address(pointers + 8 * i).value).value for i in range(PARAMETERS[function])]
+        values = [
+            ctypes.c_int64.from_address(ctypes.c_int64.from_address(pointers + 8 * i).value).value
+            for i in range(PARAMETERS[function])
+        ]
         if function == STAMP and stream == MAIN:  # XLA:CPU, the device here, has done what comes before
             ctypes.c_int64.from_address(values[0]).value = time.monotonic_ns()
             return 0

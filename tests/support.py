@@ -9,21 +9,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from xcoexec.codegen.runtime import host
 from xcoexec.codegen.rules import reference
+from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.target import ISAS, Target, target
 
 import xcoexec
-from xcoexec.tools.bench import error, oracle
-from xcoexec.ir.validate import check_plan
 from xcoexec.frontend.fold import Folded
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.records import LayerGraph, Placement, Plan
+from xcoexec.ir.validate import check_plan
 from xcoexec.lowering.lower import lower
-from xcoexec.session.executable import Executable, executable
-from xcoexec.session.contest import forced
 from xcoexec.partition.split import split
+from xcoexec.session.contest import forced
+from xcoexec.session.executable import Executable, executable
+from xcoexec.tools.bench import error, oracle
 
 TOLERANCE = 1e-4
 
@@ -69,7 +69,9 @@ def carried(x: Any) -> np.ndarray:
     return x if x.dtype == np.int32 else x.astype(np.float32)
 
 
-def check_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int = 1, tolerance: float = TOLERANCE) -> None:
+def check_host(
+    fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int = 1, tolerance: float = TOLERANCE
+) -> None:
     """Kernels against the float64 oracle."""
     got = run_host(fn, *args, weights=weights, threads=threads)[0]
     want = oracle(fn, *args)
@@ -102,7 +104,9 @@ def moved(plan: Plan, reads: str, writes: str) -> Callable[[LayerGraph], Plan]:
 
     def make(graph: LayerGraph) -> Plan:
         made = forced(graph, plan)
-        places = [p if p.half == "device" else dataclasses.replace(p, reads=reads, writes=writes) for p in made.placements]
+        places = [
+            p if p.half == "device" else dataclasses.replace(p, reads=reads, writes=writes) for p in made.placements
+        ]
         return dataclasses.replace(made, placements=tuple(places))
 
     return make
@@ -121,7 +125,10 @@ def streaming(p: float, streamed: float, pieces: int = 1) -> Callable[[LayerGrap
     def make(graph: LayerGraph) -> Plan:
         half = "split" if p else "device"
         places = tuple(
-            Placement(x.name, half, p, streamed=streamed, pieces=pieces) if "channel" in x.dims else Placement(x.name, "device", 0.0) for x in graph.layers
+            Placement(x.name, half, p, streamed=streamed, pieces=pieces)
+            if "channel" in x.dims
+            else Placement(x.name, "device", 0.0)
+            for x in graph.layers
         )
         plan = Plan("test", places, graph.key)
         check_plan(plan, graph)

@@ -18,9 +18,9 @@ import pytest
 from jax import lax
 from scipy import special
 from xcoexec.codegen.kernels import elementary
-from xcoexec.codegen.rules import reference
-from xcoexec.codegen.native.build import kernel_address
 from xcoexec.codegen.kernels.expressions import CONVERT, EMIT, EMIT_BOOL, EMIT_FLOAT, EMIT_INT
+from xcoexec.codegen.native.build import kernel_address
+from xcoexec.codegen.rules import reference
 from xcoexec.codegen.target import ISAS, target
 
 Array = np.ndarray

@@ -23,21 +23,30 @@ from .support import TOLERANCE, array, check_host, error, oracle, stages_of, tar
 TARGETS = targets()
 
 
-def run_on(fn: Callable[..., Any], *args: Any, isa: Target, how: str = "direct", weights: int = 0, threads: int = 2) -> tuple[np.ndarray, set[str]]:
+def run_on(
+    fn: Callable[..., Any], *args: Any, isa: Target, how: str = "direct", weights: int = 0, threads: int = 2
+) -> tuple[np.ndarray, set[str]]:
     """The first result of `fn` on kernels for `isa` by the algorithm `how`, and the families that ran."""
     folded, graph = stages_of(fn, *args, weights=weights)
     assert not [x.host_error for x in graph.layers if x.host_error]
     leaves = jax.tree_util.tree_leaves(args)
     n = len(jax.tree_util.tree_leaves(args[:weights]))
     consts = folded.constants(leaves[:n])
-    segment = host.build(graph.program, threads, isa, pick=lambda groups, names, t: how if how in names else names[0], cut=split)
+    segment = host.build(
+        graph.program, threads, isa, pick=lambda groups, names, t: how if how in names else names[0], cut=split
+    )
     call = host.Call(segment, [np.asarray(x) for x in leaves[n:]], [consts[v] for v in graph.program.consts])
     return call()[0].copy(), set(segment.algorithms)
 
 
 def _conv(padding: Any = "SAME", residual: bool = False, precision: Any = None) -> Any:
     def fn(w: Any, b: Any, x: Any) -> Any:
-        y = lax.conv_general_dilated(x, w, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"), precision=precision) + b
+        y = (
+            lax.conv_general_dilated(
+                x, w, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"), precision=precision
+            )
+            + b
+        )
         return jax.nn.relu(y + x) if residual else jax.nn.relu(y)
 
     return fn
@@ -48,7 +57,10 @@ def _conv(padding: Any = "SAME", residual: bool = False, precision: Any = None) 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
 @pytest.mark.parametrize("how", conv.ALGORITHMS)
-@pytest.mark.parametrize(("h", "w", "c", "oc", "n"), [(8, 8, 16, 16, 1), (7, 13, 9, 17, 1), (1, 5, 8, 33, 2), (4, 1, 40, 8, 1), (17, 6, 12, 64, 3)])
+@pytest.mark.parametrize(
+    ("h", "w", "c", "oc", "n"),
+    [(8, 8, 16, 16, 1), (7, 13, 9, 17, 1), (1, 5, 8, 33, 2), (4, 1, 40, 8, 1), (17, 6, 12, 64, 3)],
+)
 def test_winograd_shapes(isa: Target, how: str, h: int, w: int, c: int, oc: int, n: int) -> None:
     k, b, x = array(3, 3, c, oc, seed=1), array(oc, seed=2), array(n, h, w, c)
     got, ran = run_on(_conv(), k, b, x, isa=isa, how=how, weights=2)
@@ -110,7 +122,9 @@ def test_winograd_error_is_within_its_bound(m: int, kind: str, c: int) -> None:
         assert np.max(np.abs(got - want)) < 8 * max(np.max(np.abs(direct - want)), 1e-7)
 
 
-@pytest.mark.parametrize("precision", ["high", "highest", lax.Precision.HIGHEST, (lax.Precision.DEFAULT, lax.Precision.HIGHEST)])
+@pytest.mark.parametrize(
+    "precision", ["high", "highest", lax.Precision.HIGHEST, (lax.Precision.DEFAULT, lax.Precision.HIGHEST)]
+)
 def test_winograd_needs_the_default_precision(precision: Any) -> None:
     k, b, x = array(3, 3, 16, 16, seed=1), array(16, seed=2), array(1, 8, 8, 16)
     got, ran = run_on(_conv(precision=precision), k, b, x, isa=target(), how="winograd4", weights=2)
@@ -133,7 +147,9 @@ def test_winograd_matrices_are_exact(m: int) -> None:
 ROWS: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: jax.nn.softmax(x),
     "log_softmax": lambda x: jax.nn.log_softmax(x),
-    "layer norm": lambda x: nn.LayerNorm().apply({"params": {"scale": jnp.arange(x.shape[-1]) / 7.0, "bias": jnp.ones(x.shape[-1])}}, x),
+    "layer norm": lambda x: nn.LayerNorm().apply(
+        {"params": {"scale": jnp.arange(x.shape[-1]) / 7.0, "bias": jnp.ones(x.shape[-1])}}, x
+    ),
     "rms norm": lambda x: nn.RMSNorm().apply({"params": {"scale": jnp.arange(x.shape[-1]) / 7.0}}, x),
     "standardise": lambda x: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + 1e-3),
     "share of the largest": lambda x: x / jnp.max(jnp.abs(x), -1, keepdims=True),
@@ -182,7 +198,17 @@ def test_attention(isa: Target, t: int, s: int, h: int, d: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["ij,jk->ik", "ij,kj->ik", "ij,jk->ki", "bij,bjk->bki", "bij,bkj->bik", "nthd,nshd->nhts", "nhts,nshd->nthd", "ngrts,nsgd->ntgrd"]
+    "spec",
+    [
+        "ij,jk->ik",
+        "ij,kj->ik",
+        "ij,jk->ki",
+        "bij,bjk->bki",
+        "bij,bkj->bik",
+        "nthd,nshd->nhts",
+        "nhts,nshd->nthd",
+        "ngrts,nsgd->ntgrd",
+    ],
 )
 @pytest.mark.parametrize("constant", [0, 1])
 def test_products_in_any_order(spec: str, constant: int) -> None:
@@ -245,7 +271,10 @@ def test_upsampling_and_reflection() -> None:
 @pytest.mark.parametrize("at", [-3, 0, 3, 9])
 def test_reference_agrees_with_jax_on_dynamic_slices(at: int) -> None:
     x, new, i = array(4, 6), array(2, 6, seed=1), jnp.int32(at)
-    for fn in (lambda x, new, i: lax.dynamic_slice_in_dim(x, i, 2, 0), lambda x, new, i: lax.dynamic_update_slice(x, new, (i, 0))):
+    for fn in (
+        lambda x, new, i: lax.dynamic_slice_in_dim(x, i, 2, 0),
+        lambda x, new, i: lax.dynamic_update_slice(x, new, (i, 0)),
+    ):
         assert np.allclose(oracle(fn, x, new, i), fn(x, new, i))
 
 
@@ -265,15 +294,23 @@ def _depthwise_block(expand: bool, stride: int, kernel: int = 3, residual: bool 
 
 
 def _block_weights(c: int, wide: int, out: int, kernel: int) -> Any:
-    return array(1, 1, c, wide, seed=1), array(kernel, kernel, 1, wide, seed=2), array(1, 1, wide, out, seed=3), array(wide, seed=4)
+    return (
+        array(1, 1, c, wide, seed=1),
+        array(kernel, kernel, 1, wide, seed=2),
+        array(1, 1, wide, out, seed=3),
+        array(wide, seed=4),
+    )
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
 @pytest.mark.parametrize(
-    ("stride", "residual", "kernel", "padding"), [(1, True, 3, "SAME"), (2, False, 3, ((1, 1), (1, 1))), (1, False, 5, "VALID"), (2, False, 5, "SAME")]
+    ("stride", "residual", "kernel", "padding"),
+    [(1, True, 3, "SAME"), (2, False, 3, ((1, 1), (1, 1))), (1, False, 5, "VALID"), (2, False, 5, "SAME")],
 )
 @pytest.mark.parametrize(("n", "h", "w"), [(1, 14, 9), (2, 7, 7), (1, 33, 5)])
-def test_inverted_bottleneck_by_strips(isa: Target, stride: int, residual: bool, kernel: int, padding: Any, n: int, h: int, w: int) -> None:
+def test_inverted_bottleneck_by_strips(
+    isa: Target, stride: int, residual: bool, kernel: int, padding: Any, n: int, h: int, w: int
+) -> None:
     ws, x = _block_weights(8, 24, 8 if residual else 13, kernel), array(n, h, w, 8)
     fn = _depthwise_block(True, stride, kernel, residual, padding)
     got, ran = run_on(fn, ws, x, isa=isa, how="strips", weights=1)
@@ -308,7 +345,9 @@ def test_strips_are_not_made_where_a_value_between_them_is_needed() -> None:
 
     def fn(ws: Any, x: Any) -> Any:
         h = lax.conv_general_dilated(x, ws[0], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-        y = lax.conv_general_dilated(h, ws[1], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=24)
+        y = lax.conv_general_dilated(
+            h, ws[1], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=24
+        )
         return lax.conv_general_dilated(y, ws[2], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), y
 
     got, ran = run_on(fn, ws, x, isa=target(), how="strips", weights=1)
@@ -396,11 +435,13 @@ def test_a_transposed_convolution_with_a_skip() -> None:
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
 def test_every_block_shape(isa: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """A convolution and a product with every (rows, vectors) that fits the registers, with remainders of both."""
-    from xcoexec.codegen.kernels import dot, block_shapes
+    from xcoexec.codegen.kernels import block_shapes, dot
 
     w, x = array(3, 3, 3, 2 * isa.vl + 1, seed=1), array(1, 5, 7, 3)
     v, y = array(33, 3 * isa.vl - 1, seed=2), array(19, 33, seed=3)
-    conv_fn = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+    conv_fn = lambda w, x: jax.nn.relu(
+        lax.conv_general_dilated(x, w, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    )
     dot_fn = lambda v, y: jnp.tanh(y @ v)
     wants = oracle(conv_fn, w, x), oracle(dot_fn, v, y)
     for shape in block_shapes.measured_shapes(isa):

@@ -122,7 +122,9 @@ def test_static_and_keyword_arguments() -> None:
     g = xcoexec.jit(f, strategy="host", strict=True, static_argnums=2, static_argnames="mode")
     for power in (1, 3):
         for mode in ("relu", "tanh"):
-            np.testing.assert_allclose(np.asarray(g(w, x, power, mode=mode)), np.asarray(f(w, x, power, mode=mode)), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                np.asarray(g(w, x, power, mode=mode)), np.asarray(f(w, x, power, mode=mode)), rtol=1e-5, atol=1e-6
+            )
     np.testing.assert_allclose(np.asarray(g(w, x, power=3)), np.asarray(f(w, x, 3)), rtol=1e-5, atol=1e-6)
 
 
@@ -150,9 +152,13 @@ def test_inside_other_transformations() -> None:
     for call in (lambda x: f(WEIGHTS, x), bound):
         np.testing.assert_allclose(np.asarray(jax.jit(call)(X)), want, rtol=1e-4, atol=1e-5)
         stacked = jnp.stack([X, X * 0.5])
-        np.testing.assert_allclose(np.asarray(jax.vmap(call)(stacked)[1]), np.asarray(plain(WEIGHTS, X * 0.5)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            np.asarray(jax.vmap(call)(stacked)[1]), np.asarray(plain(WEIGHTS, X * 0.5)), rtol=1e-4, atol=1e-5
+        )
         g = jax.grad(lambda x, call=call: call(x).sum())(X)
-        np.testing.assert_allclose(np.asarray(g), np.asarray(jax.grad(lambda x: plain(WEIGHTS, x).sum())(X)), rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(
+            np.asarray(g), np.asarray(jax.grad(lambda x: plain(WEIGHTS, x).sum())(X)), rtol=1e-3, atol=1e-5
+        )
         _, ys = jax.lax.scan(lambda c, x, call=call: (c + 1, call(x)), 0, stacked)
         np.testing.assert_allclose(np.asarray(ys[0]), want, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(np.asarray(bound(X)), want, rtol=1e-4, atol=1e-5)
@@ -187,7 +193,9 @@ def test_inlined_calls() -> None:
     act.defvjp(lambda x: (act(x), x), lambda x, g: (g * (x > 0),))
     f = lambda w, x: jax.checkpoint(lambda x: act(jax.jit(lambda x: x @ w)(x)))(x) @ w
     fast = co(f, w, strategy="host")
-    np.testing.assert_allclose(np.asarray(fast(array(4, 8))), np.asarray(jax.jit(f)(w, array(4, 8))), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(fast(array(4, 8))), np.asarray(jax.jit(f)(w, array(4, 8))), rtol=1e-5, atol=1e-6
+    )
     assert all(p.half == "host" for p in fast.plan().placements)
 
 
@@ -195,7 +203,9 @@ def test_unknown_primitives_run_on_the_device_half() -> None:
     w = array(8, 8)
     f = lambda w, x: jax.nn.relu(jnp.sort(jax.nn.relu(x @ w), -1) @ w)
     fast = co(f, w, strategy="host")
-    np.testing.assert_allclose(np.asarray(fast(array(4, 8))), np.asarray(jax.jit(f)(w, array(4, 8))), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(fast(array(4, 8))), np.asarray(jax.jit(f)(w, array(4, 8))), rtol=1e-5, atol=1e-6
+    )
     assert [p.half for p in fast.plan().placements] == ["host", "device", "host"]
     assert "sort" in fast.plan().placements[1].note
 
@@ -204,7 +214,12 @@ def test_random_numbers_and_integers_pass_through() -> None:
     w = array(8, 8)
     f = lambda w, x, key: (x @ w) * jax.random.bernoulli(key, 0.5, (4, 8)) + jnp.arange(8)
     key = jax.random.key(3)
-    np.testing.assert_allclose(np.asarray(co(f, w, strategy="host")(array(4, 8), key)), np.asarray(jax.jit(f)(w, array(4, 8), key)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(co(f, w, strategy="host")(array(4, 8), key)),
+        np.asarray(jax.jit(f)(w, array(4, 8), key)),
+        rtol=1e-5,
+        atol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -244,7 +259,7 @@ import os, sys, warnings; warnings.simplefilter("ignore")
 import jax, numpy as np
 sys.path.insert(0, ".")
 from tests.support import array, stages_of
-from xcoexec.codegen import host
+from xcoexec.codegen.runtime import host
 _, graph = stages_of(lambda x: jax.numpy.tanh(x) * 2, array(300, 300))
 x = np.asarray(array(300, 300))
 call = host.Call(host.build(graph.program, 2), [x], [])
@@ -255,7 +270,13 @@ if pid == 0:
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 print("done")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=pathlib.Path(__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=pathlib.Path(__file__).parent.parent,
+    )
     assert done.returncode == 0 and done.stdout.strip() == "done", done.stderr
     assert "terminate" not in done.stderr
 
@@ -279,7 +300,12 @@ def test_wrong_shapes_and_types_at_a_bound_function() -> None:
     bound = co(APPLY, WEIGHTS, strategy="host")
     bound(X)
     half = bound(X.astype("bfloat16"))
-    np.testing.assert_allclose(np.asarray(half, np.float32), np.asarray(jax.jit(APPLY)(WEIGHTS, X.astype("bfloat16")), np.float32), rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(
+        np.asarray(half, np.float32),
+        np.asarray(jax.jit(APPLY)(WEIGHTS, X.astype("bfloat16")), np.float32),
+        rtol=1e-2,
+        atol=1e-2,
+    )
     with pytest.raises(Exception, match=r"(?i)shape|incompatible|dimension"):
         bound(array(2, 12, 12, 4))
     with pytest.raises(TypeError, match="type <class 'str'>"):
@@ -329,13 +355,18 @@ def test_extreme_inputs(value: float) -> None:
     want = oracle(APPLY, WEIGHTS, x) if np.isnan(value) else np.asarray(jax.jit(APPLY)(WEIGHTS, x))
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
     finite = np.isfinite(want)
-    np.testing.assert_allclose(got[finite], want[finite], rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(want[finite]).max(initial=0.0))))
+    np.testing.assert_allclose(
+        got[finite], want[finite], rtol=1e-4, atol=1e-5 * max(1.0, float(np.abs(want[finite]).max(initial=0.0)))
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (dict(strategy="fast"), "got strategy='fast'; valid are device, host, edgenn, codl, layer_switch, capacity, auto"),
+        (
+            dict(strategy="fast"),
+            "got strategy='fast'; valid are device, host, edgenn, codl, layer_switch, capacity, auto",
+        ),
         (dict(threads=0), "got threads=0; valid is a whole number from 1 to 256"),
         (dict(threads=1.5), "threads=1.5"),
         (dict(threads="many"), "threads='many'"),

@@ -91,12 +91,18 @@ def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.Monkey
     assert build._compile(spec, target())[:4] == apart[build._object_name(spec, target())][:4] == b"\x7fELF"
 
 
-def test_many_kernels_are_compiled_by_several_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_many_kernels_are_compiled_by_several_processes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     """The same objects, whoever compiles them; a child that fails leaves its share to this process."""
     from xcoexec.codegen.kernels import gemm
     from xcoexec.codegen.kernels.expressions import COPY
 
-    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "inf"), ("min", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(21, 26)]
+    specs = [
+        gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "inf"), ("min", 0, 1)), (), run)
+        for mr in (1, 2, 3)
+        for run in range(21, 26)
+    ]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
     for folder, fails in (("a", False), ("b", True)):
         monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path / folder))
@@ -143,7 +149,9 @@ def test_long_names_stay_apart(cache: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o777])
-def test_files_that_others_may_write_to_are_not_read(cache: pathlib.Path, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_that_others_may_write_to_are_not_read(
+    cache: pathlib.Path, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
     disk.write("record", "x", b"data")
     (cache / "x.v2.json").chmod(mode)
     assert disk.read("record", "x") is None and "may be written by others" in caplog.text
@@ -152,7 +160,9 @@ def test_files_that_others_may_write_to_are_not_read(cache: pathlib.Path, mode: 
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
-def test_folders_that_others_may_write_to_are_not_used(cache: pathlib.Path, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_folders_that_others_may_write_to_are_not_used(
+    cache: pathlib.Path, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """Not even one like /tmp, where nobody can take the file of another away."""
     disk.write("record", "x", b"data")
     cache.chmod(mode)
@@ -169,7 +179,9 @@ def test_a_folder_inside_of_one_like_tmp_is_used(cache: pathlib.Path) -> None:
     assert disk.read("record", "x") == b"data"
 
 
-def test_files_and_folders_of_another_user_are_not_read(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_and_folders_of_another_user_are_not_read(
+    cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     disk.write("record", "x", b"data")
     path, owner = cache / "x.v2.json", os.geteuid()
     monkeypatch.setattr(disk.os, "geteuid", lambda: owner + 1)
@@ -200,7 +212,7 @@ def test_pipes_devices_folders_and_giants_hold_nobody_up(cache: pathlib.Path) ->
     code = """
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-from xcoexec.codegen import disk
+from xcoexec.codegen.store import disk
 for name in ("pipe", "zero", "folder", "giant", "missing"):
     assert disk.read("record", name) is None, name
     disk.write("record", name, b"anew")
@@ -215,14 +227,18 @@ else:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("it is made anew") >= 4
-    assert sorted(p.name for p in cache.iterdir()) == [f"{n}.v2.json" for n in ("folder", "giant", "missing", "pipe", "zero")]
+    assert sorted(p.name for p in cache.iterdir()) == [
+        f"{n}.v2.json" for n in ("folder", "giant", "missing", "pipe", "zero")
+    ]
 
 
 # -- writing ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["mkstemp", "write", "close", "replace"])
-def test_a_full_disk_leaves_nothing_behind(cache: pathlib.Path, where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_leaves_nothing_behind(
+    cache: pathlib.Path, where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     disk.write("record", "x", b"old")
     before = {p: p.read_bytes() for p in cache.iterdir()}
     if where == "mkstemp":
@@ -260,7 +276,7 @@ def test_a_file_that_may_not_grow_leaves_nothing_behind(cache: pathlib.Path) -> 
     code = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
-from xcoexec.codegen import disk
+from xcoexec.codegen.store import disk
 for i in range(32):
     disk.write("object", f"k{i}", b"x" * 100_000)
 disk.write("object", "small", b"x")
@@ -285,8 +301,8 @@ def test_processes_that_write_the_same_record(cache: pathlib.Path) -> None:
     """Readers meet one whole record or the other, never a mixture and never none."""
     code = """
 import sys
-from xcoexec.codegen.disk import Record
-from xcoexec.codegen.schema import Number, Row
+from xcoexec.codegen.store.disk import Record
+from xcoexec.codegen.store.schema import Number, Row
 record, me = Record("numbers", Row((), Number())), float(sys.argv[1])
 record.store("x", [me] * 3000)
 for _ in range(150):
@@ -294,7 +310,10 @@ for _ in range(150):
     found = record.load("x")
     assert found is not None and len(found) == 3000 and len(set(found)) == 1, found
 """
-    runs = [subprocess.Popen([sys.executable, "-c", code, str(i)], stderr=subprocess.PIPE, text=True, cwd=ROOT) for i in range(3)]
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code, str(i)], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        for i in range(3)
+    ]
     said = [run.communicate(timeout=200)[1] for run in runs]
     assert [run.returncode for run in runs] == [0, 0, 0] and said == ["", "", ""], said
     assert [p.name for p in cache.iterdir()] == ["x.v2.json"]
@@ -303,7 +322,12 @@ for _ in range(150):
 # -- records whose checksum fits and whose content does not -------------------------------------------
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from([10**400, "host", "rest", 1e-9]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from([10**400, "host", "rest", 1e-9]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
@@ -399,7 +423,11 @@ def test_a_record_that_would_not_fit_is_not_kept(cache: pathlib.Path, caplog: py
 
 
 def _junk(i: int, kind: str, old: bytes) -> bytes:
-    return [random.Random(i).randbytes(len(old)), b"", old[: len(old) // 2]][i % 3] if kind == "object" else JUNK[i % len(JUNK)]
+    return (
+        [random.Random(i).randbytes(len(old)), b"", old[: len(old) // 2]][i % 3]
+        if kind == "object"
+        else JUNK[i % len(JUNK)]
+    )
 
 
 def _subtle(i: int, kind: str, old: bytes) -> bytes:
@@ -445,7 +473,9 @@ def test_all_that_is_compiled_is_sound() -> None:
     for name, obj in _objects().items():
         assert objects.fault(obj, name) == ""
         assert "without the function" in objects.fault(obj, "k" + "0" * 32)
-        assert objects.fault(obj, name, "aarch64" if target().name != "neon" else "x86_64").startswith("is no relocatable object file of this machine")
+        assert objects.fault(obj, name, "aarch64" if target().name != "neon" else "x86_64").startswith(
+            "is no relocatable object file of this machine"
+        )
 
 
 def test_on_systems_with_other_formats_elf_is_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,10 +503,17 @@ define i64 @f(i64 %i) nounwind {
 }"""
     for machine, triple in (("x86_64", "x86_64-unknown-linux-gnu"), ("aarch64", "aarch64-unknown-linux-gnu")):
         made = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="static", codemodel="large", jit=True)
-        assert objects.fault(bytes(made.emit_object(llvm.parse_assembly(f'target triple = "{triple}"{text}'))), "f", machine) == ""
+        assert (
+            objects.fault(
+                bytes(made.emit_object(llvm.parse_assembly(f'target triple = "{triple}"{text}'))), "f", machine
+            )
+            == ""
+        )
 
 
-@pytest.mark.parametrize("junk", [b"", b"\0", b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF" + b"\xff" * 200, b"x" * 5000], ids=repr)
+@pytest.mark.parametrize(
+    "junk", [b"", b"\0", b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF" + b"\xff" * 200, b"x" * 5000], ids=repr
+)
 def test_junk_is_no_object(junk: bytes) -> None:
     assert objects.fault(junk[:5000], "f")
 
@@ -492,7 +529,7 @@ def test_the_look_through_never_fails_itself(at: int, tail: bytes) -> None:
 
 LOADS = """
 import os, pathlib, random, sys
-from xcoexec.codegen import build, objects
+from xcoexec.codegen.native import build; from xcoexec.codegen.native import objects
 from xcoexec.codegen.target import target
 build._engine(target())
 rng, passed, crashed = random.Random(int(sys.argv[2])), 0, 0
@@ -523,13 +560,17 @@ def test_what_passes_the_look_through_never_ends_the_process(tmp_path: pathlib.P
     """Damaged objects in LLVM's hands, each in a process of its own: none of those that are let through ends it."""
     for name, obj in _objects().items():
         (tmp_path / name).write_bytes(obj)
-    done = subprocess.run([sys.executable, "-c", LOADS, str(tmp_path), "1", "40"], capture_output=True, text=True, cwd=ROOT, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS, str(tmp_path), "1", "40"], capture_output=True, text=True, cwd=ROOT, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     passed, crashed = map(int, done.stdout.split())
     assert passed > 50 and crashed == 0
 
 
-def test_an_object_that_cannot_be_linked_is_compiled_anew(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_object_that_cannot_be_linked_is_compiled_anew(
+    cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from xcoexec.codegen.kernels import gemm
 
     spec = gemm.spec(1, 1, False, (("in", 0), ("lit", "f", "0.125"), ("add", 0, 1)), ())
@@ -564,7 +605,11 @@ build = importlib.import_module("xcoexec_codegen.build")
 build._compile = lambda *_: b"junk"
 build.compile_into(sys.argv[2], sys.stdin.buffer.read())
 """
-    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.5"), ("max", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(31, 36)]
+    specs = [
+        gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.5"), ("max", 0, 1)), (), run)
+        for mr in (1, 2, 3)
+        for run in range(31, 36)
+    ]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(build, "_CHILD", junk)
     build.prepare(specs, target())
@@ -580,7 +625,11 @@ def test_without_room_for_a_temporary_folder(cache: pathlib.Path, monkeypatch: p
     monkeypatch.setattr(children.os, "mkdir", _full)
     build.start_native.cache_clear()
     assert build.start_native(target(), build.NATIVE) is None
-    specs = [gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.75"), ("max", 0, 1)), (), run) for mr in (1, 2, 3) for run in range(41, 46)]
+    specs = [
+        gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.75"), ("max", 0, 1)), (), run)
+        for mr in (1, 2, 3)
+        for run in range(41, 46)
+    ]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
     build.prepare(specs, target())
     assert build.kernel_address(specs[0], target())

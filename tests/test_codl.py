@@ -13,11 +13,11 @@ import pytest
 from jax import lax
 from xcoexec.codegen.runtime.relay import Relay
 
-from xcoexec.session import contest
-from xcoexec.ir.validate import check_plan
 from xcoexec.ir.records import DIMS, Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.validate import check_plan
 from xcoexec.planning.simulate import simulate
 from xcoexec.planning.strategies.codl import codl
+from xcoexec.session import contest
 
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of
@@ -28,7 +28,10 @@ NHWC = ("NHWC", "HWIO", "NHWC")
 def separable(w: Any, x: Any) -> Any:
     """1x1, depthwise 3x3, a pool: behind the first layer every channel is on its own."""
     y = jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC))
-    y = jax.nn.relu(lax.conv_general_dilated(y, w[1], (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=w[1].shape[-1]) + w[2])
+    y = jax.nn.relu(
+        lax.conv_general_dilated(y, w[1], (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=w[1].shape[-1])
+        + w[2]
+    )
     return lax.reduce_window(y, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME")
 
 
@@ -75,7 +78,9 @@ def test_a_chain_is_found_where_exchanges_are_dear() -> None:
     costs = _costs(graph, 1e-5, 2e10)
     plan = codl(graph, costs, dims=("channel",))
     check_plan(plan, graph)
-    assert [p.dim for p in plan.placements[:2]] == ["channel"] * 2 and plan.placements[0].chain == plan.placements[1].chain != 0
+    assert [p.dim for p in plan.placements[:2]] == ["channel"] * 2 and plan.placements[0].chain == plan.placements[
+        1
+    ].chain != 0
     alone = codl(graph, costs, dims=("channel",), chain=False)
     assert plan.predicted is not None and alone.predicted is not None and plan.predicted < alone.predicted
 
@@ -85,7 +90,11 @@ def test_more_freedom_is_never_predicted_slower(sync: float, rate: float) -> Non
     w, x = [array(1, 1, 128, 256), array(3, 3, 1, 256), array(256)], array(1, 28, 28, 128)
     graph = stages_of(separable, w, x, weights=1)[1]
     costs = _costs(graph, sync, rate)
-    predicted = {(dims, chain): codl(graph, costs, dims=dims, chain=chain).predicted for dims in (("channel",), ("rows",), DIMS) for chain in (True, False)}
+    predicted = {
+        (dims, chain): codl(graph, costs, dims=dims, chain=chain).predicted
+        for dims in (("channel",), ("rows",), DIMS)
+        for chain in (True, False)
+    }
     assert all(t is not None for t in predicted.values())
     for dims, chain in itertools.product((("channel",), ("rows",)), (True, False)):
         assert predicted[DIMS, chain] <= predicted[dims, chain] * (1 + 1e-9)  # type: ignore[operator]
@@ -100,7 +109,10 @@ def test_the_plan_says_what_another_layout_costs() -> None:
     graph = stages_of(fn, w, x, weights=1)[1]
     costs = Costs((1e-4,), (1e-2,), 1e-6, 1e9, 1.0, False)
     (place,) = codl(graph, costs).placements
-    assert place.half != "device" and place.note == f"channels-last on the host half: {4 * 24 * 24 * 96 / 1e9 * 1e6:.0f} us to move"
+    assert (
+        place.half != "device"
+        and place.note == f"channels-last on the host half: {4 * 24 * 24 * 96 / 1e9 * 1e6:.0f} us to move"
+    )
     (kept,) = codl(graph, Costs((1e-2,), (1e-4,), 1e-6, 1e9, 1.0, False)).placements
     assert kept.note == ""
 
@@ -113,11 +125,16 @@ def _dims(plan: Any) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("relay", "near", "rows_take", "dims"), [(object(), 1.15, 0.5, ROWS), (object(), 1.15, 0.99, BOTH), (object(), 1.0, 0.5, BOTH), (None, 1.15, 0.5, BOTH)]
+    ("relay", "near", "rows_take", "dims"),
+    [(object(), 1.15, 0.5, ROWS), (object(), 1.15, 0.99, BOTH), (object(), 1.0, 0.5, BOTH), (None, 1.15, 0.5, BOTH)],
 )
-def test_on_a_device_plans_along_one_dimension_are_measured_too(monkeypatch: Any, relay: Any, near: float, rows_take: float, dims: set[str]) -> None:
+def test_on_a_device_plans_along_one_dimension_are_measured_too(
+    monkeypatch: Any, relay: Any, near: float, rows_take: float, dims: set[str]
+) -> None:
     """The quickest by measurement is taken; its own plan where that is a near thing, the others are predicted far slower or both halves share cores."""
-    net = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC)).reshape(1, -1) @ w[1]
+    net = lambda w, x: (
+        jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC)).reshape(1, -1) @ w[1]
+    )
     graph = stages_of(net, [array(3, 3, 48, 48), array(24 * 24 * 48, 64)], array(1, 24, 24, 48), weights=1)[1]
     costs = _costs(graph, 1e-6, 1e11)
     own = codl(graph, costs)
@@ -130,5 +147,7 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(monkeypatch: Any
     monkeypatch.setattr(contest, "NEAR", near)
     monkeypatch.setattr(contest, "_briefly", briefly)
     monkeypatch.setattr(contest, "_balanced", lambda s, exe: exe)
-    s: Any = types.SimpleNamespace(relay=relay, graph=graph, measured_costs=lambda: costs, fits=lambda plan: True, executable=lambda plan: plan)
+    s: Any = types.SimpleNamespace(
+        relay=relay, graph=graph, measured_costs=lambda: costs, fits=lambda plan: True, executable=lambda plan: plan
+    )
     assert _dims(contest._realised(s, own, "codl")) == dims

@@ -17,7 +17,10 @@ def test_both_halves_are_measured_alone_and_together() -> None:
     assert found.factor == max(found.host[1] / found.host[0], found.device[1] / found.device[0])
 
 
-@pytest.mark.parametrize(("host", "device", "factor"), [((1.0, 1.2), (1.0, 1.1), 1.2), ((1.0, 0.9), (1.0, 0.8), 1.0), ((1.0, 9.0), (1.0, 1.0), 2.0)])
+@pytest.mark.parametrize(
+    ("host", "device", "factor"),
+    [((1.0, 1.2), (1.0, 1.1), 1.2), ((1.0, 0.9), (1.0, 0.8), 1.0), ((1.0, 9.0), (1.0, 1.0), 2.0)],
+)
 def test_the_factor_is_the_slower_half_and_bounded(
     host: tuple[float, float], device: tuple[float, float], factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,9 @@ def on_kernels(fn: Any, *args: Any, **options: Any) -> Any:
 
 
 def run(code: str, **env: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -78,12 +80,18 @@ INTERNAL = {
     "beta": (jax.scipy.special.beta, (X, X + 1)),
     "gradient of a sum of sines": (jax.value_and_grad(lambda x: jnp.sin(x).sum()), (X,)),
     "gradient of a product": (jax.value_and_grad(jnp.prod), (np.full((3, 5), 1.1, np.float32),)),
-    "gradient through a pool": (jax.grad(lambda x: nn.max_pool(nn.relu(x), (2, 2), (2, 2)).sum()), (np.asarray(array(2, 6, 6, 3)),)),
+    "gradient through a pool": (
+        jax.grad(lambda x: nn.max_pool(nn.relu(x), (2, 2), (2, 2)).sum()),
+        (np.asarray(array(2, 6, 6, 3)),),
+    ),
     "gradient through dropout": (
         jax.grad(lambda x: (jnp.where(jax.random.bernoulli(jax.random.key(1), 0.5, x.shape), x / 0.5, 0) ** 2).sum()),
         (X,),
     ),
-    "a learning rate's schedule": (lambda w, g, step: w - g * (0.1 / (1 + 0.5 * (step + 1))), (X, X * 0.5, np.int32(3))),
+    "a learning rate's schedule": (
+        lambda w, g, step: w - g * (0.1 / (1 + 0.5 * (step + 1))),
+        (X, X * 0.5, np.int32(3)),
+    ),
     "an integer between floats": (lambda x, p: x * 2 + p * 2 + 1.0, (X, 4)),
     "spence": (jax.scipy.special.spence, (X * 0.25,)),
 }
@@ -156,8 +164,21 @@ def _planted(stage: str) -> tuple[str, str]:
     }[stage]
 
 
-@pytest.mark.parametrize("error", [StopIteration(), IndexError("x"), AssertionError("y"), TypeError("z"), ValueError("v"), KeyError("k"), RecursionError()])
-@pytest.mark.parametrize("stage", ["reading the jaxpr", "building the graph", "connecting the device", "the first call"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        StopIteration(),
+        IndexError("x"),
+        AssertionError("y"),
+        TypeError("z"),
+        ValueError("v"),
+        KeyError("k"),
+        RecursionError(),
+    ],
+)
+@pytest.mark.parametrize(
+    "stage", ["reading the jaxpr", "building the graph", "connecting the device", "the first call"]
+)
 def test_one_guard_holds_every_stage(stage: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise error
@@ -165,7 +186,9 @@ def test_one_guard_holds_every_stage(stage: str, error: Exception, monkeypatch: 
     owner, name = _planted(stage)
     monkeypatch.setattr(f"{owner}.{name}", broken)
     fast = xcoexec.jit(lambda x: jnp.tanh(x) * 2, plan=xcoexec.Plan.uniform(1.0))
-    with pytest.warns(CoexecWarning, match=rf"{stage}: {type(error).__name__}.*please report.*xcoexec .*, jax .*, Python") as seen:
+    with pytest.warns(
+        CoexecWarning, match=rf"{stage}: {type(error).__name__}.*please report.*xcoexec .*, jax .*, Python"
+    ) as seen:
         same(fast(X), jnp.tanh(X) * 2)
     assert len(seen) == 1 and seen[0].filename == __file__
     with warnings.catch_warnings():
@@ -190,12 +213,18 @@ def _raises(x: Any) -> Any:
     raise KeyError("mine")
 
 
-@pytest.mark.parametrize("call", [lambda f: f(X), lambda f: f.bind()(X), lambda f: f.lower(X), lambda f: jax.vmap(f)(X)])
+@pytest.mark.parametrize(
+    "call", [lambda f: f(X), lambda f: f.bind()(X), lambda f: f.lower(X), lambda f: jax.vmap(f)(X)]
+)
 def test_the_users_own_errors_look_as_under_jit(call: Any) -> None:
     def frames(f: Any) -> list[str]:
         with pytest.raises(KeyError) as e:
             call(f)
-        return [x.name for x in traceback.extract_tb(e.value.__traceback__) if not x.filename.startswith(os.path.dirname(jax.__file__))]
+        return [
+            x.name
+            for x in traceback.extract_tb(e.value.__traceback__)
+            if not x.filename.startswith(os.path.dirname(jax.__file__))
+        ]
 
     plain = jax.jit(_raises)
     plain_frames = frames(plain) if call.__code__.co_names[:1] != ("bind",) else ["frames", "<lambda>", "_raises"]
@@ -265,7 +294,12 @@ def _by_keyword(x: Any, n: int, mode: str = "up") -> Any:
 
 @pytest.mark.parametrize(
     "given",
-    [dict(static_argnums=(1, 2)), dict(static_argnames=("n", "mode")), dict(static_argnums=(-1, -2)), dict(static_argnums=2, static_argnames="mode")],
+    [
+        dict(static_argnums=(1, 2)),
+        dict(static_argnames=("n", "mode")),
+        dict(static_argnums=(-1, -2)),
+        dict(static_argnums=2, static_argnames="mode"),
+    ],
 )
 def test_static_arguments_by_position_and_name(given: dict[str, Any]) -> None:
     fast, plain = xcoexec.jit(_by_keyword, **given), jax.jit(_by_keyword, **given)
@@ -276,7 +310,10 @@ def test_static_arguments_by_position_and_name(given: dict[str, Any]) -> None:
 
 
 def test_no_static_arguments_by_none_and_lists_are_refused_as_jit_does() -> None:
-    same(xcoexec.jit(lambda x: x * 2, static_argnums=None, static_argnames=None, donate_argnums=None)(X), jnp.asarray(X * 2))
+    same(
+        xcoexec.jit(lambda x: x * 2, static_argnums=None, static_argnames=None, donate_argnums=None)(X),
+        jnp.asarray(X * 2),
+    )
     for jit in (xcoexec.jit, jax.jit):
         with pytest.raises(ValueError, match="Non-hashable static arguments"):
             jit(lambda x, n: x, static_argnums=1)(X, [1])
@@ -309,7 +346,11 @@ def test_the_configuration_is_part_of_the_key(name: str) -> None:
     before = getattr(jax.config, name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain, fast, bound = jax.jit(lambda x: fn(x)), xcoexec.jit(lambda x: fn(x), strategy="host"), xcoexec.jit(lambda x: fn(x)).bind()
+        plain, fast, bound = (
+            jax.jit(lambda x: fn(x)),
+            xcoexec.jit(lambda x: fn(x), strategy="host"),
+            xcoexec.jit(lambda x: fn(x)).bind(),
+        )
         for value in (before, other, before):
             jax.config.update(name, value)
             try:
@@ -371,7 +412,12 @@ def test_donation_of_weights_states_and_names() -> None:
     def step(w: Any, x: Any) -> Any:
         return w - 0.1 * x.T @ (x @ w)
 
-    for given in (dict(donate_argnums=0), dict(donate_argnums=(0,)), dict(donate_argnames="w"), dict(donate_argnames=("w",))):
+    for given in (
+        dict(donate_argnums=0),
+        dict(donate_argnums=(0,)),
+        dict(donate_argnames="w"),
+        dict(donate_argnames=("w",)),
+    ):
         for strategy in ("host", "auto"):
             fast, plain = xcoexec.jit(step, strategy=strategy, strict=True, **given), jax.jit(step)
             mine, theirs = W + 0, W + 0
@@ -471,7 +517,11 @@ def test_lower_trace_eval_shape_clear_cache_and_names() -> None:
     fast.clear_cache()
     assert not fast._entries
     same(fast(X), plain(X))
-    assert isinstance(fast, jax.stages.Wrapped) and "PjitFunction" in str(type(fast)) and "PjitFunction" in str(type(plain))
+    assert (
+        isinstance(fast, jax.stages.Wrapped)
+        and "PjitFunction" in str(type(fast))
+        and "PjitFunction" in str(type(plain))
+    )
     for follow in (True, False):
         assert inspect.signature(fast, follow_wrapped=follow) == inspect.signature(plain, follow_wrapped=follow)
 
@@ -516,7 +566,9 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="XCOEXEC_DISABLE='yes'; valid is 0 or 1"):
         xcoexec.jit(lambda x: x)
     monkeypatch.delenv("XCOEXEC_DISABLE")
-    assert "fine" in run("import xcoexec; assert xcoexec.jit(lambda x: type(x) is float)(1.0); print('fine')", JAX_DISABLE_JIT="1")
+    assert "fine" in run(
+        "import xcoexec; assert xcoexec.jit(lambda x: type(x) is float)(1.0); print('fine')", JAX_DISABLE_JIT="1"
+    )
 
 
 @xcoexec.jit
@@ -547,7 +599,18 @@ def test_a_deleted_weight_raises_as_in_jit() -> None:
 
 def test_messages_never_print_arrays() -> None:
     big = np.arange(100_000.0)
-    for option in ("strategy", "strict", "plan", "memory", "costs", "progress", "static_argnums", "donate_argnames", "threads", "affinity"):
+    for option in (
+        "strategy",
+        "strict",
+        "plan",
+        "memory",
+        "costs",
+        "progress",
+        "static_argnums",
+        "donate_argnames",
+        "threads",
+        "affinity",
+    ):
         with pytest.raises((TypeError, ValueError)) as e:
             xcoexec.jit(lambda x: x, **{option: big})
         assert len(str(e.value)) < 400
@@ -581,7 +644,9 @@ TRANSFORMS = {
     "cond": lambda jit: jax.lax.cond(True, jit(lambda x: x * 2), jit(lambda x: x), X),
     "map": lambda jit: jax.lax.map(jit(jnp.tanh), jnp.asarray(X)),
     "checkpoint": lambda jit: jax.grad(jax.checkpoint(jit(_loss)))(W, X),
-    "eval_shape": lambda jit: jax.tree_util.tree_map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(jit(_loss), W, X)),
+    "eval_shape": lambda jit: jax.tree_util.tree_map(
+        lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(jit(_loss), W, X)
+    ),
     "make_jaxpr": lambda jit: jnp.zeros(len(jax.make_jaxpr(jit(_loss))(W, X).jaxpr.eqns)),
     "jit": lambda jit: jax.jit(lambda w: jit(_loss)(w, X))(W),
     "grad inside": lambda jit: jit(jax.grad(_loss))(W, X),
@@ -595,7 +660,9 @@ TRANSFORMS = {
     "closed over in jit": lambda jit: jax.jit(lambda w: jit(lambda x: jnp.tanh(x @ w))(X))(W),
     "closed over in vmap": lambda jit: jax.vmap(lambda w: jit(lambda x: x * w)(X))(W[0]),
     "closed over in scan": lambda jit: jax.lax.scan(lambda c, w: (c, jit(lambda x: x * w)(X)), 0, W[0]),
-    "bound in grad": lambda jit: jax.grad(lambda x: (jit(_loss).bind(W) if jit is xcoexec.jit else functools.partial(jit(_loss), W))(x))(jnp.asarray(X)),
+    "bound in grad": lambda jit: jax.grad(
+        lambda x: (jit(_loss).bind(W) if jit is xcoexec.jit else functools.partial(jit(_loss), W))(x)
+    )(jnp.asarray(X)),
 }
 
 

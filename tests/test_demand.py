@@ -30,13 +30,20 @@ def _task(name: str, *blocks: tuple[float, float], period: float | None = None, 
 def test_the_balance_and_its_prices_are_the_linear_programs(work: list[Work]) -> None:
     """min t: sum d x <= t, sum h (1 - x) <= t, 0 <= x <= 1."""
     device, host = np.array(work).T
-    found = linprog([0.0] * len(work) + [1.0], [[*device, -1.0], [*-host, -1.0]], [0.0, -host.sum()], bounds=[(0, 1)] * len(work) + [(0, None)])
+    found = linprog(
+        [0.0] * len(work) + [1.0],
+        [[*device, -1.0], [*-host, -1.0]],
+        [0.0, -host.sum()],
+        bounds=[(0, 1)] * len(work) + [(0, None)],
+    )
     needed, ratio = balance(work)
     assert needed == pytest.approx(found.fun, rel=1e-7)
     prices = -found.ineqlin.marginals  # of the device and the host
     worth = lambda d, h: min(prices[0] * d, prices[1] * h)
     mine = np.array([1 / (1 + ratio), ratio / (1 + ratio)])
-    assert sum(min(mine[0] * d, mine[1] * h) for d, h in work) == pytest.approx(sum(worth(d, h) for d, h in work), rel=1e-6)  # the dual's value
+    assert sum(min(mine[0] * d, mine[1] * h) for d, h in work) == pytest.approx(
+        sum(worth(d, h) for d, h in work), rel=1e-6
+    )  # the dual's value
 
 
 @settings(max_examples=100, deadline=None)
@@ -68,19 +75,33 @@ def test_blocks_of_one_half_and_forbidden_twins() -> None:
 
 def test_a_half_on_which_a_job_cannot_be_in_time_is_no_choice() -> None:
     task = _task("a", (1.0, 2.0), (3.0, 2.0), deadline=4.5)
-    assert least_work(task) == ((1.0, 2.0), (3.0, 2.0))  # 1.5 seconds are left, either block takes one more on its slower half
-    assert least_work(task, {"device": 1.2, "host": 1.0}) == ((1.2, 2.0), (2.0 * NEVER, 2.0))  # 1.3 are left, the second one takes 1.6 more
+    assert least_work(task) == (
+        (1.0, 2.0),
+        (3.0, 2.0),
+    )  # 1.5 seconds are left, either block takes one more on its slower half
+    assert least_work(task, {"device": 1.2, "host": 1.0}) == (
+        (1.2, 2.0),
+        (2.0 * NEVER, 2.0),
+    )  # 1.3 are left, the second one takes 1.6 more
     assert least_work(task, {"device": 2.0, "host": 1.0}) == ((2.0, 2.0), (2.0 * NEVER, 2.0))
     assert least_work(task, {"device": 3.0, "host": 1.5}) == ((3.0, 3.0), (9.0, 3.0))  # it cannot be in time at all
     assert least_work(task, EVEN, 4.0)[1] == (3.0, 2.0) and least_work(task, EVEN, 3.5)[1] == (2.0 * NEVER, 2.0)
     assert least_missing([_task("a", (1.0, 2.0), period=1.0, deadline=1.5)]) == pytest.approx(0.0, abs=1e-9)
-    assert least_missing([_task(n, (1.0, 2.0), period=1.0, deadline=1.5) for n in "ab"]) == pytest.approx(0.5, abs=1e-3)  # no host that helps
+    assert least_missing([_task(n, (1.0, 2.0), period=1.0, deadline=1.5) for n in "ab"]) == pytest.approx(
+        0.5, abs=1e-3
+    )  # no host that helps
 
 
 def test_jobs_that_are_too_long_at_the_pace_of_now_leave_the_others_alone() -> None:
     """The device takes four times as long: the two long tasks cannot be in time there any more and do not fit on the host beside the short one."""
-    tasks = [_task("short", (1e-3, 0.9e-3), period=2e-3, deadline=8e-3), *(_task(n, (3e-3, 5e-3), period=7e-3, deadline=8e-3) for n in ("a", "b"))]
-    runs = {p: simulate(releases(tasks, 6.0), p, lambda s: 4.0 if s.way.half == "device" else 1.0) for p in ("slack", "layer_sched")}
+    tasks = [
+        _task("short", (1e-3, 0.9e-3), period=2e-3, deadline=8e-3),
+        *(_task(n, (3e-3, 5e-3), period=7e-3, deadline=8e-3) for n in ("a", "b")),
+    ]
+    runs = {
+        p: simulate(releases(tasks, 6.0), p, lambda s: 4.0 if s.way.half == "device" else 1.0)
+        for p in ("slack", "layer_sched")
+    }
     missed = lambda p: [j.task.name for j in runs[p].jobs if j.missed and j.release > 0.5]
     assert missed("slack").count("short") == 0 < missed("slack").count("a") + missed("slack").count("b")
     assert runs["slack"].missing_rate < runs["layer_sched"].missing_rate
@@ -118,15 +139,26 @@ def test_one_burst_after_a_long_pause_has_room() -> None:
 def test_fewer_jobs_miss_when_the_longest_give_way(load: float) -> None:
     """Against the same policy without it, the device at a third of its speed at heavy loads: nothing changes where there is room for all."""
     lengths = [0.6e-3, 1e-3, 1.9e-3, 2.5e-3, 4e-3]
-    tasks = [_task(str(i), (t, 1.2 * t), period=t * 5 / load, deadline=4 * float(np.mean(lengths))) for i, t in enumerate(lengths)]
+    tasks = [
+        _task(str(i), (t, 1.2 * t), period=t * 5 / load, deadline=4 * float(np.mean(lengths)))
+        for i, t in enumerate(lengths)
+    ]
     slow = lambda s: 3.0 if s.way.half == "device" and load > 1.5 else 1.0
     runs = {p: simulate(releases(tasks, 4.0, [1e-3 * i for i in range(5)]), p, slow) for p in ("slack", "slack_fair")}
     missing = {p: s.missing_rate for p, s in runs.items()}
     if load < 1.5:
-        assert [(s.job.key, end) for s, end in runs["slack"].blocks] == [(s.job.key, end) for s, end in runs["slack_fair"].blocks]
+        assert [(s.job.key, end) for s, end in runs["slack"].blocks] == [
+            (s.job.key, end) for s, end in runs["slack_fair"].blocks
+        ]
         return
-    rates, work = {t.name: 1 / t.period for t in tasks if t.period}, {t.name: [(3 * d, h) for d, h in least_work(t)] for t in tasks}
-    at_least, promised = (sum(r * (1 - shares(rates, work, room).get(n, 1.0)) for n, r in rates.items()) / sum(rates.values()) for room in (1.0, ROOM))
+    rates, work = (
+        {t.name: 1 / t.period for t in tasks if t.period},
+        {t.name: [(3 * d, h) for d, h in least_work(t)] for t in tasks},
+    )
+    at_least, promised = (
+        sum(r * (1 - shares(rates, work, room).get(n, 1.0)) for n, r in rates.items()) / sum(rates.values())
+        for room in (1.0, ROOM)
+    )
     assert at_least - 0.02 <= missing["slack"] <= promised + 0.02 and missing["slack"] < missing["slack_fair"] - 0.02
     late = [j.task.name for j in runs["slack"].jobs if j.missed and j.release > 0.5]
     assert all(late.count(n) >= late.count("0") for n in "1234")
@@ -134,13 +166,18 @@ def test_fewer_jobs_miss_when_the_longest_give_way(load: float) -> None:
 
 def test_no_schedule_misses_fewer_than_the_linear_program_says() -> None:
     """All policies, over random tasks; and the program against shares worked out by hand."""
-    one = [_task("a", (0.01, 0.02), period=0.005)]  # device 2 of 1, so 0.01 a job and 0.02: 100 + 50 of 200 jobs a second
+    one = [
+        _task("a", (0.01, 0.02), period=0.005)
+    ]  # device 2 of 1, so 0.01 a job and 0.02: 100 + 50 of 200 jobs a second
     assert least_missing(one) == pytest.approx(0.25)
     assert least_missing(one, {"device": 2.0, "host": 1.0}) == pytest.approx(0.5)
     assert least_missing([_task("a", (0.01, 0.02), period=0.02)]) == pytest.approx(0.0, abs=1e-9)
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        blocks = [[(float(d), float(d * r)) for d, r in zip(rng.uniform(1e-3, 4e-3, 3), rng.uniform(0.5, 2, 3), strict=True)] for _ in range(4)]
+        blocks = [
+            [(float(d), float(d * r)) for d, r in zip(rng.uniform(1e-3, 4e-3, 3), rng.uniform(0.5, 2, 3), strict=True)]
+            for _ in range(4)
+        ]
         tasks = [_task(str(i), *b, period=sum(map(min, b)) * 4 / 2.6, deadline=0.03) for i, b in enumerate(blocks)]
         bound = least_missing(tasks)
         assert bound > 0.05

@@ -13,18 +13,18 @@ import sys
 import jax
 import pytest
 
-from xcoexec.planning import profiles
 from xcoexec import models
-from xcoexec.ir.validate import check_plan
 from xcoexec.errors import PlanError, ProfileError
 from xcoexec.frontend.fold import fold
 from xcoexec.frontend.graph import build_graph
+from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.records import Costs, LayerGraph, Plan
+from xcoexec.ir.validate import check_plan
+from xcoexec.planning import profiles
 from xcoexec.planning.memory import usage
-from xcoexec.session.contest import forced
 from xcoexec.planning.simulate import BACK, OUT, ROWS, STREAM, TEAM, simulate
 from xcoexec.planning.strategies import STRATEGIES
-from xcoexec.frontend.trace import paths, trace
+from xcoexec.session.contest import forced
 
 NAMES = ("lenet", "alexnet", "squeezenet", "googlenet", "resnet18", "mobilenet_v2")
 
@@ -34,7 +34,9 @@ def graph_of(name: str) -> LayerGraph:
     entry = models.get(name)
     weights = jax.eval_shape(entry.variables)
     values, tree = jax.tree_util.tree_flatten(((weights, entry.example()), {}))
-    return build_graph(fold(trace(entry.module.apply, values, tree, paths(tree)), range(len(jax.tree_util.tree_leaves(weights)))))
+    return build_graph(
+        fold(trace(entry.module.apply, values, tree, paths(tree)), range(len(jax.tree_util.tree_leaves(weights))))
+    )
 
 
 @pytest.mark.parametrize("device", profiles.names())
@@ -45,7 +47,9 @@ def test_every_strategy_on_every_device(device: str, strategy: str) -> None:
         plan = STRATEGIES[strategy](graph, costs)
         check_plan(plan, graph)
         assert [p.layer for p in plan.placements] == [x.name for x in graph.layers]
-        single = min(sum(costs.device), sum(t or 0 for t in costs.host) if all(t is not None for t in costs.host) else 1e9)
+        single = min(
+            sum(costs.device), sum(t or 0 for t in costs.host) if all(t is not None for t in costs.host) else 1e9
+        )
         moved = 2 * costs.sync + (graph.program.inputs[0].nbytes + graph.layers[-1].out.nbytes) / costs.copy_rate
         assert plan.predicted is not None
         if strategy not in ("device", "host", "capacity"):
@@ -63,7 +67,9 @@ def test_the_simulator_agrees_with_sums(device: str) -> None:
     assert simulate(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
     on_host = simulate(graph, STRATEGIES["host"](graph, costs), costs)
     moved = graph.program.inputs[0].nbytes + graph.layers[-1].out.nbytes
-    assert on_host.seconds == pytest.approx(sum(t or 0 for t in costs.host) + costs.sync + moved / costs.copy_rate, rel=1e-6)
+    assert on_host.seconds == pytest.approx(
+        sum(t or 0 for t in costs.host) + costs.sync + moved / costs.copy_rate, rel=1e-6
+    )
     assert on_host.busy(STREAM) == 0 and on_host.busy(OUT) > 0 and on_host.busy(BACK) > 0
     for name in ("codl", "layer_switch"):
         plan = STRATEGIES[name](graph, costs)
@@ -161,14 +167,20 @@ def test_codls_ablations(device: str) -> None:
         codl(graph, costs, dims=("depth",))
 
 
-@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "0", "true", "1" + "0" * 400, '"8.0e9"', "[8.0e9]", "1e-300", "1e300"])
+@pytest.mark.parametrize(
+    "number", ["inf", "-inf", "nan", "0", "true", "1" + "0" * 400, '"8.0e9"', "[8.0e9]", "1e-300", "1e300"]
+)
 def test_numbers_that_are_none(number: str) -> None:
-    with pytest.raises(ProfileError, match=r"devices: got bandwidth=.* in \[host\] of the profile 'mine'; valid is a pair"):
+    with pytest.raises(
+        ProfileError, match=r"devices: got bandwidth=.* in \[host\] of the profile 'mine'; valid is a pair"
+    ):
         profiles.parse("mine", GOOD.replace("[8.0e9,", f"[{number},", 1))
 
 
 @pytest.mark.parametrize(
-    "text", ["x = " + "[" * 100_000, "x = " + "9" * 5000, "a." * 1000 + "b = 1", "\0", "x = 1\nx = 2", None, b"x = 1"], ids=lambda x: str(x)[:12]
+    "text",
+    ["x = " + "[" * 100_000, "x = " + "9" * 5000, "a." * 1000 + "b = 1", "\0", "x = 1\nx = 2", None, b"x = 1"],
+    ids=lambda x: str(x)[:12],
 )
 def test_texts_that_are_no_profile(text: object) -> None:
     with pytest.raises(ProfileError, match="devices: got "):
@@ -187,10 +199,17 @@ def test_files_that_are_no_profile(tmp_path: pathlib.Path) -> None:
     (tmp_path / "zero.toml").symlink_to("/dev/zero")
     with open(tmp_path / "giant.toml", "wb") as f:
         f.truncate(1 << 40)
-    says = {"latin": "not in UTF-8", "folder": "no regular file", "pipe": "no regular file", "zero": "no regular file", "giant": "more than", "no": "not there"}
+    says = {
+        "latin": "not in UTF-8",
+        "folder": "no regular file",
+        "pipe": "no regular file",
+        "zero": "no regular file",
+        "giant": "more than",
+        "no": "not there",
+    }
     code = """
 import sys
-from xcoexec import devices
+from xcoexec.planning import profiles as devices
 from xcoexec.errors import ProfileError
 for path in sys.argv[1:]:
     try:
@@ -202,7 +221,9 @@ for path in sys.argv[1:]:
     done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == len(says) and all(why in line and "valid is a TOML file" in line for why, line in zip(says.values(), lines, strict=True)), lines
+    assert len(lines) == len(says) and all(
+        why in line and "valid is a TOML file" in line for why, line in zip(says.values(), lines, strict=True)
+    ), lines
 
 
 @pytest.mark.parametrize("name", [None, 7, b"x.toml", ["h200"], "nul\0.toml", "h200\0"], ids=repr)

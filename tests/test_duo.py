@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xcoexec
-from xcoexec.tools.bench import model_graph, worst
 from xcoexec.ir.records import Costs
-from xcoexec.streams.spans import Span, crossing
 from xcoexec.session.stages import Stages
 from xcoexec.streams import data, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth
 from xcoexec.streams.data import Data
 from xcoexec.streams.search import Frozen, Search
+from xcoexec.streams.spans import Span, crossing
 from xcoexec.streams.twins import Shape, initial, twin_of
+from xcoexec.tools.bench import model_graph, worst
 
 from .support import array
 
@@ -75,12 +75,18 @@ def test_blocks_are_closed_where_moving_pays(draw: st.DataObject) -> None:
     costs = Costs(tuple(draw.draw(times)), tuple(draw.draw(times)), draw.draw(st.floats(0, 3e-4)), 1e9, 1.0, False)
     least = draw.draw(st.floats(0, 2e-3))
     spans = blocks(graph, costs, least=least)
-    assert spans[0].start == 0 and spans[-1].stop == n and all(a.stop == b.start for a, b in zip(spans, spans[1:], strict=False))
+    assert (
+        spans[0].start == 0
+        and spans[-1].stop == n
+        and all(a.stop == b.start for a, b in zip(spans, spans[1:], strict=False))
+    )
     moved = lambda x: costs.sync + sum(v.nbytes for v in crossing(graph, x.stop)) / costs.copy_rate
     closed = lambda x: max(moved(x), least) <= fastest(x, costs)
     assert len(spans) == 1 or all(map(closed, spans[:-1]))
     ends = [k for k in range(1, n) if len(crossing(graph, k)) == 1]
-    assert not [(x, k) for x in spans[:-1] for k in ends if x.start < k < x.stop and closed(Span(x.start, k))]  # none could have ended before
+    assert not [
+        (x, k) for x in spans[:-1] for k in ends if x.start < k < x.stop and closed(Span(x.start, k))
+    ]  # none could have ended before
     assert len(blocks(graph, costs, 3, least)) <= 3
 
 
@@ -92,7 +98,9 @@ def test_blocks_that_deserve_a_twin() -> None:
     spans = tuple(Span(i, i + 1) for i in range(n))
     by_hand = worth(spans, costs)
     assert by_hand[0].degree == pytest.approx(4) and sum(w.share for w in by_hand) == pytest.approx(1)
-    assert [w.span.start for w in deserving(spans, graph, costs)] == [0]  # the other long one is nearly as fast on the other half
+    assert [w.span.start for w in deserving(spans, graph, costs)] == [
+        0
+    ]  # the other long one is nearly as fast on the other half
     assert all(replaceable(graph, w.span) for w in deserving(spans, graph, costs, 1.0))
 
 
@@ -102,9 +110,18 @@ def test_blocks_that_deserve_a_twin() -> None:
 @pytest.mark.parametrize("half", ["host", "device"])
 @pytest.mark.parametrize("convolved", [False, True])
 @pytest.mark.parametrize(
-    ("given_shape", "made"), [((1, 8, 8, 8), (1, 4, 4, 12)), ((1, 6, 6, 3), (1, 6, 6, 5)), ((1, 40), (1, 7)), ((1, 4, 4, 6), (1, 9)), ((1, 32, 24, 3), (1, 9))]
+    ("given_shape", "made"),
+    [
+        ((1, 8, 8, 8), (1, 4, 4, 12)),
+        ((1, 6, 6, 3), (1, 6, 6, 5)),
+        ((1, 40), (1, 7)),
+        ((1, 4, 4, 6), (1, 9)),
+        ((1, 32, 24, 3), (1, 9)),
+    ],
 )
-def test_twins_have_their_blocks_shape(half: str, given_shape: tuple[int, ...], made: tuple[int, ...], convolved: bool) -> None:
+def test_twins_have_their_blocks_shape(
+    half: str, given_shape: tuple[int, ...], made: tuple[int, ...], convolved: bool
+) -> None:
     shape = Shape(half, given_shape, made, 16, ("any", "any"), convolved)
     assert shape.image == (len(given_shape) == 4 and (convolved or len(made) == 4))
     x = array(*given_shape)
@@ -120,11 +137,15 @@ def test_a_span_of_a_frozen_network_is_the_network(trained: tuple[Any, Data]) ->
     net = Frozen.of(_net, weights, d.test[0][:8])
     n = len(net.graph.layers)
     for spans in ([Span(0, n)], [Span(i, i + 1) for i in range(n)]):
-        np.testing.assert_allclose(net.logits(d.test[0][:8], spans, {}), _net(weights, d.test[0][:8]), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            net.logits(d.test[0][:8], spans, {}), _net(weights, d.test[0][:8]), rtol=1e-4, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("by", ["darts", "similarity"])
-def test_a_twin_is_found_and_every_path_is_measured(by: str, trained: tuple[Any, Data], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_twin_is_found_and_every_path_is_measured(
+    by: str, trained: tuple[Any, Data], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Block 1 gets a twin whatever it takes; its path is nearly as good, and the scheduler's model computes just these paths."""
     monkeypatch.setattr(duo, "WIDTHS", (32, 16))
     monkeypatch.setattr(duo, "DEPTHS", {"host": (3, 2)})
@@ -138,7 +159,13 @@ def test_a_twin_is_found_and_every_path_is_measured(by: str, trained: tuple[Any,
     found = duo.twin(net, spans, 1, Worth(spans[1], "device", 1.0, 2.0, 0.5), d, search)
     assert found is not None
     (shape, nonlinear), params = found
-    assert shape.half == "host" and nonlinear and shape.given == (1, 8, 8, 8) and shape.made == (1, 4, 4, 12) and "any" not in shape.layers
+    assert (
+        shape.half == "host"
+        and nonlinear
+        and shape.given == (1, 8, 8, 8)
+        and shape.made == (1, 4, 4, 12)
+        and "any" not in shape.layers
+    )
     made = duo.Duo(spans, {1: (shape, nonlinear)}, {1: params}, xcoexec.streams.jobs.Accuracy())
     accuracy = duo.measured_paths(net, made, d, search)
     assert abs(accuracy.of(frozenset()) - _accuracy(weights, d)) < 0.005 and accuracy.of(frozenset()) > 0.9
@@ -168,7 +195,9 @@ def test_blocks_without_twins_are_joined(trained: tuple[Any, Data], monkeypatch:
     monkeypatch.setattr(duo, "WIDTHS", (16, 8))
     monkeypatch.setattr(duo, "DEPTHS", {"host": (2,)})
     made = duo.generate(_net, weights, d, search=Search(steps=2, finetune=2, batch=64, candidates=1))
-    assert made.spans == (Span(0, 1), Span(1, 2), Span(2, n)) and n > 3 and list(made.shapes) == [1] == list(made.params)
+    assert (
+        made.spans == (Span(0, 1), Span(1, 2), Span(2, n)) and n > 3 and list(made.shapes) == [1] == list(made.params)
+    )
     assert set(made.accuracy.of_paths) == {frozenset(), frozenset({1})}
     assert abs(made.accuracy.of(frozenset()) - _accuracy(weights, d)) < 0.005
 
@@ -185,13 +214,17 @@ def test_a_twin_is_the_deepest_then_widest_that_is_fast_enough(monkeypatch: pyte
     for seconds in (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 1e-2):
         found = duo.fitting(shape, False, seconds)
         all_of_them = [(d, w) for d in duo.DEPTHS["host"] for w in duo.WIDTHS if d * w * 1e-6 <= seconds]
-        assert (found is None) == (not all_of_them) and (found is None or (len(found.layers), found.width) == max(all_of_them))
+        assert (found is None) == (not all_of_them) and (
+            found is None or (len(found.layers), found.width) == max(all_of_them)
+        )
     assert {s.layers[0] for s in asked} == {"separable 3x3"}
     assert duo.fitting(Shape("host", (1, 7, 7, 8), (1, 3, 3, 8), 0, ()), False, 9.0) is None  # sides that do not divide
 
 
 def test_latency_is_measured_on_the_half() -> None:
-    small, large = (Shape("host", (1, 8, 8, 8), (1, 8, 8, 8), w, ("separable 3x3",) * d) for w, d in ((32, 1), (512, 3)))
+    small, large = (
+        Shape("host", (1, 8, 8, 8), (1, 8, 8, 8), w, ("separable 3x3",) * d) for w, d in ((32, 1), (512, 3))
+    )
     assert 0 < duo.latency(small, True) < duo.latency(large, True)
 
 
@@ -236,6 +269,10 @@ def test_folders_of_traffic_signs(tmp_path: pathlib.Path) -> None:
         for i in range(4):
             image.new("RGB", (20 + i, 30), (10 * label, 100, 200)).save(tmp_path / f"{label:05d}" / f"{i}.ppm")
     found = data.gtsrb(tmp_path)
-    assert len(found.train[0]) == 6 and found.train[0].shape[1:] == (32, 32, 3) and set(found.train[1]) | set(found.test[1]) == {0, 14}
+    assert (
+        len(found.train[0]) == 6
+        and found.train[0].shape[1:] == (32, 32, 3)
+        and set(found.train[1]) | set(found.test[1]) == {0, 14}
+    )
     with pytest.raises(FileNotFoundError, match="without images"):
         data.gtsrb(tmp_path / "00000")

@@ -150,7 +150,7 @@ def test_a_folder_takes_its_processes_with_it() -> None:
 
 _LEAVES = """
 import os, sys, threading, time
-from xcoexec.codegen import children
+from xcoexec.codegen.native import children
 folder = children.Folder()
 child = children.start(folder.name, [sys.executable, "-c", "import time; time.sleep(60)"])
 print(folder.name, child.pid, flush=True)
@@ -164,7 +164,9 @@ if sys.argv[1] == "fork":
 
 def test_the_library_imports_without_a_backend() -> None:
     """XLA's threads are not there before the first call: a process may fork, or choose its devices, after the import."""
-    text = "import xcoexec, xcoexec.codegen.runtime.host; from jax._src import xla_bridge; assert not xla_bridge._backends"
+    text = (
+        "import xcoexec, xcoexec.codegen.runtime.host; from jax._src import xla_bridge; assert not xla_bridge._backends"
+    )
     subprocess.run([sys.executable, "-c", text], cwd=ROOT, check=True, timeout=120)
 
 

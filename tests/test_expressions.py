@@ -14,8 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jax import lax
-from xcoexec.codegen.rules import reference
 from xcoexec.codegen.kernels.expressions import literal
+from xcoexec.codegen.rules import reference
 
 import xcoexec
 

@@ -19,23 +19,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.codegen.runtime import host
 from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.faults import TEXTS, word
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.segment.assembly import Segment, _free_arenas
 
 import xcoexec
-from xcoexec.session import prepare
 from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir.records import Plan
+from xcoexec.session import prepare
 
 from .standin import CALLS, TRAPPED, StandIn
 from .support import array, build_on, dense, error, moved, oracle, stages_of, streaming
 from .test_relay import WEIGHTS, X, _chain, _residual
 
 LIMIT = 0.4  # seconds until a call that nobody begins is taken over
-RAISED = (jax.errors.JaxRuntimeError, ValueError, BindError)  # what XLA makes of an error depends on where it looks for it
+RAISED = (
+    jax.errors.JaxRuntimeError,
+    ValueError,
+    BindError,
+)  # what XLA makes of an error depends on where it looks for it
 MEMORY = ["mapped", "copy"]
 
 
@@ -194,7 +198,9 @@ def test_nothing_is_written_after_an_error() -> None:
     driver = StandIn(delay=3e-2)
     relay = Relay(driver, limit_seconds=LIMIT)
     hits = 0
-    for call, n in [("follow", n) for n in range(8)] + [("copy", n) for n in range(6)] + [("launch", n) for n in range(6)]:
+    for call, n in (
+        [("follow", n) for n in range(8)] + [("copy", n) for n in range(6)] + [("launch", n) for n in range(6)]
+    ):
         exe = build_on(relay, _two, TWO, SMALL, moved(Plan.uniform(0.5), "copy", "copy"))
         np.asarray(exe.call([SMALL])[0])
         driver.fail_at = call, n
@@ -279,7 +285,10 @@ def test_several_serving_threads_share_the_calls(relay: Relay) -> None:
     """A call is served by the one that claims it, however many there are, and once."""
     fast = _bound("split")
     number = relay._word(abi.R_SERVER).value
-    others = [threading.Thread(target=host.function("serve", 2, "serving"), args=(relay.address, number), daemon=True) for _ in range(3)]
+    others = [
+        threading.Thread(target=host.function("serve", 2, "serving"), args=(relay.address, number), daemon=True)
+        for _ in range(3)
+    ]
     for t in others:
         t.start()
     segment, before = _segment(fast), _segment(fast).calls
@@ -446,7 +455,10 @@ def test_memory_for_intermediates_that_never_comes(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("memory", MEMORY)
 @pytest.mark.parametrize("fault", ["driver", "thread", "memory"])
 def test_a_fault_stays_with_the_function_that_had_it(relay: Relay, fault: str, memory: str) -> None:
-    unlucky, others = _bound("split", memory), [_bound("host", memory), _bound("streamed", memory), _bound("split", memory)]
+    unlucky, others = (
+        _bound("split", memory),
+        [_bound("host", memory), _bound("streamed", memory), _bound("split", memory)],
+    )
     names = ["host", "streamed", "split"]
     before = [f.plan() for f in others]
     with _warned() as seen:
@@ -545,8 +557,8 @@ def test_memory_for_intermediates_that_is_refused_on_the_cpu(strict: bool) -> No
 _EXIT = """
 import os, sys, time, warnings; warnings.simplefilter("ignore")
 import jax, numpy as np
-from xcoexec.codegen.relay import Relay
-from xcoexec.codegen import layout as abi
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.codegen.native import layout as abi
 from tests.standin import StandIn
 from tests.support import Plan, array, build_on
 from tests.test_faults import TWO, SMALL, _two, _sleeping
@@ -586,6 +598,12 @@ if mode == "flight":
 def test_the_end_of_the_process(mode: str) -> None:
     """It comes soon, with calls in flight, in a forked child, and with a segment that never ends."""
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", _EXIT, mode], timeout=120, capture_output=True, text=True, cwd=pathlib.Path(__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", _EXIT, mode],
+        timeout=120,
+        capture_output=True,
+        text=True,
+        cwd=pathlib.Path(__file__).parent.parent,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert time.monotonic() - began < 60

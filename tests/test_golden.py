@@ -11,8 +11,8 @@ from xcoexec.codegen.target import Target
 from xcoexec import models
 from xcoexec.ir.records import Costs, Plan
 from xcoexec.ir.text import graph_text, plan_text
-from xcoexec.session.contest import CANDIDATES, forced
 from xcoexec.planning.strategies import STRATEGIES
+from xcoexec.session.contest import CANDIDATES, forced
 
 from .support import stages_of
 
@@ -23,7 +23,9 @@ RELU = (("in", 0), ("in", 1), ("add", 0, 1), ("lit", "f", "0.0"), ("max", 2, 3))
 
 def _graph(name: str):
     entry = models.get(name)
-    weights = jax.tree_util.tree_map(lambda s: jax.numpy.zeros(s.shape), jax.eval_shape(entry.module.init, jax.random.key(0), entry.example()))
+    weights = jax.tree_util.tree_map(
+        lambda s: jax.numpy.zeros(s.shape), jax.eval_shape(entry.module.init, jax.random.key(0), entry.example())
+    )
     return stages_of(entry.module.apply, weights, entry.example(), weights=1)[1]
 
 

@@ -24,16 +24,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.codegen.runtime import host
 from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
-from xcoexec.session import prepare
+from xcoexec.devices.cuda import CudaError, cuda
 from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir.records import Plan
 from xcoexec.planning.memory import usage
-from xcoexec.devices.cuda import CudaError, cuda
+from xcoexec.session import prepare
 
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
 from .test_faults import MEMORY, _kill, _refusing, _segment, _sleeping, _without_arenas
@@ -86,7 +86,9 @@ def test_every_layer_ratio_and_way(relay: Relay, name: str, dim: str, way: tuple
 def test_chains_through_residual_blocks(relay: Relay, p: float, way: tuple[str, str]) -> None:
     def make(graph: Any) -> Plan:
         plan = _chain(0, 3, p)(graph)
-        return dataclasses.replace(plan, placements=tuple(dataclasses.replace(q, reads=way[0], writes=way[1]) for q in plan.placements))
+        return dataclasses.replace(
+            plan, placements=tuple(dataclasses.replace(q, reads=way[0], writes=way[1]) for q in plan.placements)
+        )
 
     _same(build_on(relay, _residual, WEIGHTS, X, make), _residual, WEIGHTS, X)
 
@@ -126,7 +128,8 @@ def test_ten_thousand_calls_across_swaps(relay: Relay) -> None:
     w, xs = array(64, 64), [array(8, 64, seed=i) for i in range(8)]
     want = [oracle(fn, w, x) for x in xs]
     exes = [
-        build_on(relay, fn, w, xs[0], moved(Plan.uniform(p), *way)) for p, way in ((0.25, ("mapped",) * 2), (0.5, ("copy",) * 2), (0.75, ("mapped", "copy")))
+        build_on(relay, fn, w, xs[0], moved(Plan.uniform(p), *way))
+        for p, way in ((0.25, ("mapped",) * 2), (0.5, ("copy",) * 2), (0.75, ("mapped", "copy")))
     ]
     fast = xcoexec.jit(fn, plan=Plan.uniform(0.5), strict=True).bind(w)
     fast(xs[0])
@@ -254,7 +257,10 @@ def test_a_serving_thread_that_died(own: Relay, memory: str) -> None:
     w, x = array(64, 64), array(1, 64)
     fast = xcoexec.jit(fn, plan=Plan.uniform(0.5), memory=memory).bind(w)
     other = xcoexec.jit(fn, plan=Plan.uniform(0.5), memory=memory, strict=True).bind(w)
-    assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE and error(np.asarray(other(x)), oracle(fn, w, x)) < TOLERANCE
+    assert (
+        error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
+        and error(np.asarray(other(x)), oracle(fn, w, x)) < TOLERANCE
+    )
     _kill(own)
     with pytest.warns(CoexecWarning, match="was gone"):
         for _ in range(3):
@@ -303,10 +309,10 @@ def test_a_slow_host_is_no_fault(own: Relay, memory: str) -> None:
 _LOST = """
 import sys, warnings; warnings.simplefilter("ignore")
 import numpy as np, jax, jax.numpy as jnp, xcoexec
-from xcoexec import prepare
-from xcoexec.codegen.relay import Relay
-from xcoexec.ir import Plan
-from xcoexec.runtime.cuda import cuda
+from xcoexec.session import prepare
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.ir.records import Plan
+from xcoexec.devices.cuda import cuda
 from tests.support import array
 from tests.test_faults import _segment, _sleeping
 relay = Relay(cuda(), limit_seconds=0.3, last_seconds=0.6)
@@ -327,7 +333,9 @@ def test_a_segment_that_never_ends_stops_the_device(memory: str) -> None:
     """In a process of its own, whose context is lost: an exception where the result is read, and the process ends."""
     root = os.path.dirname(os.path.dirname(__file__))
     env = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    done = subprocess.run([sys.executable, "-c", _LOST, memory], timeout=180, capture_output=True, text=True, cwd=root, env=env)
+    done = subprocess.run(
+        [sys.executable, "-c", _LOST, memory], timeout=180, capture_output=True, text=True, cwd=root, env=env
+    )
     assert done.stdout.split() == ["raised"], done.stderr[-2000:]
 
 

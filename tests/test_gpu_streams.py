@@ -8,10 +8,10 @@ import pytest
 
 import xcoexec
 from xcoexec import models
-from xcoexec.tools.bench import oracles, worst
 from xcoexec.streams import Scheduler, task
 from xcoexec.streams.neuropipe import Around
 from xcoexec.streams.policies import POLICIES
+from xcoexec.tools.bench import oracles, worst
 
 from .support import array
 from .test_gpu import exact, pytestmark  # noqa: F401
@@ -21,7 +21,9 @@ WEIGHTS = [array(32, 3, 3, 3), array(32, 32, 3, 3), array(32, 5)]
 
 
 def test_every_cut_computes_what_the_whole_does() -> None:
-    every_cut_is_right(xcoexec.jit(_net, strategy="edgenn").bind(WEIGHTS), WEIGHTS, [array(1, 3, 19, 23, seed=i) for i in range(3)] * 4)
+    every_cut_is_right(
+        xcoexec.jit(_net, strategy="edgenn").bind(WEIGHTS), WEIGHTS, [array(1, 3, 19, 23, seed=i) for i in range(3)] * 4
+    )
 
 
 def test_a_stream_tries_its_ways_and_stays_right() -> None:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xcoexec.ir.validate import check_plan
 from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.ir.validate import check_plan
 from xcoexec.planning.strategies import STRATEGIES, layer_switch
 from xcoexec.planning.strategies.layer_switch import total
 
@@ -63,7 +63,16 @@ def test_the_papers_table() -> None:
     assert plan.predicted == pytest.approx(86.49e-3, abs=1e-9)
     assert round(100 * (1 - plan.predicted / sum(cpu)), 2) == 12.96
     assert 100 * (1 - plan.predicted / sum(gpu)) == pytest.approx(5.51, abs=0.03)  # 86.50 of 91.55 is 5.52
-    assert [p.half for p in plan.placements] == ["device", "device", "host", "host", "host", "device", "device", "device"]
+    assert [p.half for p in plan.placements] == [
+        "device",
+        "device",
+        "host",
+        "host",
+        "host",
+        "device",
+        "device",
+        "device",
+    ]
 
 
 @settings(max_examples=40, deadline=None)
@@ -83,7 +92,9 @@ def test_exact_is_the_best_of_all_assignments(data: st.DataObject) -> None:
     assert plan.predicted == pytest.approx(best, rel=1e-6)
     assert all(p.half == "device" for p, t in zip(plan.placements, host, strict=True) if t is None)
     greedy = layer_switch(graph, costs, greedy=True)
-    assert plan.predicted is not None and greedy.predicted is not None and plan.predicted <= greedy.predicted * (1 + 1e-6)
+    assert (
+        plan.predicted is not None and greedy.predicted is not None and plan.predicted <= greedy.predicted * (1 + 1e-6)
+    )
     assert plan.predicted <= sum(device) * (1 + 1e-6)
 
 

@@ -19,7 +19,13 @@ from .support import TOLERANCE, array, assert_on_host, co, error, oracle
 def _conv(stride: int = 1, groups: int = 1, dilation: int = 1, padding: Any = "SAME") -> Any:
     def fn(w: Any, x: Any) -> Any:
         y = lax.conv_general_dilated(
-            x, w, (stride, stride), padding, rhs_dilation=(dilation, dilation), dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups
+            x,
+            w,
+            (stride, stride),
+            padding,
+            rhs_dilation=(dilation, dilation),
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=groups,
         )
         return jax.nn.relu(y + 0.1)
 
@@ -84,7 +90,8 @@ def test_mixed_plan_per_layer() -> None:
     import dataclasses
 
     places = [
-        dataclasses.replace(p, half=h, p_cpu=q) for p, (h, q) in zip(base.plan().placements, [("host", 1.0), ("split", 0.5), ("device", 0.0)], strict=True)
+        dataclasses.replace(p, half=h, p_cpu=q)
+        for p, (h, q) in zip(base.plan().placements, [("host", 1.0), ("split", 0.5), ("device", 0.0)], strict=True)
     ]
     plan = dataclasses.replace(base.plan(), placements=tuple(places))
     fast = co(fn, w, plan=Plan.from_json(plan.to_json()))

@@ -16,14 +16,13 @@ from jax import lax
 from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
-from xcoexec.session import prepare
-from xcoexec.ir.validate import check_plan
 from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.validate import check_plan
 from xcoexec.planning.memory import alive, amount, shares, usage, ways
-from xcoexec.session import timeline
-from xcoexec.session.contest import forced
 from xcoexec.planning.strategies.capacity import capacity
+from xcoexec.session import prepare, timeline
+from xcoexec.session.contest import forced
 
 from .standin import StandIn
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, stages_of, streaming
@@ -56,7 +55,9 @@ def test_operations_over_copies(name: str, dim: str) -> None:
 
 def test_a_missing_event_is_caught() -> None:
     """The planted bug: streams that do not wait for each other. The check that the other tests use must see it."""
-    exe = build_on(Relay(StandIn(delay=5e-3, forget_event=True)), _residual, WEIGHTS, X, moved(Plan.uniform(0.5), "copy", "copy"))
+    exe = build_on(
+        Relay(StandIn(delay=5e-3, forget_event=True)), _residual, WEIGHTS, X, moved(Plan.uniform(0.5), "copy", "copy")
+    )
     with pytest.raises(AssertionError):
         for i in range(5):
             check(exe, _residual, WEIGHTS, array(2, 11, 9, 4, seed=20 + i), 1)
@@ -114,12 +115,16 @@ def test_streamed_weights_are_on_the_timeline(p: float, streamed: float) -> None
     graph, lowered = stages_of(dense, LAYERS, x, weights=1)[1], exe.lowered
     assert lowered is not None and lowered.fetches
     check(exe, dense, LAYERS, x)
-    assert not [e for e in timeline.events(graph, lowered) if e["ph"] == "X" and e["tid"] == timeline.WEIGHTS]  # not traced, no stamps
+    assert not [
+        e for e in timeline.events(graph, lowered) if e["ph"] == "X" and e["tid"] == timeline.WEIGHTS
+    ]  # not traced, no stamps
     for fetch in lowered.fetches.values():
         fetch.trace(True)
     check(exe, dense, LAYERS, x)
     copies = [e for e in timeline.events(graph, lowered) if e["ph"] == "X" and e["tid"] == timeline.WEIGHTS]
-    assert len(copies) == len(lowered.fetches) and all(e["dur"] >= 0 and e["ts"] >= 0 and e["args"]["bytes"] > 0 for e in copies)
+    assert len(copies) == len(lowered.fetches) and all(
+        e["dur"] >= 0 and e["ts"] >= 0 and e["args"]["bytes"] > 0 for e in copies
+    )
     assert [e["ts"] for e in copies] == sorted(e["ts"] for e in copies)  # one stream brings them in their order
 
 
@@ -129,7 +134,9 @@ def test_xla_holds_no_more_than_is_counted() -> None:
     lowered = exe.lowered
     assert lowered is not None and len(lowered.fetches) == 18
     held = jax.jit(lambda c, x: lowered(c, [x])).lower(lowered.arguments(w), x).compile().memory_analysis()
-    assert held.temp_size_in_bytes <= usage(stages_of(dense, w, x, weights=1)[1], exe.plan.placements).streaming + (1 << 16)
+    assert held.temp_size_in_bytes <= usage(stages_of(dense, w, x, weights=1)[1], exe.plan.placements).streaming + (
+        1 << 16
+    )
 
 
 def test_streamed_convolutions() -> None:
@@ -188,7 +195,9 @@ def dense_graph(sizes: list[int]) -> LayerGraph:
     return stages_of(dense, w, np.ones((1, sizes[0]), np.float32), weights=1)[1]
 
 
-def costs_of(graph: LayerGraph, host_rate: float, device_rate: float, stream_rate: float, limit: float, sync: float = 1e-5) -> Costs:
+def costs_of(
+    graph: LayerGraph, host_rate: float, device_rate: float, stream_rate: float, limit: float, sync: float = 1e-5
+) -> Costs:
     weights = [sum(v.nbytes for v in x.ins if v in set(graph.program.consts)) for x in graph.layers]
     host = tuple(1e-6 + b / host_rate for b in weights)
     device = tuple(1e-6 + b / device_rate for b in weights)
@@ -200,7 +209,12 @@ def simulated(graph: LayerGraph, placements: tuple[Placement, ...], costs: Costs
     consts = set(graph.program.consts)
     layer_end, copied, used = 0.0, [], []  # ends of copies and of the computations with what they brought
     weight = lambda x: sum(v.nbytes for v in x.ins if v in consts)
-    sizes = [shares(x, p)[2] * weight(x) / p.pieces for x, p in zip(graph.layers, placements, strict=True) for _ in range(p.pieces) if shares(x, p)[2]]
+    sizes = [
+        shares(x, p)[2] * weight(x) / p.pieces
+        for x, p in zip(graph.layers, placements, strict=True)
+        for _ in range(p.pieces)
+        if shares(x, p)[2]
+    ]
     room = 4 * max(sizes, default=0.0)
     for x, place in zip(graph.layers, placements, strict=True):
         host, resident, streamed = shares(x, place)
@@ -208,7 +222,9 @@ def simulated(graph: LayerGraph, placements: tuple[Placement, ...], costs: Costs
         device = layer_end + costs.device[x.index] * resident
         for _ in range(place.pieces if streamed else 0):
             size = streamed * nbytes / place.pieces
-            first = next(i for i in range(len(used) + 1) if sum(sizes[i : len(used)]) + size <= room * (1 + 1e-9))  # what must be done with
+            first = next(
+                i for i in range(len(used) + 1) if sum(sizes[i : len(used)]) + size <= room * (1 + 1e-9)
+            )  # what must be done with
             copied.append(max([copied[-1] if copied else 0.0, *used[:first]]) + size / costs.stream_rate)
             device = max(device, copied[-1]) + costs.device[x.index] * streamed / place.pieces
             used.append(device)
@@ -223,7 +239,9 @@ def simulated(graph: LayerGraph, placements: tuple[Placement, ...], costs: Costs
     rates=st.tuples(*[st.floats(1e9, 3e11)] * 3),
     part=st.floats(0.05, 1.2),
 )
-def test_the_planner_keeps_the_bound_and_is_no_worse_than_simple_plans(sizes: list[int], rates: tuple[float, float, float], part: float) -> None:
+def test_the_planner_keeps_the_bound_and_is_no_worse_than_simple_plans(
+    sizes: list[int], rates: tuple[float, float, float], part: float
+) -> None:
     graph = dense_graph(sizes)
     whole = usage(graph, [Placement(x.name, "device", 0.0) for x in graph.layers])
     limit = alive(graph) + whole.resident * part + 2 * 16 * 4 * 1024
@@ -250,7 +268,8 @@ def test_the_planner_against_a_grid(rates: tuple[float, float, float], part: flo
     eighths = [(h / 8, s / 8) for h in range(9) for s in range(9 - h)]
     for first, second in itertools.product(eighths, repeat=2):
         places = tuple(
-            Placement(x.name, "host" if h == 1 else "split" if h else "device", h, streamed=s) for x, (h, s) in zip(graph.layers, (first, second), strict=True)
+            Placement(x.name, "host" if h == 1 else "split" if h else "device", h, streamed=s)
+            for x, (h, s) in zip(graph.layers, (first, second), strict=True)
         )
         if usage(graph, places).total <= limit - 4 * 16 * 4 * 1024:
             assert got <= simulated(graph, places, costs) * 1.05
@@ -273,7 +292,13 @@ def test_too_little_memory_says_how_much_is_needed() -> None:
 
 
 def test_amounts() -> None:
-    assert amount("16GiB") == 16 << 30 and amount("1.5 MB") == 1_500_000 and amount(0.25) == 0.25 and amount(1000) == 1000 and amount(None) is None
+    assert (
+        amount("16GiB") == 16 << 30
+        and amount("1.5 MB") == 1_500_000
+        and amount(0.25) == 0.25
+        and amount(1000) == 1000
+        and amount(None) is None
+    )
     for bad in ("lots", "-1GB", "GiB", 0, -5, 1.5, True, [], float("nan"), "16GX"):
         with pytest.raises(ValueError, match="device_memory"):
             amount(bad)
@@ -281,14 +306,23 @@ def test_amounts() -> None:
 
 def test_ways_follow_the_figures() -> None:
     graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
-    rates = {"read mapped": (1e-6, 1e9), "read copy": (1e-5, 5e10), "write mapped": (1e-6, 5e10), "write copy": (1e-5, 5e10)}
+    rates = {
+        "read mapped": (1e-6, 1e9),
+        "read copy": (1e-5, 5e10),
+        "write mapped": (1e-6, 5e10),
+        "write copy": (1e-5, 5e10),
+    }
     plan = forced(graph, Plan.uniform(1.0))
     places = ways(graph, plan.placements, "auto", rates)
     assert places[0].reads == "mapped" and all(p.writes in ("", "mapped") for p in places)  # 3 KB cost less than 10 us
     slow = {**rates, "read mapped": (1e-4, 1e9)}
     assert ways(graph, plan.placements, "auto", slow)[0].reads == "copy"
     assert not places[1].reads and not places[0].writes  # neighbours on the host exchange nothing
-    assert all(p.reads == p.writes == "copy" for p in ways(graph, forced(graph, Plan.uniform(0.5)).placements, "copy", {}) if p.half == "split")
+    assert all(
+        p.reads == p.writes == "copy"
+        for p in ways(graph, forced(graph, Plan.uniform(0.5)).placements, "copy", {})
+        if p.half == "split"
+    )
     strided = ways(graph, forced(graph, Plan.uniform(0.5)).placements, "auto", {**slow, "write mapped": (1e-4, 1e9)})
     assert strided[0].writes == "mapped" and strided[0].reads == "copy"  # channels of an image are short rows
 

@@ -12,8 +12,8 @@ import sys
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.codegen.runtime import host
 from xcoexec.codegen.program import Program, Value
+from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.storage import temporary
 
 from . import guard
@@ -61,7 +61,7 @@ from unittest import mock
 import numpy as np
 from tests import guard
 from tests.support import array, stages_of
-from xcoexec.codegen import host, segment, storage
+from xcoexec.codegen.runtime import host; from xcoexec.codegen.segment import assembly as segment; from xcoexec.codegen.segment import storage
 from xcoexec.codegen.target import target
 
 guard.PACK = segment.Segment.pack

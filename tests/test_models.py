@@ -15,10 +15,10 @@ from xcoexec.models.inception import GoogLeNet
 from xcoexec.models.transformer import BERT, ViT
 
 from xcoexec import models
-from xcoexec.tools.bench import oracles
 from xcoexec.cost.features import flops
-from xcoexec.ir.records import Plan
 from xcoexec.frontend.trace import paths, trace
+from xcoexec.ir.records import Plan
+from xcoexec.tools.bench import oracles
 
 from .support import TOLERANCE, array, assert_on_host, co, error, oracle
 
@@ -132,7 +132,11 @@ def _case(name: str) -> tuple[Any, Any, Any, list[np.ndarray]]:
 
     def draw(s: Any) -> jax.Array:
         scale = np.sqrt(2.0 / max(1, int(np.prod(s.shape[:-1])))) if len(s.shape) > 1 else 1.0
-        return jnp.asarray((rng.standard_normal(s.shape) * scale if len(s.shape) > 1 else rng.uniform(0.5, 1.0, s.shape)).astype(np.float32))
+        return jnp.asarray(
+            (rng.standard_normal(s.shape) * scale if len(s.shape) > 1 else rng.uniform(0.5, 1.0, s.shape)).astype(
+                np.float32
+            )
+        )
 
     weights = jax.tree_util.tree_map(draw, shapes)
     return module.apply, weights, x, oracles(module.apply, weights, x)

@@ -18,14 +18,14 @@ from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
 from xcoexec import models
-from xcoexec.tools.bench import oracles, worst
 from xcoexec.ir.records import Costs
-from xcoexec.streams.spans import Span, finish, part, start
 from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import trial as trials
 from xcoexec.streams.cuts import leaves_room
 from xcoexec.streams.neuropipe import OTHER, Around, Cut, best, busiest, neural_work, neuropipe, speedup, two_stages
+from xcoexec.streams.spans import Span, finish, part, start
 from xcoexec.streams.trial import Trial
+from xcoexec.tools.bench import oracles, worst
 
 from .standin import StandIn
 from .support import array
@@ -49,12 +49,16 @@ def test_host_operations_alone_bound_the_stream_beyond_a_half() -> None:
     assert speedup(0.5, 3.0) == pytest.approx(2.0)
 
 
-def _period(stages: Sequence[float], halves: Sequence[str], around: Around, costs: Costs, cores: int, threads: int) -> float:
+def _period(
+    stages: Sequence[float], halves: Sequence[str], around: Around, costs: Costs, cores: int, threads: int
+) -> float:
     cut = Cut(tuple((h, i, i + 1) for i, h in enumerate(halves)), tuple(stages))
     return busiest(*cut.busy(costs.shared_cores), around, cores, threads)
 
 
-def _brute_force(costs: Costs, crossing: list[int], around: Around, cores: int, threads: int, most: int, each: dict[str, float]) -> float:
+def _brute_force(
+    costs: Costs, crossing: list[int], around: Around, cores: int, threads: int, most: int, each: dict[str, float]
+) -> float:
     n, found = len(costs.device), []
     for count in range(1, most + 1):
         for cuts in itertools.combinations(range(1, n), count - 1):
@@ -66,7 +70,11 @@ def _brute_force(costs: Costs, crossing: list[int], around: Around, cores: int, 
                     layers = (costs.host if half == "host" else costs.device)[a:b]
                     if any(t is None for t in layers):
                         break
-                    moved = 0.0 if costs.shared_cores or (a == 0 and half == "device") else costs.sync + crossing[a] / costs.copy_rate
+                    moved = (
+                        0.0
+                        if costs.shared_cores or (a == 0 and half == "device")
+                        else costs.sync + crossing[a] / costs.copy_rate
+                    )
                     seconds.append(sum(t or 0.0 for t in layers) + moved + each[half])
                 else:
                     found.append(_period(seconds, halves, around, costs, cores, threads))
@@ -85,7 +93,11 @@ times = st.floats(0.1, 5.0)
     st.tuples(st.floats(0, 2), st.floats(0, 2)),
 )
 def test_the_exact_cut_is_the_best_of_all(
-    layers: list[tuple[float | None, float, int]], given_around: tuple[float, float, int], most: int, shared: bool, beside: tuple[float, float]
+    layers: list[tuple[float | None, float, int]],
+    given_around: tuple[float, float, int],
+    most: int,
+    shared: bool,
+    beside: tuple[float, float],
 ) -> None:
     host, device, nbytes = (tuple(column) for column in zip(*layers, strict=True))
     costs = Costs(host, device, 0.05, 10.0, 1.0, shared)
@@ -126,14 +138,18 @@ def every_cut_is_right(fast: Any, weights: Any, items: Sequence[Any]) -> None:
     want = [oracles(_net, weights, x) for x in items]
     n = len(fast.graph(items[0]).layers)
     assert n >= 4
-    cuts = [(("device", 0, k), ("host", k, n)) for k in range(1, n)] + [(("host", 0, k), ("device", k, n)) for k in range(1, n)]
+    cuts = [(("device", 0, k), ("host", k, n)) for k in range(1, n)] + [
+        (("host", 0, k), ("device", k, n)) for k in range(1, n)
+    ]
     cuts += [(("host", 0, 1), ("device", 1, n - 1), ("host", n - 1, n)), (("host", 0, n),), (("device", 0, n),)]
     for stages in cuts:
         pipe = xcoexec.pipeline(fast, cut=Cut(stages))
         assert all(worst(got, w) < 1e-5 for got, w in zip(pipe(items), want, strict=True))
         made = next(iter(pipe.networks.known.values())).chosen
         assert [p.half for p in made.parts] == [h for h, _, _ in stages]
-        assert all(p.executable.lowered is not None and p.executable.lowered.segments for p in made.parts if p.half == "host")  # kernels ran it
+        assert all(
+            p.executable.lowered is not None and p.executable.lowered.segments for p in made.parts if p.half == "host"
+        )  # kernels ran it
 
 
 def test_every_cut_computes_what_the_whole_does() -> None:
@@ -191,7 +207,9 @@ def test_a_device_without_memory_for_all_ways_gets_those_it_has_room_for() -> No
         yield 2
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 64 bytes.\nmore")
 
-    with pytest.warns(xcoexec.CoexecWarning, match="not every way .* the device refused one: RESOURCE_EXHAUSTED: .* 64 bytes.$"):
+    with pytest.warns(
+        xcoexec.CoexecWarning, match="not every way .* the device refused one: RESOURCE_EXHAUSTED: .* 64 bytes.$"
+    ):
         assert list(streams_cuts._there_is_room_for(ways())) == [1, 2]
 
 
@@ -211,7 +229,9 @@ def test_ways_to_cut(way: str) -> None:
     pipe = xcoexec.pipeline(fast, preprocess=lambda i: array(1, 3, 8, 8, seed=i), workers=3, cut=way)
     for i, got in enumerate(pipe(range(6))):
         np.testing.assert_allclose(got["mean"], _net(WEIGHTS, array(1, 3, 8, 8, seed=i))["mean"], rtol=2e-4, atol=2e-4)
-    assert len(pipe.cuts) == 1 and (pipe.cuts[0] is None) == (way in ("auto", "none"))  # one CPU: nothing to gain from a cut
+    assert len(pipe.cuts) == 1 and (pipe.cuts[0] is None) == (
+        way in ("auto", "none")
+    )  # one CPU: nothing to gain from a cut
 
 
 def test_several_workers_keep_the_order_and_overlap() -> None:
@@ -237,7 +257,11 @@ def test_bad_cuts_are_named() -> None:
     with pytest.raises(ValueError, match="got workers=0; valid is an integer from 1 on"):
         xcoexec.pipeline(fast, workers=0)
     with pytest.raises(ValueError, match="not made by its layers"):
-        next(xcoexec.pipeline(xcoexec.jit(lambda w, x: (jnp.tanh(x @ w), 3.0), strategy="host").bind(array(4, 4)), cut="neuropipe")([array(2, 4)]))
+        next(
+            xcoexec.pipeline(
+                xcoexec.jit(lambda w, x: (jnp.tanh(x @ w), 3.0), strategy="host").bind(array(4, 4)), cut="neuropipe"
+            )([array(2, 4)])
+        )
 
 
 def test_cores_are_left_where_preparing_needs_them() -> None:
@@ -262,8 +286,13 @@ class _Clock:
         return self.given
 
 
-@pytest.mark.parametrize(("ways", "chosen"), [((1.0, 1.2), 1.0), ((1.0, 0.99), 1.0), ((1.0, 0.9), 0.9), ((1.0, 0.8, 0.7, 0.9), 0.7), ((2.0, 0.9, 1.0), 0.9)])
-def test_a_trial_keeps_the_way_that_items_leave_faster(ways: tuple[float, ...], chosen: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("ways", "chosen"),
+    [((1.0, 1.2), 1.0), ((1.0, 0.99), 1.0), ((1.0, 0.9), 0.9), ((1.0, 0.8, 0.7, 0.9), 0.7), ((2.0, 0.9, 1.0), 0.9)],
+)
+def test_a_trial_keeps_the_way_that_items_leave_faster(
+    ways: tuple[float, ...], chosen: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Items that a way finds waiting (they are quick) do not count; a way that is hardly faster than the first one is not taken."""
     trial, turn = Trial(ways, 1.0), trials.SETTLED + trials.FEWEST
     given = _Clock(monkeypatch).stream(trial, 10 * turn)

@@ -68,7 +68,9 @@ def test_positive(name: str, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", BINARY)
-@pytest.mark.parametrize("shapes", [((3, 5), (3, 5)), ((2, 3, 17), (17,)), ((4, 1, 7), (1, 5, 7)), ((6, 9), (6, 1)), ((2, 3), ())], ids=str)
+@pytest.mark.parametrize(
+    "shapes", [((3, 5), (3, 5)), ((2, 3, 17), (17,)), ((4, 1, 7), (1, 5, 7)), ((6, 9), (6, 1)), ((2, 3), ())], ids=str
+)
 def test_binary(name: str, shapes: Any) -> None:
     check_host(BINARY[name], array(*shapes[0]), array(*shapes[1], seed=1, low=0.5, high=2), tolerance=1e-6)
 
@@ -122,13 +124,22 @@ def test_special_values_pass_through_max_pool_and_relu(value: float) -> None:
 # -- convolution -------------------------------------------------------------------------------------
 
 
-def _conv(x: Any, w: Any, stride: int = 1, padding: Any = "SAME", groups: int = 1, dilation: int = 1, up: int = 1) -> Any:
+def _conv(
+    x: Any, w: Any, stride: int = 1, padding: Any = "SAME", groups: int = 1, dilation: int = 1, up: int = 1
+) -> Any:
     rank = x.ndim - 2
     dims = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}[rank]
     if up > 1 and isinstance(padding, str):
         padding = [(1, 2)] * rank
     return lax.conv_general_dilated(
-        x, w, (stride,) * rank, padding, lhs_dilation=(up,) * rank, rhs_dilation=(dilation,) * rank, dimension_numbers=dims, feature_group_count=groups
+        x,
+        w,
+        (stride,) * rank,
+        padding,
+        lhs_dilation=(up,) * rank,
+        rhs_dilation=(dilation,) * rank,
+        dimension_numbers=dims,
+        feature_group_count=groups,
     )
 
 
@@ -167,7 +178,9 @@ def test_convolution(name: str, threads: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["3x3", "odd", "grouped", "depthwise", "depthwise odd strided", "1x1", "3-D"])
-@pytest.mark.parametrize("tail", ["bias_relu", "norm_swish", "residual", "scaled_by_image", "scaled_by_channel", "two_readers"])
+@pytest.mark.parametrize(
+    "tail", ["bias_relu", "norm_swish", "residual", "scaled_by_image", "scaled_by_channel", "two_readers"]
+)
 def test_epilogue(name: str, tail: str) -> None:
     """Fused tails: bias, folded norm, activations, residuals, squeeze-and-excite scales."""
     xs, ws, options = CONVS[name]
@@ -199,7 +212,12 @@ def test_convolution_layouts(spec: tuple[str, str, str]) -> None:
     sizes = dict(N=2, C=5, H=7, W=6, O=9, I=5)
     x = array(*(sizes[c] for c in spec[0]))
     w = array(*({**sizes, "H": 3, "W": 3}[c] for c in spec[1]), seed=1)
-    check_host(lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=spec)), w, x, weights=1)
+    check_host(
+        lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=spec)),
+        w,
+        x,
+        weights=1,
+    )
 
 
 # -- products ----------------------------------------------------------------------------------------
@@ -350,5 +368,9 @@ def test_other_types(op: str, dtype: str) -> None:
     got = xcoexec.jit(fn, strategy="host", strict=True)(x)
     want = jax.jit(fn)(x)
     assert got.dtype == want.dtype
-    tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 0.0)  # of one rounding: inside a layer kernels hold more digits
-    np.testing.assert_allclose(np.asarray(got.astype("complex64")), np.asarray(want.astype("complex64")), rtol=tolerance)
+    tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(
+        dtype, 0.0
+    )  # of one rounding: inside a layer kernels hold more digits
+    np.testing.assert_allclose(
+        np.asarray(got.astype("complex64")), np.asarray(want.astype("complex64")), rtol=tolerance
+    )

@@ -50,7 +50,12 @@ def _slow(seconds: float) -> Any:
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 30), st.integers(1, 5), st.booleans(), st.booleans())
 def test_results_come_in_order(count: int, depth: int, before: bool, behind: bool) -> None:
-    pipe = xcoexec.pipeline(lambda x: x * 10, preprocess=(lambda x: x + 1) if before else None, postprocess=(lambda x: x - 3) if behind else None, depth=depth)
+    pipe = xcoexec.pipeline(
+        lambda x: x * 10,
+        preprocess=(lambda x: x + 1) if before else None,
+        postprocess=(lambda x: x - 3) if behind else None,
+        depth=depth,
+    )
     assert list(pipe(range(count))) == [10 * (x + before) - 3 * behind for x in range(count)]
 
 
@@ -65,9 +70,19 @@ def _part(number: int, value: Any) -> Any:
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from([None, None, None, 0, 1, 2])), max_size=20), st.integers(1, 3), st.booleans())
-def test_items_that_need_different_parts_stay_in_order(items: list[tuple[int, int | None]], depth: int, before: bool) -> None:
-    network = Stage("network 1", lambda v: _part(0, v), further=(("network 2", lambda v: _part(1, v)), ("network 3", lambda v: _part(2, v))))
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from([None, None, None, 0, 1, 2])), max_size=20),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_items_that_need_different_parts_stay_in_order(
+    items: list[tuple[int, int | None]], depth: int, before: bool
+) -> None:
+    network = Stage(
+        "network 1",
+        lambda v: _part(0, v),
+        further=(("network 2", lambda v: _part(1, v)), ("network 3", lambda v: _part(2, v))),
+    )
     stages = [Stage("preprocess", lambda v: v, 3)] * before + [network, Stage("postprocess", lambda v: -v)]
     stream = Stream(stages, depth, 60.0, [(i, parts, raises) for i, (parts, raises) in enumerate(items)])
     for i, (parts, raises) in enumerate(items):
@@ -104,7 +119,9 @@ def test_stages_overlap() -> None:
     assert end.items == 4 and end.throughput < stats.throughput * 2
     assert stats.items == 20 and set(stats.stages) == {"preprocess", "network", "postprocess"}
     assert stats.throughput > 25  # serially 16.7 a second
-    assert set(stats.busy) == set(stats.stages) and all(0.5 < b <= 1 for b in stats.busy.values())  # alike, and all at work most of the time
+    assert set(stats.busy) == set(stats.stages) and all(
+        0.5 < b <= 1 for b in stats.busy.values()
+    )  # alike, and all at work most of the time
     assert 0.06 <= stats.latency <= stats.latency_99 and all(t >= 0.02 for t in stats.stages.values())
 
 
@@ -120,7 +137,9 @@ def test_the_source_is_not_asked_for_more_than_there_is_room(depth: int) -> None
     with xcoexec.pipeline(lambda x: x, postprocess=lambda x: x, depth=depth)(source()) as stream:
         assert next(stream) == 0
         time.sleep(0.1)
-        assert len(asked) <= 1 + 3 * depth + 2 * 2 + 1  # taken; three channels; worked on and next in each of two stages; in the feeder's hands
+        assert (
+            len(asked) <= 1 + 3 * depth + 2 * 2 + 1
+        )  # taken; three channels; worked on and next in each of two stages; in the feeder's hands
 
 
 @pytest.mark.parametrize("where", ["preprocess", "network", "postprocess"])
@@ -130,7 +149,12 @@ def test_an_error_comes_up_at_its_own_item(where: str) -> None:
             raise ArithmeticError("three")
         return x
 
-    stages: dict[str, Any] = {"preprocess": lambda x: x, "network": lambda x: x, "postprocess": lambda x: x, where: fails}
+    stages: dict[str, Any] = {
+        "preprocess": lambda x: x,
+        "network": lambda x: x,
+        "postprocess": lambda x: x,
+        where: fails,
+    }
     with xcoexec.pipeline(stages.pop("network"), **stages)(range(6)) as stream:
         assert [next(stream) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(ArithmeticError, match="three"):

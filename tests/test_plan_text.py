@@ -16,15 +16,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from xcoexec.codegen.runtime import host
 
-from xcoexec.ir.validate import check_plan
 from xcoexec.errors import PlanError
 from xcoexec.frontend.fold import Folded
-from xcoexec.ir.records import DIMS, ENGINES, HALVES, WAYS, LayerGraph, Placement, Plan
-from xcoexec.lowering.lower import lower
 from xcoexec.ir.plan_json import fields
-from xcoexec.session.executable import executable
-from xcoexec.session.contest import forced
+from xcoexec.ir.records import DIMS, ENGINES, HALVES, WAYS, LayerGraph, Placement, Plan
+from xcoexec.ir.validate import check_plan
+from xcoexec.lowering.lower import lower
 from xcoexec.partition.split import split
+from xcoexec.session.contest import forced
+from xcoexec.session.executable import executable
 
 from .support import array, error, oracle, stages_of
 
@@ -40,7 +40,12 @@ GOOD = Plan(
     "fastest of jit, xco by measurement",
 )
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.sampled_from([10**400, -1, 0, 1, 0.5, "host", "rows", "copy", "xco"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=6)
+    | st.sampled_from([10**400, -1, 0, 1, 0.5, "host", "rows", "copy", "xco"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
     max_leaves=12,
 )
@@ -93,7 +98,9 @@ def test_a_wrong_value_is_named_by_its_field(path: tuple[Any, ...], value: Any) 
     assert len(str(caught.value)) < 800 and (len(path) == 1 or where in str(caught.value) or name == where)
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "1e999999", "9" * 5000, "-0.0001", "true", '"1"'])
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e400", "1e999999", "9" * 5000, "-0.0001", "true", '"1"']
+)
 def test_numbers_that_are_none(number: str) -> None:
     with pytest.raises(PlanError, match=r"^Plan\.from_json: got "):
         Plan.from_json(_raw("predicted", number))
@@ -146,7 +153,11 @@ def test_any_value_at_any_place(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         node, path = whole, data.draw(st.sampled_from([p[:-1] for p in PLACES]))
         for key in path[:-1]:
-            node = node[key] if isinstance(node, (dict, list)) and (key in node if isinstance(node, dict) else len(node) > 1) else {}
+            node = (
+                node[key]
+                if isinstance(node, (dict, list)) and (key in node if isinstance(node, dict) else len(node) > 1)
+                else {}
+            )
         if isinstance(node, (dict, list)) and node:
             node[path[-1]] = data.draw(JSON)
     _plan_or_error(json.dumps(whole))
@@ -234,7 +245,9 @@ def test_any_placements_run_right_or_are_refused(data: st.DataObject) -> None:
     folded, graph, want = _stages()
     alike = data.draw(st.booleans())  # so that chains come out that are none by accident alone
     shared = data.draw(_placements)
-    places = tuple(Placement(x.name, **(shared if alike and not x.host_error else data.draw(_placements))) for x in graph.layers)
+    places = tuple(
+        Placement(x.name, **(shared if alike and not x.host_error else data.draw(_placements))) for x in graph.layers
+    )
     plan = Plan.from_json(Plan("fuzz", places, graph.key).to_json())
     assert plan.placements == places
     try:
@@ -265,7 +278,9 @@ def test_any_placements_run_right_or_are_refused(data: st.DataObject) -> None:
 def test_plans_by_hand_are_checked_by_the_same_rules(change: dict[str, Any], says: str) -> None:
     _, graph, _ = _stages()
     plan = forced(graph, Plan.uniform(0.0))
-    broken = dataclasses.replace(plan, placements=(dataclasses.replace(plan.placements[0], **change), *plan.placements[1:]))
+    broken = dataclasses.replace(
+        plan, placements=(dataclasses.replace(plan.placements[0], **change), *plan.placements[1:])
+    )
     with pytest.raises(PlanError, match=says):
         check_plan(broken, graph)
 

@@ -53,7 +53,11 @@ class Fake:
         self.now = state
 
 
-@given(st.lists(st.floats(1e8, 5e9), min_size=1, max_size=8, unique=True).map(sorted), st.floats(1e-3, 1.0), st.floats(1e-3, 4.0))
+@given(
+    st.lists(st.floats(1e8, 5e9), min_size=1, max_size=8, unique=True).map(sorted),
+    st.floats(1e-3, 1.0),
+    st.floats(1e-3, 4.0),
+)
 def test_the_lowest_clock_that_is_enough(levels: list[float], seconds: float, target: float) -> None:
     got = level(levels, seconds, target)
     enough = [f for f in levels if seconds * levels[-1] / f <= target]
@@ -67,7 +71,10 @@ def test_modes() -> None:
     assert chosen("basic", knobs, seconds, 0.02) == {}
     assert chosen("boost", knobs, seconds, None) == {"fake": 1e9, "cpufreq": 3.2e9}  # the device may take 10 ms
     assert chosen("save", knobs, seconds, 0.020) == {"fake": 5e8, "cpufreq": 1.6e9}
-    assert chosen("save", knobs, seconds, 0.001) == {"fake": 1e9, "cpufreq": 3.2e9}  # faster than full clocks cannot be had
+    assert chosen("save", knobs, seconds, 0.001) == {
+        "fake": 1e9,
+        "cpufreq": 3.2e9,
+    }  # faster than full clocks cannot be had
 
 
 def test_clocks_are_set_and_put_back(sysfs: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -81,11 +88,20 @@ def test_clocks_are_set_and_put_back(sysfs: pathlib.Path, tmp_path: pathlib.Path
 
 
 def test_an_exception_puts_everything_back(sysfs: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    with pytest.raises(KeyError), Power("save", 0.04, allow_power_control=True, knobs=[Cpufreq(sysfs)], folder=tmp_path) as power:
+    with (
+        pytest.raises(KeyError),
+        Power("save", 0.04, allow_power_control=True, knobs=[Cpufreq(sysfs)], folder=tmp_path) as power,
+    ):
         power.apply({"host": 0.01})
         raise KeyError
     assert limits(sysfs) == {"3200000"}
-    refusing = Power("save", 0.04, allow_power_control=True, knobs=[Cpufreq(sysfs), Fake(PermissionError("no rights"))], folder=tmp_path)
+    refusing = Power(
+        "save",
+        0.04,
+        allow_power_control=True,
+        knobs=[Cpufreq(sysfs), Fake(PermissionError("no rights"))],
+        folder=tmp_path,
+    )
     with pytest.raises(PowerError, match=r"no rights.*they are as before"):
         refusing.apply({"host": 0.01, "device": 0.01})
     assert limits(sysfs) == {"3200000"} and not (tmp_path / STATE).exists()
@@ -102,7 +118,9 @@ time.sleep(60)
 
 
 def test_after_a_kill_the_next_start_repairs(sysfs: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(sysfs), str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(sysfs), str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None and process.stdout.readline() == "set\n" and limits(sysfs) == {"800000"}
     with pytest.raises(PowerError, match=f"process {process.pid} is controlling"):
         Power("save", 0.04, allow_power_control=True, knobs=[Cpufreq(sysfs)], folder=tmp_path)
@@ -130,7 +148,9 @@ def test_jetsons_modes(tmp_path: pathlib.Path) -> None:
             mode[0] = int(command[2])
         return subprocess.CompletedProcess(command, 0, stdout=f"NV Power Mode: MODE_{mode[0]}\n{mode[0]}\n")
 
-    with Power("save", 0.1, allow_power_control=True, knobs=[Nvpmodel({0: 1.3e9, 1: 5.2e8, 2: 9e8}, run)], folder=tmp_path) as power:
+    with Power(
+        "save", 0.1, allow_power_control=True, knobs=[Nvpmodel({0: 1.3e9, 1: 5.2e8, 2: 9e8}, run)], folder=tmp_path
+    ) as power:
         power.apply({"device": 0.06})
         assert mode == [2]
         power.apply({"device": 0.01})

@@ -16,13 +16,13 @@ from xcoexec.codegen.runtime import host
 
 import xcoexec
 from xcoexec import models
-from xcoexec.measure import training
-from xcoexec.ir.validate import check_plan
 from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
 from xcoexec.cost.regress import Model, fit, linear, surprise
 from xcoexec.cost.terms import CPU_TILES, Blocks, Work, device_work, host_work
 from xcoexec.ir.records import Layer
+from xcoexec.ir.validate import check_plan
+from xcoexec.measure import training
 from xcoexec.measure.sample_layers import made_layers
 from xcoexec.planning.strategies import STRATEGIES
 
@@ -33,7 +33,9 @@ AROUND = {"sync": 1e-6, "copy_rate": 1e10, "contention": 1.1, "shared_cores": Fa
 
 
 def _conv(channels: int, out: int, size: int = 20):  # type: ignore[no-untyped-def]
-    fn = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+    fn = lambda w, x: jax.nn.relu(
+        lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    )
     graph = stages_of(fn, array(3, 3, channels, out), array(1, size, size, channels), weights=1)[1]
     return graph, graph.layers[0]
 
@@ -71,7 +73,11 @@ def test_every_algorithm_of_a_convolution_is_predicted() -> None:
     found = host_work(layer.ops, set(graph.program.consts), 2, 1e6)
     assert list(found) == ["direct", "winograd4", "winograd2"]
     assert [w.kind for w in found["direct"]] == ["gemm"]
-    assert [w.kind for w in found["winograd4"]] == ["winograd_input winograd4", "gemm winograd4", "winograd_output winograd4"]
+    assert [w.kind for w in found["winograd4"]] == [
+        "winograd_input winograd4",
+        "gemm winograd4",
+        "winograd_output winograd4",
+    ]
 
 
 def test_more_threads_leave_the_busiest_one_whole_items() -> None:
@@ -99,7 +105,9 @@ def _law(n: int, seed: int) -> tuple[list[Work], list[float]]:
     for _ in range(n):
         a, b = 2 ** rng.uniform(10, 20), 2 ** rng.uniform(4, 10)
         works.append(Work("made", (1.0, a, a / b), (math.log(a), math.log(b))))
-        seconds.append((3e-6 + 2e-10 * a + 5e-10 * a / b) * (1 + 0.3 * math.sin(math.log2(b))) * math.exp(rng.normal(0, 0.01)))
+        seconds.append(
+            (3e-6 + 2e-10 * a + 5e-10 * a / b) * (1 + 0.3 * math.sin(math.log2(b))) * math.exp(rng.normal(0, 0.01))
+        )
     return works, seconds
 
 
@@ -131,11 +139,17 @@ def test_training_measures_every_layer_on_both_halves(samples: list[training.Sam
     layers = {m.name for m in made_layers(48, 3)}
     for half in ("host", "device"):
         assert {s.layer for s in samples if s.half == half} == layers
-    assert all(s.seconds > 0 for s in samples) and {s.algorithm for s in samples} >= {"direct", "winograd4", "winograd2"}
+    assert all(s.seconds > 0 for s in samples) and {s.algorithm for s in samples} >= {
+        "direct",
+        "winograd4",
+        "winograd2",
+    }
     out = training.held_out(samples)
     assert len(out) == 12
     judged = training.judged(samples, None, 2)
-    assert {(a.half, a.kind) for a in judged} >= {("host", "all"), ("device", "all")} and all(0 <= (a.within["predictor"] or 0) <= 1 for a in judged)
+    assert {(a.half, a.kind) for a in judged} >= {("host", "all"), ("device", "all")} and all(
+        0 <= (a.within["predictor"] or 0) <= 1 for a in judged
+    )
     assert "median error" in training.text(judged)
 
 
@@ -164,13 +178,17 @@ def test_parts_of_layers_are_predicted(predictor: Predictor) -> None:
     costs = predictor.costs(graph, lambda x: to_predict(x, graph.program.consts))
     for points in (costs.parts[layer.index], costs.host_parts[layer.index]):
         assert set(points) == {"channel", "rows"}
-        assert all([p for p, _ in ps] == sorted(p for p, _ in ps) and all(t > 0 for _, t in ps) for ps in points.values())
+        assert all(
+            [p for p, _ in ps] == sorted(p for p, _ in ps) and all(t > 0 for _, t in ps) for ps in points.values()
+        )
 
 
 def test_a_function_is_planned_from_predictions(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "load", lambda record, name: json.loads(predictor.to_json()))
     w, x = array(256, 128), array(4, 256)
-    fast = xcoexec.jit(lambda w, x: jnp.tanh(x @ w), strategy="layer_switch", costs="predicted", threads=2, strict=True).bind(w)
+    fast = xcoexec.jit(
+        lambda w, x: jnp.tanh(x @ w), strategy="layer_switch", costs="predicted", threads=2, strict=True
+    ).bind(w)
     assert np.asarray(fast(x)) == pytest.approx(np.tanh(np.asarray(x) @ np.asarray(w)), abs=1e-4)
     assert fast._used("test").stages.costs == predictor.costs(fast.graph(x))
 
@@ -203,7 +221,9 @@ def test_the_slopes_of_the_likelihood_are_its_differences() -> None:
     squares = (traits[:, None] - traits[None]) ** 2
     for logs in (np.array([0.5, 1.0, -0.3, math.log(0.2), math.log(0.05)]), np.array([2.0, 0.1, 3.0, -1.0, -2.0])):
         steps = np.eye(5) * 1e-5
-        differences = [(surprise(logs + h, squares, ratio)[0] - surprise(logs - h, squares, ratio)[0]) / 2e-5 for h in steps]
+        differences = [
+            (surprise(logs + h, squares, ratio)[0] - surprise(logs - h, squares, ratio)[0]) / 2e-5 for h in steps
+        ]
         np.testing.assert_allclose(surprise(logs, squares, ratio)[1], differences, rtol=1e-4, atol=1e-5)
 
 

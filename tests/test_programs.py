@@ -19,7 +19,14 @@ EXAMPLES = 200
 _count = {"kernels": 0, "all": 0}
 
 
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink])
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate, Phase.shrink],
+)
 @given(st.data())
 def test_random_programs(data: st.DataObject) -> None:
     program = data.draw(programs.programs())
@@ -52,7 +59,9 @@ def _array(*shape: int) -> jax.Array:
 
 
 def _conv(spec: tuple[str, str, str], w: Any, groups: int = 1) -> Callable[[Any], Any]:
-    return lambda x: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=spec, feature_group_count=groups)
+    return lambda x: jax.lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=spec, feature_group_count=groups
+    )
 
 
 NHWC, TURNED = ("NHWC", "HWIO", "NHWC"), ("NHWC", "HWOI", "NHWC")
@@ -60,10 +69,19 @@ VECTOR, SQUARE, GROUPED, FLAT = _array(4), _array(3, 3, 4, 4), _array(3, 3, 4, 8
 
 #: found by the sweep: one constant that several operations read in different ways was packed once, for the first of them
 TWICE: dict[str, tuple[Callable[..., Any], list[Any]]] = {
-    "dot": (lambda a, b: (jax.lax.dot_general(VECTOR, a + 1, (((), ()), ((), ()))).T, (b + 1) @ VECTOR), [_array(3), _array(3, 4)]),
+    "dot": (
+        lambda a, b: (jax.lax.dot_general(VECTOR, a + 1, (((), ()), ((), ()))).T, (b + 1) @ VECTOR),
+        [_array(3), _array(3, 4)],
+    ),
     "conv": (lambda x: (_conv(NHWC, SQUARE)(x + 1), _conv(TURNED, SQUARE)(x + 1)), [_array(2, 12, 12, 4)]),
-    "groups": (lambda x, y: (_conv(NHWC, GROUPED)(x + 1), _conv(NHWC, GROUPED, 2)(y + 1)), [_array(2, 9, 9, 4), _array(2, 9, 9, 8)]),
-    "depthwise": (lambda x: (_conv(NHWC, FLAT, 4)(x + 1), _conv(("NHWC", "WHIO", "NHWC"), FLAT, 4)(x + 1)), [_array(2, 9, 9, 4)]),
+    "groups": (
+        lambda x, y: (_conv(NHWC, GROUPED)(x + 1), _conv(NHWC, GROUPED, 2)(y + 1)),
+        [_array(2, 9, 9, 4), _array(2, 9, 9, 8)],
+    ),
+    "depthwise": (
+        lambda x: (_conv(NHWC, FLAT, 4)(x + 1), _conv(("NHWC", "WHIO", "NHWC"), FLAT, 4)(x + 1)),
+        [_array(2, 9, 9, 4)],
+    ),
 }
 
 

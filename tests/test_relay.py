@@ -22,12 +22,11 @@ from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.runtime.sites import Merge, Window
 
 import xcoexec
-from xcoexec.session import rebalance, prepare
 from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
-from xcoexec.session import adaptive, timeline
-from xcoexec.session.executable import Executable
 from xcoexec.planning.strategies import STRATEGIES
+from xcoexec.session import adaptive, prepare, rebalance, timeline
+from xcoexec.session.executable import Executable
 
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of
@@ -73,11 +72,19 @@ def test_every_ratio(relay: Relay, dim: str, p: float) -> None:
 
 OPERATIONS = {
     "strided": (lambda w, x: jax.nn.relu(_conv(x, w, 2)), array(5, 5, 4, 12), X),
-    "depthwise": (lambda w, x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=DN, feature_group_count=4), array(3, 3, 1, 8), X),
+    "depthwise": (
+        lambda w, x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=DN, feature_group_count=4),
+        array(3, 3, 1, 8),
+        X,
+    ),
     "pool": (lambda w, x: lax.reduce_window(x * w, -np.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"), array(4), X),
     "dense": (lambda w, x: jnp.tanh(x @ w), array(33, 29), array(5, 33)),
     "row": (lambda w, x: x @ w, array(64, 31), array(1, 64)),
-    "bf16": (lambda w, x: jax.nn.relu(x.astype(jnp.bfloat16) @ w).astype(jnp.float32), array(32, 24).astype(jnp.bfloat16), array(6, 32)),
+    "bf16": (
+        lambda w, x: jax.nn.relu(x.astype(jnp.bfloat16) @ w).astype(jnp.float32),
+        array(32, 24).astype(jnp.bfloat16),
+        array(6, 32),
+    ),
 }
 
 
@@ -92,7 +99,12 @@ def test_operations(relay: Relay, name: str, dim: str) -> None:
 
 def _chain(first: int, last: int, p: float) -> Make:
     def make(graph: LayerGraph) -> Plan:
-        inside = [Placement(x.name, "split", p, "rows", chain=1) if first <= x.index < last else Placement(x.name, "device", 0.0) for x in graph.layers]
+        inside = [
+            Placement(x.name, "split", p, "rows", chain=1)
+            if first <= x.index < last
+            else Placement(x.name, "device", 0.0)
+            for x in graph.layers
+        ]
         return Plan("test", tuple(inside), graph.key)
 
     return make
@@ -115,14 +127,20 @@ def test_branches_on_both_halves_join_late(relay: Relay) -> None:
         return a * jnp.exp(b) + b
 
     w = [array(3, 3, 4, 8), array(3, 3, 4, 8, seed=1)]
-    make = lambda g: Plan("test", tuple(Placement(x.name, "host" if x.index == 0 else "device", float(x.index == 0)) for x in g.layers), g.key)
+    make = lambda g: Plan(
+        "test",
+        tuple(Placement(x.name, "host" if x.index == 0 else "device", float(x.index == 0)) for x in g.layers),
+        g.key,
+    )
     _check(build_on(relay, fn, w, X, make), fn, w, X)
 
 
 def test_a_missing_flag_is_caught() -> None:
     """The planted bug: joins that do not wait for the host. The check that the other tests use must see it."""
     shape = (2, 44, 36, 4)
-    exe = build_on(Relay(StandIn(delay=2e-3, forget_flag=True)), _residual, WEIGHTS, array(*shape), Plan.uniform(0.5, "rows"))
+    exe = build_on(
+        Relay(StandIn(delay=2e-3, forget_flag=True)), _residual, WEIGHTS, array(*shape), Plan.uniform(0.5, "rows")
+    )
     with pytest.raises(AssertionError):
         for i in range(5):
             _check(exe, _residual, WEIGHTS, array(*shape, seed=i), 1)
@@ -253,7 +271,9 @@ def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.Monkey
     jax.block_until_ready(exe.call([X]))
     assert rebalance.halves(lowered.segments[0], lowered) is not None
     for host_seconds, device_seconds, expected in ((1e-3, 1e-3, 0.5), (2e-3, 1e-3, 4 / 11), (1e-3, 9e-3, 10 / 11)):
-        monkeypatch.setattr(rebalance, "halves", lambda u, low, h=host_seconds, d=device_seconds: rebalance.Halves(h, d, h + d))
+        monkeypatch.setattr(
+            rebalance, "halves", lambda u, low, h=host_seconds, d=device_seconds: rebalance.Halves(h, d, h + d)
+        )
         places = rebalance.rebalanced(graph, exe.plan.placements, lowered)
         assert {round(p.p_cpu, 6) for p in places[:3]} in ({round(expected, 6)}, {round(6 / 11, 6)}, {round(5 / 11, 6)})
 
@@ -271,7 +291,9 @@ def test_the_timeline_has_both_clocks(relay: Relay) -> None:
     team = [e for e in events if e["tid"] == 0 and e["name"] != "idle"]
     assert len(team) == len(exe.lowered.segments[0].segment.steps)  # type: ignore[union-attr]
     assert all(e["ts"] >= start["ts"] + start["dur"] - 1e3 for e in team)  # the team works after it has its operands
-    assert all(e["ts"] + e["dur"] <= wait["ts"] + wait["dur"] + 1e3 for e in team)  # and before the device has left its wait
+    assert all(
+        e["ts"] + e["dur"] <= wait["ts"] + wait["dur"] + 1e3 for e in team
+    )  # and before the device has left its wait
 
 
 def test_the_report_tells_both_halves(on_standin: StandIn) -> None:
@@ -281,7 +303,9 @@ def test_the_report_tells_both_halves(on_standin: StandIn) -> None:
         jax.block_until_ready(fast(X))
     layers = fast.report().layers
     assert layers[2].device is not None and layers[2].device > 0 and layers[1].device is None
-    assert all(x.flops == round(g.flops / 2) and x.measured is not None for x, g in zip(layers[:3], graph.layers, strict=False))
+    assert all(
+        x.flops == round(g.flops / 2) and x.measured is not None for x, g in zip(layers[:3], graph.layers, strict=False)
+    )
     assert "chain 1" in str(fast.report()) and layers[3].placement == "device"
 
 
@@ -339,7 +363,9 @@ def test_device_kernels_are_made() -> None:
     text = ptx()
     assert all(f".entry {k}(" in text for k in KERNELS)
     assert "ld.acquire.sys" in text and "st.release.sys" in text and "ld.global.v4" in text
-    assert text.count("trap;") == sum(k.startswith(("join", "await")) for k in KERNELS)  # who waits in vain stops the device
+    assert text.count("trap;") == sum(
+        k.startswith(("join", "await")) for k in KERNELS
+    )  # who waits in vain stops the device
 
 
 def test_the_end_waits_for_what_is_in_flight() -> None:

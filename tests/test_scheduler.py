@@ -18,19 +18,24 @@ from hypothesis import strategies as st
 
 import xcoexec
 from xcoexec import SkippedError
-from xcoexec.tools.bench import oracles, worst
 from xcoexec.streams import admits, model, task
 from xcoexec.streams.edf import Core, Pace
 from xcoexec.streams.jobs import BOTH, Accuracy, Block, Job, Task, Way, utilisation
 from xcoexec.streams.model import Twin
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.virtual import releases, simulate
+from xcoexec.tools.bench import oracles, worst
 
 from .support import array
 
 # -- what decides ---------------------------------------------------------------------------------------
 
-ways = st.tuples(st.integers(1, 5), st.integers(1, 5), st.one_of(st.none(), st.integers(1, 5)), st.one_of(st.none(), st.integers(1, 3)))
+ways = st.tuples(
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.one_of(st.none(), st.integers(1, 5)),
+    st.one_of(st.none(), st.integers(1, 3)),
+)
 
 
 def _block(i: int, w: tuple[int, int, int | None, int | None]) -> Block:
@@ -47,7 +52,14 @@ def _task(name: str, blocks: list[Any], deadline: int, period: int, loss: float 
 
 
 task_sets = st.lists(
-    st.tuples(st.lists(ways, min_size=1, max_size=3), st.integers(3, 20), st.integers(3, 12), st.sampled_from((0.0, 0.011, 0.05))), min_size=1, max_size=3
+    st.tuples(
+        st.lists(ways, min_size=1, max_size=3),
+        st.integers(3, 20),
+        st.integers(3, 12),
+        st.sampled_from((0.0, 0.011, 0.05)),
+    ),
+    min_size=1,
+    max_size=3,
 ).map(lambda rows: [_task(f"t{i}", *row) for i, row in enumerate(rows)])
 
 
@@ -93,7 +105,10 @@ def test_halves_run_one_block_at_a_time_and_schedules_are_the_same_again(tasks: 
 @given(task_sets)
 def test_jobs_begin_in_the_order_of_their_deadlines(tasks: list[Task]) -> None:
     """On one half (nothing else to choose) no job's block begins while one with an earlier deadline waits."""
-    one = [dataclasses.replace(t, blocks=tuple(Block(b.name, (Way("device", b.ways[0].seconds),)) for b in t.blocks)) for t in tasks]
+    one = [
+        dataclasses.replace(t, blocks=tuple(Block(b.name, (Way("device", b.ways[0].seconds),)) for b in t.blocks))
+        for t in tasks
+    ]
     found = simulate(releases(one, 40), "blastnet")
     for start, _ in found.blocks:
         for other in found.jobs:
@@ -114,9 +129,18 @@ def test_no_path_goes_below_the_accuracy_bound(tasks: list[Task], policy: str) -
 @pytest.mark.parametrize("policy", ["blastnet", "blastnet_any"])
 @pytest.mark.parametrize(
     ("secondary", "twin", "rest", "half"),
-    [(1.4, None, 0.1, "host"), (3.0, None, 0.1, ""), (3.0, 1.2, 0.1, "host"), (3.0, None, 2.0, "host"), (3.0, None, None, ""), (1.4, None, None, "host")],
+    [
+        (1.4, None, 0.1, "host"),
+        (3.0, None, 0.1, ""),
+        (3.0, 1.2, 0.1, "host"),
+        (3.0, None, 2.0, "host"),
+        (3.0, None, None, ""),
+        (1.4, None, None, "host"),
+    ],
 )
-def test_blastnet_waits_with_blocks_that_deserve_a_twin_and_have_none(policy: str, secondary: float, twin: float | None, rest: float | None, half: str) -> None:
+def test_blastnet_waits_with_blocks_that_deserve_a_twin_and_have_none(
+    policy: str, secondary: float, twin: float | None, rest: float | None, half: str
+) -> None:
     """While its primary half is at work a block runs on the other one by its twin, or by its own layers if it is about as fast there or a
     small part of the work."""
     ways = [Way("device", 1.0), Way("host", secondary), *([Way("host", twin, twin=True)] if twin else [])]
@@ -125,7 +149,9 @@ def test_blastnet_waits_with_blocks_that_deserve_a_twin_and_have_none(policy: st
     core.release(Job(Task("first", (Block("b", (Way("device", 1.0),)),), 5.0), 0, 0.0))
     core.release(Job(Task("second", (Block("b", tuple(ways)), *last), 9.0), 0, 0.0))
     begun, _ = core.decide(0.0)
-    assert [(s.job.task.name, s.way.half, s.way.twin) for s in begun[1:]] == ([("second", half, twin is not None)] if half else [])
+    assert [(s.job.task.name, s.way.half, s.way.twin) for s in begun[1:]] == (
+        [("second", half, twin is not None)] if half else []
+    )
 
 
 def test_paths_that_were_not_measured_are_bounded_by_their_parts() -> None:
@@ -146,13 +172,18 @@ def _many(seed: int, count: int, load: float) -> list[Task]:
             device, ratio = rng.uniform(0.2e-3, 1.5e-3), rng.uniform(0.6, 4)
             both = [Way("device", device), Way("host", device * ratio)]
             if max(ratio, 1 / ratio) > 1.5:
-                both.append(Way("host" if ratio > 1 else "device", min(device, device * ratio) * rng.uniform(1, 1.5), True))
+                both.append(
+                    Way("host" if ratio > 1 else "device", min(device, device * ratio) * rng.uniform(1, 1.5), True)
+                )
             blocks.append(Block(f"b{b}", tuple(both), rng.uniform(2e-5, 1e-4)))
         nets.append(tuple(blocks))
     mean = np.mean([sum(b.primary.seconds for b in n) for n in nets])
     loss = {frozenset({i}): 0.9 - rng.uniform(0, 0.006) for i in range(8)}
     period = lambda n: sum(b.primary.seconds for b in n) * count / load
-    return [Task(f"t{i}", n, 4 * mean, period(n), Accuracy({frozenset(): 0.9, **loss}), 0.9 - 0.0163) for i, n in enumerate(nets)]
+    return [
+        Task(f"t{i}", n, 4 * mean, period(n), Accuracy({frozenset(): 0.9, **loss}), 0.9 - 0.0163)
+        for i, n in enumerate(nets)
+    ]
 
 
 @pytest.mark.parametrize("count", [4, 8])
@@ -160,8 +191,14 @@ def _many(seed: int, count: int, load: float) -> list[Task]:
 def test_slack_misses_no_more_than_blastnet_and_that_no_more_than_the_others(count: int, load: float) -> None:
     jobs = lambda seed: releases(_many(seed, count, load), 1.0, [0.0011 * i for i in range(count)])
     rates = {p: float(np.mean([simulate(jobs(seed), p).missing_rate for seed in range(3)])) for p in POLICIES}
-    assert max(rates["slack"], rates["slack_fair"]) <= rates["blastnet"] <= min(rates[p] for p in ("mono_sched", "mono_adapt", "layer_sched")) + 1e-9
-    assert rates["blastnet"] <= rates["blastnet_any"] + 0.01  # which half comes first hardly matters where both are always at work
+    assert (
+        max(rates["slack"], rates["slack_fair"])
+        <= rates["blastnet"]
+        <= min(rates[p] for p in ("mono_sched", "mono_adapt", "layer_sched")) + 1e-9
+    )
+    assert (
+        rates["blastnet"] <= rates["blastnet_any"] + 0.01
+    )  # which half comes first hardly matters where both are always at work
     if load >= 2:
         assert rates["slack"] <= rates["mono_sched"] - 0.35
 
@@ -189,7 +226,9 @@ def test_unlikely_jobs_keep_no_likely_one_waiting() -> None:
     core = Core(POLICIES["slack"])
     core.pace = dict.fromkeys(core.pace, 3.0)
     both = (Way("device", 1.0), Way("host", 1.0))
-    running, soon, later = (Task(n, (Block("b", both),), deadline) for n, deadline in (("running", 9.0), ("soon", 2.0), ("later", 8.0)))
+    running, soon, later = (
+        Task(n, (Block("b", both),), deadline) for n, deadline in (("running", 9.0), ("soon", 2.0), ("later", 8.0))
+    )
     core.release(Job(running, 0, 0.0))
     assert len(core.decide(0.0)[0]) == 1
     for i in range(40):
@@ -299,7 +338,9 @@ def test_late_jobs_are_skipped_and_counted_and_others_unharmed() -> None:
         assert good.result(3) == 70
         skipped = sum(isinstance(f.exception(3), SkippedError) for f in futures)
         got = s.served()
-    assert skipped == got.outcomes["skipped"] >= 2 and got.missing_rate == pytest.approx((skipped + got.outcomes.get("overtime", 0)) / 9)
+    assert skipped == got.outcomes["skipped"] >= 2 and got.missing_rate == pytest.approx(
+        (skipped + got.outcomes.get("overtime", 0)) / 9
+    )
 
 
 def test_a_full_queue_is_a_counted_skip() -> None:
@@ -345,7 +386,9 @@ def test_a_job_may_have_a_deadline_of_its_own() -> None:
     with xcoexec.Scheduler([task("t", net, deadline=30.0)], "mono_sched") as s:
         futures = [s.release("t", x, d) for x, d in (("held", None), (1, None), (2, 20.0), (3, 0.02), (4, 10.0))]
         for bad in (0, -1.0, float("nan")):
-            with pytest.raises(ValueError, match=r"got deadline=.* for the task 't'; valid is a positive number of seconds"):
+            with pytest.raises(
+                ValueError, match=r"got deadline=.* for the task 't'; valid is a positive number of seconds"
+            ):
                 s.release("t", 9, bad)
         time.sleep(0.05)
         gate.set()
@@ -377,7 +420,9 @@ def test_asyncio_with_timeouts_and_cancellation() -> None:
 
 
 def test_periodic_tasks_are_released_at_their_times() -> None:
-    with xcoexec.Scheduler([task("a", Sleepy(0.001), deadline=0.05, period=0.02), task("b", Sleepy(0.001), deadline=0.05, period=0.05)]) as s:
+    with xcoexec.Scheduler(
+        [task("a", Sleepy(0.001), deadline=0.05, period=0.02), task("b", Sleepy(0.001), deadline=0.05, period=0.05)]
+    ) as s:
         futures = s.run(0.2, {"a": 1, "b": 2})
         assert len(futures) == 14 and all(f.done() for f in futures) and s.served().released == 14
 
@@ -422,7 +467,10 @@ def test_bad_tasks_are_named() -> None:
         xcoexec.Scheduler([task("t", net, deadline=1.0)] * 2)
     with pytest.raises(ValueError, match="miss deadlines even by their measured seconds"):
         xcoexec.Scheduler([task("t", Sleepy(0.1), deadline=1.0, period=0.01)], admission=True)
-    with xcoexec.Scheduler([task("t", net, deadline=1.0)]) as s, pytest.raises(ValueError, match="got task 'u'; valid are t"):
+    with (
+        xcoexec.Scheduler([task("t", net, deadline=1.0)]) as s,
+        pytest.raises(ValueError, match="got task 'u'; valid are t"),
+    ):
         s.release("u", 1)
 
 
@@ -464,7 +512,10 @@ def test_real_networks_under_deadlines() -> None:
     with xcoexec.Scheduler([task("a", fast, x, deadline=2.0), task("b", fast, x, deadline=2.0)]) as s:
         futures = [s.release(n, x) for n in "abababab"]
         assert all(worst(f.result(10), want) < 1e-5 for f in futures)
-        with pytest.raises(ValueError, match=r"got an input of shapes float32\[1,3,5,5\]; valid are float32\[1,3,24,24\], for which the task"):
+        with pytest.raises(
+            ValueError,
+            match=r"got an input of shapes float32\[1,3,5,5\]; valid are float32\[1,3,24,24\], for which the task",
+        ):
             s.release("a", array(1, 3, 5, 5))
         assert s.served().released == 8
     with pytest.raises(TypeError, match="without an input"):

@@ -25,7 +25,9 @@ def halves_make_the_whole(fn: Any, args: tuple[Any, ...], axis: int, at: int, we
     (layer,) = graph.layers
     leaves = jax.tree_util.tree_leaves(args)
     n = len(jax.tree_util.tree_leaves(args[:weights]))
-    env = dict(zip(graph.program.inputs, leaves[n:], strict=True)) | {v: folded.constants(leaves[:n])[v] for v in graph.program.consts}
+    env = dict(zip(graph.program.inputs, leaves[n:], strict=True)) | {
+        v: folded.constants(leaves[:n])[v] for v in graph.program.consts
+    }
     wide = {v: np.asarray(x, np.float64) for v, x in env.items()}
     whole = _run(layer.ops, wide, layer.out)
     parts = []
@@ -64,7 +66,13 @@ def test_convolution(data: st.DataObject) -> None:
 
     def fn(p: Any, x: Any) -> Any:
         y = lax.conv_general_dilated(
-            x, p[0], (stride, stride), padding, rhs_dilation=(dilation, dilation), dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups
+            x,
+            p[0],
+            (stride, stride),
+            padding,
+            rhs_dilation=(dilation, dilation),
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=groups,
         )
         return jax.nn.relu(y + p[1])
 
@@ -87,7 +95,14 @@ def test_pooling(data: st.DataObject) -> None:
     pad = draw(st.integers(0, window - 1))
     kind = draw(st.sampled_from([(lax.max, -np.inf), (lax.add, 0.0), (lax.min, np.inf)]))
     x = array(2, size, size, 3)
-    fn = lambda x: lax.reduce_window(x, np.float32(kind[1]), kind[0], (1, window, window, 1), (1, stride, stride, 1), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    fn = lambda x: lax.reduce_window(
+        x,
+        np.float32(kind[1]),
+        kind[0],
+        (1, window, window, 1),
+        (1, stride, stride, 1),
+        ((0, 0), (pad, pad), (pad, pad), (0, 0)),
+    )
     shape = jax.eval_shape(fn, x).shape
     axis = draw(st.integers(0, 3))
     if shape[axis] < 2:
@@ -131,7 +146,9 @@ def _only(fn: Any, *args: Any) -> Any:
 
 def test_negative_cases_explain_themselves() -> None:
     grouped = _only(
-        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=2),
+        lambda x, w: lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=2
+        ),
         array(1, 4, 4, 4),
         array(3, 3, 2, 6),
     )
@@ -147,13 +164,17 @@ def test_negative_cases_explain_themselves() -> None:
         split(_only(lambda a: lax.pad(a, np.float32(0), ((1, 0, 0),)), array(5)), 0, 0, 2)
     with pytest.raises(SplitError, match="lhs_dilation"):
         up = _only(
-            lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((1, 1), (1, 1)), lhs_dilation=(2, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")),
+            lambda x, w: lax.conv_general_dilated(
+                x, w, (1, 1), ((1, 1), (1, 1)), lhs_dilation=(2, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")
+            ),
             array(1, 4, 4, 4),
             array(3, 3, 4, 6),
         )
         split(up, 1, 0, 2)
     with pytest.raises(SplitError, match=r"whole and in part|two different parts"):
-        split([op for x in stages_of(lambda a: jnp.tanh(a) @ jnp.tanh(a), array(4, 4))[1].layers for op in x.ops], 1, 0, 2)
+        split(
+            [op for x in stages_of(lambda a: jnp.tanh(a) @ jnp.tanh(a), array(4, 4))[1].layers for op in x.ops], 1, 0, 2
+        )
 
 
 def test_axes_and_cuts() -> None:

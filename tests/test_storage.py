@@ -6,13 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xcoexec.codegen.segment.storage import ALIGN, Buffer, Lifetime, place
 
-lives = st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6), st.sampled_from([None, None, "a", "b"])), max_size=30)
+lives = st.lists(
+    st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6), st.sampled_from([None, None, "a", "b"])),
+    max_size=30,
+)
 
 
 @given(lives)
 def test_live_buffers_never_overlap(spec: list[tuple[int, int, int, str | None]]) -> None:
     sizes = {"a": 640, "b": 1000}
-    lifetimes = [Lifetime(Buffer("temp", sizes.get(g or "", n), geometry=(g,) if g else None), first, first + length) for n, first, length, g in spec]
+    lifetimes = [
+        Lifetime(Buffer("temp", sizes.get(g or "", n), geometry=(g,) if g else None), first, first + length)
+        for n, first, length, g in spec
+    ]
     offsets, cleared, total = place(lifetimes)
     assert set(offsets) == {x.buffer for x in lifetimes}
     for i, a in enumerate(lifetimes):

@@ -68,7 +68,9 @@ def test_one_entry_for_a_run_of_host_layers() -> None:
 
 def test_branches_go_to_both_halves() -> None:
     graph = _fork()
-    graph = dataclasses.replace(graph, layers=tuple(dataclasses.replace(x, dims={}) for x in graph.layers))  # only whole branches
+    graph = dataclasses.replace(
+        graph, layers=tuple(dataclasses.replace(x, dims={}) for x in graph.layers)
+    )  # only whole branches
     (region,) = graph.regions
     assert len(region.branches) == 2
     halves = [p.half for p in STRATEGIES["edgenn"](graph, _costs(graph, 1e-3, 1e-3)).placements]
@@ -97,7 +99,9 @@ def test_ablations_of_edgenn() -> None:
 
 def test_a_planner_of_ones_own() -> None:
     def first_on_the_device(graph: LayerGraph, costs: Costs) -> Plan:
-        places = tuple(Placement(x.name, "device" if x.index == 0 else "host", float(x.index > 0)) for x in graph.layers)
+        places = tuple(
+            Placement(x.name, "device" if x.index == 0 else "host", float(x.index > 0)) for x in graph.layers
+        )
         return Plan("mine", places, graph.key)
 
     w, x = array(64, 64), array(8, 64)
@@ -106,7 +110,10 @@ def test_a_planner_of_ones_own() -> None:
     assert error(np.asarray(fast(x)), oracle(fn, w, x)) < 1e-5
     assert [p.half for p in fast.plan().placements] == ["device", "host", "host"]
     assert_on_host(fast)
-    assert strategy_name(functools.partial(edgenn, intra=False)) == "edgenn" and strategy_name(first_on_the_device) == "first_on_the_device"
+    assert (
+        strategy_name(functools.partial(edgenn, intra=False)) == "edgenn"
+        and strategy_name(first_on_the_device) == "first_on_the_device"
+    )
     with pytest.raises(PlanError, match="got 0 placements"):
         co(fn, w, strategy=lambda graph, costs: Plan("none", ()))(x)
 

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 import xcoexec
-from xcoexec.streams.spans import Span
 from xcoexec.streams import Power, Scheduler, Twin, admits, model, task
 from xcoexec.streams.edf import Policy
 from xcoexec.streams.jobs import BOTH, Accuracy, Block, Task, Way
 from xcoexec.streams.neuropipe import Cut
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.replicas import Replica, deployment
+from xcoexec.streams.spans import Span
 from xcoexec.streams.valid import shown
 from xcoexec.streams.virtual import releases, simulate
 
@@ -57,10 +57,17 @@ def refused(call: Callable[[], Any], error: type[Exception], *words: str) -> Non
 
 
 def _task(**given: Any) -> Any:
-    return task(given.pop("name", "t"), given.pop("network", Sleepy()), given.pop("x", None), **{"deadline": 1.0, **given})
+    return task(
+        given.pop("name", "t"), given.pop("network", Sleepy()), given.pop("x", None), **{"deadline": 1.0, **given}
+    )
 
 
-NUMBERS: tuple[tuple[Any, type[Exception]], ...] = (("x", TypeError), (None, TypeError), ([1.0], TypeError), (1j, TypeError))
+NUMBERS: tuple[tuple[Any, type[Exception]], ...] = (
+    ("x", TypeError),
+    (None, TypeError),
+    ([1.0], TypeError),
+    (1j, TypeError),
+)
 NUMBERS += ((True, ValueError), (NAN, ValueError), (-1, ValueError), (-INF, ValueError), (10**400, ValueError))
 
 
@@ -78,17 +85,31 @@ def test_a_tasks_terms(what: str, value: Any, error: type[Exception]) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [dict(deadline=0), dict(period=0), dict(period=INF), dict(bound=1.01), dict(bound=INF), dict(name=""), dict(deadline=np.zeros(()))],
+    [
+        dict(deadline=0),
+        dict(period=0),
+        dict(period=INF),
+        dict(bound=1.01),
+        dict(bound=INF),
+        dict(name=""),
+        dict(deadline=np.zeros(())),
+    ],
     ids=_label,
 )
 def test_terms_beyond_what_is_valid(given: dict[str, Any]) -> None:
-    refused(lambda: _task(**given), TypeError if isinstance(given.get("deadline"), np.ndarray) else ValueError, f"got {next(iter(given))}=")
+    refused(
+        lambda: _task(**given),
+        TypeError if isinstance(given.get("deadline"), np.ndarray) else ValueError,
+        f"got {next(iter(given))}=",
+    )
 
 
 def test_numbers_of_any_kind_are_taken() -> None:
     _, made = _task(deadline=np.float32(0.5), period=Fraction(1, 4), bound=np.float64(0.25))
     assert (made.deadline, made.period, made.bound) == (0.5, 0.25, 0.25)
-    pipe = xcoexec.pipeline(lambda x: x + 1, preprocess=lambda x: x, depth=np.int64(2), workers=np.int32(2), timeout=INF)
+    pipe = xcoexec.pipeline(
+        lambda x: x + 1, preprocess=lambda x: x, depth=np.int64(2), workers=np.int32(2), timeout=INF
+    )
     assert list(pipe([1, 2])) == [2, 3]
 
 
@@ -97,7 +118,13 @@ def test_no_deadline_means_the_same_in_task_and_release() -> None:
     gate = threading.Event()
     net = Sleepy(0.001, 2, fault=lambda x: gate.wait(5) if x == "held" else None)
     with Scheduler([task("never", net, deadline=INF), task("soon", net, deadline=30.0)], "mono_sched") as s:
-        futures = [s.release("never", "held"), s.release("never", 1), s.release("soon", 2, INF), s.release("soon", 3), s.release("never", 4, 20.0)]
+        futures = [
+            s.release("never", "held"),
+            s.release("never", 1),
+            s.release("soon", 2, INF),
+            s.release("soon", 3),
+            s.release("never", 4, 20.0),
+        ]
         gate.set()
         assert [f.result(5) for f in futures[1:]] == [10, 20, 30, 40] and s.served().outcomes == {"in time": 5}
     assert list(dict.fromkeys(x for x, _, _ in net.ran)) == ["held", 4, 3, 1, 2]
@@ -110,7 +137,9 @@ def test_tasks_without_a_deadline_under_every_policy(policy: str) -> None:
     assert admits([Task("t", Sleepy(0.001).blocks, INF, 0.1)], policy)
     nowhere = (Block("a", (Way("device", 1.0),)), Block("b", (Way("host", 1.0),)))
     jobs = simulate(releases([Task("t", nowhere, INF, 1.0)], 3.0), policy).jobs
-    assert all(j.missed == POLICIES[policy].whole and (j.end is None) == j.missed for j in jobs)  # no half runs the whole
+    assert all(
+        j.missed == POLICIES[policy].whole and (j.end is None) == j.missed for j in jobs
+    )  # no half runs the whole
 
 
 # -- networks -------------------------------------------------------------------------------------------
@@ -132,27 +161,57 @@ class _Lacking:
     def result(self, state: Any) -> Any: ...
 
 
-NETWORKS = {"a function": _two, "a jitted one": xcoexec.jit(_two), "none": None, "a class": Sleepy, "lacking": _Lacking(), "an array": np.ones((300, 300))}
+NETWORKS = {
+    "a function": _two,
+    "a jitted one": xcoexec.jit(_two),
+    "none": None,
+    "a class": Sleepy,
+    "lacking": _Lacking(),
+    "an array": np.ones((300, 300)),
+}
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_what_is_no_network(kind: str) -> None:
     refused(
-        lambda: _task(network=NETWORKS[kind], x=array(2, 4)), TypeError, "xcoexec.task: got network=", "for the task 't'; valid is what xcoexec.jit(...).bind"
+        lambda: _task(network=NETWORKS[kind], x=array(2, 4)),
+        TypeError,
+        "xcoexec.task: got network=",
+        "for the task 't'; valid is what xcoexec.jit(...).bind",
     )
 
 
 def test_inputs_that_a_function_does_not_take() -> None:
     fast = xcoexec.jit(_two, strategy="host").bind(array(4, 4))
     refused(lambda: _task(network=fast), TypeError, "got the bound function of 't' without an input")
-    for x, got in ((array(2, 5), "float32[2,5] for"), ("text", "str[] for"), ({"a": array(2, 5)}, "(float32[2,5]) in PyTreeDef({'a': *}) for")):
-        refused(lambda x=x: _task(network=fast, x=x), ValueError, f"xcoexec.task: got an input of shapes {got} the task 't', for which the function raises")
+    for x, got in (
+        (array(2, 5), "float32[2,5] for"),
+        ("text", "str[] for"),
+        ({"a": array(2, 5)}, "(float32[2,5]) in PyTreeDef({'a': *}) for"),
+    ):
+        refused(
+            lambda x=x: _task(network=fast, x=x),
+            ValueError,
+            f"xcoexec.task: got an input of shapes {got} the task 't', for which the function raises",
+        )
     refused(lambda: model(_two, array(2, 4)), TypeError, "xcoexec.streams.model: got bound=<function _two")
-    refused(lambda: model(fast, array(2, 5)), ValueError, "xcoexec.streams.model: got an input of shapes float32[2,5], for which")
-    refused(lambda: model(fast, array(2, 4), spans=[Span(0, 1)]), ValueError, "valid is a sequence of spans that cover layers 0 to 2")
+    refused(
+        lambda: model(fast, array(2, 5)),
+        ValueError,
+        "xcoexec.streams.model: got an input of shapes float32[2,5], for which",
+    )
+    refused(
+        lambda: model(fast, array(2, 4), spans=[Span(0, 1)]),
+        ValueError,
+        "valid is a sequence of spans that cover layers 0 to 2",
+    )
     refused(lambda: model(fast, array(2, 4), spans=3), TypeError, "got spans=3")
     refused(lambda: model(fast, array(2, 4), twins=[3]), TypeError, "got twins=[3]")
-    refused(lambda: model(fast, array(2, 4), twins=[Twin(0, "left", _two, None)]), ValueError, "valid is a sequence of Twins")
+    refused(
+        lambda: model(fast, array(2, 4), twins=[Twin(0, "left", _two, None)]),
+        ValueError,
+        "valid is a sequence of Twins",
+    )
     refused(lambda: model(fast, array(2, 4), accuracy=0.9), TypeError, "got accuracy=0.9")
 
 
@@ -161,11 +220,28 @@ def test_jobs_of_another_shape_are_refused_at_their_release() -> None:
     fast = xcoexec.jit(lambda w, d: jnp.tanh(jnp.tanh(d["a"] @ w) @ w) - d["b"], strategy="host").bind(array(4, 4))
     x = {"a": array(2, 4), "b": array(2, 4)}
     with Scheduler([task("t", fast, x, deadline=9.0)]) as s:
-        for bad in ({"a": x["a"], "c": x["b"]}, [x["a"], x["b"]], {"a": x["a"], "b": array(3, 4)}, x["a"], 3, None, {"a": np.ones((2, 4)), "b": x["b"]}):
-            with pytest.raises(ValueError, match=r"got an input of shapes .*; valid are \(float32\[2,4\], float32\[2,4\]\) in PyTreeDef\(.*\), for which the"):
+        for bad in (
+            {"a": x["a"], "c": x["b"]},
+            [x["a"], x["b"]],
+            {"a": x["a"], "b": array(3, 4)},
+            x["a"],
+            3,
+            None,
+            {"a": np.ones((2, 4)), "b": x["b"]},
+        ):
+            with pytest.raises(
+                ValueError,
+                match=r"got an input of shapes .*; valid are \(float32\[2,4\], float32\[2,4\]\) in PyTreeDef\(.*\), for which the",
+            ):
                 s.release("t", bad)
         assert s.served().released == 0
-        want = np.tanh(np.tanh(np.asarray(x["a"], np.float64) @ np.asarray(array(4, 4), np.float64)) @ np.asarray(array(4, 4), np.float64)) - x["b"]
+        want = (
+            np.tanh(
+                np.tanh(np.asarray(x["a"], np.float64) @ np.asarray(array(4, 4), np.float64))
+                @ np.asarray(array(4, 4), np.float64)
+            )
+            - x["b"]
+        )
         assert np.abs(np.asarray(s.release("t", x).result(9)) - want).max() < 1e-5
 
 
@@ -184,12 +260,21 @@ BLOCKS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_blocks_that_cannot_be_run(kind: str) -> None:
-    refused(lambda: Task("t", BLOCKS[kind], 1.0), TypeError if kind == "a list" else ValueError, "got blocks=", "valid is a tuple of blocks")
+    refused(
+        lambda: Task("t", BLOCKS[kind], 1.0),
+        TypeError if kind == "a list" else ValueError,
+        "got blocks=",
+        "valid is a tuple of blocks",
+    )
 
 
 def test_accuracies() -> None:
     refused(lambda: Task("t", Sleepy().blocks, 1.0, accuracy=0.9), TypeError, "got accuracy=0.9 for the task 't'")
-    refused(lambda: Task("t", Sleepy().blocks, 1.0, accuracy=Accuracy({frozenset({1}): 0.9})), ValueError, "valid is an Accuracy of paths")
+    refused(
+        lambda: Task("t", Sleepy().blocks, 1.0, accuracy=Accuracy({frozenset({1}): 0.9})),
+        ValueError,
+        "valid is an Accuracy of paths",
+    )
 
 
 # -- schedulers -----------------------------------------------------------------------------------------
@@ -243,9 +328,16 @@ def test_a_policy_of_whole_networks_wants_a_half_that_runs_them() -> None:
     net = Sleepy()
     net.blocks = (Block("a", (Way("device", 0.001),)), Block("b", (Way("host", 0.001),)))
     for policy in ("mono_sched", "mono_adapt"):
-        refused(lambda policy=policy: Scheduler([_task(network=net)], policy), ValueError, "of which neither half runs every block", policy)
+        refused(
+            lambda policy=policy: Scheduler([_task(network=net)], policy),
+            ValueError,
+            "of which neither half runs every block",
+            policy,
+        )
     net.blocks = (Block("a", (Way("device", 0.02), Way("host", 0.001))), Block("b", (Way("device", 0.001),)))
-    with Scheduler([task("t", net, deadline=9.0)], "mono_adapt") as s:  # the second job would begin on the host, and never end
+    with Scheduler(
+        [task("t", net, deadline=9.0)], "mono_adapt"
+    ) as s:  # the second job would begin on the host, and never end
         assert [f.result(5) for f in [s.release("t", i) for i in range(4)]] == [0, 10, 20, 30]
 
 
@@ -332,7 +424,10 @@ PIPES: list[tuple[dict[str, Any], type[Exception]]] = [
     (dict(cut="x"), ValueError),
     (dict(cut=3), TypeError),
     (dict(cut=["auto"]), TypeError),
-    *((dict(cut=Cut(c)), ValueError) for c in ((), 3, (("left", 0, 1),), (("host", 1, 2),), (("host", 0, 0),), (("host", 0, "1"),), (("host", 0),))),
+    *(
+        (dict(cut=Cut(c)), ValueError)
+        for c in ((), 3, (("left", 0, 1),), (("host", 1, 2),), (("host", 0, 0),), (("host", 0, "1"),), (("host", 0),))
+    ),
     (dict(cut="auto"), TypeError),  # of a function that is not bound
     (dict(cut=Cut((("host", 0, 1),))), TypeError),
     *((dict(power=p), TypeError) for p in (3, "save", True)),
@@ -350,12 +445,20 @@ def test_a_pipelines_arguments(given: dict[str, Any], error: type[Exception]) ->
 
 
 def test_cuts_of_a_jitted_function_that_is_not_bound() -> None:
-    refused(lambda: xcoexec.pipeline(xcoexec.jit(_two), cut="neuropipe"), TypeError, "got cut='neuropipe' with CoPjitFunction; valid is what xcoexec.jit")
+    refused(
+        lambda: xcoexec.pipeline(xcoexec.jit(_two), cut="neuropipe"),
+        TypeError,
+        "got cut='neuropipe' with CoPjitFunction; valid is what xcoexec.jit",
+    )
 
 
 @pytest.mark.parametrize("items", [3, None, 1.5, np.float32(1), np.ones(()), object(), jnp.ones(())], ids=_label)
 def test_inputs_that_are_not_iterable(items: Any) -> None:
-    refused(lambda: xcoexec.pipeline(_same)(items), TypeError, f"xcoexec.pipeline: got items={shown(items)}; valid is an iterable")
+    refused(
+        lambda: xcoexec.pipeline(_same)(items),
+        TypeError,
+        f"xcoexec.pipeline: got items={shown(items)}; valid is an iterable",
+    )
 
 
 def test_an_iterable_that_raises_before_its_first_item() -> None:
@@ -369,7 +472,9 @@ def test_an_iterable_that_raises_before_its_first_item() -> None:
     assert _begun() == before
 
 
-@pytest.mark.parametrize(("last", "error"), [(-1, ValueError), (1.5, ValueError), (True, ValueError), ("x", TypeError), (None, TypeError)])
+@pytest.mark.parametrize(
+    ("last", "error"), [(-1, ValueError), (1.5, ValueError), (True, ValueError), ("x", TypeError), (None, TypeError)]
+)
 def test_statistics_of_so_many_items(last: Any, error: type[Exception]) -> None:
     stream = xcoexec.pipeline(_same)(range(3))
     assert list(stream) == [0, 1, 2]
@@ -391,7 +496,11 @@ POWERS: list[tuple[dict[str, Any], type[Exception]]] = [
 
 @pytest.mark.parametrize(("given", "error"), POWERS, ids=_label)
 def test_power(given: dict[str, Any], error: type[Exception]) -> None:
-    refused(lambda: Power(**{"mode": "save", "allow_power_control": True, "knobs": [], **given}), error, f"xcoexec.streams.Power: got {next(iter(given))}=")
+    refused(
+        lambda: Power(**{"mode": "save", "allow_power_control": True, "knobs": [], **given}),
+        error,
+        f"xcoexec.streams.Power: got {next(iter(given))}=",
+    )
 
 
 def test_replicas() -> None:
@@ -405,7 +514,14 @@ def test_replicas() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [np.ones((400, 400)), jnp.ones((400, 400)), [np.ones(9999)] * 50, {i: np.ones(99) for i in range(99)}, "x" * 9999, list(range(9999))],
+    [
+        np.ones((400, 400)),
+        jnp.ones((400, 400)),
+        [np.ones(9999)] * 50,
+        {i: np.ones(99) for i in range(99)},
+        "x" * 9999,
+        list(range(9999)),
+    ],
     ids=lambda v: type(v).__name__,
 )
 def test_messages_are_short_and_show_no_arrays(value: Any) -> None:

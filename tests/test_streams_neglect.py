@@ -266,7 +266,10 @@ def test_stop_iteration_is_an_error_of_its_job() -> None:
         with pytest.raises(RuntimeError) as awaited:
             asyncio.run(s.submit("t", 3, timeout=5))
         for error in (s.release("t", 3).exception(5), awaited.value):
-            assert str(error).startswith("xcoexec.Scheduler: a block of 't' raised StopIteration; valid is") and error.__cause__.value == 3
+            assert (
+                str(error).startswith("xcoexec.Scheduler: a block of 't' raised StopIteration; valid is")
+                and error.__cause__.value == 3
+            )
 
 
 def _choose_by(fault: BaseException, at: int) -> Policy:
@@ -292,10 +295,21 @@ def test_an_exception_while_it_decides_ends_a_scheduler(fault: BaseException, at
                 futures.append(s.release("t", "held"))
         net.gate.set()
         told = [f.exception(5) for f in futures]
-        assert all(t is None or (isinstance(t, RuntimeError) and t.__cause__ is fault and "which ended it; valid is a new scheduler" in str(t)) for t in told)
+        assert all(
+            t is None
+            or (
+                isinstance(t, RuntimeError)
+                and t.__cause__ is fault
+                and "which ended it; valid is a new scheduler" in str(t)
+            )
+            for t in told
+        )
         assert any(told) or not futures
         assert _soon(lambda: not _threads())
-        with pytest.raises(RuntimeError, match=f"got a job after {type(fault).__name__} in its decisions; valid is a scheduler that runs"):
+        with pytest.raises(
+            RuntimeError,
+            match=f"got a job after {type(fault).__name__} in its decisions; valid is a scheduler that runs",
+        ):
             s.release("t", 1)
 
 
@@ -348,7 +362,10 @@ def test_stopping_from_another_thread_while_jobs_are_released() -> None:
 def test_waiting_for_a_stream_that_another_thread_closes() -> None:
     """Its item is at work, and its stage does not come back."""
     gate = threading.Event()
-    for pipe in (xcoexec.pipeline(lambda x: gate.wait(10)), xcoexec.pipeline(lambda x: x, preprocess=lambda x: gate.wait(10))):
+    for pipe in (
+        xcoexec.pipeline(lambda x: gate.wait(10)),
+        xcoexec.pipeline(lambda x: x, preprocess=lambda x: gate.wait(10)),
+    ):
         stream = pipe(range(4))
         threading.Timer(0.1, lambda s=stream: s._shared.abandon()).start()
         began = time.monotonic()
@@ -390,7 +407,9 @@ def test_asyncio_tasks_that_are_cancelled_give_their_jobs_up() -> None:
         await asyncio.sleep(0.05)
         for w in waiting:
             w.cancel()
-        assert all(isinstance(r, asyncio.CancelledError) for r in await asyncio.gather(*waiting, return_exceptions=True))
+        assert all(
+            isinstance(r, asyncio.CancelledError) for r in await asyncio.gather(*waiting, return_exceptions=True)
+        )
         stopped = asyncio.ensure_future(s.submit("t", "held"))
         await asyncio.sleep(0.01)
         await asyncio.to_thread(s.stop)
@@ -411,10 +430,17 @@ def test_stop_iteration_in_a_stage_is_an_error_at_its_item(where: str) -> None:
     def ends(x: int) -> int:
         return next(iter(())) if x == 2 else x
 
-    stages: dict[str, Any] = {"preprocess": lambda x: x, "network": lambda x: x, "postprocess": lambda x: x, where: ends}
+    stages: dict[str, Any] = {
+        "preprocess": lambda x: x,
+        "network": lambda x: x,
+        "postprocess": lambda x: x,
+        where: ends,
+    }
     with xcoexec.pipeline(stages.pop("network"), **stages)(range(5)) as stream:
         assert [next(stream), next(stream)] == [0, 1]
-        with pytest.raises(RuntimeError, match=f"xcoexec.pipeline: the stage '{where}' raised StopIteration; valid is") as caught:
+        with pytest.raises(
+            RuntimeError, match=f"xcoexec.pipeline: the stage '{where}' raised StopIteration; valid is"
+        ) as caught:
             next(stream)
         assert isinstance(caught.value.__cause__, StopIteration) and list(stream) == [3, 4]
 
@@ -495,7 +521,9 @@ from tests.test_scheduler import Sleepy
 
 def _process(text: str, seconds: float = 600) -> tuple[str, str]:
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    ran = subprocess.run([sys.executable, "-c", BEGIN + textwrap.dedent(text)], cwd=here, capture_output=True, text=True, timeout=seconds)
+    ran = subprocess.run(
+        [sys.executable, "-c", BEGIN + textwrap.dedent(text)], cwd=here, capture_output=True, text=True, timeout=seconds
+    )
     assert ran.returncode == 0, (ran.returncode, ran.stdout, ran.stderr)
     return ran.stdout, ran.stderr
 
@@ -520,7 +548,10 @@ EXITS = {
 @pytest.mark.parametrize("what", EXITS)
 def test_a_process_may_exit_with_jobs_in_flight(what: str) -> None:
     """They are cancelled, with their callbacks called; nothing is said, nothing hangs."""
-    text = textwrap.dedent(EXITS[what]) + "\nfor f in futures: f.add_done_callback(lambda f: sys.stdout.write('x'))\nsys.stdout.write(str(len(futures)))\n"
+    text = (
+        textwrap.dedent(EXITS[what])
+        + "\nfor f in futures: f.add_done_callback(lambda f: sys.stdout.write('x'))\nsys.stdout.write(str(len(futures)))\n"
+    )
     out, err = _process(text)
     assert out == ("0" if what == "in a stream" else "9" + 9 * "x") and not err
 
@@ -560,9 +591,18 @@ def test_a_forked_process_has_no_workers_and_says_so() -> None:
         s.stop()
     """)
     first, *told, new, parent = out.splitlines()
-    assert first == "True True True True True True" and new == "10 [0, 1, 2]" and parent == f"{['heldheld'] * 5} [1, 2, 3, 4]"
-    job, item = "got a job in a process that was forked from its own; valid is", "got a stream of the process that this one was forked from; valid is"
-    assert [job in told[0], item in told[1], job in told[2], "got a stream that has ended" in told[3]] == [True] * 4 and len(told) == 4
+    assert (
+        first == "True True True True True True"
+        and new == "10 [0, 1, 2]"
+        and parent == f"{['heldheld'] * 5} [1, 2, 3, 4]"
+    )
+    job, item = (
+        "got a job in a process that was forked from its own; valid is",
+        "got a stream of the process that this one was forked from; valid is",
+    )
+    assert [job in told[0], item in told[1], job in told[2], "got a stream that has ended" in told[3]] == [
+        True
+    ] * 4 and len(told) == 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -591,4 +631,6 @@ def test_a_forked_process_leaves_its_parents_clocks_alone(tmp_path: Any) -> None
         stream.close()
         print(limit())
     """)
-    assert out.split() == ["400000", "3200000"] and np.all([not f.name.startswith("power-state") for f in tmp_path.iterdir()])
+    assert out.split() == ["400000", "3200000"] and np.all(
+        [not f.name.startswith("power-state") for f in tmp_path.iterdir()]
+    )

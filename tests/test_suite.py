@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from xcoexec import models
+from xcoexec.errors import SuiteError
 from xcoexec.tools import html, suite
 from xcoexec.tools.bench import environment
-from xcoexec.errors import SuiteError
 from xcoexec.tools.suite import SUITES, VARIANTS, Suite, compare, load, run, table
 
 TINY = Suite("for tests", ("lenet", "fcnn"), variants=("device", "host", "layer_switch", "auto"), rounds=2, block=0.005)
@@ -28,20 +28,26 @@ def test_a_run_its_table_and_its_page(tiny: None, tmp_path: pathlib.Path) -> Non
     records = run("tiny", tmp_path / "a.jsonl")
     assert [r["model"] for r in records] == ["lenet", "fcnn"] and load(tmp_path / "a.jsonl") == records
     for r in records:
-        assert set(r["seconds"]) == {"jit", *TINY.variants} and all(0 < q[0] <= q[1] <= q[2] for q in r["seconds"].values())
+        assert set(r["seconds"]) == {"jit", *TINY.variants} and all(
+            0 < q[0] <= q[1] <= q[2] for q in r["seconds"].values()
+        )
         assert max(r["errors"].values()) < 1e-4 and r["ran"]["host"] == "xco" and r["halves"]["host"]["host"] > 0
         assert r["simulated"]["host"] is None or r["simulated"]["host"] > 0
-        assert len(r["layers"]) == sum(r["halves"]["host"].values()) and all(x[5] > 0 for x in r["layers"]) and r["timelines"]
+        assert (
+            len(r["layers"]) == sum(r["halves"]["host"].values())
+            and all(x[5] > 0 for x in r["layers"])
+            and r["timelines"]
+        )
         assert r["sharing"]["host"][0] >= 1 and r["affinity"]
     text = table(records)
     assert "layer_switch" in text and "lenet gain" in text
     html.write(records, "a <title>", tmp_path / "p" / "a.html")
-    html = (tmp_path / "p" / "a.html").read_text()
-    assert "a &lt;title&gt;" in html and "data:image/png;base64," in html and records[0]["environment"]["cpu"] in html
+    text = (tmp_path / "p" / "a.html").read_text()
+    assert "a &lt;title&gt;" in text and "data:image/png;base64," in text and records[0]["environment"]["cpu"] in text
     for name in ("a.png", "a-seconds-by-layer.png", "a-roofline.png", "a-timelines.png"):
         assert (tmp_path / "p" / name).stat().st_size > 1000
-    assert html.count("data:image/png;base64,") == 4
-    assert "src=" not in html.replace('src="data:', "") and "href" not in html  # nothing outside is needed
+    assert text.count("data:image/png;base64,") == 4
+    assert "src=" not in text.replace('src="data:', "") and "href" not in text  # nothing outside is needed
 
 
 def test_an_interrupted_run_goes_on(tiny: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +58,13 @@ def test_an_interrupted_run_goes_on(tiny: None, tmp_path: pathlib.Path, monkeypa
             made.append("stop")
             raise KeyboardInterrupt
         made.append(model)
-        return {"suite": name, "model": model, "batch": batch, "seconds": {v: [1, 1, 1] for v in ("jit", *s.variants)}, "environment": environment()}
+        return {
+            "suite": name,
+            "model": model,
+            "batch": batch,
+            "seconds": {v: [1, 1, 1] for v in ("jit", *s.variants)},
+            "environment": environment(),
+        }
 
     monkeypatch.setattr(suite, "measure", measure)
     file = tmp_path / "b.jsonl"
@@ -122,4 +134,6 @@ def test_the_simulator_is_given_the_halves_as_they_were_in_the_run(tiny: None, t
     """Only layers' seconds are scaled: plans of one half then come out exactly."""
     for r in run("tiny", tmp_path / "c.jsonl"):
         assert r["costs"] is None or r["simulated"]["host"] == pytest.approx(r["seconds"]["host"][1], rel=1e-3)
-        assert r["plans"]["host"]["engine"] == "xco" and len(r["plans"]["host"]["placements"]) == sum(r["halves"]["host"].values())
+        assert r["plans"]["host"]["engine"] == "xco" and len(r["plans"]["host"]["placements"]) == sum(
+            r["halves"]["host"].values()
+        )

@@ -65,7 +65,9 @@ def test_bad_affinity(got: Any) -> None:
 
 
 def test_more_threads_than_pinned_cores() -> None:
-    with pytest.raises(ValueError, match=r"got threads=2 for affinity=\(\d+,\); valid are as many threads as cores, or fewer"):
+    with pytest.raises(
+        ValueError, match=r"got threads=2 for affinity=\(\d+,\); valid are as many threads as cores, or fewer"
+    ):
         xcoexec.jit(_fn, threads=2, affinity=CPUS[:1])
 
 
@@ -107,7 +109,7 @@ def test_more_threads_than_cores_under_load(threads: int) -> None:
 _FORK = """
 import os, sys, warnings; warnings.simplefilter("ignore")
 import numpy as np, jax, jax.numpy as jnp
-from xcoexec.codegen import host
+from xcoexec.codegen.runtime import host
 from tests.support import stages_of
 w, x = jnp.asarray(np.random.default_rng(0).standard_normal((40, 64), np.float32)), jnp.ones((9, 40))
 fn = lambda w, x: jax.nn.relu(x @ w)
@@ -126,7 +128,13 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 def test_a_forked_child_works_without_the_parents_threads() -> None:
-    done = subprocess.run([sys.executable, "-c", _FORK], timeout=120, capture_output=True, text=True, cwd=os.path.dirname(os.path.dirname(__file__)))
+    done = subprocess.run(
+        [sys.executable, "-c", _FORK],
+        timeout=120,
+        capture_output=True,
+        text=True,
+        cwd=os.path.dirname(os.path.dirname(__file__)),
+    )
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -194,7 +202,9 @@ def test_workers_that_calls_do_without_stay_parked() -> None:
         assert np.allclose(wide(x), want, atol=1e-6)
         end = time.monotonic() + 20
         since = time.monotonic()
-        while time.monotonic() - since < 0.3 and time.monotonic() < end:  # on a busy machine those that were woken count late
+        while (
+            time.monotonic() - since < 0.3 and time.monotonic() < end
+        ):  # on a busy machine those that were woken count late
             assert np.allclose(narrow(x), want, atol=1e-6)
             since = since if parked() == len(team._threads) - 1 else time.monotonic()
         assert parked() == len(team._threads) - 1 >= 3

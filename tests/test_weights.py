@@ -66,7 +66,9 @@ def _tensors(module: Any, example: Any) -> dict[str, np.ndarray]:
         if leaf("params", path, "bias") is not None:
             out.setdefault(f"{name}.bias", rng.standard_normal(shape[0]).astype(np.float32))
         if leaf("batch_stats", path, "mean") is not None:
-            out[f"{name}.running_mean"], out[f"{name}.running_var"] = rng.standard_normal((2, shape[0])).astype(np.float32)
+            out[f"{name}.running_mean"], out[f"{name}.running_var"] = rng.standard_normal((2, shape[0])).astype(
+                np.float32
+            )
             out[f"{name}.num_batches_tracked"] = np.asarray(7)
     return out
 
@@ -104,7 +106,9 @@ def test_layouts() -> None:
     module, example = SMALL["mobilenet_v2"]
     t = _tensors(module, example)
     v = convert(module, t, example)
-    assert np.array_equal(v["batch_stats"]["InvertedResidual_1"]["ConvNorm_1"]["BatchNorm_0"]["var"], t["features.2.conv.1.1.running_var"])
+    assert np.array_equal(
+        v["batch_stats"]["InvertedResidual_1"]["ConvNorm_1"]["BatchNorm_0"]["var"], t["features.2.conv.1.1.running_var"]
+    )
 
 
 def test_decoder_and_prefixes() -> None:
@@ -148,9 +152,13 @@ FILES = {
     "huge header": struct.pack("<Q", 1 << 60) + b"{}",
     "header that is not JSON": _sealed(b"{" * 5000),
     "truncated": _sealed({"fc.weight": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, bytes(7)),
-    "offsets that lie": _sealed({"fc.weight": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 16]}}, bytes(16)),
+    "offsets that lie": _sealed(
+        {"fc.weight": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 16]}}, bytes(16)
+    ),
     "unknown type": _sealed({"fc.weight": {"dtype": "F7", "shape": [4], "data_offsets": [0, 16]}}, bytes(16)),
-    "type that NumPy lacks": _sealed({"fc.weight": {"dtype": "F8_E8M0", "shape": [4], "data_offsets": [0, 4]}}, bytes(4)),
+    "type that NumPy lacks": _sealed(
+        {"fc.weight": {"dtype": "F8_E8M0", "shape": [4], "data_offsets": [0, 4]}}, bytes(4)
+    ),
 }
 
 
@@ -184,7 +192,12 @@ for path in sys.argv[1:]:
     else:
         raise SystemExit("loaded")
 """
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "pipe"), str(tmp_path), "/dev/zero"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "pipe"), str(tmp_path), "/dev/zero"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -201,7 +214,12 @@ def test_tensors_of_other_types() -> None:
         with pytest.raises(ValueError, match=r"models\.convert: got 'fc\.weight'.*" + text):
             convert(module, {**t, "fc.weight": bad}, example)
     for dtype in (np.float64, np.float16, jnp.bfloat16):
-        assert convert(module, {**t, "fc.weight": t["fc.weight"].astype(dtype)}, example)["params"]["Dense_0"]["kernel"].dtype == np.float32
+        assert (
+            convert(module, {**t, "fc.weight": t["fc.weight"].astype(dtype)}, example)["params"]["Dense_0"][
+                "kernel"
+            ].dtype
+            == np.float32
+        )
     for tensors in (None, [("fc.weight", 1)], {3: np.zeros(3)}):
         with pytest.raises(ValueError, match=r"models\.convert: got tensors of type"):
             convert(module, tensors, example)  # type: ignore[arg-type]
@@ -213,7 +231,12 @@ def test_every_tensor_of_another_rank_is_named(name: str) -> None:
     module, example = SMALL[name]
     t = _tensors(module, example)
     for key in [k for k in t if not k.endswith("num_batches_tracked")][:12]:
-        for bad in (np.float32(1.0), np.ones(7, np.float32), np.ones((2, 3, 5), np.float32), np.zeros((0, 3), np.float32)):
+        for bad in (
+            np.float32(1.0),
+            np.ones(7, np.float32),
+            np.ones((2, 3, 5), np.float32),
+            np.zeros((0, 3), np.float32),
+        ):
             with pytest.raises(ValueError, match=r"models\.convert: got '"):
                 convert(module, {**t, key: bad}, example)
 

@@ -15,13 +15,21 @@ flags.DEFINE_string("model", "lenet", "Model of the zoo (an unknown name lists t
 flags.DEFINE_integer("batch", 1, "Batch size.", lower_bound=1)
 flags.DEFINE_string("strategy", "auto", "auto, device, host, edgenn, codl or capacity.")
 flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
-flags.DEFINE_string("device", "", "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file.")
+flags.DEFINE_string(
+    "device", "", "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file."
+)
 flags.DEFINE_string("memory", "auto", "With a GPU: how arrays cross between the halves, auto, mapped or copy.")
-flags.DEFINE_string("device_memory", None, "With a GPU: the most that may lie on it, such as 16GiB, or a share of it such as 0.5.")
-flags.DEFINE_string("costs", "measured", "measured, or predicted by what `xcoexec profile` has learned (plan: then nothing is run).")
+flags.DEFINE_string(
+    "device_memory", None, "With a GPU: the most that may lie on it, such as 16GiB, or a share of it such as 0.5."
+)
+flags.DEFINE_string(
+    "costs", "measured", "measured, or predicted by what `xcoexec profile` has learned (plan: then nothing is run)."
+)
 flags.DEFINE_boolean("json", False, "Print JSON instead of tables.")
 flags.DEFINE_string("plot", "", "run: also draw the roofline with the layers on it into this PNG.")
-flags.DEFINE_list("affinity", None, "Cores to pin host threads to, such as 0,1 (the calling thread then stays out of the work).")
+flags.DEFINE_list(
+    "affinity", None, "Cores to pin host threads to, such as 0,1 (the calling thread then stays out of the work)."
+)
 flags.DEFINE_string("suite", "", "bench: all strategies on a suite of networks (an unknown name lists them).")
 flags.DEFINE_string("variants", "", "bench --suite: only these variants, separated by semicolons.")
 flags.DEFINE_string("against", "", "bench --suite: an older run's JSON lines to compare with.")
@@ -76,15 +84,17 @@ def _plans() -> tuple[Any, Any, dict[str, Any]]:
     import dataclasses
 
     from .planning import profiles
-    from .tools.bench import model_graph
     from .planning.memory import amount
     from .planning.strategies import STRATEGIES
+    from .tools.bench import model_graph
 
     graph = model_graph(FLAGS.model, FLAGS.batch)
     costs = profiles.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
     limit = amount(_device_memory())
     if isinstance(limit, float):
-        raise ValueError(f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as 512MiB.")
+        raise ValueError(
+            f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as 512MiB."
+        )
     costs = costs if limit is None else dataclasses.replace(costs, capacity=limit)
     return graph, costs, {name: strategy(graph, costs) for name, strategy in STRATEGIES.items()}
 
@@ -106,9 +116,9 @@ def _predictor() -> Any:
 
 
 def _plan_on_numbers() -> None:
+    from .ir.text import columns, milliseconds, plan_text
     from .planning import profiles
     from .planning.memory import usage
-    from .ir.text import columns, milliseconds, plan_text
     from .planning.simulate import simulate
 
     graph, costs, plans = _plans()
@@ -121,17 +131,23 @@ def _plan_on_numbers() -> None:
     rows = [["strategy", "predicted ms", "simulated ms", "device / simulated", "device MB"]]
     for n, p in plans.items():
         room = f"{usage(graph, p.placements).total / 1e6:.1f}" + ("" if fits[n] else " does not fit")
-        rows.append([n, milliseconds(p.predicted), milliseconds(seconds[n]), f"{seconds['device'] / seconds[n]:.2f}x", room])
-    where = f"{profiles.load(FLAGS.device).title} (numbers, no hardware)" if FLAGS.device else "this machine, as predicted"
+        rows.append(
+            [n, milliseconds(p.predicted), milliseconds(seconds[n]), f"{seconds['device'] / seconds[n]:.2f}x", room]
+        )
+    where = (
+        f"{profiles.load(FLAGS.device).title} (numbers, no hardware)" if FLAGS.device else "this machine, as predicted"
+    )
     title = f"{FLAGS.model} on {where}"
-    print(f"{title}\n{columns(rows, (1, 2, 3))}\n\n{plan_text(plans[best if FLAGS.strategy == 'auto' else FLAGS.strategy])}")
+    print(
+        f"{title}\n{columns(rows, (1, 2, 3))}\n\n{plan_text(plans[best if FLAGS.strategy == 'auto' else FLAGS.strategy])}"
+    )
 
 
 def simulate() -> None:
     """Replays the plan of a strategy on a device of numbers and writes its timeline."""
-    from .session.timeline import write
     from .planning.simulate import ROWS
     from .planning.simulate import simulate as replay
+    from .session.timeline import write
 
     if not FLAGS.device:
         raise ValueError("xcoexec: got simulate without --device; valid is the name of a device, or a TOML file.")
@@ -190,7 +206,15 @@ def _train() -> None:
         predictor, samples = training.train(relay, threads, cpus, progress)
     seconds, found = time.perf_counter() - start, training.judged(samples, relay, threads)
     if FLAGS.json:
-        print(json.dumps({"seconds": seconds, "bytes": len(predictor.to_json()), "accuracy": [dataclasses.asdict(a) for a in found]}))
+        print(
+            json.dumps(
+                {
+                    "seconds": seconds,
+                    "bytes": len(predictor.to_json()),
+                    "accuracy": [dataclasses.asdict(a) for a in found],
+                }
+            )
+        )
         return
     print(training.text(found))
     count, size = len({s.layer for s in samples}), len(predictor.to_json()) / 1e3
@@ -217,7 +241,9 @@ def profile() -> None:
     for layer, h, d in zip(stages.graph.layers, costs.host, costs.device, strict=True):
         rows.append([layer.name, milliseconds(h), milliseconds(d), milliseconds(bound(h, d) if h else None)])
     print(columns(rows, (1, 2, 3)))
-    print(f"segment call {costs.sync * 1e6:.1f} us, copies {costs.copy_rate / 1e9:.1f} GB/s, halves share their cores: {costs.shared_cores}")
+    print(
+        f"segment call {costs.sync * 1e6:.1f} us, copies {costs.copy_rate / 1e9:.1f} GB/s, halves share their cores: {costs.shared_cores}"
+    )
 
 
 def _suite() -> None:
@@ -256,7 +282,14 @@ def demo() -> None:
     show.main(FLAGS.out, FLAGS.threads)
 
 
-COMMANDS: dict[str, Callable[[], None]] = {"demo": demo, "plan": plan, "simulate": simulate, "run": run, "profile": profile, "bench": bench}
+COMMANDS: dict[str, Callable[[], None]] = {
+    "demo": demo,
+    "plan": plan,
+    "simulate": simulate,
+    "run": run,
+    "profile": profile,
+    "bench": bench,
+}
 
 
 def _main(argv: Sequence[str]) -> None:

@@ -52,7 +52,9 @@ def primitives(jaxpr: Any) -> Iterator[str]:
     """The names of all primitives of a jaxpr, inside of loops, branches and calls too."""
     for eqn in jaxpr.eqns:
         yield eqn.primitive.name
-        for value in jax.tree_util.tree_leaves(list(eqn.params.values()), is_leaf=lambda x: isinstance(x, (Jaxpr, ClosedJaxpr))):
+        for value in jax.tree_util.tree_leaves(
+            list(eqn.params.values()), is_leaf=lambda x: isinstance(x, (Jaxpr, ClosedJaxpr))
+        ):
             if isinstance(value, (Jaxpr, ClosedJaxpr)):
                 yield from primitives(value)
 
@@ -163,18 +165,32 @@ _host_call.multiple_results = True
 
 
 @_host_call.def_abstract_eval
-def _(*args: Any, target: str, results: tuple[tuple[tuple[int, ...], str], ...], segment: int, aliases: tuple[tuple[int, int], ...]) -> list[Any]:
+def _(
+    *args: Any,
+    target: str,
+    results: tuple[tuple[tuple[int, ...], str], ...],
+    segment: int,
+    aliases: tuple[tuple[int, int], ...],
+) -> list[Any]:
     return [jax.core.ShapedArray(shape, np.dtype(dtype)) for shape, dtype in results]
 
 
 def _lower_host_call(ctx: Any, *args: Any, target: str, results: Any, segment: int, aliases: Any) -> Any:
-    return jax.ffi.ffi_lowering(target, operand_output_aliases=dict(aliases) or None, has_side_effect=True)(ctx, *args, segment=np.int64(segment))
+    return jax.ffi.ffi_lowering(target, operand_output_aliases=dict(aliases) or None, has_side_effect=True)(
+        ctx, *args, segment=np.int64(segment)
+    )
 
 
 mlir.register_lowering(_host_call, _lower_host_call)
 
 
-def host_call(target: str, results: list[jax.ShapeDtypeStruct], segment: int, args: list[Any], alias: bool | tuple[tuple[int, int], ...]) -> list[Any]:
+def host_call(
+    target: str,
+    results: list[jax.ShapeDtypeStruct],
+    segment: int,
+    args: list[Any],
+    alias: bool | tuple[tuple[int, int], ...],
+) -> list[Any]:
     """As `ffi_call`, with an effect that XLA sees and JAX does not: one that JAX knows of takes every call off its fast path.
 
     `alias`: pairs (operand, result) that share a buffer; True: all results are the operands' own buffers.

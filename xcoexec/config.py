@@ -48,7 +48,9 @@ def affinity(requested: Iterable[int] | None) -> tuple[int, ...]:
     except TypeError:
         cpus = ()
     if not cpus or not set(cpus) <= allowed:
-        raise ValueError(f"xcoexec: got affinity={requested!r}; valid are some of the cores {sorted(allowed)} that this process may use.")
+        raise ValueError(
+            f"xcoexec: got affinity={requested!r}; valid are some of the cores {sorted(allowed)} that this process may use."
+        )
     return cpus
 
 

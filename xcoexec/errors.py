@@ -54,4 +54,15 @@ def brief(x: Any) -> str:
     return _short.repr(x)
 
 
-__all__ = ["BindError", "CoexecWarning", "PlanError", "ProfileError", "SkippedError", "SplitError", "SuiteError", "Unsupported", "XcoexecError", "brief"]
+__all__ = [
+    "BindError",
+    "CoexecWarning",
+    "PlanError",
+    "ProfileError",
+    "SkippedError",
+    "SplitError",
+    "SuiteError",
+    "Unsupported",
+    "XcoexecError",
+    "brief",
+]

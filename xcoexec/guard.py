@@ -15,7 +15,10 @@ from . import config
 from .compat import versions
 from .errors import BindError, CoexecWarning, Unsupported, XcoexecError
 
-_FOLDERS = (__file__, sys.modules[Unsupported.__module__].__file__ or __file__)  # the kernels' sources may lie in another folder
+_FOLDERS = (
+    __file__,
+    sys.modules[Unsupported.__module__].__file__ or __file__,
+)  # the kernels' sources may lie in another folder
 _ROOTS = tuple({os.path.dirname(os.path.abspath(f)) + os.sep for f in _FOLDERS})
 REPORT = "this is an error of xcoexec: please report it, with the function and these versions"
 
@@ -25,7 +28,9 @@ class Failed(Exception):
 
     def __init__(self, stage: str, cause: Exception):
         known = isinstance(cause, (NotImplementedError, InterruptedError, XcoexecError))
-        self.why = f"{stage}: {type(cause).__name__}: {_one_line(cause)}" + ("" if known else f" ({REPORT}: {versions()})")
+        self.why = f"{stage}: {type(cause).__name__}: {_one_line(cause)}" + (
+            "" if known else f" ({REPORT}: {versions()})"
+        )
         super().__init__(self.why)
 
 

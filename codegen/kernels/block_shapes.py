@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from . import gemm
 from ..native.build import kernel_address, source_hash
 from ..store.disk import Record
-from .expressions import COPY
 from ..store.schema import MEASURED, Fields
 from ..target import Target
+from . import gemm
+from .expressions import COPY
 
 Shape = tuple[int, int]  # rows, vectors
 RUN = 512  # length of the reduction that is timed
@@ -60,11 +60,16 @@ def slowdown(target: Target) -> Mapping[Shape, float]:
     unit = float(np.median([s / cycles(k) for k, s in known.items()]))
     ratios = {k: s / cycles(k) / unit for k, s in known.items()}
     measured = {k: r if r > NOISE else 1.0 for k, r in ratios.items()}
-    return {s: measured.get(s) or measured[min(known, key=lambda k: (k[1] != s[1], abs(k[0] - s[0])))] for s in candidates(target)}
+    return {
+        s: measured.get(s) or measured[min(known, key=lambda k: (k[1] != s[1], abs(k[0] - s[0])))]
+        for s in candidates(target)
+    }
 
 
 def _measure(target: Target, mr: int, nv: int) -> float:
-    fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * gemm.ARGUMENTS)(kernel_address(gemm.spec(mr, nv, False, COPY, ()), target))
+    fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * gemm.ARGUMENTS)(
+        kernel_address(gemm.spec(mr, nv, False, COPY, ()), target)
+    )
     x = np.ones((mr, RUN), np.float32)
     w = np.full((RUN, nv * target.vl), 1e-3, np.float32)
     y = np.zeros((mr, nv * target.vl), np.float32)

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from . import winograd
-from .depthwise import Geometry, depthwise
-from .elementwise import COPY, compute, copy, fill
-from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 from ..program import Op, Unsupported, Value, kind
 from ..segment.assembly import Context, Ref
 from ..segment.storage import Storage, temporary
+from . import winograd
 from .block_shapes import block_shape
+from .depthwise import Geometry, depthwise
+from .elementwise import COPY, compute, copy, fill
+from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 
 ALGORITHMS = ("direct", "winograd4", "winograd2")
 
@@ -38,7 +38,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     dn = p["dimension_numbers"]
     phases = _phases(op)
     if phases:
-        image = _image(ctx, ctx.storage(x), dn.lhs_spec, [dim.padding(n) for dim, n in _around(op, phases)], (1,) * rank)
+        image = _image(
+            ctx, ctx.storage(x), dn.lhs_spec, [dim.padding(n) for dim, n in _around(op, phases)], (1,) * rank
+        )
     else:
         padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(p["padding"])]
         image = _image(ctx, ctx.storage(x), dn.lhs_spec, padded, p["lhs_dilation"])
@@ -49,7 +51,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     spatial = tuple(op.out.shape[d] for d in dn.out_spec[2:])
     shape = (op.out.shape[dn.out_spec[0]], *spatial, op.out.shape[dn.out_spec[1]])
     y = final if nhwc else ctx.scratch(shape)
-    geometry = Geometry(image, tuple(w.shape[d] for d in dn.rhs_spec[2:]), p["window_strides"], p["rhs_dilation"], p["padding"])
+    geometry = Geometry(
+        image, tuple(w.shape[d] for d in dn.rhs_spec[2:]), p["window_strides"], p["rhs_dilation"], p["padding"]
+    )
     axes = (*dn.rhs_spec[2:], dn.rhs_spec[1], dn.rhs_spec[0])
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose(((op,),), ALGORITHMS) if winograd.eligible(op) else "direct"
@@ -66,7 +70,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     return () if tail is not None else rest
 
 
-def _image(ctx: Context, s: Storage, spec: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]) -> Storage:
+def _image(
+    ctx: Context, s: Storage, spec: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int]
+) -> Storage:
     """The image channels-last, zero-dilated and with a halo that covers the padding; copied only when it must be."""
     order = (spec[0], *spec[2:], spec[1])
     halo = ((0, 0), *((max(lo, 0), max(hi, 0)) for lo, hi in padding), (0, 0))
@@ -89,7 +95,14 @@ def _image(ctx: Context, s: Storage, spec: Sequence[int], padding: Sequence[tupl
 
 
 def _conv(
-    ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], groups: int, y: Storage, tail: Epilogue, taken: tuple[tuple[int, int], ...] | None = None
+    ctx: Context,
+    geo: Geometry,
+    w: Value,
+    axes: tuple[int, ...],
+    groups: int,
+    y: Storage,
+    tail: Epilogue,
+    taken: tuple[tuple[int, int], ...] | None = None,
 ) -> None:
     """Appends the steps on a padded image; `taken`: (first, step) of the weights' window that is used, by dimension (None: all of it)."""
     image, rank = geo.image, len(geo.window)
@@ -116,7 +129,10 @@ def _conv(
 
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
-    operands = [Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out) for s, strides, at in tail.operands]
+    operands = [
+        Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
+        for s, strides, at in tail.operands
+    ]
     weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer, ("panels", w, axes, groups, nv, taken))
     add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
     return None
@@ -153,7 +169,11 @@ def _phases(op: Op) -> tuple[tuple[Phase, ...], ...]:
     p = op.params
     plain = p["feature_group_count"] == 1 and all(d == 1 for d in (*p["window_strides"], *p["rhs_dilation"]))
     windows = [op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[2:]]
-    if not plain or all(d == 1 for d in p["lhs_dilation"]) or any(k < d for k, d in zip(windows, p["lhs_dilation"], strict=True)):
+    if (
+        not plain
+        or all(d == 1 for d in p["lhs_dilation"])
+        or any(k < d for k, d in zip(windows, p["lhs_dilation"], strict=True))
+    ):
         return ()
     sizes = [op.out.shape[d] for d in p["dimension_numbers"].out_spec[2:]]
     found = []
@@ -169,19 +189,34 @@ def _around(op: Op, phases: Sequence[tuple[Phase, ...]]) -> list[tuple[_Dimensio
     return [(_Dimension(p), n) for p, n in zip(phases, sizes, strict=True)]
 
 
-def _phase(ctx: Context, phase: Sequence[Phase], image: Storage, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue) -> None:
+def _phase(
+    ctx: Context, phase: Sequence[Phase], image: Storage, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue
+) -> None:
     """Appends the convolution of one phase, which writes every step-th pixel."""
 
     def spread(strides: Sequence[int], offset: int) -> tuple[tuple[int, ...], int]:
         inner = tuple(s * p.step for s, p in zip(strides[1:-1], phase, strict=True))
-        return (strides[0], *inner, strides[-1]), offset + sum(s * p.first for s, p in zip(strides[1:-1], phase, strict=True))
+        return (strides[0], *inner, strides[-1]), offset + sum(
+            s * p.first for s, p in zip(strides[1:-1], phase, strict=True)
+        )
 
     strides, offset = spread(y.strides, y.offset)
-    part = Storage(y.buffer, offset, (y.shape[0], *(p.count for p in phase), y.shape[-1]), strides, ((0, 0),) * len(y.shape))
+    part = Storage(
+        y.buffer, offset, (y.shape[0], *(p.count for p in phase), y.shape[-1]), strides, ((0, 0),) * len(y.shape)
+    )
     operands = tuple((s, *spread(walk, at)) for s, walk, at in tail.operands)
     ones = (1,) * len(phase)
     geometry = Geometry(image, tuple(p.window for p in phase), ones, ones, tuple((-p.shift, 0) for p in phase))
-    _conv(ctx, geometry, w, axes, 1, part, dataclasses.replace(tail, operands=operands), tuple((p.tap, p.step) for p in phase))
+    _conv(
+        ctx,
+        geometry,
+        w,
+        axes,
+        1,
+        part,
+        dataclasses.replace(tail, operands=operands),
+        tuple((p.tap, p.step) for p in phase),
+    )
 
 
 def _taps(geo: Geometry, merge: bool) -> list[int]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .elementwise import Operand, nest
-from .product import IMAGE_BYTES, Epilogue, operand_kind
 from ..program import Value
 from ..segment.assembly import Context, Kernel
 from ..segment.storage import Storage
+from .elementwise import Operand, nest
+from .product import IMAGE_BYTES, Epilogue, operand_kind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,11 @@ def depthwise(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: S
     n, oh, ow, channels = y.shape
     vecs = -(-channels // vl)
     image = geo.image
-    pixels = 1 if ow < 4 else max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, ctx.target.registers // 5) and (ow % p <= 1 or p == 4))
+    pixels = (
+        1
+        if ow < 4
+        else max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, ctx.target.registers // 5) and (ow % p <= 1 or p == 4))
+    )
     row = image.strides[1] * geo.strides[0]
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
@@ -47,7 +51,9 @@ def depthwise(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: S
 
     ref = ctx.pack(vecs * kh * kw * vl * 4, packer, ("depthwise", w, axes))
     weights = Storage(ref.buffer, ref.offset, (), (), ())
-    rows = max(1, min(oh, -(-oh * n // (4 * ctx.threads)) if ctx.threads > 1 else 8, max(1, IMAGE_BYTES // max(1, row)) + 1))
+    rows = max(
+        1, min(oh, -(-oh * n // (4 * ctx.threads)) if ctx.threads > 1 else 8, max(1, IMAGE_BYTES // max(1, row)) + 1)
+    )
     chunks = -(-oh // rows)
     kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
     extra = [

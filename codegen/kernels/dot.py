@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .elementwise import COPY, Operand, copy, nest
-from .expressions import Expr
-from .product import Lane, Product, add_gemm, channel_blocks, collapse, epilogue, pack_panels, panel_bytes
 from ..program import Op, Unsupported, Value, itemsize, kind
 from ..segment.assembly import RAW_BYTES, Context, Kernel, Ref
 from ..segment.storage import Storage, dense_strides
 from .block_shapes import block_shape
+from .elementwise import COPY, Operand, copy, nest
+from .expressions import Expr
+from .product import Lane, Product, add_gemm, channel_blocks, collapse, epilogue, pack_panels, panel_bytes
 
 GEMV_ROWS = 4
 GEMV_COLUMNS = 2048
@@ -50,20 +50,33 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     op, rest, moved = _transposed(op, rest)
     innermost = moved[-1] if moved else 0  # dimension of the product that lies side by side in the result
     computed = a not in ctx.consts and b not in ctx.consts
-    swapped = (a in ctx.consts and b not in ctx.consts) or (computed and len(ab) <= innermost < len(ab) + len(left.free))
+    swapped = (a in ctx.consts and b not in ctx.consts) or (
+        computed and len(ab) <= innermost < len(ab) + len(left.free)
+    )
     if swapped:
         left, right = right, left
     m, n = left.sizes(left.free), right.sizes(right.free)
     # canonical order of the result is (batch, left free, right free); position of each in the real one
     nb = len(left.batch)
     first, second = (len(n), 0) if swapped else (0, len(m))
-    order = tuple(map(moved.index, (*range(nb), *(nb + first + i for i in range(len(m))), *(nb + second + i for i in range(len(n))))))
+    order = tuple(
+        map(
+            moved.index,
+            (*range(nb), *(nb + first + i for i in range(len(m))), *(nb + second + i for i in range(len(n)))),
+        )
+    )
 
     tail = epilogue(ctx, op, rest)
     out = ctx.output(tail.result if tail else op.out)
-    tensors = [(Ref(out.buffer, out.offset), out.strides)] + [(Ref(s.buffer, s.offset + at), strides) for s, strides, at in (tail.operands if tail else ())]
+    tensors = [(Ref(out.buffer, out.offset), out.strides)] + [
+        (Ref(s.buffer, s.offset + at), strides) for s, strides, at in (tail.operands if tail else ())
+    ]
     lanes = [_lane(ref, [strides[i] for i in order], left.sizes(left.batch), m, n) for ref, strides in tensors]
-    fused = tail is not None and all(lane is not None and lane.channel in (0, 4) for lane in lanes) and (lanes[0].channel == 4 or math.prod(n) == 1)  # type: ignore[union-attr]
+    fused = (
+        tail is not None
+        and all(lane is not None and lane.channel in (0, 4) for lane in lanes)
+        and (lanes[0].channel == 4 or math.prod(n) == 1)
+    )  # type: ignore[union-attr]
     if fused and tail is not None:
         _product(ctx, left, right, [x for x in lanes if x is not None], tail.expr)
         return ()
@@ -89,11 +102,17 @@ def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple
 
 def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
     """A product that the model asks for in bf16: rows are narrowed to pairs of bf16, which one instruction multiplies and adds in f32."""
-    batch, m, k, n = (math.prod(s.sizes(d)) for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free)))
+    batch, m, k, n = (
+        math.prod(s.sizes(d))
+        for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
+    )
     half, vl = -(-k // 2), ctx.target.vl
     x = _rows(ctx, left)
     rows = ctx.scratch((batch, m, half))
-    operands = [(Storage(x.ref.buffer, x.ref.offset, (), (), ()), (x.group, x.pixels[3]), 0), (rows, (4 * half * m, 4 * half), 0)]
+    operands = [
+        (Storage(x.ref.buffer, x.ref.offset, (), (), ()), (x.group, x.pixels[3]), 0),
+        (rows, (4 * half * m, 4 * half), 0),
+    ]
     nest(ctx, Kernel(("narrow",)), [k], (batch, m), operands, 1, max(1, (1 << 14) // k))
     g = Product((1, 1, 1, m), (0,), half, n, batch)
     shape = block_shape(ctx.target, m, n)
@@ -105,11 +124,25 @@ def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr)
         high = w.view(np.uint32) >> 16  # exact: the weights are bf16
         return pack_panels((high[:, 0::2] | high[:, 1::2] << 16).view(np.float32), vl, shape[1])
 
-    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * batch, packer, ("pairs", right.value, order, batch, k, n, shape[1]))
-    add_gemm(ctx, g, Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, 4 * half), 4, 4 * half * m), weights, lanes[0], expr, lanes[1:], shape, "bfloat16")
+    weights = ctx.pack(
+        panel_bytes(g, vl, shape[1]) * batch, packer, ("pairs", right.value, order, batch, k, n, shape[1])
+    )
+    add_gemm(
+        ctx,
+        g,
+        Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, 4 * half), 4, 4 * half * m),
+        weights,
+        lanes[0],
+        expr,
+        lanes[1:],
+        shape,
+        "bfloat16",
+    )
 
 
-def _lane(ref: Ref, strides: Sequence[int], batch: tuple[int, ...], m: tuple[int, ...], n: tuple[int, ...]) -> Lane | None:
+def _lane(
+    ref: Ref, strides: Sequence[int], batch: tuple[int, ...], m: tuple[int, ...], n: tuple[int, ...]
+) -> Lane | None:
     """A tensor over (batch, m, n) as a lane with m collapsed to one pixel dimension, or None."""
     cut, end = len(batch), len(batch) + len(m)
     group, pixel, channel = collapse(batch, strides[:cut]), collapse(m, strides[cut:end]), collapse(n, strides[end:])
@@ -120,7 +153,10 @@ def _lane(ref: Ref, strides: Sequence[int], batch: tuple[int, ...], m: tuple[int
 
 def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
     """Appends the product of two sides; lanes[0] is the output, the others are the epilogue's operands."""
-    batch, m, k, n = (math.prod(s.sizes(d)) for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free)))
+    batch, m, k, n = (
+        math.prod(s.sizes(d))
+        for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
+    )
     constant = right.value in ctx.consts
     plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
     if constant and plain and batch == m == 1 and _stored(right.value).nbytes >= RAW_BYTES:
@@ -137,7 +173,9 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
             return pack_panels(np.transpose(consts[w], order).reshape(batch, k, n), ctx.target.vl, shape[1])
 
-        weights = ctx.pack(panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer, ("panels", w, order, batch, k, n, shape[1]))
+        weights = ctx.pack(
+            panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer, ("panels", w, order, batch, k, n, shape[1])
+        )
     else:
         weights = _panels(ctx, right, batch, k, n, shape[1])
     return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)
@@ -156,12 +194,20 @@ def _rows(ctx: Context, side: Side) -> Lane:
     s = ctx.storage(side.value)
     order = (*side.batch, *side.free, *side.contract)
     strides = [s.strides[d] for d in order]
-    lane = _lane(Ref(s.buffer, s.offset), strides, side.sizes(side.batch), side.sizes(side.free), side.sizes(side.contract))
+    lane = _lane(
+        Ref(s.buffer, s.offset), strides, side.sizes(side.batch), side.sizes(side.free), side.sizes(side.contract)
+    )
     if lane is not None and lane.channel in (0, 4):
         return lane
     target = ctx.scratch(side.sizes(order))
     copy(ctx, s, target, tuple(strides))
-    lane = _lane(Ref(target.buffer, target.offset), target.strides, side.sizes(side.batch), side.sizes(side.free), side.sizes(side.contract))
+    lane = _lane(
+        Ref(target.buffer, target.offset),
+        target.strides,
+        side.sizes(side.batch),
+        side.sizes(side.free),
+        side.sizes(side.contract),
+    )
     assert lane is not None
     return lane
 
@@ -202,6 +248,10 @@ def _gemv(ctx: Context, left: Side, w: Value, lanes: list[Lane], expr: Expr) -> 
         return Storage(ref.buffer, ref.offset, (), (), ()), (step * columns,), 0
 
     raw = Ref(ctx.raw_const(w), 0)
-    operands = [operand(x.ref, 0), operand(raw, itemsize(w.dtype)), *(operand(lane.ref, lane.channel) for lane in lanes)]
+    operands = [
+        operand(x.ref, 0),
+        operand(raw, itemsize(w.dtype)),
+        *(operand(lane.ref, lane.channel) for lane in lanes),
+    ]
     kernel, words = Kernel(("gemv", GEMV_ROWS, expr, kinds, w.dtype)), [k, itemsize(w.dtype) * n, n, columns]
     nest(ctx, kernel, words, (-(-n // columns),), operands, 2, 1, k * columns / ctx.target.vl)

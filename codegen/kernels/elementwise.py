@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .expressions import COPY, Expr, View, expression, literal
 from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
 from ..segment.assembly import Context, Kernel, Ref, Word
 from ..segment.storage import Storage
+from .expressions import COPY, Expr, View, expression, literal
 
 INNER = 4096  # elements of the inner loop in one kernel call
 ITEM = 1 << 14  # elements worth a work item
@@ -25,14 +25,23 @@ def read(ctx: Context, view: View, rank: int) -> Operand:
 
 
 def nest(
-    ctx: Context, kernel: Kernel, extra: Sequence[int], loops: Sequence[int], operands: Sequence[Operand], outputs: int, chunk: int, units: float = 0.0
+    ctx: Context,
+    kernel: Kernel,
+    extra: Sequence[int],
+    loops: Sequence[int],
+    operands: Sequence[Operand],
+    outputs: int,
+    chunk: int,
+    units: float = 0.0,
 ) -> None:
     """Appends a step of the nest driver: `loops` (outermost first), `chunk` iterations an item.
 
     `operands[outputs]` is the one that is written, all others are read. `units`: vector operations of one kernel call.
     """
     if len(operands) > MAX_OPERANDS or len(loops) > MAX_RANK:
-        raise Unsupported(f"{len(operands)} operands in {len(loops)} loops; a nest has at most {MAX_OPERANDS} in {MAX_RANK}")
+        raise Unsupported(
+            f"{len(operands)} operands in {len(loops)} loops; a nest has at most {MAX_OPERANDS} in {MAX_RANK}"
+        )
     pad = MAX_RANK - len(loops)
     total = math.prod(loops)
     views: list[Word] = []
@@ -41,7 +50,15 @@ def nest(
     width = 5 + MAX_RANK + len(operands) * (2 + MAX_RANK)
     words: list[Word] = [kernel, width, total, chunk, len(operands), *([1] * pad), *loops, *views, *extra]
     buffers = [s.buffer for s, _, _ in operands]
-    ctx.add("nest", words, -(-total // chunk), buffers[:outputs] + buffers[outputs + 1 :], [buffers[outputs]], calls=total, units=total * units)
+    ctx.add(
+        "nest",
+        words,
+        -(-total // chunk),
+        buffers[:outputs] + buffers[outputs + 1 :],
+        [buffers[outputs]],
+        calls=total,
+        units=total * units,
+    )
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
@@ -78,10 +95,21 @@ def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand],
     views = [(s, (*w[:-1], 0), offset) for (s, _, offset), w in zip(everything, walks, strict=True)]
     extra = [dims[-1], inner, *(w[-1] for w in walks)]
     width = 1 if "g" in kinds else ctx.target.vl
-    nest(ctx, Kernel(("elementwise", expr, kinds)), extra, loops, views, 0, max(1, ITEM // inner), -(-inner // width) * len(expr))
+    nest(
+        ctx,
+        Kernel(("elementwise", expr, kinds)),
+        extra,
+        loops,
+        views,
+        0,
+        max(1, ITEM // inner),
+        -(-inner // width) * len(expr),
+    )
 
 
-def copy(ctx: Context, source: Storage, target: Storage, source_strides: tuple[int, ...] | None = None, offset: int = 0) -> None:
+def copy(
+    ctx: Context, source: Storage, target: Storage, source_strides: tuple[int, ...] | None = None, offset: int = 0
+) -> None:
     """Appends a copy into `target`, over its shape; `source_strides` for a moved source."""
     strides = source.strides if source_strides is None else source_strides
     compute(ctx, COPY, (target, target.strides, 0), [(source, strides, offset)], target.shape)

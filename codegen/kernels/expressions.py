@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from . import elementary
 from ..program import Literal, Op, Unsupported, Value, kind
+from . import elementary
 from .simd import Builder
 
 Expr = tuple[tuple[Any, ...], ...]
@@ -257,17 +257,24 @@ def _reshape_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
 
 def _rev_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     flip = op.params["dimensions"]
-    return tuple((d, -s, n - 1 - o) if i in flip else (d, s, o) for i, ((d, s, o), n) in enumerate(zip(axes, op.out.shape, strict=True)))
+    return tuple(
+        (d, -s, n - 1 - o) if i in flip else (d, s, o)
+        for i, ((d, s, o), n) in enumerate(zip(axes, op.out.shape, strict=True))
+    )
 
 
 def _slice_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     steps = op.params["strides"] or (1,) * len(axes)
-    return tuple((d, s * k, start + k * o) for (d, s, o), start, k in zip(axes, op.params["start_indices"], steps, strict=True))
+    return tuple(
+        (d, s * k, start + k * o) for (d, s, o), start, k in zip(axes, op.params["start_indices"], steps, strict=True)
+    )
 
 
 def _broadcast_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     dims, source = op.params["broadcast_dimensions"], op.ins[0].shape
-    return tuple(axes[d] if n == op.out.shape[d] and n != 1 else (None, 0, 0) for d, n in zip(dims, source, strict=True))
+    return tuple(
+        axes[d] if n == op.out.shape[d] and n != 1 else (None, 0, 0) for d, n in zip(dims, source, strict=True)
+    )
 
 
 def _squeeze_axes(op: Op, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -386,4 +393,6 @@ def _converted(node: Callable[..., int], before: str, after: str, n: int) -> int
 def _operand_axes(a: Value | Literal, out: Value, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     if isinstance(a, Literal) or not a.shape:
         return ()
-    return tuple(axis if n != 1 or m == 1 else (None, 0, 0) for axis, n, m in zip(axes, a.shape, out.shape, strict=True))
+    return tuple(
+        axis if n != 1 or m == 1 else (None, 0, 0) for axis, n, m in zip(axes, a.shape, out.shape, strict=True)
+    )

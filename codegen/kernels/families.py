@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from . import conv, dot, elementwise, nests
-from .expressions import MOVE, is_elementwise
 from ..program import Literal, Op, Unsupported, Value, kind
-from .rowwise import recognise, rowwise
 from ..segment.assembly import Context, Kernel
 from ..segment.storage import Storage
+from . import conv, dot, elementwise, nests
+from .expressions import MOVE, is_elementwise
+from .rowwise import recognise, rowwise
 
 Rule = Callable[[Context, Op, tuple[Op, ...]], tuple[Op, ...]]  # returns what of the tail is still to be done
 
@@ -35,9 +35,15 @@ def lower_group(ctx: Context, group: tuple[Op, ...]) -> None:
 def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     p, x = op.params, op.ins[0]
     window, strides, padding = p["window_dimensions"], p["window_strides"], p["padding"]
-    if not isinstance(x, Value) or kind(x.dtype) != "f" or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"])):
+    if (
+        not isinstance(x, Value)
+        or kind(x.dtype) != "f"
+        or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"]))
+    ):
         raise Unsupported("a dilated pooling window, or one over a type other than f32")
-    if not 3 <= len(window) <= 5 or any((w, s, tuple(q)) != (1, 1, (0, 0)) for w, s, q in ((window[i], strides[i], padding[i]) for i in (0, -1))):
+    if not 3 <= len(window) <= 5 or any(
+        (w, s, tuple(q)) != (1, 1, (0, 0)) for w, s, q in ((window[i], strides[i], padding[i]) for i in (0, -1))
+    ):
         raise Unsupported(f"a pooling window {window} that is not over 1 to 3 dimensions between batch and channels")
     s, y = ctx.storage(x), ctx.output(op.out)
     if s.strides[-1] != 4:
@@ -58,7 +64,10 @@ def _pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     operands = [(s, (s.strides[0], 0, 0), 0), (y, (y.strides[0], ystrides[0], ystrides[1]), 0)]
     kernel = Kernel(("pool", op.prim.rsplit("_", 1)[1]))
     rows = math.prod((y.shape[0], *oshape[:2]))
-    chunk, units = max(1, min(-(-rows // (4 * ctx.threads)), 64)), math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl)
+    chunk, units = (
+        max(1, min(-(-rows // (4 * ctx.threads)), 64)),
+        math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl),
+    )
     elementwise.nest(ctx, kernel, extra, (y.shape[0], *oshape[:2]), operands, 1, chunk, units)
     return rest
 
@@ -83,13 +92,24 @@ def _reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     how = op.prim.removeprefix("reduce_")
     if after == 1:
         operands: list[elementwise.Operand] = [(s, (4 * n,), 0), (target, (4,), 0)]
-        elementwise.nest(ctx, Kernel(("reduce", how, True)), [n, 4, 1, 1], (before,), operands, 1, max(1, (1 << 14) // max(n, 1)), -(-n // ctx.target.vl))
+        elementwise.nest(
+            ctx,
+            Kernel(("reduce", how, True)),
+            [n, 4, 1, 1],
+            (before,),
+            operands,
+            1,
+            max(1, (1 << 14) // max(n, 1)),
+            -(-n // ctx.target.vl),
+        )
     else:
         width = min(after, 256)
         loops = (before, -(-after // width))
         operands = [(s, (4 * n * after, 4 * width), 0), (target, (4 * after, 4 * width), 0)]
         chunk, units = max(1, (1 << 14) // max(n * width, 1)), n * -(-width // ctx.target.vl)
-        elementwise.nest(ctx, Kernel(("reduce", how, False)), [n, 4 * after, after, width], loops, operands, 1, chunk, units)
+        elementwise.nest(
+            ctx, Kernel(("reduce", how, False)), [n, 4 * after, after, width], loops, operands, 1, chunk, units
+        )
     if target is not y:
         elementwise.copy(ctx, target, y)
     return rest
@@ -125,7 +145,12 @@ def _concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 def _pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     x, value = op.ins
-    if not isinstance(x, Value) or kind(x.dtype) != "f" or not isinstance(value, Literal) or any(lo < 0 or hi < 0 for lo, hi, _ in op.params["padding_config"]):
+    if (
+        not isinstance(x, Value)
+        or kind(x.dtype) != "f"
+        or not isinstance(value, Literal)
+        or any(lo < 0 or hi < 0 for lo, hi, _ in op.params["padding_config"])
+    ):
         raise Unsupported("a padding that is negative or not a literal")
     y, s = ctx.output(op.out), ctx.storage(x)
     elementwise.fill(ctx, float(value.val), y)
@@ -140,19 +165,37 @@ def _gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """Rows of a table by s32 index (an embedding)."""
     table, index = op.ins
     dn, mode = op.params["dimension_numbers"], str(op.params["mode"]).lower()
-    if not isinstance(table, Value) or not isinstance(index, Value) or (kind(table.dtype), index.dtype) != ("f", "int32"):
+    if (
+        not isinstance(table, Value)
+        or not isinstance(index, Value)
+        or (kind(table.dtype), index.dtype) != ("f", "int32")
+    ):
         raise Unsupported("a gather that is not from an f32 table by s32 indices")
     kept = tuple(range(len(index.shape) - 1, len(op.out.shape)))
-    rowwise = (dn.collapsed_slice_dims, dn.start_index_map, dn.offset_dims, tuple(op.params["slice_sizes"])) == ((0,), (0,), kept, (1, *table.shape[1:]))
-    if not rowwise or index.shape[-1:] != (1,) or len(dn.operand_batching_dims) or not np.isnan(op.params.get("fill_value") or np.nan):
+    rowwise = (dn.collapsed_slice_dims, dn.start_index_map, dn.offset_dims, tuple(op.params["slice_sizes"])) == (
+        (0,),
+        (0,),
+        kept,
+        (1, *table.shape[1:]),
+    )
+    if (
+        not rowwise
+        or index.shape[-1:] != (1,)
+        or len(dn.operand_batching_dims)
+        or not np.isnan(op.params.get("fill_value") or np.nan)
+    ):
         raise Unsupported("a gather other than of whole rows")
-    t, i, y = (elementwise.dense(ctx, ctx.storage(v)) if v is not op.out else ctx.output(v) for v in (table, index, op.out))
+    t, i, y = (
+        elementwise.dense(ctx, ctx.storage(v)) if v is not op.out else ctx.output(v) for v in (table, index, op.out)
+    )
     if not y.dense:
         raise Unsupported("a gather into a strided result")
     n, width = math.prod(index.shape), math.prod(table.shape[1:])
     how = "fill" if "fill" in mode else "clip"
     operands = [(i, (4,), 0), (t, (0,), 0), (y, (4 * width,), 0)]
-    elementwise.nest(ctx, Kernel(("gather", how)), [table.shape[0], width], (n,), operands, 2, max(1, (1 << 14) // max(width, 1)))
+    elementwise.nest(
+        ctx, Kernel(("gather", how)), [table.shape[0], width], (n,), operands, 2, max(1, (1 << 14) // max(width, 1))
+    )
     return rest
 
 
@@ -173,9 +216,20 @@ def _dynamic_update_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[O
     return rest
 
 
-def _shifted(ctx: Context, source: Value | Literal, y: Storage, starts: Sequence[Value | Literal], shape: tuple[int, ...], move_source: bool) -> None:
+def _shifted(
+    ctx: Context,
+    source: Value | Literal,
+    y: Storage,
+    starts: Sequence[Value | Literal],
+    shape: tuple[int, ...],
+    move_source: bool,
+) -> None:
     """Copies a block whose place in the source (a slice) or the target (an update) is only known at the call; places are clamped."""
-    if not isinstance(source, Value) or not kind(source.dtype) or any(isinstance(i, Value) and i.dtype != "int32" for i in starts):
+    if (
+        not isinstance(source, Value)
+        or not kind(source.dtype)
+        or any(isinstance(i, Value) and i.dtype != "int32" for i in starts)
+    ):
         raise Unsupported(f"a dynamic slice of {source} at {[i.dtype for i in starts]}")
     s = ctx.storage(source)
     block, large = (y, s) if move_source else (s, y)
@@ -190,7 +244,11 @@ def _shifted(ctx: Context, source: Value | Literal, y: Storage, starts: Sequence
     if dims != [1] and any(w[-1] != 4 for w in walks):
         raise Unsupported("a dynamic slice across the innermost dimension")
     loops, (a, b) = dims[:-1], (tuple(w[:-1]) for w in walks)
-    operands = [(s, a, offset if move_source else 0), (y, b, 0 if move_source else offset), *((i, (0,) * len(loops), 0) for i, _, _ in where)]
+    operands = [
+        (s, a, offset if move_source else 0),
+        (y, b, 0 if move_source else offset),
+        *((i, (0,) * len(loops), 0) for i, _, _ in where),
+    ]
     kernel = Kernel(("shifted", len(where), move_source))
     elementwise.nest(ctx, kernel, [dims[-1], *extra], loops, operands, 1, max(1, (1 << 14) // dims[-1]))
 

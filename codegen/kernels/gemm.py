@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..native.build import Spec, family
+from ..target import Target
 from .expressions import Expr, emit
 from .simd import Builder, i64
-from ..target import Target
 
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
@@ -26,7 +26,9 @@ ARGUMENTS = 14
 SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
 
 
-def spec(mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...], run: int = 0, dtype: str = "float32") -> Spec:
+def spec(
+    mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...], run: int = 0, dtype: str = "float32"
+) -> Spec:
     return ("gemm", mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype)
 
 
@@ -140,7 +142,9 @@ def _finish(
     b.position_at_end(end)
 
 
-def _operands(v: Builder, es: Any, e_on: list[Any], r: int, i: int, acc: Any, kinds: tuple[str, ...], shared: dict[int, Any]) -> Any:
+def _operands(
+    v: Builder, es: Any, e_on: list[Any], r: int, i: int, acc: Any, kinds: tuple[str, ...], shared: dict[int, Any]
+) -> Any:
     def operand(k: int) -> Any:
         if k == 0:
             return acc

@@ -12,10 +12,10 @@ from typing import Any
 import llvmlite.ir as ir
 
 from ..native.build import Spec, family
-from .expressions import emit
 from ..program import itemsize
-from .simd import I32, Builder, i64
 from ..target import Target
+from .expressions import emit
+from .simd import I32, Builder, i64
 
 LAST = 5  # the innermost loop of a nest
 AHEAD = 8  # rows by which a matrix-vector product asks for weights in advance
@@ -119,7 +119,11 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
                     return acc[q]
                 if k - 1 in shared:
                     return shared[k - 1]
-                at = v.add(v.ld64(where, 2 + k), v.b.mul(row, v.ld64(words, 8 + 2 * k)), v.b.mul(v.add(p, q), v.ld64(words, 9 + 2 * k)))
+                at = v.add(
+                    v.ld64(where, 2 + k),
+                    v.b.mul(row, v.ld64(words, 8 + 2 * k)),
+                    v.b.mul(v.add(p, q), v.ld64(words, 9 + 2 * k)),
+                )
                 return v.load(at) if kinds[k - 1] == "v" else v.broadcast(at)
 
             v.store(emit(v, expr, operand), v.add(y0, v.b.mul(row, yrow), v.b.mul(v.add(p, q), ypix)))
@@ -237,7 +241,9 @@ def gemv(name: str, key: Spec, target: Target) -> str:
     vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
 
     def rows(first: Any, count: int) -> None:
-        ahead = v.mul(ldw, AHEAD)  # the same columns of later rows: where a row ends, the hardware stops asking by itself
+        ahead = v.mul(
+            ldw, AHEAD
+        )  # the same columns of later rows: where a row ends, the hardware stops asking by itself
         xs = [v.broadcast(v.add(x, v.mul(v.add(first, r), 4))) for r in range(count)]
         ws = [v.add(w, v.b.mul(v.add(first, r), ldw)) for r in range(count)]
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import gemm
 from ..native import layout
-from .elementwise import COPY, Operand, read
-from .expressions import Expr, expression
 from ..program import Op, Unsupported, Value
 from ..segment.assembly import Context, Kernel, Ref, Word
+from . import gemm
 from .block_shapes import cycles, slowdown
+from .elementwise import COPY, Operand, read
+from .expressions import Expr, expression
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
 IMAGE_BYTES = 1 << 18  # input that a work item walks again for every channel block
@@ -131,7 +131,15 @@ def panel_bytes(g: Product, vl: int, nv: int) -> int:
 
 
 def add_gemm(
-    ctx: Context, g: Product, x: Lane, weights: Ref, y: Lane, expr: Expr, operands: Sequence[Lane], shape: tuple[int, int], dtype: str = "float32"
+    ctx: Context,
+    g: Product,
+    x: Lane,
+    weights: Ref,
+    y: Lane,
+    expr: Expr,
+    operands: Sequence[Lane],
+    shape: tuple[int, int],
+    dtype: str = "float32",
 ) -> None:
     """Appends the step; `weights` are panels as `pack_panels` makes them for the block `shape` (rows, vectors).
 
@@ -153,11 +161,18 @@ def add_gemm(
     taps_at = rtable + layout.R_WORDS * len(red)
     taps = [t for offsets, _, _ in red for t in offsets]
     starts = np.cumsum([0, *(len(offsets) for offsets, _, _ in red)]).tolist()
-    rrows = [w for (offsets, run, first), at in zip(red, starts, strict=False) for w in (taps_at + at, len(offsets), run, first * vl * 4)]
+    rrows = [
+        w
+        for (offsets, run, first), at in zip(red, starts, strict=False)
+        for w in (taps_at + at, len(offsets), run, first * vl * 4)
+    ]
     brows: list[Word] = []
     at = 0
     for first, vectors, lanes in blocks:
-        small, big = (Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds, g.run if len(red) == 1 else 0, dtype)) for r in (rows, rows + (extra > 0)))
+        small, big = (
+            Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds, g.run if len(red) == 1 else 0, dtype))
+            for r in (rows, rows + (extra > 0))
+        )
         brows += [first, lanes, at, big, small, vectors]
         at += vectors * vl * 4 * g.depth
     words: list[Word] = [
@@ -188,7 +203,12 @@ def add_gemm(
     ]
     reads = [x.ref.buffer, weights.buffer, *(o.ref.buffer for o in operands)]
     slower = slowdown(ctx.target)
-    units = sum(n * cycles((r, v)) * slower.get((r, v), 1.0) for r, n in ((rows + 1, extra), (rows, tiles - extra)) if n for _, v, _ in blocks)
+    units = sum(
+        n * cycles((r, v)) * slower.get((r, v), 1.0)
+        for r, n in ((rows + 1, extra), (rows, tiles - extra))
+        if n
+        for _, v, _ in blocks
+    )
     items, calls = -(-tiles // chunk) * g.groups * len(blocks), tiles * g.groups * len(blocks) * len(red)
     ctx.add("gemm", words, items, reads, [y.ref.buffer], calls=calls, units=units * g.groups * g.depth)
 

@@ -11,14 +11,14 @@ import functools
 from typing import Any
 
 from ..native.build import Spec, family
+from ..program import Op, Unsupported, Value, kind
+from ..segment.assembly import Context, Kernel
+from ..segment.storage import Storage
+from ..target import Target
 from .elementwise import coalesce, nest, read
 from .expressions import Expr, View, emit, expression
 from .nests import REDUCE
-from ..program import Op, Unsupported, Value, kind
-from ..segment.assembly import Context, Kernel
 from .simd import Builder, i64
-from ..segment.storage import Storage
-from ..target import Target
 
 UNROLL = 4  # accumulators of a reduction, so that its additions do not wait for each other
 ITEM = 1 << 13  # elements worth a work item
@@ -61,7 +61,11 @@ class Rowwise:
 def recognise(ops: tuple[Op, ...]) -> Rowwise | None:
     """A group as passes over rows of its result; None when it has no row reduction, or is not of that form."""
     out = ops[-1].out
-    if not any(map(is_row_reduction, ops)) or len(out.shape) < 1 or any(is_row_reduction(op) and op.ins[0].shape != out.shape for op in ops):
+    if (
+        not any(map(is_row_reduction, ops))
+        or len(out.shape) < 1
+        or any(is_row_reduction(op) and op.ins[0].shape != out.shape for op in ops)
+    ):
         return None
     if any(op.prim.startswith(PREFIX) and not is_row_reduction(op) for op in ops):
         return None
@@ -145,7 +149,9 @@ def kernel(name: str, key: Spec, target: Target) -> str:
     kept = _kept(reductions, result)
 
     def evaluate(expr: Expr, offset: Any) -> Any:
-        return emit(v, expr, lambda k: v.load(v.add(bases[k], offset)) if kinds[k] == "v" else v.broadcast(bases[k]), known)
+        return emit(
+            v, expr, lambda k: v.load(v.add(bases[k], offset)) if kinds[k] == "v" else v.broadcast(bases[k]), known
+        )
 
     for level in sorted({r[2] for r in reductions}):
         chosen = [(j, *r[:2]) for j, r in enumerate(reductions) if r[2] == level]

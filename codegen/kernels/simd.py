@@ -93,7 +93,9 @@ class Builder:
             out = self.b.load(p)
             out.align = 4
             return out
-        return self.call(f"llvm.masked.load.v{self.vl}f32.p0", self.vec, p, ir.Constant(I32, 4), self.mask, self.const(0.0))
+        return self.call(
+            f"llvm.masked.load.v{self.vl}f32.p0", self.vec, p, ir.Constant(I32, 4), self.mask, self.const(0.0)
+        )
 
     def load_stored(self, addr: ir.Value, dtype: str) -> ir.Value:
         """A vector of f32 from elements that are stored as `dtype`: float32, bfloat16, float16 or int8."""
@@ -107,7 +109,9 @@ class Builder:
             raw.align = bits // 8
         else:
             zero = ir.Constant(typ, [0] * self.vl)
-            raw = self.call(f"llvm.masked.load.v{self.vl}i{bits}.p0", typ, p, ir.Constant(I32, bits // 8), self.mask, zero)
+            raw = self.call(
+                f"llvm.masked.load.v{self.vl}i{bits}.p0", typ, p, ir.Constant(I32, bits // 8), self.mask, zero
+            )
         if dtype == "int8":
             return self.b.sitofp(self.b.sext(raw, self.ivec), self.vec)
         if dtype == "float16":
@@ -165,7 +169,9 @@ class Builder:
     def dot_bf16(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """c + a0 b0 + a1 b1 for the pairs of bf16 in each lane of a and b (AVX512-BF16, 16 lanes)."""
         pairs = ir.VectorType(BFloat(), 2 * self.vl)
-        return self.call("llvm.x86.avx512bf16.dpbf16ps.512", self.vec, c, self.b.bitcast(a, pairs), self.b.bitcast(b, pairs))
+        return self.call(
+            "llvm.x86.avx512bf16.dpbf16ps.512", self.vec, c, self.b.bitcast(a, pairs), self.b.bitcast(b, pairs)
+        )
 
     # -- control flow
     @contextlib.contextmanager
@@ -175,7 +181,9 @@ class Builder:
             yield i
 
     @contextlib.contextmanager
-    def carry(self, count: ir.Value, init: list[ir.Value]) -> Iterator[tuple[ir.Value, list[ir.Value], Callable[[list[ir.Value]], None]]]:
+    def carry(
+        self, count: ir.Value, init: list[ir.Value]
+    ) -> Iterator[tuple[ir.Value, list[ir.Value], Callable[[list[ir.Value]], None]]]:
         """A counted loop that carries values. Yields (i, carried, done); call `done(new)` in the body.
 
         After the block `self.carried` holds the carried values at the loop's end.

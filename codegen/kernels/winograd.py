@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 
 from ..native.build import Spec, family
+from ..program import Op, Value
+from ..segment.assembly import Context, Kernel, Ref
+from ..segment.storage import Storage
+from ..target import Target
+from .block_shapes import block_shape
 from .depthwise import Geometry
 from .elementwise import COPY, Operand, nest
 from .expressions import emit
 from .nests import LAST, minimum, vectors
 from .product import Epilogue, Lane, Product, add_gemm, operand_kind, pack_panels, panel_bytes
-from ..program import Op, Value
-from ..segment.assembly import Context, Kernel, Ref
 from .simd import Builder, i64
-from ..segment.storage import Storage
-from ..target import Target
-from .block_shapes import block_shape
 
 R = 3
 POINTS: Mapping[int, tuple[Fraction, ...]] = {
@@ -92,15 +92,28 @@ def error_bound(x: np.ndarray, w: np.ndarray, m: int) -> float:
 def eligible(op: Op) -> bool:
     """3x3, stride 1, one group, no dilation, and a precision that leaves the order of the sums open."""
     p = op.params
-    if op.prim != "conv_general_dilated" or p["feature_group_count"] != 1 or p["batch_group_count"] != 1 or not isinstance(op.ins[1], Value):
+    if (
+        op.prim != "conv_general_dilated"
+        or p["feature_group_count"] != 1
+        or p["batch_group_count"] != 1
+        or not isinstance(op.ins[1], Value)
+    ):
         return False
     window = tuple(op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[2:])
     ones = all(d == 1 for d in (*p["window_strides"], *p["rhs_dilation"], *p["lhs_dilation"]))
-    return window == (R, R) and ones and not _exact(p.get("precision")) and min(op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[:2]) >= 8
+    return (
+        window == (R, R)
+        and ones
+        and not _exact(p.get("precision"))
+        and min(op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[:2]) >= 8
+    )
 
 
 def _exact(precision: Any) -> bool:
-    return any(str(p).split(".")[-1].upper() in ("HIGH", "HIGHEST") for p in (precision if isinstance(precision, tuple) else (precision,)))
+    return any(
+        str(p).split(".")[-1].upper() in ("HIGH", "HIGHEST")
+        for p in (precision if isinstance(precision, tuple) else (precision,))
+    )
 
 
 def spare(op: Op) -> dict[int, int]:
@@ -128,7 +141,9 @@ def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: St
     c_in = geo.image.shape[-1]
     ty, tx = -(-oh // m), -(-ow // m)
     tiles = batch * ty * tx
-    wide, narrow = (-(-c // vl) * vl * 4 for c in (channels, c_in))  # bytes of a row of products and of transformed input
+    wide, narrow = (
+        -(-c // vl) * vl * 4 for c in (channels, c_in)
+    )  # bytes of a row of products and of transformed input
     far, near = apart(tiles * wide), apart(tiles * narrow)  # from one position of the tiles to the next
     data, products = ctx.scratch((n2, near // 4)), ctx.scratch((n2, far // 4))
     image = geo.image
@@ -160,8 +175,18 @@ def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: St
     kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
     outs: list[Operand] = [(products, tiled(wide), 0), (y, walk(y), 0)]
     outs += [(s, (strides[0], m * strides[1], m * strides[2]), offset) for s, strides, offset in tail.operands]
-    extra = [far, oh, ow, channels, y.strides[1], y.strides[2], *(s for _, strides, _ in tail.operands for s in strides[1:3])]
-    nest(ctx, Kernel(("winograd_output", m, tail.expr, kinds)), extra, loops, outs, 1, per_item, n2 * -(-channels // vl))
+    extra = [
+        far,
+        oh,
+        ow,
+        channels,
+        y.strides[1],
+        y.strides[2],
+        *(s for _, strides, _ in tail.operands for s in strides[1:3]),
+    ]
+    nest(
+        ctx, Kernel(("winograd_output", m, tail.expr, kinds)), extra, loops, outs, 1, per_item, n2 * -(-channels // vl)
+    )
 
 
 # -- kernels ----------------------------------------------------------------------------------------
@@ -234,7 +259,9 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
     where, index, words = v.args
     products, y = v.ld64(where, 0), v.ld64(where, 1)
     step = v.ld64(words, 0)
-    rows, columns = (minimum(v, i64(m), v.b.sub(v.ld64(words, 1 + d), v.mul(v.ld64(index, LAST - 1 + d), m))) for d in (0, 1))
+    rows, columns = (
+        minimum(v, i64(m), v.b.sub(v.ld64(words, 1 + d), v.mul(v.ld64(index, LAST - 1 + d), m))) for d in (0, 1)
+    )
     bases = [v.ld64(where, 2 + k) for k in range(len(kinds))]
     steps = [(v.ld64(words, 6 + 2 * k), v.ld64(words, 7 + 2 * k)) for k in range(len(kinds))]
     yrow, ypixel = v.ld64(words, 4), v.ld64(words, 5)
@@ -252,7 +279,12 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
                         def operand(k: int, value: Any = value, i: int = i, j: int = j) -> Any:
                             if k == 0 or k - 1 in shared:
                                 return shared[k - 1] if k else value
-                            return _read(v, kinds[k - 1], v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j)), offset)
+                            return _read(
+                                v,
+                                kinds[k - 1],
+                                v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j)),
+                                offset,
+                            )
 
                         v.store(emit(v, expr, operand), v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
 

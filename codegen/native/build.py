@@ -26,10 +26,10 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from ..store import disk
-from . import objects
-from .children import Folder, go_on, start, wait
 from ..target import Target
 from ..target import initialise as _host_target
+from . import objects
+from .children import Folder, go_on, start, wait
 
 Spec = tuple[Any, ...]
 SOURCES = pathlib.Path(__file__).parent.parent
@@ -127,7 +127,9 @@ def _load(spec: Spec, target: Target) -> int:
         try:
             return _link(name, _sound.pop(name), target)
         except RuntimeError as e:
-            log.warning("xcoexec: the kept object of the kernel %s cannot be linked (%s); it is compiled anew.", spec, e)
+            log.warning(
+                "xcoexec: the kept object of the kernel %s cannot be linked (%s); it is compiled anew.", spec, e
+            )
     obj = _native_apart(target, CALLS if spec in CALLS else NATIVE).get(name) if spec[0] == "native" else None
     obj = obj or _compile(spec, target)
     disk.write("object", name, obj)
@@ -148,7 +150,11 @@ def _link(name: str, obj: bytes, target: Target) -> int:
 def prepare(specs: Iterable[Spec], target: Target) -> None:
     """Compiles the kernels that neither this process nor the cache has, several at a time when there are many."""
     with _lock:
-        missing = [s for s in {str(s): s for s in specs}.values() if (str(s), target) not in _addresses and not _cached(s, target)]
+        missing = [
+            s
+            for s in {str(s): s for s in specs}.values()
+            if (str(s), target) not in _addresses and not _cached(s, target)
+        ]
         processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(missing) // SHARE)
         if processes < 2:
             return

@@ -22,16 +22,109 @@ from __future__ import annotations
 from numba import int64, njit
 
 from .enqueue import NO_STREAM, answer, copy, fail, failed, follow, launch, noted, stamp, stream_of
-from .layout import CLOCK, ENTRY_WORDS, FETCH_AFTER, FETCH_BEFORE, FETCH_BYTES, FETCH_FAULTS, FETCH_RELAY, FETCH_SOURCE, FETCH_STAMPS, FLAG_READY, FLAG_STAMPS, IN_COPY, IN_INNER, IN_MAPPED, IN_OFFSET, IN_OUTER, IN_STRIDE, IN_WIDE, IN_WORDS, M_CLOSED, M_DRIVER, M_HELD, M_ORDER, OUT_COPY, OUT_DEVICE, OUT_HOST, OUT_MAPPED, OUT_OUTER, OUT_WIDE, OUT_WORDS, PENDING, R_AWAIT, R_BLOCKS, R_CAPACITY, R_CLOSED, R_COND, R_ENTRIES, R_FETCH, R_FOLLOW, R_HEAD, R_HELD_NS, R_IN, R_JOIN4, R_JOIN16, R_LIBC, R_LIMIT_NS, R_LOCK, R_MUTEX, R_OUT, R_RECORD, R_SLEEPS, R_START4, R_START16, R_TAIL, R_TEAM, R_WAITERS, SITE_AFTER, SITE_BEFORE, SITE_COPIES, SITE_FAULTS, SITE_FLAGS, SITE_INS, SITE_NIN, SITE_NOUT, SITE_OUTS, SITE_RELAY, SITE_RING, SITE_SEQ, SITE_SKIPPED, SITE_TAKEN, SITE_WORK, STAMP_BYTES, TICK_FAULTS, TICK_RELAY, TICK_TARGET, YIELD
-from .words import atomic_add, atomic_load, atomic_store, call1, call2, call3, compare_exchange, ld, native, now, pause, scratch, st
+from .layout import (
+    CLOCK,
+    ENTRY_WORDS,
+    FETCH_AFTER,
+    FETCH_BEFORE,
+    FETCH_BYTES,
+    FETCH_FAULTS,
+    FETCH_RELAY,
+    FETCH_SOURCE,
+    FETCH_STAMPS,
+    FLAG_READY,
+    FLAG_STAMPS,
+    IN_COPY,
+    IN_INNER,
+    IN_MAPPED,
+    IN_OFFSET,
+    IN_OUTER,
+    IN_STRIDE,
+    IN_WIDE,
+    IN_WORDS,
+    M_CLOSED,
+    M_DRIVER,
+    M_HELD,
+    M_ORDER,
+    OUT_COPY,
+    OUT_DEVICE,
+    OUT_HOST,
+    OUT_MAPPED,
+    OUT_OUTER,
+    OUT_WIDE,
+    OUT_WORDS,
+    PENDING,
+    R_AWAIT,
+    R_BLOCKS,
+    R_CAPACITY,
+    R_CLOSED,
+    R_COND,
+    R_ENTRIES,
+    R_FETCH,
+    R_FOLLOW,
+    R_HEAD,
+    R_HELD_NS,
+    R_IN,
+    R_JOIN4,
+    R_JOIN16,
+    R_LIBC,
+    R_LIMIT_NS,
+    R_LOCK,
+    R_MUTEX,
+    R_OUT,
+    R_RECORD,
+    R_SLEEPS,
+    R_START4,
+    R_START16,
+    R_TAIL,
+    R_TEAM,
+    R_WAITERS,
+    SITE_AFTER,
+    SITE_BEFORE,
+    SITE_COPIES,
+    SITE_FAULTS,
+    SITE_FLAGS,
+    SITE_INS,
+    SITE_NIN,
+    SITE_NOUT,
+    SITE_OUTS,
+    SITE_RELAY,
+    SITE_RING,
+    SITE_SEQ,
+    SITE_SKIPPED,
+    SITE_TAKEN,
+    SITE_WORK,
+    STAMP_BYTES,
+    TICK_FAULTS,
+    TICK_RELAY,
+    TICK_TARGET,
+    YIELD,
+)
 from .team import argument, attribute, registering, result, wake
+from .words import (
+    atomic_add,
+    atomic_load,
+    atomic_store,
+    call1,
+    call2,
+    call3,
+    compare_exchange,
+    ld,
+    native,
+    now,
+    pause,
+    scratch,
+    st,
+)
 
 
 @njit
 def enqueue(site, relay, seq):
     """Puts a call into the ring of the serving thread (the relay's lock is held). 0 when no call is taken any more."""
     libc = ld(relay + R_LIBC)
-    while atomic_load(relay + R_TAIL) - atomic_load(relay + R_HEAD) >= R_CAPACITY and atomic_load(relay + R_CLOSED) == 0:
+    while (
+        atomic_load(relay + R_TAIL) - atomic_load(relay + R_HEAD) >= R_CAPACITY and atomic_load(relay + R_CLOSED) == 0
+    ):
         call1(ld(libc + YIELD), 0)
     if atomic_load(relay + R_CLOSED) != 0:
         return int64(0)
@@ -74,7 +167,9 @@ def send(frame, site, relay, seq, stream):
     for i in range(n):
         row = ld(site + SITE_INS) + 8 * IN_WORDS * i
         if code == 0 and ld(row + IN_COPY) == 0:
-            code = raise_flag(site, relay, seq if copies == 0 and i == n - 1 else int64(0), stream, row, argument(frame, i))
+            code = raise_flag(
+                site, relay, seq if copies == 0 and i == n - 1 else int64(0), stream, row, argument(frame, i)
+            )
     if copies == 0 or code != 0:
         return code
     side = ld(relay + R_OUT)
@@ -84,7 +179,16 @@ def send(frame, site, relay, seq, stream):
         if code == 0 and ld(row + IN_COPY) != 0:
             size = 16 if ld(row + IN_WIDE) != 0 else 4
             width, pitch = ld(row + IN_INNER) * size, ld(row + IN_STRIDE) * size
-            code = copy(relay, ld(row + IN_MAPPED), width, argument(frame, i) + ld(row + IN_OFFSET) * size, pitch, width, ld(row + IN_OUTER), side)
+            code = copy(
+                relay,
+                ld(row + IN_MAPPED),
+                width,
+                argument(frame, i) + ld(row + IN_OFFSET) * size,
+                pitch,
+                width,
+                ld(row + IN_OUTER),
+                side,
+            )
     return raise_flag(site, relay, seq, side, int64(0), int64(0)) if code == 0 else code
 
 
@@ -227,7 +331,9 @@ def fetch(frame):
     if code == 0 and stamps != 0:
         code = stamp(relay, stamps, side)
     if code == 0:
-        code = copy(relay, result(frame, 0), int64(0), ld(site + FETCH_SOURCE), int64(0), ld(site + FETCH_BYTES), 1, side)
+        code = copy(
+            relay, result(frame, 0), int64(0), ld(site + FETCH_SOURCE), int64(0), ld(site + FETCH_BYTES), 1, side
+        )
     if code == 0 and stamps != 0:
         code = stamp(relay, stamps + 8, side)
     if code == 0:

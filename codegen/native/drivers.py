@@ -9,7 +9,53 @@ from __future__ import annotations
 
 from numba import njit
 
-from .layout import B_WORDS, DRIVER, G_BLOCKS, G_BTABLE, G_CHUNK, G_EXTRA, G_GROUPS, G_OD, G_OH, G_OPERANDS, G_OW, G_RBLOCKS, G_ROWS, G_RTABLE, G_TILES, G_VIEW, G_VIEWS, G_W, G_WG, G_X, G_XG, G_Y, G_YG, ITEMS, MAX_OPERANDS, MAX_RANK, N_CHUNK, N_DIMS, N_EXTRA, N_KERNEL, N_OPERANDS, N_TOTAL, N_VIEWS, NEST_VIEW, OPERAND_ROWS, PARAMS, R_WORDS, ROWS, S_BUFFERS, S_ROWS, S_SCRATCH, S_SOURCES, S_STRIDE, STEP_WORDS, STRIP_BUFFERS
+from .layout import (
+    B_WORDS,
+    DRIVER,
+    G_BLOCKS,
+    G_BTABLE,
+    G_CHUNK,
+    G_EXTRA,
+    G_GROUPS,
+    G_OD,
+    G_OH,
+    G_OPERANDS,
+    G_OW,
+    G_RBLOCKS,
+    G_ROWS,
+    G_RTABLE,
+    G_TILES,
+    G_VIEW,
+    G_VIEWS,
+    G_W,
+    G_WG,
+    G_X,
+    G_XG,
+    G_Y,
+    G_YG,
+    ITEMS,
+    MAX_OPERANDS,
+    MAX_RANK,
+    N_CHUNK,
+    N_DIMS,
+    N_EXTRA,
+    N_KERNEL,
+    N_OPERANDS,
+    N_TOTAL,
+    N_VIEWS,
+    NEST_VIEW,
+    OPERAND_ROWS,
+    PARAMS,
+    R_WORDS,
+    ROWS,
+    S_BUFFERS,
+    S_ROWS,
+    S_SCRATCH,
+    S_SOURCES,
+    S_STRIDE,
+    STEP_WORDS,
+    STRIP_BUFFERS,
+)
 from .words import call3, call5, call14, ld, native, scratch, st
 
 
@@ -26,7 +72,13 @@ def address(params, bufs, word):
 @njit(inline="always")
 def place(params, base, word, w, h, d, n):
     """Address of the pixel (n, d, h, w) of the view at `word`."""
-    return base + n * par(params, word + 2) + d * par(params, word + 3) + h * par(params, word + 4) + w * par(params, word + 5)
+    return (
+        base
+        + n * par(params, word + 2)
+        + d * par(params, word + 3)
+        + h * par(params, word + 4)
+        + w * par(params, word + 5)
+    )
 
 
 @njit(inline="always")
@@ -74,7 +126,12 @@ def pixel_index(params, first, at):
 def gemm_driver(params, bufs, lo, hi, who):
     """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
     xs, ys, es, at, steps = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4), scratch(MAX_OPERANDS)
-    groups, blocks, rblocks, operands = par(params, G_GROUPS), par(params, G_BLOCKS), par(params, G_RBLOCKS), par(params, G_OPERANDS)
+    groups, blocks, rblocks, operands = (
+        par(params, G_GROUPS),
+        par(params, G_BLOCKS),
+        par(params, G_RBLOCKS),
+        par(params, G_OPERANDS),
+    )
     q, extra, tiles, chunk = par(params, G_ROWS), par(params, G_EXTRA), par(params, G_TILES), par(params, G_CHUNK)
     for item in range(lo, hi):
         b = params + 8 * (par(params, G_BTABLE) + B_WORDS * (item % blocks))
@@ -103,7 +160,23 @@ def gemm_driver(params, bufs, lo, hi, who):
                         st(steps + 8 * k, rows * par(params, view + 5))
                 kernel = big if t < extra else small
                 xstep, ystep = rows * par(params, G_X + 5), rows * par(params, G_Y + 5)
-                call14(kernel, xs, w + rw * vectors, ys, es, taps, ntaps, run, rb == 0, final, lanes, count, xstep, ystep, steps)
+                call14(
+                    kernel,
+                    xs,
+                    w + rw * vectors,
+                    ys,
+                    es,
+                    taps,
+                    ntaps,
+                    run,
+                    rb == 0,
+                    final,
+                    lanes,
+                    count,
+                    xstep,
+                    ystep,
+                    steps,
+                )
                 t += count
     return 0
 

@@ -7,9 +7,35 @@ from __future__ import annotations
 
 from numba import int64, njit
 
-from .layout import LOST, M_DRIVER, P_CODE, P_COUNT, P_FAILED, P_FIRST, R_CLOSED, R_CODE, R_COND, R_COPY, R_COPY2D, R_ERRORS, R_FETCH, R_FOLLOW, R_IN, R_LAUNCH, R_LIBC, R_MESSAGES, R_MUTEX, R_OUT, R_RECORD, R_SERVER, R_STAMP, R_STREAM, R_SYNC
-from .words import atomic_add, atomic_load, atomic_store, call1, call2, call3, call4, call11, ld, scratch, st
+from .layout import (
+    LOST,
+    M_DRIVER,
+    P_CODE,
+    P_COUNT,
+    P_FAILED,
+    P_FIRST,
+    R_CLOSED,
+    R_CODE,
+    R_COND,
+    R_COPY,
+    R_COPY2D,
+    R_ERRORS,
+    R_FETCH,
+    R_FOLLOW,
+    R_IN,
+    R_LAUNCH,
+    R_LIBC,
+    R_MESSAGES,
+    R_MUTEX,
+    R_OUT,
+    R_RECORD,
+    R_SERVER,
+    R_STAMP,
+    R_STREAM,
+    R_SYNC,
+)
 from .team import error, wake
+from .words import atomic_add, atomic_load, atomic_store, call1, call2, call3, call4, call11, ld, scratch, st
 
 BLOCK_THREADS = 256
 ELEMENTS_A_BLOCK = 1024
@@ -87,7 +113,9 @@ def launch(relay, function, elements, most, values, n, stream):
     for i in range(n):
         st(pointers + 8 * i, values + 8 * i)
     blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), most)
-    return noted(relay, call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0))
+    return noted(
+        relay, call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0)
+    )
 
 
 @njit

@@ -7,7 +7,9 @@ The native side (`team.py`, `drivers.py`) and the side that writes the tables (`
 from __future__ import annotations
 
 # segment descriptor
-STEPS, NSTEPS, ARENA_BYTES, ZERO_BYTES, DATA, ARGS, RETS, THREADS, TEAM, TIMES, CALLS, LIBC, APART, SLOTS = (8 * i for i in range(14))
+STEPS, NSTEPS, ARENA_BYTES, ZERO_BYTES, DATA, ARGS, RETS, THREADS, TEAM, TIMES, CALLS, LIBC, APART, SLOTS = (
+    8 * i for i in range(14)
+)
 ARENA_SLOTS = 8  # idle arenas kept at SLOTS
 DESCRIPTOR_WORDS = 13 + ARENA_SLOTS
 RING = 32  # calls whose stamps are kept
@@ -27,7 +29,25 @@ LIBC_NAMES = (
 )
 MEMALIGN, FREE, CLOCK, YIELD, LOCK, UNLOCK, WAIT, BROADCAST, MESSAGE = (8 * i for i in range(9))
 # team (each word on its own cache line)
-SEQ, OPEN, INSIDE, BUSY, JOB, SLEEPERS, STOP, MUTEX, COND, TEAM_LIBC, SPIN_NS, WORKERS, ALIVE, PENDING, TRACE, SPARE, SPARE_COND = (64 * i for i in range(17))
+(
+    SEQ,
+    OPEN,
+    INSIDE,
+    BUSY,
+    JOB,
+    SLEEPERS,
+    STOP,
+    MUTEX,
+    COND,
+    TEAM_LIBC,
+    SPIN_NS,
+    WORKERS,
+    ALIVE,
+    PENDING,
+    TRACE,
+    SPARE,
+    SPARE_COND,
+) = (64 * i for i in range(17))
 TEAM_BYTES = 64 * 17
 # what each thread did, while somebody wants to know: entries so far, room for; then (segment, step, thread, began, ended)
 TRACE_NEXT, TRACE_CAPACITY, TRACE_ENTRIES, TRACE_WORDS = 0, 8, 64, 5
@@ -68,10 +88,24 @@ STRIP_BUFFERS = 64
 # the relay: the threads that serve host calls of a device, and what they need (each word on its own cache line). `R_SERVER`: number
 # of the thread that is to serve (0: none); `R_CLAIMED`: entries that a thread has begun with; `R_CLOSED`: no call is taken any more,
 # and where it is LOST none that is open will ever be ready
-R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_SERVER, R_TEAM, R_LIBC, R_SPIN_NS = (64 * i for i in range(11))
-R_LAUNCH, R_STREAM, R_START4, R_START16, R_JOIN4, R_JOIN16, R_BLOCKS, R_LIMIT_NS, R_CODE, R_MESSAGES, R_ERRORS, R_CLAIMED, R_STAMP = (
-    64 * i for i in range(11, 24)
+R_LOCK, R_HEAD, R_TAIL, R_ENTRIES, R_SLEEPS, R_MUTEX, R_COND, R_SERVER, R_TEAM, R_LIBC, R_SPIN_NS = (
+    64 * i for i in range(11)
 )
+(
+    R_LAUNCH,
+    R_STREAM,
+    R_START4,
+    R_START16,
+    R_JOIN4,
+    R_JOIN16,
+    R_BLOCKS,
+    R_LIMIT_NS,
+    R_CODE,
+    R_MESSAGES,
+    R_ERRORS,
+    R_CLAIMED,
+    R_STAMP,
+) = (64 * i for i in range(11, 24))
 # for copies: the driver's calls, the kernel that waits, the streams beside XLA's (operands out, results in, weights in); blocks that may wait
 R_COPY, R_COPY2D, R_RECORD, R_FOLLOW, R_AWAIT, R_OUT, R_IN, R_FETCH, R_WAITERS = (64 * i for i in range(24, 33))
 R_SYNC, R_CLOSED, R_HELD_NS = (64 * i for i in range(33, 36))
@@ -111,7 +145,9 @@ IN_MAPPED, IN_OUTER, IN_INNER, IN_STRIDE, IN_OFFSET, IN_WIDE, IN_COPY = (8 * i f
 OUT_MAPPED, OUT_OUTER, OUT_HOST, OUT_DEVICE, OUT_WIDE, OUT_COPY = (8 * i for i in range(6))
 IN_WORDS = OUT_WORDS = 8
 # a fetch site: weights in host memory that a device program takes, the events around the copy, where its begin and end are stamped (0: nowhere)
-FETCH_RELAY, FETCH_SOURCE, FETCH_BYTES, FETCH_BEFORE, FETCH_AFTER, FETCH_STAMPS, FETCH_FAULTS = (8 * i for i in range(7))
+FETCH_RELAY, FETCH_SOURCE, FETCH_BYTES, FETCH_BEFORE, FETCH_AFTER, FETCH_STAMPS, FETCH_FAULTS = (
+    8 * i for i in range(7)
+)
 FETCH_WORDS = 8
 # a clock site: where the device writes its clock; on the CPU the first word is the address of clock_gettime
 TICK_RELAY, TICK_TARGET, TICK_FAULTS = 0, 8, 16

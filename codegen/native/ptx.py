@@ -115,7 +115,15 @@ def _stamps(**times: int) -> str:
     )
 
 
-def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: tuple[str, str, str, str], target: tuple[str, str, str]) -> str:
+def _copy(
+    name: str,
+    typ: str,
+    nbytes: int,
+    enter: str,
+    leave: str,
+    source: tuple[str, str, str, str],
+    target: tuple[str, str, str],
+) -> str:
     """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight.
 
     `source`: (pointer, inner size, row stride, offset) names; `target`: (pointer, row stride, offset).

@@ -12,9 +12,46 @@ from __future__ import annotations
 from numba import int64, njit
 
 from .enqueue import note
-from .layout import CLOCK, COND, ENTRY_WORDS, FLAG_DONE, FLAG_READY, JOB_BUFS, LIBC, LOCK, LOST, M_MEMORY, MUTEX, PENDING, R_CAPACITY, R_CLAIMED, R_CLOSED, R_COND, R_ENTRIES, R_HEAD, R_LIBC, R_MUTEX, R_SERVER, R_SLEEPS, R_SPIN_NS, R_TAIL, R_TEAM, SITE_BUFS, SITE_DESC, SITE_FAULTS, SITE_FLAGS, SITE_NBUFS, SITE_SERVED, SITE_SKIPPED, SLEEPERS, UNLOCK, WAIT, YIELD
-from .words import atomic_add, atomic_load, atomic_store, call1, call2, compare_exchange, ld, native, now, pause, st
+from .layout import (
+    CLOCK,
+    COND,
+    ENTRY_WORDS,
+    FLAG_DONE,
+    FLAG_READY,
+    JOB_BUFS,
+    LIBC,
+    LOCK,
+    LOST,
+    M_MEMORY,
+    MUTEX,
+    PENDING,
+    R_CAPACITY,
+    R_CLAIMED,
+    R_CLOSED,
+    R_COND,
+    R_ENTRIES,
+    R_HEAD,
+    R_LIBC,
+    R_MUTEX,
+    R_SERVER,
+    R_SLEEPS,
+    R_SPIN_NS,
+    R_TAIL,
+    R_TEAM,
+    SITE_BUFS,
+    SITE_DESC,
+    SITE_FAULTS,
+    SITE_FLAGS,
+    SITE_NBUFS,
+    SITE_SERVED,
+    SITE_SKIPPED,
+    SLEEPERS,
+    UNLOCK,
+    WAIT,
+    YIELD,
+)
 from .team import POLITE_NS, finish_job, give_arena, open_job, take_arena, wake
+from .words import atomic_add, atomic_load, atomic_store, call1, call2, compare_exchange, ld, native, now, pause, st
 
 
 @native(1)
@@ -128,7 +165,11 @@ def park(relay):
     """Where the watch sleeps while there is nothing to watch: no call is open, and a serving thread is parked, so that whoever makes one wakes both."""
     libc = ld(relay + R_LIBC)
     call1(ld(libc + LOCK), ld(relay + R_MUTEX))
-    if atomic_load(relay + R_SERVER) != 0 and atomic_load(relay + R_SLEEPS) > 0 and atomic_load(relay + R_TAIL) == atomic_load(relay + R_HEAD):
+    if (
+        atomic_load(relay + R_SERVER) != 0
+        and atomic_load(relay + R_SLEEPS) > 0
+        and atomic_load(relay + R_TAIL) == atomic_load(relay + R_HEAD)
+    ):
         call2(ld(libc + WAIT), ld(relay + R_COND), ld(relay + R_MUTEX))
     call1(ld(libc + UNLOCK), ld(relay + R_MUTEX))
     return 0

@@ -11,8 +11,84 @@ from __future__ import annotations
 
 from numba import int64, njit
 
-from .layout import ALIVE, APART, ARENA_BYTES, ARENA_SLOTS, ARGS, BROADCAST, BUSY, CALLS, CLOCK, COND, COUNTER_BYTES, DATA, DRIVER, FREE, INSIDE, ITEMS, JOB, JOB_BUFS, JOB_COUNTERS, JOB_DESC, JOB_TIMES, JOB_WORDS, LIBC, LOCK, MEMALIGN, MESSAGE, MUTEX, NSTEPS, OPEN, PARAMS, PENDING, RETS, RING, SEQ, SLEEPERS, SLOTS, SPARE, SPARE_COND, SPIN_NS, STEP_WORDS, STEPS, STOP, TEAM, TEAM_LIBC, THREADS, TICK_CLOCK, TICK_TARGET, TIMES, TRACE, TRACE_CAPACITY, TRACE_ENTRIES, TRACE_NEXT, TRACE_WORDS, UNLOCK, WAIT, WORKERS, YIELD, ZERO_BYTES
-from .words import atomic_add, atomic_load, atomic_store, call1, call2, call3, call5, compare_exchange, exchange, ld, native, now, pause, scratch, st, st32
+from .layout import (
+    ALIVE,
+    APART,
+    ARENA_BYTES,
+    ARENA_SLOTS,
+    ARGS,
+    BROADCAST,
+    BUSY,
+    CALLS,
+    CLOCK,
+    COND,
+    COUNTER_BYTES,
+    DATA,
+    DRIVER,
+    FREE,
+    INSIDE,
+    ITEMS,
+    JOB,
+    JOB_BUFS,
+    JOB_COUNTERS,
+    JOB_DESC,
+    JOB_TIMES,
+    JOB_WORDS,
+    LIBC,
+    LOCK,
+    MEMALIGN,
+    MESSAGE,
+    MUTEX,
+    NSTEPS,
+    OPEN,
+    PARAMS,
+    PENDING,
+    RETS,
+    RING,
+    SEQ,
+    SLEEPERS,
+    SLOTS,
+    SPARE,
+    SPARE_COND,
+    SPIN_NS,
+    STEP_WORDS,
+    STEPS,
+    STOP,
+    TEAM,
+    TEAM_LIBC,
+    THREADS,
+    TICK_CLOCK,
+    TICK_TARGET,
+    TIMES,
+    TRACE,
+    TRACE_CAPACITY,
+    TRACE_ENTRIES,
+    TRACE_NEXT,
+    TRACE_WORDS,
+    UNLOCK,
+    WAIT,
+    WORKERS,
+    YIELD,
+    ZERO_BYTES,
+)
+from .words import (
+    atomic_add,
+    atomic_load,
+    atomic_store,
+    call1,
+    call2,
+    call3,
+    call5,
+    compare_exchange,
+    exchange,
+    ld,
+    native,
+    now,
+    pause,
+    scratch,
+    st,
+    st32,
+)
 
 POLITE_NS = 20_000  # of spinning before a thread offers its core to others
 
@@ -112,7 +188,11 @@ def worker(team, index):
                 cond = ld(team + (SPARE_COND if spare else COND))
                 call1(ld(libc + LOCK), ld(team + MUTEX))
                 atomic_add(parked, 1)
-                while atomic_load(team + SEQ) == seen and atomic_load(team + STOP) == 0 and (spare or atomic_load(team + PENDING) == 0):
+                while (
+                    atomic_load(team + SEQ) == seen
+                    and atomic_load(team + STOP) == 0
+                    and (spare or atomic_load(team + PENDING) == 0)
+                ):
                     call2(ld(libc + WAIT), cond, ld(team + MUTEX))
                 atomic_add(parked, -1)
                 call1(ld(libc + UNLOCK), ld(team + MUTEX))

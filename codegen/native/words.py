@@ -110,7 +110,11 @@ call1, call2, call3, call4, call5, call11, call14 = (_caller(n) for n in (1, 2, 
 
 
 #: machine -> (LLVM intrinsic that tells the core of a spin loop, its arguments)
-_PAUSE = {"x86_64": ("llvm.x86.sse2.pause", ()), "aarch64": ("llvm.aarch64.hint", (1,)), "arm64": ("llvm.aarch64.hint", (1,))}
+_PAUSE = {
+    "x86_64": ("llvm.x86.sse2.pause", ()),
+    "aarch64": ("llvm.aarch64.hint", (1,)),
+    "arm64": ("llvm.aarch64.hint", (1,)),
+}
 
 
 @intrinsic

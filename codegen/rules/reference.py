@@ -110,7 +110,10 @@ def _conv(op: Op, x: Array, w: Array) -> Array:
     out = np.zeros(out_shape, np.result_type(x, w))
     per_in, per_out = x.shape[1] // groups, w.shape[0] // groups
     for tap in np.ndindex(*w.shape[2:]):
-        window = tuple(slice(t * d, t * d + s * (n - 1) + 1, s) for t, d, s, n in zip(tap, p["rhs_dilation"], p["window_strides"], out_shape[2:], strict=True))
+        window = tuple(
+            slice(t * d, t * d + s * (n - 1) + 1, s)
+            for t, d, s, n in zip(tap, p["rhs_dilation"], p["window_strides"], out_shape[2:], strict=True)
+        )
         patch = up[(slice(None), slice(None), *window)]
         for g in range(groups):
             a = patch[:, g * per_in : (g + 1) * per_in]
@@ -141,7 +144,8 @@ def _window(combine: Callable[..., Array], start: float) -> Rule:
         out = np.full(op.out.shape, start, x.dtype)
         for tap in np.ndindex(*p["window_dimensions"]):
             cut = tuple(
-                slice(t * d, t * d + s * (n - 1) + 1, s) for t, d, s, n in zip(tap, p["window_dilation"], p["window_strides"], op.out.shape, strict=True)
+                slice(t * d, t * d + s * (n - 1) + 1, s)
+                for t, d, s, n in zip(tap, p["window_dilation"], p["window_strides"], op.out.shape, strict=True)
             )
             out = combine(out, up[cut])
         return out
@@ -269,7 +273,9 @@ def run(program: Program, inputs: Sequence[Array], consts: Sequence[Array], dtyp
     return [env[v] for v in program.outputs]
 
 
-def run_ops(ops: Sequence[Op], env: dict[Value, Any] | Mapping[Value, Any], wide: Callable[[Any], Any] = np.asarray) -> None:
+def run_ops(
+    ops: Sequence[Op], env: dict[Value, Any] | Mapping[Value, Any], wide: Callable[[Any], Any] = np.asarray
+) -> None:
     """Evaluates `ops` in `env`, adding their results."""
     for op in ops:
         args = [wide(v.val) if isinstance(v, Literal) else env[v] for v in op.ins]

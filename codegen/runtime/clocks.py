@@ -39,7 +39,9 @@ class HostClock:
 
     def __init__(self, count: int):
         self._times = np.zeros(count, np.int64)
-        self._rows = np.array([[libc("clock_gettime"), self._times.ctypes.data + 8 * i, 0] for i in range(count)], np.int64)
+        self._rows = np.array(
+            [[libc("clock_gettime"), self._times.ctypes.data + 8 * i, 0] for i in range(count)], np.int64
+        )
 
     def address(self, i: int) -> int:
         return int(self._rows.ctypes.data) + 8 * abi.TICK_WORDS * i

@@ -12,16 +12,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
+from ..kernels.families import lower_group
+from ..kernels.winograd import spare
 from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
-from ..segment.choice import default, measured
 from ..program import Op, Program, Unsupported, Value, external, kind
-from ..kernels.families import lower_group
 from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Runtime, Segment, Step, compile_segment
+from ..segment.choice import default, measured
 from ..segment.strips import fused
 from ..target import Target
 from ..target import target as host_target
-from ..kernels.winograd import spare
 
 SPIN_SECONDS = 50e-6
 MAX_WORKERS = 255
@@ -162,7 +162,12 @@ def runtime(cpus: tuple[int, ...]) -> Runtime:
 
 
 def build(
-    program: Program, threads: int, target: Target | None = None, cpus: tuple[int, ...] = (), pick: Pick | None = None, cut: Cut | None = None
+    program: Program,
+    threads: int,
+    target: Target | None = None,
+    cpus: tuple[int, ...] = (),
+    pick: Pick | None = None,
+    cut: Cut | None = None,
 ) -> Segment:
     """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express.
 
@@ -176,16 +181,24 @@ def build(
     return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, fused, spare, pick, cut))
 
 
-def _alone(cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, threads: int, target: Target) -> tuple[Callable[[], object], int]:
+def _alone(
+    cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, threads: int, target: Target
+) -> tuple[Callable[[], object], int]:
     """A call of some groups by one algorithm, on made data, and the bytes of its packed weights."""
     ops = tuple(op for group, _ in groups for op in group)
     consts = {v for _, known in groups for v in known}
     inputs = tuple(v for v in external(ops) if v not in consts)
-    program = Program(inputs, tuple(v for v in external(ops) if v in consts), tuple(group for group, _ in groups), (ops[-1].out,))
+    program = Program(
+        inputs, tuple(v for v in external(ops) if v in consts), tuple(group for group, _ in groups), (ops[-1].out,)
+    )
     segment = build(program, threads, target, cpus, lambda g, names, t: how if how in names else names[0], cut)
     args = [np.full(v.shape, 0.5, np.float32) if kind(v.dtype) != "i" else np.zeros(v.shape, np.int32) for v in inputs]
-    raw = [np.full(v.shape, 1e-3, np.float32) if v.dtype == "float32" else np.zeros(v.shape, v.dtype) for v in segment.raw]
-    return Call.on(segment, [*args, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]), segment.blob_bytes
+    raw = [
+        np.full(v.shape, 1e-3, np.float32) if v.dtype == "float32" else np.zeros(v.shape, v.dtype) for v in segment.raw
+    ]
+    return Call.on(
+        segment, [*args, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]
+    ), segment.blob_bytes
 
 
 def prefetch(calls: bool = False) -> None:
@@ -216,7 +229,9 @@ def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
     return ""
 
 
-def steps(group: tuple[Op, ...], consts: Collection[Value], threads: int, pick: Pick = default, inside: bool = True) -> tuple[Step, ...]:
+def steps(
+    group: tuple[Op, ...], consts: Collection[Value], threads: int, pick: Pick = default, inside: bool = True
+) -> tuple[Step, ...]:
     """The steps of a group; nothing is compiled. Raises `Unsupported`.
 
     `inside`: as it is in a network, where operands are made with the border that it needs or in their part of a concatenation, and a
@@ -263,7 +278,11 @@ class Call:
         self._keep: list[np.ndarray] = [*args]
         scalar = self._words(11, self._words(segment.address))
         frame = np.zeros(22, np.int64)
-        frame[72 // 8], frame[112 // 8], frame[160 // 8] = self._table(args), self._table(self.outputs), self._words(scalar)
+        frame[72 // 8], frame[112 // 8], frame[160 // 8] = (
+            self._table(args),
+            self._table(self.outputs),
+            self._words(scalar),
+        )
         self._frame = frame
         self._handler = function("handler", 1)
 

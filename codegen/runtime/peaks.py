@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from . import host
-from ..native.build import Spec, family, source_hash
-from ..store.disk import Record
 from ..kernels.elementwise import nest
-from ..segment.choice import default
-from ..program import Op, Program, Value
-from ..store.schema import RATE, Row
-from ..segment.assembly import Context, Kernel, Rules, compile_segment
 from ..kernels.simd import Builder, i64
+from ..native.build import Spec, family, source_hash
+from ..program import Op, Program, Value
+from ..segment.assembly import Context, Kernel, Rules, compile_segment
+from ..segment.choice import default
 from ..segment.storage import Storage
+from ..store.disk import Record
+from ..store.schema import RATE, Row
 from ..target import Target, target
+from . import host
 
 CHAINS = 12  # independent accumulators: twice the latency of an FMA on cores that start two a cycle
 ITERATIONS = 1 << 15
@@ -72,7 +72,11 @@ def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) ->
     if threads > 1:
         host.team().want(threads)
     segment = compile_segment(
-        Program((x,), (), ((op,),), (y,)), target(), threads, host.runtime(()), Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None)
+        Program((x,), (), ((op,),), (y,)),
+        target(),
+        threads,
+        host.runtime(()),
+        Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None),
     )
     call = host.Call(segment, [np.ones(x.shape, np.float32)], [])
     times = []

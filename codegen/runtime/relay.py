@@ -23,7 +23,9 @@ from .host import function, team, wake
 if TYPE_CHECKING:
     from .sites import Memory
 
-SPIN_SECONDS = 2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
+SPIN_SECONDS = (
+    2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
+)
 LIMIT_SECONDS = 20.0  # until a call that nobody begins is taken over, and at the end of the process until calls without progress are given up
 LAST_SECONDS = 600.0  # until a call that somebody has begun is given up
 DEVICE_FACTOR = 6  # of these: until a device that nobody answers stops by itself
@@ -39,7 +41,9 @@ class Driver(Protocol):
     blocks: int  # most blocks of one launch
     waiters: int  # most blocks of a kernel that waits: another kernel still has room beside it on every multiprocessor
     stream: int  # 0: the stream on which XLA launches
-    copies: tuple[int, ...]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent, cuStreamSynchronize
+    copies: tuple[
+        int, ...
+    ]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent, cuStreamSynchronize
     sides: tuple[int, ...]  # streams beside XLA's: operands to the host, results from it, weights from it
 
     def mapped(self, nbytes: int) -> tuple[int, int]:
@@ -77,7 +81,13 @@ class Relay:
     `limit_seconds`, `last_seconds`: how long a call may wait to be begun, and to be ended (see `Watch`).
     """
 
-    def __init__(self, driver: Driver, cpus: tuple[int, ...] = (), limit_seconds: float = LIMIT_SECONDS, last_seconds: float = LAST_SECONDS):
+    def __init__(
+        self,
+        driver: Driver,
+        cpus: tuple[int, ...] = (),
+        limit_seconds: float = LIMIT_SECONDS,
+        last_seconds: float = LAST_SECONDS,
+    ):
         self.driver, self._team = driver, team(cpus)
         self._limits = limit_seconds, last_seconds
         self._team.spin(SPIN_SECONDS)
@@ -105,7 +115,13 @@ class Relay:
             abi.R_LIMIT_NS: int(DEVICE_FACTOR * last_seconds * 1e9),
             abi.R_HELD_NS: int(limit_seconds * 1e9),
             abi.R_MESSAGES: self._messages.ctypes.data,
-            **dict(zip((abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16, abi.R_STAMP, abi.R_AWAIT), driver.functions, strict=True)),
+            **dict(
+                zip(
+                    (abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16, abi.R_STAMP, abi.R_AWAIT),
+                    driver.functions,
+                    strict=True,
+                )
+            ),
             **dict(zip((abi.R_COPY, abi.R_COPY2D, abi.R_RECORD, abi.R_FOLLOW, abi.R_SYNC), driver.copies, strict=True)),
             **dict(zip((abi.R_OUT, abi.R_IN, abi.R_FETCH), driver.sides, strict=True)),
         }
@@ -139,7 +155,11 @@ class Relay:
     @property
     def served(self) -> bool:
         """Whether the thread that is in charge lives."""
-        return bool(self._threads) and self._threads[-1].is_alive() and self._word(abi.R_SERVER).value == len(self._threads)
+        return (
+            bool(self._threads)
+            and self._threads[-1].is_alive()
+            and self._word(abi.R_SERVER).value == len(self._threads)
+        )
 
     @property
     def _lost(self) -> bool:
@@ -158,7 +178,9 @@ class Relay:
     def _serve(self) -> None:
         """Makes a serving thread that is in charge from now on (the lock is held)."""
         number = len(self._threads) + 1
-        thread = threading.Thread(target=function("serve", 2, "serving"), args=(self.address, number), name="xcoexec-relay", daemon=True)
+        thread = threading.Thread(
+            target=function("serve", 2, "serving"), args=(self.address, number), name="xcoexec-relay", daemon=True
+        )
         self._threads.append(thread)
         self._word(abi.R_SERVER).value = number
         self._wake()

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..native import layout as abi
+from ..segment.assembly import Segment
 from .faults import Faults
 from .host import function
 from .relay import Driver, Relay
-from ..segment.assembly import Segment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,12 @@ class Window:
     def words(self) -> tuple[int, int, int, int]:
         """(outer, inner, stride, offset) in elements."""
         inner = math.prod(self.shape[self.axis + 1 :])
-        return math.prod(self.shape[: self.axis]), (self.stop - self.start) * inner, self.shape[self.axis] * inner, self.start * inner
+        return (
+            math.prod(self.shape[: self.axis]),
+            (self.stop - self.start) * inner,
+            self.shape[self.axis] * inner,
+            self.start * inner,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,11 +105,21 @@ class Site:
     Raises `MemoryError`, and `RuntimeError` from the driver.
     """
 
-    def __init__(self, relay: Relay, segment: Segment, inputs: Sequence[Window], outputs: Sequence[Merge], consts: Any, faults: Faults | None = None):
+    def __init__(
+        self,
+        relay: Relay,
+        segment: Segment,
+        inputs: Sequence[Window],
+        outputs: Sequence[Merge],
+        consts: Any,
+        faults: Faults | None = None,
+    ):
         relay.collect()
         self.segment, self.faults = segment, Faults() if faults is None else faults
         if not function("reserve", 1, "serving")(segment.address):
-            raise MemoryError(f"xcoexec: no memory is left for the {segment.arena_bytes} bytes of a host segment's intermediates.")
+            raise MemoryError(
+                f"xcoexec: no memory is left for the {segment.arena_bytes} bytes of a host segment's intermediates."
+            )
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
         sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
         places = np.cumsum([abi.FLAG_BYTES, *(-(-n // 256) * 256 for n in sizes)])
@@ -134,7 +149,13 @@ class Site:
         }
         self._words = _filled(abi.SITE_WORDS, words)
         self.address = self._words.ctypes.data
-        weakref.finalize(self, relay.retire, self._words, memory, (self._keep, self._bufs, self._ins, self._outs, segment, self.faults))
+        weakref.finalize(
+            self,
+            relay.retire,
+            self._words,
+            memory,
+            (self._keep, self._bufs, self._ins, self._outs, segment, self.faults),
+        )
         relay.start()
 
     @staticmethod
@@ -158,7 +179,10 @@ class Site:
         left, ended. `last`: number of the last call that counts (none given: the last one that the host has served)."""
         last = self.calls if last is None else last
         rows = [seq % abi.SITE_RING for seq in range(max(1, last - abi.SITE_RING + 1), last + 1)]
-        raw = np.ctypeslib.as_array(ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)), (abi.SITE_RING, abi.STAMP_BYTES // 8))
+        raw = np.ctypeslib.as_array(
+            ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)),
+            (abi.SITE_RING, abi.STAMP_BYTES // 8),
+        )
         return raw[rows, :6]
 
 

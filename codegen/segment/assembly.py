@@ -18,8 +18,8 @@ import numpy as np
 from ..native import layout as abi
 from ..native.build import Spec, kernel_address, prepare
 from ..program import Op, Program, Unsupported, Value, consumers, kind
-from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 from ..target import Target
+from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
 
@@ -72,18 +72,35 @@ class Step:
     @property
     def kernel(self) -> str:
         """The name of its first kernel, as the families define it ("winograd_input"); "strips" for nested steps."""
-        return next(("strips" if isinstance(w, Nested) else str(w.spec[0]) for w in self.words if isinstance(w, (Kernel, Nested))), "")
+        return next(
+            (
+                "strips" if isinstance(w, Nested) else str(w.spec[0])
+                for w in self.words
+                if isinstance(w, (Kernel, Nested))
+            ),
+            "",
+        )
 
     @property
     def families(self) -> tuple[str, ...]:
         """The kernel families that it runs."""
-        return tuple(dict.fromkeys("strips" if isinstance(w, Nested) else _family(w.spec) for w in self.words if isinstance(w, (Kernel, Nested))))
+        return tuple(
+            dict.fromkeys(
+                "strips" if isinstance(w, Nested) else _family(w.spec)
+                for w in self.words
+                if isinstance(w, (Kernel, Nested))
+            )
+        )
 
 
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
-Groups = tuple[tuple[tuple[Op, ...], frozenset[Value]], ...]  # operations and which of the values they read are constants
+Groups = tuple[
+    tuple[tuple[Op, ...], frozenset[Value]], ...
+]  # operations and which of the values they read are constants
 Pick = Callable[[Groups, tuple[str, ...], int], str]
-Cut = Callable[[Sequence[Op], int, int, int], Any]  # (operations, axis, start, stop) -> the operations for that range of the result
+Cut = Callable[
+    [Sequence[Op], int, int, int], Any
+]  # (operations, axis, start, stop) -> the operations for that range of the result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,17 +218,27 @@ class Context:
         units: float = 0.0,
     ) -> None:
         if items:
-            self.steps.append(Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span, calls, units))
+            self.steps.append(
+                Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span, calls, units)
+            )
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
     """Dimension of `v` -> padding and what is `spare` behind it, for a channels-last convolution that reads `v` as its image."""
-    if op.prim != "conv_general_dilated" or op.ins[0] is not v or op.ins[1] is v or any(d != 1 for d in op.params["lhs_dilation"]):
+    if (
+        op.prim != "conv_general_dilated"
+        or op.ins[0] is not v
+        or op.ins[1] is v
+        or any(d != 1 for d in op.params["lhs_dilation"])
+    ):
         return {}
     spec = op.params["dimension_numbers"].lhs_spec
     if spec[1] != len(v.shape) - 1:
         return {}
-    return {d: (lo, hi + spare.get(i, 0)) for i, (d, (lo, hi)) in enumerate(zip(spec[2:], op.params["padding"], strict=True))}
+    return {
+        d: (lo, hi + spare.get(i, 0))
+        for i, (d, (lo, hi)) in enumerate(zip(spec[2:], op.params["padding"], strict=True))
+    }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -360,7 +387,13 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
     return segment
 
 
-def _table(steps: Sequence[Step], number: Callable[[Buffer], tuple[int, int]], target: Target, drivers: Mapping[str, int], keep: list[np.ndarray]) -> int:
+def _table(
+    steps: Sequence[Step],
+    number: Callable[[Buffer], tuple[int, int]],
+    target: Target,
+    drivers: Mapping[str, int],
+    keep: list[np.ndarray],
+) -> int:
     """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `keep` receives the memory."""
 
     def resolve(word: Word) -> list[int]:

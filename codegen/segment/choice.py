@@ -9,13 +9,15 @@ from collections.abc import Callable
 import numpy as np
 
 from ..native.build import source_hash
-from ..store.disk import Record
 from ..program import Value, format_params
+from ..store.disk import Record
 from ..store.schema import MEASURED, Fields, Text
-from .assembly import Groups
 from ..target import Target
+from .assembly import Groups
 
-Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]  # (groups, algorithm, threads, target) -> a call of them, packed bytes
+Alone = Callable[
+    [Groups, str, int, Target], tuple[Callable[[], object], int]
+]  # (groups, algorithm, threads, target) -> a call of them, packed bytes
 ROUNDS, CALLS = 4, 3  # calls of one algorithm in each round
 COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
@@ -53,7 +55,9 @@ def kinship(groups: Groups, names: tuple[str, ...]) -> str:
     """As `signature`, but for the sizes that a split changes."""
     text = [str(names)]
     for group, consts in groups:
-        text += [f"{op.prim}{[v.shape[:-1] for v in op.ins if v in consts]}{op.params.get('window_strides')}" for op in group]
+        text += [
+            f"{op.prim}{[v.shape[:-1] for v in op.ins if v in consts]}{op.params.get('window_strides')}" for op in group
+        ]
     return "|".join(text)
 
 
@@ -62,7 +66,9 @@ def signature(groups: Groups, names: tuple[str, ...], threads: int, target: Targ
     text = [f"{names} {threads} {target} {source_hash()}"]
     for group, consts in groups:
         for op in group:
-            ins = [f"{ids.setdefault(v, len(ids))}:{v}:{v in consts}" if isinstance(v, Value) else repr(v) for v in op.ins]
+            ins = [
+                f"{ids.setdefault(v, len(ids))}:{v}:{v in consts}" if isinstance(v, Value) else repr(v) for v in op.ins
+            ]
             outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
             text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')}]")
     return f"pick-{hashlib.sha256(chr(10).join(text).encode()).hexdigest()[:24]}"

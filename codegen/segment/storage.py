@@ -36,7 +36,9 @@ class Storage:
 
     @property
     def dense(self) -> bool:
-        return all(n == 1 or s == d for n, s, d in zip(self.shape, self.strides, dense_strides(self.shape), strict=True))
+        return all(
+            n == 1 or s == d for n, s, d in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
+        )
 
     def part(self, axis: int, start: int, size: int) -> Storage:
         """`size` elements from `start` on along `axis`; it has no halo of its own along that axis."""

@@ -38,7 +38,12 @@ def fused(ctx: Context, at: int) -> int:
         return 0
     for pattern in PATTERNS:
         groups = ctx.program.groups[at : at + pattern.count]
-        if len(groups) == pattern.count and pattern.fits(groups) and _linear(ctx, groups) and _weight_bytes(ctx, groups) <= WEIGHT_BYTES:
+        if (
+            len(groups) == pattern.count
+            and pattern.fits(groups)
+            and _linear(ctx, groups)
+            and _weight_bytes(ctx, groups) <= WEIGHT_BYTES
+        ):
             strips = _ranges(groups[-1][-1].out.shape, pattern.axes, _block(ctx, groups, pattern))
             if len(strips) < 2 or ctx.choose(groups, NAMES) != "strips":
                 return 0
@@ -69,7 +74,11 @@ def _linear(ctx: Context, groups: Sequence[tuple[Op, ...]]) -> bool:
 
 def _spatial(op: Op, what: str) -> list[int]:
     dn = op.params["dimension_numbers"]
-    return [op.ins[1].shape[d] for d in dn.rhs_spec[2:]] if what == "window" else [op.out.shape[d] for d in dn.out_spec[2:]]
+    return (
+        [op.ins[1].shape[d] for d in dn.rhs_spec[2:]]
+        if what == "window"
+        else [op.out.shape[d] for d in dn.out_spec[2:]]
+    )
 
 
 def _is_conv(op: Op) -> bool:
@@ -81,7 +90,12 @@ def _is_conv(op: Op) -> bool:
 
 
 def _is_pointwise(op: Op) -> bool:
-    return _is_conv(op) and op.params["feature_group_count"] == 1 and _spatial(op, "window") == [1, 1] and set(op.params["window_strides"]) == {1}
+    return (
+        _is_conv(op)
+        and op.params["feature_group_count"] == 1
+        and _spatial(op, "window") == [1, 1]
+        and set(op.params["window_strides"]) == {1}
+    )
 
 
 def _is_depthwise(op: Op) -> bool:
@@ -102,7 +116,11 @@ def _attention(groups: Sequence[tuple[Op, ...]]) -> bool:
     """Scores, softmax and the weighted sum, all with the same leading batch dimensions (batch, head)."""
     a, b, c = groups
     scores = a[-1].out
-    rowwise = any(op.prim == "reduce_max" for op in b) and any(op.prim == "exp" for op in b) and b[-1].out.shape == scores.shape
+    rowwise = (
+        any(op.prim == "reduce_max" for op in b)
+        and any(op.prim == "exp" for op in b)
+        and b[-1].out.shape == scores.shape
+    )
     return a[0].prim == c[0].prim == "dot_general" and rowwise and len(a[0].params["dimension_numbers"][1][0]) == 2
 
 
@@ -136,7 +154,12 @@ class _Strip(Context):
 
     def __init__(self, outer: Context, program: Program, buffers: _Buffers):
         self.outer, self.buffers = outer, buffers
-        super().__init__(program, outer.target, 1, dataclasses.replace(outer.rules, pick=lambda groups, names, threads: names[0], cut=None))
+        super().__init__(
+            program,
+            outer.target,
+            1,
+            dataclasses.replace(outer.rules, pick=lambda groups, names, threads: names[0], cut=None),
+        )
 
     def pack(self, nbytes: int, packer: Packer, key: Any) -> Ref:
         ref = self.outer.pack(nbytes, packer, key)
@@ -169,10 +192,19 @@ def _append(ctx: Context, groups: Sequence[tuple[Op, ...]], strips: Sequence[Ran
         strip = _Strip(ctx, program, buffers)
         for v, (source, offset, halo) in slices.items():
             s = ctx.storage(alias.get(source, source))
-            b = buffers.inner(Ref(s.buffer, s.offset), (s.buffer, s.offset, source), number, sum(o * t for o, t in zip(offset, s.strides, strict=True)))
+            b = buffers.inner(
+                Ref(s.buffer, s.offset),
+                (s.buffer, s.offset, source),
+                number,
+                sum(o * t for o, t in zip(offset, s.strides, strict=True)),
+            )
             strip.place(v, Storage(b, 0, v.shape, s.strides, halo(s)))
-        b = buffers.inner(Ref(out.buffer, out.offset), "out", number, sum(a * out.strides[axis] for axis, a, _ in ranges))
-        strip.place(program.outputs[0], Storage(b, 0, program.outputs[0].shape, out.strides, ((0, 0),) * len(out.shape)))
+        b = buffers.inner(
+            Ref(out.buffer, out.offset), "out", number, sum(a * out.strides[axis] for axis, a, _ in ranges)
+        )
+        strip.place(
+            program.outputs[0], Storage(b, 0, program.outputs[0].shape, out.strides, ((0, 0),) * len(out.shape))
+        )
         form = _form(program)
         chosen.append(form)
         if form not in forms:
@@ -233,7 +265,9 @@ def _part(ctx: Context, ops: Sequence[Op], count: int, ranges: Ranges) -> tuple[
             at[s.value] = (source, [f + (s.start if d == s.axis else 0) for d, f in enumerate(first)])
         current = sorted(part.ops, key=lambda op: op.out is part.out)  # the result comes last
     inputs = tuple(v for v in external(current) if v not in ctx.consts)
-    program = Program(inputs, tuple(v for v in external(current) if v in ctx.consts), _regroup(current, count), (current[-1].out,))
+    program = Program(
+        inputs, tuple(v for v in external(current) if v in ctx.consts), _regroup(current, count), (current[-1].out,)
+    )
 
     def described(v: Value) -> Any:
         source, first = at.get(v, (v, [0] * len(v.shape)))
@@ -260,10 +294,15 @@ def _regroup(ops: Sequence[Op], count: int) -> tuple[tuple[Op, ...], ...]:
 
 def _form(program: Program) -> Any:
     """Equal for strips that the same steps serve."""
-    return tuple((op.prim, tuple(v.shape for v in op.value_ins), op.out.shape, str(sorted(op.params.items(), key=str))) for op in program.ops)
+    return tuple(
+        (op.prim, tuple(v.shape for v in op.value_ins), op.out.shape, str(sorted(op.params.items(), key=str)))
+        for op in program.ops
+    )
 
 
-def _step(ctx: Context, buffers: _Buffers, forms: Mapping[Any, _Built], chosen: Sequence[Any], out: Buffer, span: int) -> None:
+def _step(
+    ctx: Context, buffers: _Buffers, forms: Mapping[Any, _Built], chosen: Sequence[Any], out: Buffer, span: int
+) -> None:
     if len(buffers.sources) + 1 > abi.STRIP_BUFFERS:
         raise Unsupported(f"{len(buffers.sources)} buffers in a strip")
     n = len(buffers.sources)

@@ -174,7 +174,12 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "cube": lambda x: jnp.clip(x, -2, 2) ** 3,
     "power": lambda x: (jnp.abs(x) + 1) ** 0.3,
 }
-EXACT_UNARY: dict[str, Callable[[Any], Any]] = {"neg": jnp.negative, "abs": jnp.abs, "relu": jax.nn.relu, "square_clip": lambda x: jnp.clip(x, -1, 1)}
+EXACT_UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": jnp.negative,
+    "abs": jnp.abs,
+    "relu": jax.nn.relu,
+    "square_clip": lambda x: jnp.clip(x, -1, 1),
+}
 ROUGH_UNARY: dict[str, Callable[[Any], Any]] = {
     "floor": jnp.floor,
     "round": jnp.round,
@@ -184,14 +189,27 @@ ROUGH_UNARY: dict[str, Callable[[Any], Any]] = {
 }
 BINARY: dict[str, Callable[[Any, Any], Any]] = {"add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply}
 EXACT_BINARY: dict[str, Callable[[Any, Any], Any]] = {"max": jnp.maximum, "min": jnp.minimum}
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {"lt": jnp.less, "ge": jnp.greater_equal, "eq": jnp.equal, "ne": jnp.not_equal}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": jnp.less,
+    "ge": jnp.greater_equal,
+    "eq": jnp.equal,
+    "ne": jnp.not_equal,
+}
 
 
 def constant(seed: int, shape: tuple[int, ...], dtype: str, scale: float = 1.0) -> np.ndarray:
     """A closed-over array, the same for the same arguments."""
     rng = np.random.default_rng([seed, *shape, len(shape)])
     x = rng.uniform(-2, 2, shape) * scale
-    x = np.abs(np.round(x * 3)) if dtype.startswith("uint") else np.round(x * 3) if dtype.startswith("int") else x > 0 if dtype == "bool" else x
+    x = (
+        np.abs(np.round(x * 3))
+        if dtype.startswith("uint")
+        else np.round(x * 3)
+        if dtype.startswith("int")
+        else x > 0
+        if dtype == "bool"
+        else x
+    )
     return np.asarray(x).astype(jnp.dtype(dtype))
 
 
@@ -212,13 +230,44 @@ def _reductions() -> dict[str, Op]:
     full = lambda ks: ks[0].size > 0
     out = {
         "sum": Op(1, _number, lambda x, axes, keep: jnp.sum(x, axes, keepdims=keep), _axes),
-        "mean": Op(1, lambda ks: _floating(ks) and full(ks), lambda x, axes, keep: jnp.mean(x, axes, keepdims=keep), _axes),
+        "mean": Op(
+            1, lambda ks: _floating(ks) and full(ks), lambda x, axes, keep: jnp.mean(x, axes, keepdims=keep), _axes
+        ),
         "prod": Op(1, _floating, lambda x, axes, keep: jnp.prod(jnp.clip(x, -1, 1), axes, keepdims=keep), _axes),
-        "reduce_max": Op(1, lambda ks: _number(ks) and full(ks), lambda x, axes, keep: jnp.max(x, axes, keepdims=keep), _axes, exact=True),
-        "reduce_min": Op(1, lambda ks: _number(ks) and full(ks), lambda x, axes, keep: jnp.min(x, axes, keepdims=keep), _axes, exact=True),
-        "any": Op(1, lambda ks: ks[0].dtype == "bool", lambda x, axes, keep: jnp.any(x, axes, keepdims=keep), _axes, exact=True),
-        "all": Op(1, lambda ks: ks[0].dtype == "bool", lambda x, axes, keep: jnp.all(x, axes, keepdims=keep), _axes, exact=True),
-        "logsumexp": Op(1, lambda ks: _floating(ks) and full(ks), lambda x, axes, keep: jax.nn.logsumexp(x, axes, keepdims=keep), _axes),
+        "reduce_max": Op(
+            1,
+            lambda ks: _number(ks) and full(ks),
+            lambda x, axes, keep: jnp.max(x, axes, keepdims=keep),
+            _axes,
+            exact=True,
+        ),
+        "reduce_min": Op(
+            1,
+            lambda ks: _number(ks) and full(ks),
+            lambda x, axes, keep: jnp.min(x, axes, keepdims=keep),
+            _axes,
+            exact=True,
+        ),
+        "any": Op(
+            1,
+            lambda ks: ks[0].dtype == "bool",
+            lambda x, axes, keep: jnp.any(x, axes, keepdims=keep),
+            _axes,
+            exact=True,
+        ),
+        "all": Op(
+            1,
+            lambda ks: ks[0].dtype == "bool",
+            lambda x, axes, keep: jnp.all(x, axes, keepdims=keep),
+            _axes,
+            exact=True,
+        ),
+        "logsumexp": Op(
+            1,
+            lambda ks: _floating(ks) and full(ks),
+            lambda x, axes, keep: jax.nn.logsumexp(x, axes, keepdims=keep),
+            _axes,
+        ),
     }
     inner = lambda ks: _ranked(ks) and full(ks)
     out["argmax"] = Op(1, lambda ks: inner(ks) and _number(ks), lambda x, a: jnp.argmax(x, a), _axis, True, True)
@@ -268,7 +317,12 @@ def _slices(draw: Any, ks: Sequence[Kind]) -> tuple[Any, ...]:
 
 
 def _pads(draw: Any, ks: Sequence[Kind]) -> tuple[Any, ...]:
-    return (tuple((draw(st.integers(-1 if n > 2 else 0, 2)), draw(st.integers(0, 2)), draw(st.integers(0, 1))) for n in ks[0].shape),)
+    return (
+        tuple(
+            (draw(st.integers(-1 if n > 2 else 0, 2)), draw(st.integers(0, 2)), draw(st.integers(0, 1)))
+            for n in ks[0].shape
+        ),
+    )
 
 
 def _movement() -> dict[str, Op]:
@@ -282,14 +336,23 @@ def _movement() -> dict[str, Op]:
         "flip": Op(1, _ranked, lambda x, a: jnp.flip(x, a), _axis, True),
         "roll": Op(1, _ranked, lambda x, a: jnp.roll(x, 1, a), _axis, True),
         "repeat": Op(1, lambda ks: _ranked(ks) and grows(ks), lambda x, a: jnp.repeat(x, 2, a), _axis, True),
-        "broadcast": Op(1, grows, lambda x, n: jnp.broadcast_to(x, (n, *x.shape)), lambda draw, ks: (draw(st.integers(0, 2)),), True),
+        "broadcast": Op(
+            1, grows, lambda x, n: jnp.broadcast_to(x, (n, *x.shape)), lambda draw, ks: (draw(st.integers(0, 2)),), True
+        ),
         "pad": Op(1, small, lambda x, c: jax.lax.pad(x, jnp.zeros((), x.dtype), c), _pads, True),
-        "concatenate": Op(2, lambda ks: joins(ks) and ks[0].dtype == ks[1].dtype, lambda x, y: jnp.concatenate([x, y]), exact=True),
+        "concatenate": Op(
+            2, lambda ks: joins(ks) and ks[0].dtype == ks[1].dtype, lambda x, y: jnp.concatenate([x, y]), exact=True
+        ),
         "concatenate mixed": Op(2, joins, lambda x, y: jnp.concatenate([x, y]), exact=False),
         "stack": Op(2, lambda ks: grows(ks) and ks[0].shape == ks[1].shape, lambda x, y: jnp.stack([x, y], -1)),
         "cast": Op(1, lambda ks: True, _cast, lambda draw, ks: (draw(st.sampled_from(FLOATS)),)),
         "cast whole": Op(
-            1, lambda ks: True, lambda x, d: jnp.clip(x, 0, 100).astype(d), lambda draw, ks: (draw(st.sampled_from((*INTS, "bool"))),), True, True
+            1,
+            lambda ks: True,
+            lambda x, d: jnp.clip(x, 0, 100).astype(d),
+            lambda draw, ks: (draw(st.sampled_from((*INTS, "bool"))),),
+            True,
+            True,
         ),
         "where": Op(3, lambda ks: ks[0].dtype == "bool" and _broadcasts(ks), jnp.where),
         "where number": Op(2, lambda ks: ks[0].dtype == "bool" and _broadcasts(ks), lambda c, x: jnp.where(c, x, 0)),
@@ -303,13 +366,23 @@ def _take(x: Any, i: Any) -> Any:
 def _indexed() -> dict[str, Op]:
     table = lambda ks: _ranked(ks) and ks[0].shape[0] > 0
     index = lambda ks: table(ks) and ks[1].dtype == "int32"
-    small = lambda ks: index(ks) and ks[0].size * max(ks[1].size, 1) < LARGEST and len(ks[0].shape) + len(ks[1].shape) <= 5
+    small = lambda ks: (
+        index(ks) and ks[0].size * max(ks[1].size, 1) < LARGEST and len(ks[0].shape) + len(ks[1].shape) <= 5
+    )
     return {
         "take": Op(2, small, _take, exact=True),
         "dynamic_slice": Op(
-            2, lambda ks: index(ks) and ks[1].shape == (), lambda x, i: jax.lax.dynamic_slice_in_dim(x, i, max(x.shape[0] // 2, 1)), exact=True
+            2,
+            lambda ks: index(ks) and ks[1].shape == (),
+            lambda x, i: jax.lax.dynamic_slice_in_dim(x, i, max(x.shape[0] // 2, 1)),
+            exact=True,
         ),
-        "dynamic_update": Op(2, lambda ks: index(ks) and ks[1].shape == (), lambda x, i: jax.lax.dynamic_update_index_in_dim(x, x[0], i, 0), exact=True),
+        "dynamic_update": Op(
+            2,
+            lambda ks: index(ks) and ks[1].shape == (),
+            lambda x, i: jax.lax.dynamic_update_index_in_dim(x, x[0], i, 0),
+            exact=True,
+        ),
         "scatter_add": Op(1, lambda ks: table(ks) and _number(ks), lambda x: x.at[np.array([0, -1, 0])].add(x[0])),
         "set": Op(1, table, lambda x: x.at[0].set(x[-1]), exact=True),
     }
@@ -331,7 +404,9 @@ def _image(ks: Sequence[Kind]) -> bool:
 def _conv(x: Any, seed: int, stride: int, groups: bool) -> Any:
     c = x.shape[-1]
     w = _const(x, seed, (3, 2, 1 if groups else c, c if groups else 5), str(x.dtype), 0.3 / c**0.5)
-    return jax.lax.conv_general_dilated(x, w, (stride, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=c if groups else 1)
+    return jax.lax.conv_general_dilated(
+        x, w, (stride, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=c if groups else 1
+    )
 
 
 def _pool(x: Any, how: str) -> Any:
@@ -340,19 +415,42 @@ def _pool(x: Any, how: str) -> Any:
 
 
 def _heavy() -> dict[str, Op]:
-    pair = lambda ks: _floating(ks) and ks[0].dtype == ks[1].dtype and ks[0].shape == ks[1].shape and 2 <= len(ks[0].shape) <= 4 and ks[0].size <= 1000
+    pair = lambda ks: (
+        _floating(ks)
+        and ks[0].dtype == ks[1].dtype
+        and ks[0].shape == ks[1].shape
+        and 2 <= len(ks[0].shape) <= 4
+        and ks[0].size <= 1000
+    )
     product = lambda x, y: jnp.einsum("...ij,...kj->...ik", x, y) * (0.3 / max(x.shape[-1], 1) ** 0.5)
     return {
-        "dense": Op(1, _matrix, _dense, lambda draw, ks: (draw(st.integers(0, 3)), draw(st.sampled_from((1, 3, 16, 24))))),
+        "dense": Op(
+            1, _matrix, _dense, lambda draw, ks: (draw(st.integers(0, 3)), draw(st.sampled_from((1, 3, 16, 24))))
+        ),
         "dense relu": Op(
-            1, _matrix, lambda x, s, n: jax.nn.relu(_dense(x, s, n) + 0.1), lambda draw, ks: (draw(st.integers(0, 3)), draw(st.sampled_from((1, 17))))
+            1,
+            _matrix,
+            lambda x, s, n: jax.nn.relu(_dense(x, s, n) + 0.1),
+            lambda draw, ks: (draw(st.integers(0, 3)), draw(st.sampled_from((1, 17)))),
         ),
         "product": Op(2, pair, product),
-        "conv": Op(1, _image, _conv, lambda draw, ks: (draw(st.integers(0, 3)), draw(st.integers(1, 2)), draw(st.booleans()))),
+        "conv": Op(
+            1, _image, _conv, lambda draw, ks: (draw(st.integers(0, 3)), draw(st.integers(1, 2)), draw(st.booleans()))
+        ),
         "max_pool": Op(1, _image, lambda x: _pool(x, "max"), exact=True),
         "sum_pool": Op(1, _image, lambda x: _pool(x, "sum") * 0.25),
-        "random": Op(1, _floating, lambda x, s: x + jax.random.normal(jax.random.key(s), x.shape, jnp.float32).astype(x.dtype), _seed),
-        "dropout": Op(1, _floating, lambda x, s: jnp.where(jax.random.uniform(jax.random.key(s), x.shape, jnp.float32) < 0.7, x / 0.7, 0), _seed),
+        "random": Op(
+            1,
+            _floating,
+            lambda x, s: x + jax.random.normal(jax.random.key(s), x.shape, jnp.float32).astype(x.dtype),
+            _seed,
+        ),
+        "dropout": Op(
+            1,
+            _floating,
+            lambda x, s: jnp.where(jax.random.uniform(jax.random.key(s), x.shape, jnp.float32) < 0.7, x / 0.7, 0),
+            _seed,
+        ),
         "constant": Op(1, lambda ks: True, lambda x, s: _const(x, s, x.shape, str(x.dtype)), _seed, True),
         "full": Op(1, lambda ks: True, lambda x: jnp.ones_like(x), exact=True),
         "iota": Op(1, _ranked, lambda x: jax.lax.broadcasted_iota(jnp.int32, x.shape, len(x.shape) - 1), exact=True),
@@ -412,10 +510,20 @@ def _nested() -> dict[str, Op]:
         "checkpoint": Op(1, _floating, lambda x, n: jax.checkpoint(_body(n))(x), _names),
         "custom_jvp": Op(1, _floating, _custom, _names),
         "custom_vjp": Op(1, _floating, _custom_vjp, _names),
-        "vmap": Op(1, lambda ks: rows(ks) and ks[0].shape[0] > 0, lambda x, n: jax.vmap(lambda v: _body(n)(v).sum() + v)(x), _names),
+        "vmap": Op(
+            1,
+            lambda ks: rows(ks) and ks[0].shape[0] > 0,
+            lambda x, n: jax.vmap(lambda v: _body(n)(v).sum() + v)(x),
+            _names,
+        ),
         "scan": Op(1, rows, _scan, _names),
         "map": Op(1, rows, lambda x, n: jax.lax.map(_body(n), x), _names),
-        "fori": Op(1, _floating, lambda x, n: jax.lax.fori_loop(0, 2, lambda i, v: (_body(n)(v) + i * 0.1).astype(v.dtype), x), _names),
+        "fori": Op(
+            1,
+            _floating,
+            lambda x, n: jax.lax.fori_loop(0, 2, lambda i, v: (_body(n)(v) + i * 0.1).astype(v.dtype), x),
+            _names,
+        ),
         "while": Op(1, _floating, _while, _names),
         "cond": Op(2, lambda ks: ks[0].dtype == "bool" and ks[0].shape == () and ks[1].floating, _cond, _names),
         "barrier": Op(1, lambda ks: True, lambda x: jax.lax.optimization_barrier(x), exact=True),
@@ -428,15 +536,24 @@ def _table() -> dict[str, Op]:
     out |= {n: Op(1, _signed, f, exact=True) for n, f in EXACT_UNARY.items()}
     out |= {n: Op(1, _floating, f, exact=True, needs_exact=True) for n, f in ROUGH_UNARY.items()}
     out |= {n: Op(2, lambda ks: _number(ks) and _broadcasts(ks), f) for n, f in BINARY.items()}
-    out |= {n: Op(2, lambda ks: _number(ks) and _broadcasts(ks) and ks[0].dtype == ks[1].dtype, f, exact=True) for n, f in EXACT_BINARY.items()}
+    out |= {
+        n: Op(2, lambda ks: _number(ks) and _broadcasts(ks) and ks[0].dtype == ks[1].dtype, f, exact=True)
+        for n, f in EXACT_BINARY.items()
+    }
     out |= {n: Op(2, _broadcasts, f, exact=True, needs_exact=True) for n, f in COMPARE.items()}
     out["div"] = Op(2, lambda ks: _number(ks) and _broadcasts(ks), lambda x, y: x / (jnp.abs(y) + 1))
-    out["floor_divide"] = Op(2, lambda ks: _whole(ks) and _number(ks) and _broadcasts(ks), lambda x, y: x // (jnp.clip(y, 1, 7)), exact=True)
-    out["mod"] = Op(2, lambda ks: _whole(ks) and _number(ks) and _broadcasts(ks), lambda x, y: x % (jnp.clip(y, 1, 7)), exact=True)
+    out["floor_divide"] = Op(
+        2, lambda ks: _whole(ks) and _number(ks) and _broadcasts(ks), lambda x, y: x // (jnp.clip(y, 1, 7)), exact=True
+    )
+    out["mod"] = Op(
+        2, lambda ks: _whole(ks) and _number(ks) and _broadcasts(ks), lambda x, y: x % (jnp.clip(y, 1, 7)), exact=True
+    )
     out["and"] = Op(2, lambda ks: _whole(ks) and _broadcasts(ks), jnp.bitwise_and, exact=True)
     out["xor"] = Op(2, lambda ks: _whole(ks) and _broadcasts(ks), jnp.bitwise_xor, exact=True)
     out["not"] = Op(1, _whole, jnp.invert, exact=True)
-    out["scalar"] = Op(1, lambda ks: True, lambda x, c: x * c, lambda draw, ks: (draw(st.sampled_from((0.5, 2, -1.5, 3, 0, True))),))
+    out["scalar"] = Op(
+        1, lambda ks: True, lambda x, c: x * c, lambda draw, ks: (draw(st.sampled_from((0.5, 2, -1.5, 3, 0, True))),)
+    )
     out["plus"] = Op(1, lambda ks: True, lambda x, c: c + x, lambda draw, ks: (draw(st.sampled_from((0.5, 2, 1, 0))),))
     return out | _reductions() | _movement() | _indexed() | _heavy() | _nested()
 
@@ -455,7 +572,9 @@ def programs(draw: Any) -> Program:
         shape = _input_shape(draw, [i[0] for i in inputs])
         dtype = draw(st.sampled_from(TYPES))
         python = shape == () and dtype in ("float32", "int32")
-        inputs.append((shape, dtype, draw(st.sampled_from(("jax", "jax", "jax", "numpy", "python" if python else "jax")))))
+        inputs.append(
+            (shape, dtype, draw(st.sampled_from(("jax", "jax", "jax", "numpy", "python" if python else "jax"))))
+        )
     kinds = [Kind(shape, dtype) for shape, dtype, _ in inputs]
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 14))):
@@ -498,7 +617,9 @@ def _step(draw: Any, kinds: list[Kind]) -> Step | None:
 def _result(step: Step, kinds: list[Kind]) -> Kind | None:
     op, ks = OPS[step.op], [kinds[i] for i in step.ins]
     try:
-        out = jax.eval_shape(lambda *xs: op.apply(*xs, *step.params), *(jax.ShapeDtypeStruct(k.shape, jnp.dtype(k.dtype)) for k in ks))
+        out = jax.eval_shape(
+            lambda *xs: op.apply(*xs, *step.params), *(jax.ShapeDtypeStruct(k.shape, jnp.dtype(k.dtype)) for k in ks)
+        )
     except (TypeError, ValueError):
         return None
     if str(out.dtype) not in (*FLOATS, *INTS, "bool") or int(np.prod(out.shape)) > LARGEST or len(out.shape) > 5:
@@ -522,7 +643,11 @@ def ways(draw: Any, program: Program, auto: bool = False) -> How:
     n = len(program.inputs)
     bound = draw(st.integers(0, n)) if draw(st.integers(0, 2)) == 0 else 0
     static = not bound and draw(st.integers(0, 4)) == 0
-    donate = tuple(sorted(draw(st.sets(st.integers(0, n - 1), max_size=2)))) if not bound and not static and draw(st.integers(0, 3)) == 0 else ()
+    donate = (
+        tuple(sorted(draw(st.sets(st.integers(0, n - 1), max_size=2))))
+        if not bound and not static and draw(st.integers(0, 3)) == 0
+        else ()
+    )
     return How(strategy, p, draw(st.sampled_from(("channel", "channel", "rows"))), bound, donate, static)
 
 
@@ -547,7 +672,11 @@ def run(program: Program, *inputs: Any) -> Any:
         full = list(inputs)
         for i, x in zip(floats, xs, strict=True):
             full[i] = x
-        outs = [v for v in jax.tree.leaves(_values(program, full)[1]) if hasattr(v, "dtype") and jnp.issubdtype(v.dtype, jnp.floating)]
+        outs = [
+            v
+            for v in jax.tree.leaves(_values(program, full)[1])
+            if hasattr(v, "dtype") and jnp.issubdtype(v.dtype, jnp.floating)
+        ]
         return sum((jnp.sum(v * 0.25) for v in outs), start=jnp.float32(0)).astype(_wide(None, "float32"))
 
     return jax.value_and_grad(loss, tuple(range(len(floats))))(*(inputs[i] for i in floats))
@@ -590,8 +719,12 @@ def check(program: Program, how: How) -> Verdict:
     else:
         fn = lambda *xs: run(program, *xs)
         options = {"donate_argnums": how.donate} if how.donate else {}
-    chosen = {"plan": xcoexec.Plan.uniform(how.p_cpu, how.dim)} if how.strategy == "forced" else {"strategy": how.strategy}
-    return compare(fn, args, chosen, how.bound, truth=lambda at: _judged(program, at[how.static :], how.static), **options)
+    chosen = (
+        {"plan": xcoexec.Plan.uniform(how.p_cpu, how.dim)} if how.strategy == "forced" else {"strategy": how.strategy}
+    )
+    return compare(
+        fn, args, chosen, how.bound, truth=lambda at: _judged(program, at[how.static :], how.static), **options
+    )
 
 
 def _judged(program: Program, args: Sequence[Any], static: bool) -> tuple[list[np.ndarray], float] | None:
@@ -601,7 +734,9 @@ def _judged(program: Program, args: Sequence[Any], static: bool) -> tuple[list[n
     leaves, largest = truth
     types = {d for _, d, _ in program.inputs} | {p for s in program.steps for p in s.params if isinstance(p, str)}
     eps = max(EPS.get(d, 0.0) for d in {*types, "float32"} if isinstance(d, str))
-    return [*leaves, *([np.asarray(3)] if static else [])], (NARROW_ALLOWED if eps > 1e-4 else ALLOWED * (len(program.steps) + 4)) * eps * largest
+    return [*leaves, *([np.asarray(3)] if static else [])], (
+        NARROW_ALLOWED if eps > 1e-4 else ALLOWED * (len(program.steps) + 4)
+    ) * eps * largest
 
 
 # -- the long run ------------------------------------------------------------------------------------
@@ -622,7 +757,11 @@ def main(argv: list[str] | None = None) -> int:
 
     @hypothesis.seed(args.seed)
     @hypothesis.settings(
-        max_examples=args.examples, database=None, deadline=None, phases=[hypothesis.Phase.generate], suppress_health_check=list(hypothesis.HealthCheck)
+        max_examples=args.examples,
+        database=None,
+        deadline=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
     )
     @hypothesis.given(st.data())
     def one(data: Any) -> None:
@@ -634,7 +773,18 @@ def main(argv: list[str] | None = None) -> int:
         count["examples"] += 1
         count["bad"] += not verdict.good
         with out.open("a") as f:
-            f.write(json.dumps({**dataclasses.asdict(verdict), "program": repr(program), "how": repr(how), "seed": args.seed, **where}) + "\n")
+            f.write(
+                json.dumps(
+                    {
+                        **dataclasses.asdict(verdict),
+                        "program": repr(program),
+                        "how": repr(how),
+                        "seed": args.seed,
+                        **where,
+                    }
+                )
+                + "\n"
+            )
         if count["examples"] % 50 == 0:
             jax.clear_caches()
             print(count, flush=True)

@@ -45,15 +45,34 @@ class Verdict:
     @property
     def facts(self) -> dict[str, Any]:
         """The verdict as a JSON object, with the tests' names."""
-        named = {PLAIN: list(self.plain), BITS: list(self.bits), NEW: dict(self.new), ERRORS: self.errors, KERNELS: self.exercised}
+        named = {
+            PLAIN: list(self.plain),
+            BITS: list(self.bits),
+            NEW: dict(self.new),
+            ERRORS: self.errors,
+            KERNELS: self.exercised,
+        }
         return {"suite": self.suite, "tests": self.tests, "passed": len(self.passed), **named, "seen": dict(self.seen)}
 
     def row(self) -> list[str]:
-        figures = [self.tests, len(self.passed), len(self.plain), len(self.bits), len(self.new), self.errors, self.exercised]
+        figures = [
+            self.tests,
+            len(self.passed),
+            len(self.plain),
+            len(self.bits),
+            len(self.new),
+            self.errors,
+            self.exercised,
+        ]
         return [self.suite, *map(str, figures), *(str(self.seen[c]) for c in COUNTS)]
 
 
-def compare(suite: str, ours: Mapping[str, Mapping[str, Any]], plain: Mapping[str, Mapping[str, Any]], exact: Collection[str] = ()) -> Verdict:
+def compare(
+    suite: str,
+    ours: Mapping[str, Mapping[str, Any]],
+    plain: Mapping[str, Mapping[str, Any]],
+    exact: Collection[str] = (),
+) -> Verdict:
     """A test counts as a new failure when it passes with plain `jax.jit` and does anything else with ours.
 
     `exact`: tests that compare bit for bit with XLA's own program; they are listed apart when arrays differ.

@@ -27,7 +27,9 @@ class Suite:
     ci: tuple[str, ...]
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    exact: Mapping[str, str] = dataclasses.field(default_factory=dict)  # tests that ask for the bits of XLA's own program, and what they compare
+    exact: Mapping[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # tests that ask for the bits of XLA's own program, and what they compare
 
     @property
     def inside(self) -> bool:

@@ -88,7 +88,18 @@ def _run_part(part: str, args: argparse.Namespace, out: pathlib.Path, end: float
     before = len(read(out))
     while time.monotonic() < end:
         left = end - time.monotonic()
-        command = [sys.executable, "-m", "tests.outside.sweep", "--child", "--part", part, "--shard", args.shard, "--strategy", args.strategy]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.outside.sweep",
+            "--child",
+            "--part",
+            part,
+            "--shard",
+            args.shard,
+            "--strategy",
+            args.strategy,
+        ]
         command += ["--only", args.only, "--out", str(out), "--seconds", str(left)]
         child = subprocess.Popen(command, cwd=ROOT, env=env)
         try:
@@ -147,7 +158,11 @@ def _child(args: argparse.Namespace) -> int:
     from .sweep_compare import Verdict, compare
 
     out, where = pathlib.Path(args.out), environment()
-    done = {(r["part"], r["strategy"], r["case"]) for r in read(out) if r["commit"] == where["commit"] and r["jax"] == where["jax"]}
+    done = {
+        (r["part"], r["strategy"], r["case"])
+        for r in read(out)
+        if r["commit"] == where["commit"] and r["jax"] == where["jax"]
+    }
     end = time.monotonic() + args.seconds
     for i, case in enumerate(_mine(PARTS[args.part][0](), args)):
         if (args.part, args.strategy, case.name) in done:
@@ -160,12 +175,24 @@ def _child(args: argparse.Namespace) -> int:
         try:
             made = case.make()
             verdict = (
-                Verdict("not swept", "no arguments are known") if made is None else compare(made.fn, made.args, args.strategy, wide=made.wide, **made.options)
+                Verdict("not swept", "no arguments are known")
+                if made is None
+                else compare(made.fn, made.args, args.strategy, wide=made.wide, **made.options)
             )
         except Exception as e:
-            verdict = Verdict("not swept", f"making the arguments: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:300])
+            verdict = Verdict(
+                "not swept",
+                f"making the arguments: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:300],
+            )
         seconds = round(time.perf_counter() - start, 3)
-        record = {"status": verdict.status, "detail": verdict.detail, "ran": verdict.ran, "segments": verdict.segments, "why": verdict.why, "seconds": seconds}
+        record = {
+            "status": verdict.status,
+            "detail": verdict.detail,
+            "ran": verdict.ran,
+            "segments": verdict.segments,
+            "why": verdict.why,
+            "seconds": seconds,
+        }
         _append(out, {**head, **record})
         if i % CLEAR_EVERY == CLEAR_EVERY - 1:
             jax.clear_caches()
@@ -205,17 +232,27 @@ def summary(records: list[Record]) -> str:
     """Counts by part; why cases fell back; what is not swept; failures of plain jax.jit; failures by cause."""
     latest = {(r["part"], r["strategy"], r["jax"], r["case"]): r for r in records}
     records = list(latest.values())
-    blocks = [_counts(records), _reasons("fell back to plain jax.jit", [r for r in records if r["ran"] == "fallback"], "why")]
+    blocks = [
+        _counts(records),
+        _reasons("fell back to plain jax.jit", [r for r in records if r["ran"] == "fallback"], "why"),
+    ]
     blocks.append(_named("not swept", [r for r in records if r["status"] == "not swept"]))
-    blocks.append(_reasons("plain jax.jit fails, and ours alike", [r for r in records if r["status"] == "plain"], "detail"))
-    blocks.append(_reasons("right by float64, other than jax.jit", [r for r in records if r["status"] == "nearer"], "case"))
+    blocks.append(
+        _reasons("plain jax.jit fails, and ours alike", [r for r in records if r["status"] == "plain"], "detail")
+    )
+    blocks.append(
+        _reasons("right by float64, other than jax.jit", [r for r in records if r["status"] == "nearer"], "case")
+    )
     blocks.append(_reasons("FAILURES", [r for r in records if r["status"] in BAD], "detail", 3))
     return "\n\n".join(b for b in blocks if b)
 
 
 def _counts(records: list[Record]) -> str:
     columns = ("same", "nearer", "plain", "more", "not swept", *BAD)
-    lines = [f"{'part':14} {'strategy':9} {'jax':9} {'cases':>6} {'kernels':>8} {'xla':>6} {'fallback':>8} " + " ".join(f"{c:>11}" for c in columns)]
+    lines = [
+        f"{'part':14} {'strategy':9} {'jax':9} {'cases':>6} {'kernels':>8} {'xla':>6} {'fallback':>8} "
+        + " ".join(f"{c:>11}" for c in columns)
+    ]
     groups: Mapping[Any, list[Record]] = collections.defaultdict(list)
     for r in records:
         groups[r["part"], r["strategy"], r["jax"]].append(r)
@@ -223,7 +260,9 @@ def _counts(records: list[Record]) -> str:
         ran = collections.Counter(r["ran"] for r in rs)
         status = collections.Counter(r["status"] for r in rs)
         counts = " ".join(f"{status[c]:11}" for c in columns)
-        lines.append(f"{part:14} {strategy:9} {version:9} {len(rs):6} {ran['kernels']:8} {ran['xla']:6} {ran['fallback']:8} {counts}")
+        lines.append(
+            f"{part:14} {strategy:9} {version:9} {len(rs):6} {ran['kernels']:8} {ran['xla']:6} {ran['fallback']:8} {counts}"
+        )
     return "\n".join(lines)
 
 
@@ -249,7 +288,9 @@ def _reasons(title: str, records: list[Record], field: str, examples: int = 1) -
 
 
 def _named(title: str, records: list[Record]) -> str:
-    return f"{title}: {len(records)}\n  " + "\n  ".join(f"{r['case']}: {r['detail']}" for r in records) if records else ""
+    return (
+        f"{title}: {len(records)}\n  " + "\n  ".join(f"{r['case']}: {r['detail']}" for r in records) if records else ""
+    )
 
 
 if __name__ == "__main__":

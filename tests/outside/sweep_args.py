@@ -67,7 +67,14 @@ POSITIVE = ("jax.scipy.special", "jax.scipy.stats")  # most of these are defined
 class Given:
     """Makes arguments of one type, from a seed of their own."""
 
-    def __init__(self, dtype: str = "float32", seed: int = 0, low: float = -2.0, high: float = 2.0, shape: tuple[int, ...] = (3, 4)):
+    def __init__(
+        self,
+        dtype: str = "float32",
+        seed: int = 0,
+        low: float = -2.0,
+        high: float = 2.0,
+        shape: tuple[int, ...] = (3, 4),
+    ):
         self.dtype, self.low, self.high, self.shape = dtype, low, high, shape
         self._rng = np.random.default_rng(seed)
 

@@ -120,7 +120,14 @@ def case(
         fn, args = change(*found) if change is not None else found
         return Made(MODES[mode](fn, args), args, {})
 
-    text = [name, dtype, "x".join(map(str, shape)) + "d" if shape is not None else "", change.__name__ if change else "", _named(named), mode]
+    text = [
+        name,
+        dtype,
+        "x".join(map(str, shape)) + "d" if shape is not None else "",
+        change.__name__ if change else "",
+        _named(named),
+        mode,
+    ]
     return Case("/".join(t for t in text if t), make)
 
 
@@ -213,7 +220,10 @@ def plain_numpy(fn: Any, args: list[Any]) -> tuple[Any, list[Any]]:
 
 def weak(fn: Any, args: list[Any]) -> tuple[Any, list[Any]]:
     """Python numbers in place of all arguments but the first."""
-    return fn, [a if i == 0 or not isinstance(a, jax.Array) or a.dtype.kind not in "if" else 2 - 0.5 * (i > 1) for i, a in enumerate(args)]
+    return fn, [
+        a if i == 0 or not isinstance(a, jax.Array) or a.dtype.kind not in "if" else 2 - 0.5 * (i > 1)
+        for i, a in enumerate(args)
+    ]
 
 
 def strange(fn: Any, args: list[Any]) -> tuple[Any, list[Any]]:
@@ -263,8 +273,15 @@ def convolutions() -> Iterator[Case]:
     for spec in orders:
         for more in shapes:
             for mode in ("fwd", "grad"):
-                yield Case(f"conv/{'-'.join(spec)}/{_named(more)}/{mode}", functools.partial(_convolution, spec, more, mode))
-    for dims, spec in ((1, ("NWC", "WIO", "NWC")), (1, ("NCW", "OIW", "NCW")), (3, ("NDHWC", "DHWIO", "NDHWC")), (3, ("NCDHW", "OIDHW", "NCDHW"))):
+                yield Case(
+                    f"conv/{'-'.join(spec)}/{_named(more)}/{mode}", functools.partial(_convolution, spec, more, mode)
+                )
+    for dims, spec in (
+        (1, ("NWC", "WIO", "NWC")),
+        (1, ("NCW", "OIW", "NCW")),
+        (3, ("NDHWC", "DHWIO", "NDHWC")),
+        (3, ("NCDHW", "OIDHW", "NCDHW")),
+    ):
         for mode in ("fwd", "grad"):
             yield Case(f"conv/{dims}d/{'-'.join(spec)}/{mode}", functools.partial(_convolution, spec, {}, mode))
 

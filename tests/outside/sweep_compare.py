@@ -153,13 +153,17 @@ def _ran(made: Any, args: Sequence[Any], got: Outcome) -> tuple[str, int, str]:
     return ("kernels" if report.segments else "xla"), report.segments, "" if report.segments else report.why
 
 
-def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outcome, plain: Plain, truth: Truth) -> Verdict:
+def _judge(
+    fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outcome, plain: Plain, truth: Truth
+) -> Verdict:
     if want.error is not None:
         if got.error is None:
             compiles = attempt(lambda: jax.make_jaxpr(fn)(*args)).error is None
             return Verdict("more" if compiles else "quiet", f"jax.jit raises {_text(want.error)}")
         same = type(want.error) is type(got.error)
-        return Verdict("plain" if same else "other error", _text(want.error) + ("" if same else f" | ours {_text(got.error)}"))
+        return Verdict(
+            "plain" if same else "other error", _text(want.error) + ("" if same else f" | ours {_text(got.error)}")
+        )
     if got.error is not None:
         return Verdict("raises", _text(got.error))
     if different := properties(want.value, got.value):
@@ -175,7 +179,9 @@ def _judge(fn: Callable[..., Any], args: Sequence[Any], want: Outcome, got: Outc
     if not bad:
         return Verdict("same")
     verdict = _by_oracle(judge, truth(args), xs, ys, bad, lambda: _typical(plain, truth, args, len(xs)))
-    return verdict if verdict.good or not _as_eager(judge, fn, args, ys) else dataclasses.replace(verdict, status="nearer")
+    return (
+        verdict if verdict.good or not _as_eager(judge, fn, args, ys) else dataclasses.replace(verdict, status="nearer")
+    )
 
 
 def _repeated(first: Outcome, second: Outcome) -> Verdict | None:
@@ -284,7 +290,14 @@ class Judge:
             return _error(x, o) > GROSS[kind] * largest and (not self.differs(x, y).any() or _error(x, y) <= slack)
 
 
-def _by_oracle(judge: Judge, known: Known | None, xs: list[np.ndarray], ys: list[np.ndarray], bad: list[int], typical: Callable[[], list[float]]) -> Verdict:
+def _by_oracle(
+    judge: Judge,
+    known: Known | None,
+    xs: list[np.ndarray],
+    ys: list[np.ndarray],
+    bad: list[int],
+    typical: Callable[[], list[float]],
+) -> Verdict:
     """Results `bad` differ: the float64 ones say which are right, and `typical` how far off `jax.jit` may be."""
     i = bad[0]
     where = judge.differs(xs[i], ys[i])
@@ -308,7 +321,11 @@ def _as_eager(judge: Judge, fn: Callable[..., Any], args: Sequence[Any], ys: lis
 
     eager = attempt(one_by_one)
     xs = _leaves(eager.value)
-    return eager.error is None and len(xs) == len(ys) and all(x.shape == y.shape and not judge.differs(x, y).any() for x, y in zip(xs, ys, strict=True))
+    return (
+        eager.error is None
+        and len(xs) == len(ys)
+        and all(x.shape == y.shape and not judge.differs(x, y).any() for x, y in zip(xs, ys, strict=True))
+    )
 
 
 def _error(x: np.ndarray, o: np.ndarray) -> float:
@@ -352,7 +369,9 @@ def oracle(fn: Callable[..., Any], args: Sequence[Any], options: dict[str, Any])
 def _widened(x: Any) -> Any:
     if not hasattr(x, "dtype") or not jnp.issubdtype(x.dtype, jnp.inexact):
         return x
-    return jnp.asarray(np.asarray(x).astype(np.complex128 if jnp.issubdtype(x.dtype, jnp.complexfloating) else np.float64))
+    return jnp.asarray(
+        np.asarray(x).astype(np.complex128 if jnp.issubdtype(x.dtype, jnp.complexfloating) else np.float64)
+    )
 
 
 def _text(e: BaseException) -> str:

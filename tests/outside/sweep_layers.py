@@ -97,9 +97,17 @@ LINEN: dict[str, list[Setting]] = {
         Setting("training", lambda d: nn.BatchNorm(False, dtype=d), IMAGE, True),
         Setting("training rows", lambda d: nn.BatchNorm(False, use_scale=False, dtype=d), ROWS, True),
     ],
-    "Bidirectional": [Setting("lstm", lambda d: nn.Bidirectional(nn.RNN(nn.LSTMCell(4)), nn.RNN(nn.LSTMCell(4))), SEQUENCE)],
+    "Bidirectional": [
+        Setting("lstm", lambda d: nn.Bidirectional(nn.RNN(nn.LSTMCell(4)), nn.RNN(nn.LSTMCell(4))), SEQUENCE)
+    ],
     "Conv": _conv_settings(nn.Conv),
-    "ConvLSTMCell": [Setting("step", lambda d: nn.ConvLSTMCell(4, (3, 3), dtype=d), lambda g: [(g(2, 6, 6, 4), g(2, 6, 6, 4)), g(2, 6, 6, 3)])],
+    "ConvLSTMCell": [
+        Setting(
+            "step",
+            lambda d: nn.ConvLSTMCell(4, (3, 3), dtype=d),
+            lambda g: [(g(2, 6, 6, 4), g(2, 6, 6, 4)), g(2, 6, 6, 3)],
+        )
+    ],
     "ConvLocal": [Setting("3x3", lambda d: nn.ConvLocal(5, (3, 3), padding="VALID", dtype=d), IMAGE)],
     "ConvTranspose": _conv_settings(nn.ConvTranspose)[:5],
     "Dense": [
@@ -115,14 +123,22 @@ LINEN: dict[str, list[Setting]] = {
         Setting("broadcast", lambda d: nn.Dropout(0.3, broadcast_dims=(1, 2), deterministic=False), IMAGE, True),
     ],
     "Einsum": [Setting("bij", lambda d: nn.Einsum((8, 5), "btd,df->btf", dtype=d), SEQUENCE)],
-    "Embed": [Setting("ids", lambda d: nn.Embed(7, 5, dtype=d), IDS), Setting("scalar", lambda d: nn.Embed(7, 5, dtype=d), lambda g: [g.ints(high=7)])],
+    "Embed": [
+        Setting("ids", lambda d: nn.Embed(7, 5, dtype=d), IDS),
+        Setting("scalar", lambda d: nn.Embed(7, 5, dtype=d), lambda g: [g.ints(high=7)]),
+    ],
     "Fp8DotGeneralOp": [Setting("dense", _fp8(nn.Fp8DotGeneralOp), lambda g: [g(16, 16)], True)],
     "Fp8DirectDotGeneralOp": [Setting("dense", _fp8(nn.Fp8DirectDotGeneralOp), lambda g: [g(16, 16)], True)],
     "Fp8DotGeneral": [Setting("dense", _fp8(nn.Fp8DotGeneral), lambda g: [g(16, 16)], True)],
-    "Fp8Einsum": [Setting("einsum", lambda d: nn.Fp8Einsum(), lambda g: ["btd,df->btf", g(2, 16, 16), g(16, 16)], True)],
+    "Fp8Einsum": [
+        Setting("einsum", lambda d: nn.Fp8Einsum(), lambda g: ["btd,df->btf", g(2, 16, 16), g(16, 16)], True)
+    ],
     "NANOOFp8DotGeneralOp": [Setting("dense", _fp8(nn.NANOOFp8DotGeneralOp), lambda g: [g(16, 16)], True)],
     **{n: _cell(n) for n in ("GRUCell", "LSTMCell", "MGUCell", "OptimizedLSTMCell", "SimpleCell")},
-    "GroupNorm": [Setting("3 groups", lambda d: nn.GroupNorm(3, dtype=d), IMAGE), Setting("size 1", lambda d: nn.GroupNorm(None, 1, dtype=d), IMAGE)],
+    "GroupNorm": [
+        Setting("3 groups", lambda d: nn.GroupNorm(3, dtype=d), IMAGE),
+        Setting("size 1", lambda d: nn.GroupNorm(None, 1, dtype=d), IMAGE),
+    ],
     "InstanceNorm": [Setting("image", lambda d: nn.InstanceNorm(dtype=d), IMAGE)],
     "LayerNorm": [
         Setting("sequence", lambda d: nn.LayerNorm(dtype=d), SEQUENCE),
@@ -134,18 +150,34 @@ LINEN: dict[str, list[Setting]] = {
         Setting("self", lambda d: nn.MultiHeadDotProductAttention(2, dtype=d), SEQUENCE),
         Setting("cross", lambda d: nn.MultiHeadDotProductAttention(2, dtype=d), lambda g: [g(2, 5, 8), g(2, 4, 8)]),
         Setting("causal", lambda d: _Masked(d), SEQUENCE),
-        Setting("dropout", lambda d: nn.MultiHeadDotProductAttention(2, dropout_rate=0.2, deterministic=False, dtype=d), SEQUENCE, True),
-        Setting("decode", lambda d: nn.MultiHeadDotProductAttention(2, decode=True, dtype=d), lambda g: [g(2, 1, 8)], True),
+        Setting(
+            "dropout",
+            lambda d: nn.MultiHeadDotProductAttention(2, dropout_rate=0.2, deterministic=False, dtype=d),
+            SEQUENCE,
+            True,
+        ),
+        Setting(
+            "decode", lambda d: nn.MultiHeadDotProductAttention(2, decode=True, dtype=d), lambda g: [g(2, 1, 8)], True
+        ),
     ],
     "PReLU": [Setting("rows", lambda d: nn.PReLU(), ROWS)],
     "RMSNorm": [Setting("sequence", lambda d: nn.RMSNorm(dtype=d), SEQUENCE)],
     "RNN": [
         Setting("reverse", lambda d: nn.RNN(nn.GRUCell(6, dtype=d), reverse=True, keep_order=True), SEQUENCE),
         Setting("carry", lambda d: nn.RNN(nn.LSTMCell(6, dtype=d), return_carry=True), SEQUENCE),
-        Setting("lengths", lambda d: nn.RNN(nn.GRUCell(6, dtype=d), return_carry=True), lambda g: [g(2, 5, 8)], seq_lengths=jnp.asarray([2, 5])),
+        Setting(
+            "lengths",
+            lambda d: nn.RNN(nn.GRUCell(6, dtype=d), return_carry=True),
+            lambda g: [g(2, 5, 8)],
+            seq_lengths=jnp.asarray([2, 5]),
+        ),
     ],
     "SelfAttention": [Setting("self", lambda d: nn.SelfAttention(2, dtype=d), SEQUENCE)],
-    "Sequential": [Setting("mlp", lambda d: nn.Sequential([nn.Dense(8, dtype=d), nn.relu, nn.Dense(3, dtype=d), nn.log_softmax]), ROWS)],
+    "Sequential": [
+        Setting(
+            "mlp", lambda d: nn.Sequential([nn.Dense(8, dtype=d), nn.relu, nn.Dense(3, dtype=d), nn.log_softmax]), ROWS
+        )
+    ],
     "SpectralNorm": [Setting("dense", lambda d: _Pair(nn.SpectralNorm, d), ROWS, True)],
     "WeightNorm": [Setting("dense", lambda d: _Pair(nn.WeightNorm, d), ROWS)],
 }
@@ -160,7 +192,10 @@ LINEN_FUNCTIONS: dict[str, tuple[Callable[..., Any], Inputs]] = {
     "max_pool 3d": (lambda x: nn.max_pool(x, (2, 2, 2), (1, 2, 2)), lambda g: [g(1, 4, 5, 6, 3)]),
     "pool": (lambda x: nn.pool(x, 0.0, jax.lax.add, (2, 2), (1, 1), "VALID"), IMAGE),
     "dot_product_attention": (lambda q, k, v: nn.dot_product_attention(q, k, v), lambda g: [g(2, 5, 2, 4)] * 3),
-    "dot_product_attention_weights": (lambda q, k: nn.dot_product_attention_weights(q, k), lambda g: [g(2, 5, 2, 4)] * 2),
+    "dot_product_attention_weights": (
+        lambda q, k: nn.dot_product_attention_weights(q, k),
+        lambda g: [g(2, 5, 2, 4)] * 2,
+    ),
     "combine_masks": (lambda a, b: nn.combine_masks(a > 0, b > 0), lambda g: [g(2, 1, 5, 5)] * 2),
     "make_attention_mask": (lambda a, b: nn.make_attention_mask(a > 0, b > 0), lambda g: [g(2, 5)] * 2),
     "make_causal_mask": (lambda a: nn.make_causal_mask(a), lambda g: [g(2, 5)]),
@@ -178,7 +213,9 @@ def _nnx_conv(cls: Any) -> list[Setting]:
         Setting("1d", lambda d: cls(8, 5, (3,), dtype=d, rngs=_rngs()), SEQUENCE),
     ]
     if cls is nnx.Conv:
-        out.append(Setting("depthwise", lambda d: cls(6, 6, (3, 3), feature_group_count=6, dtype=d, rngs=_rngs()), IMAGE))
+        out.append(
+            Setting("depthwise", lambda d: cls(6, 6, (3, 3), feature_group_count=6, dtype=d, rngs=_rngs()), IMAGE)
+        )
     return out
 
 
@@ -198,7 +235,12 @@ NNX: dict[str, list[Setting]] = {
     ],
     "Bidirectional": [
         Setting(
-            "gru", lambda d: nnx.Bidirectional(nnx.RNN(nnx.GRUCell(8, 4, rngs=_rngs())), nnx.RNN(nnx.GRUCell(8, 4, rngs=_rngs())), rngs=_rngs()), SEQUENCE, True
+            "gru",
+            lambda d: nnx.Bidirectional(
+                nnx.RNN(nnx.GRUCell(8, 4, rngs=_rngs())), nnx.RNN(nnx.GRUCell(8, 4, rngs=_rngs())), rngs=_rngs()
+            ),
+            SEQUENCE,
+            True,
         )
     ],
     "Conv": _nnx_conv(nnx.Conv),
@@ -217,18 +259,39 @@ NNX: dict[str, list[Setting]] = {
         Setting("rows", lambda d: nnx.Linear(6, 5, dtype=d, rngs=_rngs()), ROWS),
         Setting("vector", lambda d: nnx.Linear(6, 5, dtype=d, rngs=_rngs()), lambda g: [g(6)]),
     ],
-    "LinearGeneral": [Setting("two axes", lambda d: nnx.LinearGeneral((5, 8), (2, 3), axis=(-2, -1), dtype=d, rngs=_rngs()), SEQUENCE)],
+    "LinearGeneral": [
+        Setting("two axes", lambda d: nnx.LinearGeneral((5, 8), (2, 3), axis=(-2, -1), dtype=d, rngs=_rngs()), SEQUENCE)
+    ],
     "LoRA": [Setting("rank 2", lambda d: nnx.LoRA(6, 2, 5, rngs=_rngs()), ROWS)],
     "LoRALinear": [Setting("rank 2", lambda d: nnx.LoRALinear(6, 5, lora_rank=2, rngs=_rngs()), ROWS)],
     "MultiHeadAttention": [
         Setting("self", lambda d: nnx.MultiHeadAttention(2, 8, dtype=d, decode=False, rngs=_rngs()), SEQUENCE),
-        Setting("dropout", lambda d: nnx.MultiHeadAttention(2, 8, dropout_rate=0.2, deterministic=False, decode=False, dtype=d, rngs=_rngs()), SEQUENCE, True),
+        Setting(
+            "dropout",
+            lambda d: nnx.MultiHeadAttention(
+                2, 8, dropout_rate=0.2, deterministic=False, decode=False, dtype=d, rngs=_rngs()
+            ),
+            SEQUENCE,
+            True,
+        ),
     ],
     "PReLU": [Setting("rows", lambda d: nnx.PReLU(), ROWS)],
     "RMSNorm": [Setting("sequence", lambda d: nnx.RMSNorm(8, dtype=d, rngs=_rngs()), SEQUENCE)],
-    "RNN": [Setting("reverse", lambda d: nnx.RNN(nnx.GRUCell(8, 6, rngs=_rngs()), reverse=True, rngs=_rngs()), SEQUENCE, True)],
-    "Sequential": [Setting("mlp", lambda d: nnx.Sequential(nnx.Linear(6, 8, rngs=_rngs()), nnx.relu, nnx.Linear(8, 3, rngs=_rngs())), ROWS)],
-    "SpectralNorm": [Setting("linear", lambda d: nnx.SpectralNorm(nnx.Linear(6, 5, rngs=_rngs()), rngs=_rngs()), ROWS, True)],
+    "RNN": [
+        Setting(
+            "reverse", lambda d: nnx.RNN(nnx.GRUCell(8, 6, rngs=_rngs()), reverse=True, rngs=_rngs()), SEQUENCE, True
+        )
+    ],
+    "Sequential": [
+        Setting(
+            "mlp",
+            lambda d: nnx.Sequential(nnx.Linear(6, 8, rngs=_rngs()), nnx.relu, nnx.Linear(8, 3, rngs=_rngs())),
+            ROWS,
+        )
+    ],
+    "SpectralNorm": [
+        Setting("linear", lambda d: nnx.SpectralNorm(nnx.Linear(6, 5, rngs=_rngs()), rngs=_rngs()), ROWS, True)
+    ],
     "WeightNorm": [Setting("linear", lambda d: nnx.WeightNorm(nnx.Linear(6, 5, rngs=_rngs()), rngs=_rngs()), ROWS)],
 }
 
@@ -251,7 +314,9 @@ def cases(kind: str) -> Iterator[Case]:
                 continue
             for setting in table[name]:
                 for mode in modes if dtype == "float32" else ("fwd", "grad"):
-                    yield Case(f"{kind}.{name}/{setting.label}/{dtype}/{mode}", functools.partial(made, setting, dtype, mode))
+                    yield Case(
+                        f"{kind}.{name}/{setting.label}/{dtype}/{mode}", functools.partial(made, setting, dtype, mode)
+                    )
     if kind == "linen":
         yield from _functions()
 
@@ -273,7 +338,11 @@ def _linen(s: Setting, dtype: str, mode: str) -> Made:
     texts = [a for a in args if isinstance(a, str)]
     args = [a for a in args if not isinstance(a, str)]
     rngs = {"params": jax.random.key(0), "dropout": jax.random.key(1), "carry": jax.random.key(2)}
-    variables = jax.jit(functools.partial(module.init, **s.call), static_argnums=())(rngs, *texts, *args) if not texts else module.init(rngs, *texts, *args)
+    variables = (
+        jax.jit(functools.partial(module.init, **s.call), static_argnums=())(rngs, *texts, *args)
+        if not texts
+        else module.init(rngs, *texts, *args)
+    )
 
     def apply(made: Any) -> Callable[..., Any]:
         def run(variables: Any, key: Any, *xs: Any) -> Any:

@@ -79,7 +79,10 @@ def _scatter(f: Any, g: Any) -> tuple[Any, list[Any]]:
 
 def _scatter_apply(f: Any, g: Any) -> tuple[Any, list[Any]]:
     dn = jax.lax.ScatterDimensionNumbers((), (0,), (0,))
-    return lambda x, i: f(x, i, jnp.abs, dn, update_shape=(3,), unique_indices=True), [g(5), jnp.asarray([[0], [2], [4]])]
+    return lambda x, i: f(x, i, jnp.abs, dn, update_shape=(3,), unique_indices=True), [
+        g(5),
+        jnp.asarray([[0], [2], [4]]),
+    ]
 
 
 def _index(f: Any, g: Any) -> tuple[Any, list[Any]]:
@@ -219,7 +222,12 @@ def _fori(f: Any, x: Any) -> Any:
 
 
 def _root(f: Any, x: Any) -> Any:
-    return f(lambda v: v**3 - x, x, lambda g, x0: jax.lax.fori_loop(0, 20, lambda i, v: v - g(v) / (3 * v**2 + 1), x0), lambda g, y: y / g(1.0))
+    return f(
+        lambda v: v**3 - x,
+        x,
+        lambda g, x0: jax.lax.fori_loop(0, 20, lambda i, v: v - g(v) / (3 * v**2 + 1), x0),
+        lambda g, y: y / g(1.0),
+    )
 
 
 _CONV = ((2, 3, 7, 8), (4, 3, 3, 2))
@@ -262,7 +270,10 @@ TABLE: dict[str, Entry] = {
     "jax.numpy.frombuffer": lambda f, g: (lambda x: f(b"\x01\x02\x03\x04", jnp.uint8) + x, [g(4)]),
     "jax.numpy.fromfunction": lambda f, g: (lambda x: f(lambda i, j: i + j, (3, 4)) + x, [g(3, 4)]),
     "jax.numpy.fromiter": lambda f, g: (lambda x: f(range(4), jnp.float32) + x, [g(4)]),
-    "jax.numpy.frompyfunc": lambda f, g: (lambda x, y: f(lambda a, b: a * b + 1, nin=2, nout=1)(x, y), [g(3, 4), g(3, 4)]),
+    "jax.numpy.frompyfunc": lambda f, g: (
+        lambda x, y: f(lambda a, b: a * b + 1, nin=2, nout=1)(x, y),
+        [g(3, 4), g(3, 4)],
+    ),
     "jax.numpy.fromstring": lambda f, g: (lambda x: f("1 2 3", sep=" ", dtype=jnp.float32) + x, [g(3)]),
     "jax.numpy.geomspace": lambda f, g: (lambda a, b: f(a, b, 5), [g.near(), g.near()]),
     "jax.numpy.histogram": lambda f, g: (lambda x: f(x, bins=4, range=(-2, 2)), [g(20)]),
@@ -311,7 +322,10 @@ TABLE: dict[str, Entry] = {
     "jax.numpy.unpackbits": lambda f, g: (f, [g.ints(3, 4, high=255, dtype="uint8")]),
     "jax.numpy.permute_dims": also(((2, 3, 4),), (2, 0, 1)),
     "jax.numpy.piecewise": closed(lambda f, x: f(x, [x < 0, x > 1], [jnp.sin, jnp.cos, 0.5]), (3, 4)),
-    "jax.numpy.place": lambda f, g: (lambda x, v: f(x, np.arange(12).reshape(3, 4) % 2 == 0, v, inplace=False), [g(3, 4), g(6)]),
+    "jax.numpy.place": lambda f, g: (
+        lambda x, v: f(x, np.arange(12).reshape(3, 4) % 2 == 0, v, inplace=False),
+        [g(3, 4), g(6)],
+    ),
     "jax.numpy.poly": on((4,)),
     "jax.numpy.polyadd": on((4,), (3,)),
     "jax.numpy.polyder": on((5,)),
@@ -333,7 +347,10 @@ TABLE: dict[str, Entry] = {
     "jax.numpy.resize": also(((3, 4),), (5, 4)),
     "jax.numpy.rollaxis": also(((2, 3, 4),), 2),
     "jax.numpy.rot90": on((3, 4)),
-    "jax.numpy.select": lambda f, g: (lambda c, d, x, y: f([c, d], [x, y], 0), [g.bools(3, 4), g.bools(3, 4), g(3, 4), g(3, 4)]),
+    "jax.numpy.select": lambda f, g: (
+        lambda c, d, x, y: f([c, d], [x, y], 0),
+        [g.bools(3, 4), g.bools(3, 4), g(3, 4), g(3, 4)],
+    ),
     "jax.numpy.squeeze": on((3, 1, 4)),
     "jax.numpy.swapaxes": also(((2, 3, 4),), 0, 2),
     "jax.numpy.tensordot": also(((3, 4, 2), (2, 4, 5)), ((1, 2), (1, 0))),
@@ -370,11 +387,21 @@ TABLE: dict[str, Entry] = {
     "jax.numpy.bitwise_left_shift": lambda f, g: (lambda x, s: f(x, s), [g.ints(3, 4, high=50), g.ints(3, 4)]),
     "jax.numpy.bitwise_right_shift": lambda f, g: (lambda x, s: f(x, s), [g.ints(3, 4, high=50), g.ints(3, 4)]),
     **{
-        f"jax.numpy.{n}": ints(*[(3, 4)] * k) for n, k in (("bitwise_and", 2), ("bitwise_or", 2), ("bitwise_xor", 2), ("bitwise_not", 1), ("bitwise_invert", 1))
+        f"jax.numpy.{n}": ints(*[(3, 4)] * k)
+        for n, k in (
+            ("bitwise_and", 2),
+            ("bitwise_or", 2),
+            ("bitwise_xor", 2),
+            ("bitwise_not", 1),
+            ("bitwise_invert", 1),
+        )
     },
     **{f"jax.numpy.{n}": ints(*[(3, 4)] * k) for n, k in (("invert", 1), ("gcd", 2), ("lcm", 2), ("bitwise_count", 1))},
     # jax.numpy.linalg, jax.scipy.linalg, jax.lax.linalg
-    **{f"jax.numpy.linalg.{n}": spd() for n in ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "slogdet", "cond")},
+    **{
+        f"jax.numpy.linalg.{n}": spd()
+        for n in ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "slogdet", "cond")
+    },
     "jax.numpy.linalg.matrix_power": also(((4, 4),), 3),
     "jax.numpy.linalg.solve": spd((4, 2)),
     "jax.numpy.linalg.lstsq": on((5, 3), (5,)),
@@ -385,7 +412,10 @@ TABLE: dict[str, Entry] = {
     "jax.numpy.linalg.tensorsolve": on((2, 3, 6), (2, 3)),
     "jax.numpy.linalg.cross": on((4, 3), (4, 3)),
     "jax.numpy.linalg.outer": on((3,), (4,)),
-    **{f"jax.scipy.linalg.{n}": spd() for n in ("cholesky", "cho_factor", "det", "eigh", "expm", "inv", "lu", "lu_factor", "schur", "sqrtm")},
+    **{
+        f"jax.scipy.linalg.{n}": spd()
+        for n in ("cholesky", "cho_factor", "det", "eigh", "expm", "inv", "lu", "lu_factor", "schur", "sqrtm")
+    },
     "jax.scipy.linalg.funm": lambda f, g: (lambda x: f(x, jnp.sin), [g.spd(4)]),
     "jax.scipy.linalg.cho_solve": _cho,
     "jax.scipy.linalg.lu_solve": _lu,
@@ -412,14 +442,20 @@ TABLE: dict[str, Entry] = {
     "jax.scipy.linalg.helmert": lambda f, g: (lambda x: f(4) * x, [g(3, 4)]),
     "jax.scipy.linalg.leslie": on((4,), (3,)),
     "jax.scipy.linalg.polar": on((4, 4)),
-    **{f"jax.lax.linalg.{n}": spd() for n in ("cholesky", "eig", "eigh", "hessenberg", "lu", "qr", "schur", "svd", "tridiagonal")},
+    **{
+        f"jax.lax.linalg.{n}": spd()
+        for n in ("cholesky", "eig", "eigh", "hessenberg", "lu", "qr", "schur", "svd", "tridiagonal")
+    },
     "jax.lax.linalg.cholesky_update": spd((4,)),
     "jax.lax.linalg.qdwh": on((4, 4)),
     "jax.lax.linalg.householder_product": _householder,
     "jax.lax.linalg.ormqr": _ormqr,
     "jax.lax.linalg.lu_pivots_to_permutation": lambda f, g: (lambda p: f(p, 5), [jnp.asarray([1, 2, 3, 3], jnp.int32)]),
     "jax.lax.linalg.symmetric_product": on((4, 4), (4, 4)),
-    "jax.lax.linalg.triangular_solve": lambda f, g: (lambda a, b: f(a, b, left_side=True, lower=True), [g.spd(4), g(4, 2)]),
+    "jax.lax.linalg.triangular_solve": lambda f, g: (
+        lambda a, b: f(a, b, left_side=True, lower=True),
+        [g.spd(4), g(4, 2)],
+    ),
     "jax.lax.linalg.tridiagonal_solve": on((5,), (5,), (5,), (5, 2)),
     # jax.lax
     "jax.lax.after_all": lambda f, g: (lambda x: (f(jax.lax.create_token()), x)[1], [g(3)]),
@@ -463,10 +499,19 @@ TABLE: dict[str, Entry] = {
     "jax.lax.conv_dimension_numbers": lambda f, g: (lambda x: (f((2, 3, 7, 8), (4, 3, 3, 2), None), x)[1], [g(3)]),
     "jax.lax.conv_general_permutations": lambda f, g: (lambda x: (f(("NCHW", "OIHW", "NCHW")), x)[1], [g(3)]),
     "jax.lax.conv_shape_tuple": lambda f, g: (lambda x: (f((2, 3, 7, 8), (4, 3, 3, 2), (1, 1), "SAME"), x)[1], [g(3)]),
-    "jax.lax.conv_general_shape_tuple": lambda f, g: (lambda x: (f((2, 3, 7, 8), (4, 3, 3, 2), (1, 1), "SAME", ("NCHW", "OIHW", "NCHW")), x)[1], [g(3)]),
-    "jax.lax.conv_transpose_shape_tuple": lambda f, g: (lambda x: (f((2, 3, 7, 8), (3, 4, 3, 2), (1, 1), "SAME", ("NCHW", "IOHW", "NCHW")), x)[1], [g(3)]),
+    "jax.lax.conv_general_shape_tuple": lambda f, g: (
+        lambda x: (f((2, 3, 7, 8), (4, 3, 3, 2), (1, 1), "SAME", ("NCHW", "OIHW", "NCHW")), x)[1],
+        [g(3)],
+    ),
+    "jax.lax.conv_transpose_shape_tuple": lambda f, g: (
+        lambda x: (f((2, 3, 7, 8), (3, 4, 3, 2), (1, 1), "SAME", ("NCHW", "IOHW", "NCHW")), x)[1],
+        [g(3)],
+    ),
     "jax.lax.padtype_to_pads": lambda f, g: (lambda x: (f((7, 8), (3, 2), (1, 1), "SAME"), x)[1], [g(3)]),
-    "jax.lax.reduce_window_shape_tuple": lambda f, g: (lambda x: (f((7, 8), (3, 2), (1, 1), ((0, 0), (0, 0))), x)[1], [g(3)]),
+    "jax.lax.reduce_window_shape_tuple": lambda f, g: (
+        lambda x: (f((7, 8), (3, 2), (1, 1), ((0, 0), (0, 0))), x)[1],
+        [g(3)],
+    ),
     "jax.lax.convert_element_type": also(((3, 4),), jnp.int32),
     "jax.lax.custom_linear_solve": closed(_solve, (4, 4), (4,)),
     "jax.lax.custom_root": closed(_root, ()),
@@ -499,13 +544,18 @@ TABLE: dict[str, Entry] = {
     "jax.lax.ragged_dot_general": _ragged_general,
     "jax.lax.reduce": closed(_reduce, (3, 4)),
     "jax.lax.reduce_precision": also(((3, 4),), 5, 6),
-    "jax.lax.reduce_window": closed(lambda f, x: f(x, jnp.zeros((), x.dtype), jax.lax.add, (2, 2), (1, 2), "SAME"), (7, 8)),
+    "jax.lax.reduce_window": closed(
+        lambda f, x: f(x, jnp.zeros((), x.dtype), jax.lax.add, (2, 2), (1, 2), "SAME"), (7, 8)
+    ),
     "jax.lax.reshape": also(((3, 4),), (2, 6)),
     "jax.lax.rng_bit_generator": _rng_bits,
     "jax.lax.rng_uniform": lambda f, g: (lambda a: f(a, a + 1, (3,)) * 0, [g()]),
     "jax.lax.scaled_dot": on((32, 64), (64, 32)),
     "jax.lax.scan": closed(_scan, (5, 4)),
-    **{f"jax.lax.{n}": _scatter for n in ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_max", "scatter_min")},
+    **{
+        f"jax.lax.{n}": _scatter
+        for n in ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_max", "scatter_min")
+    },
     "jax.lax.scatter_apply": _scatter_apply,
     "jax.lax.select": lambda f, g: (lambda c, x, y: f(c, x, y), [g.bools(3, 4), g(3, 4), g(3, 4)]),
     "jax.lax.select_n": lambda f, g: (lambda c, x, y, z: f(c, x, y, z), [g.ints(3, 4), g(3, 4), g(3, 4), g(3, 4)]),
@@ -520,11 +570,17 @@ TABLE: dict[str, Entry] = {
     "jax.lax.tile": also(((3, 4),), (2, 1)),
     "jax.lax.transpose": also(((2, 3, 4),), (2, 0, 1)),
     "jax.lax.while_loop": closed(_while, (3, 4)),
-    "jax.lax.with_sharding_constraint": lambda f, g: (lambda x: f(x, jax.sharding.SingleDeviceSharding(jax.devices()[0])), [g(3, 4)]),
+    "jax.lax.with_sharding_constraint": lambda f, g: (
+        lambda x: f(x, jax.sharding.SingleDeviceSharding(jax.devices()[0])),
+        [g(3, 4)],
+    ),
     **{f"jax.lax.{n}": ints((3, 4), (3, 4)) for n in ("bitwise_and", "bitwise_or", "bitwise_xor", "mulhi")},
     **{f"jax.lax.{n}": ints((3, 4)) for n in ("bitwise_not", "clz", "population_count")},
     **{f"jax.lax.{n}": ints((3, 4), (3, 4)) for n in ("shift_left", "shift_right_arithmetic", "shift_right_logical")},
-    **{f"jax.lax.{n}": lambda f, g: (lambda x: f(x, (0,)), [g.bools(3, 4)]) for n in ("reduce_and", "reduce_or", "reduce_xor")},
+    **{
+        f"jax.lax.{n}": lambda f, g: (lambda x: f(x, (0,)), [g.bools(3, 4)])
+        for n in ("reduce_and", "reduce_or", "reduce_xor")
+    },
     "jax.lax.real": _complex,
     "jax.lax.imag": _complex,
     "jax.lax.conj": _complex,
@@ -612,11 +668,17 @@ TABLE: dict[str, Entry] = {
     "jax.random.truncated_normal": drawn(-1.0, 1.0, (3, 4)),
     "jax.random.wald": drawn(shapes=((3, 4),)),
     "jax.random.weibull_min": drawn(1.0, 2.0, (3, 4)),
-    "jax.random.wrap_key_data": lambda f, g: (lambda d: jax.random.normal(f(d), (3,)), [jnp.asarray([1, 2], jnp.uint32)]),
+    "jax.random.wrap_key_data": lambda f, g: (
+        lambda d: jax.random.normal(f(d), (3,)),
+        [jnp.asarray([1, 2], jnp.uint32)],
+    ),
     # jax.scipy
     "jax.scipy.cluster.vq.vq": _stochastic,
     "jax.scipy.integrate.trapezoid": on((3, 8)),
-    "jax.scipy.ndimage.map_coordinates": lambda f, g: (lambda x, c: f(x, [c[0] * 4, c[1] * 5], order=1), [g(5, 6), g.near(2, 7)]),
+    "jax.scipy.ndimage.map_coordinates": lambda f, g: (
+        lambda x, c: f(x, [c[0] * 4, c[1] * 5], order=1),
+        [g(5, 6), g.near(2, 7)],
+    ),
     "jax.scipy.optimize.minimize": closed(_gradient_of_loss, (4,)),
     "jax.scipy.signal.convolve": on((9, 8), (3, 2), mode="same"),
     "jax.scipy.signal.convolve2d": on((9, 8), (3, 2), mode="same"),
@@ -631,24 +693,39 @@ TABLE: dict[str, Entry] = {
     **{f"jax.scipy.sparse.linalg.{n}": closed(_krylov, (4, 4), (4,)) for n in ("cg", "bicgstab", "gmres")},
     "jax.scipy.special.bernoulli": lambda f, g: (lambda x: f(5) * x, [g()]),
     "jax.scipy.special.bessel_jn": lambda f, g: (lambda z: f(z, v=3, n_iter=20), [g.near(4)]),
-    "jax.scipy.special.comb": lambda f, g: (lambda n, k: f(n + 3, k), [g.ints(4).astype(g.dtype), g.ints(4).astype(g.dtype)]),
+    "jax.scipy.special.comb": lambda f, g: (
+        lambda n, k: f(n + 3, k),
+        [g.ints(4).astype(g.dtype), g.ints(4).astype(g.dtype)],
+    ),
     "jax.scipy.special.expn": lambda f, g: (lambda x: f(2, x), [g.near(4)]),
     "jax.scipy.special.factorial": near((3, 4)),
     "jax.scipy.special.multigammaln": lambda f, g: (lambda x: f(x + 3, 2), [g.near(3)]),
     "jax.scipy.special.polygamma": lambda f, g: (lambda x: f(2, x), [g.near(3, 4)]),
-    "jax.scipy.special.sph_harm": lambda f, g: (lambda a, b: f(jnp.array([1]), jnp.array([2]), a, b, n_max=2), [g.near(1), g.near(1)]),
-    "jax.scipy.special.sph_harm_y": lambda f, g: (lambda a, b: f(jnp.array([2]), jnp.array([1]), a, b, n_max=2), [g.near(1), g.near(1)]),
+    "jax.scipy.special.sph_harm": lambda f, g: (
+        lambda a, b: f(jnp.array([1]), jnp.array([2]), a, b, n_max=2),
+        [g.near(1), g.near(1)],
+    ),
+    "jax.scipy.special.sph_harm_y": lambda f, g: (
+        lambda a, b: f(jnp.array([2]), jnp.array([1]), a, b, n_max=2),
+        [g.near(1), g.near(1)],
+    ),
     "jax.scipy.special.zeta": lambda f, g: (lambda x, q: f(x + 1.5, q), [g.near(3, 4), g.near(3, 4)]),
     "jax.scipy.special.softmax": on((3, 4)),
     "jax.scipy.stats.mode": ints((3, 9)),
     "jax.scipy.stats.rankdata": on((9,)),
     "jax.scipy.stats.sem": on((9, 3)),
-    **{f"jax.scipy.stats.bernoulli.{n}": _distribution((3, 4), (3, 4), counts=n != "ppf") for n in ("cdf", "logpmf", "pmf", "ppf")},
+    **{
+        f"jax.scipy.stats.bernoulli.{n}": _distribution((3, 4), (3, 4), counts=n != "ppf")
+        for n in ("cdf", "logpmf", "pmf", "ppf")
+    },
     **{f"jax.scipy.stats.binom.{n}": _binomial for n in ("logpmf", "pmf")},
     **{f"jax.scipy.stats.nbinom.{n}": _binomial for n in ("logpmf", "pmf")},
     **{f"jax.scipy.stats.dirichlet.{n}": _dirichlet for n in ("logpdf", "pdf")},
     **{f"jax.scipy.stats.geom.{n}": _distribution((3, 4), (3, 4), counts=True) for n in ("logpmf", "pmf")},
     **{f"jax.scipy.stats.poisson.{n}": _distribution((3, 4), (3, 4), counts=True) for n in ("cdf", "logpmf", "pmf")},
     **{f"jax.scipy.stats.multinomial.{n}": _multinomial for n in ("logpmf", "pmf")},
-    **{f"jax.scipy.stats.multivariate_normal.{n}": lambda f, g: (lambda x, m, c: f(x, m, c), [g(4), g(4), g.spd(4)]) for n in ("logpdf", "pdf")},
+    **{
+        f"jax.scipy.stats.multivariate_normal.{n}": lambda f, g: (lambda x, m, c: f(x, m, c), [g(4), g(4), g.spd(4)])
+        for n in ("logpdf", "pdf")
+    },
 }

@@ -44,8 +44,12 @@ OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "lion": lambda: optax.lion(1e-3),
     "adafactor": lambda: optax.adafactor(0.01, min_dim_size_to_factor=4),
     "rmsprop": lambda: optax.rmsprop(0.01, eps=1e-3),
-    "clip adam": lambda: optax.chain(optax.clip_by_global_norm(0.5), optax.adam(optax.exponential_decay(0.01, 2, 0.5), eps=1e-3)),
-    "clip sgd decay": lambda: optax.chain(optax.clip(0.1), optax.add_decayed_weights(1e-3), optax.sgd(optax.linear_schedule(0.1, 0.01, 5))),
+    "clip adam": lambda: optax.chain(
+        optax.clip_by_global_norm(0.5), optax.adam(optax.exponential_decay(0.01, 2, 0.5), eps=1e-3)
+    ),
+    "clip sgd decay": lambda: optax.chain(
+        optax.clip(0.1), optax.add_decayed_weights(1e-3), optax.sgd(optax.linear_schedule(0.1, 0.01, 5))
+    ),
     "lamb": lambda: optax.lamb(0.01, eps=1e-3),
     "accumulate": lambda: optax.MultiSteps(optax.sgd(0.05), 2).gradient_transformation(),
 }
@@ -53,7 +57,20 @@ OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
 SIGNED = ("lion", "adafactor", "lamb")
 INVARIANT = ("attention", "softmax", "norm", "group norm", "layer norm", "rms norm")
 SMOOTH = {"relu": "silu", "max pool": "avg pool"}
-IMAGE_BLOCKS = ("conv", "conv stride", "depthwise", "norm", "group norm", "max pool", "avg pool", "residual", "relu", "gelu", "dropout", "transpose")
+IMAGE_BLOCKS = (
+    "conv",
+    "conv stride",
+    "depthwise",
+    "norm",
+    "group norm",
+    "max pool",
+    "avg pool",
+    "residual",
+    "relu",
+    "gelu",
+    "dropout",
+    "transpose",
+)
 ROW_BLOCKS = ("dense", "norm", "layer norm", "residual", "relu", "tanh", "silu", "dropout", "rms norm")
 TOKEN_BLOCKS = ("attention", "layer norm", "residual", "dense", "gelu", "dropout", "gru", "softmax")
 
@@ -84,7 +101,12 @@ def random_net(seed: int) -> Net:
     chosen = (first, *(pick(blocks) for _ in range(int(rng.integers(1, 6)))))
     api = pick(("linen", "linen", "nnx"))
     optimizers = sorted(set(OPTIMIZERS) - set(SIGNED if set(INVARIANT) & set(chosen) else ()))
-    width, size, optimizer, loss = int(pick((4, 6, 8, 16))), int(pick((1, 2, 3, 8))), pick(optimizers), pick(("labels", "squares"))
+    width, size, optimizer, loss = (
+        int(pick((4, 6, 8, 16))),
+        int(pick((1, 2, 3, 8))),
+        pick(optimizers),
+        pick(("labels", "squares")),
+    )
     dtype = pick(("float32",) * 5 + ("bfloat16",))
     smooth = dtype == "bfloat16"
     if smooth:
@@ -140,7 +162,9 @@ class LinenNet(nn.Module):
                 return x + (nn.silu if self.net.smooth else nn.relu)(inner(x))
             case "attention":
                 # a key bias changes nothing: its gradient is rounding alone
-                return x + nn.MultiHeadDotProductAttention(2, dtype=d, use_bias=False)(x, mask=nn.make_causal_mask(jnp.ones(x.shape[:2])))
+                return x + nn.MultiHeadDotProductAttention(2, dtype=d, use_bias=False)(
+                    x, mask=nn.make_causal_mask(jnp.ones(x.shape[:2]))
+                )
             case "gru":
                 return nn.RNN(nn.GRUCell(w, dtype=d))(x)
             case "dropout":
@@ -148,7 +172,13 @@ class LinenNet(nn.Module):
         return ACTIVATIONS[name](x)
 
 
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu, "softmax": jax.nn.softmax}
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "relu": jax.nn.relu,
+    "gelu": jax.nn.gelu,
+    "tanh": jnp.tanh,
+    "silu": jax.nn.silu,
+    "softmax": jax.nn.softmax,
+}
 
 
 class State(train_state.TrainState):
@@ -163,7 +193,11 @@ def linen(net: Net) -> tuple[Callable[..., Any], Any]:
     x, _ = batch(net, 0)
     variables = jax.jit(lambda k, x: module.init({"params": k, "dropout": k}, x, False))(jax.random.key(1), x)
     state = State.create(
-        apply_fn=module.apply, params=variables["params"], tx=OPTIMIZERS[net.optimizer](), batch_stats=variables.get("batch_stats", {}), key=jax.random.key(2)
+        apply_fn=module.apply,
+        params=variables["params"],
+        tx=OPTIMIZERS[net.optimizer](),
+        batch_stats=variables.get("batch_stats", {}),
+        key=jax.random.key(2),
     )
 
     def step(state: State, data: Any) -> tuple[State, Any]:
@@ -312,7 +346,13 @@ def check(net: Net, strategy: str = "kernels") -> dict[str, Any]:
         try:
             got, losses, step = train(net, lambda f, **kw: xcoexec.jit(f, **kw, **STRATEGIES[strategy]()))
         except Exception as e:
-            return {"status": "raises", "detail": f"{type(e).__name__}: {str(e)[:200]}", "error": None, "segments": 0, "why": ""}
+            return {
+                "status": "raises",
+                "detail": f"{type(e).__name__}: {str(e)[:200]}",
+                "error": None,
+                "segments": 0,
+                "why": "",
+            }
     said = [str(w.message) for w in seen if issubclass(w.category, xcoexec.CoexecWarning)]
     segments = _segments(step, net, got)
     out = {"segments": segments, "why": said[0] if said else ""}
@@ -338,10 +378,14 @@ def _segments(step: Any, net: Net, state: Any) -> int:
 
 def _flat(tree: Any) -> list[np.ndarray]:
     key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    return [np.asarray(jax.random.key_data(x) if isinstance(x, jax.Array) and key(x) else x) for x in jax.tree.leaves(tree)]
+    return [
+        np.asarray(jax.random.key_data(x) if isinstance(x, jax.Array) and key(x) else x) for x in jax.tree.leaves(tree)
+    ]
 
 
-def _errors(got: Sequence[np.ndarray], want: Sequence[np.ndarray], truth: Sequence[np.ndarray] | None = None) -> list[float]:
+def _errors(
+    got: Sequence[np.ndarray], want: Sequence[np.ndarray], truth: Sequence[np.ndarray] | None = None
+) -> list[float]:
     """Of each leaf the largest difference, of its scale; infinite where NaN or integers differ. See ZERO for the use of `truth`."""
     scales = [_scale(t) for t in (truth or want)]
     largest = max([*scales, 1e-30])
@@ -362,7 +406,9 @@ def _error(got: np.ndarray, want: np.ndarray, scale: float) -> float:
     return float(np.abs(np.where(np.isfinite(w), g - w, 0)).max(initial=0) / scale)
 
 
-def _by_oracle(net: Net, want: Sequence[np.ndarray], got: Sequence[np.ndarray], errors: Sequence[float], allowed: float) -> dict[str, Any]:
+def _by_oracle(
+    net: Net, want: Sequence[np.ndarray], got: Sequence[np.ndarray], errors: Sequence[float], allowed: float
+) -> dict[str, Any]:
     i = int(np.argmax(errors))
     text = f"leaf {i} {want[i].dtype}{list(want[i].shape)}: error {errors[i]:.3g}"
     try:
@@ -373,7 +419,10 @@ def _by_oracle(net: Net, want: Sequence[np.ndarray], got: Sequence[np.ndarray], 
         return {"status": "wrong", "detail": f"{text}; no float64 oracle ({type(e).__name__}: {str(e)[:80]})"}
     ours, theirs = _errors(got, truth, truth), _errors(want, truth, truth)
     fine = all(a <= max(FACTOR * b, allowed) for a, b in zip(ours, theirs, strict=True))
-    return {"status": "nearer" if fine else "wrong", "detail": f"{text}; from float64 ours {max(ours):.3g}, jax.jit's {max(theirs):.3g}"}
+    return {
+        "status": "nearer" if fine else "wrong",
+        "detail": f"{text}; from float64 ours {max(ours):.3g}, jax.jit's {max(theirs):.3g}",
+    }
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -396,7 +445,13 @@ def main(argv: list[str] | None = None) -> int:
         try:
             record = check(net, args.strategy)
         except Exception as e:  # plain jax.jit cannot train it
-            record = {"status": "plain", "detail": f"{type(e).__name__}: {str(e)[:200]}", "error": None, "segments": 0, "why": ""}
+            record = {
+                "status": "plain",
+                "detail": f"{type(e).__name__}: {str(e)[:200]}",
+                "error": None,
+                "segments": 0,
+                "why": "",
+            }
         counts[record["status"]] = counts.get(record["status"], 0) + 1
         counts["with kernels"] = counts.get("with kernels", 0) + (record["segments"] > 0)
         bad += record["status"] not in ("same", "nearer", "plain")

@@ -10,16 +10,18 @@ import jax
 import numpy as np
 
 from ..compat import JitTrace, configuration, jit_is_disabled, primitives, trace_of
-from ..session.compiled import Compiled, Fallback, deleted
-from ..guard import stage
-from .options import Options
-from ..session.prepare import Task, prepared, refused
-from .signature import Call, Plain, leaf_key, placed_apart
-from ..planning.strategies import strategy_name
 from ..frontend.trace import flattened, paths, weight_leaves
+from ..guard import stage
+from ..planning.strategies import strategy_name
+from ..session.compiled import Compiled, Fallback, deleted
+from ..session.prepare import Task, prepared, refused
+from .options import Options
+from .signature import Call, Plain, leaf_key, placed_apart
 
 MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
-NUMPY_WEIGHTS = "weights are NumPy arrays, which may change between calls; pass jax arrays, or use .bind, which copies them"
+NUMPY_WEIGHTS = (
+    "weights are NumPy arrays, which may change between calls; pass jax arrays, or use .bind, which copies them"
+)
 NEW_WEIGHTS = "weights changed at every call; use .bind, or plain jax.jit for training"
 OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
@@ -120,7 +122,9 @@ class Entry:
                 inputs = tuple(i for i in many if i not in set(index))
                 donated = tuple(position for position, leaf in enumerate(inputs) if leaf in set(made.donated))
                 plain = self._as_plain(index, call.leaves)
-                return Task(traced, index, inputs, call.leaves, donated, plain, self._plain.given, self._sibling, compile_plain)
+                return Task(
+                    traced, index, inputs, call.leaves, donated, plain, self._plain.given, self._sibling, compile_plain
+                )
 
         found = prepared(self._name, self._options, task, self._not_admitted)
         if isinstance(found, Fallback):

@@ -13,18 +13,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from .resident import Bound
 from ..compat import NOTHING, TRACED
-from ..session.compiled import Compiled, Fallback
-from .entry import Entry
 from ..errors import BindError, brief
 from ..guard import boundary, outside
 from ..ir.records import LayerGraph, Plan, UniformPlan
-from .options import Options
 from ..measure.profile import Progress
-from ..session.report import Report
-from .signature import Call, Plain, key_of
 from ..planning.strategies import Strategy
+from ..session.compiled import Compiled, Fallback
+from ..session.report import Report
+from .entry import Entry
+from .options import Options
+from .resident import Bound
+from .signature import Call, Plain, key_of
 
 
 def jit(
@@ -65,7 +65,9 @@ def jit(
         compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings, or a device other
         than the default one, plain `jax.jit` is used.
     """
-    words: dict[str, Any] = dict(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan, memory=memory)
+    words: dict[str, Any] = dict(
+        strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan, memory=memory
+    )
     words |= dict(device_memory=device_memory, costs=costs, progress=progress)
     if fn is None:
         return functools.partial(jit, **words, **given)
@@ -79,7 +81,9 @@ class CoPjitFunction:
 
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, fn: Callable[..., Any], options: Options, given: dict[str, Any], words: dict[str, Any] | None = None):
+    def __init__(
+        self, fn: Callable[..., Any], options: Options, given: dict[str, Any], words: dict[str, Any] | None = None
+    ):
         self._fn, self._options, self._given, self._words = fn, options, given, words
         self._plain = Plain(fn, given)
         self._entries: dict[Any, Entry] = {}
@@ -120,7 +124,9 @@ class CoPjitFunction:
 
     def __reduce__(self) -> Any:
         if self._words is None:
-            raise TypeError("xcoexec.compile: got a function made for one set of shapes to copy; valid is the function itself.")
+            raise TypeError(
+                "xcoexec.compile: got a function made for one set of shapes to copy; valid is the function itself."
+            )
         return _again, (self._fn, self._words, self._given)
 
     def __repr__(self) -> str:
@@ -180,7 +186,9 @@ class CoPjitFunction:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         call = self._plain.call(args, kwargs)
         if self._options.device_memory is not None and self._options.apart:
-            raise BindError("xcoexec.jit(device_memory=...): got a call with its weights; valid is .bind(weights), so that they can stay in host memory.")
+            raise BindError(
+                "xcoexec.jit(device_memory=...): got a call with its weights; valid is .bind(weights), so that they can stay in host memory."
+            )
         return call
 
     def _entry(self, call: Call) -> Entry:
@@ -218,7 +226,9 @@ def compile(
     """
     if not callable(fn):
         raise TypeError(f"xcoexec.compile: got {brief(fn)}; valid is a callable.")
-    return FixedFunction(CoPjitFunction(fn, Options(strategy, threads, affinity, strict, plan, device, progress), {}), args)
+    return FixedFunction(
+        CoPjitFunction(fn, Options(strategy, threads, affinity, strict, plan, device, progress), {}), args
+    )
 
 
 class FixedFunction:
@@ -232,7 +242,9 @@ class FixedFunction:
     def __call__(self, *args: Any) -> Any:
         got = _described(args)
         if got != self._key:
-            different = next(((a, b) for a, b in zip(got[1], self._key[1], strict=False) if a != b), (got[0], self._key[0]))
+            different = next(
+                ((a, b) for a, b in zip(got[1], self._key[1], strict=False) if a != b), (got[0], self._key[0])
+            )
             raise BindError(f"xcoexec.compile: got an argument {different[0]} where {different[1]} was compiled for.")
         return self._owner(*args)
 
@@ -253,4 +265,6 @@ def _described(args: Sequence[Any]) -> Any:
     """Structure, and shape and type of every leaf, as messages show them."""
     leaves, tree = jax.tree_util.tree_flatten(tuple(args))
     weak = lambda x: bool(getattr(x, "weak_type", False))
-    return tree, [(tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__)) + " of a weak type" * weak(x)) for x in leaves]
+    return tree, [
+        (tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__)) + " of a weak type" * weak(x)) for x in leaves
+    ]

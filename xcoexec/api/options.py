@@ -11,8 +11,8 @@ import jax
 from .. import config
 from ..errors import brief
 from ..ir.records import Plan, UniformPlan
-from ..planning.memory import POLICIES, amount
 from ..measure.profile import Progress, silent
+from ..planning.memory import POLICIES, amount
 from ..planning.strategies import NAMES, Strategy
 
 COSTS = ("measured", "predicted")
@@ -41,22 +41,38 @@ class Options:
         if not isinstance(strict, bool):
             raise TypeError(f"xcoexec.jit: got strict={brief(strict)}; valid is True or False.")
         if plan is not None and not isinstance(plan, (Plan, UniformPlan)):
-            raise TypeError(f"xcoexec.jit: got plan={brief(plan)}; valid is a Plan (Plan.from_json, Plan.uniform, or what .plan returned).")
+            raise TypeError(
+                f"xcoexec.jit: got plan={brief(plan)}; valid is a Plan (Plan.from_json, Plan.uniform, or what .plan returned)."
+            )
         if device is not None and getattr(device, "platform", device) != jax.default_backend():
-            raise ValueError(f"xcoexec.compile: got device={brief(device)}; valid is JAX's default backend, here {jax.default_backend()!r}.")
+            raise ValueError(
+                f"xcoexec.compile: got device={brief(device)}; valid is JAX's default backend, here {jax.default_backend()!r}."
+            )
         if memory not in POLICIES:
             raise ValueError(f"xcoexec.jit: got memory={brief(memory)}; valid are {', '.join(POLICIES)}.")
         if costs not in COSTS:
             raise ValueError(f"xcoexec.jit: got costs={brief(costs)}; valid are {', '.join(COSTS)}.")
         if progress is not None and not callable(progress):
-            raise TypeError(f"xcoexec.jit: got progress={brief(progress)}; valid is a function of (stage, done, total).")
-        self.strategy, self.strict, self.plan, self.memory, self.predicted = strategy, strict, plan, memory, costs == "predicted"
+            raise TypeError(
+                f"xcoexec.jit: got progress={brief(progress)}; valid is a function of (stage, done, total)."
+            )
+        self.strategy, self.strict, self.plan, self.memory, self.predicted = (
+            strategy,
+            strict,
+            plan,
+            memory,
+            costs == "predicted",
+        )
         self.device_memory = amount(device_memory)
         self.cpus = config.affinity(affinity)
-        self.apart = jax.default_backend() != "cpu"  # inputs in host memory and on the device are planned for on their own
+        self.apart = (
+            jax.default_backend() != "cpu"
+        )  # inputs in host memory and on the device are planned for on their own
         self.threads = config.threads(len(self.cpus) if self.cpus and threads is None else threads, SPARE * self.apart)
         if self.cpus and self.threads > len(self.cpus):
-            raise ValueError(f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer.")
+            raise ValueError(
+                f"xcoexec: got threads={self.threads} for affinity={self.cpus}; valid are as many threads as cores, or fewer."
+            )
         self.threads_given = threads is not None or bool(self.cpus) or config.THREADS in os.environ
         self.progress = progress or silent
         self.off = config.disabled()

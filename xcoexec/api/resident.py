@@ -11,13 +11,13 @@ import jax
 import numpy as np
 
 from ..compat import NOTHING, TRACED, Array, is_tracer
-from ..session.compiled import Compiled, Fallback
-from .entry import Entry
 from ..errors import BindError
 from ..guard import boundary, outside
 from ..ir.records import LayerGraph, Plan
-from ..session.report import Report
+from ..session.compiled import Compiled, Fallback
 from ..session.executable import Stale
+from ..session.report import Report
+from .entry import Entry
 from .signature import Away, Call, alone, key_of, leaf_key
 
 if TYPE_CHECKING:
@@ -29,12 +29,18 @@ class Bound:
 
     def __init__(self, owner: CoPjitFunction, weights: tuple[Any, ...]):
         if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
-            raise BindError("bind: got traced arrays; valid are concrete weights (bind outside of jax.jit, and call the function itself inside).")
+            raise BindError(
+                "bind: got traced arrays; valid are concrete weights (bind outside of jax.jit, and call the function itself inside)."
+            )
         options = owner._options
 
         def keep(x: Any) -> Any:
             if not isinstance(x, np.ndarray):
-                return np.asarray(x) if options.apart and isinstance(x, jax.Array) and x.devices() != {jax.devices()[0]} else x
+                return (
+                    np.asarray(x)
+                    if options.apart and isinstance(x, jax.Array) and x.devices() != {jax.devices()[0]}
+                    else x
+                )
             if options.device_memory is not None:  # there may be no room for a second copy
                 return x
             return np.array(x) if options.apart else jax.numpy.array(x)  # the host half's weights need no device memory
@@ -52,7 +58,9 @@ class Bound:
         try:
             if TRACED.trace is not NOTHING or self._off:
                 return self._as_jit(args, kwargs)
-            if len(args) == 1 and not kwargs:  # one array, as most calls are: its type tells it from pytrees and tracers
+            if (
+                len(args) == 1 and not kwargs
+            ):  # one array, as most calls are: its type tells it from pytrees and tracers
                 quick = self._quick.get(_quick_key(args[0]))
                 if quick is not None:
                     self._last = quick
@@ -79,7 +87,11 @@ class Bound:
         """Plain jax.jit, with the weights where it wants them."""
         if self._resident is None:
             with jax.ensure_compile_time_eval():  # also inside of a transformation the weights are arrays
-                self._resident = tuple(jax.tree_util.tree_map(lambda x: jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x, self._weights))
+                self._resident = tuple(
+                    jax.tree_util.tree_map(
+                        lambda x: jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x, self._weights
+                    )
+                )
         return self._plain(*self._resident, *args, **kwargs)
 
     def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call) -> Compiled | Fallback:
@@ -99,7 +111,9 @@ class Bound:
 
     def _used(self, what: str) -> Compiled | Fallback:
         if self._last is None:
-            raise BindError(f"{what}: the bound function has not been called yet; call it once, so that its shapes are known.")
+            raise BindError(
+                f"{what}: the bound function has not been called yet; call it once, so that its shapes are known."
+            )
         return self._last
 
     @boundary

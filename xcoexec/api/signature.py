@@ -69,14 +69,18 @@ class Plain:
     def __init__(self, fn: Callable[..., Any], given: Mapping[str, Any]):
         unknown = sorted(set(given) - set(KNOWN))
         if unknown:
-            raise TypeError(f"xcoexec.jit: got the parameters {', '.join(unknown)}; valid are its own and {', '.join(KNOWN)}.")
+            raise TypeError(
+                f"xcoexec.jit: got the parameters {', '.join(unknown)}; valid are its own and {', '.join(KNOWN)}."
+            )
         self.fn, self.given = fn, dict(given)
         self.nums = indices(given.get("static_argnums"), "static_argnums")
         self.names = names(given.get("static_argnames"), "static_argnames")
         self.donated_nums = indices(given.get("donate_argnums"), "donate_argnums")
         names(given.get("donate_argnames"), "donate_argnames")
         if any(i < 0 for i in self.donated_nums):
-            raise ValueError(f"xcoexec.jit: got donate_argnums={brief(given['donate_argnums'])}; valid are positions from 0 on.")
+            raise ValueError(
+                f"xcoexec.jit: got donate_argnums={brief(given['donate_argnums'])}; valid are positions from 0 on."
+            )
         self.parameters = _parameters(fn)
         self.boxed = bool(self.nums or self.names)
         self.jitted: Any = plain_jit(_unboxed(fn) if self.boxed else fn, **self.given)
@@ -102,18 +106,25 @@ class Plain:
         leaves, tree = jax.tree_util.tree_flatten((rest, {k: v for k, v in kwargs.items() if type(v) is not Static}))
         return Call(args, kwargs, leaves, tree, static)
 
-    def _box(self, args: Sequence[Any], kwargs: Mapping[str, Any], before: int) -> tuple[tuple[Any, ...], dict[str, Any], Hashable]:
+    def _box(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], before: int
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Hashable]:
         """The arguments with the static ones boxed, and those by position and name."""
         many, known = before + len(args), self.parameters
         places = {i if i >= 0 else many + i for i in self.nums}
         named = set(self.names)
-        if self.given.get("static_argnums") is None:  # what is not named follows from the other; where both are, each stands for itself
+        if (
+            self.given.get("static_argnums") is None
+        ):  # what is not named follows from the other; where both are, each stands for itself
             places = {i for i, name in enumerate(known) if name in named}
         elif self.given.get("static_argnames") is None:
             named = {known[i] for i in self.nums if -len(known) <= i < len(known)}
         boxed = tuple(_boxed(a) if i in places else a for i, a in enumerate(args, before))
         words = {k: _boxed(v) if k in named else v for k, v in kwargs.items()}
-        static = tuple((i, a) for i, a in enumerate(boxed) if type(a) is Static), tuple((k, v) for k, v in words.items() if type(v) is Static)
+        static = (
+            tuple((i, a) for i, a in enumerate(boxed) if type(a) is Static),
+            tuple((k, v) for k, v in words.items() if type(v) is Static),
+        )
         return boxed, words, static
 
     def rebuilt(self, call: Call, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -235,7 +246,9 @@ def placed_apart(call: Call, given: Mapping[str, Any]) -> str:
     if chosen is not None and chosen not in (home(), home().platform):
         return f"jax_default_device is {chosen}, and co-executed programs run on {home()}"
     away = next((k for k in map(leaf_key, call.leaves) if isinstance(k, Away)), None)
-    return "" if away is None else f"an argument lies on {away.sharding}, and co-executed programs run on {home()} alone"
+    return (
+        "" if away is None else f"an argument lies on {away.sharding}, and co-executed programs run on {home()} alone"
+    )
 
 
 def _means_something(name: str, value: Any) -> bool:

@@ -24,11 +24,15 @@ class Accuracy:
     median_error: Mapping[str, float | None]
 
 
-def accuracy(half: str, kind: str, measured: Sequence[float], predicted: Mapping[str, Sequence[float] | None]) -> Accuracy:
+def accuracy(
+    half: str, kind: str, measured: Sequence[float], predicted: Mapping[str, Sequence[float] | None]
+) -> Accuracy:
     """Compares predictions (by model) with measured seconds."""
     errors = {m: None if p is None else np.abs(np.array(p) / np.array(measured) - 1) for m, p in predicted.items()}
     within = {m: None if e is None else float(np.mean(e <= CLOSE)) for m, e in errors.items()}
-    return Accuracy(half, kind, len(measured), within, {m: None if e is None else float(np.median(e)) for m, e in errors.items()})
+    return Accuracy(
+        half, kind, len(measured), within, {m: None if e is None else float(np.median(e)) for m, e in errors.items()}
+    )
 
 
 def by_flops(known: Sequence[tuple[float, float]], asked: Sequence[float]) -> list[float]:

@@ -8,8 +8,8 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from ..codegen.segment.choice import GAIN
 from ..codegen.program import Op, Unsupported, Value
+from ..codegen.segment.choice import GAIN
 from ..ir.records import Costs, Layer, LayerGraph
 from .regress import Model, fit
 from .terms import Blocks, Work, device_work, host_work
@@ -17,7 +17,9 @@ from .terms import Blocks, Work, device_work, host_work
 REST = "rest"  # the model of classes that were not measured
 FEW = 8  # measurements that a class needs for a model of its own
 
-Part = tuple[tuple[tuple[Op, ...], ...], frozenset[Value]]  # groups of a part of a layer, and which values are constants
+Part = tuple[
+    tuple[tuple[Op, ...], ...], frozenset[Value]
+]  # groups of a part of a layer, and which values are constants
 Parts = Callable[[Layer], Mapping[tuple[str, float], Part]]  # (dim, share) -> a part of a layer
 Key = tuple[str, str]  # half, class
 
@@ -35,7 +37,10 @@ class _Predicted:
 def _points(seconds: Mapping[tuple[str, float], float | None]) -> dict[str, tuple[tuple[float, float], ...]]:
     """Dim -> (share, seconds), ascending, from (dim, share) -> seconds."""
     dims = dict.fromkeys(d for d, _ in seconds)
-    return {d: tuple(sorted((share, t) for (other, share), t in seconds.items() if other == d and t is not None)) for d in dims}
+    return {
+        d: tuple(sorted((share, t) for (other, share), t in seconds.items() if other == d and t is not None))
+        for d in dims
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +63,10 @@ class Predictor:
 
     def host(self, ops: tuple[Op, ...], consts: Collection[Value], footprint: float) -> float:
         """Seconds on the host half with the algorithm that will be chosen, in a program of so many bytes. Raises `Unsupported`."""
-        found = {name: sum(self.seconds("host", w) for w in works) for name, works in host_work(ops, consts, self.threads, footprint).items()}
+        found = {
+            name: sum(self.seconds("host", w) for w in works)
+            for name, works in host_work(ops, consts, self.threads, footprint).items()
+        }
         first, best = next(iter(found)), min(found, key=lambda n: found[n])
         return found[best] if found[best] < GAIN * found[first] else found[first]
 
@@ -94,7 +102,15 @@ class Predictor:
 
     def to_json(self) -> str:
         models = [[*key, m.record()] for key, m in self.models.items()]
-        return json.dumps({"models": models, "blocks": dataclasses.astuple(self.blocks), "threads": self.threads, "around": self.around}, separators=(",", ":"))
+        return json.dumps(
+            {
+                "models": models,
+                "blocks": dataclasses.astuple(self.blocks),
+                "threads": self.threads,
+                "around": self.around,
+            },
+            separators=(",", ":"),
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Predictor:
@@ -102,7 +118,9 @@ class Predictor:
         tiles, processors = data["blocks"]
         models = {(half, kind): Model.of(record) for half, kind, record in data["models"]}
         moves = {k: tuple(v) for k, v in data["around"].get("moves", {}).items()}
-        return cls(models, Blocks(tuple(map(tuple, tiles)), processors), data["threads"], {**data["around"], "moves": moves})  # type: ignore[arg-type]
+        return cls(
+            models, Blocks(tuple(map(tuple, tiles)), processors), data["threads"], {**data["around"], "moves": moves}
+        )  # type: ignore[arg-type]
 
 
 def _general(work: Work) -> Work:
@@ -111,13 +129,17 @@ def _general(work: Work) -> Work:
     return Work(REST, (1.0, work.terms[1], sum(rest[2:])), (math.log(max(sum(rest), 1.0)),))
 
 
-def trained(samples: Iterable[tuple[str, Work, float]], blocks: Blocks, threads: int, around: Mapping[str, object]) -> Predictor:
+def trained(
+    samples: Iterable[tuple[str, Work, float]], blocks: Blocks, threads: int, around: Mapping[str, object]
+) -> Predictor:
     """A predictor from (half, work, seconds)."""
     by_key: dict[Key, list[tuple[Work, float]]] = {}
     for half, work, seconds in samples:
         by_key.setdefault((half, work.kind), []).append((work, seconds))
         by_key.setdefault((half, REST), []).append((_general(work), seconds))
-    models = {key: fit(*zip(*found, strict=True)) for key, found in by_key.items() if len(found) >= FEW or key[1] == REST}
+    models = {
+        key: fit(*zip(*found, strict=True)) for key, found in by_key.items() if len(found) >= FEW or key[1] == REST
+    }
     return Predictor(models, blocks, threads, around)
 
 

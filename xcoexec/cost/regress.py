@@ -51,7 +51,9 @@ class Model:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Model:
-        values: dict[str, Any] = {k: np.asarray(v, float) if isinstance(v, list) else float(v) for k, v in record.items()}
+        values: dict[str, Any] = {
+            k: np.asarray(v, float) if isinstance(v, list) else float(v) for k, v in record.items()
+        }
         return cls(**values)
 
 
@@ -129,7 +131,10 @@ def _likely(traits: np.ndarray, ratio: np.ndarray) -> tuple[np.ndarray, float, f
     given = (((traits[:, None] - traits[None]) / spans) ** 2, ratio)
     limits = [(-0.5, 4.0)] * d + [(-4.0, 0.0), (-4.0, 0.0)]
     starts = [np.array([length] * d + [math.log(scale), math.log(0.05)]) for length, scale in ((0.5, 0.2), (2.0, 0.3))]
-    found = [minimize(surprise, x, given, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": PASSES_LIKELY}) for x in starts]
+    found = [
+        minimize(surprise, x, given, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": PASSES_LIKELY})
+        for x in starts
+    ]
     best = min(found, key=lambda r: float(r.fun)).x
     return np.exp(best[:d]) * spans, math.exp(best[d]), math.exp(best[d + 1])
 

@@ -13,11 +13,11 @@ import math
 import os
 from collections.abc import Collection, Sequence
 
-from ..codegen.runtime import host
 from ..codegen.kernels.conv import ALGORITHMS
-from ..codegen.segment.choice import default
 from ..codegen.program import Op, Value, external
+from ..codegen.runtime import host
 from ..codegen.segment.assembly import Groups, Step
+from ..codegen.segment.choice import default
 from .features import flops
 
 
@@ -62,7 +62,9 @@ def cold(footprint: float) -> float:
 # -- the host half -----------------------------------------------------------------------------------
 
 
-def host_work(ops: tuple[Op, ...], consts: Collection[Value], threads: int, footprint: float) -> dict[str, tuple[Work, ...]]:
+def host_work(
+    ops: tuple[Op, ...], consts: Collection[Value], threads: int, footprint: float
+) -> dict[str, tuple[Work, ...]]:
     """Algorithm -> the work of its steps, for each algorithm that a layer may get, in a program of so many bytes. Raises `Unsupported`."""
     offered: list[tuple[str, ...]] = []
 
@@ -74,7 +76,9 @@ def host_work(ops: tuple[Op, ...], consts: Collection[Value], threads: int, foot
     names = offered[0] if offered else ALGORITHMS[:1]
     found = {names[0]: _works(first, ops, names[0], threads, footprint)}
     for name in names[1:]:
-        found[name] = _works(host.steps(ops, consts, threads, functools.partial(_always, name)), ops, name, threads, footprint)
+        found[name] = _works(
+            host.steps(ops, consts, threads, functools.partial(_always, name)), ops, name, threads, footprint
+        )
     return found
 
 
@@ -83,7 +87,9 @@ def _always(name: str, groups: Groups, names: tuple[str, ...], threads: int) -> 
     return name
 
 
-def _works(steps: Sequence[Step], ops: Sequence[Op], algorithm: str, threads: int, footprint: float) -> tuple[Work, ...]:
+def _works(
+    steps: Sequence[Step], ops: Sequence[Op], algorithm: str, threads: int, footprint: float
+) -> tuple[Work, ...]:
     return tuple(step_work(s, ops, algorithm, threads, footprint) for s in steps)
 
 
@@ -116,7 +122,9 @@ def device_work(ops: Sequence[Op], blocks: Blocks) -> Work:
         terms = (1.0, work, float(read), written, *(max(0.0, n - cache_bytes()) for n in (float(read), written)))
         return Work(_other(op), terms, tuple(math.log(max(x, 1.0)) for x in (work, read, written)))
     kind, rows, inner, columns, groups = product
-    waves = [-(-(-(-rows // a) * -(-columns // b) * groups) // blocks.processors) * a * b * inner for a, b in blocks.tiles]
+    waves = [
+        -(-(-(-rows // a) * -(-columns // b) * groups) // blocks.processors) * a * b * inner for a, b in blocks.tiles
+    ]
     weights = float(sum(v.nbytes for v in inputs[1:]))
     data, patches = float(inputs[0].nbytes), 4.0 * rows * inner
     beyond = [max(0.0, n - cache_bytes()) for n in (data, weights, written, patches)]
@@ -148,7 +156,9 @@ def _window(op: Op) -> tuple[int, int]:
     """(elements of the window, of a stride) of a convolution."""
     if op.prim != "conv_general_dilated":
         return 1, 1
-    return math.prod(op.ins[1].shape[d] for d in op.params["dimension_numbers"].rhs_spec[2:]), math.prod(op.params["window_strides"])
+    return math.prod(op.ins[1].shape[d] for d in op.params["dimension_numbers"].rhs_spec[2:]), math.prod(
+        op.params["window_strides"]
+    )
 
 
 def _other(op: Op) -> str:

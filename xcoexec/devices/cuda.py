@@ -38,7 +38,9 @@ class Cuda:
         with self:
             capability = 10 * self._attribute("capability_major") + self._attribute("capability_minor")
             if capability < 70:
-                raise CudaError(f"xcoexec: got a device of compute capability {capability / 10}; valid is 7.0 or newer.")
+                raise CudaError(
+                    f"xcoexec: got a device of compute capability {capability / 10}; valid is 7.0 or newer."
+                )
             module = ctypes.c_void_p()
             self._call("cuModuleLoadData", ctypes.byref(module), ptx().encode())
             self.functions = tuple(self._function(module, k) for k in KERNELS)
@@ -48,7 +50,12 @@ class Cuda:
         self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
         self.waiters = max(1, min(BLOCKS_A_MULTIPROCESSOR, together - 1)) * self.multiprocessors
         self.launch = self._address("cuLaunchKernel")
-        self.copies = tuple(map(self._address, ("cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuStreamSynchronize")))
+        self.copies = tuple(
+            map(
+                self._address,
+                ("cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuStreamSynchronize"),
+            )
+        )
 
     def __enter__(self) -> None:
         self._call("cuCtxPushCurrent_v2", self._context)
@@ -93,7 +100,9 @@ class Cuda:
 
     def _attribute(self, name: str) -> int:
         value = ctypes.c_int()
-        self._call("cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(_ATTRIBUTES[name]), ctypes.c_int(self._device))
+        self._call(
+            "cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(_ATTRIBUTES[name]), ctypes.c_int(self._device)
+        )
         return value.value
 
     def _function(self, module: ctypes.c_void_p, name: str) -> int:
@@ -104,7 +113,13 @@ class Cuda:
     def _together(self, function: int) -> int:
         """Blocks of a kernel that one multiprocessor runs at a time."""
         n = ctypes.c_int()
-        self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(n), ctypes.c_void_p(function), ctypes.c_int(BLOCK), ctypes.c_size_t(0))
+        self._call(
+            "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+            ctypes.byref(n),
+            ctypes.c_void_p(function),
+            ctypes.c_int(BLOCK),
+            ctypes.c_size_t(0),
+        )
         return n.value
 
     def mapped(self, nbytes: int) -> tuple[int, int]:

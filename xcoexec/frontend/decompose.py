@@ -15,11 +15,15 @@ Outs = tuple[Value, ...]
 
 def _slice(x: Value | Literal, out: Value, start: tuple[int, ...], name: str) -> Op:
     limit = tuple(a + n for a, n in zip(start, out.shape, strict=True))
-    return Op("slice", (x,), (out,), {"start_indices": start, "limit_indices": limit, "strides": None}, name, lax.slice_p)
+    return Op(
+        "slice", (x,), (out,), {"start_indices": start, "limit_indices": limit, "strides": None}, name, lax.slice_p
+    )
 
 
 def _reshape(x: Value | Literal, out: Value, name: str) -> Op:
-    return Op("reshape", (x,), (out,), {"new_sizes": out.shape, "dimensions": None, "sharding": None}, name, lax.reshape_p)
+    return Op(
+        "reshape", (x,), (out,), {"new_sizes": out.shape, "dimensions": None, "sharding": None}, name, lax.reshape_p
+    )
 
 
 def _split(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
@@ -41,7 +45,10 @@ def _unstack(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
     axis, ops = params["axis"], []
     for i, out in enumerate(outs):
         layer = Value((*out.shape[:axis], 1, *out.shape[axis:]), out.dtype)
-        ops += [_slice(ins[0], layer, tuple(i if d == axis else 0 for d in range(len(layer.shape))), name), _reshape(layer, out, name)]
+        ops += [
+            _slice(ins[0], layer, tuple(i if d == axis else 0 for d in range(len(layer.shape))), name),
+            _reshape(layer, out, name),
+        ]
     return ops
 
 
@@ -51,8 +58,16 @@ def _moved(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
     if order is None or not isinstance(x, Value):
         return [Op("reshape", ins, outs, dict(params), name, lax.reshape_p)]
     turned = Value(tuple(x.shape[d] for d in order), x.dtype)
-    return [Op("transpose", (x,), (turned,), {"permutation": tuple(order)}, name, lax.transpose_p), _reshape(turned, outs[0], name)]
+    return [
+        Op("transpose", (x,), (turned,), {"permutation": tuple(order)}, name, lax.transpose_p),
+        _reshape(turned, outs[0], name),
+    ]
 
 
 #: primitive -> the operations that mean the same
-EXPAND: dict[str, Callable[[Ins, Outs, Any, str], list[Op]]] = {"split": _split, "stack": _stack, "unstack": _unstack, "reshape": _moved}
+EXPAND: dict[str, Callable[[Ins, Outs, Any, str], list[Op]]] = {
+    "split": _split,
+    "stack": _stack,
+    "unstack": _unstack,
+    "reshape": _moved,
+}

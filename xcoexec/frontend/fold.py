@@ -15,9 +15,9 @@ import jax
 import numpy as np
 from jax import lax
 
-from ..codegen.rules import reference
 from ..codegen.kernels.expressions import MOVE, is_elementwise
 from ..codegen.program import Literal, Op, Value, consumers
+from ..codegen.rules import reference
 from ..compat import bind
 from .trace import Traced
 
@@ -108,7 +108,9 @@ def _overflown(x: Array, dtype: str) -> Array:
 
 
 #: primitives that jump where their operands cross a border: they see operands of their own type
-_JUMPS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "floor", "ceil", "sign", "and", "or", "not", "convert_element_type"))
+_JUMPS = frozenset(
+    ("eq", "ne", "lt", "le", "gt", "ge", "floor", "ceil", "sign", "and", "or", "not", "convert_element_type")
+)
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
@@ -179,7 +181,17 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
     ops = _fold_affine(ops, known, prologue, outputs)
     ops = _live(ops, outputs)
     order = [i for i in range(len(traced.inputs)) if i not in chosen]
-    return Folded(inputs, tuple(order), weights, tuple(sorted(chosen)), traced.consts, tuple(prologue), tuple(ops), outputs, traced.weak)
+    return Folded(
+        inputs,
+        tuple(order),
+        weights,
+        tuple(sorted(chosen)),
+        traced.consts,
+        tuple(prologue),
+        tuple(ops),
+        outputs,
+        traced.weak,
+    )
 
 
 def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, ...]]:
@@ -282,7 +294,11 @@ def _fold_affine(ops: list[Op], known: set[Value], prologue: list[Def], outputs:
         if op in gone:
             continue
         axes = channel_axes(op)
-        run = _affine_run(op, axes, readers, known, out_set) if axes and op.ins[1] in known and op.out.dtype == "float32" else []
+        run = (
+            _affine_run(op, axes, readers, known, out_set)
+            if axes and op.ins[1] in known and op.out.dtype == "float32"
+            else []
+        )
         if len(run) < 2:
             out.append(op)
             continue
@@ -291,7 +307,9 @@ def _fold_affine(ops: list[Op], known: set[Value], prologue: list[Def], outputs:
     return out
 
 
-def _affine_run(op: Op, axes: tuple[int, int] | None, readers: Mapping[Value, list[Op]], known: set[Value], outputs: set[Any]) -> list[Op]:
+def _affine_run(
+    op: Op, axes: tuple[int, int] | None, readers: Mapping[Value, list[Op]], known: set[Value], outputs: set[Any]
+) -> list[Op]:
     assert axes is not None
     run: list[Op] = []
     v = op.out
@@ -310,7 +328,11 @@ def _affine_run(op: Op, axes: tuple[int, int] | None, readers: Mapping[Value, li
 def _per_channel(c: Value | Literal, rank: int, axis: int, known: set[Value]) -> bool:
     if isinstance(c, Literal):
         return True
-    return c in known and c.dtype == "float32" and (not c.shape or (len(c.shape) == rank and all(n == 1 for d, n in enumerate(c.shape) if d != axis)))
+    return (
+        c in known
+        and c.dtype == "float32"
+        and (not c.shape or (len(c.shape) == rank and all(n == 1 for d, n in enumerate(c.shape) if d != axis)))
+    )
 
 
 def _scaled(op: Op, run: list[Op], axes: tuple[int, int], known: set[Value], prologue: list[Def]) -> list[Op]:

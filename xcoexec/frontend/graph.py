@@ -9,14 +9,14 @@ from typing import Any
 import jax
 
 from ..codegen.kernels.expressions import MOVE, is_elementwise, is_view
-from ..codegen.runtime.host import unsupported
-from ..codegen.program import Op, Program, Unsupported, Value, consumers, external
-from ..codegen.kernels.rowwise import is_row_reduction, recognise
 from ..codegen.kernels.families import ANCHORS
+from ..codegen.kernels.rowwise import is_row_reduction, recognise
+from ..codegen.program import Op, Program, Unsupported, Value, consumers, external
+from ..codegen.runtime.host import unsupported
 from ..cost.features import flops, nbytes
-from .fold import Folded, fold
 from ..ir.records import Layer, LayerGraph, Region, leader
 from ..partition.split import granules
+from .fold import Folded, fold
 from .trace import paths, trace
 
 LOOKAHEAD = 12
@@ -59,7 +59,11 @@ def build_graph(folded: Folded) -> LayerGraph:
 def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[tuple[Op, ...]]:
     """Every operation in one group (broadcasts of constants: in each group that reads them)."""
     readers = consumers(ops)
-    floating = {op.out: op for op in ops if op.prim == "broadcast_in_dim" and not any(v in data - {op.out} for v in op.value_ins)}
+    floating = {
+        op.out: op
+        for op in ops
+        if op.prim == "broadcast_in_dim" and not any(v in data - {op.out} for v in op.value_ins)
+    }
     for op in list(floating.values()):
         if op.out in outputs or any(not (is_elementwise(r) or r.prim in MOVE) for r in readers.get(op.out, [])):
             del floating[op.out]
@@ -94,7 +98,9 @@ class _Scope:
             if v in inside or v in self.claimed or v in self.floating or v not in self.makers:
                 continue
             maker = self.makers[v]
-            if maker in self.taken or not (is_elementwise(maker) or maker.prim == "broadcast_in_dim" or (rows and is_row_reduction(maker))):
+            if maker in self.taken or not (
+                is_elementwise(maker) or maker.prim == "broadcast_in_dim" or (rows and is_row_reduction(maker))
+            ):
                 return None
             deeper = self.missing(maker, inside, rows)
             if deeper is None or len(out) > LOOKAHEAD:
@@ -112,7 +118,12 @@ def _grow(anchor: Op, scope: _Scope) -> list[Op]:
     current = anchor.out
     if anchor.prim == "dot_general":  # a transpose of the product costs nothing: it is stored that way
         reader = scope.readers.get(current, [])
-        if len(reader) == 1 and reader[0].prim == "transpose" and reader[0] not in scope.taken and current not in scope.outputs:
+        if (
+            len(reader) == 1
+            and reader[0].prim == "transpose"
+            and reader[0] not in scope.taken
+            and current not in scope.outputs
+        ):
             group.append(reader[0])
             current = reader[0].out
     batch: list[Op] = []

@@ -107,7 +107,11 @@ class _State:
     def _op(self, eqn: JaxprEqn, prefix: str) -> None:
         ins = tuple(self.read(a) for a in eqn.invars)
         outs = tuple(self.define(v) for v in eqn.outvars)
-        if eqn.primitive.name == "convert_element_type" and isinstance(ins[0], Value) and itemsize(ins[0].dtype) < itemsize(outs[0].dtype):
+        if (
+            eqn.primitive.name == "convert_element_type"
+            and isinstance(ins[0], Value)
+            and itemsize(ins[0].dtype) < itemsize(outs[0].dtype)
+        ):
             outs = (Value(outs[0].shape, outs[0].dtype, ins[0]),)
             self.env[eqn.outvars[0]] = outs[0]
         name, expand = _join(prefix, eqn), EXPAND.get(eqn.primitive.name)

@@ -68,7 +68,9 @@ class Layer:
         for op in self.ops:
             ins = [f"{ids.setdefault(v, len(ids))}:{v}" if isinstance(v, Value) else repr(v) for v in op.ins]
             outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
-            text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')},{op.params.get('precision')}]")
+            text.append(
+                f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')},{op.params.get('precision')}]"
+            )
         return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]
 
 
@@ -192,7 +194,9 @@ class Costs:
 
 
 def _times(parts: Parts, factor: float) -> Parts:
-    return {i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in parts.items()}
+    return {
+        i: {d: tuple((p, t * factor) for p, t in points) for d, points in dims.items()} for i, dims in parts.items()
+    }
 
 
 def _between(parts: Parts, whole: float, layer: int, dim: str, share: float) -> float:

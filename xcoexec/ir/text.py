@@ -11,7 +11,12 @@ from .records import LayerGraph, Placement, Plan
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Rows as aligned text; `right`: columns aligned right."""
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))).rstrip() for r in rows)
+    return "\n".join(
+        "  ".join(
+            c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))
+        ).rstrip()
+        for r in rows
+    )
 
 
 def milliseconds(seconds: float | None) -> str:
@@ -57,7 +62,10 @@ def graph_text(graph: LayerGraph) -> str:
         )
     lines = [columns(rows, (0, 5, 6))]
     lines += [f"chain {'-'.join(map(str, c))}" for c in graph.chains if len(c) > 1]
-    lines += [f"region {r.fork} -> {r.join}: {' | '.join('-'.join(map(str, b)) or 'direct' for b in r.branches)}" for r in graph.regions]
+    lines += [
+        f"region {r.fork} -> {r.join}: {' | '.join('-'.join(map(str, b)) or 'direct' for b in r.branches)}"
+        for r in graph.regions
+    ]
     return "\n".join(lines)
 
 

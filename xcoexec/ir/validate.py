@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..codegen.program import Value
 from ..errors import PlanError
-from .records import HALVES, Layer, LayerGraph, Placement, Plan, chains
-from .plan_json import check, fields
 from ..partition.split import axis_of
+from .plan_json import check, fields
+from .records import HALVES, Layer, LayerGraph, Placement, Plan, chains
 
 
 def check_graph(graph: LayerGraph) -> None:
@@ -37,7 +37,9 @@ def check_plan(plan: Plan, graph: LayerGraph) -> None:
     for members in chains(graph, plan.placements):
         check_chain([plan.placements[x.index] for x in members], members, graph)
     if plan.graph and plan.graph != graph.key:
-        raise PlanError(f"plan: got a plan made for the graph {plan.graph}; this function's is {graph.key} (another shape, model or library version).")
+        raise PlanError(
+            f"plan: got a plan made for the graph {plan.graph}; this function's is {graph.key} (another shape, model or library version)."
+        )
 
 
 def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: LayerGraph) -> None:
@@ -45,14 +47,20 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
     if not places[0].chain:
         return
     if len({(p.p_cpu, p.dim) for p in places}) > 1:
-        raise PlanError(f"plan: got different shares or dimensions in the chain that ends with {places[-1].layer!r}; valid is one for all of it.")
+        raise PlanError(
+            f"plan: got different shares or dimensions in the chain that ends with {places[-1].layer!r}; valid is one for all of it."
+        )
     inside = {op for x in layers for op in x.ops}
     for x in layers[:-1]:
         if x.out in graph.program.outputs or any(r not in inside for r in graph.readers.get(x.out, [])):
-            raise PlanError(f"plan: got a chain that ends with {places[-1].layer!r}, but {x.name!r} in it is read outside of it.")
+            raise PlanError(
+                f"plan: got a chain that ends with {places[-1].layer!r}, but {x.name!r} in it is read outside of it."
+            )
     axis = axis_of(layers[-1].ops, places[-1].dim)
     if axis is None:
-        raise PlanError(f"plan: got a chain along {places[-1].dim!r}; its last layer {places[-1].layer!r} has no such dimension.")
+        raise PlanError(
+            f"plan: got a chain along {places[-1].dim!r}; its last layer {places[-1].layer!r} has no such dimension."
+        )
 
 
 def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
@@ -62,15 +70,29 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
     if place.half != "device" and layer.host_error:
         raise PlanError(f"plan: got {place.half!r} for {layer.name!r}, which kernels cannot run: {layer.host_error}.")
     if place.chain and place.half != "split":
-        raise PlanError(f"plan: got chain={place.chain} for {layer.name!r} on one half; valid is a chain of split layers.")
+        raise PlanError(
+            f"plan: got chain={place.chain} for {layer.name!r} on one half; valid is a chain of split layers."
+        )
     if place.p_cpu + place.streamed > 1 + 1e-9 or (place.streamed and (place.chain or place.half == "host")):
         got = f"streamed={place.streamed:g}, half={place.half!r}, p_cpu={place.p_cpu:g}"
-        raise PlanError(f"plan: got {got} for {layer.name!r}; valid is a share of the device half's part, outside of chains.")
+        raise PlanError(
+            f"plan: got {got} for {layer.name!r}; valid is a share of the device half's part, outside of chains."
+        )
     if place.pieces < 1:
         raise PlanError(f"plan: got pieces={place.pieces} for {layer.name!r}; valid is 1 or more.")
-    if (0 < place.streamed < 1 or place.pieces > 1) and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None):
-        raise PlanError(f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; valid for it is 0 or 1, in one piece.")
-    if place.half == "split" and not place.chain and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None):
-        raise PlanError(f"plan: got a split of {layer.name!r} along {place.dim!r}; valid for it: {', '.join(layer.dims) or 'no split'}.")
+    if (0 < place.streamed < 1 or place.pieces > 1) and (
+        place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None
+    ):
+        raise PlanError(
+            f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; valid for it is 0 or 1, in one piece."
+        )
+    if (
+        place.half == "split"
+        and not place.chain
+        and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None)
+    ):
+        raise PlanError(
+            f"plan: got a split of {layer.name!r} along {place.dim!r}; valid for it: {', '.join(layer.dims) or 'no split'}."
+        )
     if not 0.0 <= place.p_cpu <= 1.0:
         raise PlanError(f"plan: got p_cpu={place.p_cpu!r} for {layer.name!r}; valid is 0 to 1.")

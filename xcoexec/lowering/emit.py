@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..codegen.runtime import host
 from ..codegen.program import Literal, Op, Value, external, kind
+from ..codegen.runtime import host
 from ..codegen.runtime.sites import Fetch, Site
 from ..compat import MADE, bind, ffi_call, host_call
 from ..partition.split import Slice
@@ -33,7 +33,9 @@ def register(platform: str = "cpu") -> None:
         jax.ffi.register_ffi_target(f"{TARGET}_stamp", host.handler_capsule("team", "stamp"), platform="cpu")
     else:
         for name in ("start", "join", "tick", "fetch", "fetched"):
-            jax.ffi.register_ffi_target(f"{TARGET}_{name}", host.handler_capsule("calls", name), platform=platform.removeprefix("stand-in "))
+            jax.ffi.register_ffi_target(
+                f"{TARGET}_{name}", host.handler_capsule("calls", name), platform=platform.removeprefix("stand-in ")
+            )
     _registered.add(platform)
 
 
@@ -73,7 +75,9 @@ class Synchronous(Halves):
         program = segment.program
         results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in program.outputs]
         args = [self.window(v, unit.windows).astype(_carried(v)) for v in program.inputs]
-        outs = ffi_call(TARGET, results, np.int64(segment.address), [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]])
+        outs = ffi_call(
+            TARGET, results, np.int64(segment.address), [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]]
+        )
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))
         if unit.join:
             self.joins[unit.join.parts[1]] = unit.join
@@ -115,7 +119,9 @@ class _Stream:
             key = self.waiting.pop(0)
             self.room -= self.fetches[key].nbytes
             results = [jax.ShapeDtypeStruct(key[1].shape, key[1].dtype), jax.ShapeDtypeStruct(after.shape, after.dtype)]
-            self.there[key], after = host_call(f"{TARGET}_fetch", results, self.fetches[key].address, [after], ((0, 1),))
+            self.there[key], after = host_call(
+                f"{TARGET}_fetch", results, self.fetches[key].address, [after], ((0, 1),)
+            )
         self.last = [after]
         return after
 
@@ -134,7 +140,13 @@ class Asynchronous(Halves):
     XLA keeps them, and a device result, so that it is not joined before that.
     """
 
-    def __init__(self, env: dict[Value, Any], sites: Mapping[HostUnit, Site], fetches: Mapping[tuple[DeviceUnit, Value], Fetch], first: Value | None):
+    def __init__(
+        self,
+        env: dict[Value, Any],
+        sites: Mapping[HostUnit, Site],
+        fetches: Mapping[tuple[DeviceUnit, Value], Fetch],
+        first: Value | None,
+    ):
         super().__init__(env)
         self.early = set(env) - {first}  # there from the beginning of the call
         self.sites = sites
@@ -181,7 +193,13 @@ class Asynchronous(Halves):
         outputs = (unit.join.out,) if unit.join else program.outputs
         results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in outputs]
         extra = part.astype(_carried(outputs[0])) if part is not None else rest.after
-        outs = host_call(f"{TARGET}_join", results, self.sites[unit].address, [*rest.operands, *([] if extra is None else [extra])], False)
+        outs = host_call(
+            f"{TARGET}_join",
+            results,
+            self.sites[unit].address,
+            [*rest.operands, *([] if extra is None else [extra])],
+            False,
+        )
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(outputs, outs, strict=True))
         self.pending = {v: p for v, p in self.pending.items() if p is not rest}
 
@@ -200,4 +218,6 @@ def run_ops(ops: Sequence[Op], env: dict[Value, Any]) -> None:
         args = [v.val if isinstance(v, Literal) else env[v] for v in ready.ins]
         args = [jnp.asarray(a, v.dtype) if isinstance(v, Literal) else a for a, v in zip(args, ready.ins, strict=True)]
         with jax.named_scope(ready.name or ready.prim):
-            env.update(zip(ready.outs, bind(ready.primitive or MADE[ready.prim], args, dict(ready.params)), strict=True))
+            env.update(
+                zip(ready.outs, bind(ready.primitive or MADE[ready.prim], args, dict(ready.params)), strict=True)
+            )

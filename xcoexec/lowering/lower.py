@@ -11,15 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..codegen.runtime.faults import Faults
 from ..codegen.program import Unsupported, Value, external
+from ..codegen.runtime.faults import Faults
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
 from ..compat import as_weak
-from .emit import Asynchronous, Halves, Synchronous, register
 from ..frontend.fold import Folded
 from ..ir.records import Layer, LayerGraph, Placement, chains
 from ..partition.split import Slice, axis_of, cut
+from .emit import Asynchronous, Halves, Synchronous, register
 from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
 
 
@@ -48,9 +48,15 @@ class Lowered:
         """Constants and packed blobs for given weights, resident. With a relay the host half's stay in host memory."""
         known = _Sliced(self.folded.constants(weights), self.slices)
         resident = identities(self.folded, weights)
-        args = [jnp.asarray(resident[v]) if v in resident and v not in self.slices else jnp.asarray(known[v]) for v in self.consts]
+        args = [
+            jnp.asarray(resident[v]) if v in resident and v not in self.slices else jnp.asarray(known[v])
+            for v in self.consts
+        ]
         if self.relay is None:
-            return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]  # aligned: taken without a copy
+            return [
+                *args,
+                *(jax.device_put(u.segment.pack(known)) for u in self.segments),
+            ]  # aligned: taken without a copy
         self.sites.update((u, _site(self.relay, u, known, self.faults)) for u in self.segments)
         streamed = [(u, v) for u in self.units if isinstance(u, DeviceUnit) for v in u.streamed]
         self.fetches.update((key, Fetch(self.relay, known[key[1]], self.faults)) for key in streamed)
@@ -99,7 +105,11 @@ def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray], fault
 
 
 def _window(v: Value, part: Slice | None, copied: bool) -> Window:
-    return Window.whole(v.shape, copied) if part is None else Window(part.source.shape, part.axis, part.start, part.stop, copied)
+    return (
+        Window.whole(v.shape, copied)
+        if part is None
+        else Window(part.source.shape, part.axis, part.start, part.stop, copied)
+    )
 
 
 def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int, int]:
@@ -118,7 +128,11 @@ class _Sliced(Mapping[Value, np.ndarray]):
 
     def __getitem__(self, v: Value) -> np.ndarray:
         s = self._slices.get(v)
-        return self._constants[v] if s is None else self._constants[s.source][(slice(None),) * s.axis + (slice(s.start, s.stop),)]
+        return (
+            self._constants[v]
+            if s is None
+            else self._constants[s.source][(slice(None),) * s.axis + (slice(s.start, s.stop),)]
+        )
 
     def __iter__(self) -> Iterator[Value]:
         yield from (*self._constants, *self._slices)
@@ -133,7 +147,9 @@ def identities(folded: Folded, weights: Sequence[Any]) -> dict[Value, jax.Array]
     return {v: w for v, w in pairs if isinstance(w, jax.Array)}
 
 
-def lower(graph: LayerGraph, folded: Folded, placements: Sequence[Placement], build: Build, relay: Relay | None = None) -> Lowered:
+def lower(
+    graph: LayerGraph, folded: Folded, placements: Sequence[Placement], build: Build, relay: Relay | None = None
+) -> Lowered:
     """Units for the placements. `build` makes a segment; it raises `Unsupported` for what kernels cannot do."""
     register("cpu" if relay is None else relay.driver.platform)
     plan = Units(graph, placements, build)

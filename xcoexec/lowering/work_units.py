@@ -104,7 +104,10 @@ class Units:
         ops, out = [op for layer in layers for op in layer.ops], layers[-1].out
         self.flush()
         granule = layers[-1].dims.get("channel", 1)
-        cuts = [at, *(resident + (out.shape[axis] - resident) * i // (pieces * granule) * granule for i in range(pieces + 1))]
+        cuts = [
+            at,
+            *(resident + (out.shape[axis] - resident) * i // (pieces * granule) * granule for i in range(pieces + 1)),
+        ]
         parts = [self._part(ops, axis, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
         rest = parts[0].out if len(parts) == 1 else Value(_part_shape(out, axis, at), out.dtype)
         if at > 0:
@@ -116,9 +119,13 @@ class Units:
         indices = tuple(x.index for x in layers)
         for i, part in enumerate(parts):
             streamed = self._large(part.ops) if i > 0 or at == resident < out.shape[axis] else ()
-            self.units.append(DeviceUnit(_last(part.ops, part.out), indices, _outside(part.slices, self.consts), streamed))
+            self.units.append(
+                DeviceUnit(_last(part.ops, part.out), indices, _outside(part.slices, self.consts), streamed)
+            )
         if len(parts) > 1:
-            self.units.append(DeviceUnit((Op("concatenate", tuple(p.out for p in parts), (rest,), {"dimension": axis}),), indices))
+            self.units.append(
+                DeviceUnit((Op("concatenate", tuple(p.out for p in parts), (rest,), {"dimension": axis}),), indices)
+            )
 
     def _part(self, ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
         part = split(ops, axis, start, stop)
@@ -152,14 +159,28 @@ class Units:
         if join is not None:
             outputs: tuple[Value, ...] = (join.parts[0],)
         else:
-            outputs = tuple(v for v in dict.fromkeys(made) if v in self.outputs or any(r not in inside for r in self.readers.get(v, [])))
-            floating = {op.out for op in ops if op.prim == "broadcast_in_dim" and all(v in self.consts for v in op.value_ins)}
+            outputs = tuple(
+                v
+                for v in dict.fromkeys(made)
+                if v in self.outputs or any(r not in inside for r in self.readers.get(v, []))
+            )
+            floating = {
+                op.out for op in ops if op.prim == "broadcast_in_dim" and all(v in self.consts for v in op.value_ins)
+            }
             outputs = tuple(v for v in outputs if v not in floating or v in self.outputs)
         outside = [v for v in external(ops) if v not in set(made)]
         inputs = tuple(v for v in outside if v not in self.consts)
         consts = tuple(v for v in outside if v in self.consts)
         segment = self.build(Program(inputs, consts, groups, outputs))
-        self.units.append(HostUnit(segment, tuple(i for i, _ in self.groups), _outside(slices, self.consts), join, self._copied(inputs, outputs)))
+        self.units.append(
+            HostUnit(
+                segment,
+                tuple(i for i, _ in self.groups),
+                _outside(slices, self.consts),
+                join,
+                self._copied(inputs, outputs),
+            )
+        )
         self.groups.clear()
 
 

@@ -10,24 +10,29 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import device_layers
-from ..session.rebalance import RECENT
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
 from ..frontend.graph import graph_of
 from ..ir.records import Placement, Plan
 from ..lowering.lower import lower
-from .sample_layers import NHWC, Made
-from ..session.executable import executable
 from ..partition.split import split
+from ..session.executable import executable
+from ..session.rebalance import RECENT
+from . import device_layers
+from .sample_layers import NHWC, Made
 from .timing import WARM_SECONDS, median_seconds, warm_up
 
 MOST = 2.0  # more is a disturbed measurement
 SHARE, ROUNDS = 0.5, 3
 #: a convolution that keeps the cores busy, and products whose weights keep the memory busy
 LAYERS = (
-    Made("convolution", lambda w, x: jax.lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC), ((3, 3, 128, 128),), (1, 28, 28, 128)),
+    Made(
+        "convolution",
+        lambda w, x: jax.lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC),
+        ((3, 3, 128, 128),),
+        (1, 28, 28, 128),
+    ),
     Made("product", lambda w, x: x @ w[0], ((2048, 2048),), (16, 2048)),
 )
 
@@ -63,7 +68,9 @@ def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ())
     consts, value = set(graph.program.consts), dict(zip(graph.program.consts, weights, strict=True))
     piece = device_layers.parts(graph.layers[0])["channel", SHARE]
     alone = device_layers.host_call_of(piece, consts, threads, cpus)
-    (device,) = device_layers.seconds([piece], consts, value.__getitem__, lambda v: jax.numpy.full(v.shape, 0.5, v.dtype), relay)
+    (device,) = device_layers.seconds(
+        [piece], consts, value.__getitem__, lambda v: jax.numpy.full(v.shape, 0.5, v.dtype), relay
+    )
     rounds = []
     for _ in range(ROUNDS):
         by_itself = _seconds(alone, alone.segment)

@@ -10,21 +10,23 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..codegen.program import Op, Program, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock, HostClock
-from ..codegen.program import Op, Program, Value, external, kind
 from ..codegen.runtime.relay import Relay
 from ..compat import host_call, plain_jit
-from ..lowering.emit import TARGET, register, run_ops
 from ..errors import SplitError
 from ..ir.records import Layer, LayerGraph
+from ..lowering.emit import TARGET, register, run_ops
 from ..partition.split import Slice, axis_of, cut, split
 
 SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight lines between them
 WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
 RUNS = 15
 TOGETHER = 24  # pieces in one program
-SAMPLE_BYTES = 1 << 26  # of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
+SAMPLE_BYTES = (
+    1 << 26
+)  # of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
 UNKNOWN_SECONDS = 1e-4  # of a layer that can neither be measured nor run on the host half
 
 Constant = Callable[[Value], Any]
@@ -89,19 +91,33 @@ def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
     return found
 
 
-def seconds(pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None) -> list[float]:
+def seconds(
+    pieces: Sequence[Piece],
+    consts: Collection[Value],
+    constant: Constant,
+    example: Callable[[Value], Any],
+    relay: Relay | None,
+) -> list[float]:
     """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a relay XLA:CPU's."""
     out: list[float] = []
     batch: list[Piece] = []
     for piece in pieces:
-        if batch and (len(batch) == TOGETHER or sum(weight_bytes(p, consts) for p in (*batch, piece)) > 2 * SAMPLE_BYTES):
+        if batch and (
+            len(batch) == TOGETHER or sum(weight_bytes(p, consts) for p in (*batch, piece)) > 2 * SAMPLE_BYTES
+        ):
             out += _together(batch, consts, constant, example, relay)
             batch = []
         batch.append(piece)
     return out + (_together(batch, consts, constant, example, relay) if batch else [])
 
 
-def _together(pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None) -> list[float]:
+def _together(
+    pieces: Sequence[Piece],
+    consts: Collection[Value],
+    constant: Constant,
+    example: Callable[[Value], Any],
+    relay: Relay | None,
+) -> list[float]:
     run, token, given, clock = program(pieces, consts, constant, example, relay)
     times = []
     for _ in range(RUNS + 1):
@@ -118,14 +134,20 @@ def intervals(times: np.ndarray) -> list[float]:
 
 
 def program(
-    pieces: Sequence[Piece], consts: Collection[Value], constant: Constant, example: Callable[[Value], Any], relay: Relay | None
+    pieces: Sequence[Piece],
+    consts: Collection[Value],
+    constant: Constant,
+    example: Callable[[Value], Any],
+    relay: Relay | None,
 ) -> tuple[Callable[..., Any], Any, Any, Clock | HostClock]:
     """(jitted function, its first and second argument, the clock): all pieces one after the other, with the clock read around each."""
     register(relay.driver.platform if relay else "cpu")
     clock = Clock(relay, 2 * len(pieces) + 2) if relay else HostClock(2 * len(pieces) + 2)
 
     def tick(i: int, token: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
-        arrays = [k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)]  # keys are known to JAX alone
+        arrays = [
+            k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)
+        ]  # keys are known to JAX alone
         args = [token, *(values[k] for k in arrays)]
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
         first, *rest = host_call(f"{TARGET}_{'tick' if relay else 'stamp'}", shapes, clock.address(i), args, True)
@@ -138,7 +160,9 @@ def program(
         for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
             env: dict[Value, Any] = dict(zip(_reads(piece, consts), args, strict=True))
             known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
-            ordered = [v for v in env if relay is not None or v not in known] or list(env)  # on the CPU weights are not moved before their use
+            ordered = [v for v in env if relay is not None or v not in known] or list(
+                env
+            )  # on the CPU weights are not moved before their use
             token, held = tick(2 * i + 2, token, [env[v] for v in ordered])
             env.update(zip(ordered, held, strict=True))
             for v, s in piece.slices.items():
@@ -160,10 +184,17 @@ def program(
 
 def _reads(piece: Piece, consts: Collection[Value]) -> list[Value]:
     """The arrays that a piece is given: values of the call whole, slices of constants as they are."""
-    return list(dict.fromkeys(piece.slices[v].source if v in piece.slices and piece.slices[v].source not in consts else v for v in external(piece.ops)))
+    return list(
+        dict.fromkeys(
+            piece.slices[v].source if v in piece.slices and piece.slices[v].source not in consts else v
+            for v in external(piece.ops)
+        )
+    )
 
 
-def to_predict(layer: Layer, consts: Collection[Value]) -> dict[tuple[str, float], tuple[tuple[tuple[Op, ...], ...], frozenset[Value]]]:
+def to_predict(
+    layer: Layer, consts: Collection[Value]
+) -> dict[tuple[str, float], tuple[tuple[tuple[Op, ...], ...], frozenset[Value]]]:
     """(dim, share) -> the groups of a part of a layer and which values are constants: what a predictor asks for."""
     found = {}
     for key, piece in parts(layer).items():

@@ -14,23 +14,25 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import device_layers, contention, transfers
 from ..codegen.native.build import source_hash
 from ..codegen.native.children import go_on
-from ..codegen.store.disk import Record
 from ..codegen.program import Unsupported, Value
 from ..codegen.runtime.relay import Relay
+from ..codegen.store.disk import Record
 from ..codegen.target import target
 from ..cost.features import flops
 from ..ir.records import Costs, LayerGraph, Placement
-from .transfers import Overheads
 from ..lowering.lower import Lowered
+from ..lowering.work_units import HostUnit
+from . import contention, device_layers, transfers
 from .records import CONTENTION, DEVICE, OVERHEADS, PARTS
 from .timing import WARM_SECONDS, empty_call, median_seconds, warm_up
-from ..lowering.work_units import HostUnit
+from .transfers import Overheads
 
 Progress = Callable[[str, int, int], None]
-Constant = Callable[[Value], Any]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
+Constant = Callable[
+    [Value], Any
+]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
 
 
 #: type of a key of random numbers -> the generator's name
@@ -87,10 +89,15 @@ def example(v: Value, seed: int = 0) -> Any:
 
 def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
     """Everything that kernels can run on the host half."""
-    return tuple(Placement(x.name, "device" if x.host_error else "host", 0.0 if x.host_error else 1.0, note=x.host_error) for x in graph.layers)
+    return tuple(
+        Placement(x.name, "device" if x.host_error else "host", 0.0 if x.host_error else 1.0, note=x.host_error)
+        for x in graph.layers
+    )
 
 
-def host_seconds(graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], budget: float = 0.15) -> tuple[float | None, ...]:
+def host_seconds(
+    graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], budget: float = 0.15
+) -> tuple[float | None, ...]:
     """Seconds of each layer on the host half, from the stamps of calls of an all-host plan."""
     median_seconds(call, budget, 5)
     seconds: list[float | None] = [None] * len(graph.layers)
@@ -125,14 +132,25 @@ def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = s
     if todo:
         progress("profile", 0, 1)
         value = lambda v: jax.numpy.asarray(constant(v))
-        known.update(zip(todo, device_layers.seconds([device_layers.whole(x) for x in todo.values()], consts, value, example, None), strict=True))
+        known.update(
+            zip(
+                todo,
+                device_layers.seconds([device_layers.whole(x) for x in todo.values()], consts, value, example, None),
+                strict=True,
+            )
+        )
         progress("profile", 1, 1)
         store(DEVICE, "device", known)
     return tuple(known[x.signature] for x in graph.layers)
 
 
 def parts_seconds(
-    graph: LayerGraph, constant: Constant, relay: Relay, on_host: Sequence[float | None], progress: Progress = silent, sampled: bool = False
+    graph: LayerGraph,
+    constant: Constant,
+    relay: Relay,
+    on_host: Sequence[float | None],
+    progress: Progress = silent,
+    sampled: bool = False,
 ) -> tuple[tuple[float, ...], dict[int, device_layers.Points]]:
     """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock.
 
@@ -147,14 +165,24 @@ def parts_seconds(
     if todo:
         progress("profile", 0, 2)
         samples = [device_layers.sample(x, consts, most) for x in todo]
-        times = iter(device_layers.seconds([piece for _, piece in filter(None, samples)], consts, constant, example, relay))
-        wholes = [next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS for x, sample in zip(todo, samples, strict=True)]
+        times = iter(
+            device_layers.seconds([piece for _, piece in filter(None, samples)], consts, constant, example, relay)
+        )
+        wholes = [
+            next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS
+            for x, sample in zip(todo, samples, strict=True)
+        ]
         known.update((x.signature, [t]) for x, t in zip(todo, wholes, strict=True))
         progress("profile", 1, 2)
         points = [
-            (x, *key, piece) for x, t in zip(todo, wholes, strict=True) if device_layers.worth_parts(x, consts, t, most) for key, piece in device_layers.parts(x).items()
+            (x, *key, piece)
+            for x, t in zip(todo, wholes, strict=True)
+            if device_layers.worth_parts(x, consts, t, most)
+            for key, piece in device_layers.parts(x).items()
         ]
-        for (x, dim, share, _), t in zip(points, device_layers.seconds([p for *_, p in points], consts, constant, example, relay), strict=True):
+        for (x, dim, share, _), t in zip(
+            points, device_layers.seconds([p for *_, p in points], consts, constant, example, relay), strict=True
+        ):
             known[x.signature].append([dim, share, t])
         progress("profile", 2, 2)
         store(PARTS, name, known)
@@ -162,7 +190,9 @@ def parts_seconds(
     return seconds, device_layers.known_parts(graph, known, seconds)
 
 
-def host_parts(graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]) -> dict[int, device_layers.Points]:
+def host_parts(
+    graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]
+) -> dict[int, device_layers.Points]:
     """Seconds of parts of layers on the host half, of those that are worth splitting."""
     consts = set(graph.program.consts)
     name = f"host-parts-{threads}"
@@ -199,7 +229,9 @@ def overheads(relay: Relay | None) -> Overheads:
     name = "overhead" if relay is None else f"overhead-{relay.driver.platform}"
     known = load(OVERHEADS, name)
     if known is None:
-        known = dataclasses.asdict(Overheads(_segment_call(), _copy_rate()) if relay is None else transfers.measured(relay))
+        known = dataclasses.asdict(
+            Overheads(_segment_call(), _copy_rate()) if relay is None else transfers.measured(relay)
+        )
         store(OVERHEADS, name, known)
     return Overheads(**{**known, "moves": {k: tuple(v) for k, v in known["moves"].items()}})
 
@@ -224,7 +256,9 @@ def _copy_rate() -> float:
     return a.nbytes / median_seconds(lambda: np.copyto(b, a), 0.05)
 
 
-def device_costs(graph: LayerGraph, constant: Constant, progress: Progress = silent, relay: Relay | None = None) -> Costs:
+def device_costs(
+    graph: LayerGraph, constant: Constant, progress: Progress = silent, relay: Relay | None = None
+) -> Costs:
     """The costs of a graph of which nothing can run on the host half."""
     return _costs(graph, (None,) * len(graph.layers), constant, progress, relay, 1, ())
 
@@ -257,7 +291,13 @@ def _costs(
     if relay is None:
         return Costs(on_host, device_seconds(graph, constant, progress), **around(relay, threads, cpus))
     device, parts = parts_seconds(graph, constant, relay, on_host, progress, sampled)
-    return Costs(on_host, device, parts=parts, host_parts=host_parts(graph, on_host, threads, cpus), **around(relay, threads, cpus))
+    return Costs(
+        on_host,
+        device,
+        parts=parts,
+        host_parts=host_parts(graph, on_host, threads, cpus),
+        **around(relay, threads, cpus),
+    )
 
 
 def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
@@ -277,4 +317,10 @@ def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> dict[str
     if relay is None:
         return {**common, "contention": 2.0, "shared_cores": True}
     factor = contended(relay, threads, cpus)
-    return {**common, "contention": factor, "shared_cores": False, "moves": dict(fixed.moves), "stream_rate": fixed.stream_rate}
+    return {
+        **common,
+        "contention": factor,
+        "shared_cores": False,
+        "moves": dict(fixed.moves),
+        "stream_rate": fixed.stream_rate,
+    }

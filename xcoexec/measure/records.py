@@ -7,10 +7,10 @@ from typing import Any
 
 from ..codegen.store.disk import Record
 from ..codegen.store.schema import MEASURED, RATE, SECONDS, Fields, Flag, Number, Row, Table, Text, Where
-from .contention import MOST
 from ..cost.predictor import REST
 from ..cost.regress import POINTS
 from ..ir.records import DIMS
+from .contention import MOST
 
 HALVES = ("host", "device")
 WAYS = tuple(f"{what} {way}" for what in ("read", "write") for way in ("mapped", "copy"))

@@ -44,7 +44,9 @@ def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = F
         size = int(rng.choice(list(STAGES)))
         into = int(rng.choice(STAGES[size]))
         behind = size if stride == 1 else size // 2 if size // 2 in STAGES else 14
-        out = into if depthwise else int(rng.choice(STAGES[behind][behind == 112 :]))  # nobody asks for an image of three channels
+        out = (
+            into if depthwise else int(rng.choice(STAGES[behind][behind == 112 :]))
+        )  # nobody asks for an image of three channels
         if not depthwise and out >= 32 and rng.random() < 0.2:
             out = max(16, int(rng.integers(1, out // 16 + 1)) * 16)
         rows = size if rng.random() < 0.75 else int(rng.integers(max(window, size // 4), size + 1))
@@ -55,7 +57,9 @@ def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = F
     groups = into if depthwise else 1
 
     def apply(w: Sequence[Any], x: Any) -> Any:
-        y = lax.conv_general_dilated(x, w[0], (stride, stride), "SAME", dimension_numbers=NHWC, feature_group_count=groups)
+        y = lax.conv_general_dilated(
+            x, w[0], (stride, stride), "SAME", dimension_numbers=NHWC, feature_group_count=groups
+        )
         return jax.nn.relu(y + w[1])
 
     name = f"{'depthwise' if depthwise else 'conv'} {rows}x{size}x{into} {window}x{window}/{stride} {out}"
@@ -63,11 +67,15 @@ def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = F
 
 
 def dense(rng: np.random.Generator, rows: int) -> Made:
-    inner, out = (int(rng.choice((64, 128, 256, 400, 512, 768, 1024, 1280, 1500, 2048, 2500, 3072, 4096))) for _ in range(2))
+    inner, out = (
+        int(rng.choice((64, 128, 256, 400, 512, 768, 1024, 1280, 1500, 2048, 2500, 3072, 4096))) for _ in range(2)
+    )
     while 4 * inner * out > 2 * MOST_BYTES or 2 * rows * inner * out > MOST_FLOPS:
         inner, out = inner // 2, max(10, out // 2)
     out = int(rng.choice((out, out, 10, 1000))) if rows == 1 else out
-    return Made(f"dense {rows}x{inner} {out}", lambda w, x: jax.nn.relu(x @ w[0] + w[1]), ((inner, out), (out,)), (rows, inner))
+    return Made(
+        f"dense {rows}x{inner} {out}", lambda w, x: jax.nn.relu(x @ w[0] + w[1]), ((inner, out), (out,)), (rows, inner)
+    )
 
 
 def window(rng: np.random.Generator) -> Made:
@@ -76,21 +84,32 @@ def window(rng: np.random.Generator) -> Made:
     largest = bool(rng.random() < 0.6)
 
     def apply(w: Sequence[Any], x: Any) -> Any:
-        return lax.reduce_window(x, -jnp.inf if largest else 0.0, lax.max if largest else lax.add, (1, side, side, 1), (1, 2, 2, 1), "SAME")
+        return lax.reduce_window(
+            x, -jnp.inf if largest else 0.0, lax.max if largest else lax.add, (1, side, side, 1), (1, 2, 2, 1), "SAME"
+        )
 
-    return Made(f"window {size}x{size}x{channels} {side}x{side} {'max' if largest else 'sum'}", apply, (), (1, size, size, channels))
+    return Made(
+        f"window {size}x{size}x{channels} {side}x{side} {'max' if largest else 'sum'}",
+        apply,
+        (),
+        (1, size, size, channels),
+    )
 
 
 def add(rng: np.random.Generator) -> Made:
     size = int(rng.choice(list(STAGES)))
     channels = int(rng.choice(STAGES[size][1:]))
-    return Made(f"add {size}x{size}x{channels}", lambda w, x: jax.nn.relu(x[0] + x[1]), (), (2, 1, size, size, channels))
+    return Made(
+        f"add {size}x{size}x{channels}", lambda w, x: jax.nn.relu(x[0] + x[1]), (), (2, 1, size, size, channels)
+    )
 
 
 def mean(rng: np.random.Generator) -> Made:
     size = int(rng.choice((7, 14, 28)))
     channels = int(rng.choice(STAGES[size][1:]))
-    return Made(f"mean {size}x{size}x{channels}", lambda w, x: jnp.sum(x, (1, 2)) * (1 / size**2), (), (1, size, size, channels))
+    return Made(
+        f"mean {size}x{size}x{channels}", lambda w, x: jnp.sum(x, (1, 2)) * (1 / size**2), (), (1, size, size, channels)
+    )
 
 
 def softmax(rng: np.random.Generator) -> Made:

@@ -18,11 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import device_layers
-from ..codegen.runtime import host
-from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.kernels.conv import ALGORITHMS
 from ..codegen.program import Program, Value, external
+from ..codegen.runtime import host
+from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
 from ..cost.accuracy import Accuracy, accuracy, by_flops, by_trees
@@ -30,10 +29,11 @@ from ..cost.predictor import Predictor, parsed, trained
 from ..cost.terms import CPU_TILES, GPU_TILES, Blocks, Work, device_work, host_work
 from ..frontend.graph import graph_of
 from ..ir.records import Layer, LayerGraph
-from .sample_layers import LAYERS, Made, made_layers
 from ..ir.text import columns
+from . import device_layers
 from .profile import Progress, around, load, silent, store
 from .records import PREDICTOR
+from .sample_layers import LAYERS, Made, made_layers
 
 TOGETHER = 24  # layers in one program
 SECONDS = 22.0  # for the rounds; building the layers comes on top of it
@@ -71,7 +71,9 @@ class _Batch:
 
     @classmethod
     def of(cls, made: Sequence[Made], seed: int) -> _Batch:
-        noise = np.random.default_rng(seed).standard_normal(NOISE, np.float32)  # repeated: new numbers for all weights would take seconds
+        noise = np.random.default_rng(seed).standard_normal(
+            NOISE, np.float32
+        )  # repeated: new numbers for all weights would take seconds
         weights = [[jnp.asarray(np.resize(noise * 0.05, s)) for s in m.weights] for m in made]
         inputs = [jnp.asarray(np.resize(noise, m.shape)) for m in made]
         fn = lambda ws, xs: [m.apply(w, x * 1.5) for m, w, x in zip(made, ws, xs, strict=True)]
@@ -80,7 +82,9 @@ class _Batch:
         layers = [graph.layers[i] for i in ends]
         makers = {x.out: x for x in graph.layers if x.index not in set(ends)}
         constants = folded.constants(jax.tree_util.tree_leaves(weights))
-        arrays = {v: np.asarray(x) for v, x in zip(graph.program.inputs, inputs, strict=True)} | {v: constants[v] for v in graph.program.consts}
+        arrays = {v: np.asarray(x) for v, x in zip(graph.program.inputs, inputs, strict=True)} | {
+            v: constants[v] for v in graph.program.consts
+        }
         return cls(graph, [m.name for m in made], layers, makers, arrays)
 
     @functools.cached_property
@@ -117,7 +121,9 @@ class _OnHost:
     def footprint(self) -> float:
         """Bytes that a call touches."""
         s = self.segment
-        return float(s.blob_bytes + s.arena_bytes + sum(v.nbytes for v in (*s.raw, *s.program.inputs, *s.program.outputs)))
+        return float(
+            s.blob_bytes + s.arena_bytes + sum(v.nbytes for v in (*s.raw, *s.program.inputs, *s.program.outputs))
+        )
 
     def samples(self, threads: int) -> Iterator[Sample]:
         seconds = quiet(np.concatenate(self.times))
@@ -127,7 +133,15 @@ class _OnHost:
             works = host_work(layer.ops, self.batch.consts, threads, self.footprint)[self.algorithm]
             assert len(mine) == len(works), f"{self.batch.names[position]}: {len(mine)} steps, {len(works)} predicted"
             for i, work in zip(mine, works, strict=True):
-                yield Sample("host", self.batch.names[position], self.algorithm, work, float(seconds[i]), layer.flops, sizes(layer))
+                yield Sample(
+                    "host",
+                    self.batch.names[position],
+                    self.algorithm,
+                    work,
+                    float(seconds[i]),
+                    layer.flops,
+                    sizes(layer),
+                )
 
 
 def _all_on_host(batch: _Batch, threads: int, cpus: tuple[int, ...]) -> Iterator[_OnHost]:
@@ -179,12 +193,22 @@ class _OnDevice:
         empty, *seconds = quiet(gaps)
         self.clock.close()
         for name, layer, t in zip(self.batch.names, self.batch.layers, seconds, strict=True):
-            yield Sample("device", name, "", device_work(layer.ops, blocks), max(float(t - empty), 1e-7), layer.flops, sizes(layer))
+            yield Sample(
+                "device",
+                name,
+                "",
+                device_work(layer.ops, blocks),
+                max(float(t - empty), 1e-7),
+                layer.flops,
+                sizes(layer),
+            )
 
 
 def _on_device(batch: _Batch, relay: Relay | None) -> _OnDevice:
     value = lambda v: jnp.asarray(batch.values[v]) if v in batch.values else jnp.full(v.shape, 0.5, v.dtype)
-    run, token, given, clock = device_layers.program([device_layers.whole(x) for x in batch.layers], batch.consts, value, value, relay)
+    run, token, given, clock = device_layers.program(
+        [device_layers.whole(x) for x in batch.layers], batch.consts, value, value, relay
+    )
     return _OnDevice(batch, run, (token, given), clock, [])
 
 
@@ -206,9 +230,17 @@ def sizes(layer: Layer) -> tuple[float, ...]:
     return (float(sum(map(ord, op.prim))), rows, columns, given[-1], out[-1] if out else 1, window, stride, groups)
 
 
-def measured(relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), layers: Sequence[Made] | None = None, progress: Progress = silent) -> list[Sample]:
+def measured(
+    relay: Relay | None,
+    threads: int,
+    cpus: tuple[int, ...] = (),
+    layers: Sequence[Made] | None = None,
+    progress: Progress = silent,
+) -> list[Sample]:
     """All samples of this machine."""
-    made = list(layers if layers is not None else made_layers(LAYERS if relay is None else LAYERS // 2))  # a GPU's kernels take long to compile
+    made = list(
+        layers if layers is not None else made_layers(LAYERS if relay is None else LAYERS // 2)
+    )  # a GPU's kernels take long to compile
     blocks = device_blocks(relay, threads)
     batches = [_Batch.of(made[i : i + TOGETHER], i) for i in range(0, len(made), TOGETHER)]
     runs: list[_OnHost | _OnDevice] = []
@@ -252,18 +284,27 @@ def held_out(samples: Sequence[Sample]) -> set[str]:
 
 
 def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: tuple[int, ...] = ()) -> Predictor:
-    return trained([(s.half, s.work, s.seconds) for s in samples], device_blocks(relay, threads), threads, around(relay, threads, cpus))
+    return trained(
+        [(s.half, s.work, s.seconds) for s in samples],
+        device_blocks(relay, threads),
+        threads,
+        around(relay, threads, cpus),
+    )
 
 
 def stored(relay: Relay | None, threads: int) -> Predictor:
     """The predictor that `train` has left on this machine. Raises `ValueError` where there is none."""
     found = load(PREDICTOR, record_name(relay, threads))
     if found is None:
-        raise ValueError(f'xcoexec: got costs="predicted" on a machine that was not profiled for {threads} threads; run `xcoexec profile` first.')
+        raise ValueError(
+            f'xcoexec: got costs="predicted" on a machine that was not profiled for {threads} threads; run `xcoexec profile` first.'
+        )
     return parsed(json.dumps(found))
 
 
-def train(relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), progress: Progress = silent) -> tuple[Predictor, list[Sample]]:
+def train(
+    relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), progress: Progress = silent
+) -> tuple[Predictor, list[Sample]]:
     """Measures, fits, and keeps the predictor on disk under this machine's fingerprint."""
     samples = measured(relay, threads, cpus, progress=progress)
     predictor = fitted(samples, relay, threads, cpus)
@@ -282,7 +323,16 @@ def judged(samples: Sequence[Sample], relay: Relay | None, threads: int) -> list
     for half in ("host", "device"):
         known = _layers([s for s in samples if s.half == half and s.layer not in out])
         asked = _layers([s for s in samples if s.half == half and s.layer in out])
-        rows = [(x[0].layer.split()[0], sum(s.seconds for s in x), sum(predictor.seconds(half, s.work) for s in x), x[0].flops, x[0].sizes) for x in asked]
+        rows = [
+            (
+                x[0].layer.split()[0],
+                sum(s.seconds for s in x),
+                sum(predictor.seconds(half, s.work) for s in x),
+                x[0].flops,
+                x[0].sizes,
+            )
+            for x in asked
+        ]
         flat = [(x[0].flops, sum(s.seconds for s in x), x[0].sizes) for x in known]
         flops = by_flops([(f, t) for f, t, _ in flat], [r[3] for r in rows])
         trees = by_trees([(s, t) for _, t, s in flat], [r[4] for r in rows])

@@ -9,12 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..codegen.program import Literal, Op, Program, Value
 from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock
-from ..codegen.program import Literal, Op, Program, Value
 from ..codegen.runtime.relay import Relay
-from ..codegen.segment.assembly import Segment
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
+from ..codegen.segment.assembly import Segment
 from ..compat import host_call, plain_jit
 from ..lowering.emit import TARGET, register
 
@@ -50,7 +50,9 @@ def measured(relay: Relay) -> Overheads:
     mapped = {
         "read": [float(s[1]) for s in stamps],
         # by the span: the stamps are those of one block, which may end long before the others
-        "write": [max(spans[n, "mapped"] - float(s[4]), float(s[5] - s[4])) for n, s in zip(sizes, stamps, strict=True)],
+        "write": [
+            max(spans[n, "mapped"] - float(s[4]), float(s[5] - s[4])) for n, s in zip(sizes, stamps, strict=True)
+        ],
     }
     moves: dict[str, tuple[float, float]] = {}
     for what, seconds in mapped.items():
@@ -73,7 +75,9 @@ def _site(relay: Relay, n: int, way: str) -> Site:
 def _pass(site: Site, x: Any) -> Any:
     """One host call in a traced function."""
     result = [jax.ShapeDtypeStruct(x.shape, np.float32)]
-    return host_call(f"{TARGET}_join", result, site.address, host_call(f"{TARGET}_start", result, site.address, [x], True), False)[0]
+    return host_call(
+        f"{TARGET}_join", result, site.address, host_call(f"{TARGET}_start", result, site.address, [x], True), False
+    )[0]
 
 
 def _stamps(relay: Relay, n: int) -> np.ndarray:

@@ -17,7 +17,10 @@ from ..errors import SplitError
 
 Request = tuple[int, int, int]  # axis, start, stop
 VECTOR = 16  # channels: one vector of the widest instruction set
-CONTRACTIONS = ("conv_general_dilated", "dot_general")  # they read all of an operand's channels, whatever part of the result is asked for
+CONTRACTIONS = (
+    "conv_general_dilated",
+    "dot_general",
+)  # they read all of an operand's channels, whatever part of the result is asked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +73,9 @@ def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
     """
     out = ops[-1].out
     if not 0 <= axis < len(out.shape) or not 0 <= start < stop <= out.shape[axis]:
-        raise SplitError(f"split: got axis {axis}, range {start}:{stop} for a result {out}; valid is a non-empty range inside it.")
+        raise SplitError(
+            f"split: got axis {axis}, range {start}:{stop} for a result {out}; valid is a non-empty range inside it."
+        )
     made = {v: op for op in ops for v in op.outs}
     requests: dict[Value, Request | None] = {out: (axis, start, stop)}
     needs: dict[Op, Need] = {}
@@ -114,11 +119,19 @@ def _hull(op: Op, a: Request | None, b: Request | None) -> Request | None:
     if a == b:
         return a
     if a is None or b is None or a[0] != b[0]:
-        raise SplitError(f"{op.prim}: one value is needed in two different parts, {a} and {b}; the layer cannot be split there.")
+        raise SplitError(
+            f"{op.prim}: one value is needed in two different parts, {a} and {b}; the layer cannot be split there."
+        )
     return a[0], min(a[1], b[1]), max(a[2], b[2])
 
 
-def _rebuild(ops: Sequence[Op], needs: Mapping[Op, Need], requests: Mapping[Value, Request | None], made: Mapping[Value, Op], out: Value) -> Part:
+def _rebuild(
+    ops: Sequence[Op],
+    needs: Mapping[Op, Need],
+    requests: Mapping[Value, Request | None],
+    made: Mapping[Value, Op],
+    out: Value,
+) -> Part:
     slices: dict[Value, Slice] = {}
     new: dict[Value, Value] = {}
     result: list[Op] = []
@@ -211,7 +224,9 @@ def _need(op: Op, request: Request | None) -> Need:
         return _elementwise(op, *request)
     rule = RULES.get(op.prim)
     if rule is None:
-        raise SplitError(f"{op.prim} has no split rule; primitives that have one: {', '.join(sorted(RULES))} and elementwise ones.")
+        raise SplitError(
+            f"{op.prim} has no split rule; primitives that have one: {', '.join(sorted(RULES))} and elementwise ones."
+        )
     return rule(op, *request)
 
 
@@ -224,7 +239,9 @@ def _elementwise(op: Op, axis: int, start: int, stop: int) -> Need:
     return Need(tuple(one(v) for v in op.ins))
 
 
-def _rows(axis: int, start: int, stop: int, size: int, window: int, stride: int, dilation: int, lo: int) -> tuple[Request, tuple[int, int]]:
+def _rows(
+    axis: int, start: int, stop: int, size: int, window: int, stride: int, dilation: int, lo: int
+) -> tuple[Request, tuple[int, int]]:
     """Input rows `S*(n-1)+F` that output rows start:stop read, and the padding that is left around them."""
     first = start * stride - lo
     last = (stop - 1) * stride - lo + (window - 1) * dilation + 1
@@ -250,7 +267,9 @@ def _conv(op: Op, axis: int, start: int, stop: int) -> Need:
             return Need((None, weights))
         per_in, per_out = op.ins[0].shape[lhs[1]] // groups, op.out.shape[axis] // groups
         if start % per_out or stop % per_out:
-            raise SplitError(f"conv_general_dilated: channels {start}:{stop} cut a group; groups are of {per_out} output channels.")
+            raise SplitError(
+                f"conv_general_dilated: channels {start}:{stop} cut a group; groups are of {per_out} output channels."
+            )
         a, b = start // per_out, stop // per_out
         return Need(((lhs[1], a * per_in, b * per_in), weights), {"feature_group_count": b - a})
     d = out.index(axis) - 2
@@ -268,7 +287,16 @@ def _window(op: Op, axis: int, start: int, stop: int) -> Need:
     if p["base_dilation"][axis] != 1:
         raise SplitError(f"{op.prim}: rows of a window with base dilation cannot be split.")
     size = op.ins[0].shape[axis]
-    rows, pad = _rows(axis, start, stop, size, p["window_dimensions"][axis], p["window_strides"][axis], p["window_dilation"][axis], p["padding"][axis][0])
+    rows, pad = _rows(
+        axis,
+        start,
+        stop,
+        size,
+        p["window_dimensions"][axis],
+        p["window_strides"][axis],
+        p["window_dilation"][axis],
+        p["padding"][axis][0],
+    )
     if any(q < 0 for q in pad):
         raise SplitError(f"{op.prim}: the part would need negative padding {pad}; this range cannot be split off.")
     return Need((rows,), {"padding": tuple(pad if i == axis else q for i, q in enumerate(p["padding"]))})
@@ -401,7 +429,11 @@ def granules(ops: Sequence[Op], consts: set[Value]) -> dict[str, int]:
             continue
         granule = 1
         if dim == "channel" and ops[0].prim == "conv_general_dilated":
-            granule = out.shape[axis] // ops[0].params["feature_group_count"] if ops[0].params["feature_group_count"] > 1 else 1
+            granule = (
+                out.shape[axis] // ops[0].params["feature_group_count"]
+                if ops[0].params["feature_group_count"] > 1
+                else 1
+            )
         if out.shape[axis] < 2 * granule:
             continue
         try:

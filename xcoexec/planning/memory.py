@@ -10,13 +10,18 @@ from collections.abc import Mapping, Sequence
 from ..codegen.program import Value
 from ..ir.records import Layer, LayerGraph, Placement, chains
 from ..lowering.lower import bounds
-from ..partition.split import axis_of
 from ..lowering.work_units import STREAMED_BYTES, ahead
+from ..partition.split import axis_of
 
 Moves = Mapping[str, tuple[float, float]]
 SPARE_PIECES = 2  # more than are alive: small values between them may keep XLA from using their place again
 POLICIES = ("auto", "mapped", "copy")
-UNITS = {"": 1, "B": 1, **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("KMGT")}, **{f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")}}
+UNITS = {
+    "": 1,
+    "B": 1,
+    **{f"{p}B": 1000 ** (i + 1) for i, p in enumerate("KMGT")},
+    **{f"{p}iB": 1024 ** (i + 1) for i, p in enumerate("KMGT")},
+}
 
 
 def amount(given: object) -> float | int | None:
@@ -71,7 +76,11 @@ def _read(graph: LayerGraph, members: Sequence[Layer], placements: Sequence[Plac
     layer, place = members[0], placements[members[0].index]
     consts = set(graph.program.consts)
     home = graph.home
-    crossing = [v for v in layer.ins if v not in consts and (v not in home or placements[home[v]].half != "host" or place.half != "host")]
+    crossing = [
+        v
+        for v in layer.ins
+        if v not in consts and (v not in home or placements[home[v]].half != "host" or place.half != "host")
+    ]
     rows = place.half == "split" and place.dim == "rows"
     before = max((math.prod(v.shape[: axis_of(layer.ops, "rows") or 0]) for v in crossing), default=1) if rows else 1
     return sum(v.nbytes for v in crossing) * (place.p_cpu if rows else 1.0), before == 1
@@ -101,7 +110,11 @@ class Usage:
 
     @property
     def text(self) -> str:
-        parts = ((self.resident, "resident weights"), (self.streaming, "buffers for streamed ones"), (self.values, "values of a call"))
+        parts = (
+            (self.resident, "resident weights"),
+            (self.streaming, "buffers for streamed ones"),
+            (self.values, "values of a call"),
+        )
         return ", ".join(f"{n / 1e6:.1f} MB {what}" for n, what in parts)
 
 

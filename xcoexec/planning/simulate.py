@@ -14,10 +14,10 @@ from typing import Any
 from ..codegen.program import Value
 from ..errors import PlanError
 from ..ir.records import Costs, Layer, LayerGraph, Placement, Plan, chains
-from .memory import large
-from ..session.timeline import event, rows
-from ..partition.split import axis_of, part_shares
 from ..lowering.work_units import Ahead
+from ..partition.split import axis_of, part_shares
+from ..session.timeline import event, rows
+from .memory import large
 
 ROWS = ("host half: team", "device half: stream", "copies to the host", "copies to the device", "copies of weights")
 TEAM, STREAM, OUT, BACK, WEIGHTS = range(5)
@@ -62,7 +62,11 @@ class _Machine:
         self.events: list[Event] = []
         self.there: dict[tuple[Value, int], float] = {(v, STREAM): 0.0 for v in graph.program.inputs}
         self.consts = set(graph.program.consts)
-        pieces = [x.streamed * large(layer, self.consts) / x.pieces for layer, x in zip(graph.layers, plan.placements, strict=True) if x.streamed]
+        pieces = [
+            x.streamed * large(layer, self.consts) / x.pieces
+            for layer, x in zip(graph.layers, plan.placements, strict=True)
+            if x.streamed
+        ]
         self.ahead = Ahead(pieces)
 
     def run(self, name: str, row: int, ready: float, seconds: float) -> float:
@@ -84,7 +88,9 @@ class _Machine:
             ready = self.run(layer.name, STREAM, ready, seconds * (1 - place.streamed / part))
         size = place.streamed * large(layer, self.consts) / place.pieces
         for i in range(place.pieces):
-            arrived = self.run(f"{layer.name} weights {i}", WEIGHTS, self.ahead.take(size), size / self.costs.stream_rate)
+            arrived = self.run(
+                f"{layer.name} weights {i}", WEIGHTS, self.ahead.take(size), size / self.costs.stream_rate
+            )
             ready = self.run(layer.name, STREAM, max(ready, arrived), seconds * place.streamed / part / place.pieces)
             self.ahead.used(size, ready)
         return ready
@@ -102,7 +108,9 @@ class _Machine:
             return self.there[v, half]
         other = self.there[v, STREAM if half == TEAM else TEAM]
         writes = self.placements[self.home[v]].writes if v in self.home else ""
-        seconds = self.move("read", reads, share * v.nbytes) if half == TEAM else self.move("write", writes, share * v.nbytes)
+        seconds = (
+            self.move("read", reads, share * v.nbytes) if half == TEAM else self.move("write", writes, share * v.nbytes)
+        )
         arrived = self.run(str(v), OUT if half == TEAM else BACK, other, seconds)
         if share == 1.0:
             self.there[v, half] = arrived
@@ -123,7 +131,11 @@ def simulate(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
         for x in members:
             ready = max((machine.bring(v, half, place.reads) for v in x.ins), default=0.0)
             seconds = (costs.host[x.index] or 0.0) if half == TEAM else costs.device[x.index]
-            end = machine.device(x, place, ready, seconds) if half == STREAM else machine.run(x.name, half, ready, seconds)
+            end = (
+                machine.device(x, place, ready, seconds)
+                if half == STREAM
+                else machine.run(x.name, half, ready, seconds)
+            )
             machine.there.update(((v, half), end) for v in x.outs)
     for v in graph.program.outputs:
         if v not in machine.consts:
@@ -137,13 +149,18 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
     mine, other = shares(members, place)
     outside = [v for x in members for v in x.ins if v not in inside]
     whole, reads = place.dim == "channel", machine.placements[members[0].index].reads
-    ready = max((machine.bring(v, TEAM, reads, 1.0 if whole else mine[members[0].index]) for v in dict.fromkeys(outside)), default=0.0)
+    ready = max(
+        (machine.bring(v, TEAM, reads, 1.0 if whole else mine[members[0].index]) for v in dict.fromkeys(outside)),
+        default=0.0,
+    )
     near = max((machine.bring(v, STREAM) for v in dict.fromkeys(outside)), default=0.0)
     ends = []
     for row, begin, part in ((TEAM, ready, mine), (STREAM, near, other)):
         end = begin
         for x in members:
-            seconds = (costs.host_part if row == TEAM else costs.device_part)(x.index, place.dim, part[x.index]) * costs.contention
+            seconds = (costs.host_part if row == TEAM else costs.device_part)(
+                x.index, place.dim, part[x.index]
+            ) * costs.contention
             end = machine.device(x, place, end, seconds) if row == STREAM else machine.run(x.name, row, end, seconds)
         ends.append(end)
     out = members[-1].out

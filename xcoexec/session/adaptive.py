@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from .rebalance import span
 from ..codegen.native.children import go_on
 from ..compat import plain_jit
 from .executable import Executable
+from .rebalance import span
 
 log = logging.getLogger("xcoexec")
 
@@ -24,7 +24,9 @@ PATIENCE = 3  # looks in a row that must agree, so that noise does not flap
 PAUSE_SECONDS = 2.0  # least time between two plannings
 SETTLE_SECONDS = 5.0  # between the quick steps and a plan from fresh numbers
 PAST = 2  # executables that are kept to go back to
-QUICK_RETRY_SECONDS = 2.0  # after a return to plain jax.jit: until what was in use before is tried again; twice as long every time
+QUICK_RETRY_SECONDS = (
+    2.0  # after a return to plain jax.jit: until what was in use before is tried again; twice as long every time
+)
 RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
 MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
@@ -112,7 +114,9 @@ class Monitor:
         if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or self._busy.locked():
             return
         self._drifts = 0
-        self.history.append(f"host segments take {seconds * 1e3:.3f} ms where {self._baseline * 1e3:.3f} ms were usual: planning again")
+        self.history.append(
+            f"host segments take {seconds * 1e3:.3f} ms where {self._baseline * 1e3:.3f} ms were usual: planning again"
+        )
         self._begin(self._steps)
 
     def again(self) -> None:
@@ -152,7 +156,9 @@ class Monitor:
         if new.lowered is not None:
             self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
         if old.lowered is not None and old.lowered is not new.lowered:
-            self.past = [old, *(p for p in self.past if p.lowered is not old.lowered and p.lowered is not new.lowered)][: self.keep]
+            self.past = [old, *(p for p in self.past if p.lowered is not old.lowered and p.lowered is not new.lowered)][
+                : self.keep
+            ]
         kept = "kept" if new is old or new.plan == old.plan else "swapped"
         if kept == "swapped" or not quiet:
             self.history.append(f"plan {new.plan.strategy!r} {kept} after {seconds:.2f} s: {new.plan.chosen}")

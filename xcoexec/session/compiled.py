@@ -11,19 +11,19 @@ from typing import Any
 import jax
 
 from .. import config
-from ..codegen.runtime import host
 from ..codegen.native.children import go_on
+from ..codegen.runtime import host
 from ..codegen.runtime.faults import Faults
 from ..compat import settings
 from ..errors import BindError
 from ..ir.records import LayerGraph, Plan
-from .report import Report, report
+from ..planning.strategies import Strategy
 from . import timeline
 from .adaptive import Gate, Monitor
-from .executable import Executable
 from .contest import choose, contest, known, moved
+from .executable import Executable
+from .report import Report, report
 from .stages import Stages
-from ..planning.strategies import Strategy
 
 CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
@@ -53,13 +53,18 @@ class Compiled:
         exe, relay, failed = self.monitor.current, self._relay, ""
         try:
             out = exe.call(leaves)
-        except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks for it
+        except (
+            jax.errors.JaxRuntimeError,
+            ValueError,
+        ) as e:  # what XLA makes of an error depends on where it looks for it
             failed = str(e)
             if relay is not None:  # nothing may still write to arrays that XLA has taken back
                 relay.settle()
             if OWN not in failed or exe.lowered is None or deleted(leaves):
                 raise
-        if relay is not None and relay.errors != self._errors and exe.lowered is not None:  # XLA may keep an error until the results are read
+        if (
+            relay is not None and relay.errors != self._errors and exe.lowered is not None
+        ):  # XLA may keep an error until the results are read
             fault = self._fault()
             failed = failed or (OWN + fault.text if fault is not None else "")
         if failed:
@@ -84,7 +89,11 @@ class Compiled:
         with self._failing:
             if self._failed is not None:  # by another thread
                 return self._failed
-            why, relay, fault = error[error.index(OWN) + len(OWN) :].splitlines()[0].strip(), self.stages.relay, self._fault()
+            why, relay, fault = (
+                error[error.index(OWN) + len(OWN) :].splitlines()[0].strip(),
+                self.stages.relay,
+                self._fault(),
+            )
             if relay is not None and fault is not None and fault.code:
                 why += f" ({relay.driver.describe(fault.code)})"
             exe = self.stages.fallback(self.current.plan.strategy, why)

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from .rebalance import rebalanced
-from ..ir.validate import check_plan
 from ..errors import PlanError
 from ..guard import asked
-from ..ir.records import LayerGraph, Placement, Plan, UniformPlan
-from ..planning.memory import usage
 from ..ir.plan_json import REMEMBERED, fields, made
+from ..ir.records import LayerGraph, Placement, Plan, UniformPlan
+from ..ir.validate import check_plan
 from ..measure.profile import Progress, host_placements, read, silent, store
-from .executable import Executable
-from .stages import Alone, Stages, device_plan, lowered_of
+from ..planning.memory import usage
 from ..planning.strategies import RIVALS, STRATEGIES, Strategy, strategy_name
+from .executable import Executable
+from .rebalance import rebalanced
+from .stages import Alone, Stages, device_plan, lowered_of
 
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
 ROUNDS = 5
@@ -63,7 +63,14 @@ def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | No
 
 def _single(s: Stages, strategy: str | Strategy) -> Executable:
     if all(x.host_error for x in s.graph.layers):
-        return s.executable(Plan(strategy_name(strategy), host_placements(s.graph), s.graph.key, chosen="no layer that kernels can express"))
+        return s.executable(
+            Plan(
+                strategy_name(strategy),
+                host_placements(s.graph),
+                s.graph.key,
+                chosen="no layer that kernels can express",
+            )
+        )
     costs = s.measured_costs()
     if isinstance(strategy, str):
         plan = STRATEGIES[strategy](s.graph, costs)
@@ -72,7 +79,11 @@ def _single(s: Stages, strategy: str | Strategy) -> Executable:
         plan = asked(strategy, s.graph, costs)
         asked(check_plan, plan, s.graph)
     asked(_check_fits, s, plan)
-    return s.all_host if strategy == "host" and plan.placements == s.all_host.plan.placements else _realised(s, plan, strategy)
+    return (
+        s.all_host
+        if strategy == "host" and plan.placements == s.all_host.plan.placements
+        else _realised(s, plan, strategy)
+    )
 
 
 def _check_fits(s: Stages, plan: Plan) -> None:
@@ -106,11 +117,17 @@ def _auto(s: Stages) -> Executable:
     """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
     plan = remembered(_record_name(s), s.graph)
     if plan is not None:
-        return s.executable(dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)"))
+        return s.executable(
+            dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)")
+        )
     exe = contest(s)
     if not exe.plan.measured:
         return exe
-    if s.bounded or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit"):
+    if (
+        s.bounded
+        or exe.plan.engine != "jit"
+        or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit")
+    ):
         store(REMEMBERED, _record_name(s), fields(exe.plan))  # a draw is measured again next time
     return exe
 
@@ -125,7 +142,9 @@ def contest(s: Stages) -> Executable:
         return plain
     if s.relay and s.on_host and all(not x.host_error for x in s.graph.layers):
         candidates["local"] = s.local
-    if s.sibling and all(not x.host_error for x in s.graph.layers):  # no layer has to be measured if the usual winner wins clearly again
+    if s.sibling and all(
+        not x.host_error for x in s.graph.layers
+    ):  # no layer has to be measured if the usual winner wins clearly again
         seconds = _times(s, {"jit": plain, "host": s.all_host})
         if seconds["host"] < CLEAR * seconds["jit"]:
             return _chosen({"host": s.all_host}, "host", seconds)
@@ -137,7 +156,9 @@ def contest(s: Stages) -> Executable:
             candidates[name] = _realised(s, plan, name)
     seconds = _times(s, candidates)
     s.plain_ready = True
-    if min(seconds.values()) > CLEAR * seconds["jit"]:  # a near thing: XLA on the folded graph may be better than on the function
+    if (
+        min(seconds.values()) > CLEAR * seconds["jit"]
+    ):  # a near thing: XLA on the folded graph may be better than on the function
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
         seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
@@ -148,7 +169,10 @@ def _within(s: Stages) -> Executable:
     """The fastest plan of those that keep within the device's memory; plain jax.jit does not."""
     costs = s.measured_costs()
     plan = STRATEGIES["capacity"](s.graph, costs)
-    candidates = {"capacity": _realised(s, plan, "capacity"), "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))}
+    candidates = {
+        "capacity": _realised(s, plan, "capacity"),
+        "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs)),
+    }
     if not s.fits(candidates["host"].plan):
         del candidates["host"]
     if s.on_host and all(not x.host_error for x in s.graph.layers):
@@ -156,7 +180,9 @@ def _within(s: Stages) -> Executable:
     seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k])
     exe = candidates[best]
-    reason = f"fastest of {', '.join(seconds)} by measurement; plain jax.jit needs more than {s.limit} bytes on the device"
+    reason = (
+        f"fastest of {', '.join(seconds)} by measurement; plain jax.jit needs more than {s.limit} bytes on the device"
+    )
     note = f"; {exe.plan.chosen}" if best == "capacity" else ""
     return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason + note))
 
@@ -166,7 +192,11 @@ def _realised(s: Stages, plan: Plan, strategy: str | Strategy) -> Executable:
     plans = [plan]
     for rival in RIVALS.get(strategy, ()) if s.relay and isinstance(strategy, str) else ():
         other = rival(s.graph, s.measured_costs())
-        if s.fits(other) and (other.predicted or 0.0) < NEAR * (plan.predicted or 0.0) and all(other.placements != p.placements for p in plans):
+        if (
+            s.fits(other)
+            and (other.predicted or 0.0) < NEAR * (plan.predicted or 0.0)
+            and all(other.placements != p.placements for p in plans)
+        ):
             plans.append(other)
     if len(plans) == 1:
         return _balanced(s, s.executable(plan))
@@ -223,20 +253,28 @@ def _better(s: Stages, candidates: Mapping[str, Executable]) -> Executable:
     """The fastest of a few, the one in use where it is a near thing."""
     if len(candidates) == 1:
         return candidates["now"]
-    seconds = alternate({k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress, alone=s.alone)
+    seconds = alternate(
+        {k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress, alone=s.alone
+    )
     name = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))
-    plan = dataclasses.replace(candidates[name].plan, measured=seconds, chosen=f"{name}: the fastest of {', '.join(seconds)}")
+    plan = dataclasses.replace(
+        candidates[name].plan, measured=seconds, chosen=f"{name}: the fastest of {', '.join(seconds)}"
+    )
     return candidates[name] if name == "now" else dataclasses.replace(candidates[name], plan=plan)
 
 
 def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
-    reason = f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
+    reason = (
+        f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
+    )
     plan = dataclasses.replace(candidates[best].plan, measured=seconds, chosen=reason)
     return dataclasses.replace(candidates[best], plan=plan)
 
 
 def _times(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
-    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR, alone=s.alone)
+    return alternate(
+        {k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR, alone=s.alone
+    )
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:

@@ -26,11 +26,23 @@ def roofline(layers: Sequence[LayerReport], peaks: Peaks, path: str | os.PathLik
     intensities = [x.flops / x.nbytes for x in measured] or [1.0]
     left, right = min(0.1, *intensities) / 2, max(1000.0, *intensities) * 2
     ridge = peaks.flops / peaks.bandwidth
-    ax.plot([left, ridge, right], [left * peaks.bandwidth / 1e9, peaks.flops / 1e9, peaks.flops / 1e9], color="#333333", linewidth=1.2)
+    ax.plot(
+        [left, ridge, right],
+        [left * peaks.bandwidth / 1e9, peaks.flops / 1e9, peaks.flops / 1e9],
+        color="#333333",
+        linewidth=1.2,
+    )
     for i, name in enumerate(dict.fromkeys(x.algorithm for x in measured)):
         chosen = [x for x in measured if x.algorithm == name]
         sizes = [12 + 400 * (x.measured or 0) / sum(y.measured or 0 for y in measured) for x in chosen]
-        ax.scatter([x.flops / x.nbytes for x in chosen], [x.gflops or 0.0 for x in chosen], s=sizes, alpha=0.7, label=name, color=COLOURS[i % len(COLOURS)])
+        ax.scatter(
+            [x.flops / x.nbytes for x in chosen],
+            [x.gflops or 0.0 for x in chosen],
+            s=sizes,
+            alpha=0.7,
+            label=name,
+            color=COLOURS[i % len(COLOURS)],
+        )
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("FLOP / byte")

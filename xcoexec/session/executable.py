@@ -60,7 +60,10 @@ def local(plan: Plan, lowered: Lowered, weights: Sequence[Any]) -> Executable:
     """
     cpu = jax.local_devices(backend="cpu")[0]
     with jax.default_device(cpu):
-        args = tuple(a if a.devices() == {cpu} else jax.numpy.asarray(np.asarray(a)) for a in lowered.arguments([np.asarray(w) for w in weights]))
+        args = tuple(
+            a if a.devices() == {cpu} else jax.numpy.asarray(np.asarray(a))
+            for a in lowered.arguments([np.asarray(w) for w in weights])
+        )
         n = len(args)
         jitted = plain_jit(lambda *flat: lowered(flat[:n], flat[n:]))
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import jax
 
+from ..api.options import Options
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
-from .compiled import Compiled, Fallback
+from ..devices.cuda import relay
 from ..errors import BindError
+from ..frontend.trace import Traced
 from ..guard import Asked, Failed, asked, stage, warn
 from ..ir.records import Plan
-from ..api.options import Options
-from ..devices.cuda import relay
-from .executable import Executable
-from .contest import choose
-from .stages import Stages, stages
 from ..planning.strategies import strategy_name
-from ..frontend.trace import Traced
+from .compiled import Compiled, Fallback
+from .contest import choose
+from .executable import Executable
+from .stages import Stages, stages
 
 CPU_ALONE = "on the CPU alone, because its weights do not fit the device's memory"
 
@@ -59,7 +59,9 @@ class Prepared:
     compiled: Compiled
 
 
-def prepared(name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[Any]], str]) -> Prepared | Fallback:
+def prepared(
+    name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[Any]], str]
+) -> Prepared | Fallback:
     """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one warning (an error when strict).
 
     Where plain jax.jit cannot compile the function either, its exception is raised.
@@ -97,7 +99,9 @@ def device_relay(cpus: tuple[int, ...]) -> Relay | None:
     """What connects the host half to the device half; None where both are on the CPU. Raises where there is no such connection."""
     backend = jax.default_backend()
     if backend not in ("cpu", "gpu"):
-        raise NotImplementedError(f"the default backend is {backend!r}, and this version's device half is XLA:CPU or a CUDA GPU")
+        raise NotImplementedError(
+            f"the default backend is {backend!r}, and this version's device half is XLA:CPU or a CUDA GPU"
+        )
     return relay(cpus) if backend == "gpu" else None
 
 
@@ -107,7 +111,9 @@ def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
         return None
     nbytes = int(given * relay.driver.memory()[1]) if isinstance(given, float) else given
     if nbytes <= relay.driver.workspace:
-        raise ValueError(f"xcoexec.jit: got device_memory={given!r}; valid is more than {relay.driver.workspace} bytes, which XLA's libraries need.")
+        raise ValueError(
+            f"xcoexec.jit: got device_memory={given!r}; valid is more than {relay.driver.workspace} bytes, which XLA's libraries need."
+        )
     return nbytes - relay.driver.workspace
 
 
@@ -115,7 +121,13 @@ def _compiled(name: str, options: Options, task: Task) -> Compiled:
     """All stages of one function for its weights and example inputs."""
     host.prefetch(options.apart)
     with stage("building the graph"):
-        settings = {"threads": options.threads, "cpus": options.cpus, "donated": task.donated, "plain": task.plain, "progress": options.progress}
+        settings = {
+            "threads": options.threads,
+            "cpus": options.cpus,
+            "donated": task.donated,
+            "plain": task.plain,
+            "progress": options.progress,
+        }
         s = stages(task.traced, task.index, task.weights, task.example, **settings)
         s.sibling, s.memory, s.compiler_options = task.sibling, options.memory, task.given.get("compiler_options")
     with stage("connecting the device"):

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..ir.records import LayerGraph, Placement, chains
 from ..lowering.lower import Lowered
-from ..partition.split import axis_of, block, cut
 from ..lowering.work_units import HostUnit
+from ..partition.split import axis_of, block, cut
 
 RECENT = 16  # calls: older stamps may be written over while they are read
 WAITED = 3e-6  # seconds: a device that waits longer than this for the host's flag was the faster half
@@ -39,7 +39,9 @@ def halves(unit: HostUnit, lowered: Lowered) -> Halves | None:
 
 def span(lowered: Lowered) -> float | None:
     """Median seconds of a call from the first host call's start to the last one's join, on the device's clock; None before the first."""
-    last = min((site.calls for site in lowered.sites.values()), default=0) - 1  # the last call that is over at every site
+    last = (
+        min((site.calls for site in lowered.sites.values()), default=0) - 1
+    )  # the last call that is over at every site
     if last < 1:
         return None
     stamps = np.stack([site.stamps(last)[-RECENT:] for site in lowered.sites.values()])

@@ -6,13 +6,13 @@ import dataclasses
 import os
 from collections.abc import Mapping
 
-from .rebalance import halves
 from ..codegen.runtime.peaks import Peaks, peaks
 from ..cost.edgenn import bound
 from ..ir.records import Costs, LayerGraph, Plan
-from ..lowering.lower import Lowered
 from ..ir.text import columns, milliseconds, where
+from ..lowering.lower import Lowered
 from ..measure.profile import layer_seconds
+from .rebalance import halves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,11 +56,33 @@ class Report:
     peaks: Peaks | None  # None where no kernel runs
 
     def __str__(self) -> str:
-        rows = [["layer", "placement", "algorithm", "predicted ms", "measured ms", "device ms", "bound ms", "GFLOP/s", "GB/s", "% of roofline"]]
+        rows = [
+            [
+                "layer",
+                "placement",
+                "algorithm",
+                "predicted ms",
+                "measured ms",
+                "device ms",
+                "bound ms",
+                "GFLOP/s",
+                "GB/s",
+                "% of roofline",
+            ]
+        ]
         for x in self.layers:
             speeds = [f"{s:.1f}" if s else "-" for s in (x.gflops, x.gbytes)]
             share = f"{100 * x.least / x.measured:.0f}" if x.measured else "-"
-            rows.append([x.layer, x.placement, x.algorithm, *map(milliseconds, (x.predicted, x.measured, x.device, x.bound)), *speeds, share])
+            rows.append(
+                [
+                    x.layer,
+                    x.placement,
+                    x.algorithm,
+                    *map(milliseconds, (x.predicted, x.measured, x.device, x.bound)),
+                    *speeds,
+                    share,
+                ]
+            )
         times = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(self.measured.items()))
         ran = f"ran: {self.ran} ({self.why}); {self.segments} host segments; {times}"
         if self.peaks is None:
@@ -74,7 +96,9 @@ class Report:
         from .drawing import roofline
 
         if self.peaks is None:
-            raise ValueError(f"report: got no kernel to draw, {self.why}; valid is a report of a plan with host layers.")
+            raise ValueError(
+                f"report: got no kernel to draw, {self.why}; valid is a report of a plan with host layers."
+            )
         roofline(self.layers, self.peaks, path)
 
 
@@ -87,7 +111,11 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
             seconds.update(layer_seconds(unit))
         algorithms.update(zip(unit.layers, unit.segment.algorithms, strict=True))
     roof = peaks(threads)
-    both = {u.layers[-1]: seen for u in lowered.segments if u.join and (seen := halves(u, lowered))} if lowered and lowered.relay else {}
+    both = (
+        {u.layers[-1]: seen for u in lowered.segments if u.join and (seen := halves(u, lowered))}
+        if lowered and lowered.relay
+        else {}
+    )
     layers = []
     for x, p in zip(graph.layers, plan.placements, strict=True):
         placement = where(p) if plan.engine != "jit" else "device (jax.jit)"
@@ -98,5 +126,9 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
         device = both[x.index].device if x.index in both else None
         algorithm = algorithms.get(x.index, "XLA")
         least = roof.seconds(work, data)
-        layers.append(LayerReport(x.name, placement, algorithm, work, data, p.predicted, seconds.get(x.index), least, limit, device))
+        layers.append(
+            LayerReport(
+                x.name, placement, algorithm, work, data, p.predicted, seconds.get(x.index), least, limit, device
+            )
+        )
     return Report(plan.engine, plan.chosen, tuple(layers), plan.measured, len(lowered.segments) if lowered else 0, roof)

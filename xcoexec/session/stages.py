@@ -10,25 +10,25 @@ from typing import Any
 
 import jax
 
-from ..ir.validate import check_graph
-from ..measure.device_layers import to_predict
-from ..codegen.runtime import host
-from ..codegen.segment.choice import likely
 from ..codegen.program import Program, Value
+from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
+from ..codegen.segment.choice import likely
 from ..compat import configuration
 from ..cost.predictor import Predictor
 from ..frontend.fold import Folded, fold
 from ..frontend.graph import build_graph
-from ..ir.records import Costs, LayerGraph, Placement, Plan
-from ..lowering.lower import identities, lower
-from ..planning.memory import usage, ways
-from ..measure.profile import Progress, device_costs, host_placements, measure, overheads, silent
-from .executable import Executable, executable, local
-from ..partition.split import split
-from ..measure.timing import empty_call, median_seconds
 from ..frontend.trace import Traced
+from ..ir.records import Costs, LayerGraph, Placement, Plan
+from ..ir.validate import check_graph
+from ..lowering.lower import identities, lower
+from ..measure.device_layers import to_predict
+from ..measure.profile import Progress, device_costs, host_placements, measure, overheads, silent
+from ..measure.timing import empty_call, median_seconds
+from ..partition.split import split
+from ..planning.memory import usage, ways
+from .executable import Executable, executable, local
 
 CALIBRATION_SECONDS = 0.05
 MOST_FACTOR = 2.0  # by which layers together may take longer than one by one
@@ -80,7 +80,12 @@ class Stages:
 
     def fits(self, plan: Plan) -> bool:
         """Whether a plan keeps within the bytes that may lie on the device."""
-        return self.limit is None or self.relay is None or plan.engine == "local" or usage(self.graph, plan.placements).total <= self.limit
+        return (
+            self.limit is None
+            or self.relay is None
+            or plan.engine == "local"
+            or usage(self.graph, plan.placements).total <= self.limit
+        )
 
     @functools.cached_property
     def bounded(self) -> bool:
@@ -89,7 +94,12 @@ class Stages:
 
     @functools.cached_property
     def all_host(self) -> Executable:
-        plan = Plan("host", host_placements(self.graph), self.graph.key, chosen="all layers that kernels can express on the host half")
+        plan = Plan(
+            "host",
+            host_placements(self.graph),
+            self.graph.key,
+            chosen="all layers that kernels can express on the host half",
+        )
         return self.executable(plan)
 
     @functools.cached_property
@@ -108,7 +118,13 @@ class Stages:
 
     @functools.cached_property
     def local(self) -> Executable:
-        plan = Plan("local", host_placements(self.graph), self.graph.key, chosen="the whole call on the CPU, where its inputs are", engine="local")
+        plan = Plan(
+            "local",
+            host_placements(self.graph),
+            self.graph.key,
+            chosen="the whole call on the CPU, where its inputs are",
+            engine="local",
+        )
         return self.executable(plan)
 
     def run(self, exe: Executable) -> Any:
@@ -139,7 +155,11 @@ class Stages:
         if self.donated:
             return costs
         leaves = [jax.numpy.asarray(x) for x in self.example]
-        call = (lambda: self.run(self.all_device)) if self.relay is not None else lambda: jax.block_until_ready(self.plain(leaves))
+        call = (
+            (lambda: self.run(self.all_device))
+            if self.relay is not None
+            else lambda: jax.block_until_ready(self.plain(leaves))
+        )
         whole = median_seconds(call, CALIBRATION_SECONDS) - empty_call()
         costs = costs.scaled(device=min(MOST_FACTOR, max(whole, 1e-6) / sum(costs.device)))
         return self._host_calibrated(costs) if all(t is not None for t in costs.host) else costs
@@ -175,7 +195,9 @@ def lowered_of(exe: Executable) -> Any:
     return exe.lowered
 
 
-def stages(traced: Traced, weight_index: Sequence[int], weights: Sequence[Any], example: Sequence[Any], **rest: Any) -> Stages:
+def stages(
+    traced: Traced, weight_index: Sequence[int], weights: Sequence[Any], example: Sequence[Any], **rest: Any
+) -> Stages:
     """Folds a trace and builds its graph; both are checked."""
     folded = fold(traced, weight_index)
     graph = build_graph(folded)

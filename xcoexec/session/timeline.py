@@ -36,13 +36,21 @@ def events(graph: LayerGraph, lowered: Lowered | None, trace: np.ndarray | None 
             out.append(_event("device layers", 1, last - begin, int(stamps[0]) - last, {}))
         for i, step in enumerate(unit.segment.steps):
             layer = graph.layers[unit.layers[step.group]]
-            args = {"layer": layer.name, "flop": layer.flops, "bytes": layer.nbytes, "driver": step.driver, "items": step.items}
+            args = {
+                "layer": layer.name,
+                "flop": layer.flops,
+                "bytes": layer.nbytes,
+                "driver": step.driver,
+                "items": step.items,
+            }
             out.append(_event(layer.name, 0, int(stamps[i]) - begin, int(stamps[i + 1] - stamps[i]), args))
         last = int(stamps[-1])
     return out + _threads(graph, lowered, trace, begin or 0, last or 0, 0)
 
 
-def _threads(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None, begin: int, end: int, shift: int) -> list[dict[str, Any]]:
+def _threads(
+    graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None, begin: int, end: int, shift: int
+) -> list[dict[str, Any]]:
     """A row for each thread: its part of every step between `begin` and `end` of the host's clock less `shift`."""
     units = {u.segment.address: u for u in lowered.segments}
     out, seen = [], set()
@@ -52,7 +60,9 @@ def _threads(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None, begi
             continue
         seen.add(int(who))
         name = graph.layers[unit.layers[unit.segment.steps[int(step)].group]].name
-        out.append(_event(name, THREADS + int(who), int(began) - shift - begin, int(ended - began), {"thread": int(who)}))
+        out.append(
+            _event(name, THREADS + int(who), int(began) - shift - begin, int(ended - began), {"thread": int(who)})
+        )
     return [*(_row(THREADS + t, f"thread {t}" + (" (calls)" if t == 0 else "")) for t in sorted(seen)), *out]
 
 
@@ -95,7 +105,13 @@ def _both_clocks(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None) 
             out.append(_event(name, row, int(device[a]) - begin, int(device[b] - device[a]), {"layers": names}))
         for i, step in enumerate(unit.segment.steps):
             layer = graph.layers[unit.layers[step.group]]
-            args = {"layer": layer.name, "flop": layer.flops, "bytes": layer.nbytes, "driver": step.driver, "items": step.items}
+            args = {
+                "layer": layer.name,
+                "flop": layer.flops,
+                "bytes": layer.nbytes,
+                "driver": step.driver,
+                "items": step.items,
+            }
             out.append(_event(layer.name, 0, int(host[i]) - shift - begin, int(host[i + 1] - host[i]), args))
         if int(host[0]) - shift > idle:
             out.append(_event("idle", 0, idle - begin, int(host[0]) - shift - idle, {}))

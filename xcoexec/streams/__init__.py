@@ -6,4 +6,19 @@ from .pipeline import Pipeline, Stats, Stream, pipeline
 from .power import Power, PowerError
 from .scheduler import Scheduler, Served, admits, task
 
-__all__ = ["Cut", "Model", "Pipeline", "Power", "PowerError", "Scheduler", "Served", "Stats", "Stream", "Twin", "admits", "model", "pipeline", "task"]
+__all__ = [
+    "Cut",
+    "Model",
+    "Pipeline",
+    "Power",
+    "PowerError",
+    "Scheduler",
+    "Served",
+    "Stats",
+    "Stream",
+    "Twin",
+    "admits",
+    "model",
+    "pipeline",
+    "task",
+]

@@ -94,7 +94,11 @@ def worth(spans: Sequence[Span], costs: Costs) -> list[Worth]:
 
 def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: float = EPSILON) -> list[Worth]:
     """Blocks that deserve a twin and can have one: it can only stand for a block that makes one value from one value."""
-    return [w for w in worth(spans, costs) if deserves(w.degree, w.share, len(spans), epsilon) and replaceable(graph, w.span)]
+    return [
+        w
+        for w in worth(spans, costs)
+        if deserves(w.degree, w.share, len(spans), epsilon) and replaceable(graph, w.span)
+    ]
 
 
 def deserves(degree: float, share: float, count: int, epsilon: float = EPSILON) -> bool:
@@ -111,4 +115,16 @@ def replaceable(graph: LayerGraph, span: Span) -> bool:
     return len(reads) == 1 and len([v for v in crossing(graph, span.stop) if v in made]) == 1
 
 
-__all__ = ["EPSILON", "TWIN_SECONDS", "Worth", "blocks", "deserves", "deserving", "fastest", "merged", "replaceable", "seconds", "worth"]
+__all__ = [
+    "EPSILON",
+    "TWIN_SECONDS",
+    "Worth",
+    "blocks",
+    "deserves",
+    "deserving",
+    "fastest",
+    "merged",
+    "replaceable",
+    "seconds",
+    "worth",
+]

@@ -19,10 +19,10 @@ from ..api.resident import Bound
 from ..config import cores
 from ..errors import CoexecWarning
 from ..ir.records import HALVES
-from .spans import Part, Span, crossing, divisible, finish, part, start
-from ..session.stages import Stages
 from ..measure.timing import median_seconds
+from ..session.stages import Stages
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
+from .spans import Part, Span, crossing, divisible, finish, part, start
 from .trial import Trial, Turn
 from .valid import Rule, checked, shown
 
@@ -123,9 +123,15 @@ class Networks:
         if self.wanted == "none":
             return wholes
         if self.wanted == "auto":
-            return [*wholes, *_there_is_room_for(_best_cuts(s, value, around))] if self.count > 1 and s.limit is None and divisible(s) else wholes
+            return (
+                [*wholes, *_there_is_room_for(_best_cuts(s, value, around))]
+                if self.count > 1 and s.limit is None and divisible(s)
+                else wholes
+            )
         if not divisible(s):
-            raise ValueError(f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'.")
+            raise ValueError(
+                f"xcoexec.pipeline: got cut={self.wanted!r} for a function whose results are not made by its layers; valid is cut='none'."
+            )
         cut = self.wanted if isinstance(self.wanted, Cut) else planned(s, self.wanted, around)
         _check(cut, len(s.graph.layers))
         return [_measured(s, cut, value, around)]
@@ -147,7 +153,11 @@ def _there_is_room_for(ways: Iterator[Network]) -> Iterator[Network]:
         yield from ways
     except jax.errors.JaxRuntimeError as e:
         why = str(e).splitlines()[0]
-        warnings.warn(f"xcoexec.pipeline: not every way of cutting the network is tried, the device refused one: {why}", CoexecWarning, stacklevel=2)
+        warnings.warn(
+            f"xcoexec.pipeline: not every way of cutting the network is tried, the device refused one: {why}",
+            CoexecWarning,
+            stacklevel=2,
+        )
 
 
 def _best_cuts(s: Stages, value: Any, around: Around) -> Iterator[Network]:
@@ -174,7 +184,9 @@ def _best_cuts(s: Stages, value: Any, around: Around) -> Iterator[Network]:
 def _measured(s: Stages, cut: Cut, value: Any, around: Around) -> Network:
     """A cut's parts, compiled, with the seconds that each of them takes alone."""
     parts = [part(s, Span(a, b), half) for half, a, b in cut.stages]
-    parts = [dataclasses.replace(p, handed=q.half != p.half) for p, q in zip(parts, [*parts[1:], parts[-1]], strict=True)]
+    parts = [
+        dataclasses.replace(p, handed=q.half != p.half) for p, q in zip(parts, [*parts[1:], parts[-1]], strict=True)
+    ]
     took = []
     for _ in range(1 + PROBES):
         env: Any = start(s, jax.tree_util.tree_leaves(value))
@@ -186,7 +198,14 @@ def _measured(s: Stages, cut: Cut, value: Any, around: Around) -> Network:
     seconds = tuple(float(t) for t in np.median(took[1:], axis=0))
     cut = dataclasses.replace(cut, seconds=seconds)
     busy = cut.busy(s.relay is None)
-    return Network(None, s, tuple(parts), dataclasses.replace(cut, period=busiest(*busy, around, cores(), s.threads)), busy, s.threads)
+    return Network(
+        None,
+        s,
+        tuple(parts),
+        dataclasses.replace(cut, period=busiest(*busy, around, cores(), s.threads)),
+        busy,
+        s.threads,
+    )
 
 
 def _whole(bound: Bound, value: Any) -> Network:
@@ -239,9 +258,13 @@ def crossed(s: Stages) -> list[int]:
 
 def _check(cut: Cut, layers: int) -> None:
     ends = [0, *(stop for _, _, stop in cut.stages)]
-    valid = all(half in HALVES[:2] for half, _, _ in cut.stages) and all(a == start < stop for (_, start, stop), a in zip(cut.stages, ends, strict=False))
+    valid = all(half in HALVES[:2] for half, _, _ in cut.stages) and all(
+        a == start < stop for (_, start, stop), a in zip(cut.stages, ends, strict=False)
+    )
     if not cut.stages or not valid or ends[-1] != layers:
-        raise ValueError(f"xcoexec.pipeline: got cut={cut.stages!r}; valid are stages (half, first layer, last + 1) that cover layers 0 to {layers} in order.")
+        raise ValueError(
+            f"xcoexec.pipeline: got cut={cut.stages!r}; valid are stages (half, first layer, last + 1) that cover layers 0 to {layers} in order."
+        )
 
 
 def named(cut: object, fn: object) -> str | Cut:
@@ -250,17 +273,25 @@ def named(cut: object, fn: object) -> str | Cut:
         return "auto" if isinstance(fn, Bound) else "none"
     wanted: str | Cut = checked("xcoexec.pipeline", "cut", cut, CUT)
     if wanted != "none" and not isinstance(fn, Bound):
-        raise TypeError(f"xcoexec.pipeline: got cut={shown(cut)} with {type(fn).__name__}; valid is what xcoexec.jit(...).bind(weights) returns.")
+        raise TypeError(
+            f"xcoexec.pipeline: got cut={shown(cut)} with {type(fn).__name__}; valid is what xcoexec.jit(...).bind(weights) returns."
+        )
     return wanted
 
 
 def _stages(cut: Cut) -> bool:
     """Whether a cut's stages follow one another from layer 0 on; whether they end with the last one, the first item tells."""
-    if not isinstance(cut.stages, tuple) or not cut.stages or not all(isinstance(x, tuple) and len(x) == 3 for x in cut.stages):
+    if (
+        not isinstance(cut.stages, tuple)
+        or not cut.stages
+        or not all(isinstance(x, tuple) and len(x) == 3 for x in cut.stages)
+    ):
         return False
     starts = [start for _, start, _ in cut.stages]
     ends = [stop for _, _, stop in cut.stages]
-    whole = all(isinstance(k, numbers.Integral) for k in (*starts, *ends)) and all(half in HALVES[:2] for half, _, _ in cut.stages)
+    whole = all(isinstance(k, numbers.Integral) for k in (*starts, *ends)) and all(
+        half in HALVES[:2] for half, _, _ in cut.stages
+    )
     return whole and starts == [0, *ends[:-1]] and all(a < b for a, b in zip(starts, ends, strict=True))
 
 

@@ -25,7 +25,9 @@ class Data:
         """Training batches without end, shuffled anew every time round. Raises `ValueError` for a size that there are no images for."""
         x, y = self.train
         if not 0 < size <= len(x):
-            raise ValueError(f"xcoexec.streams.data: got batches of {size}; valid is 1 to {len(x)}, the images that there are.")
+            raise ValueError(
+                f"xcoexec.streams.data: got batches of {size}; valid is 1 to {len(x)}, the images that there are."
+            )
         rng = np.random.default_rng(seed)
         while True:
             order = rng.permutation(len(x))
@@ -45,7 +47,9 @@ def digits(size: int = 28) -> Data:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise ImportError('xcoexec.streams.data: got digits() without scikit-learn; valid after pip install "xcoexec[demo]".') from None
+        raise ImportError(
+            'xcoexec.streams.data: got digits() without scikit-learn; valid after pip install "xcoexec[demo]".'
+        ) from None
     found = load_digits()
     images = np.kron(found.images / 16.0, np.ones((3, 3)))
     margin = size - images.shape[1]
@@ -87,7 +91,9 @@ def cifar10(folder: str | pathlib.Path) -> Data:
     def read(name: str) -> tuple[np.ndarray, np.ndarray]:
         file = where / name
         if not file.is_file():
-            raise FileNotFoundError(f"xcoexec.streams.data: got the folder {str(where)!r} without {name}; valid is that of CIFAR-10's Python version.")
+            raise FileNotFoundError(
+                f"xcoexec.streams.data: got the folder {str(where)!r} without {name}; valid is that of CIFAR-10's Python version."
+            )
         with file.open("rb") as f:
             found = pickle.load(f, encoding="bytes")
         images = np.asarray(found[b"data"], np.float32).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) / 255
@@ -105,7 +111,9 @@ def gtsrb(folder: str | pathlib.Path, size: int = SIZE) -> Data:
     where = pathlib.Path(folder)
     files = sorted(f for f in where.glob("[0-9]*/*") if f.suffix.lower() in (".ppm", ".png", ".jpg"))
     if not files:
-        raise FileNotFoundError(f"xcoexec.streams.data: got the folder {str(where)!r} without images in folders of classes (00000, 00001, ...).")
+        raise FileNotFoundError(
+            f"xcoexec.streams.data: got the folder {str(where)!r} without images in folders of classes (00000, 00001, ...)."
+        )
     x = np.stack([np.asarray(Image.open(f).convert("RGB").resize((size, size)), np.float32) / 255 for f in files])
     return _divided(x, np.array([int(f.parent.name) for f in files]))
 

@@ -49,10 +49,15 @@ def least_work(task: Task, pace: Mapping[str, float] = EVEN, within: float | Non
     found = []
     for k, block in enumerate(task.blocks):
         ways = [w for w in block.undivided if not w.twin or task.permits(frozenset({k}))]
-        found.append([min((pace[half] * w.seconds for w in ways if w.half == half), default=math.inf) for half in HALVES])
+        found.append(
+            [min((pace[half] * w.seconds for w in ways if w.half == half), default=math.inf) for half in HALVES]
+        )
     left = (within or task.deadline) - sum(map(min, found))
     longest = [min(by) + left if left >= 0 else math.inf for by in found]
-    device, host = ([min(by[k] if by[k] <= m else math.inf, NEVER * min(by)) for by, m in zip(found, longest, strict=True)] for k in range(len(HALVES)))
+    device, host = (
+        [min(by[k] if by[k] <= m else math.inf, NEVER * min(by)) for by, m in zip(found, longest, strict=True)]
+        for k in range(len(HALVES))
+    )
     return tuple(zip(device, host, strict=True))
 
 
@@ -91,7 +96,9 @@ def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = EVEN) -> fl
     part = np.eye(len(of))
     share = np.eye(len(jobs))[of]  # no more of a block is on the device than there is of its jobs
     limits = np.block([[np.zeros(len(jobs)), device], [host @ share, -host], [-share, part]])
-    found = linprog([*-jobs, *np.zeros(len(of))], limits, [1, 1, *np.zeros(len(of))], bounds=[(0, 1)] * (len(jobs) + len(of)))
+    found = linprog(
+        [*-jobs, *np.zeros(len(of))], limits, [1, 1, *np.zeros(len(of))], bounds=[(0, 1)] * (len(jobs) + len(of))
+    )
     return 1 + found.fun / jobs.sum()
 
 

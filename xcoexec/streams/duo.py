@@ -15,16 +15,19 @@ import jax
 import numpy as np
 
 from ..api.resident import Bound
-from .spans import Span
 from ..measure.timing import median_seconds
 from .blocks import EPSILON, TWIN_SECONDS, Worth, blocks, deserving, merged
 from .data import Data
 from .jobs import Accuracy
 from .model import MOST_BLOCKS, Model, Twin, model
 from .search import Batch, Frozen, Search, darts, descend, loss_of, similar
+from .spans import Span
 from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced, twin_of
 
-LATENCY, GAIN = 1.2, 0.5  # a twin may take so many times what the block takes on its own half, or such a share of what it takes on the other one
+LATENCY, GAIN = (
+    1.2,
+    0.5,
+)  # a twin may take so many times what the block takes on its own half, or such a share of what it takes on the other one
 PATHS = 64  # execution paths that are measured; the rest is bounded from them
 
 
@@ -39,7 +42,10 @@ class Duo:
 
     @property
     def twins(self) -> tuple[Twin, ...]:
-        return tuple(Twin(k, shape.half, functools.partial(twin_of, shape, nonlinear), self.params[k]) for k, (shape, nonlinear) in self.shapes.items())
+        return tuple(
+            Twin(k, shape.half, functools.partial(twin_of, shape, nonlinear), self.params[k])
+            for k, (shape, nonlinear) in self.shapes.items()
+        )
 
     def model(self, bound: Bound, x: Any) -> Model:
         """Blocks and twins, compiled and timed for inputs like `x`: what a task of the scheduler runs."""
@@ -68,7 +74,9 @@ class Duo:
 
         where = pathlib.Path(folder).absolute()
         if not (where / "duo.json").is_file():
-            raise FileNotFoundError(f"xcoexec.streams.duo: got the folder {str(folder)!r} without duo.json; valid is one that save() wrote.")
+            raise FileNotFoundError(
+                f"xcoexec.streams.duo: got the folder {str(folder)!r} without duo.json; valid is one that save() wrote."
+            )
         text = json.loads((where / "duo.json").read_text())
         shapes = {int(k): (_shape(s), bool(nonlinear)) for k, (s, nonlinear) in text["shapes"].items()}
         with ocp.PyTreeCheckpointer() as checkpointer:
@@ -115,35 +123,63 @@ def generate(
     jax.block_until_ready(bound(one))
     s = bound._used("duo").stages
     if len(s.folded.inputs) != 1 or len(s.folded.outputs) != 1:
-        raise ValueError("xcoexec.streams.duo: got a function of several inputs or results; valid is (weights, images) -> logits.")
+        raise ValueError(
+            "xcoexec.streams.duo: got a function of several inputs or results; valid is (weights, images) -> logits."
+        )
     costs = s.measured_costs()
     spans = blocks(s.graph, costs, most, TWIN_SECONDS)
     net = Frozen.of(fn, weights, np.zeros((search.batch, *one.shape[1:]), np.float32))
     if [x.name for x in net.graph.layers] != [x.name for x in s.graph.layers]:
-        raise ValueError(f"xcoexec.streams.duo: got a function whose layers differ between batches of 1 and {search.batch}; valid is one with the same.")
-    found = {w.span: twin(net, spans, spans.index(w.span), w, data, search) for w in deserving(spans, s.graph, costs, epsilon)}
+        raise ValueError(
+            f"xcoexec.streams.duo: got a function whose layers differ between batches of 1 and {search.batch}; valid is one with the same."
+        )
+    found = {
+        w.span: twin(net, spans, spans.index(w.span), w, data, search)
+        for w in deserving(spans, s.graph, costs, epsilon)
+    }
     spans = merged(spans, found.keys(), costs)
     twins = {spans.index(span): t for span, t in found.items() if t is not None}
-    duo = Duo(spans, {k: shape for k, (shape, _) in twins.items()}, {k: params for k, (_, params) in twins.items()}, Accuracy())
+    duo = Duo(
+        spans,
+        {k: shape for k, (shape, _) in twins.items()},
+        {k: params for k, (_, params) in twins.items()},
+        Accuracy(),
+    )
     return dataclasses.replace(duo, accuracy=measured_paths(net, duo, data, search))
 
 
-def twin(net: Frozen, spans: Sequence[Span], block: int, worth: Worth, data: Data, search: Search) -> tuple[tuple[Shape, bool], Params] | None:
+def twin(
+    net: Frozen, spans: Sequence[Span], block: int, worth: Worth, data: Data, search: Search
+) -> tuple[tuple[Shape, bool], Params] | None:
     """The twin of one block; None where none of the shapes is fast enough on its half."""
     given, made = net.ends(spans[block])
     one = lambda v: (1, *v.shape[1:])
     half = "host" if worth.half == "device" else "device"
-    convolved = any(op.prim == "conv_general_dilated" for x in net.graph.layers[spans[block].start : spans[block].stop] for op in x.ops)
+    convolved = any(
+        op.prim == "conv_general_dilated"
+        for x in net.graph.layers[spans[block].start : spans[block].stop]
+        for op in x.ops
+    )
     nonlinear = net.graph.layers[spans[block].stop - 1].ops[-1].prim in ("max", "reduce_window_max")
-    shape = fitting(Shape(half, one(given), one(made), 0, (), convolved), nonlinear, max(LATENCY * worth.primary, GAIN * worth.secondary))
+    shape = fitting(
+        Shape(half, one(given), one(made), 0, (), convolved),
+        nonlinear,
+        max(LATENCY * worth.primary, GAIN * worth.secondary),
+    )
     if shape is None:
         return None
     batches = data.batches(search.batch, search.seed)
     loss = loss_of(net, spans, block, shape, nonlinear)
     if shape.image:
-        shape = darts(loss, shape, search, batches) if search.by == "darts" else similar(net, spans, block, shape, nonlinear, search, batches)
+        shape = (
+            darts(loss, shape, search, batches)
+            if search.by == "darts"
+            else similar(net, spans, block, shape, nonlinear, search, batches)
+        )
         loss = loss_of(net, spans, block, shape, nonlinear)
-    trained = descend(lambda p, x, y: loss(p, None, x, y), initial(shape, search.seed), search.finetune, search.rate, batches)
+    trained = descend(
+        lambda p, x, y: loss(p, None, x, y), initial(shape, search.seed), search.finetune, search.rate, batches
+    )
     return (shape, nonlinear), jax.tree_util.tree_map(np.asarray, trained)
 
 

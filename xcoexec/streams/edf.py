@@ -79,7 +79,9 @@ class Core:
         self.price: Mapping[str, float] = self._demand.price if self._demand else {}
         self._seen = {half: Pace() for half in HALVES}
         self.pace = dict.fromkeys(HALVES, 1.0)  # by how much blocks take longer on a half now
-        self.free = dict.fromkeys(HALVES, 0.0)  # when a half should be, behind what runs there and those who were looked at and wait for it
+        self.free = dict.fromkeys(
+            HALVES, 0.0
+        )  # when a half should be, behind what runs there and those who were looked at and wait for it
         self._order = (lambda j: (j.at == 0, *j.key)) if policy.whole else lambda j: j.key
 
     def release(self, job: Job) -> None:
@@ -109,7 +111,9 @@ class Core:
             self.free[half] = max(now, self.running[half].expected) if half in self.running else now
         while self.deferred and self._late(self.deferred[0], now):
             gone.append(self.deferred.pop(0))
-        share = max(min(self.pace.values()), 1.0) if self.policy.ahead else 0.0  # of a job's least seconds that have to fit before its deadline
+        share = (
+            max(min(self.pace.values()), 1.0) if self.policy.ahead else 0.0
+        )  # of a job's least seconds that have to fit before its deadline
         at = 0
         while at < min(len(self.ready), LOOKED_AT) and len(self.running) < len(HALVES):
             job = self.ready[at]
@@ -147,7 +151,9 @@ class Core:
 
     def alone(self, job: Job, now: float) -> bool:
         """Whether nothing runs, and no other job waits that could still be in time (those that cannot may not have been skipped yet)."""
-        return not self.running and all(other is job or self._lost(other, now) for other in itertools.chain(self.ready, self.deferred))
+        return not self.running and all(
+            other is job or self._lost(other, now) for other in itertools.chain(self.ready, self.deferred)
+        )
 
     def _begin(self, job: Job, way: Way, now: float) -> Start:
         assert self.running.keys().isdisjoint(way.halves), "a policy chose a half that is at work"

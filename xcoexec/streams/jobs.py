@@ -93,7 +93,11 @@ class Accuracy:
 def terms(name: str, deadline: float, period: float | None, bound: float) -> tuple[float, float | None, float]:
     """A task's deadline, period and accuracy bound as numbers. Raises `TypeError` or `ValueError`."""
     checked(WHERE, "name", name, "name")
-    given = (("deadline", deadline, "deadline"), ("period", period, optional(RULES["seconds"])), ("bound", bound, "share"))
+    given = (
+        ("deadline", deadline, "deadline"),
+        ("period", period, optional(RULES["seconds"])),
+        ("bound", bound, "share"),
+    )
     of = f" for the task {name!r}"
     return tuple(checked(WHERE, what, value, rule, of) for what, value, rule in given)  # type: ignore[return-value]
 
@@ -102,7 +106,9 @@ def _runs(block: object) -> bool:
     """Whether a block can be run by its own layers on a half, and all its ways are ones."""
     if not isinstance(block, Block) or not all(isinstance(w, Way) and w.half in (*HALVES, BOTH) for w in block.ways):
         return False
-    return any(not w.twin and w.half != BOTH for w in block.ways) and all(0 < w.seconds < float("inf") for w in block.ways)
+    return any(not w.twin and w.half != BOTH for w in block.ways) and all(
+        0 < w.seconds < float("inf") for w in block.ways
+    )
 
 
 BLOCKS = Rule(
@@ -110,7 +116,11 @@ BLOCKS = Rule(
     lambda x: isinstance(x, tuple),
     lambda x: bool(x) and all(map(_runs, x)),
 )
-ACCURACY = Rule("an Accuracy of paths as sets of blocks, the empty one among them", lambda x: isinstance(x, Accuracy), lambda x: x.complete)
+ACCURACY = Rule(
+    "an Accuracy of paths as sets of blocks, the empty one among them",
+    lambda x: isinstance(x, Accuracy),
+    lambda x: x.complete,
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,10 +18,14 @@ class Metrics:
         try:
             import prometheus_client as prometheus
         except ImportError:
-            raise ImportError('xcoexec.Scheduler: got a registry without prometheus_client; valid after pip install "xcoexec[serve]".') from None
+            raise ImportError(
+                'xcoexec.Scheduler: got a registry without prometheus_client; valid after pip install "xcoexec[serve]".'
+            ) from None
         self._released = prometheus.Counter("xcoexec_released", "Jobs released", ["task"], registry=None)
         self._ended = prometheus.Counter("xcoexec_ended", "Jobs ended, by outcome", ["task", "outcome"], registry=None)
-        self._seconds = prometheus.Histogram("xcoexec_response_seconds", "From release to end", ["task"], buckets=BUCKETS, registry=None)
+        self._seconds = prometheus.Histogram(
+            "xcoexec_response_seconds", "From release to end", ["task"], buckets=BUCKETS, registry=None
+        )
         put: list[Any] = []
         try:
             for made in (self._released, self._ended, self._seconds):
@@ -30,7 +34,9 @@ class Metrics:
         except ValueError as e:  # somebody else's of that name
             for made in put:
                 registry.unregister(made)
-            raise ValueError(f"xcoexec.Scheduler: got a registry that refuses a name ({e}); valid is one without xcoexec's names.") from None
+            raise ValueError(
+                f"xcoexec.Scheduler: got a registry that refuses a name ({e}); valid is one without xcoexec's names."
+            ) from None
 
     def released(self, task: str) -> None:
         self._released.labels(task).inc()

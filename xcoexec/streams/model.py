@@ -12,10 +12,10 @@ import numpy as np
 
 from ..api.resident import Bound
 from ..codegen.program import Unsupported
-from .spans import Env, Part, Span, divisible, finish, part, start
 from ..session.stages import Stages
 from .blocks import blocks, replaceable
 from .jobs import ACCURACY, BOTH, HALVES, Accuracy, Block, Way
+from .spans import Env, Part, Span, divisible, finish, part, start
 from .valid import Rule, checked, optional, shown
 
 MEASURED_SECONDS = 0.02  # of calls of a block in one way
@@ -56,7 +56,10 @@ WHERE = "xcoexec.streams.model"
 BOUND = Rule("what xcoexec.jit(...).bind(weights) returns", lambda x: isinstance(x, Bound))
 TWINS = Rule(
     'a sequence of Twins for "device" or "host"',
-    lambda x: isinstance(x, Sequence) and all(isinstance(t, Twin) and isinstance(t.block, int) and callable(t.apply) for t in x),
+    lambda x: (
+        isinstance(x, Sequence)
+        and all(isinstance(t, Twin) and isinstance(t.block, int) and callable(t.apply) for t in x)
+    ),
     lambda x: all(t.half in HALVES for t in x),
 )
 
@@ -82,7 +85,9 @@ class Model:
         leaves, tree = jax.tree_util.tree_flatten(x)
         if tree != self.tree or shape_of(leaves) != self.shape:
             got, valid = form(shape_of(leaves), tree), form(self.shape, self.tree)
-            raise ValueError(f"xcoexec.Scheduler: got an input of shapes {got}; valid are {valid}, for which the task was made.")
+            raise ValueError(
+                f"xcoexec.Scheduler: got an input of shapes {got}; valid are {valid}, for which the task was made."
+            )
         return leaves
 
     def run(self, block: int, way: Way, state: Env) -> Env:
@@ -109,10 +114,19 @@ def input_of(where: str, bound: Bound, x: Any, of: str = "") -> None:
     except (TypeError, ValueError) as e:
         why = (str(e).splitlines() or [""])[0]
         text = f"got an input of shapes {form(shape_of(jax.tree_util.tree_leaves(x)), jax.tree_util.tree_structure(x))}{of}"
-        raise ValueError(f"{where}: {text}, for which the function raises {type(e).__name__} ({why}); valid is one that it takes.") from e
+        raise ValueError(
+            f"{where}: {text}, for which the function raises {type(e).__name__} ({why}); valid is one that it takes."
+        ) from e
 
 
-def model(bound: Bound, x: Any, *, spans: Sequence[Span] | None = None, twins: Sequence[Twin] = (), accuracy: Accuracy | None = None) -> Model:
+def model(
+    bound: Bound,
+    x: Any,
+    *,
+    spans: Sequence[Span] | None = None,
+    twins: Sequence[Twin] = (),
+    accuracy: Accuracy | None = None,
+) -> Model:
     """Compiles and times the blocks of a bound function for inputs like `x`.
 
     `spans`: its blocks (default: merged by what moving between the halves costs, at most 12). Raises `TypeError` or `ValueError`, the latter
@@ -126,17 +140,24 @@ def model(bound: Bound, x: Any, *, spans: Sequence[Span] | None = None, twins: S
     if spans is not None:
         checked(WHERE, "spans", spans, _covering(len(s.graph.layers)))
     if not divisible(s):
-        raise ValueError("xcoexec.Scheduler: got a function of one layer, or with results that no layer makes; valid is a network of several layers.")
+        raise ValueError(
+            "xcoexec.Scheduler: got a function of one layer, or with results that no layer makes; valid is a network of several layers."
+        )
     spans = tuple(spans) if spans is not None else blocks(s.graph, s.measured_costs(), MOST_BLOCKS)
     if wrong := [t.block for t in twins if not 0 <= t.block < len(spans) or not replaceable(s.graph, spans[t.block])]:
-        raise ValueError(f"xcoexec.Scheduler: got a twin for block {wrong[0]}; valid are blocks that make one value from one.")
+        raise ValueError(
+            f"xcoexec.Scheduler: got a twin for block {wrong[0]}; valid are blocks that make one value from one."
+        )
     env: Env = start(s, jax.tree_util.tree_leaves(x))
     ways: list[dict[tuple[str, bool], Call]] = []
     moved, here = [], env
     for i, span in enumerate(spans):
         parts = {half: p for half in (*HALVES, BOTH) if (p := _compiled(s, span, half)) is not None}
         anyone = next(iter(parts.values()))
-        ways.append({(half, False): p for half, p in parts.items()} | {(t.half, True): twin_call(t, anyone, here, s.threads) for t in twins if t.block == i})
+        ways.append(
+            {(half, False): p for half, p in parts.items()}
+            | {(t.half, True): twin_call(t, anyone, here, s.threads) for t in twins if t.block == i}
+        )
         moved.append(_moved(anyone, here, s))
         here = anyone(here)
     calls: dict[tuple[int, Way], Call] = {}
@@ -144,7 +165,9 @@ def model(bound: Bound, x: Any, *, spans: Sequence[Span] | None = None, twins: S
     for i, (span, block, seconds) in enumerate(zip(spans, ways, _seconds(ways, env), strict=True)):
         timed = {Way(half, t, twin): call for ((half, twin), call), t in zip(block.items(), seconds, strict=True)}
         calls.update({(i, w): c for w, c in timed.items()})
-        made.append(Block(f"{s.graph.layers[span.start].name} ({span.stop - span.start} layers)", tuple(timed), moved[i]))
+        made.append(
+            Block(f"{s.graph.layers[span.start].name} ({span.stop - span.start} layers)", tuple(timed), moved[i])
+        )
     leaves, tree = jax.tree_util.tree_flatten(x)
     return Model(s, spans, tuple(made), accuracy or Accuracy(), calls, shape_of(leaves), tree)
 
@@ -153,7 +176,9 @@ def _covering(layers: int) -> Rule:
     """Spans as blocks of a network."""
     kind = lambda x: isinstance(x, Sequence) and all(isinstance(s, Span) for s in x)
     ends = lambda x: [0, *(s.stop for s in x)]
-    holds = lambda x: [s.start for s in x] == ends(x)[:-1] and all(s.start < s.stop for s in x) and ends(x)[-1] == layers
+    holds = lambda x: (
+        [s.start for s in x] == ends(x)[:-1] and all(s.start < s.stop for s in x) and ends(x)[-1] == layers
+    )
     return Rule(f"a sequence of spans that cover layers 0 to {layers} in order", kind, holds)
 
 

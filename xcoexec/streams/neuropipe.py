@@ -35,12 +35,15 @@ class Cut:
 
     def busy(self, shared_cores: bool) -> tuple[float, float]:
         """Seconds an item on the host half and on a device of its own."""
-        by = {half: sum(t for (h, _, _), t in zip(self.stages, self.seconds, strict=False) if h == half) for half in OTHER}
+        by = {
+            half: sum(t for (h, _, _), t in zip(self.stages, self.seconds, strict=False) if h == half) for half in OTHER
+        }
         return _apart(by["host"], by["device"], shared_cores)
 
     def __str__(self) -> str:
         parts = (
-            f"{half} {start}..{stop - 1} ({s * 1e3:.2f} ms)" for (half, start, stop), s in zip(self.stages, self.seconds or itertools.repeat(0.0), strict=False)
+            f"{half} {start}..{stop - 1} ({s * 1e3:.2f} ms)"
+            for (half, start, stop), s in zip(self.stages, self.seconds or itertools.repeat(0.0), strict=False)
         )
         return " | ".join(parts) + f": an item every {self.period * 1e3:.2f} ms"
 
@@ -130,7 +133,13 @@ class _State:
 
 
 def best(
-    costs: Costs, crossing: Sequence[int], around: Around, cores: int, threads: int, most: int = MOST_STAGES, each: Mapping[str, float] = MappingProxyType({})
+    costs: Costs,
+    crossing: Sequence[int],
+    around: Around,
+    cores: int,
+    threads: int,
+    most: int = MOST_STAGES,
+    each: Mapping[str, float] = MappingProxyType({}),
 ) -> Cut:
     """The cut with the shortest period among all sequences of up to `most` stages that alternate between the halves.
 
@@ -148,7 +157,11 @@ def best(
                     for before in ends[start].get((OTHER[half], count), ()):
                         found.setdefault((half, count + 1), []).append(before.then(half, start, stop, t))
         ends[stop] = {key: _undominated(states) for key, states in found.items()}
-    value = lambda s: (busiest(*_apart(s.host, s.device, costs.shared_cores), around, cores, threads), s.host + s.device, len(s.stages))
+    value = lambda s: (
+        busiest(*_apart(s.host, s.device, costs.shared_cores), around, cores, threads),
+        s.host + s.device,
+        len(s.stages),
+    )
     chosen = min((s for states in ends[n].values() for s in states), key=value)
     return Cut(tuple(x[:3] for x in chosen.stages), tuple(x[3] for x in chosen.stages), value(chosen)[0])
 
@@ -173,4 +186,15 @@ def _undominated(states: Sequence[_State]) -> list[_State]:
     return out
 
 
-__all__ = ["MOST_STAGES", "Around", "Cut", "best", "busiest", "front_and_rear", "neural_work", "neuropipe", "speedup", "two_stages"]
+__all__ = [
+    "MOST_STAGES",
+    "Around",
+    "Cut",
+    "best",
+    "busiest",
+    "front_and_rear",
+    "neural_work",
+    "neuropipe",
+    "speedup",
+    "two_stages",
+]

@@ -22,7 +22,10 @@ from .stream import WHERE, Stage, Stats, Stream, inputs
 from .valid import RULES, Rule, checked, optional
 
 TIMEOUT_SECONDS = 600.0
-REMEMBERED, QUIET = 32, 25  # items whose seconds the user's functions are judged by, and the percentile: some were disturbed by compilation
+REMEMBERED, QUIET = (
+    32,
+    25,
+)  # items whose seconds the user's functions are judged by, and the percentile: some were disturbed by compilation
 POWER = Rule("a Power (xcoexec.streams.Power)", lambda x: isinstance(x, Power))
 AROUND = Rule("an Around (xcoexec.streams.neuropipe.Around)", lambda x: isinstance(x, Around))
 
@@ -30,7 +33,14 @@ AROUND = Rule("an Around (xcoexec.streams.neuropipe.Around)", lambda x: isinstan
 class Pipeline:
     """What `pipeline` returns: call it with an iterable of inputs to get a `Stream` of results. `networks`: how the network is cut."""
 
-    def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, networks: Networks | None = None, power: Power | None = None):
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        depth: int,
+        timeout: float,
+        networks: Networks | None = None,
+        power: Power | None = None,
+    ):
         self._stages, self._depth, self._timeout, self.networks, self._power = stages, depth, timeout, networks, power
 
     def __call__(self, items: Iterable[Any]) -> Stream:

@@ -97,7 +97,9 @@ def policy(name: str | Policy) -> Policy:
         return name
     if not isinstance(name, str) or name not in POLICIES:
         error = ValueError if isinstance(name, str) else TypeError
-        raise error(f"xcoexec.Scheduler: got policy={shown(name)}; valid are {', '.join(POLICIES)}, or a Policy whose `choose` is a function.")
+        raise error(
+            f"xcoexec.Scheduler: got policy={shown(name)}; valid are {', '.join(POLICIES)}, or a Policy whose `choose` is a function."
+        )
     return POLICIES[name]
 
 

@@ -95,7 +95,9 @@ class Nvml:
             self._memory = max(pynvml.nvmlDeviceGetSupportedMemoryClocks(self._device))
             clocks = pynvml.nvmlDeviceGetSupportedGraphicsClocks(self._device, self._memory)
         except Exception as e:
-            raise PowerError(f"xcoexec.pipeline: got no application clocks of a GPU ({e}); valid is an NVIDIA GPU and nvidia-ml-py.") from None
+            raise PowerError(
+                f"xcoexec.pipeline: got no application clocks of a GPU ({e}); valid is an NVIDIA GPU and nvidia-ml-py."
+            ) from None
         self.levels = tuple(1e6 * c for c in sorted(clocks))
 
     def state(self) -> Any:
@@ -116,7 +118,9 @@ class Nvpmodel:
 
     def __init__(self, clocks: Mapping[int, float], run: Callable[..., Any] = subprocess.run):
         if not clocks:
-            raise PowerError("xcoexec.pipeline: got no modes of nvpmodel; valid are mode numbers with the GPU's clock in each.")
+            raise PowerError(
+                "xcoexec.pipeline: got no modes of nvpmodel; valid are mode numbers with the GPU's clock in each."
+            )
         self._modes, self._run = {hz: mode for mode, hz in sorted(clocks.items(), key=lambda c: c[1])}, run
         self.levels = tuple(self._modes)
 
@@ -184,16 +188,28 @@ class Power:
         knobs: Sequence[Knob] | None = None,
         folder: str | os.PathLike[str] | None = None,
     ):
-        mode, interval = checked(WHERE, "mode", mode, MODE), checked(WHERE, "interval", interval, optional(RULES["seconds"]))
+        mode, interval = (
+            checked(WHERE, "mode", mode, MODE),
+            checked(WHERE, "interval", interval, optional(RULES["seconds"])),
+        )
         checked(WHERE, "allow_power_control", allow_power_control, "flag")
         checked(WHERE, "dry_run", dry_run, "flag")
         checked(WHERE, "knobs", knobs, optional(RULES["knobs"]))
         checked(WHERE, "folder", folder, optional(RULES["path"]))
         if mode != "basic" and not (allow_power_control or dry_run):
-            raise ValueError(f"xcoexec.pipeline: got mode={mode!r} without allow_power_control=True, which changing clocks needs (or dry_run=True).")
+            raise ValueError(
+                f"xcoexec.pipeline: got mode={mode!r} without allow_power_control=True, which changing clocks needs (or dry_run=True)."
+            )
         self.mode, self.interval, self.dry_run = mode, interval, dry_run
         self.knobs = list(knobs if knobs is not None else _there() if mode != "basic" else ())
-        self.file = pathlib.Path(folder if folder is not None else os.environ.get("XCOEXEC_CACHE_DIR") or pathlib.Path.home() / ".cache" / "xcoexec") / STATE
+        self.file = (
+            pathlib.Path(
+                folder
+                if folder is not None
+                else os.environ.get("XCOEXEC_CACHE_DIR") or pathlib.Path.home() / ".cache" / "xcoexec"
+            )
+            / STATE
+        )
         self.log: list[str] = []
         self._changed, self._process = False, os.getpid()
         if mode != "basic" and not dry_run:
@@ -212,7 +228,9 @@ class Power:
                     knob.set(wanted[knob.name])
             except Exception as e:
                 self.restore()
-                raise PowerError(f"xcoexec.pipeline: got an error when setting clocks ({e}); they are as before. Valid is with the rights to do so.") from None
+                raise PowerError(
+                    f"xcoexec.pipeline: got an error when setting clocks ({e}); they are as before. Valid is with the rights to do so."
+                ) from None
         return wanted
 
     def _remember(self) -> None:
@@ -239,7 +257,9 @@ class Power:
         with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, KeyError):
             left = json.loads(self.file.read_text())
             if _alive(int(left["pid"])):
-                raise PowerError(f"xcoexec.pipeline: got clocks that process {left['pid']} is controlling ({self.file}); valid is one process at a time.")
+                raise PowerError(
+                    f"xcoexec.pipeline: got clocks that process {left['pid']} is controlling ({self.file}); valid is one process at a time."
+                )
             self._put(left["states"])
             self.file.unlink()
             self.log.append("repaired what a process that was killed had left")
@@ -275,7 +295,9 @@ def _there() -> list[Knob]:
         with contextlib.suppress(PowerError):
             found.append(make())
     if not found:
-        raise PowerError("xcoexec.pipeline: got a machine without clocks that can be set; valid is one with cpufreq or an NVIDIA GPU, or mode='basic'.")
+        raise PowerError(
+            "xcoexec.pipeline: got a machine without clocks that can be set; valid is one with cpufreq or an NVIDIA GPU, or mode='basic'."
+        )
     return found
 
 

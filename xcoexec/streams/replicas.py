@@ -38,7 +38,9 @@ def deployment(make: Callable[[], Scheduler], **options: Any) -> Any:
     try:
         from ray import serve
     except ImportError:
-        raise ImportError('xcoexec.streams.replicas: got deployment() without Ray; valid after pip install "xcoexec[ray]".') from None
+        raise ImportError(
+            'xcoexec.streams.replicas: got deployment() without Ray; valid after pip install "xcoexec[ray]".'
+        ) from None
     return serve.deployment(**options)(Replica).bind(make)  # type: ignore[attr-defined]
 
 

@@ -59,11 +59,20 @@ class _Request:
 class Running:
     """What a scheduler's threads share. `queue`: jobs of one task that may wait."""
 
-    def __init__(self, networks: Mapping[str, Network], tasks: Mapping[str, Task], policy: Policy, queue: int, metrics: Metrics | None):
+    def __init__(
+        self,
+        networks: Mapping[str, Network],
+        tasks: Mapping[str, Task],
+        policy: Policy,
+        queue: int,
+        metrics: Metrics | None,
+    ):
         self.tasks, self._networks, self._queue, self._metrics = tasks, networks, queue, metrics
         self._core = Core(policy)
         self._requests: dict[Job, _Request] = {}
-        self._answers: deque[tuple[_Request, BaseException | None, bool]] = deque()  # that nobody has been told yet; the last: cancelled
+        self._answers: deque[tuple[_Request, BaseException | None, bool]] = (
+            deque()
+        )  # that nobody has been told yet; the last: cancelled
         self._telling: set[int] = set()  # threads
         self._waiting: Counter[str] = Counter()
         self.numbers: Counter[str] = Counter()
@@ -72,7 +81,9 @@ class Running:
         self._over = ""  # why no job is taken any more
         self.outcomes: Counter[str] = Counter()
         self.ended: deque[Ended] = deque(maxlen=KEPT)
-        self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(maxlen=KEPT)  # task, block, half, twin, start, end
+        self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(
+            maxlen=KEPT
+        )  # task, block, half, twin, start, end
         self.busy, self.due = dict.fromkeys(HALVES, 0.0), dict.fromkeys(HALVES, 0.0)
         self.deciding, self._tidied = 0.0, 0.0
         self._threads = [worker(self._work, (half,), f"xcoexec-scheduler-{half}") for half in HALVES]
@@ -103,7 +114,11 @@ class Running:
         future.add_done_callback(functools.partial(_cancelled, weakref.ref(self), job))
         if self._waiting[name] >= self._queue:
             job.skipped = True
-            self._end(_Request(job, None, future), "overflow", SkippedError(f"{WHERE}: {self._queue} jobs of {name!r} wait already."))
+            self._end(
+                _Request(job, None, future),
+                "overflow",
+                SkippedError(f"{WHERE}: {self._queue} jobs of {name!r} wait already."),
+            )
             return
         self._waiting[name] += 1
         self._requests[job] = _Request(job, x, future)
@@ -153,7 +168,9 @@ class Running:
         self._telling.add(me)
         try:
             while self._answers:
-                with contextlib.suppress(IndexError, InvalidStateError):  # told by another thread; cancelled in this moment
+                with contextlib.suppress(
+                    IndexError, InvalidStateError
+                ):  # told by another thread; cancelled in this moment
                     _answer(*self._answers.popleft())
         finally:
             self._telling.discard(me)
@@ -175,7 +192,11 @@ class Running:
             self._work_for[start.way.halves[0]].put((start, self._requests[start.job]))
         self.deciding += time.thread_time() - begin
         for job in gone:
-            self._finish(job, "skipped", SkippedError(f"{WHERE}: a job of {job.task.name!r} was skipped, it could not end by its deadline."))
+            self._finish(
+                job,
+                "skipped",
+                SkippedError(f"{WHERE}: a job of {job.task.name!r} was skipped, it could not end by its deadline."),
+            )
         return over
 
     def _finish(self, job: Job, outcome: str, error: BaseException | None = None) -> None:
@@ -223,7 +244,9 @@ class Running:
             return
         self._account(start, began)
         if self._step(ended=start, failed=error is not None or request.future.cancelled()):
-            self._finish(start.job, "failed" if error is not None else "overtime" if start.job.missed else "in time", error)
+            self._finish(
+                start.job, "failed" if error is not None else "overtime" if start.job.missed else "in time", error
+            )
 
     def _tidy(self) -> None:
         """Gives memory back that the C library keeps for threads which freed what others had allocated: it adds up over
@@ -247,7 +270,9 @@ class Running:
 
     def _account(self, start: Start, began: float) -> None:
         job, ended = start.job, time.perf_counter()
-        self.blocks.append((job.task.name, job.at, start.way.half, start.way.twin, began - self._began, ended - self._began))
+        self.blocks.append(
+            (job.task.name, job.at, start.way.half, start.way.twin, began - self._began, ended - self._began)
+        )
         for half in start.way.halves:
             self.busy[half] += ended - began
             self.due[half] += start.due
@@ -259,7 +284,9 @@ class Running:
         self._over = why
         error = None
         if cause is not None:
-            error = RuntimeError(f"{WHERE}: got {shown(cause)} while it decided what runs next, which ended it; valid is a new scheduler.")
+            error = RuntimeError(
+                f"{WHERE}: got {shown(cause)} while it decided what runs next, which ended it; valid is a new scheduler."
+            )
             error.__cause__ = cause
         for job in list(self._requests):
             self._finish(job, "cancelled" if error is None else "failed", error)

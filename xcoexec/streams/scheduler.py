@@ -94,9 +94,13 @@ class Scheduler:
                 raise ValueError(f"{WHERE}: {text}; valid is a policy that changes the half between blocks.")
         if checked(WHERE, "admission", admission, "flag") and not admits(wanted, chosen):
             need = utilisation(wanted)
-            raise ValueError(f"{WHERE}: got tasks that miss deadlines even by their measured seconds (they need {need:.0%} of both halves).")
+            raise ValueError(
+                f"{WHERE}: got tasks that miss deadlines even by their measured seconds (they need {need:.0%} of both halves)."
+            )
         counted = metrics(checked(WHERE, "registry", registry, optional(RULES["registry"])))
-        self._running = Running({name: network for name, (network, _) in networks.items()}, self.tasks, chosen, queue, counted)
+        self._running = Running(
+            {name: network for name, (network, _) in networks.items()}, self.tasks, chosen, queue, counted
+        )
         self._checks = {name: network.check for name, (network, _) in networks.items() if hasattr(network, "check")}
         living.keep(self, self._running)
         try:
@@ -137,10 +141,14 @@ class Scheduler:
         `inputs`: of each periodic task by its name; `offsets`: seconds until each task's first job. Raises
         `TypeError` or `ValueError`.
         """
-        plan = releases([dataclasses.replace(t, name=name) for name, t in self.tasks.items()], seconds, offsets, f"{WHERE}.run")
+        plan = releases(
+            [dataclasses.replace(t, name=name) for name, t in self.tasks.items()], seconds, offsets, f"{WHERE}.run"
+        )
         lacking = [n for n, t in self.tasks.items() if t.period and not (isinstance(inputs, Mapping) and n in inputs)]
         if lacking:
-            raise ValueError(f"{WHERE}.run: got inputs={shown(inputs)} without {lacking[0]!r}; valid is an input for each periodic task by its name.")
+            raise ValueError(
+                f"{WHERE}.run: got inputs={shown(inputs)} without {lacking[0]!r}; valid is an input for each periodic task by its name."
+            )
         begin, futures = time.perf_counter(), []
         for job in plan:
             wait = begin + job.release - time.perf_counter()
@@ -186,7 +194,9 @@ class Scheduler:
             over = sum(outcomes.get(k, 0) for k in ("overtime", "skipped", "overflow"))
             accuracy = float(np.mean([e.accuracy for e in r.ended if e.seconds is not None] or [1.0]))
             pace = {h: r.busy[h] / due if due else 1.0 for h, due in r.due.items()}
-            return Served(released, outcomes, over / max(released, 1), accuracy, r.now(), dict(r.busy), r.deciding, pace)
+            return Served(
+                released, outcomes, over / max(released, 1), accuracy, r.now(), dict(r.busy), r.deciding, pace
+            )
 
     def events(self) -> list[dict[str, Any]]:
         """Every block as a trace event, a row for each half; for `xcoexec.session.timeline.write`."""
@@ -219,7 +229,15 @@ def _is_task(x: object) -> bool:
     return isinstance(x, tuple) and len(x) == 2 and isinstance(x[1], Task) and RULES["network"].kind(x[0])
 
 
-def task(name: str, network: Network | Bound, x: Any = None, *, deadline: float, period: float | None = None, bound: float = 0.0) -> tuple[Network, Task]:
+def task(
+    name: str,
+    network: Network | Bound,
+    x: Any = None,
+    *,
+    deadline: float,
+    period: float | None = None,
+    bound: float = 0.0,
+) -> tuple[Network, Task]:
     """A network with its deadline (seconds after each release; inf: none), period (seconds; None: jobs come when they
     are submitted) and the least accuracy (a share from 0 to 1) that its path may have.
 
@@ -231,7 +249,9 @@ def task(name: str, network: Network | Bound, x: Any = None, *, deadline: float,
     if not isinstance(network, Bound):
         made = checked(where, "network", network, "network", f" for the task {name!r}")
     elif x is None:
-        raise TypeError(f"{where}: got the bound function of {name!r} without an input; valid is one of the shape that all its jobs have.")
+        raise TypeError(
+            f"{where}: got the bound function of {name!r} without an input; valid is one of the shape that all its jobs have."
+        )
     else:
         input_of(where, network, x, f" for the task {name!r}")
         made = model(network, x)
@@ -245,11 +265,16 @@ def admits(tasks: Sequence[Task], by: str | Policy = "slack", periods: int = ADM
     """
     periods = checked("xcoexec.streams.admits", "periods", periods, "count")
     if wrong := [t for t in tasks if not isinstance(t, Task)]:
-        raise TypeError(f"xcoexec.streams.admits: got {shown(wrong[0])} among the tasks; valid are Tasks, of what xcoexec.task returns the second.")
+        raise TypeError(
+            f"xcoexec.streams.admits: got {shown(wrong[0])} among the tasks; valid are Tasks, of what xcoexec.task returns the second."
+        )
     periodic = [t for t in tasks if t.period]
     if utilisation(periodic) > 1:
         return False
-    return simulate(releases(periodic, periods * max((t.period or 0.0 for t in periodic), default=0.0)), by).missing_rate == 0
+    return (
+        simulate(releases(periodic, periods * max((t.period or 0.0 for t in periodic), default=0.0)), by).missing_rate
+        == 0
+    )
 
 
 __all__ = ["Ended", "Scheduler", "Served", "admits", "task"]

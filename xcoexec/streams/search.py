@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..codegen.program import Value
-from ..lowering.emit import run_ops
 from ..frontend.fold import Folded
 from ..frontend.graph import graph_of
 from ..ir.records import LayerGraph
+from ..lowering.emit import run_ops
 from .spans import Span, cut_out
 from .twins import OPERATIONS, Params, Shape, initial, twin_of
 
@@ -151,7 +151,15 @@ def darts(loss: Callable[..., Any], shape: Shape, search: Search, batches: Itera
     return dataclasses.replace(shape, layers=tuple(n for n in kept if n != "none"))
 
 
-def similar(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlinear: bool, search: Search, batches: Iterator[Batch]) -> Shape:
+def similar(
+    net: Frozen,
+    spans: Sequence[Span],
+    block: int,
+    shape: Shape,
+    nonlinear: bool,
+    search: Search,
+    batches: Iterator[Batch],
+) -> Shape:
     """The baseline: of random shapes the one whose values come nearest to the block's, whatever the network then says."""
     rng = np.random.default_rng(search.seed)
     given, made = net.ends(spans[block])
@@ -166,7 +174,11 @@ def similar(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlin
         layers = tuple(n for n in rng.choice(names, len(shape.layers)) if n != "none")
         candidate = dataclasses.replace(shape, layers=tuple(str(n) for n in layers))
         params = descend(
-            functools.partial(distance, candidate), initial(candidate, search.seed), max(1, search.steps // search.candidates), search.rate, batches
+            functools.partial(distance, candidate),
+            initial(candidate, search.seed),
+            max(1, search.steps // search.candidates),
+            search.rate,
+            batches,
         )
         found.append((float(distance(candidate, params, *next(batches))), candidate))
     return min(found, key=lambda f: f[0])[1]

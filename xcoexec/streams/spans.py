@@ -15,9 +15,9 @@ from ..frontend.graph import build_graph
 from ..ir.records import Costs, LayerGraph, Placement, Plan
 from ..lowering.lower import lower
 from ..measure.profile import host_placements
+from ..planning.strategies import STRATEGIES
 from ..session.executable import Executable, executable, local
 from ..session.stages import Stages, device_plan
-from ..planning.strategies import STRATEGIES
 
 Env = Mapping[Value, Any]
 
@@ -44,7 +44,9 @@ def cut_out(folded: Folded, graph: LayerGraph, span: Span) -> tuple[Folded, Laye
     consts = set(graph.program.consts)
     inputs = tuple(v for v in external(ops) if v not in consts)
     outputs = tuple(v for v in crossing(graph, span.stop) if v in made)
-    part = dataclasses.replace(folded, inputs=inputs, input_index=tuple(range(len(inputs))), ops=ops, outputs=outputs, weak=())
+    part = dataclasses.replace(
+        folded, inputs=inputs, input_index=tuple(range(len(inputs))), ops=ops, outputs=outputs, weak=()
+    )
     return part, build_graph(part)
 
 
@@ -102,7 +104,13 @@ def part_costs(costs: Costs, span: Span) -> Costs:
     """The costs of a span's layers."""
     inside = lambda parts: {i - span.start: dims for i, dims in parts.items() if span.start <= i < span.stop}
     layers = slice(span.start, span.stop)
-    return dataclasses.replace(costs, host=costs.host[layers], device=costs.device[layers], parts=inside(costs.parts), host_parts=inside(costs.host_parts))
+    return dataclasses.replace(
+        costs,
+        host=costs.host[layers],
+        device=costs.device[layers],
+        parts=inside(costs.parts),
+        host_parts=inside(costs.host_parts),
+    )
 
 
 def divisible(s: Stages) -> bool:

@@ -134,10 +134,14 @@ class _Shared:
         # what a stage's threads work on lies in the channel behind it already: `depth` more may wait there
         self.channels = [_Channel(depth), *(_Channel(depth + s.workers + len(s.further)) for s in stages)]
         self.further = {name: SimpleQueue[Any]() for s in stages for name, _ in s.further}
-        self.busy: dict[str, dict[int, float]] = {name: {} for s in stages for name, _ in s.parts}  # thread -> since when it works on its item
+        self.busy: dict[str, dict[int, float]] = {
+            name: {} for s in stages for name, _ in s.parts
+        }  # thread -> since when it works on its item
         self.turns = [threading.Lock() for _ in stages]  # whose thread takes the next item
         self.threads: list[threading.Thread] = []
-        self.closed = self.elsewhere = False  # elsewhere: the threads are those of the process that this one was forked from
+        self.closed = self.elsewhere = (
+            False  # elsewhere: the threads are those of the process that this one was forked from
+        )
 
     def abandon(self) -> None:
         """Ends the threads: each when it is done with its item."""
@@ -264,7 +268,9 @@ class Stream:
     so.
     """
 
-    def __init__(self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None):
+    def __init__(
+        self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None
+    ):
         given = inputs(items)
         self._names, self._timeout = [name for s in stages for name, _ in s.parts], min(timeout, MOST_SECONDS)
         self._workers = [s.workers for s in stages for _ in s.parts]
@@ -289,7 +295,9 @@ class Stream:
 
     def __next__(self) -> Any:
         if self._shared.elsewhere:
-            raise RuntimeError(f"{WHERE}: got a stream of the process that this one was forked from; valid is one that is made here.")
+            raise RuntimeError(
+                f"{WHERE}: got a stream of the process that this one was forked from; valid is one that is made here."
+            )
         if self._ended:
             raise StopIteration
         try:
@@ -297,7 +305,9 @@ class Stream:
         except TimeoutError:
             stuck = self._stuck()
             self.close()
-            raise TimeoutError(f"{WHERE}: got no result within {self._timeout:g} s ({stuck}); the stream is closed.") from None
+            raise TimeoutError(
+                f"{WHERE}: got no result within {self._timeout:g} s ({stuck}); the stream is closed."
+            ) from None
         except BaseException:  # Ctrl-C
             self.close()
             raise
@@ -319,7 +329,9 @@ class Stream:
         """The next item, finished; `END` at the end and once the stream is closed, by whichever thread."""
         end = time.monotonic() + self._timeout
         item = self._shared.channels[-1].get(self._timeout)
-        while item is not END and not item.unready.acquire(timeout=min(CLOSED_SECONDS, max(0.0, end - time.monotonic()))):
+        while item is not END and not item.unready.acquire(
+            timeout=min(CLOSED_SECONDS, max(0.0, end - time.monotonic()))
+        ):
             if self._shared.closed:
                 return END
             if time.monotonic() >= end:
@@ -329,7 +341,9 @@ class Stream:
     def __enter__(self) -> Stream:
         """Raises `RuntimeError` for one that has ended."""
         if self._ended or self._shared.elsewhere:
-            raise RuntimeError(f"{WHERE}: got a stream that has ended; valid is a new one, which the pipeline makes of further inputs.")
+            raise RuntimeError(
+                f"{WHERE}: got a stream that has ended; valid is a new one, which the pipeline makes of further inputs."
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -338,7 +352,9 @@ class Stream:
     def _stuck(self) -> str:
         now = time.perf_counter()
         since = {name: min(busy.copy().values(), default=now) for name, busy in self._shared.busy.items()}
-        working = [f"{name} works on its item since {now - begin:.1f} s" for name, begin in since.items() if begin < now]
+        working = [
+            f"{name} works on its item since {now - begin:.1f} s" for name, begin in since.items() if begin < now
+        ]
         return "; ".join(working) or "it waits for the iterator of inputs"
 
     def _halves(self) -> dict[str, float]:
@@ -365,14 +381,25 @@ class Stream:
         took = np.array([[end - begin for begin, end in spans] for spans in found]) / self._workers
         stages = dict(zip(self._names, np.median(took, 0).tolist(), strict=True))
         busy = dict(zip(self._names, (took.sum(0) / whole).tolist(), strict=True))
-        return Stats(len(latencies), float(np.median(latencies)), float(np.percentile(latencies, 99)), len(latencies) / whole, stages, busy)
+        return Stats(
+            len(latencies),
+            float(np.median(latencies)),
+            float(np.percentile(latencies, 99)),
+            len(latencies) / whole,
+            stages,
+            busy,
+        )
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes when each stage worked on which item, for Perfetto."""
         checked(f"{WHERE}: timeline()", "path", path, "path")
         first = min((s[0][0] for s in self._spans), default=0.0)
-        spans = [(f"item {number}", i, span) for number, found in enumerate(self._spans) for i, span in enumerate(found)]
-        write(path, [*rows(self._names), *(event(name, i, begin - first, end - first) for name, i, (begin, end) in spans)])
+        spans = [
+            (f"item {number}", i, span) for number, found in enumerate(self._spans) for i, span in enumerate(found)
+        ]
+        write(
+            path, [*rows(self._names), *(event(name, i, begin - first, end - first) for name, i, (begin, end) in spans)]
+        )
 
 
 def inputs(items: Iterable[Any]) -> Iterator[Any]:

@@ -73,10 +73,16 @@ def initial(shape: Shape, seed: int = 0) -> Params:
         sizes = [int(np.prod(shape.given[1:])), *[shape.width] * len(shape.layers), shape.made[-1]]
         return {"dense": [(_glorot(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]}
     width, made = shape.width, shape.made[-1]
-    layers = [{name: _operation(rng, shape.half, name, width) for name in _names(shape.half, layer)} for layer in shape.layers]
+    layers = [
+        {name: _operation(rng, shape.half, name, width) for name in _names(shape.half, layer)} for layer in shape.layers
+    ]
     bias = lambda n: np.zeros(n, np.float32)
     tail = (1, 1, width, made) if len(shape.made) == 4 else (width, made)
-    return {"head": (_glorot(rng, *shape.stride, shape.given[-1], width), bias(width)), "layers": layers, "tail": (_glorot(rng, *tail), bias(made))}
+    return {
+        "head": (_glorot(rng, *shape.stride, shape.given[-1], width), bias(width)),
+        "layers": layers,
+        "tail": (_glorot(rng, *tail), bias(made)),
+    }
 
 
 def _names(half: str, layer: str) -> Sequence[str]:
@@ -88,7 +94,11 @@ def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> di
     if not window:
         return {}
     if separable:
-        return {"depthwise": _glorot(rng, window, window, 1, width), "w": _glorot(rng, 1, 1, width, width), "b": np.zeros(width, np.float32)}
+        return {
+            "depthwise": _glorot(rng, window, window, 1, width),
+            "w": _glorot(rng, 1, 1, width, width),
+            "b": np.zeros(width, np.float32),
+        }
     return {"w": _glorot(rng, window, window, width, width), "b": np.zeros(width, np.float32)}
 
 

@@ -74,7 +74,9 @@ def _number(words: str, test: Callable[[float], bool]) -> Rule:
 
 
 def _integer(words: str, least: int) -> Rule:
-    return Rule(words, _real, lambda x: isinstance(x, numbers.Integral) and not isinstance(x, bool) and int(x) >= least, int)
+    return Rule(
+        words, _real, lambda x: isinstance(x, numbers.Integral) and not isinstance(x, bool) and int(x) >= least, int
+    )
 
 
 def _has(*methods: str) -> Callable[[Any], bool]:
@@ -109,7 +111,11 @@ RULES: Mapping[str, Rule] = {
         "what xcoexec.jit(...).bind(weights) returns, or a model in blocks (xcoexec.streams.model)",
         lambda x: _has(*NETWORK)(x) and hasattr(x, "blocks") and hasattr(x, "accuracy"),
     ),
-    "knobs": Rule("a sequence of knobs (xcoexec.streams.power.Knob)", lambda x: isinstance(x, Sequence) and all(map(_has(*KNOB), x)), made=list),
+    "knobs": Rule(
+        "a sequence of knobs (xcoexec.streams.power.Knob)",
+        lambda x: isinstance(x, Sequence) and all(map(_has(*KNOB), x)),
+        made=list,
+    ),
 }
 
 
@@ -136,7 +142,9 @@ def told(where: str, error: BaseException) -> BaseException:
     """
     if not isinstance(error, StopIteration):
         return error
-    made = RuntimeError(f"{where} raised StopIteration; valid is any other exception (what has ended would look like the end of the results).")
+    made = RuntimeError(
+        f"{where} raised StopIteration; valid is any other exception (what has ended would look like the end of the results)."
+    )
     made.__cause__ = error
     return made
 

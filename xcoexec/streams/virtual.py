@@ -45,7 +45,12 @@ def missing_rate(jobs: Iterable[Job]) -> float:
     return sum(j.missed for j in jobs) / max(len(jobs), 1)
 
 
-def releases(tasks: Sequence[Task], seconds: float, offsets: Sequence[float] = (), where: str = "xcoexec.streams.virtual.releases") -> list[Job]:
+def releases(
+    tasks: Sequence[Task],
+    seconds: float,
+    offsets: Sequence[float] = (),
+    where: str = "xcoexec.streams.virtual.releases",
+) -> list[Job]:
     """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one. Raises `TypeError` or `ValueError`."""
     seconds, offsets = checked(where, "seconds", seconds, "span"), checked(where, "offsets", offsets, "offsets")
     if len(offsets) > len(tasks):

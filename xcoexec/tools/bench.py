@@ -16,14 +16,14 @@ import numpy as np
 
 from .. import __version__, config, models
 from ..api.functions import jit
-from ..codegen.rules import reference
 from ..codegen.program import Literal, Value
+from ..codegen.rules import reference
 from ..frontend.graph import graph_of
+from ..frontend.trace import paths, trace
 from ..ir.records import LayerGraph
 from ..ir.text import columns
 from ..measure.profile import device_name
 from ..session.contest import alternate
-from ..frontend.trace import paths, trace
 
 Record = dict[str, Any]
 SEED = 0
@@ -71,7 +71,9 @@ def oracles(fn: Any, *args: Any) -> list[np.ndarray]:
         a = np.asarray(a)
         return a.astype(np.float64) if a.dtype == np.float32 else a
 
-    env: dict[Value, Any] = {v: wide(x) for v, x in zip(traced.inputs, values, strict=True)} | {v: wide(x) for v, x in traced.consts}
+    env: dict[Value, Any] = {v: wide(x) for v, x in zip(traced.inputs, values, strict=True)} | {
+        v: wide(x) for v, x in traced.consts
+    }
     reference.run_ops(traced.ops, env, wide)
     return [np.asarray(out.val if isinstance(out, Literal) else env[out]) for out in traced.outputs]
 
@@ -86,7 +88,9 @@ def worst(got: Any, want: Sequence[np.ndarray]) -> float:
     return max(error(a, b) for a, b in zip(jax.tree_util.tree_leaves(got), want, strict=True))
 
 
-def measure(name: str, batch: int = 1, strategy: str = "auto", threads: int | None = None, rounds: int = 8, block: float = 0.2) -> Record:
+def measure(
+    name: str, batch: int = 1, strategy: str = "auto", threads: int | None = None, rounds: int = 8, block: float = 0.2
+) -> Record:
     """Median seconds of both, their ratio, first-call seconds, errors against float64, and whether the plan's executable ran."""
     entry = models.get(name)
     n = config.threads(threads)
@@ -154,10 +158,24 @@ def peak_memory(name: str, batch: int = 1, threads: int | None = None) -> Mappin
 
 def text(records: Sequence[Record]) -> str:
     """Records as a table."""
-    head = ["model", "batch", "threads", "jax.jit ms", "xcoexec ms", "speed-up", "ran", "error", "first call s", "memory", "memory, first"]
+    head = [
+        "model",
+        "batch",
+        "threads",
+        "jax.jit ms",
+        "xcoexec ms",
+        "speed-up",
+        "ran",
+        "error",
+        "first call s",
+        "memory",
+        "memory, first",
+    ]
     rows = [head]
     for r in records:
-        memory = [f"{r[k] / r['jit_peak_bytes']:.2f}x" if k in r else "-" for k in ("xco_peak_bytes", "xco_first_peak_bytes")]
+        memory = [
+            f"{r[k] / r['jit_peak_bytes']:.2f}x" if k in r else "-" for k in ("xco_peak_bytes", "xco_first_peak_bytes")
+        ]
         rows.append(
             [
                 r["model"],
@@ -173,4 +191,7 @@ def text(records: Sequence[Record]) -> str:
             ]
         )
     e = records[0]
-    return columns(rows, (1, 2, 3, 4, 5, 7, 8, 9, 10)) + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians, alternating in one process"
+    return (
+        columns(rows, (1, 2, 3, 4, 5, 7, 8, 9, 10))
+        + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians, alternating in one process"
+    )

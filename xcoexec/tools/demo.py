@@ -14,11 +14,11 @@ from rich.console import Console
 
 from .. import models
 from ..api.functions import Bound, jit
-from ..session.compiled import Compiled
 from ..ir.text import milliseconds, table
-from .progress import shown
 from ..session import timeline
+from ..session.compiled import Compiled
 from ..session.contest import alternate
+from .progress import shown
 
 PHOTO_MODELS = ("mobilenet_v2", "squeezenet", "resnet18")
 TRAIN_SECONDS = 5.0
@@ -32,19 +32,25 @@ def main(out: str = "out", threads: int | None = None) -> None:
         import optax  # noqa: F401
         import sklearn  # noqa: F401
     except ImportError as e:
-        raise SystemExit(f"xcoexec demo: got no module {e.name!r}; install the demo's packages with: pip install 'xcoexec[demo]'") from None
+        raise SystemExit(
+            f"xcoexec demo: got no module {e.name!r}; install the demo's packages with: pip install 'xcoexec[demo]'"
+        ) from None
     folder = pathlib.Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     digits(threads)
     photos = photographs()
-    console.print("Next, three networks on two photographs. Their weights are random: what counts is speed and that the results agree.\n")
+    console.print(
+        "Next, three networks on two photographs. Their weights are random: what counts is speed and that the results agree.\n"
+    )
     events: list[dict[str, Any]] = []
     shown_plans = []
     for pid, name in enumerate(PHOTO_MODELS):
         fast, seconds = photograph_model(name, photos, threads)
         compiled = fast._used("demo")
         part = timeline.events(compiled.graph, compiled.current.lowered) if isinstance(compiled, Compiled) else []
-        events += [{**e, "pid": pid} for e in part] + [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}]
+        events += [{**e, "pid": pid} for e in part] + [
+            {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}
+        ]
         shown_plans.append((name, fast, seconds))
     timeline.write(folder / "timeline.json", events)
     draw(shown_plans, folder / "plan.png")
@@ -59,7 +65,9 @@ def digits(threads: int | None) -> None:
     from sklearn.datasets import load_digits
 
     data = load_digits()
-    images = jax.image.resize(jnp.asarray(data.images, jnp.float32)[..., None] / 16.0, (len(data.images), 28, 28, 1), "linear")
+    images = jax.image.resize(
+        jnp.asarray(data.images, jnp.float32)[..., None] / 16.0, (len(data.images), 28, 28, 1), "linear"
+    )
     labels = jnp.asarray(data.target)
     order = np.random.default_rng(0).permutation(len(labels))
     train, test = order[:1437], order[1437:]
@@ -71,11 +79,17 @@ def digits(threads: int | None) -> None:
         mine = np.array([int(fast(x[None]).argmax()) for x in images[test]])
         theirs = np.array([int(plain(weights, x[None]).argmax()) for x in images[test]])
         x = images[test][:1]
-        seconds = alternate({"jit": lambda: plain(weights, x).block_until_ready(), "xco": lambda: fast(x).block_until_ready()}, 8, 0.05)
+        seconds = alternate(
+            {"jit": lambda: plain(weights, x).block_until_ready(), "xco": lambda: fast(x).block_until_ready()}, 8, 0.05
+        )
     same, right = int((mine == theirs).sum()), float((mine == np.asarray(labels[test])).mean())
     console.print(f"[bold]LeNet-5 on {len(test)} held-out digits[/] (trained on {len(train)} in {steps} steps)")
-    console.print(f"  predictions equal to jax.jit's: {same} of {len(test)}; accuracy {right:.1%}; ran: {fast.report().ran}")
-    console.print(f"  jax.jit {seconds['jit'] * 1e6:.0f} us, xcoexec {seconds['xco'] * 1e6:.0f} us: {seconds['jit'] / seconds['xco']:.2f}x\n")
+    console.print(
+        f"  predictions equal to jax.jit's: {same} of {len(test)}; accuracy {right:.1%}; ran: {fast.report().ran}"
+    )
+    console.print(
+        f"  jax.jit {seconds['jit'] * 1e6:.0f} us, xcoexec {seconds['xco'] * 1e6:.0f} us: {seconds['jit'] / seconds['xco']:.2f}x\n"
+    )
 
 
 def fit(module: Any, x: jax.Array, y: jax.Array, progress: Any) -> tuple[Any, int]:
@@ -131,10 +145,14 @@ def photograph_model(name: str, photos: list[jax.Array], threads: int | None) ->
             want, got = np.asarray(plain(weights, x)), np.asarray(fast(x))
             worst = max(worst, float(np.abs(want - got).max() / np.abs(want).max()))
         x = photos[0]
-        seconds = alternate({"jit": lambda: plain(weights, x).block_until_ready(), "xco": lambda: fast(x).block_until_ready()}, 5, 0.2)
+        seconds = alternate(
+            {"jit": lambda: plain(weights, x).block_until_ready(), "xco": lambda: fast(x).block_until_ready()}, 5, 0.2
+        )
     report = fast.report()
     rows = [[r.layer, r.placement, milliseconds(r.predicted), milliseconds(r.measured)] for r in report.layers]
-    console.print(table(f"{name} at 224x224: the plan", ("layer", "placement", "predicted ms", "measured ms"), rows, (2, 3)))
+    console.print(
+        table(f"{name} at 224x224: the plan", ("layer", "placement", "predicted ms", "measured ms"), rows, (2, 3))
+    )
     console.print(
         f"[bold]{name}[/]: jax.jit {seconds['jit'] * 1e3:.2f} ms, xcoexec {seconds['xco'] * 1e3:.2f} ms: "
         f"[bold]{seconds['jit'] / seconds['xco']:.2f}x[/]; largest difference {worst:.1e} of the output's scale; ran: {report.ran} ({report.why})\n"
@@ -170,12 +188,18 @@ def draw(plans: list[tuple[str, Bound, dict[str, float]]], path: pathlib.Path) -
         ax.set_ylim(len(layers), -1)
         ax.set_xscale("log")
         ax.set_xlabel("milliseconds (log scale)", fontsize=8)
-        ax.set_title(f"{name}: {1e3 * seconds['xco']:.2f} ms, jax.jit {1e3 * seconds['jit']:.2f} ms", fontsize=10, loc="left")
+        ax.set_title(
+            f"{name}: {1e3 * seconds['xco']:.2f} ms, jax.jit {1e3 * seconds['jit']:.2f} ms", fontsize=10, loc="left"
+        )
         ax.grid(axis="x", color="#e4e4e4", linewidth=0.6)
         ax.set_axisbelow(True)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-    names = {"host": "ran on the host half (generated kernels)", "device": "ran on the device half (XLA)", "split": "split between both"}
+    names = {
+        "host": "ran on the host half (generated kernels)",
+        "device": "ran on the device half (XLA)",
+        "split": "split between both",
+    }
     handles: list[Any] = [Patch(color=COLOURS[k], label=v) for k, v in names.items()]
     handles.append(Line2D([], [], color="#444444", marker="|", linestyle="", label="the layer in XLA alone"))
     fig.legend(handles=handles, loc="lower center", ncols=4, fontsize=9, frameon=False)

@@ -13,7 +13,12 @@ from .plots import names as _names
 from .suite import Record
 
 GAINS = "Times faster than jax.jit"
-PICTURES = {GAINS: plots.bars, "Seconds by layer": plots.stacks, "Roofline": plots.roofline, "Timelines": plots.timelines}
+PICTURES = {
+    GAINS: plots.bars,
+    "Seconds by layer": plots.stacks,
+    "Roofline": plots.roofline,
+    "Timelines": plots.timelines,
+}
 
 STYLE = "body{font:14px sans-serif;margin:2em;max-width:72em}table{border-collapse:collapse}td,th{padding:3px 9px;text-align:right}"
 FIRST = "td,th{border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}.best{font-weight:bold}img{max-width:100%}"
@@ -23,13 +28,20 @@ def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -
     """Writes the page; the picture is inside it, and beside it as a PNG."""
     file = pathlib.Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    drawn = {name: plots.png(draw(records)) for name, draw in PICTURES.items() if name == GAINS or all(r["layers"] for r in records)}
+    drawn = {
+        name: plots.png(draw(records))
+        for name, draw in PICTURES.items()
+        if name == GAINS or all(r["layers"] for r in records)
+    }
     for name, png in drawn.items():
         file.with_name(f"{file.stem}{'' if name == GAINS else '-' + plots.slug(name)}.png").write_bytes(png)
     e = records[0]["environment"]
     facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(str(v))}</td></tr>" for k, v in e.items())
     sections = {
-        **{name: f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}" alt="{name}">' for name, png in drawn.items()},
+        **{
+            name: f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}" alt="{name}">'
+            for name, png in drawn.items()
+        },
         "Exchanges between the halves": _sharing(records),
         "Simulated / measured": _simulated(records),
         "Errors": _errors(records),
@@ -55,7 +67,9 @@ def _cell(text: str, bold: bool = False) -> str:
 
 def _by_variant(records: Sequence[Record], key: str, text: Callable[[Record, str], str]) -> str:
     """A table with a row for each variant of `key` and a column for each network."""
-    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(text(r, v)) for r in records)] for v in records[0][key]])
+    return _table(
+        ["variant", *_names(records)], [[_cell(v), *(_cell(text(r, v)) for r in records)] for v in records[0][key]]
+    )
 
 
 def _times(records: Sequence[Record]) -> str:

@@ -6,8 +6,8 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..session.drawing import COLOURS
 from ..planning.simulate import ROWS
+from ..session.drawing import COLOURS
 from .suite import Record
 
 SHOWN = 12  # layers with a colour of their own in a stack
@@ -78,11 +78,15 @@ def _stack(ax: Any, record: Record) -> None:
     layers = record["layers"]
     longest = sorted(range(len(layers)), key=lambda i: -max(layers[i][4] or 0.0, layers[i][5]))[:SHOWN]
     rest = [i for i in range(len(layers)) if i not in longest]
-    groups = [([i], "/".join(layers[i][0].split("/")[-2:])) for i in sorted(longest)] + [(rest, f"{len(rest)} others")] * bool(rest)
+    groups = [([i], "/".join(layers[i][0].split("/")[-2:])) for i in sorted(longest)] + [
+        (rest, f"{len(rest)} others")
+    ] * bool(rest)
     left = [0.0, 0.0]
     for k, (members, name) in enumerate(groups):
         widths = [sum((layers[i][c] or 0.0) for i in members) * 1e3 for c in (4, 5)]
-        ax.barh((0, 1), widths, left=left, color=COLOURS[k % len(COLOURS)], edgecolor="white", linewidth=0.5, label=name)
+        ax.barh(
+            (0, 1), widths, left=left, color=COLOURS[k % len(COLOURS)], edgecolor="white", linewidth=0.5, label=name
+        )
         left = [a + b for a, b in zip(left, widths, strict=True)]
     ax.set_yticks((0, 1), ("host half", "device half"))
     ax.set_xlabel("ms")
@@ -99,7 +103,14 @@ def _points(ax: Any, record: Record) -> None:
         known = [x for x in record["layers"] if x[2] and x[3] and x[column]]
         total = sum(x[column] for x in known) or 1.0
         sizes = [8 + 300 * x[column] / total for x in known]
-        ax.scatter([x[2] / x[3] for x in known], [x[2] / x[column] / 1e9 for x in known], s=sizes, alpha=0.6, color=colour, label=name)
+        ax.scatter(
+            [x[2] / x[3] for x in known],
+            [x[2] / x[column] / 1e9 for x in known],
+            s=sizes,
+            alpha=0.6,
+            color=colour,
+            label=name,
+        )
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("FLOP / byte")
@@ -115,7 +126,14 @@ def timelines(records: Sequence[Record]) -> Any:
 def _timeline(ax: Any, record: Record) -> None:
     variant, events = next(iter(record["timelines"].items()), ("no plan", []))
     for row, _, start, end in events:
-        ax.barh(row, (end - start) * 1e3, left=start * 1e3, color=COLOURS[row % len(COLOURS)], edgecolor="white", linewidth=0.2)
+        ax.barh(
+            row,
+            (end - start) * 1e3,
+            left=start * 1e3,
+            color=COLOURS[row % len(COLOURS)],
+            edgecolor="white",
+            linewidth=0.2,
+        )
     ax.set_yticks(range(len(ROWS)), ROWS, fontsize=6)
     ax.invert_yaxis()
     ax.set_xlabel(f"ms, {variant} (simulated from measured layers)", fontsize=7)

@@ -17,7 +17,13 @@ STAGES = {"build": "building kernels", "profile": "measuring layers", "compare":
 @contextlib.contextmanager
 def shown(title: str) -> Iterator[Callback]:
     """A progress callback for `xcoexec.jit(progress=...)`, drawn on stderr."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         task = bar.add_task(f"{title}: tracing", total=None)
 

@@ -17,18 +17,18 @@ import numpy as np
 
 from .. import models
 from ..api.functions import jit
-from ..session.rebalance import sharing
-from .bench import environment, oracles, worst
 from ..config import cores
 from ..errors import SuiteError
 from ..ir.records import Costs, LayerGraph, Placement, Plan
 from ..ir.text import columns
 from ..measure.profile import Progress, silent
-from ..session.contest import alternate
-from ..planning.simulate import simulate
-from ..session.stages import device_plan
-from ..planning.strategies import codl, edgenn, layer_switch
 from ..measure.timing import empty_call
+from ..planning.simulate import simulate
+from ..planning.strategies import codl, edgenn, layer_switch
+from ..session.contest import alternate
+from ..session.rebalance import sharing
+from ..session.stages import device_plan
+from .bench import environment, oracles, worst
 
 Record = dict[str, Any]
 #: name -> what `xcoexec.jit` is told; beside the strategies the papers' ablations
@@ -61,10 +61,17 @@ class Suite:
 
 SUITES: Mapping[str, Suite] = {
     "smoke": Suite("The quickest look at every strategy", ("lenet", "squeezenet"), rounds=5, block=0.05),
-    "edgenn": Suite("EdgeNN (Zhang et al., ICDE 2023): its six networks", ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18")),
-    "codl": Suite("CoDL (Jia et al., MobiSys 2022): its five networks", ("retinaface_resnet50", "yolov2", "vgg16", "posenet", "fast_style")),
+    "edgenn": Suite(
+        "EdgeNN (Zhang et al., ICDE 2023): its six networks",
+        ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18"),
+    ),
+    "codl": Suite(
+        "CoDL (Jia et al., MobiSys 2022): its five networks",
+        ("retinaface_resnet50", "yolov2", "vgg16", "posenet", "fast_style"),
+    ),
     "layer_switch": Suite(
-        "Layer-switched inference (Aghapour et al., DSD 2022): its five networks", ("alexnet", "googlenet", "mobilenet_v1", "resnet50", "squeezenet")
+        "Layer-switched inference (Aghapour et al., DSD 2022): its five networks",
+        ("alexnet", "googlenet", "mobilenet_v1", "resnet50", "squeezenet"),
     ),
 }
 
@@ -75,7 +82,9 @@ def get(name: str) -> Suite:
     return SUITES[name]
 
 
-def run(name: str, path: str | os.PathLike[str], progress: Progress = silent, variants: Sequence[str] = ()) -> list[Record]:
+def run(
+    name: str, path: str | os.PathLike[str], progress: Progress = silent, variants: Sequence[str] = ()
+) -> list[Record]:
     """Measures the cases of a suite that `path` (JSON lines) does not hold yet, and returns all of its records; `variants`: only these.
 
     Each case is written when it is finished, so that an interrupted run goes on where it was. Raises `SuiteError` while
@@ -89,7 +98,9 @@ def run(name: str, path: str | os.PathLike[str], progress: Progress = silent, va
     cases, here = [(m, b) for m in suite.models for b in suite.batches], environment()
     with _alone(file) as out:
         done = {
-            (r["model"], r["batch"]): r for r in _finished(file) if r["suite"] == name and r["environment"] == here and set(suite.variants) <= set(r["seconds"])
+            (r["model"], r["batch"]): r
+            for r in _finished(file)
+            if r["suite"] == name and r["environment"] == here and set(suite.variants) <= set(r["seconds"])
         }
         for i, (model, batch) in enumerate(cases):
             progress("suite", i, len(cases))
@@ -108,7 +119,9 @@ def _alone(file: pathlib.Path) -> Iterator[IO[str]]:
         try:
             fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise SuiteError(f"bench: got the file {str(file)!r}, which another bench is writing; valid is a file of its own.") from None
+            raise SuiteError(
+                f"bench: got the file {str(file)!r}, which another bench is writing; valid is a file of its own."
+            ) from None
         out.seek(0)
         text = out.read()
         out.truncate(len(text[: text.rfind("\n") + 1].encode()))
@@ -122,7 +135,9 @@ def _finished(file: pathlib.Path) -> list[Record]:
             records.append(json.loads(line))
             records[-1]["suite"], records[-1]["seconds"]
         except (json.JSONDecodeError, KeyError, TypeError):
-            raise SuiteError(f"bench: got line {i} of {str(file)!r}, which is no record of a suite; valid is a file that bench wrote.") from None
+            raise SuiteError(
+                f"bench: got line {i} of {str(file)!r}, which is no record of a suite; valid is a file that bench wrote."
+            ) from None
     return records
 
 
@@ -168,7 +183,10 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
         "sharing": {v: _sharing(f) for v, f in bound.items()},
         "errors": {k: worst(out, want) for k, out in outs.items()},
         "ran": {v: f.report().ran for v, f in bound.items()},
-        "halves": {v: {h: sum(p.half == h for p in plan.placements) for h in ("device", "split", "host")} for v, plan in plans.items()},
+        "halves": {
+            v: {h: sum(p.half == h for p in plan.placements) for h in ("device", "split", "host")}
+            for v, plan in plans.items()
+        },
         "cores": cores(),
         "affinity": sorted(os.sched_getaffinity(0)),
         "clock_mhz": _clock(),
@@ -183,7 +201,9 @@ def _simulated(bound: Mapping[str, Any], seconds: Mapping[str, float]) -> Record
     them together took in this run (variants "host" and "device"), as machines are faster at one time than at another.
     """
     compiled = {v: f._used("suite") for v, f in bound.items()}
-    costs, graph = next(((c.stages.costs, c.stages.graph) for c in compiled.values() if c.stages.costs is not None), (None, None))
+    costs, graph = next(
+        ((c.stages.costs, c.stages.graph) for c in compiled.values() if c.stages.costs is not None), (None, None)
+    )
     if costs is None or graph is None:
         return {"simulated": dict.fromkeys(compiled), "layers": [], "timelines": {}, "costs": None}
     runs, call = {}, empty_call()
@@ -215,7 +235,10 @@ def _as_in(seconds: float, half: str, graph: LayerGraph, plan: Plan, costs: Cost
 def _brief(plan: Plan) -> Record:
     """A plan without what is as usual."""
     usual = {f.name: f.default for f in dataclasses.fields(Placement)}
-    places = [{k: v for k, v in dataclasses.asdict(p).items() if v != usual[k] and k not in ("note", "predicted")} for p in plan.placements]
+    places = [
+        {k: v for k, v in dataclasses.asdict(p).items() if v != usual[k] and k not in ("note", "predicted")}
+        for p in plan.placements
+    ]
     return {"engine": plan.engine, "placements": places}
 
 
@@ -234,7 +257,11 @@ def _wait(call: Callable[..., Any], x: Any) -> Any:
 def _clock() -> float | str:
     """The mean clock of the cores now, where the machine tells it."""
     try:
-        rates = [float(line.split(":")[1]) for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("cpu MHz")]
+        rates = [
+            float(line.split(":")[1])
+            for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("cpu MHz")
+        ]
     except OSError:
         rates = []
     return float(np.mean(rates)) if rates else "not measured"
@@ -274,9 +301,25 @@ def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
             common += 1
             a, b = then["seconds"][v], r["seconds"][v]
             now = b if v == "jit" else [b[0] / most, b[1] / machine, b[2] / least]
-            word = "slower" if now[0] > a[2] and now[1] > NOISE * a[1] else "faster" if now[2] < a[0] and a[1] > NOISE * now[1] else ""
+            word = (
+                "slower"
+                if now[0] > a[2] and now[1] > NOISE * a[1]
+                else "faster"
+                if now[2] < a[0] and a[1] > NOISE * now[1]
+                else ""
+            )
             if word:
-                rows.append([r["model"], str(r["batch"]), v, f"{a[1] * 1e3:.3f}", f"{b[1] * 1e3:.3f}", f"{now[1] / a[1]:.2f}", word])
+                rows.append(
+                    [
+                        r["model"],
+                        str(r["batch"]),
+                        v,
+                        f"{a[1] * 1e3:.3f}",
+                        f"{b[1] * 1e3:.3f}",
+                        f"{now[1] / a[1]:.2f}",
+                        word,
+                    ]
+                )
     if not common:
         raise SuiteError("bench: got an older run without any case of this one; valid is a file of the same suite.")
     return columns(rows, (1, 3, 4, 5)) if len(rows) > 1 else f"no change beyond the spread in {common} measurements"

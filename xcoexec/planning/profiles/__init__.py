@@ -73,25 +73,38 @@ def kind(layer: Layer) -> str:
     if op.prim != "conv_general_dilated":
         return "other"
     window = [op.ins[1].shape[d] for d in op.params["dimension_numbers"].rhs_spec[2:]]
-    if op.params["feature_group_count"] > 1 and op.params["feature_group_count"] == op.out.shape[op.params["dimension_numbers"].out_spec[1]]:
+    if (
+        op.params["feature_group_count"] > 1
+        and op.params["feature_group_count"] == op.out.shape[op.params["dimension_numbers"].out_spec[1]]
+    ):
         return "depthwise"
     return "winograd" if window == [3, 3] and set(op.params["window_strides"]) == {1} else "conv"
 
 
 def names() -> tuple[str, ...]:
     """The profiles that come with the package."""
-    return tuple(sorted(p.name.removesuffix(".toml") for p in importlib.resources.files(__name__).iterdir() if p.name.endswith(".toml")))
+    return tuple(
+        sorted(
+            p.name.removesuffix(".toml")
+            for p in importlib.resources.files(__name__).iterdir()
+            if p.name.endswith(".toml")
+        )
+    )
 
 
 def load(name: str | os.PathLike[str]) -> Profile:
     """A profile that comes with the package, or the one in a file (a path that ends with .toml). Raises `ProfileError`."""
     if not isinstance(name, (str, os.PathLike)) or not isinstance(os.fspath(name), str):
-        raise ProfileError(f"devices: got a device of type {type(name).__name__}; valid are {', '.join(names())}, or a path to a TOML file.")
+        raise ProfileError(
+            f"devices: got a device of type {type(name).__name__}; valid are {', '.join(names())}, or a path to a TOML file."
+        )
     name = os.fspath(name)
     if name.endswith(".toml"):
         return parse(pathlib.Path(name).stem, _text(name))
     if name not in names():
-        raise ProfileError(f"devices: got device {schema.short(name)}; valid are {', '.join(names())}, or a path to a TOML file.")
+        raise ProfileError(
+            f"devices: got device {schema.short(name)}; valid are {', '.join(names())}, or a path to a TOML file."
+        )
     return parse(name, (importlib.resources.files(__name__) / f"{name}.toml").read_text("utf-8"))
 
 
@@ -115,7 +128,9 @@ def parse(name: str, text: str) -> Profile:
     try:
         data = tomllib.loads(text)
     except RecursionError:
-        raise ProfileError(f"devices: got a profile {name!r} that is not TOML that can be read (nested too deeply).") from None
+        raise ProfileError(
+            f"devices: got a profile {name!r} that is not TOML that can be read (nested too deeply)."
+        ) from None
     except (ValueError, TypeError, AttributeError) as e:
         raise ProfileError(f"devices: got a profile {name!r} that is not TOML ({e}).") from None
     title = data.get("title", name)
@@ -126,7 +141,9 @@ def parse(name: str, text: str) -> Profile:
         part = _table(name, data, half)
         efficiency = _table(name, part, "efficiency", half)
         rates = {k: _number(name, part, k, half) for k in RATES}
-        halves[half] = Half(**rates, efficiency={k: _number(name, efficiency, k, f"{half}.efficiency", 1.5) for k in KINDS})
+        halves[half] = Half(
+            **rates, efficiency={k: _number(name, efficiency, k, f"{half}.efficiency", 1.5) for k in KINDS}
+        )
     link = _table(name, data, "link")
     numbers = {k: _number(name, link, k, "link") for k in (*LINK, "contention")}
     return Profile(name, title, halves["host"], halves["device"], **numbers)
@@ -134,7 +151,9 @@ def parse(name: str, text: str) -> Profile:
 
 def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Mapping[str, Any]:
     if not isinstance(data.get(key), dict):
-        raise ProfileError(f"devices: got the profile {name!r} without the table [{inside + '.' if inside else ''}{key}]; valid is a table of numbers.")
+        raise ProfileError(
+            f"devices: got the profile {name!r} without the table [{inside + '.' if inside else ''}{key}]; valid is a table of numbers."
+        )
     return data[key]  # type: ignore[no-any-return]
 
 
@@ -148,7 +167,9 @@ def _number(name: str, table: Mapping[str, Any], key: str, where: str, most: flo
     if not sound:
         limit = f" up to {most:g}" if most < MOST_VALUE else ""
         valid = f'a pair [positive number, "source"]{limit}'
-        raise ProfileError(f"devices: got {key}={schema.short(got)} in [{where}] of the profile {name!r}; valid is {valid}.")
+        raise ProfileError(
+            f"devices: got {key}={schema.short(got)} in [{where}] of the profile {name!r}; valid is {valid}."
+        )
     return Number(float(got[0]), got[1])
 
 

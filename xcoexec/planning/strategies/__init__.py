@@ -14,9 +14,18 @@ from .single import device, host
 
 Strategy = Callable[[LayerGraph, Costs], Plan]
 
-STRATEGIES: dict[str, Strategy] = {"device": device, "host": host, "edgenn": edgenn, "codl": codl, "layer_switch": layer_switch, "capacity": capacity}
+STRATEGIES: dict[str, Strategy] = {
+    "device": device,
+    "host": host,
+    "edgenn": edgenn,
+    "codl": codl,
+    "layer_switch": layer_switch,
+    "capacity": capacity,
+}
 #: planners whose plans are measured beside a strategy's own on a device: predictions of plans that differ this little err by more
-RIVALS: dict[str, tuple[Strategy, ...]] = {"codl": (functools.partial(codl, dims=("channel",)), functools.partial(codl, dims=("rows",)))}
+RIVALS: dict[str, tuple[Strategy, ...]] = {
+    "codl": (functools.partial(codl, dims=("channel",)), functools.partial(codl, dims=("rows",)))
+}
 #: what `strategy=` takes; "auto" measures the plans of all others and plain jax.jit, and keeps the fastest
 NAMES = (*STRATEGIES, "auto")
 
@@ -27,4 +36,16 @@ def strategy_name(strategy: str | Strategy) -> str:
     return strategy if isinstance(strategy, str) else str(getattr(inner, "__name__", type(inner).__name__))
 
 
-__all__ = ["NAMES", "RIVALS", "STRATEGIES", "Strategy", "capacity", "codl", "device", "edgenn", "host", "layer_switch", "strategy_name"]
+__all__ = [
+    "NAMES",
+    "RIVALS",
+    "STRATEGIES",
+    "Strategy",
+    "capacity",
+    "codl",
+    "device",
+    "edgenn",
+    "host",
+    "layer_switch",
+    "strategy_name",
+]

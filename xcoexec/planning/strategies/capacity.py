@@ -25,16 +25,18 @@ import numpy as np
 
 from ...errors import PlanError
 from ...ir.records import Costs, Layer, LayerGraph, Placement, Plan
-from ..memory import SPARE_PIECES, large, usage
-from ...partition.split import axis_of, block
 from ...lowering.work_units import AHEAD, Ahead
+from ...partition.split import axis_of, block
+from ..memory import SPARE_PIECES, large, usage
 
 PIECE_BYTES = 1 << 24  # of streamed weights: large enough for the bus's full rate
 PIECES = 16  # or this part of the capacity, where that is less
 LEAST_SHARE = 1 / 64  # of a layer: a smaller part is not worth a call
 ALIGNED = 4  # channels: what is resident ends at 16 bytes
 SEARCH_SECONDS = 2.0
-FIXED_MATTERS = 0.02  # of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
+FIXED_MATTERS = (
+    0.02  # of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
+)
 ROUNDINGS = 8
 LEAST_EXCESS = 2e-3  # of the capacity
 Shares = tuple[float, float, float]
@@ -55,7 +57,13 @@ class Heavy:
 
     def pieces(self, streamed: float) -> int:
         """How many pieces the streamed share comes in."""
-        return 1 if self.granule is None else max(1, min(math.ceil(streamed * self.nbytes / self.largest), int(streamed * _size(self) / self.granule)))
+        return (
+            1
+            if self.granule is None
+            else max(
+                1, min(math.ceil(streamed * self.nbytes / self.largest), int(streamed * _size(self) / self.granule))
+            )
+        )
 
 
 def capacity(graph: LayerGraph, costs: Costs) -> Plan:
@@ -68,18 +76,28 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
     for attempt in range(ROUNDINGS):
         found = solve(heavy, room, costs)
         if found is None:
-            raise PlanError(f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more.")
+            raise PlanError(
+                f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more."
+            )
         rounded = [_placed(graph, costs, heavy, shares) for shares in _rounded_ways(heavy, found)]
         excess = min(p.nbytes for p in rounded) - costs.capacity
         if excess <= 0:
             break
-        room -= max(excess, LEAST_EXCESS * costs.capacity) * 2**attempt  # whole blocks and pieces take a little more than the program's shares
+        room -= (
+            max(excess, LEAST_EXCESS * costs.capacity) * 2**attempt
+        )  # whole blocks and pieces take a little more than the program's shares
     plans = [*rounded, *(_placed(graph, costs, heavy, shares) for shares in _simple(heavy))]
     best = min((p for p in plans if p.nbytes <= costs.capacity), key=lambda p: p.seconds, default=None)
     if best is None:
-        raise PlanError(f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more.")
+        raise PlanError(
+            f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more."
+        )
     seconds, places = best.seconds, best.placements
-    bound = f"with at most {_text(costs.capacity)} on the device" if costs.capacity < math.inf else "with room for all weights"
+    bound = (
+        f"with at most {_text(costs.capacity)} on the device"
+        if costs.capacity < math.inf
+        else "with room for all weights"
+    )
     chosen = f"least time {bound}: {usage(graph, places).text}"
     return Plan("capacity", places, graph.key, seconds + tail, chosen=chosen)
 
@@ -102,7 +120,9 @@ def _host_seconds(h: Heavy, costs: Costs) -> tuple[float, float]:
 
 def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
     """Seconds until the last of the layers ends, by the bounds above."""
-    sizes = [streamed * h.nbytes / h.pieces(streamed) for h, (_, _, streamed) in zip(heavy, shares, strict=True) if streamed]
+    sizes = [
+        streamed * h.nbytes / h.pieces(streamed) for h, (_, _, streamed) in zip(heavy, shares, strict=True) if streamed
+    ]
     window, now, engine = Ahead(sizes), 0.0, 0.0
     for h, (host, resident, streamed) in zip(heavy, shares, strict=True):
         begin = now + h.gap
@@ -127,7 +147,9 @@ class _Placed:
 
 def _placed(graph: LayerGraph, costs: Costs, heavy: Sequence[Heavy], shares: Sequence[Shares]) -> _Placed:
     """Shares as placements, with their time and the bytes that they keep on the device."""
-    places = [Placement(x.name, "device", 0.0, predicted=costs.device[x.index], note=x.host_error) for x in graph.layers]
+    places = [
+        Placement(x.name, "device", 0.0, predicted=costs.device[x.index], note=x.host_error) for x in graph.layers
+    ]
     for h, share in zip(heavy, shares, strict=True):
         places[h.layer.index] = _place(h, share)
     return _Placed(tuple(places), clock(heavy, shares, costs), usage(graph, places).total)
@@ -188,11 +210,21 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
         rows.append(({ends[i]: 1, copies[i]: -1, streamed[i]: -h.device * piece}, 0, inf))
         rows.append(({copies[i]: 1, streamed[i]: -move, **({copies[i - 1]: -1} if i else {})}, 0, inf))
         if i:
-            rows.append(({copies[i]: 1, streamed[i]: -move, ends[i - 1]: -1}, -AHEAD * h.largest / costs.stream_rate, inf))
+            rows.append(
+                ({copies[i]: 1, streamed[i]: -move, ends[i - 1]: -1}, -AHEAD * h.largest / costs.stream_rate, inf)
+            )
         rows.append(({buffers: 1, streamed[i]: -(AHEAD + SPARE_PIECES) * piece * h.nbytes * scale}, 0, inf))
-    rows.append(({buffers: 1, **{resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}}, -inf, room * scale if room > 0 else -1.0))
+    rows.append(
+        (
+            {buffers: 1, **{resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}},
+            -inf,
+            room * scale if room > 0 else -1.0,
+        )
+    )
     entries = [(r, c, v) for r, (row, _, _) in enumerate(rows) for c, v in row.items()]
-    matrix = coo_array(([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), count)).tocsr()
+    matrix = coo_array(
+        ([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), count)
+    ).tocsr()
     most = np.full(count, inf)
     most[: 4 * n] = 1.0
     most[[host[i] for i, h in enumerate(heavy) if h.host is None]] = 0.0
@@ -241,7 +273,9 @@ def _place(h: Heavy, shares: Shares) -> Placement:
     host, _, streamed = shares
     half = "host" if host >= 1 else "split" if host > 0 else "device"
     streamed = 0.0 if half == "host" else min(streamed, 1.0 - host)
-    return Placement(h.layer.name, half, min(host, 1.0), streamed=streamed, pieces=h.pieces(streamed) if streamed else 1)
+    return Placement(
+        h.layer.name, half, min(host, 1.0), streamed=streamed, pieces=h.pieces(streamed) if streamed else 1
+    )
 
 
 def _text(nbytes: float) -> str:

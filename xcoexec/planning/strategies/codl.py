@@ -34,7 +34,9 @@ class Piece:
     dim: str = "channel"
 
 
-def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True, greedy: bool = False) -> Plan:
+def codl(
+    graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True, greedy: bool = False
+) -> Plan:
     """The shortest path over (place in the program, where its arrays lie).
 
     `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning has both); without
@@ -47,14 +49,24 @@ def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: 
     if greedy:
         pieces = _grown(graph, search)
         seconds = sum(p.seconds for p in pieces)
-        return Plan("codl", _placements(graph, pieces, costs), graph.key, seconds, chosen="chains grown layer by layer (the paper's Algorithm 1)")
+        return Plan(
+            "codl",
+            _placements(graph, pieces, costs),
+            graph.key,
+            seconds,
+            chosen="chains grown layer by layer (the paper's Algorithm 1)",
+        )
     return _shortest(graph, costs, search)
 
 
 def _grown(graph: LayerGraph, search: _Search) -> list[Piece]:
     """A chain takes in the next layer as long as that is not slower than the layer on its own."""
     n, pieces = len(graph.layers), []
-    alone = functools.cache(lambda i: min((p for p in (*search.from_device(i), *search.on_host(i)) if p.last == i + 1), key=lambda p: p.seconds))
+    alone = functools.cache(
+        lambda i: min(
+            (p for p in (*search.from_device(i), *search.on_host(i)) if p.last == i + 1), key=lambda p: p.seconds
+        )
+    )
     first = 0
     while first < n:
         piece = alone(first)
@@ -90,15 +102,25 @@ def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
             _offer(best, (after, "host"), seconds + t, [*path, Piece(at, after, "host", t)])
     _offer(best, (n, "device"), *_returned(best, n, size[n], costs))
     seconds, path = best[n, "device"]
-    return Plan("codl", _placements(graph, path, costs), graph.key, seconds, chosen="chains by dynamic programming over rows, channels and halves")
+    return Plan(
+        "codl",
+        _placements(graph, path, costs),
+        graph.key,
+        seconds,
+        chosen="chains by dynamic programming over rows, channels and halves",
+    )
 
 
-def _returned(best: dict[tuple[int, str], tuple[float, list[Piece]]], end: int, nbytes: int, costs: Costs) -> tuple[float, list[Piece]]:
+def _returned(
+    best: dict[tuple[int, str], tuple[float, list[Piece]]], end: int, nbytes: int, costs: Costs
+) -> tuple[float, list[Piece]]:
     seconds, path = best.get((end, "host"), (math.inf, []))
     return seconds + costs.sync / 2 + nbytes / costs.copy_rate, path
 
 
-def _offer(best: dict[tuple[int, str], tuple[float, list[Piece]]], key: tuple[int, str], seconds: float, path: list[Piece]) -> None:
+def _offer(
+    best: dict[tuple[int, str], tuple[float, list[Piece]]], key: tuple[int, str], seconds: float, path: list[Piece]
+) -> None:
     if key not in best or seconds < best[key][0]:
         best[key] = (seconds, path)
 
@@ -180,14 +202,24 @@ class _Search:
 
     def channels(self, layer: Layer) -> Iterator[Piece]:
         """The best split of one layer by output channels: the host half needs all of the operand."""
-        axis, t_host, t_device = axis_of(layer.ops, "channel"), self.costs.host[layer.index], self.costs.device[layer.index]
+        axis, t_host, t_device = (
+            axis_of(layer.ops, "channel"),
+            self.costs.host[layer.index],
+            self.costs.device[layer.index],
+        )
         if axis is None or "channel" not in layer.dims or t_host is None or "channel" not in self.dims:
             return
         data = sum(v.nbytes for v in layer.ins if v not in self.consts)
         size, granule = layer.out.shape[axis], layer.dims["channel"]
 
         def seconds(p: float) -> float:
-            both = max(self.costs.host_part(layer.index, "channel", p), self.costs.device_part(layer.index, "channel", 1 - p)) * self.costs.contention
+            both = (
+                max(
+                    self.costs.host_part(layer.index, "channel", p),
+                    self.costs.device_part(layer.index, "channel", 1 - p),
+                )
+                * self.costs.contention
+            )
             return self.costs.sync + (data + p * layer.out.nbytes) / self.costs.copy_rate + both
 
         shares = [p for p in SHARES if 0 < cut(size, granule, p) < size]
@@ -204,14 +236,18 @@ class _Search:
             return None
         size, granule, found = layer.out.shape[axis], layer.dims[dim], None
         grain = granule if dim == "rows" else block(granule, size)
-        read = {v for x in self.graph.layers[first:last] for v in x.ins if v not in self.consts} - {v for x in self.graph.layers[first:last] for v in x.outs}
+        read = {v for x in self.graph.layers[first:last] for v in x.ins if v not in self.consts} - {
+            v for x in self.graph.layers[first:last] for v in x.outs
+        }
         for at in sorted({cut(size, grain, p) for p in SHARES} - {0, size}):
             mine, other = self.shares(last, dim, 0, at), self.shares(last, dim, at, size)
             if any(i not in mine or i not in other for i in range(first, last)):
                 return None
             host = sum(costs.host_part(i, dim, mine[i]) for i in range(first, last))
             device = sum(costs.device_part(i, dim, other[i]) for i in range(first, last))
-            whole = dim == "channel" and self.graph.layers[first].ops[0].prim in CONTRACTIONS  # its sums run over all channels
+            whole = (
+                dim == "channel" and self.graph.layers[first].ops[0].prim in CONTRACTIONS
+            )  # its sums run over all channels
             data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:
@@ -252,5 +288,7 @@ def _placements(graph: LayerGraph, path: Sequence[Piece], costs: Costs) -> tuple
         share = {"device": 0.0, "host": 1.0}.get(piece.half, piece.p)
         for x in graph.layers[piece.first : piece.last]:
             predicted = piece.seconds / (piece.last - piece.first)
-            places.append(Placement(x.name, piece.half, share, piece.dim, predicted, _note(x, piece.half, costs), chain))
+            places.append(
+                Placement(x.name, piece.half, share, piece.dim, predicted, _note(x, piece.half, costs), chain)
+            )
     return tuple(places)

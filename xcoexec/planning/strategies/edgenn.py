@@ -34,9 +34,12 @@ def edgenn(graph: LayerGraph, costs: Costs, *, intra: bool = True, inter: bool =
     overlap = sum(_assign(region, choices, graph, costs) for region in together)
     best, seconds = _cheapest(choices, costs.sync)
     places = tuple(
-        Placement(x.name, c.half, c.p, predicted=c.seconds, note=x.host_error if c.half == "device" else "") for x, c in zip(graph.layers, best, strict=True)
+        Placement(x.name, c.half, c.p, predicted=c.seconds, note=x.host_error if c.half == "device" else "")
+        for x, c in zip(graph.layers, best, strict=True)
     )
-    return Plan("edgenn", places, graph.key, max(seconds - overlap, 0.0), chosen="EdgeNN equations 1 to 4 with fixed costs")
+    return Plan(
+        "edgenn", places, graph.key, max(seconds - overlap, 0.0), chosen="EdgeNN equations 1 to 4 with fixed costs"
+    )
 
 
 def _choices(layer: Layer, costs: Costs) -> list[Choice]:
@@ -70,8 +73,13 @@ def _assign(region: Region, choices: list[list[Choice]], graph: LayerGraph, cost
         return sum(next((c.seconds for c in choices[i] if c.half == half), float("inf")) for i in branch)
 
     def seconds(halves: Sequence[str]) -> float:
-        sides = {h: sum(side(b, h) for b, x in zip(region.branches, halves, strict=True) if x == h) for h in ("host", "device")}
-        moved = sum(graph.layers[b[-1]].out.nbytes for b, x in zip(region.branches, halves, strict=True) if x == "host" and b)
+        sides = {
+            h: sum(side(b, h) for b, x in zip(region.branches, halves, strict=True) if x == h)
+            for h in ("host", "device")
+        }
+        moved = sum(
+            graph.layers[b[-1]].out.nbytes for b, x in zip(region.branches, halves, strict=True) if x == "host" and b
+        )
         return max(sides.values()) * costs.contention + moved / costs.copy_rate + costs.sync
 
     best = min(itertools.product(("device", "host"), repeat=len(region.branches)), key=seconds)

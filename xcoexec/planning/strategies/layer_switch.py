@@ -22,8 +22,14 @@ def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Pl
     places = []
     for x, host in zip(graph.layers, on_host, strict=True):
         t = costs.host[x.index] if host else costs.device[x.index]
-        places.append(Placement(x.name, "host" if host else "device", float(host), predicted=t, note="" if host else x.host_error))
-    chosen = "layer by layer, a switch where it pays at once" if greedy else "the least sum of layers and switches (a minimum cut)"
+        places.append(
+            Placement(x.name, "host" if host else "device", float(host), predicted=t, note="" if host else x.host_error)
+        )
+    chosen = (
+        "layer by layer, a switch where it pays at once"
+        if greedy
+        else "the least sum of layers and switches (a minimum cut)"
+    )
     return Plan("layer_switch", tuple(places), graph.key, total(graph, costs, on_host), chosen=chosen)
 
 
@@ -95,13 +101,20 @@ def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
         up, down = n + 2 * k, n + 2 * k + 1
         cost[up] = cost[down] = switch_seconds(v.nbytes, costs)
         for r in readers:
-            for name, sign in ((up, 1.0), (down, -1.0)):  # name - sign * (x[r] - x[made]) >= 0; whoever called is on the device
+            for name, sign in (
+                (up, 1.0),
+                (down, -1.0),
+            ):  # name - sign * (x[r] - x[made]) >= 0; whoever called is on the device
                 entries.append((rows, name, 1.0))
                 entries += [(rows, r, -sign)] if r >= 0 else []
                 entries += [(rows, home[v], sign)] if v in home else []
                 rows += 1
-    matrix = coo_array(([e for *_, e in entries], ([r for r, *_ in entries], [c for _, c, _ in entries])), (rows, count)).tocsr()
+    matrix = coo_array(
+        ([e for *_, e in entries], ([r for r, *_ in entries], [c for _, c, _ in entries])), (rows, count)
+    ).tocsr()
     scaled = cost / max(np.abs(cost).max(), 1e-30)  # the solver's tolerances are absolute
     constraints = LinearConstraint(matrix, np.zeros(rows), np.full(rows, math.inf))
-    result = milp(scaled, constraints=constraints, bounds=Bounds(0, possible.astype(float)), integrality=np.zeros(count))
+    result = milp(
+        scaled, constraints=constraints, bounds=Bounds(0, possible.astype(float)), integrality=np.zeros(count)
+    )
     return [bool(x > 0.5) for x in result.x[:n]]

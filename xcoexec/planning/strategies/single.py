@@ -7,7 +7,9 @@ from ...ir.records import Costs, LayerGraph, Placement, Plan
 
 def device(graph: LayerGraph, costs: Costs) -> Plan:
     """All layers on the device half (XLA)."""
-    places = tuple(Placement(x.name, "device", 0.0, predicted=t) for x, t in zip(graph.layers, costs.device, strict=True))
+    places = tuple(
+        Placement(x.name, "device", 0.0, predicted=t) for x, t in zip(graph.layers, costs.device, strict=True)
+    )
     return Plan("device", places, graph.key, sum(costs.device), chosen="all layers on the device half")
 
 

@@ -1,0 +1,11 @@
+"""The strategies by name, for `strategy=` with other parameters: `functools.partial(strategies.edgenn, intra=False)`."""
+
+from .planning.strategies import NAMES as NAMES
+from .planning.strategies import STRATEGIES as STRATEGIES
+from .planning.strategies import Strategy as Strategy
+from .planning.strategies import capacity as capacity
+from .planning.strategies import codl as codl
+from .planning.strategies import device as device
+from .planning.strategies import edgenn as edgenn
+from .planning.strategies import host as host
+from .planning.strategies import layer_switch as layer_switch
