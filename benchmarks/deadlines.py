@@ -1,10 +1,13 @@
-"""Several networks with deadlines: the missing rate of every policy, side by side (BlastNet, Figures 13, 15, 18 and Table 3).
+"""Several networks with deadlines: the missing rate of every policy, side by side (BlastNet, Figures 13, 15, 18 and
+Table 3).
 
-    python -m benchmarks.deadlines FOLDER [--smoke | --seconds 120] [--tasks 4 8] [--loads 0.8 1.6 2.4] [--background none cpu gpu] [--rounds 3]
+    python -m benchmarks.deadlines FOLDER [--smoke | --seconds 120] [--tasks 4 8] [--loads 0.8 1.6 2.4] [--background
+    none cpu gpu] [--rounds 3]
 
-Networks are trained on the coloured shapes first, twins searched for the blocks that deserve one on this machine (kept in FOLDER for
-the next run). Deadlines are 4 times the mean inference time, +-2 %; a load of 1 keeps one half busy with all blocks where they are
-fastest. Background: as many busy processes as half of the cores, or a loop of products on the GPU.
+Networks are trained on the coloured shapes first, twins searched for the blocks that deserve one on this machine (kept
+in FOLDER for the next run). Deadlines are 4 times the mean inference time, +-2 %; a load of 1 keeps one half busy with
+all blocks where they are fastest. Background: as many busy processes as half of the cores, or a loop of products on the
+GPU.
 """
 
 from __future__ import annotations
@@ -74,7 +77,9 @@ class Small(nn.Module):
 
 
 class TinyYOLO(nn.Module):
-    """Tiny YOLO's layers, a class and an objectness for every cell; the image's class is that of its cells, each as much as it holds an object."""
+    """Tiny YOLO's layers, a class and an objectness for every cell; the image's class is that of its cells, each as
+    much as it holds an object.
+    """
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -94,8 +99,8 @@ def images(count: int, side: int) -> Data:
 
 
 def trained(module: nn.Module, data: Data, steps: int, batch: int = 32) -> Any:
-    """Weights after some steps of Adam. Running statistics are those of the initial state: batch norm is affine then, and deep networks
-    begin with He's variance, so that they can be trained without."""
+    """Weights after some steps of Adam. Running statistics are those of the initial state: batch norm is affine then,
+    and deep networks begin with He's variance, so that they can be trained without."""
     variables = dict(module.init(jax.random.key(PARAMETERS_SEED), data.train[0][:1]))
     params = jax.tree_util.tree_map(lambda w: w * 2**0.5 if w.ndim == 4 else w, variables.pop("params"))
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.drift FOLDER [MODEL...] [--precision highest]
 
-Calls go on all the time; the record holds their times, what the runtime noticed and decided, and how long it took until calls were
-back within 10 % of the best plan for the new situation (found afterwards, by planning again in peace).
+Calls go on all the time; the record holds their times, what the runtime noticed and decided, and how long it took until
+calls were back within 10 % of the best plan for the new situation (found afterwards, by planning again in peace).
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def medians(times: list[tuple[float, float]]) -> list[float]:
 
 
 def back(windows: list[float], best: float) -> float | None:
-    """Seconds until the median of a window stays within 10 % of the best plan's time for three windows; None when it never does."""
+    """Seconds until the median of a window stays within 10 % of the best plan's time for three windows; None when it
+    never does.
+    """
     good = [m <= NEAR * best for m in windows]
     return next((i * WINDOW for i in range(len(good) - 2) if all(good[i : i + 3])), None)
 

@@ -1,4 +1,6 @@
-"""Energy of calls, read from the machine's own counters: NVML for the GPU, RAPL for the CPU packages. Nothing is written."""
+"""Energy of calls, read from the machine's own counters: NVML for the GPU, RAPL for the CPU packages. Nothing is
+written.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def meters() -> dict[str, Callable[[], float] | None]:
 
 
 def used(by: Callable[[], int]) -> dict[str, float | str]:
-    """Joules of each of the things that `by` does and counts, on each counter (the whole device, idle power included), or "not measured"."""
+    """Joules of each of the things that `by` does and counts, on each counter (the whole device, idle power included),
+    or "not measured".
+    """
     found = meters()
     before = {k: m() for k, m in found.items() if m}
     count = by()

@@ -1,9 +1,10 @@
-"""Single layers on a GPU: every share of both dimensions (the oracle), the planner's choice, and XLA's own host compute.
+"""Single layers on a GPU: every share of both dimensions (the oracle), the planner's choice, and XLA's own host
+compute.
 
     python -m benchmarks.layers FOLDER [CASE...] [--precision highest] [--steps 8]
 
-`compute_on`: the same layer divided by hand at the best share by channels, its host part run by `jax.experimental.compute_on`.
-`bound`: t_host * t_device / (t_host + t_device), which no split of one layer can beat.
+`compute_on`: the same layer divided by hand at the best share by channels, its host part run by
+`jax.experimental.compute_on`. `bound`: t_host * t_device / (t_host + t_device), which no split of one layer can beat.
 """
 
 from __future__ import annotations

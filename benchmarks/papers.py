@@ -2,8 +2,8 @@
 
     python -m benchmarks.papers
 
-Writes benchmarks/papers.md from the records in benchmarks/results and the device profiles; no figure in it is typed in by hand but the
-papers' own.
+Writes benchmarks/papers.md from the records in benchmarks/results and the device profiles; no figure in it is typed in
+by hand but the papers' own.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def times(device: str, suite: str, strategy: Strategy, than: Strategy) -> str:
 
 
 def exchanged(device: str, suite: str) -> str:
-    """By how much chains shorten the copies: plans with chains beside the same shares of the same layers, each exchanged on its own."""
+    """By how much chains shorten the copies: plans with chains beside the same shares of the same layers, each
+    exchanged on its own.
+    """
     shares = {}
     for model in SUITES[suite].models:
         graph, costs = on(device, model)
@@ -132,7 +134,9 @@ def copied(device: str, suite: str) -> str:
 
 
 def dense_and_conv(layers: Sequence[tuple[str, float | None, float]]) -> tuple[float, float]:
-    """By how much the best split of each layer (the paper's equations 3 and 4 without fixed costs) shortens dense and convolution layers."""
+    """By how much the best split of each layer (the paper's equations 3 and 4 without fixed costs) shortens dense and
+    convolution layers.
+    """
     out = []
     for kind in ("dot_general", "conv_general_dilated"):
         chosen = [(h, d) for k, h, d in layers if k == kind and h]

@@ -59,7 +59,9 @@ def _jit(apply: Any, weights: Any, x: Any, threads: int) -> tuple[Call, Callable
 
 @functools.lru_cache(maxsize=2)
 def _onnx(name: str, batch: int, replay: bool = False) -> bytes:
-    """The model as jax2onnx exports it; with `replay`, and where it cannot, the operations of the trace (batch norm folded) are exported."""
+    """The model as jax2onnx exports it; with `replay`, and where it cannot, the operations of the trace (batch norm
+    folded) are exported.
+    """
     from jax2onnx import to_onnx
 
     entry = models.get(name)
@@ -81,7 +83,9 @@ def _onnx(name: str, batch: int, replay: bool = False) -> bytes:
 
 
 class _Pooling:
-    """flax.linen with a max pool whose explicit padding is an operation of its own: the exporter gets the fused form wrong."""
+    """flax.linen with a max pool whose explicit padding is an operation of its own: the exporter gets the fused form
+    wrong.
+    """
 
     def __getattr__(self, name: str) -> Any:
         return getattr(nn, name)
@@ -203,7 +207,9 @@ def contestants(
 def measure(
     name: str, batch: int = 1, threads: int | None = None, wanted: Sequence[str] = RUNTIMES, rounds: int = 8
 ) -> dict[str, Any]:
-    """Median and 10th percentile seconds of every runtime, and the error of each against float64 NumPy (jax.jit for batches, where that takes minutes)."""
+    """Median and 10th percentile seconds of every runtime, and the error of each against float64 NumPy (jax.jit for
+    batches, where that takes minutes).
+    """
     n = config.threads(threads)
     entry = models.get(name)
     calls, results, missing = contestants(name, batch, n, wanted)
@@ -242,7 +248,9 @@ def versions() -> dict[str, str]:
 
 
 def text(records: Sequence[dict[str, Any]]) -> str:
-    """Milliseconds of every runtime, one line a model; the ratio is xcoexec's to the better of ONNX Runtime and OpenVINO."""
+    """Milliseconds of every runtime, one line a model; the ratio is xcoexec's to the better of ONNX Runtime and
+    OpenVINO.
+    """
     rows = [["model", "batch", *RUNTIMES, "xcoexec / best peer", "jax.jit / xcoexec"]]
     for r in records:
         s = r["seconds"]

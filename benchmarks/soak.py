@@ -1,9 +1,10 @@
-"""Eight tasks with bursts for a long time: no job is lost or answered twice, memory does not grow, the end comes at once.
+"""Eight tasks with bursts for a long time: no job is lost or answered twice, memory does not grow, the end comes at
+once.
 
     python -m benchmarks.soak [--seconds 1800] [--load 0.3]
 
-Every few seconds a burst of jobs comes on top of the periodic ones, some jobs are cancelled while they wait or run, and one task's inputs
-are now and then of the wrong shape. Ends with 1 if anything is not as promised.
+Every few seconds a burst of jobs comes on top of the periodic ones, some jobs are cancelled while they wait or run, and
+one task's inputs are now and then of the wrong shape. Ends with 1 if anything is not as promised.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def resident() -> float:
 
 
 class Answers:
-    """How often each job was answered, and with what. All memory for it is there from the beginning: it must not look like growth."""
+    """How often each job was answered, and with what. All memory for it is there from the beginning: it must not look
+    like growth.
+    """
 
     def __init__(self, most: int) -> None:
         self.count = np.ones(most, np.uint8) - 1

@@ -2,10 +2,11 @@
 
     python -m benchmarks.streams FOLDER [MODEL...] [--seconds 2] [--workers 1]
 
-`serial`: decode, jax.jit, result, one after the other. `prefetch`: what users do today, a thread that decodes ahead and jax.jit's
-asynchronous dispatch; with `--workers` threads as many as ours get. `oblivious`: a pipeline cut where both stages have half of the
-accelerator's time (Table 3). `inner-layer`: every layer divided between both halves, behind the same prefetch (Table 2). `neuropipe`:
-the paper's cut; `printed`: with its misprint; `best`: the best of all cuts by brute force over two stages, measured. `pipeline`: ours.
+`serial`: decode, jax.jit, result, one after the other. `prefetch`: what users do today, a thread that decodes ahead and
+jax.jit's asynchronous dispatch; with `--workers` threads as many as ours get. `oblivious`: a pipeline cut where both
+stages have half of the accelerator's time (Table 3). `inner-layer`: every layer divided between both halves, behind the
+same prefetch (Table 2). `neuropipe`: the paper's cut; `printed`: with its misprint; `best`: the best of all cuts by
+brute force over two stages, measured. `pipeline`: ours.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from .jpegs import decoder, files, label
 MODELS = ("mlp", "mobilenet_v2", "resnet50", "yolov3", "fcn8s")
 AHEAD = 2  # decoded items that wait, for everybody
 WARM = 6  # items before the clock starts
-FILLED = 16  # and before that of a pipeline: until its queues are full, threads that prepare items take more of the cores than later
+# and before that of a pipeline: until its queues are full, threads that prepare items take more of the cores than later
+FILLED = 16
 FEWEST = 5  # items of a run
 MEASURED_ON = 4  # items that a prediction is made from, as in the paper
 
@@ -56,7 +58,9 @@ def serial(fn: Callable[[Any], Any], before: Callable[[bytes], Any], items: Iter
 def prefetch(
     fn: Callable[[Any], Any], before: Callable[[bytes], Any], items: Iterator[bytes], workers: int
 ) -> Iterator[Any]:
-    """Threads that decode ahead, in order; the network of the next item is dispatched before the result of this one is asked for."""
+    """Threads that decode ahead, in order; the network of the next item is dispatched before the result of this one is
+    asked for.
+    """
     from concurrent.futures import Future, ThreadPoolExecutor
 
     ready: queue.Queue[Future[Any] | None] = queue.Queue(AHEAD + workers)
@@ -144,8 +148,8 @@ class Setting:
 
 @dataclasses.dataclass(eq=False)
 class Way:
-    """One way of getting a stream's results, and what its runs gave: items a second, joules an item and, of pipelines, the statistics of each
-    run and of its first few items."""
+    """One way of getting a stream's results, and what its runs gave: items a second, joules an item and, of pipelines,
+    the statistics of each run and of its first few items."""
 
     make: Callable[[Iterator[bytes]], Iterator[Any]]
     pipeline: Pipeline | None = None
@@ -196,7 +200,9 @@ class Way:
 
     @property
     def foreseen(self) -> float:
-        """The rate that four items of each run promised over the rate that it had (the machine's speed changes from run to run)."""
+        """The rate that four items of each run promised over the rate that it had (the machine's speed changes from run
+        to run).
+        """
         return float(
             np.median([1 / (max(s.stages.values()) * rate) for s, rate in zip(self.early, self.rates, strict=True)])
         )

@@ -1,4 +1,6 @@
-"""What NeuroPipe and BlastNet claim, on their devices by our planners and schedulers, and measured: part of `benchmarks.papers`."""
+"""What NeuroPipe and BlastNet claim, on their devices by our planners and schedulers, and measured: part of
+`benchmarks.papers`.
+"""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.weights FOLDER [CASE...] [--share 0.25]
 
-Every variant holds the same weights in host memory: streamed by XLA from `pinned_host`, on the host half alone, and divided by
-`xcoexec.jit(device_memory=...)`, which may keep a share of them (`--share` of the weights' bytes) on the GPU. The limit is
-what the CPU reads and the bus delivers at the same time, measured in the same run.
+Every variant holds the same weights in host memory: streamed by XLA from `pinned_host`, on the host half alone, and
+divided by `xcoexec.jit(device_memory=...)`, which may keep a share of them (`--share` of the weights' bytes) on the
+GPU. The limit is what the CPU reads and the bus delivers at the same time, measured in the same run.
 """
 
 from __future__ import annotations

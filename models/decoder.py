@@ -1,4 +1,6 @@
-"""A decoder language model in the Llama layout (Touvron et al., 2023): RMS norm, rotary positions, grouped queries, SwiGLU."""
+"""A decoder language model in the Llama layout (Touvron et al., 2023): RMS norm, rotary positions, grouped queries,
+SwiGLU.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Cache = tuple[tuple[jax.Array, jax.Array], ...]
 
 
 class Step(NamedTuple):
-    """What one step takes: `tokens` s32 [N, T], `cache` keys and values of every layer f32 [N, S, kv heads, D], `position` s32 of the first token."""
+    """What one step takes: `tokens` s32 [N, T], `cache` keys and values of every layer f32 [N, S, kv heads, D],
+    `position` s32 of the first token.
+    """
 
     tokens: jax.Array
     cache: Cache
@@ -37,7 +41,9 @@ def angles(
 
 
 class Attention(nn.Module):
-    """Grouped-query attention (Ainslie et al., 2023) over the cache; returns the result and the cache with this step's keys and values."""
+    """Grouped-query attention (Ainslie et al., 2023) over the cache; returns the result and the cache with this step's
+    keys and values.
+    """
 
     heads: int
     groups: int

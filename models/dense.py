@@ -48,7 +48,9 @@ class InstanceNorm(nn.Module):
 
 
 class FastStyle(nn.Module):
-    """An image in another style: three convolutions down, five residual blocks, nearest-neighbour upsampling: 1.68 M parameters."""
+    """An image in another style: three convolutions down, five residual blocks, nearest-neighbour upsampling: 1.68 M
+    parameters.
+    """
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:

@@ -23,7 +23,9 @@ DARKNET19 = (
 
 
 class YOLOv2(nn.Module):
-    """Darknet-19, the passthrough layer and five anchors for `classes` classes; [N, 13, 13, 5 * (5 + classes)] on 416 x 416."""
+    """Darknet-19, the passthrough layer and five anchors for `classes` classes; [N, 13, 13, 5 * (5 + classes)] on 416 x
+    416.
+    """
 
     classes: int = 80
     anchors: int = 5

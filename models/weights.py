@@ -270,8 +270,8 @@ def _decoder(module: Any) -> Table:
     yield "head", "lm_head", "dense"
 
 
-#: module class name -> table; the layouts are those of torchvision, timm (ViT), Transformers (BERT, Llama), and the widely used
-#: PyTorch versions of MobileNetV1, RetinaFace and fast neural style
+#: module class name -> table; the layouts are those of torchvision, timm (ViT), Transformers (BERT, Llama), and the
+#: widely used PyTorch versions of MobileNetV1, RetinaFace and fast neural style
 TABLES: dict[str, Callable[[Any], Table]] = {
     "AlexNet": _alexnet,
     "VGG": _vgg,
@@ -297,7 +297,8 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
     """Flax variables from PyTorch tensors by name.
 
     `model`: a name of the zoo, or a module of the zoo's classes with an `example` input. Raises `ValueError`
-    that names the first tensor that is missing, unknown, or of another shape or type (valid are floating-point numbers).
+    that names the first tensor that is missing, unknown, or of another shape or type (valid are floating-point
+    numbers).
     """
     if not isinstance(tensors, Mapping) or not all(isinstance(name, str) for name in tensors):
         raise ValueError(
@@ -392,7 +393,8 @@ def _put(variables: dict[str, Any], shapes: Any, where: list[str], value: Array 
 
 
 def load(model: str | nn.Module, path: str | os.PathLike[str], example: Any = None) -> Any:
-    """Flax variables from a safetensors file of a PyTorch model (needs the package safetensors: `pip install xcoexec[weights]`).
+    """Flax variables from a safetensors file of a PyTorch model (needs the package safetensors: `pip install
+    xcoexec[weights]`).
 
     Raises `ValueError` where the file is none, cannot be read, or does not fit the model (see `convert`).
     """

@@ -25,7 +25,8 @@ from .transformer import BERT, ViT
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A model: its module, the shape of one input (without the batch), its parameter count, and its multiply-adds as published.
+    """A model: its module, the shape of one input (without the batch), its parameter count, and its multiply-adds as
+    published.
 
     `vocabulary` > 0: inputs are token ids below it. `step`: the input is one step of a decoder, with its cache.
     """

@@ -28,12 +28,15 @@ CALLS = ("launch", "copy", "copy2d", "record", "follow")  # that handlers make
 
 
 class StandIn:
-    """`delay`: most seconds that a stream waits before an operation. Planted bugs: with `forget_flag` joins do not wait for the
-    host, with `forget_event` streams do not wait for each other, and copies come too late for anybody to see
-    (it is dropped: by then the memory belongs to others); with `forget_ready` no flag tells the host that operands are there.
+    """`delay`: most seconds that a stream waits before an operation. Planted bugs: with `forget_flag` joins do not wait
+    for the host, with `forget_event` streams do not wait for each other, and copies come too late for anybody to see
+    (it is dropped: by then the memory belongs to others); with `forget_ready` no flag tells the host that operands are
+    there.
 
-    `fail_driver`: an error code for the calls named there; `fail_at`: (name, n) of the one call that fails, the n-th from now on (n counts down).
-    What fails does nothing; with `lost` all calls fail from then on. `trapped`: a kernel has executed `trap`, and every call fails from then on."""
+    `fail_driver`: an error code for the calls named there; `fail_at`: (name, n) of the one call that fails, the n-th
+    from now on (n counts down). What fails does nothing; with `lost` all calls fail from then on. `trapped`: a kernel
+    has executed `trap`, and every call fails from then on.
+    """
 
     platform = "stand-in cpu"
     functions = (START4, START16, JOIN4, JOIN16, STAMP, AWAIT)

@@ -144,7 +144,9 @@ def test_a_real_replan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_planning_again_has_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAX's precision context holds for one thread; the thread that plans again must be in it too, or it measures another function."""
+    """JAX's precision context holds for one thread; the thread that plans again must be in it too, or it measures
+    another function.
+    """
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
     seen: list[Any] = []
 
@@ -207,7 +209,9 @@ def test_a_measurement_has_the_machine_for_itself() -> None:
 
 
 def test_planning_outlives_no_interpreter() -> None:
-    """A thread that is killed inside XLA aborts the process: also begun from a daemon's thread, planning is waited for at exit."""
+    """A thread that is killed inside XLA aborts the process: also begun from a daemon's thread, planning is waited for
+    at exit.
+    """
     seen: list[bool] = []
     m = Monitor(_exe("a"), lambda: (seen.append(threading.current_thread().daemon), _exe("b"))[1])
 

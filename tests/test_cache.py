@@ -442,7 +442,9 @@ def _subtle(i: int, kind: str, old: bytes) -> bytes:
 
 
 def test_a_cache_full_of_sealed_junk_changes_no_result(tmp_path: pathlib.Path) -> None:
-    """Every object and record replaced, with a header that fits: the same results, from a process that does not end early."""
+    """Every object and record replaced, with a header that fits: the same results, from a process that does not end
+    early.
+    """
     root = tmp_path / "cache"
     _run(str(root))
     for change in (_junk, _subtle):

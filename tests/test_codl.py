@@ -131,7 +131,9 @@ def _dims(plan: Any) -> set[str]:
 def test_on_a_device_plans_along_one_dimension_are_measured_too(
     monkeypatch: Any, relay: Any, near: float, rows_take: float, dims: set[str]
 ) -> None:
-    """The quickest by measurement is taken; its own plan where that is a near thing, the others are predicted far slower or both halves share cores."""
+    """The quickest by measurement is taken; its own plan where that is a near thing, the others are predicted far
+    slower or both halves share cores.
+    """
     net = lambda w, x: (
         jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC)).reshape(1, -1) @ w[1]
     )

@@ -93,7 +93,9 @@ def test_a_half_on_which_a_job_cannot_be_in_time_is_no_choice() -> None:
 
 
 def test_jobs_that_are_too_long_at_the_pace_of_now_leave_the_others_alone() -> None:
-    """The device takes four times as long: the two long tasks cannot be in time there any more and do not fit on the host beside the short one."""
+    """The device takes four times as long: the two long tasks cannot be in time there any more and do not fit on the
+    host beside the short one.
+    """
     tasks = [
         _task("short", (1e-3, 0.9e-3), period=2e-3, deadline=8e-3),
         *(_task(n, (3e-3, 5e-3), period=7e-3, deadline=8e-3) for n in ("a", "b")),
@@ -137,7 +139,9 @@ def test_one_burst_after_a_long_pause_has_room() -> None:
 
 @pytest.mark.parametrize("load", [0.8, 1.2, 2.0, 2.4, 3.0])
 def test_fewer_jobs_miss_when_the_longest_give_way(load: float) -> None:
-    """Against the same policy without it, the device at a third of its speed at heavy loads: nothing changes where there is room for all."""
+    """Against the same policy without it, the device at a third of its speed at heavy loads: nothing changes where
+    there is room for all.
+    """
     lengths = [0.6e-3, 1e-3, 1.9e-3, 2.5e-3, 4e-3]
     tasks = [
         _task(str(i), (t, 1.2 * t), period=t * 5 / load, deadline=4 * float(np.mean(lengths)))

@@ -148,7 +148,9 @@ def test_unknown_devices(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("device", ["h200-slice-8", "khadas-vim3", "snapdragon-855"])
 def test_codls_ablations(device: str) -> None:
-    """Both dims are never predicted worse than one, chains never worse than none, the exact way never worse than growing."""
+    """Both dims are never predicted worse than one, chains never worse than none, the exact way never worse than
+    growing.
+    """
     import functools
 
     from xcoexec.planning.strategies import codl

@@ -1,4 +1,6 @@
-"""Blocks and their twins: which deserve one, that training one changes nothing else, paths' accuracy, and data from folders."""
+"""Blocks and their twins: which deserve one, that training one changes nothing else, paths' accuracy, and data from
+folders.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +148,9 @@ def test_a_span_of_a_frozen_network_is_the_network(trained: tuple[Any, Data]) ->
 def test_a_twin_is_found_and_every_path_is_measured(
     by: str, trained: tuple[Any, Data], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Block 1 gets a twin whatever it takes; its path is nearly as good, and the scheduler's model computes just these paths."""
+    """Block 1 gets a twin whatever it takes; its path is nearly as good, and the scheduler's model computes just these
+    paths.
+    """
     monkeypatch.setattr(duo, "WIDTHS", (32, 16))
     monkeypatch.setattr(duo, "DEPTHS", {"host": (3, 2)})
     weights, d = trained
@@ -186,7 +190,9 @@ def test_a_twin_is_found_and_every_path_is_measured(
 
 
 def test_blocks_without_twins_are_joined(trained: tuple[Any, Data], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layer 1 is slow on the host half and gets a twin; those behind it are short and become one block, those in front are one alone."""
+    """Layer 1 is slow on the host half and gets a twin; those behind it are short and become one block, those in front
+    are one alone.
+    """
     weights, d = trained
     n = len(xcoexec.jit(_net, strategy="host").bind(weights).graph(d.test[0][:1]).layers)
     costs = Costs((2e-3, 2e-2, *[1.1e-3] * (n - 2)), (2e-3, 4e-3, *[1.1e-3] * (n - 2)), 0.0, 1e12, 1.0, False)

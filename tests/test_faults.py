@@ -1,4 +1,6 @@
-"""Faults of host calls, injected at every call site: what is read is right or an exception came, and it stays with the function that had it."""
+"""Faults of host calls, injected at every call site: what is read is right or an exception came, and it stays with the
+function that had it.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +156,9 @@ def test_every_call_of_the_driver_fails_once(relay: Relay, name: str, memory: st
 @pytest.mark.parametrize("memory", MEMORY)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_device_that_is_lost_in_a_call(monkeypatch: pytest.MonkeyPatch, name: str, memory: str) -> None:
-    """From the n-th launch on all of the driver fails, as it does when a CUDA context has an error. The end does not wait for what was open."""
+    """From the n-th launch on all of the driver fails, as it does when a CUDA context has an error. The end does not
+    wait for what was open.
+    """
     for n in (0, 1, 3):
         driver = StandIn()
         relay = Relay(driver)
@@ -194,7 +198,9 @@ def test_memory_that_is_refused_when_a_plan_is_made(relay: Relay, name: str, wha
 
 
 def test_nothing_is_written_after_an_error() -> None:
-    """When a handler returns an error, XLA takes the program's arrays back: no copy to one of them may still be on its way."""
+    """When a handler returns an error, XLA takes the program's arrays back: no copy to one of them may still be on its
+    way.
+    """
     driver = StandIn(delay=3e-2)
     relay = Relay(driver, limit_seconds=LIMIT)
     hits = 0
@@ -479,7 +485,9 @@ def test_a_fault_stays_with_the_function_that_had_it(relay: Relay, fault: str, m
 
 @pytest.mark.parametrize("memory", MEMORY)
 def test_a_site_that_is_never_given_free(relay: Relay, memory: str) -> None:
-    """An execution ended between start and join, by an error that is not ours: the next one waits for it, not for ever, and takes nothing from it."""
+    """An execution ended between start and join, by an error that is not ours: the next one waits for it, not for ever,
+    and takes nothing from it.
+    """
     fast = _bound("split", memory)
     word(_site(fast).address + abi.SITE_TAKEN).value = 1
     with _warned() as seen:

@@ -1,7 +1,7 @@
 """The same promises on a real GPU: `make test-gpu` (skipped elsewhere).
 
-Every layer kind x ratio x way of crossing, streamed weights, memory bounds, calls across swaps of the plan, and every call
-of the driver failing in turn.
+Every layer kind x ratio x way of crossing, streamed weights, memory bounds, calls across swaps of the plan, and every
+call of the driver failing in turn.
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ def test_every_cut_computes_what_the_whole_does() -> None:
 
 
 def test_a_stream_tries_its_ways_and_stays_right() -> None:
-    """Results are right and in order while the ways are tried, after a stream was dropped in the middle of it, and afterwards."""
+    """Results are right and in order while the ways are tried, after a stream was dropped in the middle of it, and
+    afterwards.
+    """
     fast = xcoexec.jit(_net).bind(WEIGHTS)
     items = [array(1, 3, 64, 64, seed=i) for i in range(5)]
     want = [oracles(_net, WEIGHTS, x) for x in items]

@@ -24,7 +24,8 @@ from .support import TOLERANCE, array, assert_on_host, co, error, oracle
 
 RATIOS = [i / 8 for i in range(9)]
 FEW = [0.0, 0.25, 0.625, 1.0]  # for the deep ones
-#: the same networks on smaller inputs (AlexNet's windows need 63 pixels), or with fewer and narrower layers, so that the sweep stays quick
+#: the same networks on smaller inputs (AlexNet's windows need 63 pixels), or with fewer and narrower layers, so that
+#: the sweep stays quick
 SMALL: dict[str, tuple[Any, tuple[int, ...]]] = {
     "fcnn": (None, (28, 28, 1)),
     "lenet": (None, (28, 28, 1)),

@@ -1,4 +1,6 @@
-"""Cutting a network into pipeline stages: the paper's model, the exact cut against brute force, and parts that compute what the whole does."""
+"""Cutting a network into pipeline stages: the paper's model, the exact cut against brute force, and parts that compute
+what the whole does.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ ratios = st.floats(0.2, 20.0)
 
 @given(shares, ratios)
 def test_equation_1_is_what_balanced_stages_give(alpha: float, gamma: float) -> None:
-    """With w of the CPU's neural work behind the cut both stages take equally long, and that long is the inverse of Equation 1."""
+    """With w of the CPU's neural work behind the cut both stages take equally long, and that long is the inverse of
+    Equation 1.
+    """
     w = neural_work(alpha, gamma)
     cpu, gpu = alpha + w, (1 - alpha) - w / gamma
     assert cpu == pytest.approx(gpu) and 1 / cpu == pytest.approx(speedup(alpha, gamma))
@@ -182,7 +186,9 @@ def test_parts_beside_a_device_of_its_own(half: str) -> None:
 
 
 def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
-    """The device alone and cuts by measured seconds, the second with what stages take beside their layers: all compute the same."""
+    """The device alone and cuts by measured seconds, the second with what stages take beside their layers: all compute
+    the same.
+    """
     fast, x = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS), array(1, 3, 9, 11)
     jax.block_until_ready(fast(x))
     s = fast._used("test").stages
@@ -271,7 +277,9 @@ def test_cores_are_left_where_preparing_needs_them() -> None:
 
 
 class _Clock:
-    """Time that passes while items of a way are computed: so many seconds each, but none for those that a turn finds waiting."""
+    """Time that passes while items of a way are computed: so many seconds each, but none for those that a turn finds
+    waiting.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.now, self.given = 0.0, []
@@ -293,7 +301,9 @@ class _Clock:
 def test_a_trial_keeps_the_way_that_items_leave_faster(
     ways: tuple[float, ...], chosen: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Items that a way finds waiting (they are quick) do not count; a way that is hardly faster than the first one is not taken."""
+    """Items that a way finds waiting (they are quick) do not count; a way that is hardly faster than the first one is
+    not taken.
+    """
     trial, turn = Trial(ways, 1.0), trials.SETTLED + trials.FEWEST
     given = _Clock(monkeypatch).stream(trial, 10 * turn)
     assert trial.decided and trial.chosen == chosen and set(given[2 * len(ways) * turn :]) == {chosen}

@@ -1,4 +1,6 @@
-"""Every kernel family against float64 NumPy: op table x shapes, odd sizes and remainders; other types stay on the device half."""
+"""Every kernel family against float64 NumPy: op table x shapes, odd sizes and remainders; other types stay on the
+device half.
+"""
 
 from __future__ import annotations
 

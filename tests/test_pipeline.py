@@ -230,7 +230,9 @@ def test_bad_arguments() -> None:
 
 
 def test_a_stream_computes_under_the_settings_of_who_made_it() -> None:
-    """`with jax.default_matmul_precision(...)` holds for one thread; without it a stream would compile the network anew, in another precision."""
+    """`with jax.default_matmul_precision(...)` holds for one thread; without it a stream would compile the network
+    anew, in another precision.
+    """
     seen = lambda _: (jax.config.jax_default_matmul_precision, jax.config.jax_enable_x64)
     with jax.default_matmul_precision("highest"), xcoexec.pipeline(seen, preprocess=seen)(range(2)) as stream:
         assert next(stream) == ("highest", False)

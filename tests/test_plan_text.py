@@ -1,4 +1,6 @@
-"""Plans as text: whatever a text holds, it is a plan or a `PlanError` that names the field; whatever a plan holds, it fits or is refused."""
+"""Plans as text: whatever a text holds, it is a plan or a `PlanError` that names the field; whatever a plan holds, it
+fits or is refused.
+"""
 
 from __future__ import annotations
 

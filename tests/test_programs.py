@@ -67,7 +67,8 @@ def _conv(spec: tuple[str, str, str], w: Any, groups: int = 1) -> Callable[[Any]
 NHWC, TURNED = ("NHWC", "HWIO", "NHWC"), ("NHWC", "HWOI", "NHWC")
 VECTOR, SQUARE, GROUPED, FLAT = _array(4), _array(3, 3, 4, 4), _array(3, 3, 4, 8), _array(3, 3, 1, 4)
 
-#: found by the sweep: one constant that several operations read in different ways was packed once, for the first of them
+#: found by the sweep: one constant that several operations read in different ways was packed once, for the first of
+#: them
 TWICE: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "dot": (
         lambda a, b: (jax.lax.dot_general(VECTOR, a + 1, (((), ()), ((), ()))).T, (b + 1) @ VECTOR),

@@ -1,4 +1,6 @@
-"""Asynchronous host calls against a stand-in device: real threads, random delays, faults; the same code that runs on a GPU."""
+"""Asynchronous host calls against a stand-in device: real threads, random delays, faults; the same code that runs on a
+GPU.
+"""
 
 from __future__ import annotations
 

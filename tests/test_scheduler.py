@@ -1,4 +1,6 @@
-"""Tasks with deadlines: the simulation against a naive one, EDF order, policies' bounds, and the real scheduler in every state."""
+"""Tasks with deadlines: the simulation against a naive one, EDF order, policies' bounds, and the real scheduler in
+every state.
+"""
 
 from __future__ import annotations
 
@@ -141,8 +143,8 @@ def test_no_path_goes_below_the_accuracy_bound(tasks: list[Task], policy: str) -
 def test_blastnet_waits_with_blocks_that_deserve_a_twin_and_have_none(
     policy: str, secondary: float, twin: float | None, rest: float | None, half: str
 ) -> None:
-    """While its primary half is at work a block runs on the other one by its twin, or by its own layers if it is about as fast there or a
-    small part of the work."""
+    """While its primary half is at work a block runs on the other one by its twin, or by its own layers if it is about
+    as fast there or a small part of the work."""
     ways = [Way("device", 1.0), Way("host", secondary), *([Way("host", twin, twin=True)] if twin else [])]
     last = [Block("rest", (Way("device", rest), Way("host", rest)))] if rest else []  # none: a network of one block
     core = Core(POLICIES[policy])
@@ -163,7 +165,9 @@ def test_paths_that_were_not_measured_are_bounded_by_their_parts() -> None:
 
 
 def _many(seed: int, count: int, load: float) -> list[Task]:
-    """Tasks of several blocks on a device that is twice as fast as its host on average; twins nearly as fast as the faster half."""
+    """Tasks of several blocks on a device that is twice as fast as its host on average; twins nearly as fast as the
+    faster half.
+    """
     rng = np.random.default_rng(seed)
     nets = []
     for _ in range(count):
@@ -222,7 +226,9 @@ def test_a_half_that_was_slow_is_tried_again() -> None:
 
 
 def test_unlikely_jobs_keep_no_likely_one_waiting() -> None:
-    """Blocks take three times as long: 40 jobs with early deadlines will not be in time, the one behind them is begun. Alone they are tried."""
+    """Blocks take three times as long: 40 jobs with early deadlines will not be in time, the one behind them is begun.
+    Alone they are tried.
+    """
     core = Core(POLICIES["slack"])
     core.pace = dict.fromkeys(core.pace, 3.0)
     both = (Way("device", 1.0), Way("host", 1.0))

@@ -1,4 +1,6 @@
-"""Both halves of every split concatenate to the whole, for every primitive, dim and range; negative cases explain themselves."""
+"""Both halves of every split concatenate to the whole, for every primitive, dim and range; negative cases explain
+themselves.
+"""
 
 from __future__ import annotations
 

@@ -114,7 +114,9 @@ def test_numbers_of_any_kind_are_taken() -> None:
 
 
 def test_no_deadline_means_the_same_in_task_and_release() -> None:
-    """inf: such jobs come behind those with a deadline, and are never late; a release may take the deadline away or set one."""
+    """inf: such jobs come behind those with a deadline, and are never late; a release may take the deadline away or set
+    one.
+    """
     gate = threading.Event()
     net = Sleepy(0.001, 2, fault=lambda x: gate.wait(5) if x == "held" else None)
     with Scheduler([task("never", net, deadline=INF), task("soon", net, deadline=30.0)], "mono_sched") as s:

@@ -1,4 +1,6 @@
-"""Streams and schedulers that nobody closes, that fail within, or that are used from elsewhere: all who wait are answered, nothing is left."""
+"""Streams and schedulers that nobody closes, that fail within, or that are used from elsewhere: all who wait are
+answered, nothing is left.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ def test_futures_keep_neither_the_scheduler_nor_its_networks(_no_collection: Non
 
 
 def test_a_scheduler_that_the_collector_finds() -> None:
-    """In a circle with something that is younger; another scheduler begins, which collects first, at the same time as it ends."""
+    """In a circle with something that is younger; another scheduler begins, which collects first, at the same time as
+    it ends.
+    """
     holder: Any = type("Holder", (), {})()
     holder.me, holder.scheduler = holder, Scheduler([task("t", Sleepy(), deadline=9.0)])
     future = holder.scheduler.release("t", "x" * 3)
@@ -212,7 +216,9 @@ def test_who_waits_for_a_cancelled_job_is_told() -> None:
 
 
 def test_callbacks_come_back() -> None:
-    """They run without the scheduler's lock: one that stops it, from a worker, while jobs are skipped; and thousands that release."""
+    """They run without the scheduler's lock: one that stops it, from a worker, while jobs are skipped; and thousands
+    that release.
+    """
     net = Held()
     with Scheduler([task("t", net, deadline=60.0)], "mono_sched") as s:
         first = s.release("t", "held")

@@ -46,7 +46,9 @@ def test_affinity(affinity: list[int]) -> None:
 
 
 def test_the_caller_stays_out_of_a_pinned_team() -> None:
-    """The work of a pinned function costs the calling thread no processor time to speak of, and the pinned thread does it."""
+    """The work of a pinned function costs the calling thread no processor time to speak of, and the pinned thread does
+    it.
+    """
     x = array(512, 40)
     fast = _bound(affinity=CPUS[:1])
     fast(x).block_until_ready()
@@ -192,7 +194,9 @@ def test_exceptions_between_calls_leave_the_team_alone() -> None:
 
 
 def test_workers_that_calls_do_without_stay_parked() -> None:
-    """Calls of two threads want one worker; the others sleep through them (they would spin on cores that somebody else can use)."""
+    """Calls of two threads want one worker; the others sleep through them (they would spin on cores that somebody else
+    can use).
+    """
     x = array(512, 40)
     wide, narrow = _bound(threads=5), _bound(threads=2)
     want = oracle(_fn, W1, W2, x)

@@ -40,7 +40,9 @@ SMALL: dict[str, tuple[Any, Any]] = {
 
 
 def _tensors(module: Any, example: Any) -> dict[str, np.ndarray]:
-    """A file of random weights in PyTorch's layout, as another library would write it: shapes from the Flax side, names from the table."""
+    """A file of random weights in PyTorch's layout, as another library would write it: shapes from the Flax side, names
+    from the table.
+    """
     shapes = jax.eval_shape(module.init, jax.random.key(0), example)
     rng = np.random.default_rng(0)
     out: dict[str, np.ndarray] = {}

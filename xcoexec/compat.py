@@ -82,7 +82,8 @@ def versions() -> str:
 configuration: Callable[[], Any] = _config.trace_context
 
 
-#: what is traced in this thread (`.trace`), and what stands there while nothing is, so that a call computes with arrays at once
+#: what is traced in this thread (`.trace`), and what stands there while nothing is, so that a call computes with arrays
+#: at once
 TRACED, NOTHING = _core.trace_ctx, _core.eval_trace
 
 
@@ -102,7 +103,9 @@ def mesh_is_set() -> bool:
 
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
-    """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one thread only."""
+    """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one
+    thread only.
+    """
     wanted = {name: state.value for name, state in _config.config_states.items()}
 
     @contextlib.contextmanager
@@ -191,7 +194,8 @@ def host_call(
     args: list[Any],
     alias: bool | tuple[tuple[int, int], ...],
 ) -> list[Any]:
-    """As `ffi_call`, with an effect that XLA sees and JAX does not: one that JAX knows of takes every call off its fast path.
+    """As `ffi_call`, with an effect that XLA sees and JAX does not: one that JAX knows of takes every call off its fast
+    path.
 
     `alias`: pairs (operand, result) that share a buffer; True: all results are the operands' own buffers.
     """

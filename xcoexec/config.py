@@ -1,11 +1,10 @@
 """Environment knobs, validated in one place.
 
-XCOEXEC_THREADS    host threads when `threads=` is not given (default: the cores this process may use)
-XCOEXEC_ISA        avx512 | avx2 | neon | portable (default: the widest this CPU runs)
-XCOEXEC_CACHE_DIR  where kernels, plans and profiles are kept (default ~/.cache/xcoexec; empty: nowhere)
-XCOEXEC_ADAPT      0 switches the re-planning at run time off
-XCOEXEC_DISABLE    1: functions made from now on are plain jax.jit
-XCOEXEC_TRACEBACK  1: errors of the user's function keep the library's own frames
+XCOEXEC_THREADS    host threads when `threads=` is not given (default: the cores this process may use) XCOEXEC_ISA
+avx512 | avx2 | neon | portable (default: the widest this CPU runs) XCOEXEC_CACHE_DIR  where kernels, plans and profiles
+are kept (default ~/.cache/xcoexec; empty: nowhere) XCOEXEC_ADAPT      0 switches the re-planning at run time off
+XCOEXEC_DISABLE    1: functions made from now on are plain jax.jit XCOEXEC_TRACEBACK  1: errors of the user's function
+keep the library's own frames
 """
 
 from __future__ import annotations
@@ -24,7 +23,9 @@ def cores() -> int:
 
 
 def threads(requested: int | None = None, spare: int = 0) -> int:
-    """Host threads to use; `spare`: cores left alone when nobody says how many. Raises `ValueError` for anything but 1 to 256."""
+    """Host threads to use; `spare`: cores left alone when nobody says how many. Raises `ValueError` for anything but 1
+    to 256.
+    """
     where = "threads"
     got: object = requested
     if requested is None:

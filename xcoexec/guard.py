@@ -1,4 +1,6 @@
-"""What keeps the library's own failures from the caller: stages with names, one warning, tracebacks without inner frames."""
+"""What keeps the library's own failures from the caller: stages with names, one warning, tracebacks without inner
+frames.
+"""
 
 from __future__ import annotations
 

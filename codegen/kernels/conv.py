@@ -104,7 +104,9 @@ def _conv(
     tail: Epilogue,
     taken: tuple[tuple[int, int], ...] | None = None,
 ) -> None:
-    """Appends the steps on a padded image; `taken`: (first, step) of the weights' window that is used, by dimension (None: all of it)."""
+    """Appends the steps on a padded image; `taken`: (first, step) of the weights' window that is used, by dimension
+    (None: all of it).
+    """
     image, rank = geo.image, len(geo.window)
     channels_in, channels = image.shape[-1], y.shape[-1]
     if groups == channels_in == channels and rank == 2 and groups > 1 and geo.window[0] * geo.window[1] <= 49:
@@ -143,8 +145,8 @@ def _conv(
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """Results `first`, `first + step`, ... (`count` of them) along one dimension: they read `window` taps from tap `tap` on, every
-    `step`-th, at the image's pixels from `shift` on."""
+    """Results `first`, `first + step`, ... (`count` of them) along one dimension: they read `window` taps from tap
+    `tap` on, every `step`-th, at the image's pixels from `shift` on."""
 
     first: int
     step: int

@@ -94,14 +94,18 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple[int, ...]]:
-    """The product as it is after a transpose that follows it: (operation, what is left of the tail, dimensions of the product in order)."""
+    """The product as it is after a transpose that follows it: (operation, what is left of the tail, dimensions of the
+    product in order).
+    """
     if not rest or rest[0].prim != "transpose":
         return op, rest, tuple(range(len(op.out.shape)))
     return dataclasses.replace(op, outs=rest[0].outs), rest[1:], tuple(rest[0].params["permutation"])
 
 
 def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
-    """A product that the model asks for in bf16: rows are narrowed to pairs of bf16, which one instruction multiplies and adds in f32."""
+    """A product that the model asks for in bf16: rows are narrowed to pairs of bf16, which one instruction multiplies
+    and adds in f32.
+    """
     batch, m, k, n = (
         math.prod(s.sizes(d))
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))

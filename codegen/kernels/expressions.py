@@ -53,7 +53,8 @@ class View:
 Rule = Callable[..., Any]  # (builder, operands) -> vector
 
 
-#: XLA:CPU lets LLVM make one fused operation of a product and a sum; so do kernels where the target has one (never inside elementary functions)
+#: XLA:CPU lets LLVM make one fused operation of a product and a sum; so do kernels where the target has one (never
+#: inside elementary functions)
 FUSED = ("contract",)
 
 

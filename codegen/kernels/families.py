@@ -224,7 +224,9 @@ def _shifted(
     shape: tuple[int, ...],
     move_source: bool,
 ) -> None:
-    """Copies a block whose place in the source (a slice) or the target (an update) is only known at the call; places are clamped."""
+    """Copies a block whose place in the source (a slice) or the target (an update) is only known at the call; places
+    are clamped.
+    """
     if (
         not isinstance(source, Value)
         or not kind(source.dtype)

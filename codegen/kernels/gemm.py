@@ -34,7 +34,8 @@ def spec(
 
 @family("gemm")
 def gemm(name: str, key: Spec, target: Target) -> str:
-    """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes, tiles, x step, y step, operand steps.
+    """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes, tiles, x
+    step, y step, operand steps.
 
     The addresses are those of the first tile; every further one lies so many bytes on.
     """

@@ -1,4 +1,5 @@
-"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, gather, shifted copies, narrowing.
+"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, gather, shifted
+copies, narrowing.
 
 Every kernel gets (operand addresses, loop indices, own words). The words are listed in each docstring.
 The last loop index counts chunks along the kernel's own dimension where the docstring says so.
@@ -226,7 +227,8 @@ def reduce(name: str, key: Spec, target: Target) -> str:
 
 @family("gemv")
 def gemv(name: str, key: Spec, target: Target) -> str:
-    """("gemv", rows, expr, kinds, dtype): y = epilogue(x @ W) for a range of columns; W [K, N] of `dtype` as the user stores it.
+    """("gemv", rows, expr, kinds, dtype): y = epilogue(x @ W) for a range of columns; W [K, N] of `dtype` as the user
+    stores it.
 
     Rows are read `rows` at a time, so that memory sees a few long streams. Operands: x, W, y, the
     epilogue's ("v" or "s"). Words: K, bytes of a row, N, columns a chunk.

@@ -51,7 +51,9 @@ class Reduction:
 
 @dataclasses.dataclass(frozen=True)
 class Rowwise:
-    """What a group computes: reductions in order, the result's expression (("red", j): reduction j), and the views read."""
+    """What a group computes: reductions in order, the result's expression (("red", j): reduction j), and the views
+    read.
+    """
 
     reductions: tuple[Reduction, ...]
     result: Expr
@@ -139,7 +141,9 @@ def _contiguous(ctx: Context, view: View, rank: int) -> tuple[Storage, tuple[int
 
 @family("rowwise")
 def kernel(name: str, key: Spec, target: Target) -> str:
-    """("rowwise", reductions (how, operand, level), result, kinds): one row. Operands: y, then those read ("v" or "s"). Words: C."""
+    """("rowwise", reductions (how, operand, level), result, kinds): one row. Operands: y, then those read ("v" or "s").
+    Words: C.
+    """
     _, reductions, result, kinds = key
     v = Builder(name, 3, target.vl)
     where, _, words = v.args

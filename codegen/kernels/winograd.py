@@ -130,7 +130,9 @@ LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into 
 
 
 def apart(nbytes: int) -> int:
-    """The step between the positions of a tile, so that the stores (or loads) of one vector at all positions fall into different sets."""
+    """The step between the positions of a tile, so that the stores (or loads) of one vector at all positions fall into
+    different sets.
+    """
     return nbytes + LINE * (nbytes % (2 * LINE) == 0)
 
 
@@ -225,7 +227,9 @@ def _combine(v: Builder, row: np.ndarray, x: Sequence[Any]) -> Any:
 
 @family("winograd_input")
 def input_kernel(name: str, key: Spec, target: Target) -> str:
-    """("winograd_input", m): B' d B of one tile. Operands: x, data. Words: x row step, x pixel step, step between positions, channels."""
+    """("winograd_input", m): B' d B of one tile. Operands: x, data. Words: x row step, x pixel step, step between
+    positions, channels.
+    """
     m = key[1]
     n, bt = m + R - 1, matrices(m).bt
     v = Builder(name, 3, target.vl)

@@ -168,7 +168,9 @@ def prepare(specs: Iterable[Spec], target: Target) -> None:
 
 
 def _share(specs: Sequence[Spec], target: Target, processes: int, out: str) -> None:
-    """Compiles kernels in this process and in others, which leave objects in the folder `out`; what is missing there is compiled later."""
+    """Compiles kernels in this process and in others, which leave objects in the folder `out`; what is missing there is
+    compiled later.
+    """
     children = [_child(specs[i::processes], target, out) for i in range(1, processes)]
     for spec in specs[::processes]:
         kernel_address(spec, target)
@@ -257,8 +259,10 @@ def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[
 
 @functools.lru_cache
 def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Popen[bytes], Folder] | None:
-    """Begins to compile native functions in a process of its own, unless the cache has them: Numba's 100 MB never become the
-    user's, and its two seconds pass while the model is traced. None where no such process can run, or none is needed."""
+    """Begins to compile native functions in a process of its own, unless the cache has them: Numba's 100 MB never
+    become the user's, and its two seconds pass while the model is traced. None where no such process can run, or none
+    is needed.
+    """
     if all(_cached(spec, target) for spec in specs):
         return None
     try:
@@ -283,7 +287,9 @@ def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
 
 
 def compile_into(folder: str, work: bytes) -> None:
-    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, from the parent's pipe alone."""
+    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, from the
+    parent's pipe alone.
+    """
     for family_module in FAMILIES:
         importlib.import_module(f"..{family_module}", __package__)
     fields, specs = pickle.loads(work)

@@ -5,10 +5,10 @@ mapped memory and raises a flag, `join` one that waits for the host's flag and m
 thread sees the flag, runs the segment with the team, and raises its own. Call sites are served in the order in
 which they were enqueued, which is the stream's order, so nothing can wait for something behind it.
 
-All that a segment needs lies in host memory, so the device waits as long as the host takes. A thread claims a call before
-it works on it; one that does not get there is replaced (see `relay.Watch`), and finds the call claimed when it comes late. An error
-of the driver ends the program that had it: the handler waits until the side streams are done with XLA's arrays, XLA gets an error,
-and no handler of that program begins anything any more.
+All that a segment needs lies in host memory, so the device waits as long as the host takes. A thread claims a call
+before it works on it; one that does not get there is replaced (see `relay.Watch`), and finds the call claimed when it
+comes late. An error of the driver ends the program that had it: the handler waits until the side streams are done with
+XLA's arrays, XLA gets an error, and no handler of that program begins anything any more.
 
 Arrays that the plan gives to the copy engines go over streams of our own, with events around them: a side stream
 waits for what XLA's stream has done so far, and XLA's stream for the copy. `fetch` and `fetched` bring weights in the
@@ -194,8 +194,8 @@ def send(frame, site, relay, seq, stream):
 
 @njit
 def take(site, relay, faults, libc):
-    """Takes a site for one execution of its program. 0 when the program has failed, or the execution that holds the site never joins:
-    nothing of the relay has been in flight for the whole of the limit."""
+    """Takes a site for one execution of its program. 0 when the program has failed, or the execution that holds the
+    site never joins: nothing of the relay has been in flight for the whole of the limit."""
     clock = ld(libc + CLOCK)
     began = now(clock)
     while compare_exchange(site + SITE_TAKEN, 0, 1) == 0:
@@ -211,7 +211,9 @@ def take(site, relay, faults, libc):
 
 @native(1)
 def start(frame):
-    """Operands: the segment's inputs (aliased with the results). Takes the site; another execution waits here until it is joined."""
+    """Operands: the segment's inputs (aliased with the results). Takes the site; another execution waits here until it
+    is joined.
+    """
     if registering(frame):
         return int64(0)
     site = attribute(frame)
@@ -263,7 +265,8 @@ def merge(site, relay, row, out, part, stream):
 
 @njit
 def bring(site, relay, row, out, part, stream):
-    """One result by copies: the host's part over a side stream, once the host has raised its flag; the device's beside it.
+    """One result by copies: the host's part over a side stream, once the host has raised its flag; the device's beside
+    it.
 
     After an error the host's part may still be on its way to an array that XLA takes back: see `settle`."""
     size, rows, side = 16 if ld(row + OUT_WIDE) != 0 else 4, ld(row + OUT_OUTER), ld(relay + R_IN)
@@ -319,7 +322,9 @@ def tick(frame):
 
 @native(1)
 def fetch(frame):
-    """Operands: what has to be done before (its buffers may be written over then). Results: the weights, and a word that stands for them."""
+    """Operands: what has to be done before (its buffers may be written over then). Results: the weights, and a word
+    that stands for them.
+    """
     if registering(frame):
         return int64(0)
     site = attribute(frame)

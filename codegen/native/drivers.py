@@ -83,7 +83,9 @@ def place(params, base, word, w, h, d, n):
 
 @njit(inline="always")
 def pixel_rows(params, bufs, word, at, count, extra, out):
-    """Addresses of `count` pixels from the one at the indices `at` (w, h, d, n) on, of the view at `word`, shifted by `extra` bytes."""
+    """Addresses of `count` pixels from the one at the indices `at` (w, h, d, n) on, of the view at `word`, shifted by
+    `extra` bytes.
+    """
     base = address(params, bufs, word) + extra
     w, h, d, n = ld(at), ld(at + 8), ld(at + 16), ld(at + 24)
     ow, sw = par(params, G_OW), par(params, word + 5)
@@ -218,7 +220,9 @@ def nest_driver(params, bufs, lo, hi, who):
 
 @native(5)
 def strips_driver(params, bufs, lo, hi, who):
-    """Items: strips of a group of layers. All steps of a strip run on this thread, whose scratch memory holds what is between them."""
+    """Items: strips of a group of layers. All steps of a strip run on this thread, whose scratch memory holds what is
+    between them.
+    """
     table = scratch(STRIP_BUFFERS)
     n = par(params, S_BUFFERS)
     for item in range(lo, hi):

@@ -1,4 +1,5 @@
-"""What handlers ask of the CUDA driver, as native code: launches, copies and events on a stream, and errors that XLA understands.
+"""What handlers ask of the CUDA driver, as native code: launches, copies and events on a stream, and errors that XLA
+understands.
 
 Only imported when the native code is not in the cache (see `build.native_address`).
 """
@@ -56,7 +57,8 @@ def note(relay, faults, which):
 
 @njit
 def settle(relay):
-    """Until the side streams have done what they were given: XLA takes the arrays of a failed program back, and nothing may still write there.
+    """Until the side streams have done what they were given: XLA takes the arrays of a failed program back, and nothing
+    may still write there.
 
     When the driver cannot even say that, the device is lost, and so is every open call."""
     code = int64(0)
@@ -70,7 +72,9 @@ def settle(relay):
 
 @njit
 def fail(frame, relay, faults, which):
-    """An XLA error (internal) with the text of the program's first fault. The program runs no more: its other host calls may be half done."""
+    """An XLA error (internal) with the text of the program's first fault. The program runs no more: its other host
+    calls may be half done.
+    """
     note(relay, faults, which)
     atomic_store(faults + P_FAILED, int64(1))
     settle(relay)
@@ -90,7 +94,9 @@ def answer(frame, relay, faults, code):
 
 @njit
 def stream_of(frame, relay):
-    """The stream that XLA launches on; 0 when it does not say (stream 0 of the driver is another one, whose order is not XLA's)."""
+    """The stream that XLA launches on; 0 when it does not say (stream 0 of the driver is another one, whose order is
+    not XLA's).
+    """
     own = ld(relay + R_STREAM)
     if own != 0:
         return own
@@ -146,7 +152,9 @@ def follow(relay, stream, event, other):
 
 @njit
 def copy(relay, target, pitch, source, source_pitch, width, rows, stream):
-    """Copies `rows` rows of `width` bytes with a copy engine; the words are CUDA_MEMCPY2D's, 4 stands for unified addresses."""
+    """Copies `rows` rows of `width` bytes with a copy engine; the words are CUDA_MEMCPY2D's, 4 stands for unified
+    addresses.
+    """
     if rows == 1 or (pitch == width and source_pitch == width):
         return noted(relay, call4(ld(relay + R_COPY), target, source, width * rows, stream))
     words = scratch(16)

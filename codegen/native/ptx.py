@@ -6,10 +6,11 @@ the order is the stream's: no events, no copies by engines, and a host call cost
 copied by the copy engines instead, `start` (of nothing) only raises the flag behind the copy and `await` holds back the
 copy of the results.
 
-A kernel that waits never gives up by itself while the host lives: a slow host is no fault. Where no answer can come any more (the host has
-written `ABANDONED`, or `limit` nanoseconds have passed, which only a process that stands still lets happen) it executes `trap`. That ends the
-kernel with an error which stays in the CUDA context: every later call and every read of an array on that device raises, in this process, for
-good. It is the last resort, because a result that cannot be had must not be read.
+A kernel that waits never gives up by itself while the host lives: a slow host is no fault. Where no answer can come any
+more (the host has written `ABANDONED`, or `limit` nanoseconds have passed, which only a process that stands still lets
+happen) it executes `trap`. That ends the kernel with an error which stays in the CUDA context: every later call and
+every read of an array on that device raises, in this process, for good. It is the last resort, because a result that
+cannot be had must not be read.
 
 Sizes are in elements of 4 or 16 bytes; every parameter is 64 bits wide.
 """
@@ -174,7 +175,9 @@ def _copy(
 
 
 def _start(name: str, typ: str, nbytes: int) -> str:
-    """`dst[outer, inner] = src[outer, stride][:, offset:]`; the last block to end raises READY to `seq` (not for seq = 0)."""
+    """`dst[outer, inner] = src[outer, stride][:, offset:]`; the last block to end raises READY to `seq` (not for seq =
+    0).
+    """
     p = "ptr addrspace(1)"
     return f"""
 define ptx_kernel void @{name}({p} %src, {p} %dst, i64 %outer, i64 %inner, i64 %stride, i64 %offset, {p} %flags, {p} %work, i64 %seq) {{

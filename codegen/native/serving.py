@@ -1,8 +1,8 @@
 """The threads that serve host calls of a device, as native code.
 
-A serving thread takes the calls of a relay in their order: it waits for the flag that says that the operands are there, claims the call, runs
-the segment with the team, and raises the flag that the device waits for. One that is replaced leaves at its next look at
-`R_SERVER`; what it has claimed until then it serves.
+A serving thread takes the calls of a relay in their order: it waits for the flag that says that the operands are there,
+claims the call, runs the segment with the team, and raises the flag that the device waits for. One that is replaced
+leaves at its next look at `R_SERVER`; what it has claimed until then it serves.
 
 Only imported when the native code is not in the cache (see `build.native_address`).
 """
@@ -56,7 +56,9 @@ from .words import atomic_add, atomic_load, atomic_store, call1, call2, compare_
 
 @native(1)
 def reserve(desc):
-    """Makes the arena that the calls of a segment on a relay take in turn, so that none of them can be refused it. 0 when memory is out."""
+    """Makes the arena that the calls of a segment on a relay take in turn, so that none of them can be refused it. 0
+    when memory is out.
+    """
     libc = ld(desc + LIBC)
     arena = take_arena(desc, libc)
     if arena == 0:
@@ -93,7 +95,9 @@ def answered(site, seq, relay, me, libc):
 
 @njit
 def await_flag(address, value, relay, me, libc):
-    """Until a flag that the device raises has reached `value`; spins, and offers the core to others. False when this thread is to leave."""
+    """Until a flag that the device raises has reached `value`; spins, and offers the core to others. False when this
+    thread is to leave.
+    """
     clock = ld(libc + CLOCK)
     began, spins = now(clock), 0
     while atomic_load(address) < value:
@@ -132,7 +136,9 @@ def await_call(head, relay, me, libc):
 
 @native(2)
 def serve(relay, me):
-    """A serving thread's life: the next call of the ring, its flag, its segment, its answer; as long as the relay's server is number `me`."""
+    """A serving thread's life: the next call of the ring, its flag, its segment, its answer; as long as the relay's
+    server is number `me`.
+    """
     libc, team = ld(relay + R_LIBC), ld(relay + R_TEAM)
     while atomic_load(relay + R_SERVER) == me:
         head = atomic_load(relay + R_HEAD)
@@ -162,7 +168,9 @@ def serve(relay, me):
 
 @native(1)
 def park(relay):
-    """Where the watch sleeps while there is nothing to watch: no call is open, and a serving thread is parked, so that whoever makes one wakes both."""
+    """Where the watch sleeps while there is nothing to watch: no call is open, and a serving thread is parked, so that
+    whoever makes one wakes both.
+    """
     libc = ld(relay + R_LIBC)
     call1(ld(libc + LOCK), ld(relay + R_MUTEX))
     if (

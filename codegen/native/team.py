@@ -164,10 +164,11 @@ def run_alone(job, libc):
 
 @native(2)
 def worker(team, index):
-    """A worker's life: wait for a call (spinning, then parked unless one is announced by PENDING), help with it, until STOP.
+    """A worker's life: wait for a call (spinning, then parked unless one is announced by PENDING), help with it, until
+    STOP.
 
-    Worker 0 stamps the clock for a caller that stays apart. Spare workers, which calls of fewer threads than the team has do without,
-    park too and are not woken for them: spinning, they would keep cores from others for nothing.
+    Worker 0 stamps the clock for a caller that stays apart. Spare workers, which calls of fewer threads than the team
+    has do without, park too and are not woken for them: spinning, they would keep cores from others for nothing.
     """
     libc = ld(team + TEAM_LIBC)
     clock = ld(libc + CLOCK)
@@ -282,7 +283,9 @@ def keep_times(desc, job):
 
 @njit
 def open_job(desc, libc):
-    """A job of this segment: an arena with its head filled in, but for the buffers of arguments and results. 0 when memory is out."""
+    """A job of this segment: an arena with its head filled in, but for the buffers of arguments and results. 0 when
+    memory is out.
+    """
     job = take_arena(desc, libc)
     if job == 0:
         return int64(0)

@@ -13,7 +13,9 @@ from .relay import Relay
 
 
 class Clock:
-    """Places in a device program where the device's clock is read: `address(i)` is what the FFI attribute of the i-th carries."""
+    """Places in a device program where the device's clock is read: `address(i)` is what the FFI attribute of the i-th
+    carries.
+    """
 
     def __init__(self, relay: Relay, count: int):
         self._relay, self._faults = relay, Faults()

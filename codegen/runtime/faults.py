@@ -70,13 +70,17 @@ def noted(relay: int, faults: int, which: int) -> None:
 
 
 class Watch:
-    """A thread that looks at the oldest open call of a relay a few times a second, while there is one, and sleeps otherwise.
+    """A thread that looks at the oldest open call of a relay a few times a second, while there is one, and sleeps
+    otherwise.
 
-    The device waits for that call, and everything that the call needs is in host memory, so it only takes somebody to do it:
+    The device waits for that call, and everything that the call needs is in host memory, so it only takes somebody to
+    do it:
       * no serving thread lives: another one is made at once;
       * the operands are there and nobody has begun for `limit_seconds`: another thread takes the serving one's place;
-      * somebody has begun: a slow segment is no fault. Only when it has not ended after `last_seconds` the call is given up, and
-        the device stops with an error (see `device.py`): memory that a thread may still write to is never read as a result.
+      * somebody has begun: a slow segment is no fault. Only when it has not ended after `last_seconds` the call is
+      given up, and
+        the device stops with an error (see `device.py`): memory that a thread may still write to is never read as a
+        result.
     Time in which the process itself stands still does not count.
     """
 

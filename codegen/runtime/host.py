@@ -110,8 +110,8 @@ class Team:
 
     @contextlib.contextmanager
     def traced(self) -> Iterator[Callable[[], np.ndarray]]:
-        """While it lasts every thread notes its work; gives a function that returns it, [entries, 5]: address of the segment, step, thread
-        (0: who called), began, ended in nanoseconds. One at a time."""
+        """While it lasts every thread notes its work; gives a function that returns it, [entries, 5]: address of the
+        segment, step, thread (0: who called), began, ended in nanoseconds. One at a time."""
         with self._tracing:
             if self._trace is None:  # kept for good: a thread may still write into it
                 self._trace = np.zeros(abi.TRACE_ENTRIES // 8 + abi.TRACE_WORDS * TRACED, np.int64)
@@ -172,7 +172,8 @@ def build(
     """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express.
 
     `cpus`: the cores that may be used (none given: the caller's thread and the process's team). `pick` chooses
-    among algorithms (none given: by measurement). `cut` takes a range of a group's result (none given: no layers are fused).
+    among algorithms (none given: by measurement). `cut` takes a range of a group's result (none given: no layers are
+    fused).
     """
     if threads > 1 or cpus:
         team(cpus).want(threads)
@@ -234,8 +235,8 @@ def steps(
 ) -> tuple[Step, ...]:
     """The steps of a group; nothing is compiled. Raises `Unsupported`.
 
-    `inside`: as it is in a network, where operands are made with the border that it needs or in their part of a concatenation, and a
-    result in another shape is no work.
+    `inside`: as it is in a network, where operands are made with the border that it needs or in their part of a
+    concatenation, and a result in another shape is no work.
     """
     outside = external(group)
     inputs = tuple(v for v in outside if v not in consts)

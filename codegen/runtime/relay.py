@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 SPIN_SECONDS = (
     2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
 )
-LIMIT_SECONDS = 20.0  # until a call that nobody begins is taken over, and at the end of the process until calls without progress are given up
+# until a call that nobody begins is taken over, and at the end of the process until calls without progress are given up
+LIMIT_SECONDS = 20.0
 LAST_SECONDS = 600.0  # until a call that somebody has begun is given up
 DEVICE_FACTOR = 6  # of these: until a device that nobody answers stops by itself
 
@@ -200,7 +201,9 @@ class Relay:
         return int(site), int(seq)
 
     def oldest(self) -> tuple[int, bool, bool] | None:
-        """(number, are its operands there, has a thread begun with it) of the oldest open call; None without any that can be served."""
+        """(number, are its operands there, has a thread begun with it) of the oldest open call; None without any that
+        can be served.
+        """
         with self._lock:
             head = self._open()
             if head is None or self._lost:
@@ -210,7 +213,9 @@ class Relay:
             return head, ready, self._word(abi.R_CLAIMED).value > head
 
     def replace(self, number: int, why: int) -> bool:
-        """Another thread takes the serving one's place, unless the call of that number has been served by now; noted on its program."""
+        """Another thread takes the serving one's place, unless the call of that number has been served by now; noted on
+        its program.
+        """
         with self._lock:
             if self._open() != number or self._lost:
                 return False
@@ -219,7 +224,9 @@ class Relay:
             return True
 
     def abandon(self, number: int) -> bool:
-        """Gives up the calls from that number on, unless it has been served by now: the device stops with an error, and the relay with it."""
+        """Gives up the calls from that number on, unless it has been served by now: the device stops with an error, and
+        the relay with it.
+        """
         with self._lock:
             if self._open() != number or self._lost:
                 return False
@@ -233,7 +240,8 @@ class Relay:
     def stop(self) -> None:
         """Ends the service (at the end of the process): no call is taken any more, those in flight are served.
 
-        A device that waits for the host must not wait in vain: calls that make no progress for `limit_seconds` are given up.
+        A device that waits for the host must not wait in vain: calls that make no progress for `limit_seconds` are
+        given up.
         """
         watch, self._watch = self._watch, None
         if watch is None:  # nothing was ever served, or it has ended
@@ -267,7 +275,9 @@ class Relay:
                 self.abandon(seen)
 
     def _forked(self) -> None:
-        """A forked child has neither the threads nor the device: no call is taken, and none of the parent's is waited for."""
+        """A forked child has neither the threads nor the device: no call is taken, and none of the parent's is waited
+        for.
+        """
         self._unlocked()
         self._lock, self._threads, self._watch = threading.RLock(), [], None
         for at in (abi.R_LOCK, abi.R_SLEEPS, abi.R_SERVER):
@@ -282,7 +292,9 @@ class Relay:
             self._retired.append((words, memory, keep))
 
     def settle(self) -> None:
-        """After a program that ended with an error: until the device has done what it was given, or says that it never will."""
+        """After a program that ended with an error: until the device has done what it was given, or says that it never
+        will.
+        """
         with contextlib.suppress(RuntimeError):
             self.driver.synchronize()
 

@@ -1,4 +1,6 @@
-"""Call sites of a device program: what of an operand the host reads, where its results go, and the mapped memory for both."""
+"""Call sites of a device program: what of an operand the host reads, where its results go, and the mapped memory for
+both.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Window:
 
 @dataclasses.dataclass(frozen=True)
 class Merge:
-    """A result of `shape` whose first `at` indices along `axis` the host half makes, the others the device half; `copied` as above."""
+    """A result of `shape` whose first `at` indices along `axis` the host half makes, the others the device half;
+    `copied` as above.
+    """
 
     shape: tuple[int, ...]
     axis: int
@@ -175,8 +179,9 @@ class Site:
         return int(self._words[abi.SITE_SERVED // 8])
 
     def stamps(self, last: int | None = None) -> np.ndarray:
-        """[calls kept, 6] nanoseconds of the device's clock, oldest call first: start began, ended; join began, asked for the host,
-        left, ended. `last`: number of the last call that counts (none given: the last one that the host has served)."""
+        """[calls kept, 6] nanoseconds of the device's clock, oldest call first: start began, ended; join began, asked
+        for the host, left, ended. `last`: number of the last call that counts (none given: the last one that the host
+        has served)."""
         last = self.calls if last is None else last
         rows = [seq % abi.SITE_RING for seq in range(max(1, last - abi.SITE_RING + 1), last + 1)]
         raw = np.ctypeslib.as_array(
@@ -187,7 +192,8 @@ class Site:
 
 
 class Fetch:
-    """Weights in mapped host memory that a device program takes at every call; `address` is what the FFI attribute carries.
+    """Weights in mapped host memory that a device program takes at every call; `address` is what the FFI attribute
+    carries.
 
     `faults`: those of the program (none given: of its own).
     """

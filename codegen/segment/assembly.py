@@ -41,7 +41,9 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Nested:
-    """Steps inside a step, with a placement of their temporaries in its scratch memory: two words (their table, how many)."""
+    """Steps inside a step, with a placement of their temporaries in its scratch memory: two words (their table, how
+    many).
+    """
 
     steps: tuple[Step, ...]
     offsets: Mapping[Buffer, int]
@@ -55,8 +57,8 @@ Word = int | Ref | Kernel | Nested
 class Step:
     """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups.
 
-    `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of all `items`: what the
-    predictor knows of it.
+    `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of
+    all `items`: what the predictor knows of it.
     """
 
     driver: str
@@ -105,9 +107,9 @@ Cut = Callable[
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What the kernel families contribute: `lower` appends a group's steps, `fuse(ctx, i)` those of several groups from number i on
-    (it returns how many), `spare(op)` tells the zeroes that an algorithm of a convolution reads beyond its padding,
-    `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result."""
+    """What the kernel families contribute: `lower` appends a group's steps, `fuse(ctx, i)` those of several groups from
+    number i on (it returns how many), `spare(op)` tells the zeroes that an algorithm of a convolution reads beyond its
+    padding, `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result."""
 
     lower: Callable[[Context, tuple[Op, ...]], None]
     fuse: Callable[[Context, int], int]
@@ -158,7 +160,9 @@ class Context:
         return self.raw.setdefault(v, Buffer("arg", v.nbytes, len(self.program.inputs) + len(self.raw)))
 
     def pack(self, nbytes: int, packer: Packer, key: Any) -> Ref:
-        """Reserves packed bytes, filled by `packer` when weights are bound; once for each `key`, which names all that `packer` depends on."""
+        """Reserves packed bytes, filled by `packer` when weights are bound; once for each `key`, which names all that
+        `packer` depends on.
+        """
         if key not in self._packed:
             offset = self.blob.nbytes
             self.packs.append((offset, packer))
@@ -175,12 +179,16 @@ class Context:
         self._places[v] = storage
 
     def made(self, values: Iterable[Value]) -> None:
-        """Places values as if earlier steps had made them: with the halo that their readers need, or inside a concatenation."""
+        """Places values as if earlier steps had made them: with the halo that their readers need, or inside a
+        concatenation.
+        """
         for v in values:
             self.place(v, self._inside_concatenation(v) or temporary(v, self._halo(v)))
 
     def output(self, v: Value) -> Storage:
-        """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers need."""
+        """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers
+        need.
+        """
         if not kind(v.dtype):
             raise Unsupported(f"a result of type {v.dtype}; kernels know f32, s32 and bool")
         if v not in self._places:
@@ -224,7 +232,9 @@ class Context:
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """Dimension of `v` -> padding and what is `spare` behind it, for a channels-last convolution that reads `v` as its image."""
+    """Dimension of `v` -> padding and what is `spare` behind it, for a channels-last convolution that reads `v` as its
+    image.
+    """
     if (
         op.prim != "conv_general_dilated"
         or op.ins[0] is not v
@@ -394,7 +404,9 @@ def _table(
     drivers: Mapping[str, int],
     keep: list[np.ndarray],
 ) -> int:
-    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `keep` receives the memory."""
+    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `keep` receives the
+    memory.
+    """
 
     def resolve(word: Word) -> list[int]:
         if isinstance(word, Kernel):

@@ -1,4 +1,6 @@
-"""Which algorithm a group of operations (or several) gets: measured once on this machine, alone and on made data, and kept on disk."""
+"""Which algorithm a group of operations (or several) gets: measured once on this machine, alone and on made data, and
+kept on disk.
+"""
 
 from __future__ import annotations
 

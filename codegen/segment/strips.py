@@ -25,7 +25,9 @@ Ranges = tuple[tuple[int, int, int], ...]  # (axis, start, stop) of the result t
 
 @dataclasses.dataclass(frozen=True)
 class Pattern:
-    """`count` groups that `fits` accepts may be cut along `axes` of the last result, the first of them in blocks of one."""
+    """`count` groups that `fits` accepts may be cut along `axes` of the last result, the first of them in blocks of
+    one.
+    """
 
     count: int
     fits: Callable[[Sequence[tuple[Op, ...]]], bool]
@@ -33,7 +35,9 @@ class Pattern:
 
 
 def fused(ctx: Context, at: int) -> int:
-    """Appends one step for the groups from number `at` on if a pattern fits them and it is faster; returns how many groups that are."""
+    """Appends one step for the groups from number `at` on if a pattern fits them and it is faster; returns how many
+    groups that are.
+    """
     if ctx.rules.cut is None:
         return 0
     for pattern in PATTERNS:
@@ -217,7 +221,9 @@ def _append(ctx: Context, groups: Sequence[tuple[Op, ...]], strips: Sequence[Ran
 
 
 def _distinct(ops: list[Op], last: tuple[Op, ...]) -> tuple[list[Op], dict[Value, Value]]:
-    """`ops` with the last group reading outside values under names of their own (a residual is needed in another range than the input)."""
+    """`ops` with the last group reading outside values under names of their own (a residual is needed in another range
+    than the input).
+    """
     made = {v for op in ops for v in op.outs}
     tail = set(last)
     early = {v for op in ops if op not in tail for v in op.value_ins}
@@ -231,7 +237,9 @@ def _distinct(ops: list[Op], last: tuple[Op, ...]) -> tuple[list[Op], dict[Value
 
 
 def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[Ranges]:
-    """Every strip's range on the axes: the last one in blocks, those before in ones (an axis that is not cut has no range)."""
+    """Every strip's range on the axes: the last one in blocks, those before in ones (an axis that is not cut has no
+    range).
+    """
     found: list[Ranges] = [()]
     for axis in axes:
         step = block if axis == axes[-1] else 1
@@ -242,7 +250,9 @@ def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[R
 
 
 def _block(ctx: Context, groups: Sequence[tuple[Op, ...]], pattern: Pattern) -> int:
-    """Rows (or heads) a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several strips."""
+    """Rows (or heads) a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several
+    strips.
+    """
     *outer, axis = pattern.axes
     shape = groups[-1][-1].out.shape
     repeats = math.prod(shape[a] for a in outer)

@@ -10,7 +10,9 @@ from typing import Any
 
 
 def lines(path: pathlib.Path) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a file, none where there is no file; a line that was cut off in the middle counts as not written."""
+    """The JSON lines of a file, none where there is no file; a line that was cut off in the middle counts as not
+    written.
+    """
     for text in path.read_text().splitlines() if path.exists() else ():
         with contextlib.suppress(json.JSONDecodeError):
             yield json.loads(text)

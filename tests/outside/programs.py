@@ -1,4 +1,5 @@
-"""Random programs: many primitives, shapes of rank 0 to 5, mixed types, nested calls; through `jax.jit` and `xcoexec.jit`.
+"""Random programs: many primitives, shapes of rank 0 to 5, mixed types, nested calls; through `jax.jit` and
+`xcoexec.jit`.
 
 A `Program` is data: its `repr` is a reproducer, `run(program, *arrays)` its meaning. Discontinuous operations (floor,
 comparisons, argmax, casts to integers) are only put behind values that both must compute exactly, so that a rounding
@@ -67,7 +68,8 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """`inputs`: (shape, type, "jax" | "numpy" | "python"); `outputs`: positions of values, or ("literal", number), or None.
+    """`inputs`: (shape, type, "jax" | "numpy" | "python"); `outputs`: positions of values, or ("literal", number), or
+    None.
 
     `grad`: the gradient of the floating outputs' sum by all floating inputs, instead of the outputs.
     """
@@ -80,7 +82,9 @@ class Program:
 
 @dataclasses.dataclass(frozen=True)
 class How:
-    """How a program is called: leading arguments bound, which are donated, a static argument; share and dimension of the plan."""
+    """How a program is called: leading arguments bound, which are donated, a static argument; share and dimension of
+    the plan.
+    """
 
     strategy: str = "kernels"
     p_cpu: float = 1.0
@@ -95,7 +99,8 @@ class How:
 
 @dataclasses.dataclass(frozen=True)
 class Op:
-    """`accepts(kinds)`; `params(draw, kinds)`; `apply(params, *arrays)`; `exact`: of exact operands the result is exact too.
+    """`accepts(kinds)`; `params(draw, kinds)`; `apply(params, *arrays)`; `exact`: of exact operands the result is exact
+    too.
 
     `needs_exact`: a rounding of the operands may change the result by any amount.
     """

@@ -141,7 +141,9 @@ TYPES = ("dtype", "new_dtype", "element_type")
 
 
 def functions() -> Iterator[tuple[str, Any]]:
-    """Every public callable of the modules that is no type, as (full name, function); the distributions of scipy.stats too."""
+    """Every public callable of the modules that is no type, as (full name, function); the distributions of scipy.stats
+    too.
+    """
     for module in MODULES:
         mod = importlib.import_module(module)
         for name in sorted(dir(mod)):

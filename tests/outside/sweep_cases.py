@@ -105,7 +105,8 @@ def case(
     change: Any = None,
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> Case:
-    """A public function with arguments by table or rule; with `shape`, or with `named` ones of its own, by the rule alone.
+    """A public function with arguments by table or rule; with `shape`, or with `named` ones of its own, by the rule
+    alone.
 
     `change`: of (function, arguments).
     """

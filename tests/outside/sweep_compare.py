@@ -1,14 +1,14 @@
 """One function called through plain `jax.jit` and through `xcoexec.jit`: whether the two can be told apart.
 
-Tolerances. An element of a floating result agrees when it differs from `jax.jit`'s by at most `r * |x| + a * scale`, where
-`scale` is the largest finite magnitude of that result, and `(r, a)` is TOLERANCES of the narrowest type that the function
-computes in (they allow another order of summation and one rounding more). Functions with a convolution get `WINOGRAD * scale`:
-kernels may compute those by Winograd's algorithm. Where elements differ by more, the same function in float64 decides: the
-result is right when its worst error is at most `FACTOR` times the worst error of `jax.jit`, or within the tolerance, or
-within NOISE of the largest of all results, and never above GROSS of that. Rounding errors are luck: `jax.jit`'s is the
-worst one of these arguments and of NEIGHBOURS, a thousandth away. Where `jax.jit` itself is off by more than GROSS (random
-numbers in float64 are other ones), float64 decides nothing. What JAX's operations give one by one is right too. Integers,
-booleans, shapes, types, weak types, trees and the kind of sharding must be equal.
+Tolerances. An element of a floating result agrees when it differs from `jax.jit`'s by at most `r * |x| + a * scale`,
+where `scale` is the largest finite magnitude of that result, and `(r, a)` is TOLERANCES of the narrowest type that the
+function computes in (they allow another order of summation and one rounding more). Functions with a convolution get
+`WINOGRAD * scale`: kernels may compute those by Winograd's algorithm. Where elements differ by more, the same function
+in float64 decides: the result is right when its worst error is at most `FACTOR` times the worst error of `jax.jit`, or
+within the tolerance, or within NOISE of the largest of all results, and never above GROSS of that. Rounding errors are
+luck: `jax.jit`'s is the worst one of these arguments and of NEIGHBOURS, a thousandth away. Where `jax.jit` itself is
+off by more than GROSS (random numbers in float64 are other ones), float64 decides nothing. What JAX's operations give
+one by one is right too. Integers, booleans, shapes, types, weak types, trees and the kind of sharding must be equal.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ STRATEGIES: dict[str, Callable[[], dict[str, Any]]] = {
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """`status`: "same"; "nearer" (not as `jax.jit`, and right by float64); "plain" (`jax.jit` fails, and ours alike);
-    "more" (XLA cannot compile it here, and kernels can); "wrong", "type" (a property other than the values), "raises" (ours alone),
-    "quiet" (theirs alone), "other error";
-    "internal": right, but plain `jax.jit` had to stand in for an error of the library.
+    "more" (XLA cannot compile it here, and kernels can); "wrong", "type" (a property other than the values), "raises"
+    (ours alone), "quiet" (theirs alone), "other error"; "internal": right, but plain `jax.jit` had to stand in for an
+    error of the library.
 
-    `ran`: "kernels" (with so many `segments`), "xla" (no layer that kernels can express), "fallback" (with `why`), "" (nothing).
+    `ran`: "kernels" (with so many `segments`), "xla" (no layer that kernels can express), "fallback" (with `why`), ""
+    (nothing).
     """
 
     status: str
@@ -104,8 +105,9 @@ def compare(
 ) -> Verdict:
     """Calls `fn(*args)` through `jax.jit` once and through `xcoexec.jit` twice; see the module's text.
 
-    `strategy`: a name of STRATEGIES, or options of `xcoexec.jit`; `bound`: so many leading arguments are given to `.bind`;
-    `wide`: `fn` for arguments in float64, where that is another function; `truth`: in place of it; `options` are those of `jax.jit`.
+    `strategy`: a name of STRATEGIES, or options of `xcoexec.jit`; `bound`: so many leading arguments are given to
+    `.bind`; `wide`: `fn` for arguments in float64, where that is another function; `truth`: in place of it; `options`
+    are those of `jax.jit`.
     """
     chosen = STRATEGIES[strategy]() if isinstance(strategy, str) else strategy
     plain = lambda at: attempt(lambda: jax.jit(fn, **options)(*fresh(at, options)))
@@ -251,7 +253,9 @@ def _scale(x: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Judge:
-    """`narrow`: the narrowest floating type that a function computes in ("": none known); `allowed`: of the scale, besides the tolerance."""
+    """`narrow`: the narrowest floating type that a function computes in ("": none known); `allowed`: of the scale,
+    besides the tolerance.
+    """
 
     narrow: str = ""
     allowed: float = 0.0
@@ -276,7 +280,9 @@ class Judge:
         return ~(equal | (near & np.isfinite(wx) & np.isfinite(wy)))
 
     def right(self, x: np.ndarray, y: np.ndarray, o: np.ndarray, typical: float, slack: float, largest: float) -> bool:
-        """Whether `y` is as near to `o`, in float64, as it has to be: `x` is `jax.jit`'s, `largest` the scale of all results."""
+        """Whether `y` is as near to `o`, in float64, as it has to be: `x` is `jax.jit`'s, `largest` the scale of all
+        results.
+        """
         if not _float(x):
             return bool(np.array_equal(y, o))
         kind, scale = self.kind(x), _scale(_wide(o))

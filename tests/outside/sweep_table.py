@@ -1,4 +1,6 @@
-"""Public functions of JAX that need special arguments: full name -> (function, `Given`) -> (function of arrays, arguments)."""
+"""Public functions of JAX that need special arguments: full name -> (function, `Given`) -> (function of arrays,
+arguments).
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Three training steps of random networks: `xcoexec.jit` of the step against `jax.jit` of it, and against float64.
 
 A network is data (`Net`), made from a seed: linen or nnx, dense or convolutional, with norms (in training mode, with
-statistics that change), pools, dropout, attention, residuals; an optimizer of optax with schedule and clipping. The step
-is `value_and_grad` and the update inside one jitted function, with a linen TrainState or an nnx state, donated or not.
-After three steps all leaves of both states agree to TOLERANCE of each leaf's scale, or are nearer to float64.
+statistics that change), pools, dropout, attention, residuals; an optimizer of optax with schedule and clipping. The
+step is `value_and_grad` and the update inside one jitted function, with a linen TrainState or an nnx state, donated or
+not. After three steps all leaves of both states agree to TOLERANCE of each leaf's scale, or are nearer to float64.
 
     python -m tests.outside.training --examples 60 --seconds 1200 --out out/training.jsonl
 """
@@ -33,7 +33,9 @@ import xcoexec
 STEPS = 3
 TOLERANCE = {"float32": 2e-4, "bfloat16": 6e-2}  # of a leaf's scale, after STEPS steps
 FACTOR = 4.0
-ZERO = 1e-9  # leaves that are smaller than this share of the largest in float64 are zero but for rounding (a bias in front of a norm):
+# leaves that are smaller than this share of the largest in float64 are zero but for rounding (a bias in front of a
+# norm):
+ZERO = 1e-9
 NOISE = 0.02  # they are measured by this share of the largest
 OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "sgd": lambda: optax.sgd(0.05),
@@ -386,7 +388,9 @@ def _flat(tree: Any) -> list[np.ndarray]:
 def _errors(
     got: Sequence[np.ndarray], want: Sequence[np.ndarray], truth: Sequence[np.ndarray] | None = None
 ) -> list[float]:
-    """Of each leaf the largest difference, of its scale; infinite where NaN or integers differ. See ZERO for the use of `truth`."""
+    """Of each leaf the largest difference, of its scale; infinite where NaN or integers differ. See ZERO for the use of
+    `truth`.
+    """
     scales = [_scale(t) for t in (truth or want)]
     largest = max([*scales, 1e-30])
     least = [NOISE * largest if truth and s < ZERO * largest else 1e-30 for s in scales]

@@ -50,7 +50,9 @@ class Kept(NamedTuple):
 
 
 class Entry:
-    """`known`: how many of a call's first leaves are weights that never change (None: weights are recognised by where they flow)."""
+    """`known`: how many of a call's first leaves are weights that never change (None: weights are recognised by where
+    they flow).
+    """
 
     def __init__(self, plain: Plain, options: Options, call: Call, known: int | None = None, sibling: bool = False):
         self._plain, self._options, self._known, self._sibling = plain, options, known, sibling
@@ -74,7 +76,9 @@ class Entry:
         return self.kept(call).compiled
 
     def kept(self, call: Call) -> Kept:
-        """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised as they are."""
+        """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised
+        as they are.
+        """
         kept = self._serving(call.leaves)
         if kept is not None:
             self._misses = 0

@@ -49,21 +49,23 @@ def jit(
 
     Args:
       fn: the function; without it a decorator is returned.
-      strategy: "auto", "device", "host", "edgenn", "codl", "layer_switch", "capacity", or a function (LayerGraph, Costs) -> Plan.
+      strategy: "auto", "device", "host", "edgenn", "codl", "layer_switch", "capacity", or a function (LayerGraph,
+        Costs) -> Plan.
       threads: host threads (default: the cores this process may use, or XCOEXEC_THREADS).
       affinity: cores for the host half's threads, one each; the calling thread then does none of its work.
       strict: raise where xcoexec would otherwise warn once and use plain `jax.jit`.
       plan: a forced plan instead of a strategy.
-      memory: how arrays cross to a GPU: "mapped" (kernels in host-mapped memory), "copy" (copy engines), or "auto" (for each
-        array what costs less). Without a GPU nothing crosses.
-      device_memory: the most that may lie on a GPU: bytes, "16GiB", or a share of its memory (0.5). Weights beyond that stay
-        in host memory, where the host half computes with them or from where they are streamed; pass them as NumPy arrays to
-        `bind`, which then does not copy them (do not write to them). Without a GPU there is no such bound.
-      costs: "measured" (every layer on both halves) or "predicted" by what `xcoexec profile` has learned of this machine.
+      memory: how arrays cross to a GPU: "mapped" (kernels in host-mapped memory), "copy" (copy engines), or "auto" (for
+        each array what costs less). Without a GPU nothing crosses.
+      device_memory: the most that may lie on a GPU: bytes, "16GiB", or a share of its memory (0.5). Weights beyond that
+        stay in host memory, where the host half computes with them or from where they are streamed; pass them as NumPy
+        arrays to `bind`, which then does not copy them (do not write to them). Without a GPU there is no such bound.
+      costs: "measured" (every layer on both halves) or "predicted" by what `xcoexec profile` has learned of this
+        machine.
       progress: called with (stage, done, total) while planning.
-      given: the parameters of `jax.jit` (static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline,
-        compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings, or a device other
-        than the default one, plain `jax.jit` is used.
+      given: the parameters of `jax.jit` (static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
+        inline, compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings, or
+        a device other than the default one, plain `jax.jit` is used.
     """
     words: dict[str, Any] = dict(
         strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan, memory=memory
@@ -77,7 +79,9 @@ def jit(
 
 
 class CoPjitFunction:
-    """What `jit` returns: call it like the function it wraps. (Libraries tell jitted functions by `PjitFunction` in their type's name.)"""
+    """What `jit` returns: call it like the function it wraps. (Libraries tell jitted functions by `PjitFunction` in
+    their type's name.)
+    """
 
     __wrapped__: Callable[..., Any]
 
@@ -221,8 +225,8 @@ def compile(
 ) -> FixedFunction:
     """`fn` planned and built now, for arguments of these shapes and types; the explicit form of `jit`.
 
-    Returns a function that takes arguments like `args` and raises `BindError` for others. `device`: "cpu" or "gpu", as JAX's
-    default backend.
+    Returns a function that takes arguments like `args` and raises `BindError` for others. `device`: "cpu" or "gpu", as
+    JAX's default backend.
     """
     if not callable(fn):
         raise TypeError(f"xcoexec.compile: got {brief(fn)}; valid is a callable.")

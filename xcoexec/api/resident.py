@@ -137,7 +137,9 @@ class Bound:
         return self._used("report").report()
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes a call (made now, with inputs like the last call's) as a trace for Perfetto: halves, waits, every thread of the team."""
+        """Writes a call (made now, with inputs like the last call's) as a trace for Perfetto: halves, waits, every
+        thread of the team.
+        """
         self._used("timeline").timeline(path)
 
     def history(self) -> list[str]:

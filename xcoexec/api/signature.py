@@ -1,4 +1,6 @@
-"""How `jax.jit` sees a call: which arguments are static, the others' leaves, and the key that tells one call's program from another's."""
+"""How `jax.jit` sees a call: which arguments are static, the others' leaves, and the key that tells one call's program
+from another's.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from ..compat import Array, SingleDevice, configuration, default_device, mesh_is
 from ..errors import brief
 
 NUMBERS = (bool, int, float, complex)
-#: the parameters of `jax.jit`, and those of them that place arrays: co-executed programs run on the default device alone
+#: the parameters of `jax.jit`, and those of them that place arrays: co-executed programs run on the default device
+#: alone
 KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
 PLACING = ("in_shardings", "out_shardings", "device", "backend")
 
@@ -38,7 +41,9 @@ class Static:
 
 
 def strict_key(value: Any) -> Hashable:
-    """A value with its type, by which equal values of other types or signs differ. Raises `TypeError` for what cannot be hashed."""
+    """A value with its type, by which equal values of other types or signs differ. Raises `TypeError` for what cannot
+    be hashed.
+    """
     if isinstance(value, (float, complex)):
         return type(value), repr(value)
     if isinstance(value, (tuple, frozenset)):
@@ -49,7 +54,9 @@ def strict_key(value: Any) -> Hashable:
 
 
 class Call(NamedTuple):
-    """A call's arguments: as `jax.jit` gets them, its dynamic leaves with their structure, and what else its program depends on."""
+    """A call's arguments: as `jax.jit` gets them, its dynamic leaves with their structure, and what else its program
+    depends on.
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]

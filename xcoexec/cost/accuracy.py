@@ -1,4 +1,6 @@
-"""How well layers are predicted that a predictor has never seen; beside it a model of FLOP alone and a learned black box."""
+"""How well layers are predicted that a predictor has never seen; beside it a model of FLOP alone and a learned black
+box.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ UNKNOWN = "not installed"
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
-    """Of held-out layers of one class: how many, and the share of them within 10 % by each model (None: that model is not there)."""
+    """Of held-out layers of one class: how many, and the share of them within 10 % by each model (None: that model is
+    not there).
+    """
 
     half: str
     kind: str

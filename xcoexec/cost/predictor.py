@@ -1,4 +1,6 @@
-"""Seconds of layers that were never measured, from a few hundred made layers that were (see `xcoexec.measure.training`)."""
+"""Seconds of layers that were never measured, from a few hundred made layers that were (see
+`xcoexec.measure.training`).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ def _points(seconds: Mapping[tuple[str, float], float | None]) -> dict[str, tupl
 
 @dataclasses.dataclass(frozen=True)
 class Predictor:
-    """Models by half and class; `blocks` of the device, threads of the host half, and what does not depend on layers: `around`.
+    """Models by half and class; `blocks` of the device, threads of the host half, and what does not depend on layers:
+    `around`.
 
     `around`: fields of `Costs` (sync, copy_rate, contention, shared_cores, moves, stream_rate).
     """
@@ -62,7 +65,9 @@ class Predictor:
         return self.models[half, REST].seconds(_general(work))
 
     def host(self, ops: tuple[Op, ...], consts: Collection[Value], footprint: float) -> float:
-        """Seconds on the host half with the algorithm that will be chosen, in a program of so many bytes. Raises `Unsupported`."""
+        """Seconds on the host half with the algorithm that will be chosen, in a program of so many bytes. Raises
+        `Unsupported`.
+        """
         found = {
             name: sum(self.seconds("host", w) for w in works)
             for name, works in host_work(ops, consts, self.threads, footprint).items()
@@ -124,7 +129,9 @@ class Predictor:
 
 
 def _general(work: Work) -> Work:
-    """What terms of any class are reduced to: a fixed cost, kernel calls or FLOP, and the sum of bytes and the like behind them."""
+    """What terms of any class are reduced to: a fixed cost, kernel calls or FLOP, and the sum of bytes and the like
+    behind them.
+    """
     rest = work.terms[1:]
     return Work(REST, (1.0, work.terms[1], sum(rest[2:])), (math.log(max(sum(rest), 1.0)),))
 

@@ -24,8 +24,9 @@ DIGITS = 3  # of stored numbers
 class Model:
     """Seconds of one class of kernels: `terms . coefficients * exp(correction(traits))`.
 
-    The correction is the mean of a Gaussian process over the logarithm of measured / linear (kriging; Rasmussen and Williams, 2006,
-    equation 2.25), with one length for each trait. `spread`: standard deviation of that logarithm at points that were measured.
+    The correction is the mean of a Gaussian process over the logarithm of measured / linear (kriging; Rasmussen and
+    Williams, 2006, equation 2.25), with one length for each trait. `spread`: standard deviation of that logarithm at
+    points that were measured.
     """
 
     coefficients: np.ndarray
@@ -37,7 +38,9 @@ class Model:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """Of the points in the correction; solved for from rounded numbers, because rounding the weights themselves would not do."""
+        """Of the points in the correction; solved for from rounded numbers, because rounding the weights themselves
+        would not do.
+        """
         return np.asarray(np.linalg.solve(_covariance(self.points, self.scale, self.spread), self.values))
 
     def seconds(self, work: Work) -> float:
@@ -106,9 +109,11 @@ def _covariance(points: np.ndarray, scale: float, noise: float) -> np.ndarray:
 
 
 def surprise(logs: np.ndarray, squares: np.ndarray, ratio: np.ndarray) -> tuple[float, np.ndarray]:
-    """How unlikely `ratio` [n] is, and how that changes with each of `logs`: the logarithms of lengths (one a trait), scale and noise.
+    """How unlikely `ratio` [n] is, and how that changes with each of `logs`: the logarithms of lengths (one a trait),
+    scale and noise.
 
-    `squares` [n, n, traits]: of the points' distances (Rasmussen and Williams, equations 5.8 and 5.9, without the constant).
+    `squares` [n, n, traits]: of the points' distances (Rasmussen and Williams, equations 5.8 and 5.9, without the
+    constant).
     """
     *lengths, scale, noise = np.exp(logs)
     apart = squares / np.square(lengths)

@@ -1,8 +1,9 @@
 """What a predictor knows of a layer before it runs: for each half the kernels' class, and what their time is made of.
 
-CoDL's predictor (Jia et al., MobiSys 2022, section 4.3) takes the non-linear part of a kernel's time out by counting the blocks that it
-really computes, and learns the time of a block by linear regression. The host half's blocks are read from the step table that the kernels'
-own rules make; the device half's are tiles of the matrix product that a layer amounts to, in whole waves over the device's processors.
+CoDL's predictor (Jia et al., MobiSys 2022, section 4.3) takes the non-linear part of a kernel's time out by counting
+the blocks that it really computes, and learns the time of a block by linear regression. The host half's blocks are read
+from the step table that the kernels' own rules make; the device half's are tiles of the matrix product that a layer
+amounts to, in whole waves over the device's processors.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from .features import flops
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """Kernels of one class. Their seconds are a sum over `terms` with learned coefficients, times a correction that is learned over `traits`
-    (logarithms of sizes)."""
+    """Kernels of one class. Their seconds are a sum over `terms` with learned coefficients, times a correction that is
+    learned over `traits` (logarithms of sizes)."""
 
     kind: str
     terms: tuple[float, ...]
@@ -33,7 +34,9 @@ class Work:
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """How a device computes a matrix product: tiles (rows, columns) that kernels may have, processors that compute one each."""
+    """How a device computes a matrix product: tiles (rows, columns) that kernels may have, processors that compute one
+    each.
+    """
 
     tiles: tuple[tuple[int, int], ...]
     processors: int
@@ -46,7 +49,9 @@ GPU_TILES = ((32, 32), (64, 64), (128, 128), (256, 64))
 
 @functools.lru_cache
 def cache_bytes(level: int = 2) -> int:
-    """Of one core's L2 cache, or of the L3 that it shares (a virtual machine may show more than it has: at most 32 MiB)."""
+    """Of one core's L2 cache, or of the L3 that it shares (a virtual machine may show more than it has: at most 32
+    MiB).
+    """
     least, most = {2: (1 << 18, 1 << 22), 3: (1 << 22, 1 << 25)}[level]
     try:
         return min(max(os.sysconf(f"SC_LEVEL{level}_CACHE_SIZE"), least), most)
@@ -55,7 +60,9 @@ def cache_bytes(level: int = 2) -> int:
 
 
 def cold(footprint: float) -> float:
-    """The share (0..1) of a program's bytes that its next call no longer finds in the L3 cache: from half the cache's size on, all at twice."""
+    """The share (0..1) of a program's bytes that its next call no longer finds in the L3 cache: from half the cache's
+    size on, all at twice.
+    """
     return min(max((footprint / cache_bytes(3) - 0.5) / 1.5, 0.0), 1.0)
 
 
@@ -65,7 +72,9 @@ def cold(footprint: float) -> float:
 def host_work(
     ops: tuple[Op, ...], consts: Collection[Value], threads: int, footprint: float
 ) -> dict[str, tuple[Work, ...]]:
-    """Algorithm -> the work of its steps, for each algorithm that a layer may get, in a program of so many bytes. Raises `Unsupported`."""
+    """Algorithm -> the work of its steps, for each algorithm that a layer may get, in a program of so many bytes.
+    Raises `Unsupported`.
+    """
     offered: list[tuple[str, ...]] = []
 
     def pick(groups: Groups, names: tuple[str, ...], n: int) -> str:
@@ -94,7 +103,9 @@ def _works(
 
 
 def step_work(step: Step, ops: Sequence[Op], algorithm: str, threads: int, footprint: float) -> Work:
-    """A step's fixed cost, kernel calls and units of work of the thread with the most items, bytes, and bytes beyond the L2 and the L3 cache."""
+    """A step's fixed cost, kernel calls and units of work of the thread with the most items, bytes, and bytes beyond
+    the L2 and the L3 cache.
+    """
     kind = step.kernel if algorithm == ALGORITHMS[0] else f"{step.kernel} {algorithm}"
     share = -(-step.items // threads) / step.items
     weights = sum(b.nbytes for b in set(step.reads) if b.kind == "arg") / threads

@@ -115,7 +115,9 @@ _FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
 def _in_f64(op: Op) -> bool:
-    """Whether the reference's rule, in f64, means the same as the primitive: on floating-point numbers, where nothing jumps."""
+    """Whether the reference's rule, in f64, means the same as the primitive: on floating-point numbers, where nothing
+    jumps.
+    """
     operands = op.ins[1:] if op.prim == "select_n" else op.ins
     return reference.known(op) and op.prim not in _JUMPS and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
 

@@ -24,7 +24,9 @@ LOOKAHEAD_ROWS = 32
 
 
 def graph_of(fn: Callable[..., Any], args: Sequence[Any], known: int) -> tuple[Folded, LayerGraph]:
-    """Folded trace and graph of `fn(*args)`, whose first `known` arguments are weights; shapes (`jax.eval_shape`) are enough."""
+    """Folded trace and graph of `fn(*args)`, whose first `known` arguments are weights; shapes (`jax.eval_shape`) are
+    enough.
+    """
     values, tree = jax.tree_util.tree_flatten((tuple(args), {}))
     weights = len(jax.tree_util.tree_leaves(tuple(args[:known])))
     folded = fold(trace(fn, values, tree, paths(tree)), range(weights))
@@ -92,7 +94,9 @@ class _Scope:
     outputs: set[Value]
 
     def missing(self, op: Op, inside: Sequence[Value], rows: bool = False) -> list[Op] | None:
-        """Untaken elementwise operations (with `rows` also row reductions) that `op` still needs, in order; None when it needs others."""
+        """Untaken elementwise operations (with `rows` also row reductions) that `op` still needs, in order; None when
+        it needs others.
+        """
         out: list[Op] = []
         for v in op.value_ins:
             if v in inside or v in self.claimed or v in self.floating or v not in self.makers:

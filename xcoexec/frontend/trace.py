@@ -49,7 +49,9 @@ def trace(fn: Callable[..., Any], leaves: Sequence[Any], in_tree: Any, paths: Se
 
 
 def flattened(closed: ClosedJaxpr, out_tree: Any, paths: Sequence[str]) -> Traced:
-    """A jaxpr as one flat list of operations; NumPy arrays that it closes over are copied, as they may be written to later."""
+    """A jaxpr as one flat list of operations; NumPy arrays that it closes over are copied, as they may be written to
+    later.
+    """
     state = _State()
     inputs = tuple(state.define(v) for v in closed.jaxpr.invars)
     for var, val in zip(closed.jaxpr.constvars, closed.consts, strict=True):
@@ -146,7 +148,9 @@ def _module(path: str) -> str:
 
 def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, ...]:
     """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
-    casts alone, the weight operand of a convolution or product. An argument with `donated` leaves is gone after the call."""
+    casts alone, the weight operand of a convolution or product. An argument with `donated` leaves is gone after the
+    call.
+    """
     origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
     passing = {"reshape", "transpose", "broadcast_in_dim", "convert_element_type", "squeeze", "copy", "stop_gradient"}
     found: set[int] = set()

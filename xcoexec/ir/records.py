@@ -116,8 +116,8 @@ class Placement:
 
     Neighbouring split layers with the same `chain` (not 0) exchange nothing between them: the last one's result is
     divided, and each half computes what its part needs of those before. `reads`, `writes`: how what the host half takes
-    and gives crosses to a device of its own, "mapped" (kernels in host-mapped memory) or "copy" (copy engines); "" where
-    nothing crosses. `streamed` (0..1, of the whole layer): what the device half computes from weights that come
+    and gives crosses to a device of its own, "mapped" (kernels in host-mapped memory) or "copy" (copy engines); ""
+    where nothing crosses. `streamed` (0..1, of the whole layer): what the device half computes from weights that come
     over at every call, in so many `pieces`; the rest of its weights is resident.
     """
 
@@ -153,9 +153,9 @@ class Costs:
 
     `host`/`device`: by layer index; `parts`, `host_parts`: layer -> dim -> (share, seconds) of parts of it, ascending.
     `sync`: one segment call; `copy_rate`: bytes/s between halves; `contention`: factor (>= 1) by which both
-    halves slow down together; `shared_cores`: the halves run on the same cores, one after the other. `moves`: "read mapped",
-    "read copy", "write mapped", "write copy" -> (seconds, bytes/s) of an array between the halves; `stream_rate`: bytes/s
-    of weights on their way to the device; `capacity`: bytes that may lie there.
+    halves slow down together; `shared_cores`: the halves run on the same cores, one after the other. `moves`: "read
+    mapped", "read copy", "write mapped", "write copy" -> (seconds, bytes/s) of an array between the halves;
+    `stream_rate`: bytes/s of weights on their way to the device; `capacity`: bytes that may lie there.
     """
 
     host: tuple[float | None, ...]

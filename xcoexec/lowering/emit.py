@@ -100,10 +100,11 @@ class _Pending:
 
 
 class _Stream:
-    """Weights on their way, as many ahead of their use as `ahead` bytes allow, so that copies run while the device computes.
+    """Weights on their way, as many ahead of their use as `ahead` bytes allow, so that copies run while the device
+    computes.
 
-    The order is in the data: a fetch takes a result of the unit whose weights it may write over and gives it back, so that whoever
-    reads it comes after the fetch has begun.
+    The order is in the data: a fetch takes a result of the unit whose weights it may write over and gives it back, so
+    that whoever reads it comes after the fetch has begun.
     """
 
     def __init__(self, fetches: Mapping[tuple[DeviceUnit, Value], Fetch]):

@@ -27,8 +27,8 @@ from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
 class Lowered:
     """The units of a plan in order; `consts` the constants that the function takes, in order, before the blobs.
 
-    With a `relay` the device half is a device of its own and host units are asynchronous calls; `fetches`: weights that it
-    takes from host memory at every call, in their order; `faults`: what went wrong in these calls.
+    With a `relay` the device half is a device of its own and host units are asynchronous calls; `fetches`: weights that
+    it takes from host memory at every call, in their order; `faults`: what went wrong in these calls.
     """
 
     units: tuple[Unit, ...]
@@ -113,7 +113,9 @@ def _window(v: Value, part: Slice | None, copied: bool) -> Window:
 
 
 def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int, int]:
-    """(end of the host half's part, end of what the device half computes from resident weights, size) along the placement's dimension."""
+    """(end of the host half's part, end of what the device half computes from resident weights, size) along the
+    placement's dimension.
+    """
     axis = axis_of(layer.ops, place.dim)
     size, granule = layer.out.shape[axis] if axis is not None else 0, layer.dims.get(place.dim, 1)
     at = cut(size, granule, place.p_cpu) if place.half == "split" else 0

@@ -21,7 +21,9 @@ def ahead(fetches: Sequence[float]) -> float:
 
 
 class Ahead:
-    """The clock of streamed weights in a plan on paper: a piece may come when there is room, which pieces give back once they are computed with."""
+    """The clock of streamed weights in a plan on paper: a piece may come when there is room, which pieces give back
+    once they are computed with.
+    """
 
     def __init__(self, sizes: Sequence[float]):
         self._room = ahead(sizes)
@@ -52,7 +54,8 @@ class Join:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HostUnit:
-    """Neighbouring host work in one call; `layers` its groups' layer indices, `windows` its inputs that are parts of other values.
+    """Neighbouring host work in one call; `layers` its groups' layer indices, `windows` its inputs that are parts of
+    other values.
 
     `join`: what becomes of the result when the device half makes the rest of it. `copied`: inputs and results that copy
     engines move, where the device half is a device of its own.
@@ -67,7 +70,9 @@ class HostUnit:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DeviceUnit:
-    """Operations on the device half, for the layers `layers`; `windows` as in `HostUnit`; `streamed`: constants that come over at every call."""
+    """Operations on the device half, for the layers `layers`; `windows` as in `HostUnit`; `streamed`: constants that
+    come over at every call.
+    """
 
     ops: tuple[Op, ...]
     layers: tuple[int, ...]
@@ -99,8 +104,8 @@ class Units:
         self.units.append(DeviceUnit(layer.ops, (layer.index,), streamed=self._large(layer.ops) if streamed else ()))
 
     def divided(self, layers: Sequence[Layer], axis: int, at: int, resident: int, pieces: int = 1) -> None:
-        """A chain whose last result is divided: up to `at` the host half's, up to `resident` the device half's from resident weights,
-        then from streamed ones in `pieces`. Each computes what its part needs, on its own."""
+        """A chain whose last result is divided: up to `at` the host half's, up to `resident` the device half's from
+        resident weights, then from streamed ones in `pieces`. Each computes what its part needs, on its own."""
         ops, out = [op for layer in layers for op in layer.ops], layers[-1].out
         self.flush()
         granule = layers[-1].dims.get("channel", 1)

@@ -1,4 +1,6 @@
-"""By how much both halves slow down while they work together, measured on split layers (CoDL's concurrency term, section 5)."""
+"""By how much both halves slow down while they work together, measured on split layers (CoDL's concurrency term,
+section 5).
+"""
 
 from __future__ import annotations
 

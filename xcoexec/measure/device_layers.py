@@ -53,7 +53,9 @@ def weight_bytes(piece: Piece, consts: Collection[Value]) -> int:
 
 
 def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, Piece] | None:
-    """What is measured of a layer with at most so many bytes of weights, and which share of it that is; None where it cannot be divided."""
+    """What is measured of a layer with at most so many bytes of weights, and which share of it that is; None where it
+    cannot be divided.
+    """
     all_of_it = whole(layer)
     nbytes = weight_bytes(all_of_it, consts)
     if nbytes <= most:
@@ -98,7 +100,9 @@ def seconds(
     example: Callable[[Value], Any],
     relay: Relay | None,
 ) -> list[float]:
-    """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a relay XLA:CPU's."""
+    """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a
+    relay XLA:CPU's.
+    """
     out: list[float] = []
     batch: list[Piece] = []
     for piece in pieces:
@@ -140,7 +144,9 @@ def program(
     example: Callable[[Value], Any],
     relay: Relay | None,
 ) -> tuple[Callable[..., Any], Any, Any, Clock | HostClock]:
-    """(jitted function, its first and second argument, the clock): all pieces one after the other, with the clock read around each."""
+    """(jitted function, its first and second argument, the clock): all pieces one after the other, with the clock read
+    around each.
+    """
     register(relay.driver.platform if relay else "cpu")
     clock = Clock(relay, 2 * len(pieces) + 2) if relay else HostClock(2 * len(pieces) + 2)
 
@@ -216,7 +222,8 @@ def host_call_of(piece: Piece, consts: set[Value], threads: int, cpus: tuple[int
 def known_parts(graph: LayerGraph, known: Mapping[str, Any], wholes: Sequence[float | None]) -> dict[int, Points]:
     """Layer -> dim -> (share, seconds), from a record by signature: [seconds of the whole, [dim, share, seconds], ...].
 
-    `wholes`: seconds of the layers as they are now; parts that were measured when a layer took longer or shorter are scaled.
+    `wholes`: seconds of the layers as they are now; parts that were measured when a layer took longer or shorter are
+    scaled.
     """
     found: dict[int, Points] = {}
     for x in graph.layers:

@@ -154,8 +154,8 @@ def parts_seconds(
 ) -> tuple[tuple[float, ...], dict[int, device_layers.Points]]:
     """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock.
 
-    `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device; one that
-    cannot be divided then counts as on the host half.
+    `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device;
+    one that cannot be divided then counts as on the host half.
     """
     consts = set(graph.program.consts)
     name = f"device-{relay.driver.platform}" + "-sampled" * sampled
@@ -225,7 +225,9 @@ def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | No
 
 @functools.lru_cache(maxsize=8)
 def overheads(relay: Relay | None) -> Overheads:
-    """The fixed costs around layers, measured once a machine (kept on disk) and read once a process: every executable asks for them."""
+    """The fixed costs around layers, measured once a machine (kept on disk) and read once a process: every executable
+    asks for them.
+    """
     name = "overhead" if relay is None else f"overhead-{relay.driver.platform}"
     known = load(OVERHEADS, name)
     if known is None:
@@ -274,7 +276,9 @@ def measure(
     cpus: tuple[int, ...] = (),
     sampled: bool = False,
 ) -> Costs:
-    """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half; `sampled`: see `parts_seconds`."""
+    """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half;
+    `sampled`: see `parts_seconds`.
+    """
     return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay, threads, cpus, sampled)
 
 
@@ -311,7 +315,9 @@ def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
 
 
 def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> dict[str, Any]:
-    """The fields of `Costs` that do not depend on layers. On a machine whose device half is the CPU the halves share their cores."""
+    """The fields of `Costs` that do not depend on layers. On a machine whose device half is the CPU the halves share
+    their cores.
+    """
     fixed = overheads(relay)
     common = {"sync": fixed.sync, "copy_rate": fixed.rate}
     if relay is None:

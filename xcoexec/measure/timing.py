@@ -28,7 +28,9 @@ def median_seconds(fn: Callable[[], Any], budget: float = SECONDS_A_LAYER, least
 
 
 def warm_up(call: Callable[[], Any]) -> None:
-    """Calls until cores that slept are awake: a team that has waited for a compilation is several times slower at first."""
+    """Calls until cores that slept are awake: a team that has waited for a compilation is several times slower at
+    first.
+    """
     end = time.perf_counter() + WARM_SECONDS
     while time.perf_counter() < end:
         call()

@@ -1,7 +1,7 @@
 """Trains the predictor on this machine: a few hundred made layers, as networks have them, are measured on both halves.
 
-Every layer reads what a step before it has just written, as in a network; rounds over all of them are repeated, so that a change of the
-machine's speed meets all alike, and the quickest calls of each program count.
+Every layer reads what a step before it has just written, as in a network; rounds over all of them are repeated, so that
+a change of the machine's speed meets all alike, and the quickest calls of each program count.
 """
 
 from __future__ import annotations
@@ -213,8 +213,8 @@ def _on_device(batch: _Batch, relay: Relay | None) -> _OnDevice:
 
 
 def quiet(times: np.ndarray) -> np.ndarray:
-    """Seconds of each column of [calls, columns]: the median of the quickest calls. A machine that changes its state meanwhile slows
-    some kernels more than others, so that calls of one state only can be compared."""
+    """Seconds of each column of [calls, columns]: the median of the quickest calls. A machine that changes its state
+    meanwhile slows some kernels more than others, so that calls of one state only can be compared."""
     whole = times.sum(1)
     return np.asarray(np.median(times[whole <= np.percentile(whole, QUIET)], 0))
 

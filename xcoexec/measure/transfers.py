@@ -27,7 +27,9 @@ LAUNCHES = 5e-6  # seconds before and behind the two kernels of a host call
 
 @dataclasses.dataclass(frozen=True)
 class Overheads:
-    """`sync`: seconds of one host call inside an executable; `rate`: bytes/s between halves; `moves`, `stream_rate`: as in `Costs`."""
+    """`sync`: seconds of one host call inside an executable; `rate`: bytes/s between halves; `moves`, `stream_rate`: as
+    in `Costs`.
+    """
 
     sync: float
     rate: float

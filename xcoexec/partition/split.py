@@ -47,7 +47,9 @@ class Part:
     origin: Mapping[Op, Op]
 
     def groups(self, layers: Sequence[Sequence[Op]]) -> tuple[tuple[tuple[Op, ...], ...], ...]:
-        """The operations layer by layer: for each layer the groups that compute its part (none where nothing of it is needed)."""
+        """The operations layer by layer: for each layer the groups that compute its part (none where nothing of it is
+        needed).
+        """
         out = []
         for ops in layers:
             mine = [op for source in ops for op in self.ops if self.origin[op] is source]
@@ -186,7 +188,9 @@ def _slice_of(v: Value, axis: int, start: int, stop: int) -> Op:
 
 
 def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, Request | None]:
-    """Value -> the range of it that `start:stop` of the last result needs, back to the first operation that cannot be split."""
+    """Value -> the range of it that `start:stop` of the last result needs, back to the first operation that cannot be
+    split.
+    """
     requests: dict[Value, Request | None] = {ops[-1].out: (axis, start, stop)}
     made = {v: op for op in ops for v in op.outs}
     for op in _backwards(ops):
@@ -200,7 +204,9 @@ def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Va
 
 
 def part_shares(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, float]:
-    """Value -> the share of it that `start:stop` of the last result needs, where only a part of it is needed and that can be followed."""
+    """Value -> the share of it that `start:stop` of the last result needs, where only a part of it is needed and that
+    can be followed.
+    """
     needed = parts_needed(ops, axis, start, stop)
     return {v: (r[2] - r[1]) / v.shape[r[0]] for v, r in needed.items() if r is not None}
 

@@ -1,4 +1,6 @@
-"""Memory: how arrays cross between the halves, and what a plan keeps on the device (EdgeNN's memory management, section IV-B)."""
+"""Memory: how arrays cross between the halves, and what a plan keeps on the device (EdgeNN's memory management, section
+IV-B).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ UNITS = {
 
 
 def amount(given: object) -> float | int | None:
-    """Bytes (an int) or a share of the device's memory (a float up to 1) that `device_memory=` asks for; None for no bound."""
+    """Bytes (an int) or a share of the device's memory (a float up to 1) that `device_memory=` asks for; None for no
+    bound.
+    """
     if given is None:
         return None
     valid = 'a number of bytes, text such as "16GiB" or "500 MB", or a share of the device\'s memory up to 1.0'
@@ -44,8 +48,8 @@ def amount(given: object) -> float | int | None:
 def ways(graph: LayerGraph, placements: Sequence[Placement], policy: str, moves: Moves) -> tuple[Placement, ...]:
     """The placements with a way for every array that crosses between the halves.
 
-    "auto" takes for each what costs less by this machine's figures; pieces that are not contiguous are then always mapped,
-    because copy engines are slow with short rows. What a placement says already stays.
+    "auto" takes for each what costs less by this machine's figures; pieces that are not contiguous are then always
+    mapped, because copy engines are slow with short rows. What a placement says already stays.
     """
     out = list(placements)
     for members in chains(graph, placements):

@@ -1,8 +1,9 @@
 """A plan replayed as a discrete-event timeline: the device's stream, the copies and the team, without hardware.
 
-Layers are taken in their order, as the runtime enqueues them. The device runs one layer at a time, the team one part at a time,
-the link one transfer a direction at a time; a part begins when its operands are there and its half is free. What the host half
-makes is brought over where it is first read, so that both halves work at the same time where the graph allows it.
+Layers are taken in their order, as the runtime enqueues them. The device runs one layer at a time, the team one part at
+a time, the link one transfer a direction at a time; a part begins when its operands are there and its half is free.
+What the host half makes is brought over where it is first read, so that both halves work at the same time where the
+graph allows it.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class _Machine:
         self.ahead = Ahead(pieces)
 
     def run(self, name: str, row: int, ready: float, seconds: float) -> float:
-        """Adds an event as soon as its row is free; returns when it ends. On shared cores both halves are one row in time."""
+        """Adds an event as soon as its row is free; returns when it ends. On shared cores both halves are one row in
+        time.
+        """
         both = (TEAM, STREAM) if self.costs.shared_cores and row in (TEAM, STREAM) else (row,)
         start = max(ready, *(self.free[r] for r in both))
         for r in both:
@@ -80,7 +83,9 @@ class _Machine:
         return start + seconds
 
     def device(self, layer: Layer, place: Placement, ready: float, seconds: float) -> float:
-        """A layer's part on the device: from resident weights first, then piece by piece as streamed ones arrive; returns its end."""
+        """A layer's part on the device: from resident weights first, then piece by piece as streamed ones arrive;
+        returns its end.
+        """
         part = 1.0 - (place.p_cpu if place.half == "split" else 0.0)
         if not place.streamed or part <= 0:
             return self.run(layer.name, STREAM, ready, seconds)
@@ -169,7 +174,9 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
 
 
 def shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float], dict[int, float]]:
-    """Layer -> the share of it that the host half and the device half compute; in chains of rows both compute the border."""
+    """Layer -> the share of it that the host half and the device half compute; in chains of rows both compute the
+    border.
+    """
     last = members[-1]
     axis = axis_of(last.ops, place.dim)
     if len(members) == 1 or axis is None:

@@ -57,7 +57,9 @@ class Gate:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Nothing of this function is begun inside, and the device has done what it was given before; as much time is left open after it."""
+        """Nothing of this function is begun inside, and the device has done what it was given before; as much time is
+        left open after it.
+        """
         self._open.clear()
         began = time.perf_counter()
         try:
@@ -72,8 +74,8 @@ class Gate:
 class Monitor:
     """`current` is the executable that calls use; it is swapped atomically (one attribute store).
 
-    `steps` are ways to find a better one, called one after the other in a background thread, the quickest first, the last one
-    a plan from fresh numbers. `past`: executables that were in use before, the latest first.
+    `steps` are ways to find a better one, called one after the other in a background thread, the quickest first, the
+    last one a plan from fresh numbers. `past`: executables that were in use before, the latest first.
     """
 
     def __init__(self, current: Executable, *steps: Callable[[], Executable]):
@@ -120,9 +122,11 @@ class Monitor:
         self._begin(self._steps)
 
     def again(self) -> None:
-        """While plain jax.jit is in use because co-execution stopped paying: measures now and then whether it pays again.
+        """While plain jax.jit is in use because co-execution stopped paying: measures now and then whether it pays
+        again.
 
-        What was in use before is tried soon and often, a new plan is made seldom; each after pauses that grow while nothing changes.
+        What was in use before is tried soon and often, a new plan is made seldom; each after pauses that grow while
+        nothing changes.
         """
         now = time.monotonic()
         full, quick = now - self._planned >= self._retry, bool(self.past) and now - self._last >= self._quick
@@ -139,7 +143,8 @@ class Monitor:
         self._last = time.monotonic()
         if steps == self._steps:
             self._planned = self._last
-        # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit `go_on` cuts it short
+        # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit
+        # `go_on` cuts it short
         threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan", daemon=False).start()
 
     def stay(self, exe: Executable) -> None:
@@ -193,8 +198,8 @@ class Monitor:
 def _segment_seconds(exe: Executable) -> float | None:
     """Median seconds that a call spends in host segments, from their stamps; None without any.
 
-    With a device of its own: seconds between the first host call's start and the last one's join, on the device's clock,
-    so that a slower device is noticed as well.
+    With a device of its own: seconds between the first host call's start and the last one's join, on the device's
+    clock, so that a slower device is noticed as well.
     """
     if exe.lowered is None or not exe.lowered.segments:
         return None

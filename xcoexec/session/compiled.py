@@ -104,7 +104,9 @@ class Compiled:
 
     @contextlib.contextmanager
     def _planning(self) -> Iterator[None]:
-        """Measurements have the machine for themselves, a block of calls at a time; planning is cut short when the interpreter ends."""
+        """Measurements have the machine for themselves, a block of calls at a time; planning is cut short when the
+        interpreter ends.
+        """
         progress, s = self.stages.progress, self.stages
 
         def step(what: str, done: int, total: int) -> None:

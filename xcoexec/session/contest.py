@@ -103,7 +103,9 @@ def _record_name(s: Stages) -> str:
 
 
 def remembered(name: str, graph: LayerGraph) -> Plan | None:
-    """The plan that is kept for a graph; None where there is none, or where it does not fit (one line in the log says so)."""
+    """The plan that is kept for a graph; None where there is none, or where it does not fit (one line in the log says
+    so).
+    """
 
     def fitting(data: Mapping[str, Any]) -> Plan:
         plan = made(data)
@@ -278,7 +280,9 @@ def _times(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
-    """Different from what is measured anyway; with `predicted` also predicted to win (on a device the strategies' predictions are too close)."""
+    """Different from what is measured anyway; with `predicted` also predicted to win (on a device the strategies'
+    predictions are too close).
+    """
     shape = [(p.half, p.p_cpu) for p in plan.placements]
     if all(h == "device" for h, _ in shape) or any([(p.half, p.p_cpu) for p in o.placements] == shape for o in others):
         return False

@@ -37,8 +37,8 @@ def executable(
 ) -> Executable:
     """Packs the weights and wraps the lowered function in `jax.jit`; `donated`: positions among the inputs.
 
-    `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it changes: then the call
-    raises `Stale`.
+    `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it
+    changes: then the call raises `Stale`.
     """
     args = tuple(lowered.arguments(weights))
     n = len(args)

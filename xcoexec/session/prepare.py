@@ -28,9 +28,10 @@ CPU_ALONE = "on the CPU alone, because its weights do not fit the device's memor
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given away, plain jax.jit of the
-    inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same function is planned already for other shapes.
-    `compile_plain`: what plain jax.jit compiles for the example; raises what it raises."""
+    """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given
+    away, plain jax.jit of the inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same
+    function is planned already for other shapes. `compile_plain`: what plain jax.jit compiles for the example; raises
+    what it raises."""
 
     traced: Traced
     index: tuple[int, ...]
@@ -62,7 +63,8 @@ class Prepared:
 def prepared(
     name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[Any]], str]
 ) -> Prepared | Fallback:
-    """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one warning (an error when strict).
+    """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one
+    warning (an error when strict).
 
     Where plain jax.jit cannot compile the function either, its exception is raised.
 
@@ -96,7 +98,9 @@ def refused(name: str, options: Options, why: str) -> Fallback:
 
 
 def device_relay(cpus: tuple[int, ...]) -> Relay | None:
-    """What connects the host half to the device half; None where both are on the CPU. Raises where there is no such connection."""
+    """What connects the host half to the device half; None where both are on the CPU. Raises where there is no such
+    connection.
+    """
     backend = jax.default_backend()
     if backend not in ("cpu", "gpu"):
         raise NotImplementedError(

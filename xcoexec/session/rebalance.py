@@ -18,7 +18,9 @@ WAITED = 3e-6  # seconds: a device that waits longer than this for the host's fl
 
 @dataclasses.dataclass(frozen=True)
 class Halves:
-    """Median seconds of one host call between its start and its join: each half's work, and all of it on the device's clock."""
+    """Median seconds of one host call between its start and its join: each half's work, and all of it on the device's
+    clock.
+    """
 
     host: float
     device: float
@@ -38,7 +40,9 @@ def halves(unit: HostUnit, lowered: Lowered) -> Halves | None:
 
 
 def span(lowered: Lowered) -> float | None:
-    """Median seconds of a call from the first host call's start to the last one's join, on the device's clock; None before the first."""
+    """Median seconds of a call from the first host call's start to the last one's join, on the device's clock; None
+    before the first.
+    """
     last = (
         min((site.calls for site in lowered.sites.values()), default=0) - 1
     )  # the last call that is over at every site
@@ -49,7 +53,9 @@ def span(lowered: Lowered) -> float | None:
 
 
 def sharing(lowered: Lowered) -> float | None:
-    """Median seconds of a call in which the device's stream gives operands to the host and merges results; None before the first call."""
+    """Median seconds of a call in which the device's stream gives operands to the host and merges results; None before
+    the first call.
+    """
     if span(lowered) is None:
         return None
     stamps = (np.median(site.stamps()[-RECENT:], axis=0) for site in lowered.sites.values())

@@ -19,9 +19,10 @@ from .rebalance import halves
 class LayerReport:
     """One layer: where it ran, predicted and measured seconds (host half's own part; None where nothing was stamped).
 
-    `flops` FLOP and `nbytes` bytes (weights, inputs and results once each) of the host half's part of one call, of the whole
-    layer where there is none; `algorithm`: the kernel families that ran; `least`: the roofline's seconds for this work;
-    `bound`: no split of the layer is faster; `device`: seconds of the device's half of the split that ends with this layer.
+    `flops` FLOP and `nbytes` bytes (weights, inputs and results once each) of the host half's part of one call, of the
+    whole layer where there is none; `algorithm`: the kernel families that ran; `least`: the roofline's seconds for this
+    work; `bound`: no split of the layer is faster; `device`: seconds of the device's half of the split that ends with
+    this layer.
     """
 
     layer: str
@@ -46,7 +47,9 @@ class LayerReport:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """`ran`: "xco" when the plan's executable runs, "local" when it runs on the CPU beside an idle device, "jit" when plain jax.jit does; `why` in words."""
+    """`ran`: "xco" when the plan's executable runs, "local" when it runs on the CPU beside an idle device, "jit" when
+    plain jax.jit does; `why` in words.
+    """
 
     ran: str
     why: str

@@ -109,7 +109,9 @@ class Stages:
 
     @property
     def on_host(self) -> bool:
-        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them, and XLA:CPU is there."""
+        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them, and
+        XLA:CPU is there.
+        """
         try:
             jax.local_devices(backend="cpu")
         except RuntimeError:  # JAX_PLATFORMS names the device alone
@@ -151,7 +153,9 @@ class Stages:
         return self.costs if self.limit is None else dataclasses.replace(self.costs, capacity=self.limit)
 
     def _calibrated(self, costs: Costs) -> Costs:
-        """Layers that are timed one by one take longer or shorter than together: scaled to what the whole function takes on each half."""
+        """Layers that are timed one by one take longer or shorter than together: scaled to what the whole function
+        takes on each half.
+        """
         if self.donated:
             return costs
         leaves = [jax.numpy.asarray(x) for x in self.example]

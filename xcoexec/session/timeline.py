@@ -15,7 +15,8 @@ from ..lowering.lower import Lowered
 
 
 def events(graph: LayerGraph, lowered: Lowered | None, trace: np.ndarray | None = None) -> list[dict[str, Any]]:
-    """Complete events (microseconds) of the last recorded call: host layers from their stamps, device layers in the gaps.
+    """Complete events (microseconds) of the last recorded call: host layers from their stamps, device layers in the
+    gaps.
 
     `trace`: what each thread of the team did (`Team.traced`), for a row of its own for each.
     """
@@ -80,7 +81,9 @@ PHASES = (
 
 
 def _both_clocks(graph: LayerGraph, lowered: Lowered, trace: np.ndarray | None) -> list[dict[str, Any]]:
-    """The last call on one clock: the team's steps, the stream's phases of every host call, what the device does between them."""
+    """The last call on one clock: the team's steps, the stream's phases of every host call, what the device does
+    between them.
+    """
     out, calls = rows(ROWS), []
     for unit, site in lowered.sites.items():
         device, host = site.stamps(), unit.segment.stamps()

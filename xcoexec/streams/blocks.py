@@ -32,9 +32,9 @@ class Worth:
 
 
 def blocks(graph: LayerGraph, costs: Costs, most: int | None = None, least: float = LEAST_SECONDS) -> tuple[Span, ...]:
-    """Layers (which are fused operators already) between places where one value alone goes on, merged with the next ones where moving a
-    block's results to the other half costs more than computing the block on its faster half, or where that takes less than `least`
-    seconds; then the cheapest neighbours, until there are at most `most`."""
+    """Layers (which are fused operators already) between places where one value alone goes on, merged with the next
+    ones where moving a block's results to the other half costs more than computing the block on its faster half, or
+    where that takes less than `least` seconds; then the cheapest neighbours, until there are at most `most`."""
     ends = _ends(graph)
     spans = [Span(a, b) for a, b in itertools.pairwise((0, *ends))]
     moved = {k: costs.exchange(sum(v.nbytes for v in crossing(graph, k))) for k in ends}
@@ -62,7 +62,9 @@ def merged(spans: Sequence[Span], apart: Set[Span], costs: Costs, least: float =
 
 
 def _ends(graph: LayerGraph) -> list[int]:
-    """Where a block may end: where one value goes on, so that it can have a twin; anywhere in graphs that hardly have such places."""
+    """Where a block may end: where one value goes on, so that it can have a twin; anywhere in graphs that hardly have
+    such places.
+    """
     n = len(graph.layers)
     single = [k for k in range(1, n) if len(crossing(graph, k)) == 1]
     return [*(single if len(single) >= FEWEST else range(1, n)), n]
@@ -102,8 +104,8 @@ def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: f
 
 
 def deserves(degree: float, share: float, count: int, epsilon: float = EPSILON) -> bool:
-    """Whether one of `count` blocks is much slower on its other half (CD > epsilon) and a good part of the work (WP >= 1 / blocks: the
-    paper's > leaves out networks of one block)."""
+    """Whether one of `count` blocks is much slower on its other half (CD > epsilon) and a good part of the work (WP >=
+    1 / blocks: the paper's > leaves out networks of one block)."""
     return degree > epsilon and share >= 1 / count
 
 

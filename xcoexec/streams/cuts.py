@@ -40,8 +40,8 @@ CORRECTED = 2  # cuts that are made and measured, the second with what the first
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Network:
-    """A way of computing items of one shape: by parts in turn, or by the bound function as a whole. `busy`: seconds an item on the host
-    half and on a device of its own; `threads` of the host half."""
+    """A way of computing items of one shape: by parts in turn, or by the bound function as a whole. `busy`: seconds an
+    item on the host half and on a device of its own; `threads` of the host half."""
 
     bound: Bound | None
     stages: Stages
@@ -137,7 +137,9 @@ class Networks:
         return [_measured(s, cut, value, around)]
 
     def _wholes(self, value: Any, around: Around) -> list[Network]:
-        """The network in one piece: as it is, and with threads left to those who prepare items, where that may be quicker."""
+        """The network in one piece: as it is, and with threads left to those who prepare items, where that may be
+        quicker.
+        """
         found = [_whole(self.bound, value)]
         if self._prepared and leaves_room(around, max(found[0].busy), self.bound._owner._options.threads, cores()):
             if self._fewer is None:  # once for all shapes: it packs the weights anew
@@ -161,7 +163,9 @@ def _there_is_room_for(ways: Iterator[Network]) -> Iterator[Network]:
 
 
 def _best_cuts(s: Stages, value: Any, around: Around) -> Iterator[Network]:
-    """The best cut by the layers' seconds, the best one by those and what its stages took beside their layers, and the device alone."""
+    """The best cut by the layers' seconds, the best one by those and what its stages took beside their layers, and the
+    device alone.
+    """
     costs, n = s.measured_costs(), len(s.graph.layers)
     known: set[tuple[tuple[str, int, int], ...]] = set()
     beside = dict.fromkeys(HALVES[:2], 0.0)
@@ -221,7 +225,9 @@ def _seconds(bound: Bound, value: Any) -> float:
 
 
 def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> bool:
-    """Whether a network of so many seconds on so many threads may be better off with fewer: sharing cores costs its team more than it seems."""
+    """Whether a network of so many seconds on so many threads may be better off with fewer: sharing cores costs its
+    team more than it seems.
+    """
     left = max(1, threads - around.workers)
     apart = max(around.before / around.workers, seconds * threads / left)
     shared = max(around.before / around.workers, seconds, (around.before + seconds * threads) / cores)
@@ -229,9 +235,11 @@ def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> boo
 
 
 def beside(bound: Bound, workers: int) -> Bound:
-    """The same function with as many threads fewer as prepare items on the host's cores, unless somebody said how many it gets.
+    """The same function with as many threads fewer as prepare items on the host's cores, unless somebody said how many
+    it gets.
 
-    A team that has to wait for one of its threads, which the system has put behind somebody else's work, waits for all of it.
+    A team that has to wait for one of its threads, which the system has put behind somebody else's work, waits for all
+    of it.
     """
     owner = bound._owner
     if owner._options.threads_given:
@@ -280,7 +288,9 @@ def named(cut: object, fn: object) -> str | Cut:
 
 
 def _stages(cut: Cut) -> bool:
-    """Whether a cut's stages follow one another from layer 0 on; whether they end with the last one, the first item tells."""
+    """Whether a cut's stages follow one another from layer 0 on; whether they end with the last one, the first item
+    tells.
+    """
     if (
         not isinstance(cut.stages, tuple)
         or not cut.stages
@@ -300,7 +310,9 @@ def stage_names(count: int) -> Iterable[str]:
 
 
 def functions(networks: Networks) -> Sequence[tuple[str, Callable[[Any], Any]]]:
-    """The network's parts for a stream: each makes a result of an item, or something `Partly` computed for the next one."""
+    """The network's parts for a stream: each makes a result of an item, or something `Partly` computed for the next
+    one.
+    """
 
     def compute(part: int, value: Any) -> Any:
         if part == 0:

@@ -1,4 +1,6 @@
-"""Small data to search twins with: scikit-learn's digits, a generated set of coloured shapes, and folders of CIFAR-10 and GTSRB."""
+"""Small data to search twins with: scikit-learn's digits, a generated set of coloured shapes, and folders of CIFAR-10
+and GTSRB.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Data:
     test: tuple[np.ndarray, np.ndarray]
 
     def batches(self, size: int, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Training batches without end, shuffled anew every time round. Raises `ValueError` for a size that there are no images for."""
+        """Training batches without end, shuffled anew every time round. Raises `ValueError` for a size that there are
+        no images for.
+        """
         x, y = self.train
         if not 0 < size <= len(x):
             raise ValueError(
@@ -82,7 +86,8 @@ def coloured_shapes(count: int = 2000, seed: int = 0) -> Data:
 
 
 def cifar10(folder: str | pathlib.Path) -> Data:
-    """CIFAR-10 from the folder of its Python version (data_batch_1 .. 5, test_batch). Raises `FileNotFoundError` that names what is missing.
+    """CIFAR-10 from the folder of its Python version (data_batch_1 .. 5, test_batch). Raises `FileNotFoundError` that
+    names what is missing.
 
     The files are pickles, which can run code: only read what comes from its authors.
     """
@@ -105,7 +110,9 @@ def cifar10(folder: str | pathlib.Path) -> Data:
 
 
 def gtsrb(folder: str | pathlib.Path, size: int = SIZE) -> Data:
-    """German traffic signs from folders of images by class (00000, 00001, ...), resized. Raises `FileNotFoundError` where there are none."""
+    """German traffic signs from folders of images by class (00000, 00001, ...), resized. Raises `FileNotFoundError`
+    where there are none.
+    """
     from PIL import Image
 
     where = pathlib.Path(folder)

@@ -1,7 +1,9 @@
-"""Whether there is room for all jobs that come, for which of them where there is not, and what each half's time is worth.
+"""Whether there is room for all jobs that come, for which of them where there is not, and what each half's time is
+worth.
 
-Missed deadlines count alike whatever a job takes. Of more jobs than both halves can do, the most are in time when those that take longest
-give way: Moore's rule (Management Science 15, 1968) for one machine and known jobs, here for rates of jobs on two.
+Missed deadlines count alike whatever a job takes. Of more jobs than both halves can do, the most are in time when those
+that take longest give way: Moore's rule (Management Science 15, 1968) for one machine and known jobs, here for rates of
+jobs on two.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ EVEN: Mapping[str, float] = MappingProxyType(dict.fromkeys(HALVES, 1.0))
 
 
 def balance(work: Iterable[Work]) -> tuple[float, float]:
-    """Seconds that both halves need at least for work that may be divided at will, and the ratio (device to host) of what is as well on either.
+    """Seconds that both halves need at least for work that may be divided at will, and the ratio (device to host) of
+    what is as well on either.
 
-    What is relatively fastest on the device goes there until both take equally long: the exact solution of the linear program of two
-    unrelated machines, and of its dual. The ratio is 1 without work.
+    What is relatively fastest on the device goes there until both take equally long: the exact solution of the linear
+    program of two unrelated machines, and of its dual. The ratio is 1 without work.
     """
     ordered = sorted(work, key=lambda w: w[0] / w[1])
     device, host = 0.0, sum(h for _, h in ordered)
@@ -43,8 +46,8 @@ def balance(work: Iterable[Work]) -> tuple[float, float]:
 def least_work(task: Task, pace: Mapping[str, float] = EVEN, within: float | None = None) -> tuple[Work, ...]:
     """Of each block: seconds on either half at a pace, by its twin where that is faster and keeps the accuracy bound.
 
-    A half on which a block takes so long that the job cannot be in time any more (`within` seconds, or by the task's deadline) is no choice
-    for it, unless no job can be in time at all.
+    A half on which a block takes so long that the job cannot be in time any more (`within` seconds, or by the task's
+    deadline) is no choice for it, unless no job can be in time at all.
     """
     found = []
     for k, block in enumerate(task.blocks):
@@ -62,7 +65,8 @@ def least_work(task: Task, pace: Mapping[str, float] = EVEN, within: float | Non
 
 
 def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room: float = ROOM) -> dict[str, float]:
-    """Of each task's jobs the share that there is room for, where that is not all; `rates`: jobs a second, `work`: of one job.
+    """Of each task's jobs the share that there is room for, where that is not all; `rates`: jobs a second, `work`: of
+    one job.
 
     The tasks whose jobs take least come first; one that does not fit gets what is left.
     """
@@ -82,9 +86,11 @@ def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room:
 
 
 def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = EVEN) -> float:
-    """The missing rate that no schedule of these periodic tasks can go below for long, however early it knew what comes.
+    """The missing rate that no schedule of these periodic tasks can go below for long, however early it knew what
+    comes.
 
-    A linear program: of each task's jobs a share, of each of its blocks a part on the device, both halves at work for a second each second.
+    A linear program: of each task's jobs a share, of each of its blocks a part on the device, both halves at work for a
+    second each second.
     """
     from scipy.optimize import linprog
 
@@ -103,8 +109,8 @@ def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = EVEN) -> fl
 
 
 class Demand:
-    """Counts the jobs of each task as they come, and says for which share of them there is room at the pace of now, and `price`: what a
-    second of a half is worth, in seconds of somebody's waiting (1 on average)."""
+    """Counts the jobs of each task as they come, and says for which share of them there is room at the pace of now, and
+    `price`: what a second of a half is worth, in seconds of somebody's waiting (1 on average)."""
 
     def __init__(self) -> None:
         self._last: dict[str, Job] = {}  # of each task
@@ -116,7 +122,9 @@ class Demand:
         self.price = dict.fromkeys(HALVES, 1.0)
 
     def room_for(self, job: Job, pace: Mapping[str, float]) -> bool:
-        """Whether a job that comes now is among those that there is room for; `pace`: by how much blocks take longer on each half now."""
+        """Whether a job that comes now is among those that there is room for; `pace`: by how much blocks take longer on
+        each half now.
+        """
         name = job.task.name
         self._last[name] = job
         self._come[name] += 1

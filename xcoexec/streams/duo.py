@@ -1,4 +1,6 @@
-"""Duo-blocks: which blocks get a twin for the other half, the search for them, and the accuracy of every path (BlastNet, section 4.2)."""
+"""Duo-blocks: which blocks get a twin for the other half, the search for them, and the accuracy of every path
+(BlastNet, section 4.2).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced,
 LATENCY, GAIN = (
     1.2,
     0.5,
-)  # a twin may take so many times what the block takes on its own half, or such a share of what it takes on the other one
+    # a twin may take so many times what the block takes on its own half, or such a share of what it takes on the other one
+)
 PATHS = 64  # execution paths that are measured; the rest is bounded from them
 
 
@@ -109,11 +112,13 @@ def generate(
     most: int = MOST_BLOCKS,
     search: Search | None = None,
 ) -> Duo:
-    """Twins for the blocks of a trained function (weights, images) -> logits that deserve one, and the accuracy of the paths.
+    """Twins for the blocks of a trained function (weights, images) -> logits that deserve one, and the accuracy of the
+    paths.
 
-    Blocks (at most `most`) are chosen by this machine's measured seconds (CD > epsilon, WP >= 1 / blocks); short neighbours
-    that do not deserve a twin become one. By measurement, twins take on their half no more than 1.2 times what the block takes on its
-    own, or half of what it takes there. Raises `ValueError` for a function with more than one input or result.
+    Blocks (at most `most`) are chosen by this machine's measured seconds (CD > epsilon, WP >= 1 / blocks); short
+    neighbours that do not deserve a twin become one. By measurement, twins take on their half no more than 1.2 times
+    what the block takes on its own, or half of what it takes there. Raises `ValueError` for a function with more than
+    one input or result.
     """
     from ..api.functions import jit
 
@@ -184,7 +189,9 @@ def twin(
 
 
 def fitting(shape: Shape, nonlinear: bool, seconds: float) -> Shape | None:
-    """The deepest stack, and of these the widest, that takes at most so long on its half with its slowest operations, by measurement."""
+    """The deepest stack, and of these the widest, that takes at most so long on its half with its slowest operations,
+    by measurement.
+    """
     if not replaced(shape):
         return None
     slowest = next(iter(OPERATIONS[shape.half])) if shape.image else "dense"
@@ -211,7 +218,9 @@ def latency(shape: Shape, nonlinear: bool) -> float:
 
 
 def measured_paths(net: Frozen, duo: Duo, data: Data, search: Search) -> Accuracy:
-    """Accuracy on the test images of all paths, or, where there are too many, of those with one, two and all twins and random ones."""
+    """Accuracy on the test images of all paths, or, where there are too many, of those with one, two and all twins and
+    random ones.
+    """
     keys = sorted(duo.shapes)
     everything = [frozenset(c) for n in range(len(keys) + 1) for c in itertools.combinations(keys, n)]
     if len(everything) > PATHS:

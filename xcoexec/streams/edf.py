@@ -1,7 +1,7 @@
 """Several networks with deadlines on both halves: jobs of blocks, in the order of their deadlines, placed by a policy.
 
-After BlastNet (Ling et al., SenSys 2022). `Core` knows no clock: a simulation drives it with one of numbers, the scheduler with
-the real one, so that both decide alike.
+After BlastNet (Ling et al., SenSys 2022). `Core` knows no clock: a simulation drives it with one of numbers, the
+scheduler with the real one, so that both decide alike.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LOOKED_AT = 16  # of the jobs that wait: those with the earliest deadlines
 
 
 class Start(NamedTuple):
-    """A decision: a job's next block begins in a way at a time; `expected`: when it should end at the pace of now; `due`: seconds that it was
-    measured to take, its values' move included."""
+    """A decision: a job's next block begins in a way at a time; `expected`: when it should end at the pace of now;
+    `due`: seconds that it was measured to take, its values' move included."""
 
     job: Job
     way: Way
@@ -36,9 +36,10 @@ Choose = Callable[["Core", Job, float], Way | None]
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """How jobs are placed. `choose`: the way for a job's next block now, or None to wait; `whole`: a job keeps its half until it ends;
-    `ahead`: a job that cannot be in time any more is skipped at once, not only when its deadline is over, and the halves' time has prices;
-    `sheds`: of more jobs than there is room for, those that take longest come behind all others."""
+    """How jobs are placed. `choose`: the way for a job's next block now, or None to wait; `whole`: a job keeps its half
+    until it ends; `ahead`: a job that cannot be in time any more is skipped at once, not only when its deadline is
+    over, and the halves' time has prices; `sheds`: of more jobs than there is room for, those that take longest come
+    behind all others."""
 
     name: str
     choose: Choose
@@ -48,7 +49,9 @@ class Policy:
 
 
 class Pace:
-    """By how much blocks take longer on a half than they were measured to: the other half at the same memory, other processes, clocks."""
+    """By how much blocks take longer on a half than they were measured to: the other half at the same memory, other
+    processes, clocks.
+    """
 
     def __init__(self) -> None:
         self._took, self._due = 0.0, 0.0
@@ -64,10 +67,12 @@ class Pace:
 
 
 class Core:
-    """Jobs that wait (in the order in which they are asked for), what runs where, how fast the halves are, and a policy. `deferred`: jobs
-    that come behind all others, because they will hardly be in time at the pace of now or there is no room for all.
+    """Jobs that wait (in the order in which they are asked for), what runs where, how fast the halves are, and a
+    policy. `deferred`: jobs that come behind all others, because they will hardly be in time at the pace of now or
+    there is no room for all.
 
-    Between two decisions the networks push this code and its data out of the caches: what counts is how little of both a decision touches.
+    Between two decisions the networks push this code and its data out of the caches: what counts is how little of both
+    a decision touches.
     """
 
     def __init__(self, policy: Policy):
@@ -98,10 +103,11 @@ class Core:
         (self.ready if job in self.ready else self.deferred).remove(job)
 
     def decide(self, now: float) -> tuple[list[Start], list[Job]]:
-        """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses; and those skipped on the way.
+        """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses; and those
+        skipped on the way.
 
-        Deferred jobs are begun on a half that the others leave idle, if they should be in time or nothing runs. Nobody looks at the jobs
-        behind as soon as both halves are at work, nor at more than the first 16.
+        Deferred jobs are begun on a half that the others leave idle, if they should be in time or nothing runs. Nobody
+        looks at the jobs behind as soon as both halves are at work, nor at more than the first 16.
         """
         begun: list[Start] = []
         gone: list[Job] = []
@@ -150,7 +156,9 @@ class Core:
         return now + (job.task.least[job.at] if self.policy.ahead else 0.0) > job.deadline
 
     def alone(self, job: Job, now: float) -> bool:
-        """Whether nothing runs, and no other job waits that could still be in time (those that cannot may not have been skipped yet)."""
+        """Whether nothing runs, and no other job waits that could still be in time (those that cannot may not have been
+        skipped yet).
+        """
         return not self.running and all(
             other is job or self._lost(other, now) for other in itertools.chain(self.ready, self.deferred)
         )
@@ -183,7 +191,9 @@ class Core:
         return False
 
     def expected(self, job: Job, way: Way) -> float:
-        """When a job's next block should end in a way: behind what its halves have before it, its values' move included, at the pace of now."""
+        """When a job's next block should end in a way: behind what its halves have before it, its values' move
+        included, at the pace of now.
+        """
         if way.half == BOTH:
             return max(self.free.values()) + job.due(way) * max(self.pace.values())
         return self.free[way.half] + self.takes(job, way)

@@ -17,7 +17,9 @@ WHERE = "xcoexec.task"
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How a block can be run: on a half (or divided over "both"), seconds, and whether by its twin instead of its own layers."""
+    """How a block can be run: on a half (or divided over "both"), seconds, and whether by its twin instead of its own
+    layers.
+    """
 
     half: str
     seconds: float
@@ -68,17 +70,23 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
-    """What each execution path of a duo-model was measured to reach (a share): twins used (their blocks' numbers) -> accuracy."""
+    """What each execution path of a duo-model was measured to reach (a share): twins used (their blocks' numbers) ->
+    accuracy.
+    """
 
     of_paths: Mapping[frozenset[int], float] = dataclasses.field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
-        """Whether the path without twins, from which all others are bounded, is among those measured; none at all stand for any."""
+        """Whether the path without twins, from which all others are bounded, is among those measured; none at all stand
+        for any.
+        """
         return not self.of_paths or frozenset() in self.of_paths
 
     def of(self, twins: frozenset[int]) -> float:
-        """Of a path that was not measured: the losses of the largest measured parts of it and of each other twin alone added, the worst sum."""
+        """Of a path that was not measured: the losses of the largest measured parts of it and of each other twin alone
+        added, the worst sum.
+        """
         if not self.of_paths:
             return 1.0
         if twins in self.of_paths:
@@ -125,8 +133,9 @@ ACCURACY = Rule(
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """Blocks that are run for every job. `period` seconds between releases (None: jobs come when they are submitted), `deadline` seconds
-    after the release (inf: none); `bound`: the least accuracy (a share) that a job's path may have."""
+    """Blocks that are run for every job. `period` seconds between releases (None: jobs come when they are submitted),
+    `deadline` seconds after the release (inf: none); `bound`: the least accuracy (a share) that a job's path may
+    have."""
 
     name: str
     blocks: tuple[Block, ...]
@@ -160,10 +169,12 @@ class Task:
 
     @functools.cached_property
     def duo(self) -> tuple[Mapping[str, Way], ...]:
-        """Of each block: its own layers on its primary half and its twin on the other one, by half, the primary one first.
+        """Of each block: its own layers on its primary half and its twin on the other one, by half, the primary one
+        first.
 
-        A block that deserves no twin (Equation 1: it is about as fast on either half, or a small part of the work) runs its own layers
-        there too; one that deserves a twin and has none, since none was found, waits for its primary half.
+        A block that deserves no twin (Equation 1: it is about as fast on either half, or a small part of the work) runs
+        its own layers there too; one that deserves a twin and has none, since none was found, waits for its primary
+        half.
         """
         total = sum(b.primary.seconds for b in self.blocks)
         found = []
@@ -187,8 +198,8 @@ class Task:
 
 @dataclasses.dataclass(eq=False)
 class Job:
-    """One release of a task. `within`: seconds after the release instead of the task's deadline; `at`: its next block; `where`: the half that
-    its values lie on; `twins`: blocks that their twins ran."""
+    """One release of a task. `within`: seconds after the release instead of the task's deadline; `at`: its next block;
+    `where`: the half that its values lie on; `twins`: blocks that their twins ran."""
 
     task: Task
     number: int
@@ -227,7 +238,9 @@ class Job:
 
 
 def utilisation(tasks: Sequence[Task]) -> float:
-    """The share of both halves' time that the tasks need at least, every block where it is fastest (above 1: they cannot all be met)."""
+    """The share of both halves' time that the tasks need at least, every block where it is fastest (above 1: they
+    cannot all be met).
+    """
     return sum(t.least[0] / t.period for t in tasks if t.period) / len(HALVES)
 
 

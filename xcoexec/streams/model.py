@@ -44,7 +44,9 @@ class Network(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Twin:
-    """A small network that stands for a block on its other half: (params, x) -> y, of the shapes that the block takes and makes."""
+    """A small network that stands for a block on its other half: (params, x) -> y, of the shapes that the block takes
+    and makes.
+    """
 
     block: int
     half: str
@@ -129,8 +131,8 @@ def model(
 ) -> Model:
     """Compiles and times the blocks of a bound function for inputs like `x`.
 
-    `spans`: its blocks (default: merged by what moving between the halves costs, at most 12). Raises `TypeError` or `ValueError`, the latter
-    for a function that cannot be run in parts too.
+    `spans`: its blocks (default: merged by what moving between the halves costs, at most 12). Raises `TypeError` or
+    `ValueError`, the latter for a function that cannot be run in parts too.
     """
     checked(WHERE, "bound", bound, BOUND)
     checked(WHERE, "twins", twins, TWINS)
@@ -193,7 +195,9 @@ def _compiled(s: Stages, span: Span, half: str) -> Part | None:
 
 
 def _seconds(ways: Sequence[Mapping[tuple[str, bool], Call]], env: Env) -> list[list[float]]:
-    """Median seconds of every block in each way, in whole runs of the network: what the other blocks leave in the caches is as in operation."""
+    """Median seconds of every block in each way, in whole runs of the network: what the other blocks leave in the
+    caches is as in operation.
+    """
     took: list[list[list[float]]] = [[[] for _ in block] for block in ways]
     end = time.perf_counter() + MEASURED_SECONDS * sum(map(len, ways))
     while len(took[0][0]) < FEWEST_RUNS or time.perf_counter() < end:

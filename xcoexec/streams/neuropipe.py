@@ -1,6 +1,8 @@
-"""Where to cut a network into pipeline stages: NeuroPipe's model (Kim et al., IEEE Access 2020), and the exact cut on measured times.
+"""Where to cut a network into pipeline stages: NeuroPipe's model (Kim et al., IEEE Access 2020), and the exact cut on
+measured times.
 
-While the accelerator works on the front of the network for item i, the CPU works on the rear for item i - 1 and prepares item i + 1.
+While the accelerator works on the front of the network for item i, the CPU works on the rear for item i - 1 and
+prepares item i + 1.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ OTHER = {"device": "host", "host": "device"}
 
 @dataclasses.dataclass(frozen=True)
 class Around:
-    """The user's work on the host around the network: seconds of `before` and `behind` an item, and threads that do `before`."""
+    """The user's work on the host around the network: seconds of `before` and `behind` an item, and threads that do
+    `before`.
+    """
 
     before: float = 0.0
     behind: float = 0.0
@@ -27,7 +31,9 @@ class Around:
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """Stages of a network in order: (half, first layer, last layer + 1); `seconds` of each, `period` seconds between results."""
+    """Stages of a network in order: (half, first layer, last layer + 1); `seconds` of each, `period` seconds between
+    results.
+    """
 
     stages: tuple[tuple[str, int, int], ...]
     seconds: tuple[float, ...] = ()
@@ -59,24 +65,27 @@ def front_and_rear(k: int, layers: int) -> Cut:
 def speedup(alpha: float, gamma: float) -> float:
     """Equation 1: (gamma + 1) / (1 - (alpha - 1)(gamma - 1)), over doing everything one after the other.
 
-    alpha: the host operations' share of a serial item, `t_host / (t_host + t_acc)`; gamma: `t_cpu / t_acc` of the network. Holds up
-    to alpha = 1/2; beyond, the network stays whole on the accelerator and the host operations are the slowest stage: 1/alpha.
+    alpha: the host operations' share of a serial item, `t_host / (t_host + t_acc)`; gamma: `t_cpu / t_acc` of the
+    network. Holds up to alpha = 1/2; beyond, the network stays whole on the accelerator and the host operations are the
+    slowest stage: 1/alpha.
     """
     return (gamma + 1) / (1 - (alpha - 1) * (gamma - 1)) if alpha < 0.5 else 1 / alpha
 
 
 def neural_work(alpha: float, gamma: float, printed: bool = False) -> float:
-    """Seconds of the network's CPU work that belong to the CPU, as a share of a serial item (the whole would be (1 - alpha) * gamma).
+    """Seconds of the network's CPU work that belong to the CPU, as a share of a serial item (the whole would be (1 -
+    alpha) * gamma).
 
-    Both stages take equally long when alpha + w = (1 - alpha) - w / gamma, so w = (1 - 2 * alpha) * gamma / (gamma + 1): what the
-    CPU already has to do for the host operations counts. The paper prints (1 - alpha) * gamma / (gamma + 1) (`printed`), which is
-    the balance without host operations; its own Equation 1 follows from the former.
+    Both stages take equally long when alpha + w = (1 - alpha) - w / gamma, so w = (1 - 2 * alpha) * gamma / (gamma +
+    1): what the CPU already has to do for the host operations counts. The paper prints (1 - alpha) * gamma / (gamma +
+    1) (`printed`), which is the balance without host operations; its own Equation 1 follows from the former.
     """
     return max((1 - alpha) if printed else (1 - 2 * alpha), 0.0) * gamma / (gamma + 1)
 
 
 def neuropipe(costs: Costs, host_operations: float, printed: bool = False) -> int:
-    """The paper's cut: the first layer of the rear, which the CPU computes; `host_operations`: seconds an item of the user's work.
+    """The paper's cut: the first layer of the rear, which the CPU computes; `host_operations`: seconds an item of the
+    user's work.
 
     The cut whose rear comes nearest to `neural_work`. Layers that only the accelerator can run stay there.
     """
@@ -97,7 +106,9 @@ def _rears(costs: Costs) -> Iterator[int]:
 
 
 def two_stages(costs: Costs, crossing: Sequence[int], k: int, host_operations: float) -> tuple[float, float]:
-    """Seconds of the accelerator's stage and of the CPU's, which does the host operations too, for a cut before layer k (Figure 3)."""
+    """Seconds of the accelerator's stage and of the CPU's, which does the host operations too, for a cut before layer k
+    (Figure 3).
+    """
     moved = costs.exchange(crossing[k]) if k < len(costs.device) else 0.0
     return sum(costs.device[:k]), host_operations + moved + sum(t or 0.0 for t in costs.host[k:])
 
@@ -111,9 +122,11 @@ def _apart(host: float, device: float, shared_cores: bool) -> tuple[float, float
 
 
 def busiest(host: float, device: float, around: Around, cores: int, threads: int) -> float:
-    """Seconds between results of a network that needs so many seconds on each half: those of the busiest half, thread or set of cores.
+    """Seconds between results of a network that needs so many seconds on each half: those of the busiest half, thread
+    or set of cores.
 
-    Stages of one half take turns on it; the user's work has threads of its own but runs on the same cores as the host half.
+    Stages of one half take turns on it; the user's work has threads of its own but runs on the same cores as the host
+    half.
     """
     used = around.before + around.behind + host * threads
     return max(host, device, around.before / around.workers, around.behind, used / cores)
@@ -143,9 +156,9 @@ def best(
 ) -> Cut:
     """The cut with the shortest period among all sequences of up to `most` stages that alternate between the halves.
 
-    Dynamic programming over layers: of the ways to get to a layer on a half with so many stages only those stay that no other one
-    beats on both halves' seconds, which is exact because the period grows with both. `crossing[k]`: bytes needed behind a cut
-    before layer k; `each`: seconds that a stage on a half takes beside its layers and the exchange.
+    Dynamic programming over layers: of the ways to get to a layer on a half with so many stages only those stay that no
+    other one beats on both halves' seconds, which is exact because the period grows with both. `crossing[k]`: bytes
+    needed behind a cut before layer k; `each`: seconds that a stage on a half takes beside its layers and the exchange.
     """
     n = len(costs.device)
     ends: dict[int, dict[tuple[str, int], list[_State]]] = {0: {(half, 0): [_State(0.0, 0.0, ())] for half in OTHER}}
@@ -167,7 +180,9 @@ def best(
 
 
 def _stages(costs: Costs, crossing: Sequence[int], half: str, stop: int, beside: float) -> Iterator[tuple[int, float]]:
-    """(first layer, seconds) of every stage on a half that ends before layer `stop`: its layers, what it takes over, and what is beside them."""
+    """(first layer, seconds) of every stage on a half that ends before layer `stop`: its layers, what it takes over,
+    and what is beside them.
+    """
     seconds = beside
     for start in range(stop - 1, -1, -1):
         t = costs.host[start] if half == "host" else costs.device[start]

@@ -1,7 +1,9 @@
-"""A stream of inputs through stages that overlap: each stage has a thread, works on the items in order, and hands them on.
+"""A stream of inputs through stages that overlap: each stage has a thread, works on the items in order, and hands them
+on.
 
-After NeuroPipe (Kim et al., IEEE Access 2020): while the network computes item i, item i + 1 is prepared and item i - 1 is finished; on a
-machine with a device of its own the network itself is cut into stages on both halves (see `neuropipe`).
+After NeuroPipe (Kim et al., IEEE Access 2020): while the network computes item i, item i + 1 is prepared and item i - 1
+is finished; on a machine with a device of its own the network itself is cut into stages on both halves (see
+`neuropipe`).
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ AROUND = Rule("an Around (xcoexec.streams.neuropipe.Around)", lambda x: isinstan
 
 
 class Pipeline:
-    """What `pipeline` returns: call it with an iterable of inputs to get a `Stream` of results. `networks`: how the network is cut."""
+    """What `pipeline` returns: call it with an iterable of inputs to get a `Stream` of results. `networks`: how the
+    network is cut.
+    """
 
     def __init__(
         self,
@@ -57,11 +61,15 @@ class Pipeline:
 
     @property
     def decided(self) -> bool:
-        """Whether it is known for every shape of item seen so far which way of computing gives results fastest: the stream tries them."""
+        """Whether it is known for every shape of item seen so far which way of computing gives results fastest: the
+        stream tries them.
+        """
         return self.networks is None or self.networks.decided
 
     def periods(self, around: Around | None = None) -> tuple[float, ...]:
-        """Seconds between results that the model predicts for each shape of item seen so far; `around`: the user's work, as measured by default."""
+        """Seconds between results that the model predicts for each shape of item seen so far; `around`: the user's
+        work, as measured by default.
+        """
         checked(f"{WHERE}: periods()", "around", around, optional(AROUND))
         if self.networks is None:
             return ()
@@ -96,22 +104,28 @@ def pipeline(
     timeout: float = TIMEOUT_SECONDS,
     power: Power | None = None,
 ) -> Pipeline:
-    """A stream of inputs through `preprocess`, `fn` and `postprocess`, which work on consecutive items at the same time.
+    """A stream of inputs through `preprocess`, `fn` and `postprocess`, which work on consecutive items at the same
+    time.
 
     Args:
-      fn: the network, such as what `xcoexec.jit(...).bind(weights)` returns; its results are waited for in its own thread.
-      preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its own.
+      fn: the network, such as what `xcoexec.jit(...).bind(weights)` returns; its results are waited for in its own
+        thread.
+      preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its
+      own.
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
-      workers: threads that prepare items (different ones at the same time; results stay in order). The network's host half gets as
-        many threads fewer where that is quicker, unless `threads=` said how many.
-      cut: how a bound network is cut into stages on both halves: "auto" (the best cuts by measured seconds, the device alone and the
-        network as a whole, which may have split layers: the stream tries them on its first items), "neuropipe" (the paper's rule), "neuropipe, printed"
-        (with the paper's misprint), "none", or a `Cut`. Without a device of its own nothing is cut by "auto".
-      power: clocks that are just high enough (`xcoexec.streams.Power`), set after the first items and put back at the end.
-      timeout: seconds (inf: none) after which a result that does not come is a `TimeoutError` that names the stage that is busy.
+      workers: threads that prepare items (different ones at the same time; results stay in order). The network's host
+        half gets as many threads fewer where that is quicker, unless `threads=` said how many.
+      cut: how a bound network is cut into stages on both halves: "auto" (the best cuts by measured seconds, the device
+        alone and the network as a whole, which may have split layers: the stream tries them on its first items),
+        "neuropipe" (the paper's rule), "neuropipe, printed" (with the paper's misprint), "none", or a `Cut`. Without a
+        device of its own nothing is cut by "auto".
+      power: clocks that are just high enough (`xcoexec.streams.Power`), set after the first items and put back at the
+        end.
+      timeout: seconds (inf: none) after which a result that does not come is a `TimeoutError` that names the stage that
+        is busy.
 
-    An exception in one of the functions comes up at its own item (StopIteration as a `RuntimeError`, as in generators), one in the iterator
-    of inputs behind the items before it.
+    An exception in one of the functions comes up at its own item (StopIteration as a `RuntimeError`, as in generators),
+    one in the iterator of inputs behind the items before it.
 
     Raises `TypeError` or `ValueError` that says what is valid.
     """

@@ -31,14 +31,18 @@ def layer_sched(core: Core, job: Job, now: float) -> Way | None:
 
 
 def _duo(core: Core, job: Job, order: Iterable[str] | None = None) -> Way | None:
-    """A block's own layers on its primary half or its twin on the other one; where the accuracy bound forbids the twin it waits."""
+    """A block's own layers on its primary half or its twin on the other one; where the accuracy bound forbids the twin
+    it waits.
+    """
     ways = job.task.duo[job.at]
     way = _first(core, ways, order or ways)
     return way if way is None or job.permits(way) else _first(core, ways, (job.block.primary.half,))
 
 
 def blastnet(core: Core, job: Job, now: float) -> Way | None:
-    """Primary half first; its twin on the other half where the primary one is at work and the accuracy bound allows it (Figure 10)."""
+    """Primary half first; its twin on the other half where the primary one is at work and the accuracy bound allows it
+    (Figure 10).
+    """
     return _duo(core, job)
 
 
@@ -48,11 +52,12 @@ def blastnet_any(core: Core, job: Job, now: float) -> Way | None:
 
 
 def slack(core: Core, job: Job, now: float) -> Way | None:
-    """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first, waiting included, and
-    costs the others least: what it takes of a half's time counts too, at that half's price.
+    """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first,
+    waiting included, and costs the others least: what it takes of a half's time counts too, at that half's price.
 
-    So a job may wait for a busy half behind the jobs before it. Ways that end too late for the job are a choice only where all do. While
-    nothing else is there, blocks may be divided, and twins are not used where their own layers are in time too.
+    So a job may wait for a busy half behind the jobs before it. Ways that end too late for the job are a choice only
+    where all do. While nothing else is there, blocks may be divided, and twins are not used where their own layers are
+    in time too.
     """
     if core.alone(job, now):
         return _alone(core, job)

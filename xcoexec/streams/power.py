@@ -1,7 +1,8 @@
-"""Power modes of a stream (NeuroPipe, section III-D and Figure 4): clocks that are just high enough for a target interval.
+"""Power modes of a stream (NeuroPipe, section III-D and Figure 4): clocks that are just high enough for a target
+interval.
 
-Nothing is touched unless it was allowed. Former states are written to a file before the first change, and put back at the end, after
-an exception, and, where the process was killed, at the next start.
+Nothing is touched unless it was allowed. Former states are written to a file before the first change, and put back at
+the end, after an exception, and, where the process was killed, at the next start.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class Knob(Protocol):
 
 
 class Cpufreq:
-    """The upper limits of Linux's CPU clocks (sysfs), all policies alike; its levels are those it lists, or five between least and most."""
+    """The upper limits of Linux's CPU clocks (sysfs), all policies alike; its levels are those it lists, or five
+    between least and most.
+    """
 
     name, half = "cpufreq", "host"
 
@@ -147,15 +150,17 @@ class Nvpmodel:
 
 
 def level(levels: Sequence[float], seconds: float, target: float) -> float:
-    """The lowest clock at which what takes `seconds` at the highest one takes at most `target`: seconds * highest / clock."""
+    """The lowest clock at which what takes `seconds` at the highest one takes at most `target`: seconds * highest /
+    clock.
+    """
     return next((f for f in levels if seconds * levels[-1] / f <= target), levels[-1])
 
 
 def chosen(mode: str, knobs: Sequence[Knob], seconds: Mapping[str, float], interval: float | None) -> dict[str, float]:
     """Knob -> clock. `seconds`: what each half takes an item at its highest clock.
 
-    "save": each half as slow as `interval` (seconds between items) allows. "boost": the slower half at its highest clock, the other one
-    as slow as that still allows. "basic": nothing is changed.
+    "save": each half as slow as `interval` (seconds between items) allows. "boost": the slower half at its highest
+    clock, the other one as slow as that still allows. "basic": nothing is changed.
     """
     if mode == "basic":
         return {}
@@ -246,7 +251,9 @@ class Power:
         self._changed, self._process = True, os.getpid()
 
     def restore(self) -> None:
-        """Puts back what was there before; without changes nothing happens, nor in a process that was forked from the one that made them."""
+        """Puts back what was there before; without changes nothing happens, nor in a process that was forked from the
+        one that made them.
+        """
         if self._changed and os.getpid() == self._process:
             self._put(json.loads(self.file.read_text())["states"])
             self.file.unlink()

@@ -1,4 +1,6 @@
-"""Replicas of a scheduler behind Ray Serve (extra "ray"): many machines are Ray's matter, each machine's halves the scheduler's."""
+"""Replicas of a scheduler behind Ray Serve (extra "ray"): many machines are Ray's matter, each machine's halves the
+scheduler's.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ SCHEDULER = Rule("an xcoexec.Scheduler", lambda x: isinstance(x, Scheduler))
 
 
 class Replica:
-    """One scheduler, made where it runs; `handle.infer.remote(name, x, deadline)` for each job. It ends with its replica.
+    """One scheduler, made where it runs; `handle.infer.remote(name, x, deadline)` for each job. It ends with its
+    replica.
 
     Raises `TypeError` where `make` makes something else.
     """
@@ -30,7 +33,8 @@ class Replica:
 
 
 def deployment(make: Callable[[], Scheduler], **options: Any) -> Any:
-    """A Ray Serve application whose replicas each run a scheduler that `make` returns; `options` as in `ray.serve.deployment`.
+    """A Ray Serve application whose replicas each run a scheduler that `make` returns; `options` as in
+    `ray.serve.deployment`.
 
     Raises `TypeError`, and `ImportError` that names the extra where Ray is missing.
     """

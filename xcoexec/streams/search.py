@@ -1,4 +1,6 @@
-"""Training twins in a frozen network, and finding their operations: DARTS (Liu et al., ICLR 2019), and by similarity as the baseline."""
+"""Training twins in a frozen network, and finding their operations: DARTS (Liu et al., ICLR 2019), and by similarity as
+the baseline.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ MOST_NORM = 1.0  # of a gradient
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """Steps of the search and of the training behind it, batch size, seed; `by`: "darts" or "similarity" (the baseline of Figure 14)."""
+    """Steps of the search and of the training behind it, batch size, seed; `by`: "darts" or "similarity" (the baseline
+    of Figure 14).
+    """
 
     steps: int = 120
     finetune: int = 800
@@ -93,7 +97,9 @@ def apart(got: Any, want: Any) -> Any:
 
 
 def loss_of(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlinear: bool) -> Callable[..., Any]:
-    """(params, choice, x, y) -> cross-entropy of the path through the twin, and how far its values are from the block's."""
+    """(params, choice, x, y) -> cross-entropy of the path through the twin, and how far its values are from the
+    block's.
+    """
     given, made = net.ends(spans[block])
 
     def loss(params: Params, choice: Any, x: Any, y: Any) -> Any:
@@ -111,7 +117,9 @@ def loss_of(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlin
 
 
 def descend(loss: Callable[..., Any], params: Params, steps: int, rate: float, batches: Iterator[Batch]) -> Params:
-    """Adam with a warm-up of a tenth of the steps, then a cosine down to 0; long gradients are clipped: deep stacks diverge without."""
+    """Adam with a warm-up of a tenth of the steps, then a cosine down to 0; long gradients are clipped: deep stacks
+    diverge without.
+    """
     import optax
 
     warm = max(1, steps // 10)
@@ -130,7 +138,9 @@ def descend(loss: Callable[..., Any], params: Params, steps: int, rate: float, b
 
 
 def darts(loss: Callable[..., Any], shape: Shape, search: Search, batches: Iterator[Batch]) -> Shape:
-    """First-order DARTS: weights on one batch, the choice of operations on the next; the strongest operation of each layer stays."""
+    """First-order DARTS: weights on one batch, the choice of operations on the next; the strongest operation of each
+    layer stays.
+    """
     import optax
 
     params, choice = initial(shape, search.seed), jnp.zeros((len(shape.layers), len(OPERATIONS[shape.half])))

@@ -1,4 +1,6 @@
-"""A run of layers as a function of its own on one half: what pipelines hand from stage to stage, and schedulers run as blocks."""
+"""A run of layers as a function of its own on one half: what pipelines hand from stage to stage, and schedulers run as
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def crossing(graph: LayerGraph, at: int) -> tuple[Value, ...]:
 
 
 def cut_out(folded: Folded, graph: LayerGraph, span: Span) -> tuple[Folded, LayerGraph]:
-    """The layers of a span as a program of their own, over the same weights: from what it reads to what is needed behind it."""
+    """The layers of a span as a program of their own, over the same weights: from what it reads to what is needed
+    behind it.
+    """
     ops: tuple[Op, ...] = tuple(op for x in graph.layers[span.start : span.stop] for op in x.ops)
     made = {v for op in ops for v in op.outs}
     consts = set(graph.program.consts)
@@ -52,8 +56,8 @@ def cut_out(folded: Folded, graph: LayerGraph, span: Span) -> tuple[Folded, Laye
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """A span on a half ("host" or "device"): call it with the values that are there, to get them with its own. `handed`: the other half
-    reads them next."""
+    """A span on a half ("host" or "device"): call it with the values that are there, to get them with its own.
+    `handed`: the other half reads them next."""
 
     span: Span
     half: str
@@ -75,8 +79,8 @@ class Part:
 
 
 def part(s: Stages, span: Span, half: str) -> Part:
-    """Compiles a span of a planned function for a half, or, as CoDL divides it, for "both". Kernels that the host half lacks run on
-    XLA:CPU there. Raises `Unsupported` where nothing of it can run there."""
+    """Compiles a span of a planned function for a half, or, as CoDL divides it, for "both". Kernels that the host half
+    lacks run on XLA:CPU there. Raises `Unsupported` where nothing of it can run there."""
     folded, graph = cut_out(s.folded, s.graph, span)
     on_host, apart = half == "host", s.relay is not None
     places = _places(s, span, graph, half)

@@ -1,4 +1,5 @@
-"""Which of several ways of computing a network gives a stream its results fastest: tried on the stream's own first items.
+"""Which of several ways of computing a network gives a stream its results fastest: tried on the stream's own first
+items.
 
 What the user's threads do to the host half's team beside them, and one half to the other, no model knows well enough.
 """
@@ -32,11 +33,15 @@ class Turn(Generic[W]):
 
 
 class Trial(Generic[W]):
-    """Ways of computing, the one that should be fastest first. Each gets some items in turn; those that come near the fastest one get
-    another turn; the one that items left fastest gets all others, the first one unless another is 3 % faster at least."""
+    """Ways of computing, the one that should be fastest first. Each gets some items in turn; those that come near the
+    fastest one get another turn; the one that items left fastest gets all others, the first one unless another is 3 %
+    faster at least.
+    """
 
     def __init__(self, ways: Sequence[W], seconds: float = 0.0, around: int = 0):
-        """`seconds` between items that are expected; `around`: items that may be prepared already when a turn begins, beside those in flight."""
+        """`seconds` between items that are expected; `around`: items that may be prepared already when a turn begins,
+        beside those in flight.
+        """
         self.ways = tuple(ways)
         self.chosen = self.ways[0]
         self._lock = threading.Lock()

@@ -1,7 +1,8 @@
-"""What a twin can be: for the CPU depthwise-separable layers between two 1x1 convolutions, for the GPU dense ones; for vectors dense layers.
+"""What a twin can be: for the CPU depthwise-separable layers between two 1x1 convolutions, for the GPU dense ones; for
+vectors dense layers.
 
-Where a block makes its image smaller, the first convolution has the window and stride for that; where it makes a vector of an image with
-convolutions of its own, the last one is a dense layer behind the mean over all places.
+Where a block makes its image smaller, the first convolution has the window and stride for that; where it makes a vector
+of an image with convolutions of its own, the last one is a dense layer behind the mean over all places.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ Params = Any
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What a twin is: for [h, w, c] values a head, `layers` of `width` channels, a tail; for vectors a stack of dense layers. `convolved`:
-    the block has convolutions, which matters where it makes a vector of an image."""
+    """What a twin is: for [h, w, c] values a head, `layers` of `width` channels, a tail; for vectors a stack of dense
+    layers. `convolved`: the block has convolutions, which matters where it makes a vector of an image."""
 
     half: str
     given: tuple[int, ...]

@@ -1,4 +1,6 @@
-"""Schedules on a clock of numbers: the same decisions as the real scheduler's, deterministic, on any device that exists as numbers."""
+"""Schedules on a clock of numbers: the same decisions as the real scheduler's, deterministic, on any device that exists
+as numbers.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def releases(
     offsets: Sequence[float] = (),
     where: str = "xcoexec.streams.virtual.releases",
 ) -> list[Job]:
-    """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one. Raises `TypeError` or `ValueError`."""
+    """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one. Raises
+    `TypeError` or `ValueError`.
+    """
     seconds, offsets = checked(where, "seconds", seconds, "span"), checked(where, "offsets", offsets, "offsets")
     if len(offsets) > len(tasks):
         raise ValueError(f"{where}: got {len(offsets)} offsets for {len(tasks)} tasks; valid is one for each.")

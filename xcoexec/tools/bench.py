@@ -91,7 +91,9 @@ def worst(got: Any, want: Sequence[np.ndarray]) -> float:
 def measure(
     name: str, batch: int = 1, strategy: str = "auto", threads: int | None = None, rounds: int = 8, block: float = 0.2
 ) -> Record:
-    """Median seconds of both, their ratio, first-call seconds, errors against float64, and whether the plan's executable ran."""
+    """Median seconds of both, their ratio, first-call seconds, errors against float64, and whether the plan's
+    executable ran.
+    """
     entry = models.get(name)
     n = config.threads(threads)
     weights, x = entry.variables(SEED), entry.example(batch, SEED)
@@ -144,7 +146,9 @@ print([1024 * int(line.split()[1]) for line in open("/proc/self/status") if line
 
 
 def peak_memory(name: str, batch: int = 1, threads: int | None = None) -> Mapping[str, int]:
-    """Peak resident bytes of a process that runs the model: with jax.jit, with xcoexec, and with xcoexec when it plans for the first time."""
+    """Peak resident bytes of a process that runs the model: with jax.jit, with xcoexec, and with xcoexec when it plans
+    for the first time.
+    """
     out = {}
     with tempfile.TemporaryDirectory() as empty:
         runs = {"jit_peak_bytes": (False, None), "xco_peak_bytes": (True, None), "xco_first_peak_bytes": (True, empty)}

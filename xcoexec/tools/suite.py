@@ -1,4 +1,6 @@
-"""Suites: cases as data, every strategy on every case, alternating in one process; records that can be resumed and compared."""
+"""Suites: cases as data, every strategy on every case, alternating in one process; records that can be resumed and
+compared.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,8 @@ def get(name: str) -> Suite:
 def run(
     name: str, path: str | os.PathLike[str], progress: Progress = silent, variants: Sequence[str] = ()
 ) -> list[Record]:
-    """Measures the cases of a suite that `path` (JSON lines) does not hold yet, and returns all of its records; `variants`: only these.
+    """Measures the cases of a suite that `path` (JSON lines) does not hold yet, and returns all of its records;
+    `variants`: only these.
 
     Each case is written when it is finished, so that an interrupted run goes on where it was. Raises `SuiteError` while
     another process writes the same file.
@@ -195,10 +198,12 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
 
 
 def _simulated(bound: Mapping[str, Any], seconds: Mapping[str, float]) -> Record:
-    """What was measured of the layers, and the simulator's seconds and events of each plan from it (None: nothing had to be measured).
+    """What was measured of the layers, and the simulator's seconds and events of each plan from it (None: nothing had
+    to be measured).
 
-    A call takes an empty call's time more than its layers, so that much is added. The layers of each half are scaled to what all of
-    them together took in this run (variants "host" and "device"), as machines are faster at one time than at another.
+    A call takes an empty call's time more than its layers, so that much is added. The layers of each half are scaled to
+    what all of them together took in this run (variants "host" and "device"), as machines are faster at one time than
+    at another.
     """
     compiled = {v: f._used("suite") for v, f in bound.items()}
     costs, graph = next(
@@ -243,7 +248,9 @@ def _brief(plan: Plan) -> Record:
 
 
 def _sharing(f: Any) -> list[float | None]:
-    """(host calls, seconds in which the device's stream hands over and merges) of a call; no seconds where the halves share a memory."""
+    """(host calls, seconds in which the device's stream hands over and merges) of a call; no seconds where the halves
+    share a memory.
+    """
     lowered = f._used("suite").current.lowered
     if lowered is None:
         return [0, 0.0]
@@ -282,10 +289,11 @@ def table(records: Sequence[Record]) -> str:
 
 
 def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
-    """What got slower or faster than in an older run, beyond the spread of both; raises `SuiteError` where no case is in both.
+    """What got slower or faster than in an older run, beyond the spread of both; raises `SuiteError` where no case is
+    in both.
 
-    Times are compared relative to plain jax.jit's in the same run (whose own change is shown): what makes everything slower is
-    the machine.
+    Times are compared relative to plain jax.jit's in the same run (whose own change is shown): what makes everything
+    slower is the machine.
     """
     before = {(r["suite"], r["model"], r["batch"]): r for r in old}
     rows = [["model", "batch", "variant", "was ms", "is ms", "ratio", ""]]

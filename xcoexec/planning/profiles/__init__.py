@@ -33,7 +33,9 @@ class Number:
 
 @dataclasses.dataclass(frozen=True)
 class Half:
-    """One half of a device: peak FLOP/s, bytes/s, seconds of a launch, and the share of the roofline that each kind of layer reaches."""
+    """One half of a device: peak FLOP/s, bytes/s, seconds of a launch, and the share of the roofline that each kind of
+    layer reaches.
+    """
 
     flops: Number
     bandwidth: Number
@@ -124,7 +126,9 @@ def _text(path: str) -> str:
 
 
 def parse(name: str, text: str) -> Profile:
-    """A profile from TOML; every number is a pair `[value, "source"]`. Raises `ProfileError` that names the first wrong entry."""
+    """A profile from TOML; every number is a pair `[value, "source"]`. Raises `ProfileError` that names the first wrong
+    entry.
+    """
     try:
         data = tomllib.loads(text)
     except RecursionError:

@@ -22,7 +22,8 @@ STRATEGIES: dict[str, Strategy] = {
     "layer_switch": layer_switch,
     "capacity": capacity,
 }
-#: planners whose plans are measured beside a strategy's own on a device: predictions of plans that differ this little err by more
+#: planners whose plans are measured beside a strategy's own on a device: predictions of plans that differ this little
+#: err by more
 RIVALS: dict[str, tuple[Strategy, ...]] = {
     "codl": (functools.partial(codl, dims=("channel",)), functools.partial(codl, dims=("rows",)))
 }

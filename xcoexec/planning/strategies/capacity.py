@@ -1,18 +1,18 @@
 """Weights larger than the device: which output channels are resident, which are streamed, which the host half computes.
 
 One linear program over all layers with large weights: least time under the bytes that may lie on the device. For
-each such layer three shares of its output channels, `host + resident + streamed = 1`; its end `e` and the end `c` of the
-copy of its weights, which come in pieces, are bounded from below by
+each such layer three shares of its output channels, `host + resident + streamed = 1`; its end `e` and the end `c` of
+the copy of its weights, which come in pieces, are bounded from below by
 
-    e[i] >= e[i-1] + gap[i] + (t_host[i] + result bytes / copy_rate) * host[i] + (sync + operand bytes / copy_rate) * both[i]
-    e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i])
-    e[i] >= c[i] + t_device[i] * streamed[i] * piece[i]                         the last piece is computed after its copy
-    c[i] >= c[i-1] + bytes[i] * streamed[i] / rate                              one copy engine
-    c[i] >= e[i-1] + (bytes[i] * streamed[i] - AHEAD * largest piece) / rate    room for so many pieces
+    e[i] >= e[i-1] + gap[i] + (t_host[i] + result bytes / copy_rate) * host[i] + (sync + operand bytes / copy_rate) *
+    both[i] e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i]) e[i] >= c[i] + t_device[i] * streamed[i]
+    * piece[i]                         the last piece is computed after its copy c[i] >= c[i-1] + bytes[i] * streamed[i]
+    / rate                              one copy engine c[i] >= e[i-1] + (bytes[i] * streamed[i] - AHEAD * largest
+    piece) / rate    room for so many pieces
 
 and the device holds `sum(bytes * resident) + buffers <= capacity`. `gap`: the layers between, on the device; `piece`: a
-piece's part of a layer. Shares of layers that cannot be divided are whole numbers, and so is `both >= host` where the fixed
-cost matters. `clock` is the same without the approximations; it decides between ways of rounding.
+piece's part of a layer. Shares of layers that cannot be divided are whole numbers, and so is `both >= host` where the
+fixed cost matters. `clock` is the same without the approximations; it decides between ways of rounding.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ Shares = tuple[float, float, float]
 
 @dataclasses.dataclass(frozen=True)
 class Heavy:
-    """A layer with large weights as the program sees it: seconds, bytes, the granule of its shares (None: all or nothing)."""
+    """A layer with large weights as the program sees it: seconds, bytes, the granule of its shares (None: all or
+    nothing).
+    """
 
     layer: Layer
     nbytes: int
@@ -253,7 +255,9 @@ def _least(heavy: Sequence[Heavy]) -> float:
 
 
 def _rounded(h: Heavy, shares: Shares, nudge: float) -> Shares:
-    """Shares in whole blocks, the host's `nudge` blocks more; what is resident never grows, and parts too small to be worth it go to a neighbour."""
+    """Shares in whole blocks, the host's `nudge` blocks more; what is resident never grows, and parts too small to be
+    worth it go to a neighbour.
+    """
     if h.granule is None:
         return tuple(float(round(s)) for s in shares)  # type: ignore[return-value]
     step = _step(h)

@@ -2,8 +2,9 @@
 
 A shortest path through the layers in their order, each place with what is alive there on the device or (where that is
 a single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels
-or rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around their
-border twice (the paper's padding growth, equation 1), or by channels, where the layers behind the first keep channels apart.
+or rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around
+their border twice (the paper's padding growth, equation 1), or by channels, where the layers behind the first keep
+channels apart.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def codl(
 ) -> Plan:
     """The shortest path over (place in the program, where its arrays lie).
 
-    `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning has both); without
-    `chain` every layer is split alone; with `greedy` chains grow layer by layer, as in the paper's Algorithm 1. Raises
-    `ValueError` for other dims.
+    `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning has both);
+    without `chain` every layer is split alone; with `greedy` chains grow layer by layer, as in the paper's Algorithm 1.
+    Raises `ValueError` for other dims.
     """
     if not dims or set(dims) - set(DIMS):
         raise ValueError(f"codl: got dims={dims!r}; valid are some of {', '.join(map(repr, DIMS))}.")
@@ -185,8 +186,8 @@ class _Search:
     def chained(self, first: int, last: int) -> Iterator[Piece]:
         """Layers `first:last` as one chain along each dimension, where nobody else reads what lies inside it.
 
-        A chain of rows computes the border twice; one of channels exists where every layer but the first is depthwise, pooling or
-        elementwise, and computes nothing twice.
+        A chain of rows computes the border twice; one of channels exists where every layer but the first is depthwise,
+        pooling or elementwise, and computes nothing twice.
         """
         if (
             self.costs.shared_cores
@@ -229,7 +230,9 @@ class _Search:
                 yield Piece(layer.index, layer.index + 1, "split", seconds(p), p, "channel")
 
     def divided(self, first: int, last: int, dim: str) -> Piece | None:
-        """The best split of layers `first:last` along a dimension of the last one's result; None where there is none that pays."""
+        """The best split of layers `first:last` along a dimension of the last one's result; None where there is none
+        that pays.
+        """
         layer, costs = self.graph.layers[last - 1], self.costs
         axis = axis_of(layer.ops, dim)
         if axis is None or dim not in layer.dims:
@@ -264,7 +267,8 @@ class _Search:
 
 
 def transposed(layer: Layer, costs: Costs) -> float:
-    """Seconds that a layer's image and result take to be moved to the layout of the host half's kernels and back; 0 where they are channels-last.
+    """Seconds that a layer's image and result take to be moved to the layout of the host half's kernels and back; 0
+    where they are channels-last.
 
     XLA chooses the device half's layout itself. The time is a part of the host half's, which was measured with it.
     """

@@ -1,4 +1,6 @@
-"""EdgeNN (Zhang et al., ICDE 2023): each chain layer split by equations 1 to 4, branches of a region assigned to halves."""
+"""EdgeNN (Zhang et al., ICDE 2023): each chain layer split by equations 1 to 4, branches of a region assigned to
+halves.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def edgenn(graph: LayerGraph, costs: Costs, *, intra: bool = True, inter: bool =
     """Regions first (every assignment of their branches), then the chains around them.
 
     Without `intra` no layer is split (intra-kernel co-running), without `inter` no branches are assigned to different
-    halves (inter-kernel co-running): the ablations of the paper's figure 8, as `functools.partial(edgenn, intra=False)`.
+    halves (inter-kernel co-running): the ablations of the paper's figure 8, as `functools.partial(edgenn,
+    intra=False)`.
     """
     choices = [[c for c in _choices(x, costs) if intra or c.half != "split"] for x in graph.layers]
     together = [r for r in graph.regions if inter and len(r.branches) <= MAX_BRANCHES]
@@ -60,7 +63,8 @@ def _choices(layer: Layer, costs: Costs) -> list[Choice]:
 
 
 def _assign(region: Region, choices: list[list[Choice]], graph: LayerGraph, costs: Costs) -> float:
-    """Inter-kernel co-running: the assignment of branches to halves with the least time, if it beats running them in turn.
+    """Inter-kernel co-running: the assignment of branches to halves with the least time, if it beats running them in
+    turn.
 
     Returns the seconds that the halves save by working at the same time.
     """

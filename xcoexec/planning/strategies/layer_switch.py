@@ -1,8 +1,10 @@
-"""Layer-switched inference (Aghapour et al., DSD 2022): every layer as a whole on one half, switches priced by the bytes that cross.
+"""Layer-switched inference (Aghapour et al., DSD 2022): every layer as a whole on one half, switches priced by the
+bytes that cross.
 
-One request at a time: halves work in turn, so the time of a placement is the sum of its layers' times and of the transfers
-between layers on different halves. The least such sum over a graph of any shape is a minimum cut; it is found exactly as a
-linear program whose vertices are whole numbers (`greedy=True`: the paper's rule along the layers' order instead).
+One request at a time: halves work in turn, so the time of a placement is the sum of its layers' times and of the
+transfers between layers on different halves. The least such sum over a graph of any shape is a minimum cut; it is found
+exactly as a linear program whose vertices are whole numbers (`greedy=True`: the paper's rule along the layers' order
+instead).
 """
 
 from __future__ import annotations
@@ -85,7 +87,9 @@ def _greedy(graph: LayerGraph, costs: Costs) -> list[bool]:
 
 
 def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
-    """`min sum(t) + sum(transfers)`: for a value made by layer m, `up >= x[r] - x[m]` and `down >= x[m] - x[r]` for each reader r."""
+    """`min sum(t) + sum(transfers)`: for a value made by layer m, `up >= x[r] - x[m]` and `down >= x[m] - x[r]` for
+    each reader r.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
