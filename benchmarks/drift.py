@@ -8,6 +8,7 @@ calls were back within 10 % of the best plan for the new situation (found afterw
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import multiprocessing
@@ -22,7 +23,7 @@ import xcoexec
 from xcoexec import models
 from xcoexec.config import cores
 from xcoexec.ir.text import table
-from xcoexec.session.contest import alternate, contest
+from xcoexec.session.contest import alternate
 from xcoexec.tools.bench import error
 
 from .gpu import gpu_parser, on_gpu, where
@@ -73,7 +74,7 @@ def run(name: str, precision: str) -> dict[str, Any]:
         fast = xcoexec.jit(entry.module.apply, strict=True).bind(weights)
         want = np.asarray(jax.tree_util.tree_leaves(fast(x))[0])
         quiet, _, _ = watch(fast, x, want, 3.0)
-        compiled = fast._used("drift")
+        session = fast.session()
         burners = [multiprocessing.get_context("spawn").Process(target=burn, daemon=True) for _ in range(cores() // 2)]
         phases = {}
         for phase in ("burning", "quiet again"):
@@ -83,12 +84,9 @@ def run(name: str, precision: str) -> dict[str, Any]:
             noticed = len(fast.history())
             times, calls, wrong = watch(fast, x, want, SECONDS)
             windows = medians(times)
-            used = compiled.current
-            compiled.stages.costs = None
-            fresh = contest(compiled.stages)
-            seconds = alternate(
-                {k: functools.partial(compiled.stages.run, e) for k, e in (("used", used), ("fresh", fresh))}, 5, 0.1
-            )
+            both = {"used": session.current, "fresh": session.planner.again(contextlib.nullcontext)}
+            calls = {name: functools.partial(session.problem.run, exe) for name, exe in both.items()}
+            seconds = alternate(calls, 5, 0.1)
             best = min(seconds.values())
             phases[phase] = {
                 "calls": calls,
@@ -100,7 +98,6 @@ def run(name: str, precision: str) -> dict[str, Any]:
                 "history": fast.history()[noticed:],
                 "windows": [w if np.isfinite(w) else 0.0 for w in windows],
             }
-            compiled.stages.forget()
     return {
         "model": name,
         "precision": precision,

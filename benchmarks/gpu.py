@@ -112,7 +112,7 @@ def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[
         want = [np.asarray(v) for v in outs["jit"]]
     errors = {k: max(error(np.asarray(a), b) for a, b in zip(out, want, strict=True)) for k, out in outs.items()}
     plans = {v: json.loads(f.plan().to_json()) for v, f in bound_functions.items()}
-    known = [f._used("costs").stages.costs for f in bound_functions.values()]
+    known = [f.session().known_costs for f in bound_functions.values()]
     costs = next((dataclasses.asdict(c) for c in known if c is not None), None)
     return {
         "model": name,

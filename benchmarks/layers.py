@@ -107,7 +107,7 @@ def run(name: str, precision: str, steps: int) -> dict[str, Any]:
             hand = {"seconds": alternate({"hand": call}, 3, BLOCK_SECONDS)["hand"], "error": wrong_by_hand}
         except Exception as e:  # what this JAX cannot divide by hand
             hand = {"seconds": NOT_MEASURED, "why": str(e)[:200]}
-        exe = planned._used("layers").current
+        exe = planned.session().current
         place = exe.plan.placements[0]
         span = rebalance.span(exe.lowered) if exe.lowered is not None and exe.lowered.sites else None
     oracle = min(seconds[k] for k in seconds if k != "planner")

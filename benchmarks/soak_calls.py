@@ -38,8 +38,8 @@ from xcoexec.codegen.runtime import host
 import xcoexec
 from xcoexec.ir.records import Plan
 from xcoexec.session import adaptive
-from xcoexec.session.compiled import Compiled
 from xcoexec.session.contest import forced
+from xcoexec.session.session import Session
 from xcoexec.tools.bench import oracle
 
 from .soak import resident
@@ -144,16 +144,19 @@ def refused(share: float) -> Iterator[Counter[str]]:
 
 def change(bound: Any, rng: random.Random) -> str:
     """Makes a bound function plan again, or swaps its executable for one of another plan; says which."""
-    compiled = bound._last
-    if not isinstance(compiled, Compiled):
+    session = bound.session()
+    if not isinstance(session, Session):
         return "nothing to change"
-    monitor, stages = compiled.monitor, compiled.stages
+    monitor, planner = session.monitor, session.planner
     what = rng.choice(("quick", "full", "split", "host", "plain"))
     if what in ("quick", "full"):
         monitor._begin(monitor._steps if what == "full" else monitor._steps[:1])
         return what
     plan = Plan.uniform(1.0 if what == "host" else 0.5, "channel")
-    new = stages.fallback("auto", "asked for") if what == "plain" else stages.executable(forced(stages.graph, plan))
+    if what == "plain":
+        new = planner.fallback("auto", "asked for")
+    else:
+        new = planner.executable(forced(session.graph, plan))
     monitor._swap(new, 0.0, True)
     return f"swap to {what}"
 

@@ -28,11 +28,11 @@ from rich.console import Console
 
 import xcoexec
 from xcoexec import models
-from xcoexec.api.resident import Bound
+from xcoexec.api.resident import ResidentFunction
 from xcoexec.config import cores
 from xcoexec.ir.records import Costs
 from xcoexec.ir.text import table
-from xcoexec.session.stages import Stages
+from xcoexec.session.session import Session
 from xcoexec.streams.cuts import crossed, planned
 from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, speedup, two_stages
 from xcoexec.streams.pipeline import Pipeline, Stats, Stream
@@ -92,9 +92,9 @@ class Setting:
     workers: int
     before: Callable[[bytes], np.ndarray]
     plain: Callable[[Any], Any]
-    fast: Bound
-    divided: Bound
-    stages: Stages
+    fast: ResidentFunction
+    divided: ResidentFunction
+    session: Session
     operations: float  # seconds of the user's work an item
     alone: float  # seconds of an item when everything is done one after the other
 
@@ -109,16 +109,16 @@ class Setting:
         before = decoder(entry.shape)
         for f in (fast, divided, plain):
             jax.block_until_ready(f(before(data[0])))
-        stages = fast._used("streams").stages
-        stages.measured_costs()
+        session = fast.session()
+        session.costs()
         few = data[:MEASURED_ON] * 4
         operations = float(np.median([_seconds(before, d) for d in few]))
         alone = float(np.median([_seconds(lambda d: next(serial(plain, before, iter([d]))), d) for d in few]))
-        return cls(name, workers, before, plain, fast, divided, stages, operations, alone)
+        return cls(name, workers, before, plain, fast, divided, session, operations, alone)
 
     @property
     def costs(self) -> Costs:
-        return self.stages.measured_costs()
+        return self.session.costs()
 
     @property
     def around(self) -> Around:
@@ -136,13 +136,13 @@ class Setting:
         """The cuts that are compared, on a machine with a device of its own."""
         if self.costs.shared_cores:
             return {}
-        n, nbytes = len(self.stages.graph.layers), crossed(self.stages)
+        n, nbytes = len(self.session.graph.layers), crossed(self.session)
         return {
             "oblivious": oblivious(self.costs),
-            "neuropipe": planned(self.stages, "neuropipe", self.around),
-            "printed": planned(self.stages, "neuropipe, printed", self.around),
+            "neuropipe": planned(self.session, "neuropipe", self.around),
+            "printed": planned(self.session, "neuropipe, printed", self.around),
             "best": front_and_rear(every_cut(self.costs, nbytes, self.operations), n),
-            "exact": Cut(best(self.costs, nbytes, self.around, cores(), self.stages.threads).stages),
+            "exact": Cut(best(self.costs, nbytes, self.around, cores(), self.session.machine.threads).stages),
         }
 
 

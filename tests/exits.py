@@ -135,7 +135,7 @@ def child(name: str, again: bool, after: float) -> None:
 
     if "replan" in name:
         bound(x)
-        monitor = bound._last.monitor
+        monitor = bound.session().monitor
         call = again_and_again
         monitor._begin(monitor._steps)
     print("begun", flush=True)

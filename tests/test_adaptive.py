@@ -74,8 +74,8 @@ def test_swap_under_calls() -> None:
     xs = [array(8, 32, seed=i) for i in range(4)]
     want = [oracle(f, w, x) for x in xs]
     [p(xs[0]) for p in plans]
-    exes = [p._last.current for p in plans]
-    compiled = plans[0]._last
+    exes = [p.session().current for p in plans]
+    compiled = plans[0].session()
     stop = threading.Event()
 
     def call(i: int) -> bool:
@@ -119,8 +119,8 @@ def test_plain_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     w, x = array(16, 16), array(2, 16)
     fast = co(f, w, strategy="host")
     fast(x)
-    compiled = fast._last
-    compiled.monitor.current = Executable(compiled.current.plan, compiled.stages.plain, None)
+    compiled = fast.session()
+    compiled.monitor.current = Executable(compiled.current.plan, compiled.problem.plain, None)
     before = compiled.monitor._calls
     for _ in range(3):
         assert error(np.asarray(fast(x)), oracle(f, w, x)) < 1e-5
@@ -135,7 +135,7 @@ def test_a_real_replan(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = co(f, w, strategy="host")
     want = oracle(f, w, x)
     fast(x)
-    monitor = fast._last.monitor
+    monitor = fast.session().monitor
     for s in (1e-3, 9e-3, 9e-3, 9e-3):
         monitor.look(s)
     _wait(lambda: len(fast.history()) == 2)
@@ -158,10 +158,10 @@ def test_planning_again_has_the_same_settings(monkeypatch: pytest.MonkeyPatch) -
     with jax.default_matmul_precision("highest"):
         fast = co(f, w, strategy="host")
         fast(x)
-    compiled = fast._last
-    compiled._strategy = "auto"
+    compiled = fast.session()
+    compiled.planner.strategy = "auto"
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(compiled._replan).result()
+        pool.submit(compiled._again).result()
     assert seen == ["highest"]  # what plans again does not trace again, under whatever settings
 
 

@@ -377,7 +377,7 @@ def test_a_row_reads_weights_as_they_are_stored(stored: str, k: int, n: int) -> 
     want = np.maximum(np.asarray(x, np.float64) @ np.asarray(w, np.float64) * np.asarray(scale, np.float64), 0)
     assert error(fast(x), want) < 1e-5
     assert fast.report().layers[-1].algorithm == "gemv"
-    (unit,) = fast._last.current.lowered.segments
+    (unit,) = fast.session().current.lowered.segments
     assert [v.dtype for v in unit.segment.raw] == [stored] and unit.segment.blob_bytes < k * n
 
 

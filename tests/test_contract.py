@@ -158,9 +158,9 @@ def test_nnx_state_with_dropout_is_bound() -> None:
 def _planted(stage: str) -> tuple[str, str]:
     return {
         "reading the jaxpr": ("xcoexec.api.entry", "flattened"),
-        "building the graph": ("xcoexec.session.stages", "build_graph"),
+        "building the graph": ("xcoexec.session.problem", "build_graph"),
         "connecting the device": ("xcoexec.session.prepare", "device_relay"),
-        "the first call": ("xcoexec.session.stages.Stages", "run"),
+        "the first call": ("xcoexec.session.problem.Problem", "run"),
     }[stage]
 
 
@@ -256,7 +256,7 @@ def test_whole_tracebacks_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XCOEXEC_TRACEBACK", "1")
     with pytest.raises(KeyError) as e:
         xcoexec.jit(_raises)(X)
-    assert any(x.filename.endswith("api.py") for x in traceback.extract_tb(e.value.__traceback__))
+    assert any(x.filename.endswith("functions.py") for x in traceback.extract_tb(e.value.__traceback__))
 
 
 @pytest.mark.parametrize("bad", [("x",), (object(),), ()])
@@ -581,7 +581,7 @@ def test_copies() -> None:
     f(X, 2)
     for again in (copy.deepcopy(f), copy.copy(f), cloudpickle.loads(cloudpickle.dumps(f))):
         same(again(X, 3), jnp.asarray(X * 3))
-        assert again._options.strategy == "host"
+        assert again.function.options.strategy == "host"
     assert copy.deepcopy({"f": f})["f"](X, 2).shape == X.shape
     same(pickle.loads(cloudpickle.dumps(module_level))(X), jnp.asarray(X * 2))
 

@@ -211,7 +211,7 @@ def test_files_that_are_no_profile(tmp_path: pathlib.Path) -> None:
     }
     code = """
 import sys
-from xcoexec.planning import profiles as devices
+from xcoexec.planning import profiles
 from xcoexec.errors import ProfileError
 for path in sys.argv[1:]:
     try:

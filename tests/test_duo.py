@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import xcoexec
 from xcoexec.ir.records import Costs
-from xcoexec.session.stages import Stages
+from xcoexec.session.session import Session
 from xcoexec.streams import data, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth
 from xcoexec.streams.data import Data
@@ -196,8 +196,8 @@ def test_blocks_without_twins_are_joined(trained: tuple[Any, Data], monkeypatch:
     weights, d = trained
     n = len(xcoexec.jit(_net, strategy="host").bind(weights).graph(d.test[0][:1]).layers)
     costs = Costs((2e-3, 2e-2, *[1.1e-3] * (n - 2)), (2e-3, 4e-3, *[1.1e-3] * (n - 2)), 0.0, 1e12, 1.0, False)
-    measured = Stages.measured_costs
-    monkeypatch.setattr(Stages, "measured_costs", lambda self: costs if len(self.graph.layers) == n else measured(self))
+    measured = Session.costs
+    monkeypatch.setattr(Session, "costs", lambda self: costs if len(self.graph.layers) == n else measured(self))
     monkeypatch.setattr(duo, "WIDTHS", (16, 8))
     monkeypatch.setattr(duo, "DEPTHS", {"host": (2,)})
     made = duo.generate(_net, weights, d, search=Search(steps=2, finetune=2, batch=64, candidates=1))

@@ -116,11 +116,11 @@ def _warned() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _site(fast: Any) -> Any:
-    return next(iter(fast._used("test").current.lowered.sites.values()))
+    return next(iter(fast.session().current.lowered.sites.values()))
 
 
 def _segment(fast: Any) -> Segment:
-    return fast._used("test").current.lowered.segments[0].segment
+    return fast.session().current.lowered.segments[0].segment
 
 
 # -- the driver

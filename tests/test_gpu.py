@@ -111,7 +111,7 @@ def test_a_bound_on_device_memory_is_kept() -> None:
     got = np.asarray(fast(x))
     plan, graph = fast.plan(), fast.graph()
     assert usage(graph, plan.placements).total <= limit
-    exe = fast._used("test").current
+    exe = fast.session().current
     compiled = jax.jit(lambda c, x: exe.lowered(c, [x])).lower(exe.lowered.arguments(weights), x).compile()  # type: ignore[union-attr]
     held = compiled.memory_analysis()
     assert held.argument_size_in_bytes + held.temp_size_in_bytes + held.output_size_in_bytes <= limit
@@ -133,7 +133,7 @@ def test_ten_thousand_calls_across_swaps(relay: Relay) -> None:
     ]
     fast = xcoexec.jit(fn, plan=Plan.uniform(0.5), strict=True).bind(w)
     fast(xs[0])
-    monitor, done = fast._used("test").monitor, threading.Event()
+    monitor, done = fast.session().monitor, threading.Event()
 
     def swap() -> None:
         i = 0

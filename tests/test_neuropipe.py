@@ -166,10 +166,10 @@ def test_parts_beside_a_device_of_its_own(half: str) -> None:
     relay = Relay(StandIn(delay=2e-4))
     fast, x = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS), array(1, 3, 9, 11)
     jax.block_until_ready(fast(x))
-    s = fast._used("test").stages
-    s.relay = relay
+    s = fast.session()
+    s.planner.machine = dataclasses.replace(s.machine, relay=relay)
     n = len(s.graph.layers)
-    s.costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
+    s.planner.costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
     made = []
     for k in range(n):
         try:
@@ -191,9 +191,10 @@ def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
     """
     fast, x = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS), array(1, 3, 9, 11)
     jax.block_until_ready(fast(x))
-    s = fast._used("test").stages
+    s = fast.session()
     n = len(s.graph.layers)
-    s.relay, s.costs = Relay(StandIn(delay=2e-4)), Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
+    s.planner.machine = dataclasses.replace(s.machine, relay=Relay(StandIn(delay=2e-4)))
+    s.planner.costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
     ways = list(streams_cuts._best_cuts(s, x, Around(1e-4, 0.0, 2)))
     assert 2 <= len(ways) <= 3 and ways[-1].cut == dataclasses.replace(ways[-1].cut, stages=(("device", 0, n),))
     assert {h for h, _, _ in ways[0].cut.stages} == {"host", "device"}  # both at work by the seconds it was given

@@ -190,7 +190,7 @@ def test_a_function_is_planned_from_predictions(predictor: Predictor, monkeypatc
         lambda w, x: jnp.tanh(x @ w), strategy="layer_switch", costs="predicted", threads=2, strict=True
     ).bind(w)
     assert np.asarray(fast(x)) == pytest.approx(np.tanh(np.asarray(x) @ np.asarray(w)), abs=1e-4)
-    assert fast._used("test").stages.costs == predictor.costs(fast.graph(x))
+    assert fast.session().known_costs == predictor.costs(fast.graph(x))
 
 
 def test_what_was_not_profiled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

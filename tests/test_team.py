@@ -41,7 +41,7 @@ def test_affinity(affinity: list[int]) -> None:
     assert len(threads) == len(affinity)
     found = [os.sched_getaffinity(t.native_id) for t in threads]  # type: ignore[arg-type]
     assert found == [{c} for c in affinity]
-    segment = fast._last.current.lowered.segments[0].segment
+    segment = fast.session().current.lowered.segments[0].segment
     assert segment.threads == len(affinity)
 
 
@@ -52,7 +52,7 @@ def test_the_caller_stays_out_of_a_pinned_team() -> None:
     x = array(512, 40)
     fast = _bound(affinity=CPUS[:1])
     fast(x).block_until_ready()
-    segment = fast._last.current.lowered.segments[0].segment
+    segment = fast.session().current.lowered.segments[0].segment
     assert segment._descriptor[host.abi.APART // 8] == 1
     before = segment.calls
     for _ in range(20):

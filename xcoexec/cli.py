@@ -101,10 +101,10 @@ def _plans() -> tuple[Any, Any, dict[str, Any]]:
 
 def _here() -> tuple[Any, int, tuple[int, ...]]:
     """(relay, threads, cores) that the flags ask for."""
-    from .api.options import Options
+    from .session.options import Options
     from .session.prepare import device_relay
 
-    options = Options("auto", FLAGS.threads, _affinity(), False, None, None, None)
+    options = Options.checked(threads=FLAGS.threads, affinity=_affinity())
     return device_relay(options.cpus), options.threads, options.cpus
 
 
@@ -232,13 +232,13 @@ def profile() -> None:
     from .ir.text import columns, milliseconds
 
     _, fast, x = _bound()
-    stages = fast._for("profile", (x,), {}).stages
-    costs = stages.measured_costs()
+    session = fast.session(x)
+    costs = session.costs()
     if FLAGS.json:
         print(json.dumps(dataclasses.asdict(costs)))
         return
     rows = [["layer", "host ms", "device ms", "bound ms"]]
-    for layer, h, d in zip(stages.graph.layers, costs.host, costs.device, strict=True):
+    for layer, h, d in zip(session.graph.layers, costs.host, costs.device, strict=True):
         rows.append([layer.name, milliseconds(h), milliseconds(d), milliseconds(bound(h, d) if h else None)])
     print(columns(rows, (1, 2, 3)))
     print(

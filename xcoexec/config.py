@@ -39,6 +39,11 @@ def threads(requested: int | None = None, spare: int = 0) -> int:
     return n
 
 
+def threads_set() -> bool:
+    """Whether the environment says how many host threads there are."""
+    return THREADS in os.environ
+
+
 def affinity(requested: Iterable[int] | None) -> tuple[int, ...]:
     """Cores to pin host threads to, sorted; () for none. Raises `ValueError` for cores that this process may not use."""
     if requested is None:

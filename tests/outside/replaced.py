@@ -61,14 +61,14 @@ def _observe() -> None:
     from xcoexec.api.functions import CoPjitFunction
     from xcoexec.compat import NOTHING as NO_TRACE
     from xcoexec.compat import TRACED
-    from xcoexec.session.compiled import Compiled, Fallback
+    from xcoexec.session.session import PlainSession, Session
 
     def called(self: CoPjitFunction, *args: Any, **kwargs: Any) -> Any:
         seen["calls"] += 1
         seen["calls traced"] += TRACED.trace is not NO_TRACE
         return call(self, *args, **kwargs)
 
-    def planned(self: Compiled, *args: Any, **kwargs: Any) -> None:
+    def planned(self: Session, *args: Any, **kwargs: Any) -> None:
         made(self, *args, **kwargs)
         seen["programs"] += 1
         if _kernels(self):
@@ -78,20 +78,20 @@ def _observe() -> None:
             notes = {p.note for p in places if p.note} or {self.plan().chosen if places else NOTHING}
             seen.update(WHY + _short(why) for why in notes)
 
-    def refused(self: Fallback, strategy: str, why: str) -> None:
+    def refused(self: PlainSession, strategy: str, why: str) -> None:
         fallback(self, strategy, why)
         seen.update(("programs", "programs that fell back", WHY + _short(why)))
 
-    def ran(self: Compiled, leaves: Any) -> Any:
+    def ran(self: Session, leaves: Any) -> Any:
         seen["calls with kernels"] += _kernels(self)
         return run(self, leaves)
 
-    call, made, fallback, run = CoPjitFunction.__call__, Compiled.__init__, Fallback.__init__, Compiled.call
+    call, made, fallback, run = CoPjitFunction.__call__, Session.__init__, PlainSession.__init__, Session.call
     for owner, name, watched in (
         (CoPjitFunction, "__call__", called),
-        (Compiled, "__init__", planned),
-        (Fallback, "__init__", refused),
-        (Compiled, "call", ran),
+        (Session, "__init__", planned),
+        (PlainSession, "__init__", refused),
+        (Session, "call", ran),
     ):
         setattr(owner, name, watched)
 
@@ -113,8 +113,8 @@ def _hush() -> None:
             module.warnings = quiet  # type: ignore[attr-defined]
 
 
-def _kernels(compiled: Any) -> bool:
-    lowered = compiled.current.lowered
+def _kernels(session: Any) -> bool:
+    lowered = session.current.lowered
     return lowered is not None and bool(lowered.segments)
 
 

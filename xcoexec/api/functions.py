@@ -7,24 +7,59 @@ import inspect
 import os
 import threading
 import types
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-import jax
-import numpy as np
-
-from ..compat import NOTHING, TRACED
 from ..errors import BindError, brief
 from ..guard import boundary, outside
 from ..ir.records import LayerGraph, Plan, UniformPlan
 from ..measure.profile import Progress
 from ..planning.strategies import Strategy
-from ..session.compiled import Compiled, Fallback
+from ..session.options import Options
 from ..session.report import Report
+from ..session.session import PlainSession, Session
 from .entry import Entry
-from .options import Options
-from .resident import Bound
-from .signature import Call, Plain, key_of
+from .function import Function
+from .plain import Call, Plain
+from .resident import ResidentFunction
+from .signature import Signature, described
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    fn: Callable[P, R],
+    *,
+    strategy: str | Strategy = "auto",
+    threads: int | None = None,
+    affinity: Iterable[int] | None = None,
+    strict: bool = False,
+    plan: Plan | UniformPlan | None = None,
+    memory: str = "auto",
+    device_memory: str | int | float | None = None,
+    costs: str = "measured",
+    progress: Progress | None = None,
+    **given: Any,
+) -> CoPjitFunction[P, R]: ...
+
+
+@overload
+def jit(
+    fn: None = None,
+    *,
+    strategy: str | Strategy = "auto",
+    threads: int | None = None,
+    affinity: Iterable[int] | None = None,
+    strict: bool = False,
+    plan: Plan | UniformPlan | None = None,
+    memory: str = "auto",
+    device_memory: str | int | float | None = None,
+    costs: str = "measured",
+    progress: Progress | None = None,
+    **given: Any,
+) -> Callable[[Callable[P, R]], CoPjitFunction[P, R]]: ...
 
 
 def jit(
@@ -67,45 +102,43 @@ def jit(
         inline, compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings, or
         a device other than the default one, plain `jax.jit` is used.
     """
-    words: dict[str, Any] = dict(
-        strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan, memory=memory
-    )
-    words |= dict(device_memory=device_memory, costs=costs, progress=progress)
+    words: dict[str, Any] = dict(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan)
+    words |= dict(memory=memory, device_memory=device_memory, costs=costs, progress=progress)
     if fn is None:
         return functools.partial(jit, **words, **given)
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {brief(fn)}; valid is a callable.")
-    return CoPjitFunction(fn, Options(device=None, **words), given, words)
+    options = Options.checked(**words)
+    return CoPjitFunction(Function(Plain(fn, given), options), words)
 
 
-class CoPjitFunction:
+class CoPjitFunction(Generic[P, R]):
     """What `jit` returns: call it like the function it wraps. (Libraries tell jitted functions by `PjitFunction` in
     their type's name.)
     """
 
     __wrapped__: Callable[..., Any]
 
-    def __init__(
-        self, fn: Callable[..., Any], options: Options, given: dict[str, Any], words: dict[str, Any] | None = None
-    ):
-        self._fn, self._options, self._given, self._words = fn, options, given, words
-        self._plain = Plain(fn, given)
-        self._entries: dict[Any, Entry] = {}
+    def __init__(self, function: Function, words: dict[str, Any] | None = None):
+        self.function, self._words = function, words
+        self._plain = function.plain
+        self._entries: dict[Signature, Entry] = {}
         self._last: Entry | None = None
         self._lock = threading.RLock()
-        functools.update_wrapper(self, fn, updated=())
+        functools.update_wrapper(self, function.plain.fn, updated=())
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if self._options.off or TRACED.trace is not NOTHING:
-                return self._plain(*args, **kwargs)
+            if self.function.stays_plain():
+                return self._plain(*args, **kwargs)  # type: ignore[no-any-return]
             call = self._call(args, kwargs)
             entry = self._entry(call)
             kept = entry.kept(call)
-            if kept.compiled.plain or kept.gone():
-                kept.compiled.tick()
-                return self._plain.jitted(*call.args, **call.kwargs)
-            return kept.compiled.call([call.leaves[i] for i in kept.inputs])  # type: ignore[union-attr]
+            session = kept.session
+            if session.plain or kept.gone():
+                session.tick()
+                return self._plain.jitted(*call.args, **call.kwargs)  # type: ignore[no-any-return]
+            return session.call([call.leaves[i] for i in kept.inputs])  # type: ignore[union-attr, no-any-return]
         except Exception as e:
             e.__traceback__ = outside(e.__traceback__)
             raise
@@ -116,7 +149,7 @@ class CoPjitFunction:
     @property
     def __signature__(self) -> inspect.Signature:
         try:
-            return inspect.signature(self._fn)
+            return inspect.signature(self._plain.fn)
         except (TypeError, ValueError) as e:
             raise AttributeError(f"{self!r} has no signature: {e}") from None
 
@@ -131,17 +164,17 @@ class CoPjitFunction:
             raise TypeError(
                 "xcoexec.compile: got a function made for one set of shapes to copy; valid is the function itself."
             )
-        return _again, (self._fn, self._words, self._given)
+        return _again, (self._plain.fn, self._words, self._plain.given)
 
     def __repr__(self) -> str:
-        return f"<xcoexec.jit of {self._fn!r}>"
+        return f"<xcoexec.jit of {self._plain.fn!r}>"
 
-    def bind(self, *weights: Any) -> Bound:
+    def bind(self, *weights: Any) -> ResidentFunction[R]:
         """A function of the remaining arguments, with `weights` (the first ones) resident and packed.
 
         NumPy arrays among them are copied: writing to them later changes nothing.
         """
-        return Bound(self, weights)
+        return ResidentFunction(self.function, weights)
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -167,31 +200,32 @@ class CoPjitFunction:
     @boundary
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """The plan for these arguments (made now if need be)."""
-        return self._compiled(args, kwargs).plan()
+        return self._session(args, kwargs).plan()
 
     @boundary
     def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
         """The layer graph for these arguments. Raises `BindError` where plain `jax.jit` is all there is."""
-        return self._compiled(args, kwargs).graph
+        return self._session(args, kwargs).graph
 
     @boundary
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """Where each layer ran for these arguments, and how long."""
-        return self._compiled(args, kwargs).report()
+        return self._session(args, kwargs).report()
 
     def timeline(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Writes a call (made now) with such arguments as a trace for Perfetto."""
-        self._compiled(args, kwargs).timeline(path)
+        self._session(args, kwargs).timeline(path)
 
-    def _compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled | Fallback:
+    def _session(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Session | PlainSession:
         call = self._call(args, kwargs)
-        return self._entry(call).compiled(call)
+        return self._entry(call).session(call)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        call = self._plain.call(args, kwargs)
-        if self._options.device_memory is not None and self._options.apart:
+        call, options = self._plain.call(args, kwargs), self.function.options
+        if options.device_memory is not None and options.apart:
             raise BindError(
-                "xcoexec.jit(device_memory=...): got a call with its weights; valid is .bind(weights), so that they can stay in host memory."
+                "xcoexec.jit(device_memory=...): got a call with its weights; "
+                "valid is .bind(weights), so that they can stay in host memory."
             )
         return call
 
@@ -199,11 +233,11 @@ class CoPjitFunction:
         last = self._last
         if last is not None and last.fits(call):
             return last
-        key = key_of(call)
-        entry = self._entries.get(key)
+        signature = Signature.of(call)
+        entry = self._entries.get(signature)
         if entry is None:
             with self._lock:
-                entry = self._entries.setdefault(key, Entry(self._plain, self._options, call))
+                entry = self._entries.setdefault(signature, Entry(self.function, call, signature))
         self._last = entry
         return entry
 
@@ -213,7 +247,7 @@ def _again(fn: Callable[..., Any], words: dict[str, Any], given: dict[str, Any])
 
 
 def compile(
-    fn: Callable[..., Any],
+    fn: Callable[..., R],
     *args: Any,
     strategy: str | Strategy = "auto",
     plan: Plan | UniformPlan | None = None,
@@ -222,7 +256,7 @@ def compile(
     device: Any = None,
     strict: bool = False,
     progress: Progress | None = None,
-) -> FixedFunction:
+) -> FixedFunction[R]:
     """`fn` planned and built now, for arguments of these shapes and types; the explicit form of `jit`.
 
     Returns a function that takes arguments like `args` and raises `BindError` for others. `device`: "cpu" or "gpu", as
@@ -230,45 +264,49 @@ def compile(
     """
     if not callable(fn):
         raise TypeError(f"xcoexec.compile: got {brief(fn)}; valid is a callable.")
-    return FixedFunction(
-        CoPjitFunction(fn, Options(strategy, threads, affinity, strict, plan, device, progress), {}), args
-    )
+    words = dict(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan)
+    options = Options.checked(device=device, progress=progress, **words)  # type: ignore[arg-type]
+    return FixedFunction(CoPjitFunction(Function(Plain(fn, {}), options)), args)
 
 
-class FixedFunction:
+class FixedFunction(Generic[R]):
     """What `compile` returns: one structure, one set of shapes."""
 
-    def __init__(self, owner: CoPjitFunction, args: tuple[Any, ...]):
+    def __init__(self, owner: CoPjitFunction[..., R], args: tuple[Any, ...]):
         self._owner, self._args = owner, args
-        self._key = _described(args)
-        owner._compiled(args, {})
+        call = self._call(args)
+        self._signature, self._described = Signature.of(call), [described(x) for x in call.leaves]
+        owner._session(args, {})
 
-    def __call__(self, *args: Any) -> Any:
-        got = _described(args)
-        if got != self._key:
-            different = next(
-                ((a, b) for a, b in zip(got[1], self._key[1], strict=False) if a != b), (got[0], self._key[0])
-            )
-            raise BindError(f"xcoexec.compile: got an argument {different[0]} where {different[1]} was compiled for.")
+    def _call(self, args: tuple[Any, ...]) -> Call:
+        return self._owner.function.plain.call(args, {})
+
+    def __call__(self, *args: Any) -> R:
+        call = self._call(args)
+        got, known = Signature.of(call), self._signature
+        if (got.tree, got.types) != (known.tree, known.types):
+            leaves = [described(x) for x in call.leaves]
+            pairs = ((a, b) for a, b in zip(leaves, self._described, strict=False) if a != b)
+            what, where = next(pairs, (got.tree, known.tree))
+            raise BindError(f"xcoexec.compile: got an argument {what} where {where} was compiled for.")
         return self._owner(*args)
 
+    def session(self) -> Session | PlainSession:
+        """What runs the calls: its problem, plan, costs, report and history."""
+        return self._owner._session(self._args, {})
+
     def plan(self) -> Plan:
-        return self._owner.plan(*self._args)
+        """The plan in use."""
+        return self.session().plan()
 
     def graph(self) -> LayerGraph:
-        return self._owner.graph(*self._args)
+        """The layer graph. Raises `BindError` where plain `jax.jit` is all there is."""
+        return self.session().graph
 
     def report(self) -> Report:
-        return self._owner.report(*self._args)
+        """Where each layer ran, and how long."""
+        return self.session().report()
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        self._owner.timeline(path, *self._args)
-
-
-def _described(args: Sequence[Any]) -> Any:
-    """Structure, and shape and type of every leaf, as messages show them."""
-    leaves, tree = jax.tree_util.tree_flatten(tuple(args))
-    weak = lambda x: bool(getattr(x, "weak_type", False))
-    return tree, [
-        (tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__)) + " of a weak type" * weak(x)) for x in leaves
-    ]
+        """Writes a call (made now) as a trace for Perfetto."""
+        self.session().timeline(path)

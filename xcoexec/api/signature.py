@@ -1,207 +1,57 @@
-"""How `jax.jit` sees a call: which arguments are static, the others' leaves, and the key that tells one call's program
-from another's.
-"""
+"""What tells one call's program from another's: the one key that `jit`, `bind` and `compile` share."""
 
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from ..compat import Array, SingleDevice, configuration, default_device, mesh_is_set, plain_jit
-from ..errors import brief
+from ..compat import Array, SingleDevice, configuration, default_device, mesh_is_set
+from .plain import Call
 
 NUMBERS = (bool, int, float, complex)
-#: the parameters of `jax.jit`, and those of them that place arrays: co-executed programs run on the default device
-#: alone
-KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
+#: the parameters of `jax.jit` that place arrays: co-executed programs run on the default device alone
 PLACING = ("in_shardings", "out_shardings", "device", "backend")
 
 
-class Static:
-    """A static argument that equals another one only where both have the same type and the same bits (0.0 is not -0.0)."""
+class Away(NamedTuple):
+    """The key of an array that lies on another device than the default one, or on several."""
 
-    __slots__ = ("key", "value")
-
-    def __init__(self, value: Any):
-        self.value, self.key = value, strict_key(value)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and self.key == other.key
-
-    def __repr__(self) -> str:
-        return repr(self.value)
+    type: Any
+    sharding: Any
 
 
-def strict_key(value: Any) -> Hashable:
-    """A value with its type, by which equal values of other types or signs differ. Raises `TypeError` for what cannot
-    be hashed.
-    """
-    if isinstance(value, (float, complex)):
-        return type(value), repr(value)
-    if isinstance(value, (tuple, frozenset)):
-        parts = tuple(map(strict_key, value)) if isinstance(value, tuple) else frozenset(map(strict_key, value))
-        return type(value), parts
-    hash(value)
-    return type(value), value
-
-
-class Call(NamedTuple):
-    """A call's arguments: as `jax.jit` gets them, its dynamic leaves with their structure, and what else its program
-    depends on.
+class Signature(NamedTuple):
+    """All that `jax.jit` compiles another program for: structure, the leaves' types (weak ones are types of their own)
+    and places, static values, and JAX's configuration. `near`: of each leaf, whether it is an array of JAX's (None where
+    that makes no difference).
     """
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    leaves: list[Any]
     tree: Any
+    leaves: tuple[Any, ...]
     static: Hashable
+    configuration: Any
+    near: tuple[bool, ...] | None = None
 
-    def without_arrays(self) -> Call:
-        """The same with nothing in the place of what is not static."""
-        kept = {k: v for k, v in self.kwargs.items() if type(v) is Static}
-        return Call(tuple(a if type(a) is Static else None for a in self.args), kept, [], self.tree, self.static)
+    @classmethod
+    def of(cls, call: Call, places: bool = False) -> Signature:
+        """The signature of a call. `places`: arrays in host memory and JAX's own are planned for apart."""
+        near = tuple([isinstance(x, jax.Array) for x in call.leaves]) if places else None
+        return cls(call.tree, tuple(map(leaf_key, call.leaves)), call.static, configuration(), near)
 
+    def holds(self, call: Call, inputs: Sequence[int]) -> bool:
+        """Whether a call, whose leaves other than `inputs` are known to be the same, has this signature."""
+        if call.tree != self.tree or call.static != self.static or configuration() != self.configuration:
+            return False
+        return all(leaf_key(call.leaves[i]) == self.leaves[i] for i in inputs)
 
-class Plain:
-    """Plain `jax.jit` of a function; `given`: its parameters as the caller named them."""
-
-    def __init__(self, fn: Callable[..., Any], given: Mapping[str, Any]):
-        unknown = sorted(set(given) - set(KNOWN))
-        if unknown:
-            raise TypeError(
-                f"xcoexec.jit: got the parameters {', '.join(unknown)}; valid are its own and {', '.join(KNOWN)}."
-            )
-        self.fn, self.given = fn, dict(given)
-        self.nums = indices(given.get("static_argnums"), "static_argnums")
-        self.names = names(given.get("static_argnames"), "static_argnames")
-        self.donated_nums = indices(given.get("donate_argnums"), "donate_argnums")
-        names(given.get("donate_argnames"), "donate_argnames")
-        if any(i < 0 for i in self.donated_nums):
-            raise ValueError(
-                f"xcoexec.jit: got donate_argnums={brief(given['donate_argnums'])}; valid are positions from 0 on."
-            )
-        self.parameters = _parameters(fn)
-        self.boxed = bool(self.nums or self.names)
-        self.jitted: Any = plain_jit(_unboxed(fn) if self.boxed else fn, **self.given)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.boxed:
-            args, kwargs, _ = self._box(args, kwargs, 0)
-        return self.jitted(*args, **kwargs)
-
-    def ask(self, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What a method of the jitted function ("lower", "trace", "eval_shape") says of a call."""
-        if self.boxed:
-            args, kwargs, _ = self._box(args, kwargs, 0)
-        return getattr(self.jitted, method)(*args, **kwargs)
-
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Call:
-        """A call taken apart. `before`: so many positional arguments stand before `args`."""
-        if not self.boxed:
-            leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-            return Call(args, kwargs, leaves, tree, ())
-        args, kwargs, static = self._box(args, kwargs, before)
-        rest = tuple(a for a in args if type(a) is not Static)
-        leaves, tree = jax.tree_util.tree_flatten((rest, {k: v for k, v in kwargs.items() if type(v) is not Static}))
-        return Call(args, kwargs, leaves, tree, static)
-
-    def _box(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], before: int
-    ) -> tuple[tuple[Any, ...], dict[str, Any], Hashable]:
-        """The arguments with the static ones boxed, and those by position and name."""
-        many, known = before + len(args), self.parameters
-        places = {i if i >= 0 else many + i for i in self.nums}
-        named = set(self.names)
-        if (
-            self.given.get("static_argnums") is None
-        ):  # what is not named follows from the other; where both are, each stands for itself
-            places = {i for i, name in enumerate(known) if name in named}
-        elif self.given.get("static_argnames") is None:
-            named = {known[i] for i in self.nums if -len(known) <= i < len(known)}
-        boxed = tuple(_boxed(a) if i in places else a for i, a in enumerate(args, before))
-        words = {k: _boxed(v) if k in named else v for k, v in kwargs.items()}
-        static = (
-            tuple((i, a) for i, a in enumerate(boxed) if type(a) is Static),
-            tuple((k, v) for k, v in words.items() if type(v) is Static),
-        )
-        return boxed, words, static
-
-    def rebuilt(self, call: Call, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call like `call` with other leaves."""
-        rest, words = jax.tree_util.tree_unflatten(call.tree, leaves)
-        dynamic = iter(rest)
-        fixed = {k: v for k, v in call.kwargs.items() if type(v) is Static}
-        return tuple(a if type(a) is Static else next(dynamic) for a in call.args), {**words, **fixed}
-
-    def keeping(self, count: int) -> Plain:
-        """The same function, by which the first `count` arguments are never given away."""
-        kept = set(self.parameters[:count])
-        given = dict(self.given)
-        if self.donated_nums:
-            given["donate_argnums"] = tuple(i for i in self.donated_nums if i >= count)
-        if given.get("donate_argnames"):
-            given["donate_argnames"] = tuple(n for n in names(given["donate_argnames"], "") if n not in kept)
-        return self if given == self.given else Plain(self.fn, given)
-
-
-def _boxed(value: Any) -> Any:
-    """A static argument in its box; one without a hash stays as it is, for `jax.jit` to refuse."""
-    try:
-        return value if type(value) is Static else Static(value)
-    except TypeError:
-        return value
-
-
-def _unboxed(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` that takes its static arguments boxed."""
-
-    @functools.wraps(fn)
-    def inside(*args: Any, **kwargs: Any) -> Any:
-        open_ = lambda a: a.value if type(a) is Static else a
-        return fn(*map(open_, args), **{k: open_(v) for k, v in kwargs.items()})
-
-    return inside
-
-
-def _parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the parameters that may be given by position."""
-    try:
-        found = inspect.signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return ()
-    return tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
-
-
-def indices(x: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
-    out: Any = () if x is None else (x,) if isinstance(x, int) else x
-    try:
-        found: tuple[Any, ...] = tuple(out)
-    except TypeError:
-        found = (None,)
-    if isinstance(out, str) or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in found):
-        raise TypeError(f"xcoexec.jit: got {what}={brief(x)}; valid is an int or several.")
-    return tuple(map(int, found))
-
-
-def names(x: str | Iterable[str] | None, what: str) -> frozenset[str]:
-    try:
-        found = frozenset() if x is None else frozenset((x,)) if isinstance(x, str) else frozenset(x)
-    except TypeError:
-        found = frozenset((None,))  # type: ignore[arg-type]
-    if not all(isinstance(name, str) for name in found):
-        raise TypeError(f"xcoexec.jit: got {what}={brief(x)}; valid is a name or several.")
-    return found
-
-
-# -- what a program is keyed by ----------------------------------------------------------------------
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """The leaves' types alone."""
+        return tuple(k.type if isinstance(k, Away) else k for k in self.leaves)
 
 
 @functools.lru_cache
@@ -230,16 +80,18 @@ def leaf_key(x: Any) -> Any:
     return type(x), getattr(x, "shape", None), getattr(x, "dtype", None), getattr(x, "weak_type", False)
 
 
-class Away(NamedTuple):
-    """The key of an array that lies on another device than the default one, or on several."""
+def array_key(x: Any) -> Any:
+    """A shorter signature, of a call with one array and nothing else; None for what is no array here at hand."""
+    kind = type(x)
+    if kind is Array:
+        return (x.shape, x.dtype, x.weak_type) if alone() or type(leaf_key(x)) is not Away else None
+    return (np.ndarray, x.shape, x.dtype) if kind is np.ndarray else None
 
-    type: Any
-    sharding: Any
 
-
-def key_of(call: Call) -> Hashable:
-    """All that `jax.jit` compiles another program for: structure, types, static values, configuration."""
-    return call.tree, tuple(map(leaf_key, call.leaves)), call.static, configuration()
+def described(x: Any) -> tuple[tuple[int, ...], str]:
+    """Shape and type of a leaf, as messages show them."""
+    weak = " of a weak type" if getattr(x, "weak_type", False) else ""
+    return tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__)) + weak
 
 
 def placed_apart(call: Call, given: Mapping[str, Any]) -> str:
@@ -253,9 +105,9 @@ def placed_apart(call: Call, given: Mapping[str, Any]) -> str:
     if chosen is not None and chosen not in (home(), home().platform):
         return f"jax_default_device is {chosen}, and co-executed programs run on {home()}"
     away = next((k for k in map(leaf_key, call.leaves) if isinstance(k, Away)), None)
-    return (
-        "" if away is None else f"an argument lies on {away.sharding}, and co-executed programs run on {home()} alone"
-    )
+    if away is None:
+        return ""
+    return f"an argument lies on {away.sharding}, and co-executed programs run on {home()} alone"
 
 
 def _means_something(name: str, value: Any) -> bool:
@@ -268,4 +120,4 @@ def _means_something(name: str, value: Any) -> bool:
     return any(x is not None and type(x).__name__ != "UnspecifiedValue" for x in leaves)
 
 
-__all__ = ["Away", "Call", "Plain", "Static", "alone", "home", "key_of", "leaf_key", "placed_apart", "strict_key"]
+__all__ = ["Signature", "array_key", "described", "placed_apart"]

@@ -19,9 +19,9 @@ from ..ir.validate import check_plan
 from ..measure.profile import Progress, host_placements, read, silent, store
 from ..planning.memory import usage
 from ..planning.strategies import RIVALS, STRATEGIES, Strategy, strategy_name
+from .attempt import Alone, Attempt, lowered_of
 from .executable import Executable
 from .rebalance import rebalanced
-from .stages import Alone, Stages, device_plan, lowered_of
 
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
 ROUNDS = 5
@@ -52,7 +52,7 @@ def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
     return Plan("forced", tuple(places), graph.key, chosen=f"every layer split {request.p_cpu:g} by {request.dim}")
 
 
-def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | None) -> Executable:
+def choose(s: Attempt, strategy: str | Strategy, request: Plan | UniformPlan | None) -> Executable:
     """The executable for a strategy (a name, or any function of graph and costs) or a forced plan."""
     if request is not None:
         plan = asked(forced, s.graph, request)
@@ -61,8 +61,8 @@ def choose(s: Stages, strategy: str | Strategy, request: Plan | UniformPlan | No
     return _auto(s) if strategy == "auto" else _single(s, strategy)
 
 
-def _single(s: Stages, strategy: str | Strategy) -> Executable:
-    if all(x.host_error for x in s.graph.layers):
+def _single(s: Attempt, strategy: str | Strategy) -> Executable:
+    if s.problem.hostless:
         return s.executable(
             Plan(
                 strategy_name(strategy),
@@ -86,20 +86,20 @@ def _single(s: Stages, strategy: str | Strategy) -> Executable:
     )
 
 
-def _check_fits(s: Stages, plan: Plan) -> None:
+def _check_fits(s: Attempt, plan: Plan) -> None:
     if not s.fits(plan):
         need = usage(s.graph, plan.placements)
         raise PlanError(
-            f"device_memory: got {s.limit} bytes and a plan ({plan.strategy}) that keeps {need.total} there ({need.text}); "
+            f"device_memory: got {s.machine.limit} bytes and a plan ({plan.strategy}) that keeps {need.total} there ({need.text}); "
             'valid are strategies that leave or stream weights: "auto", "capacity", "host".'
         )
 
 
-def _record_name(s: Stages) -> str:
-    half = f"-{s.relay.driver.platform}" + "-host" * s.on_host if s.relay else ""
-    half += f"-{s.memory}" if s.relay and s.memory != "auto" else ""
-    half += f"-{s.limit}" if s.relay and s.limit is not None else ""
-    return f"plan-{s.graph.key}-{s.threads}{half}" + "".join(f"-{c}" for c in s.cpus)
+def _record_name(s: Attempt) -> str:
+    half = f"-{s.machine.relay.driver.platform}" + "-host" * s.problem.on_host if s.machine.apart else ""
+    half += f"-{s.machine.memory}" if s.machine.apart and s.machine.memory != "auto" else ""
+    half += f"-{s.machine.limit}" if s.machine.apart and s.machine.limit is not None else ""
+    return f"plan-{s.graph.key}-{s.machine.threads}{half}" + "".join(f"-{c}" for c in s.machine.cpus)
 
 
 def remembered(name: str, graph: LayerGraph) -> Plan | None:
@@ -115,7 +115,7 @@ def remembered(name: str, graph: LayerGraph) -> Plan | None:
     return read(REMEMBERED, name, fitting)  # type: ignore[no-any-return]
 
 
-def _auto(s: Stages) -> Executable:
+def _auto(s: Attempt) -> Executable:
     """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
     plan = remembered(_record_name(s), s.graph)
     if plan is not None:
@@ -126,7 +126,7 @@ def _auto(s: Stages) -> Executable:
     if not exe.plan.measured:
         return exe
     if (
-        s.bounded
+        s.too_large
         or exe.plan.engine != "jit"
         or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit")
     ):
@@ -134,17 +134,17 @@ def _auto(s: Stages) -> Executable:
     return exe
 
 
-def contest(s: Stages) -> Executable:
+def contest(s: Attempt) -> Executable:
     """Times plain jax.jit and the candidates alternately, and takes the winner."""
-    if s.bounded:
+    if s.too_large:
         return _within(s)
-    plain = Executable(device_plan(s.graph), s.plain, None)
+    plain = s.plain
     candidates: dict[str, Executable] = {"jit": plain}
-    if all(x.host_error for x in s.graph.layers):
+    if s.problem.hostless:
         return plain
-    if s.relay and s.on_host and all(not x.host_error for x in s.graph.layers):
+    if s.machine.apart and s.problem.on_host and s.problem.all_kernels:
         candidates["local"] = s.local
-    if s.sibling and all(
+    if s.problem.sibling and all(
         not x.host_error for x in s.graph.layers
     ):  # no layer has to be measured if the usual winner wins clearly again
         seconds = _times(s, {"jit": plain, "host": s.all_host})
@@ -154,7 +154,7 @@ def contest(s: Stages) -> Executable:
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
     for name in CANDIDATES:
         plan = STRATEGIES[name](s.graph, costs)
-        if _worth_a_try(plan, [c.plan for c in candidates.values()], s.relay is None):
+        if _worth_a_try(plan, [c.plan for c in candidates.values()], not s.machine.apart):
             candidates[name] = _realised(s, plan, name)
     seconds = _times(s, candidates)
     s.plain_ready = True
@@ -167,7 +167,7 @@ def contest(s: Stages) -> Executable:
     return _chosen(candidates, best, seconds)
 
 
-def _within(s: Stages) -> Executable:
+def _within(s: Attempt) -> Executable:
     """The fastest plan of those that keep within the device's memory; plain jax.jit does not."""
     costs = s.measured_costs()
     plan = STRATEGIES["capacity"](s.graph, costs)
@@ -177,22 +177,20 @@ def _within(s: Stages) -> Executable:
     }
     if not s.fits(candidates["host"].plan):
         del candidates["host"]
-    if s.on_host and all(not x.host_error for x in s.graph.layers):
+    if s.problem.on_host and s.problem.all_kernels:
         candidates["local"] = s.local
     seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k])
     exe = candidates[best]
-    reason = (
-        f"fastest of {', '.join(seconds)} by measurement; plain jax.jit needs more than {s.limit} bytes on the device"
-    )
+    reason = f"fastest of {', '.join(seconds)} by measurement; plain jax.jit needs more than {s.machine.limit} bytes on the device"
     note = f"; {exe.plan.chosen}" if best == "capacity" else ""
     return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason + note))
 
 
-def _realised(s: Stages, plan: Plan, strategy: str | Strategy) -> Executable:
+def _realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
     """A strategy's plan as an executable; on a device that of the fastest among it and its near rivals, and balanced."""
     plans = [plan]
-    for rival in RIVALS.get(strategy, ()) if s.relay and isinstance(strategy, str) else ():
+    for rival in RIVALS.get(strategy, ()) if s.machine.apart and isinstance(strategy, str) else ():
         other = rival(s.graph, s.measured_costs())
         if (
             s.fits(other)
@@ -207,10 +205,10 @@ def _realised(s: Stages, plan: Plan, strategy: str | Strategy) -> Executable:
     return _balanced(s, made[int(np.argmin([WORTH * own, *others]))])
 
 
-def _balanced(s: Stages, exe: Executable) -> Executable:
+def _balanced(s: Attempt, exe: Executable) -> Executable:
     """An executable; on a device with shares that are moved until what both halves measured agrees with them."""
     tried = [exe]
-    for _ in range(BALANCING if s.relay else 0):
+    for _ in range(BALANCING if s.machine.apart else 0):
         for _ in range(BALANCE_CALLS):
             s.run(tried[-1])
         places = rebalanced(s.graph, tried[-1].plan.placements, lowered_of(tried[-1]))
@@ -223,35 +221,31 @@ def _balanced(s: Stages, exe: Executable) -> Executable:
     return tried[int(np.argmin(_briefly(s, tried)))]
 
 
-def _briefly(s: Stages, tried: Sequence[Executable]) -> list[float]:
+def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
     """Seconds of each."""
     calls = {str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}
     return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, alone=s.alone).values())
 
 
-def known(s: Stages, exe: Executable, past: Sequence[Executable]) -> Executable:
+def known(s: Attempt, exe: Executable, past: Sequence[Executable]) -> Executable:
     """The fastest of what is there already: an executable, those used before it, plain jax.jit."""
     candidates = {"now": exe, **{f"before {i}": p for i, p in enumerate(past, 1)}}
-    if not s.bounded and exe.lowered is not None and s.plain_ready:
-        candidates["jit"] = Executable(device_plan(s.graph), s.plain, None)
+    if not s.too_large and exe.lowered is not None and s.plain_ready:
+        candidates["jit"] = s.plain
     return _better(s, candidates)
 
 
-def moved(s: Stages, exe: Executable) -> Executable:
+def moved(s: Attempt, exe: Executable) -> Executable:
     """An executable, or the same plan with shares as its halves now need them."""
-    if exe.lowered is None or s.relay is None:
+    if exe.lowered is None or not s.machine.apart:
         return exe
     plan = dataclasses.replace(exe.plan, placements=rebalanced(s.graph, exe.plan.placements, exe.lowered))
     if plan.placements == exe.plan.placements or not s.fits(plan):
         return exe
-    s.hasty = True
-    try:
-        return _better(s, {"now": exe, "shares moved": s.executable(plan)})
-    finally:
-        s.hasty = False
+    return _better(s, {"now": exe, "shares moved": s.executable(plan)})
 
 
-def _better(s: Stages, candidates: Mapping[str, Executable]) -> Executable:
+def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     """The fastest of a few, the one in use where it is a near thing."""
     if len(candidates) == 1:
         return candidates["now"]
@@ -273,7 +267,7 @@ def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[st
     return dataclasses.replace(candidates[best], plan=plan)
 
 
-def _times(s: Stages, candidates: Mapping[str, Executable]) -> dict[str, float]:
+def _times(s: Attempt, candidates: Mapping[str, Executable]) -> dict[str, float]:
     return alternate(
         {k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR, alone=s.alone
     )

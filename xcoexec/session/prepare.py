@@ -1,4 +1,4 @@
-"""A traced function with its weights -> what calls use: all stages, with plain jax.jit where one fails."""
+"""A traced function with its weights -> the session that calls use; plain jax.jit where a stage fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 
-from ..api.options import Options
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..devices.cuda import relay
@@ -17,11 +16,13 @@ from ..errors import BindError
 from ..frontend.trace import Traced
 from ..guard import Asked, Failed, asked, stage, warn
 from ..ir.records import Plan
+from ..measure.training import stored
 from ..planning.strategies import strategy_name
-from .compiled import Compiled, Fallback
-from .contest import choose
 from .executable import Executable
-from .stages import Stages, stages
+from .options import Options
+from .planner import Planner
+from .problem import Machine, Problem
+from .session import PlainSession, Session
 
 CPU_ALONE = "on the CPU alone, because its weights do not fit the device's memory"
 
@@ -31,7 +32,8 @@ class Task:
     """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given
     away, plain jax.jit of the inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same
     function is planned already for other shapes. `compile_plain`: what plain jax.jit compiles for the example; raises
-    what it raises."""
+    what it raises.
+    """
 
     traced: Traced
     index: tuple[int, ...]
@@ -53,16 +55,29 @@ class Task:
         found = [self.leaves[i] for i in self.inputs]
         return [jax.numpy.array(x, copy=True) if i in self.donated else x for i, x in enumerate(found)]
 
+    def problem(self) -> Problem:
+        """The function folded and cut into layers."""
+        return Problem.of(
+            self.traced,
+            self.index,
+            self.weights,
+            self.example,
+            donated=self.donated,
+            plain=self.plain,
+            sibling=self.sibling,
+            compiler_options=self.given.get("compiler_options"),
+        )
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prepared:
     task: Task
-    compiled: Compiled
+    session: Session
 
 
 def prepared(
     name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[Any]], str]
-) -> Prepared | Fallback:
+) -> Prepared | PlainSession:
     """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one
     warning (an error when strict).
 
@@ -74,7 +89,7 @@ def prepared(
     try:
         task = make()
         why = refuse(task.weights)
-        return refused(name, options, why) if why else Prepared(task, _compiled(name, options, task))
+        return refused(name, options, why) if why else Prepared(task, _session(name, options, task))
     except Asked as e:
         raise e.error from None
     except BindError:
@@ -91,10 +106,10 @@ def prepared(
         raise e from cause
 
 
-def refused(name: str, options: Options, why: str) -> Fallback:
+def refused(name: str, options: Options, why: str) -> PlainSession:
     """Plain jax.jit, with one warning that says why. Raises `BindError` when strict."""
     warn(name, why, options.strict)
-    return Fallback(strategy_name(options.strategy), why)
+    return PlainSession(strategy_name(options.strategy), why)
 
 
 def device_relay(cpus: tuple[int, ...]) -> Relay | None:
@@ -116,50 +131,45 @@ def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
     nbytes = int(given * relay.driver.memory()[1]) if isinstance(given, float) else given
     if nbytes <= relay.driver.workspace:
         raise ValueError(
-            f"xcoexec.jit: got device_memory={given!r}; valid is more than {relay.driver.workspace} bytes, which XLA's libraries need."
+            f"xcoexec.jit: got device_memory={given!r}; "
+            f"valid is more than {relay.driver.workspace} bytes, which XLA's libraries need."
         )
     return nbytes - relay.driver.workspace
 
 
-def _compiled(name: str, options: Options, task: Task) -> Compiled:
+def _machine(options: Options) -> Machine:
+    with stage("connecting the device"):
+        found = device_relay(options.cpus)
+    limit = asked(device_limit, options.device_memory, found)
+    return Machine(options.threads, options.cpus, found, options.memory, limit)
+
+
+def _session(name: str, options: Options, task: Task) -> Session:
     """All stages of one function for its weights and example inputs."""
     host.prefetch(options.apart)
     with stage("building the graph"):
-        settings = {
-            "threads": options.threads,
-            "cpus": options.cpus,
-            "donated": task.donated,
-            "plain": task.plain,
-            "progress": options.progress,
-        }
-        s = stages(task.traced, task.index, task.weights, task.example, **settings)
-        s.sibling, s.memory, s.compiler_options = task.sibling, options.memory, task.given.get("compiler_options")
-    with stage("connecting the device"):
-        s.relay = device_relay(options.cpus)
-    s.limit = asked(device_limit, options.device_memory, s.relay)
+        problem = task.problem()
+    machine = _machine(options)
+    with stage("planning"):
+        predictor = asked(stored, machine.relay, options.threads) if options.predicted else None
+    planner = Planner(problem, machine, options.strategy, predictor)
+    return Session(planner, _first(name, options, planner), functools.partial(_retired, name, options.strict))
+
+
+def _first(name: str, options: Options, planner: Planner) -> Executable:
+    """The executable of the first plan, after its first call."""
     try:
-        exe = _planned(s, options)
+        with stage("planning"):
+            exe = planner.first(options.plan, options.progress)
+        with stage("the first call"):
+            if exe.lowered is not None:
+                planner.problem.run(exe)
+        return exe
     except Failed as e:
-        if s.limit is None or not s.bounded:
+        if planner.fits_as_it_is:
             raise
         warn(name, e.why, options.strict, CPU_ALONE)
-        exe = s.fallback(strategy_name(options.strategy), e.why)
-    s.forget()
-    return Compiled(s, exe, options.strategy, functools.partial(_retired, name, options.strict))
-
-
-def _planned(s: Stages, options: Options) -> Executable:
-    """The executable of a plan, after its first call."""
-    with stage("planning"):
-        if options.predicted:
-            from ..measure.training import stored
-
-            s.predictor = asked(stored, s.relay, options.threads)
-        exe = choose(s, options.strategy, options.plan)
-    with stage("the first call"):
-        if exe.lowered is not None:
-            s.run(exe)
-    return exe
+        return planner.fallback(strategy_name(options.strategy), e.why)
 
 
 def _retired(name: str, strict: bool, why: str, plan: Plan) -> None:

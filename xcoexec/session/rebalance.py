@@ -63,7 +63,7 @@ def sharing(lowered: Lowered) -> float | None:
 
 
 def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered) -> tuple[Placement, ...]:
-    """The placements with each split's share moved to where both halves of it, at the speeds they showed, end together."""
+    """The placements with each split's share moved to where both halves, at the speeds they showed, end together."""
     measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.join}
     out = list(placements)
     for members in chains(graph, placements):

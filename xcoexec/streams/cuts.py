@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import numbers
@@ -15,12 +14,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..api.resident import Bound
+from ..api.resident import ResidentFunction
 from ..config import cores
 from ..errors import CoexecWarning
 from ..ir.records import HALVES
 from ..measure.timing import median_seconds
-from ..session.stages import Stages
+from ..session.session import Session
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
 from .spans import Part, Span, crossing, divisible, finish, part, start
 from .trial import Trial, Turn
@@ -43,8 +42,8 @@ class Network:
     """A way of computing items of one shape: by parts in turn, or by the bound function as a whole. `busy`: seconds an
     item on the host half and on a device of its own; `threads` of the host half."""
 
-    bound: Bound | None
-    stages: Stages
+    bound: ResidentFunction | None
+    stages: Session
     parts: tuple[Part, ...] = ()
     cut: Cut | None = None
     busy: tuple[float, float] = (0.0, 0.0)
@@ -79,10 +78,10 @@ class Partly:
 class Networks:
     """Cuts a bound function anew for every shape of item that comes."""
 
-    def __init__(self, bound: Bound, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
+    def __init__(self, bound: ResidentFunction, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
         self.bound, self.wanted, self.host_operations, self._prepared = bound, cut, host_operations, prepared
         self.known: dict[Any, Trial[Network]] = {}
-        self._fewer: Bound | None = None
+        self._fewer: ResidentFunction | None = None
         self._lock = threading.Lock()
 
     @property
@@ -125,7 +124,7 @@ class Networks:
         if self.wanted == "auto":
             return (
                 [*wholes, *_there_is_room_for(_best_cuts(s, value, around))]
-                if self.count > 1 and s.limit is None and divisible(s)
+                if self.count > 1 and s.machine.limit is None and divisible(s)
                 else wholes
             )
         if not divisible(s):
@@ -141,7 +140,7 @@ class Networks:
         quicker.
         """
         found = [_whole(self.bound, value)]
-        if self._prepared and leaves_room(around, max(found[0].busy), self.bound._owner._options.threads, cores()):
+        if self._prepared and leaves_room(around, max(found[0].busy), self.bound.function.options.threads, cores()):
             if self._fewer is None:  # once for all shapes: it packs the weights anew
                 self._fewer = beside(self.bound, around.workers)
             if self._fewer is not self.bound:
@@ -162,15 +161,15 @@ def _there_is_room_for(ways: Iterator[Network]) -> Iterator[Network]:
         )
 
 
-def _best_cuts(s: Stages, value: Any, around: Around) -> Iterator[Network]:
+def _best_cuts(s: Session, value: Any, around: Around) -> Iterator[Network]:
     """The best cut by the layers' seconds, the best one by those and what its stages took beside their layers, and the
     device alone.
     """
-    costs, n = s.measured_costs(), len(s.graph.layers)
+    costs, n = s.costs(), len(s.graph.layers)
     known: set[tuple[tuple[str, int, int], ...]] = set()
     beside = dict.fromkeys(HALVES[:2], 0.0)
     for _ in range(CORRECTED):
-        cut = best(costs, crossed(s), around, cores(), s.threads, each=beside)
+        cut = best(costs, crossed(s), around, cores(), s.machine.threads, each=beside)
         if cut.stages in known:
             break
         known.add(cut.stages)
@@ -185,7 +184,7 @@ def _best_cuts(s: Stages, value: Any, around: Around) -> Iterator[Network]:
         yield _measured(s, whole, value, around)
 
 
-def _measured(s: Stages, cut: Cut, value: Any, around: Around) -> Network:
+def _measured(s: Session, cut: Cut, value: Any, around: Around) -> Network:
     """A cut's parts, compiled, with the seconds that each of them takes alone."""
     parts = [part(s, Span(a, b), half) for half, a, b in cut.stages]
     parts = [
@@ -201,25 +200,25 @@ def _measured(s: Stages, cut: Cut, value: Any, around: Around) -> Network:
         took.append(np.diff(ends))
     seconds = tuple(float(t) for t in np.median(took[1:], axis=0))
     cut = dataclasses.replace(cut, seconds=seconds)
-    busy = cut.busy(s.relay is None)
+    busy = cut.busy(not s.machine.apart)
     return Network(
         None,
         s,
         tuple(parts),
-        dataclasses.replace(cut, period=busiest(*busy, around, cores(), s.threads)),
+        dataclasses.replace(cut, period=busiest(*busy, around, cores(), s.machine.threads)),
         busy,
-        s.threads,
+        s.machine.threads,
     )
 
 
-def _whole(bound: Bound, value: Any) -> Network:
+def _whole(bound: ResidentFunction, value: Any) -> Network:
     seconds = _seconds(bound, value)
-    s = bound._used("pipeline").stages
-    on_host = s.relay is None or any(p.half != "device" for p in bound.plan().placements)
-    return Network(bound, s, busy=(seconds, 0.0) if on_host else (0.0, seconds), threads=s.threads)
+    s = bound.session()
+    on_host = not s.machine.apart or any(p.half != "device" for p in bound.plan().placements)
+    return Network(bound, s, busy=(seconds, 0.0) if on_host else (0.0, seconds), threads=s.machine.threads)
 
 
-def _seconds(bound: Bound, value: Any) -> float:
+def _seconds(bound: ResidentFunction, value: Any) -> float:
     jax.block_until_ready(bound(value))
     return median_seconds(lambda: jax.block_until_ready(bound(value)), PROBE_SECONDS)
 
@@ -234,32 +233,28 @@ def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> boo
     return apart < DISTURBED * shared
 
 
-def beside(bound: Bound, workers: int) -> Bound:
+def beside(bound: ResidentFunction, workers: int) -> ResidentFunction:
     """The same function with as many threads fewer as prepare items on the host's cores, unless somebody said how many
     it gets.
 
     A team that has to wait for one of its threads, which the system has put behind somebody else's work, waits for all
     of it.
     """
-    owner = bound._owner
-    if owner._options.threads_given:
-        return bound
-    options = copy.copy(owner._options)
-    options.threads = max(1, options.threads - workers)
-    return type(owner)(owner._fn, options, owner._given).bind(*bound._weights)
+    options = bound.function.options
+    return bound if options.threads_given else bound.with_threads(max(1, options.threads - workers))
 
 
-def planned(s: Stages, way: str, around: Around) -> Cut:
+def planned(s: Session, way: str, around: Around) -> Cut:
     """A cut by the paper's rule ("neuropipe", or "neuropipe, printed") or the best one there is ("auto")."""
-    costs, n = s.measured_costs(), len(s.graph.layers)
+    costs, n = s.costs(), len(s.graph.layers)
     nbytes = crossed(s)
     if way == "auto":
-        return best(costs, nbytes, around, cores(), s.threads)
+        return best(costs, nbytes, around, cores(), s.machine.threads)
     k = neuropipe(costs, around.before + around.behind, way != "neuropipe")
     return front_and_rear(k, n)
 
 
-def crossed(s: Stages) -> list[int]:
+def crossed(s: Session) -> list[int]:
     """Bytes that are needed behind a cut before each layer."""
     return [sum(v.nbytes for v in crossing(s.graph, k)) for k in range(len(s.graph.layers) + 1)]
 
@@ -278,9 +273,9 @@ def _check(cut: Cut, layers: int) -> None:
 def named(cut: object, fn: object) -> str | Cut:
     """A `cut=` as the user gave it, checked; without one "auto" for a bound function and "none" for any other."""
     if cut is None:
-        return "auto" if isinstance(fn, Bound) else "none"
+        return "auto" if isinstance(fn, ResidentFunction) else "none"
     wanted: str | Cut = checked("xcoexec.pipeline", "cut", cut, CUT)
-    if wanted != "none" and not isinstance(fn, Bound):
+    if wanted != "none" and not isinstance(fn, ResidentFunction):
         raise TypeError(
             f"xcoexec.pipeline: got cut={shown(cut)} with {type(fn).__name__}; valid is what xcoexec.jit(...).bind(weights) returns."
         )

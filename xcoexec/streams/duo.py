@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..api.resident import Bound
+from ..api.resident import ResidentFunction
 from ..measure.timing import median_seconds
 from .blocks import EPSILON, TWIN_SECONDS, Worth, blocks, deserving, merged
 from .data import Data
@@ -50,7 +50,7 @@ class Duo:
             for k, (shape, nonlinear) in self.shapes.items()
         )
 
-    def model(self, bound: Bound, x: Any) -> Model:
+    def model(self, bound: ResidentFunction, x: Any) -> Model:
         """Blocks and twins, compiled and timed for inputs like `x`: what a task of the scheduler runs."""
         return model(bound, x, spans=self.spans, twins=self.twins, accuracy=self.accuracy)
 
@@ -126,12 +126,12 @@ def generate(
     bound = jit(fn, threads=threads, strategy="host").bind(weights)
     one = data.test[0][:1]
     jax.block_until_ready(bound(one))
-    s = bound._used("duo").stages
-    if len(s.folded.inputs) != 1 or len(s.folded.outputs) != 1:
+    s = bound.session()
+    if len(s.problem.folded.inputs) != 1 or len(s.problem.folded.outputs) != 1:
         raise ValueError(
             "xcoexec.streams.duo: got a function of several inputs or results; valid is (weights, images) -> logits."
         )
-    costs = s.measured_costs()
+    costs = s.costs()
     spans = blocks(s.graph, costs, most, TWIN_SECONDS)
     net = Frozen.of(fn, weights, np.zeros((search.batch, *one.shape[1:]), np.float32))
     if [x.name for x in net.graph.layers] != [x.name for x in s.graph.layers]:

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from ..api.resident import Bound
+from ..api.resident import ResidentFunction
 from ..codegen.program import Unsupported
-from ..session.stages import Stages
+from ..session.session import Session
 from .blocks import blocks, replaceable
 from .jobs import ACCURACY, BOTH, HALVES, Accuracy, Block, Way
 from .spans import Env, Part, Span, divisible, finish, part, start
@@ -55,7 +55,7 @@ class Twin:
 
 
 WHERE = "xcoexec.streams.model"
-BOUND = Rule("what xcoexec.jit(...).bind(weights) returns", lambda x: isinstance(x, Bound))
+BOUND = Rule("what xcoexec.jit(...).bind(weights) returns", lambda x: isinstance(x, ResidentFunction))
 TWINS = Rule(
     'a sequence of Twins for "device" or "host"',
     lambda x: (
@@ -70,7 +70,7 @@ TWINS = Rule(
 class Model:
     """A bound function for one shape of input, in blocks; weights are loaded once for each half that runs them."""
 
-    stages: Stages
+    stages: Session
     spans: tuple[Span, ...]
     blocks: tuple[Block, ...]
     accuracy: Accuracy
@@ -109,7 +109,7 @@ def form(shape: Sequence[tuple[tuple[int, ...], str]], tree: Any) -> str:
     return texts[0] if jax.tree_util.treedef_is_leaf(tree) and texts else f"({', '.join(texts)}) in {shown(tree)}"
 
 
-def input_of(where: str, bound: Bound, x: Any, of: str = "") -> None:
+def input_of(where: str, bound: ResidentFunction, x: Any, of: str = "") -> None:
     """Calls a bound function. Raises `ValueError` for an input that it cannot take."""
     try:
         jax.block_until_ready(bound(x))
@@ -122,7 +122,7 @@ def input_of(where: str, bound: Bound, x: Any, of: str = "") -> None:
 
 
 def model(
-    bound: Bound,
+    bound: ResidentFunction,
     x: Any,
     *,
     spans: Sequence[Span] | None = None,
@@ -138,14 +138,14 @@ def model(
     checked(WHERE, "twins", twins, TWINS)
     checked(WHERE, "accuracy", accuracy, optional(ACCURACY))
     input_of(WHERE, bound, x)
-    s = bound._used("Scheduler").stages
+    s = bound.session()
     if spans is not None:
         checked(WHERE, "spans", spans, _covering(len(s.graph.layers)))
     if not divisible(s):
         raise ValueError(
             "xcoexec.Scheduler: got a function of one layer, or with results that no layer makes; valid is a network of several layers."
         )
-    spans = tuple(spans) if spans is not None else blocks(s.graph, s.measured_costs(), MOST_BLOCKS)
+    spans = tuple(spans) if spans is not None else blocks(s.graph, s.costs(), MOST_BLOCKS)
     if wrong := [t.block for t in twins if not 0 <= t.block < len(spans) or not replaceable(s.graph, spans[t.block])]:
         raise ValueError(
             f"xcoexec.Scheduler: got a twin for block {wrong[0]}; valid are blocks that make one value from one."
@@ -158,7 +158,7 @@ def model(
         anyone = next(iter(parts.values()))
         ways.append(
             {(half, False): p for half, p in parts.items()}
-            | {(t.half, True): twin_call(t, anyone, here, s.threads) for t in twins if t.block == i}
+            | {(t.half, True): twin_call(t, anyone, here, s.machine.threads) for t in twins if t.block == i}
         )
         moved.append(_moved(anyone, here, s))
         here = anyone(here)
@@ -184,9 +184,9 @@ def _covering(layers: int) -> Rule:
     return Rule(f"a sequence of spans that cover layers 0 to {layers} in order", kind, holds)
 
 
-def _compiled(s: Stages, span: Span, half: str) -> Part | None:
+def _compiled(s: Session, span: Span, half: str) -> Part | None:
     """A block on a half; None where it cannot run there (kernels that are missing, or nothing of it can be divided)."""
-    if half == BOTH and s.relay is None:
+    if half == BOTH and not s.machine.apart:
         return None
     try:
         return part(s, span, half)
@@ -214,11 +214,11 @@ def _seconds(ways: Sequence[Mapping[tuple[str, bool], Call]], env: Env) -> list[
     return [[float(np.median(seconds)) for seconds in samples] for samples in took]
 
 
-def _moved(p: Part, env: Env, s: Stages) -> float:
+def _moved(p: Part, env: Env, s: Session) -> float:
     """Seconds to bring a block's inputs to the other half."""
-    if s.relay is None:
+    if not s.machine.apart:
         return 0.0
-    return s.measured_costs().exchange(sum(env[v].nbytes for v in p.inputs))
+    return s.costs().exchange(sum(env[v].nbytes for v in p.inputs))
 
 
 def twin_call(t: Twin, block: Part, env: Env, threads: int) -> Call:
@@ -229,12 +229,12 @@ def twin_call(t: Twin, block: Part, env: Env, threads: int) -> Call:
     bound = jit(t.apply, strategy=t.half, threads=threads).bind(t.params)
     x = np.asarray(env[given])
     bound(x)
-    s = bound._used("Scheduler").stages
+    s = bound.session()
     whole = part(s, Span(0, len(s.graph.layers)), t.half)
     (out,) = whole.outputs
 
     def call(env: Env) -> dict[Any, Any]:
-        return {**env, made: whole(dict(zip(s.folded.inputs, (env[given],), strict=True)))[out]}
+        return {**env, made: whole(dict(zip(s.problem.folded.inputs, (env[given],), strict=True)))[out]}
 
     return call
 

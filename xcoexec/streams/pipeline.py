@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..api.resident import Bound
+from ..api.resident import ResidentFunction
 from .cuts import Networks, functions, named
 from .neuropipe import Around, Cut
 from .power import Power
@@ -138,7 +138,7 @@ def pipeline(
     wanted = named(cut, fn)
     before, behind = (_Timed(f) if f is not None else None for f in (preprocess, postprocess))
     around = lambda: Around(before.usual if before else 0.0, behind.usual if behind else 0.0, workers)
-    networks = Networks(fn, wanted, around, before is not None) if isinstance(fn, Bound) else None
+    networks = Networks(fn, wanted, around, before is not None) if isinstance(fn, ResidentFunction) else None
     (name, run), *further = functions(networks) if networks else [("network", lambda x: jax.block_until_ready(fn(x)))]
     stages = [Stage("preprocess", before, workers)] if before else []
     stages += [Stage(name, run, further=tuple(further))]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api.resident import Bound
+from ..api.resident import ResidentFunction
 from ..session.timeline import event, rows
 from . import living
 from .edf import Policy
@@ -231,7 +231,7 @@ def _is_task(x: object) -> bool:
 
 def task(
     name: str,
-    network: Network | Bound,
+    network: Network | ResidentFunction,
     x: Any = None,
     *,
     deadline: float,
@@ -246,7 +246,7 @@ def task(
     """
     where = "xcoexec.task"
     deadline, period, bound = terms(name, deadline, period, bound)
-    if not isinstance(network, Bound):
+    if not isinstance(network, ResidentFunction):
         made = checked(where, "network", network, "network", f" for the task {name!r}")
     elif x is None:
         raise TypeError(

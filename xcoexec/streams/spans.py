@@ -17,9 +17,10 @@ from ..frontend.graph import build_graph
 from ..ir.records import Costs, LayerGraph, Placement, Plan
 from ..lowering.lower import lower
 from ..measure.profile import host_placements
+from ..planning.baselines import device_plan
 from ..planning.strategies import STRATEGIES
 from ..session.executable import Executable, executable, local
-from ..session.stages import Stages, device_plan
+from ..session.session import Session
 
 Env = Mapping[Value, Any]
 
@@ -78,30 +79,30 @@ class Part:
         return {**env, **dict(zip(self.outputs, out, strict=True))}
 
 
-def part(s: Stages, span: Span, half: str) -> Part:
+def part(s: Session, span: Span, half: str) -> Part:
     """Compiles a span of a planned function for a half, or, as CoDL divides it, for "both". Kernels that the host half
     lacks run on XLA:CPU there. Raises `Unsupported` where nothing of it can run there."""
-    folded, graph = cut_out(s.folded, s.graph, span)
-    on_host, apart = half == "host", s.relay is not None
+    folded, graph = cut_out(s.problem.folded, s.graph, span)
+    on_host, apart = half == "host", s.machine.apart
     places = _places(s, span, graph, half)
     if all(p.half == "device" for p in places) and half != "device":
         raise Unsupported(f"layers {span.start} to {span.stop - 1} on {half}")
     plan = Plan(half, places, graph.key)
     if on_host and apart:
-        exe = local(plan, lower(graph, folded, places, s.build), s.weights)
+        exe = local(plan, lower(graph, folded, places, s.machine.build), s.problem.weights)
     else:
-        exe = executable(plan, lower(graph, folded, places, s.build, None if on_host else s.relay), s.weights, ())
+        exe = executable(plan, lower(graph, folded, places, s.machine.build, None if on_host else s.machine.relay), s.problem.weights, ())
     return Part(span, half, folded.inputs, tuple(v for v in folded.outputs if isinstance(v, Value)), exe, apart)
 
 
-def _places(s: Stages, span: Span, graph: LayerGraph, half: str) -> tuple[Placement, ...]:
+def _places(s: Session, span: Span, graph: LayerGraph, half: str) -> tuple[Placement, ...]:
     if half == "host":
         return host_placements(graph)
     if half == "device":
         return device_plan(graph).placements
     if len(graph.layers) != span.stop - span.start:
         raise Unsupported("layers that are grouped differently on their own")
-    return STRATEGIES["codl"](graph, part_costs(s.measured_costs(), span)).placements
+    return STRATEGIES["codl"](graph, part_costs(s.costs(), span)).placements
 
 
 def part_costs(costs: Costs, span: Span) -> Costs:
@@ -117,20 +118,20 @@ def part_costs(costs: Costs, span: Span) -> Costs:
     )
 
 
-def divisible(s: Stages) -> bool:
+def divisible(s: Session) -> bool:
     """Whether a function can be run in parts: all its results come from its layers or its inputs."""
-    there = {*s.folded.inputs, *s.graph.home}
-    return all(isinstance(v, Value) and v in there for v in s.folded.outputs) and len(s.graph.layers) > 1
+    there = {*s.problem.folded.inputs, *s.graph.home}
+    return all(isinstance(v, Value) and v in there for v in s.problem.folded.outputs) and len(s.graph.layers) > 1
 
 
-def start(s: Stages, leaves: Sequence[Any]) -> dict[Value, Any]:
+def start(s: Session, leaves: Sequence[Any]) -> dict[Value, Any]:
     """The values at the beginning of a call."""
-    return dict(zip(s.folded.inputs, leaves, strict=True))
+    return dict(zip(s.problem.folded.inputs, leaves, strict=True))
 
 
-def finish(s: Stages, env: Env) -> Any:
+def finish(s: Session, env: Env) -> Any:
     """What the function returns."""
-    return jax.tree_util.tree_unflatten(s.traced.out_tree, [env[v] for v in s.folded.outputs])  # type: ignore[index]
+    return jax.tree_util.tree_unflatten(s.problem.out_tree, [env[v] for v in s.problem.folded.outputs])  # type: ignore[index]
 
 
 __all__ = ["Env", "Part", "Span", "crossing", "cut_out", "divisible", "finish", "part", "start"]

@@ -13,11 +13,12 @@ import numpy as np
 from rich.console import Console
 
 from .. import models
-from ..api.functions import Bound, jit
+from ..api.functions import jit
+from ..api.resident import ResidentFunction
 from ..ir.text import milliseconds, table
 from ..session import timeline
-from ..session.compiled import Compiled
 from ..session.contest import alternate
+from ..session.session import Session
 from .progress import shown
 
 PHOTO_MODELS = ("mobilenet_v2", "squeezenet", "resnet18")
@@ -46,8 +47,8 @@ def main(out: str = "out", threads: int | None = None) -> None:
     shown_plans = []
     for pid, name in enumerate(PHOTO_MODELS):
         fast, seconds = photograph_model(name, photos, threads)
-        compiled = fast._used("demo")
-        part = timeline.events(compiled.graph, compiled.current.lowered) if isinstance(compiled, Compiled) else []
+        session = fast.session()
+        part = timeline.events(session.graph, session.current.lowered) if isinstance(session, Session) else []
         events += [{**e, "pid": pid} for e in part] + [
             {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}
         ]
@@ -133,7 +134,7 @@ def photographs() -> list[jax.Array]:
     return out
 
 
-def photograph_model(name: str, photos: list[jax.Array], threads: int | None) -> tuple[Bound, dict[str, float]]:
+def photograph_model(name: str, photos: list[jax.Array], threads: int | None) -> tuple[ResidentFunction, dict[str, float]]:
     """Plans one network (random weights), compares it with jax.jit on every photograph, prints its table."""
     entry = models.get(name)
     weights = entry.variables()
@@ -165,7 +166,7 @@ def photograph_model(name: str, photos: list[jax.Array], threads: int | None) ->
 COLOURS = {"host": "#e8883a", "device": "#3a78b8", "split": "#5aa469"}
 
 
-def draw(plans: list[tuple[str, Bound, dict[str, float]]], path: pathlib.Path) -> None:
+def draw(plans: list[tuple[str, ResidentFunction, dict[str, float]]], path: pathlib.Path) -> None:
     """One column a network, one bar a layer: where it ran and how long, and what XLA alone takes for it."""
     import matplotlib
 
@@ -179,7 +180,7 @@ def draw(plans: list[tuple[str, Bound, dict[str, float]]], path: pathlib.Path) -
     for ax, (name, fast, seconds) in zip(axes[0], plans, strict=True):
         layers = [x for x in fast.report().layers if x.measured or x.flops]
         where_is = {x.name: i for i, x in enumerate(fast.graph().layers)}
-        alone = fast._used("demo").stages.measured_costs().device
+        alone = fast.session().costs().device
         for y, x in enumerate(layers):
             ms = 1e3 * (x.measured or x.predicted or 0.0)
             ax.barh(y, ms, color=COLOURS[x.placement.split()[0]], height=0.75)

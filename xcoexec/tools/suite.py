@@ -25,11 +25,11 @@ from ..ir.records import Costs, LayerGraph, Placement, Plan
 from ..ir.text import columns
 from ..measure.profile import Progress, silent
 from ..measure.timing import empty_call
+from ..planning.baselines import device_plan
 from ..planning.simulate import simulate
 from ..planning.strategies import codl, edgenn, layer_switch
 from ..session.contest import alternate
 from ..session.rebalance import sharing
-from ..session.stages import device_plan
 from .bench import environment, oracles, worst
 
 Record = dict[str, Any]
@@ -205,9 +205,9 @@ def _simulated(bound: Mapping[str, Any], seconds: Mapping[str, float]) -> Record
     what all of them together took in this run (variants "host" and "device"), as machines are faster at one time than
     at another.
     """
-    compiled = {v: f._used("suite") for v, f in bound.items()}
+    compiled = {v: f.session() for v, f in bound.items()}
     costs, graph = next(
-        ((c.stages.costs, c.stages.graph) for c in compiled.values() if c.stages.costs is not None), (None, None)
+        ((c.known_costs, c.graph) for c in compiled.values() if c.known_costs is not None), (None, None)
     )
     if costs is None or graph is None:
         return {"simulated": dict.fromkeys(compiled), "layers": [], "timelines": {}, "costs": None}
@@ -251,7 +251,7 @@ def _sharing(f: Any) -> list[float | None]:
     """(host calls, seconds in which the device's stream hands over and merges) of a call; no seconds where the halves
     share a memory.
     """
-    lowered = f._used("suite").current.lowered
+    lowered = f.session().current.lowered
     if lowered is None:
         return [0, 0.0]
     return [len(lowered.segments), sharing(lowered) if lowered.sites else None]

@@ -1,4 +1,4 @@
-"""A function at one set of shapes with resident weights: the executable in use, and the watch on it."""
+"""A function in use, at one set of shapes with resident weights: the executable that calls take and its watch."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from typing import Any
 import jax
 
 from .. import config
-from ..codegen.native.children import go_on
 from ..codegen.runtime import host
 from ..codegen.runtime.faults import Faults
 from ..compat import settings
 from ..errors import BindError
-from ..ir.records import LayerGraph, Plan
-from ..planning.strategies import Strategy
+from ..ir.records import Costs, LayerGraph, Plan
 from . import timeline
 from .adaptive import Gate, Monitor
-from .contest import choose, contest, known, moved
 from .executable import Executable
+from .planner import Planner
+from .problem import Machine, Problem
 from .report import Report, report
-from .stages import Stages
 
 CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
@@ -34,37 +32,40 @@ def deleted(leaves: Sequence[Any]) -> bool:
     return any(isinstance(x, jax.Array) and x.is_deleted() for x in leaves)
 
 
-class Compiled:
-    """One function at one set of shapes with resident weights; plans again when times drift."""
+class Session:
+    """One function at one set of shapes with resident weights; plans again when times drift.
 
-    def __init__(self, s: Stages, exe: Executable, strategy: str | Strategy, warn: Callable[[str, Plan], None]):
-        self.stages, self._strategy, self._warn = s, strategy, warn
-        self._relay, self._unflatten = s.relay, s.traced.out_tree.unflatten
+    `problem` and `machine` never change; `current` is the executable in use, `costs()` what its plan was made from,
+    `history` what the watch has noticed and decided. Sessions come from `session()` of a function with resident
+    weights.
+    """
+
+    def __init__(self, planner: Planner, exe: Executable, warn: Callable[[str, Plan], None]):
+        self.planner, self._warn = planner, warn
+        self._relay, self._unflatten = planner.machine.relay, planner.problem.out_tree.unflatten
         self._errors = 0  # of the relay, when this function last looked at its own
         self._failing = threading.Lock()
         self._failed: Executable | None = None  # what is used since a host call failed
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
         self.gate, self._settings = Gate(), settings()
-        self.monitor = Monitor(exe, self._known, self._move, self._replan)
-        if s.limit is not None:  # executables that are not in use hold weights on the device too
+        self.monitor = Monitor(exe, self._known, self._moved, self._again)
+        if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
 
+    # -- calls
     def call(self, leaves: Sequence[Any]) -> Any:
+        """The function's results for the inputs' leaves."""
         exe, relay, failed = self.monitor.current, self._relay, ""
         try:
             out = exe.call(leaves)
-        except (
-            jax.errors.JaxRuntimeError,
-            ValueError,
-        ) as e:  # what XLA makes of an error depends on where it looks for it
+        except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks
             failed = str(e)
             if relay is not None:  # nothing may still write to arrays that XLA has taken back
                 relay.settle()
             if OWN not in failed or exe.lowered is None or deleted(leaves):
                 raise
-        if (
-            relay is not None and relay.errors != self._errors and exe.lowered is not None
-        ):  # XLA may keep an error until the results are read
+        # XLA may keep an error until the results are read
+        if relay is not None and relay.errors != self._errors and exe.lowered is not None:
             fault = self._fault()
             failed = failed or (OWN + fault.text if fault is not None else "")
         if failed:
@@ -77,7 +78,7 @@ class Compiled:
 
     def _fault(self) -> Faults | None:
         """The faults of this function's own host calls, in the plan in use or one before it; None without any."""
-        errors = self.stages.relay.errors if self.stages.relay is not None else 0
+        errors = self._relay.errors if self._relay is not None else 0
         used = [e.lowered.faults for e in (self.current, *self.monitor.past) if e.lowered is not None]
         own = next((f for f in used if len(f)), None)
         if own is None:
@@ -89,58 +90,52 @@ class Compiled:
         with self._failing:
             if self._failed is not None:  # by another thread
                 return self._failed
-            why, relay, fault = (
-                error[error.index(OWN) + len(OWN) :].splitlines()[0].strip(),
-                self.stages.relay,
-                self._fault(),
-            )
-            if relay is not None and fault is not None and fault.code:
-                why += f" ({relay.driver.describe(fault.code)})"
-            exe = self.stages.fallback(self.current.plan.strategy, why)
+            why, fault = error[error.index(OWN) + len(OWN) :].splitlines()[0].strip(), self._fault()
+            if self._relay is not None and fault is not None and fault.code:
+                why += f" ({self._relay.driver.describe(fault.code)})"
+            exe = self.planner.fallback(self.current.plan.strategy, why)
             self._warn(why, exe.plan)
             self.monitor.stay(exe)
             self._failed, self._adapt = exe, False
             return exe
 
+    # -- planning again
     @contextlib.contextmanager
     def _planning(self) -> Iterator[None]:
-        """Measurements have the machine for themselves, a block of calls at a time; planning is cut short when the
-        interpreter ends.
-        """
-        progress, s = self.stages.progress, self.stages
-
-        def step(what: str, done: int, total: int) -> None:
-            go_on()
-
-        s.progress, s.alone = step, self.gate.alone
-        try:
-            with self._settings():
-                yield
-        finally:
-            s.progress, s.alone = progress, contextlib.nullcontext
-            s.forget()
+        """Under the settings of JAX that the function was planned under."""
+        with self._settings():
+            yield
 
     def _known(self) -> Executable:
-        """The best of what is there: can be had at once."""
         with self._planning():
-            return known(self.stages, self.current, self.monitor.past)
+            return self.planner.known(self.current, self.monitor.past, self.gate.alone)
 
-    def _move(self) -> Executable:
-        """The plan in use with its shares moved: needs a compilation."""
+    def _moved(self) -> Executable:
         with self._planning():
-            return moved(self.stages, self.current)
+            return self.planner.moved(self.current, self.gate.alone)
 
-    def _replan(self) -> Executable:
-        """Plans from fresh numbers, as the strategy says."""
-        self.stages.costs = None
+    def _again(self) -> Executable:
         with self._planning():
-            return contest(self.stages) if self._strategy == "auto" else choose(self.stages, self._strategy, None)
+            return self.planner.again(self.gate.alone)
 
     def tick(self) -> None:
         """Counts a call for the watch on times; waits while another one is measured."""
         if self._adapt:
             self.gate.wait()
             self.monitor.tick()
+
+    # -- what there is to see
+    @property
+    def problem(self) -> Problem:
+        return self.planner.problem
+
+    @property
+    def machine(self) -> Machine:
+        return self.planner.machine
+
+    @property
+    def graph(self) -> LayerGraph:
+        return self.problem.graph
 
     @property
     def plain(self) -> bool:
@@ -149,45 +144,55 @@ class Compiled:
 
     @property
     def current(self) -> Executable:
+        """The executable that calls take."""
         return self.monitor.current
 
     @property
-    def graph(self) -> LayerGraph:
-        return self.stages.graph
-
-    @property
     def history(self) -> list[str]:
+        """What the watch has noticed and decided since the first call."""
         return list(self.monitor.history)
 
+    @property
+    def known_costs(self) -> Costs | None:
+        """The seconds of the layers that the plan in use was made from; None where none were measured."""
+        return self.planner.costs
+
+    def costs(self) -> Costs:
+        """Seconds of every layer on both halves, measured now where they are not known."""
+        return self.planner.measured_costs()
+
     def plan(self) -> Plan:
+        """The plan in use."""
         return self.current.plan
 
     def report(self) -> Report:
+        """Where each layer of the plan in use ran, how long, and against which bound."""
         exe = self.current
         if not exe.plan.placements:
             return Report("jit", exe.plan.chosen, (), {}, 0, None)
-        return report(self.stages.graph, exe.plan, exe.lowered, self.stages.costs, self.stages.threads)
+        return report(self.graph, exe.plan, exe.lowered, self.known_costs, self.machine.threads)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes a call, made now with the inputs that the plan was made for, as a trace."""
-        exe, s = self.current, self.stages
+        """Writes a call, made now with the inputs that the plan was made for, as a trace for Perfetto."""
+        exe = self.current
         fetches = tuple(exe.lowered.fetches.values()) if exe.lowered is not None else ()
-        with host.team(s.cpus).traced() as trace:
+        with host.team(self.machine.cpus).traced() as trace:
             for fetch in fetches:
                 fetch.trace(True)
             try:
                 for _ in range(CALLS_TRACED if exe.lowered is not None else 0):
-                    s.run(exe)
-                timeline.write(path, timeline.events(s.graph, exe.lowered, trace()))
+                    self.problem.run(exe)
+                timeline.write(path, timeline.events(self.graph, exe.lowered, trace()))
             finally:
                 for fetch in fetches:
                     fetch.trace(False)
 
 
-class Fallback:
-    """Plain jax.jit in the place of a `Compiled`; says why."""
+class PlainSession:
+    """Plain jax.jit in the place of a `Session`; says why."""
 
     plain = True
+    known_costs = None
 
     def __init__(self, strategy: str, why: str):
         self.why, self.history = why, list[str]()
@@ -199,19 +204,43 @@ class Fallback:
         """Nothing is watched."""
 
     def plan(self) -> Plan:
+        """A plan without layers, which says why."""
         return self._plan
 
     def report(self) -> Report:
+        """A report without layers, which says why."""
         return Report("jit", self._plan.chosen, (), {}, 0, None)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes an empty trace: XLA's program has no stamps."""
         timeline.write(path, [])
 
+    def _none(self) -> BindError:
+        return BindError(f"xcoexec.jit: there are no layers for these arguments, they go to plain jax.jit: {self.why}.")
+
     @property
-    def stages(self) -> Stages:
-        raise BindError(f"xcoexec.jit: there are no layers for these arguments, they go to plain jax.jit: {self.why}.")
+    def problem(self) -> Problem:
+        """Raises `BindError`: there are no layers."""
+        raise self._none()
+
+    @property
+    def machine(self) -> Machine:
+        """Raises `BindError`: nothing was planned for."""
+        raise self._none()
+
+    @property
+    def planner(self) -> Planner:
+        """Raises `BindError`: nothing is planned."""
+        raise self._none()
 
     @property
     def graph(self) -> LayerGraph:
-        return self.stages.graph
+        """Raises `BindError`: there are no layers."""
+        raise self._none()
+
+    def costs(self) -> Costs:
+        """Raises `BindError`: there are no layers."""
+        raise self._none()
+
+
+__all__ = ["PlainSession", "Session", "deleted"]

@@ -1,0 +1,199 @@
+"""Plain `jax.jit` of a function, and how it sees a call: which arguments are static, and the others' leaves."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..compat import plain_jit
+from ..errors import brief
+
+#: the parameters of `jax.jit`
+KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
+
+
+class Static:
+    """A static argument that equals another one only where both have the same type and the same bits (0.0 is not -0.0)."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: Any):
+        self.value, self.key = value, strict_key(value)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self.key == other.key
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def strict_key(value: Any) -> Hashable:
+    """A value with its type, by which equal values of other types or signs differ. Raises `TypeError` for what cannot
+    be hashed.
+    """
+    if isinstance(value, (float, complex)):
+        return type(value), repr(value)
+    if isinstance(value, (tuple, frozenset)):
+        parts = tuple(map(strict_key, value)) if isinstance(value, tuple) else frozenset(map(strict_key, value))
+        return type(value), parts
+    hash(value)
+    return type(value), value
+
+
+class Call(NamedTuple):
+    """A call's arguments: as `jax.jit` gets them, its dynamic leaves with their structure, and what else its program
+    depends on.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: list[Any]
+    tree: Any
+    static: Hashable
+
+    def without_arrays(self) -> Call:
+        """The same with nothing in the place of what is not static."""
+        kept = {k: v for k, v in self.kwargs.items() if type(v) is Static}
+        return Call(tuple(a if type(a) is Static else None for a in self.args), kept, [], self.tree, self.static)
+
+
+class Plain:
+    """Plain `jax.jit` of a function; `given`: its parameters as the caller named them."""
+
+    def __init__(self, fn: Callable[..., Any], given: Mapping[str, Any]):
+        unknown = sorted(set(given) - set(KNOWN))
+        if unknown:
+            raise TypeError(
+                f"xcoexec.jit: got the parameters {', '.join(unknown)}; valid are its own and {', '.join(KNOWN)}."
+            )
+        self.fn, self.given = fn, dict(given)
+        self.nums = indices(given.get("static_argnums"), "static_argnums")
+        self.names = names(given.get("static_argnames"), "static_argnames")
+        self.donated_nums = indices(given.get("donate_argnums"), "donate_argnums")
+        names(given.get("donate_argnames"), "donate_argnames")
+        if any(i < 0 for i in self.donated_nums):
+            raise ValueError(
+                f"xcoexec.jit: got donate_argnums={brief(given['donate_argnums'])}; valid are positions from 0 on."
+            )
+        self.parameters = _parameters(fn)
+        self.boxed = bool(self.nums or self.names)
+        self.jitted: Any = plain_jit(_unboxed(fn) if self.boxed else fn, **self.given)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.boxed:
+            args, kwargs, _ = self._box(args, kwargs, 0)
+        return self.jitted(*args, **kwargs)
+
+    def ask(self, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What a method of the jitted function ("lower", "trace", "eval_shape") says of a call."""
+        if self.boxed:
+            args, kwargs, _ = self._box(args, kwargs, 0)
+        return getattr(self.jitted, method)(*args, **kwargs)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Call:
+        """A call taken apart. `before`: so many positional arguments stand before `args`."""
+        if not self.boxed:
+            leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+            return Call(args, kwargs, leaves, tree, ())
+        args, kwargs, static = self._box(args, kwargs, before)
+        rest = tuple(a for a in args if type(a) is not Static)
+        leaves, tree = jax.tree_util.tree_flatten((rest, {k: v for k, v in kwargs.items() if type(v) is not Static}))
+        return Call(args, kwargs, leaves, tree, static)
+
+    def _box(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], before: int
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Hashable]:
+        """The arguments with the static ones boxed, and those by position and name."""
+        many, known = before + len(args), self.parameters
+        places = {i if i >= 0 else many + i for i in self.nums}
+        named = set(self.names)
+        if (
+            self.given.get("static_argnums") is None
+        ):  # what is not named follows from the other; where both are, each stands for itself
+            places = {i for i, name in enumerate(known) if name in named}
+        elif self.given.get("static_argnames") is None:
+            named = {known[i] for i in self.nums if -len(known) <= i < len(known)}
+        boxed = tuple(_boxed(a) if i in places else a for i, a in enumerate(args, before))
+        words = {k: _boxed(v) if k in named else v for k, v in kwargs.items()}
+        static = (
+            tuple((i, a) for i, a in enumerate(boxed) if type(a) is Static),
+            tuple((k, v) for k, v in words.items() if type(v) is Static),
+        )
+        return boxed, words, static
+
+    def rebuilt(self, call: Call, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call like `call` with other leaves."""
+        rest, words = jax.tree_util.tree_unflatten(call.tree, leaves)
+        dynamic = iter(rest)
+        fixed = {k: v for k, v in call.kwargs.items() if type(v) is Static}
+        return tuple(a if type(a) is Static else next(dynamic) for a in call.args), {**words, **fixed}
+
+    def keeping(self, count: int) -> Plain:
+        """The same function, by which the first `count` arguments are never given away."""
+        kept = set(self.parameters[:count])
+        given = dict(self.given)
+        if self.donated_nums:
+            given["donate_argnums"] = tuple(i for i in self.donated_nums if i >= count)
+        if given.get("donate_argnames"):
+            given["donate_argnames"] = tuple(n for n in names(given["donate_argnames"], "") if n not in kept)
+        return self if given == self.given else Plain(self.fn, given)
+
+
+def _boxed(value: Any) -> Any:
+    """A static argument in its box; one without a hash stays as it is, for `jax.jit` to refuse."""
+    try:
+        return value if type(value) is Static else Static(value)
+    except TypeError:
+        return value
+
+
+def _unboxed(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` that takes its static arguments boxed."""
+
+    @functools.wraps(fn)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        open_ = lambda a: a.value if type(a) is Static else a
+        return fn(*map(open_, args), **{k: open_(v) for k, v in kwargs.items()})
+
+    return inside
+
+
+def _parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the parameters that may be given by position."""
+    try:
+        found = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    return tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def indices(x: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
+    out: Any = () if x is None else (x,) if isinstance(x, int) else x
+    try:
+        found: tuple[Any, ...] = tuple(out)
+    except TypeError:
+        found = (None,)
+    if isinstance(out, str) or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in found):
+        raise TypeError(f"xcoexec.jit: got {what}={brief(x)}; valid is an int or several.")
+    return tuple(map(int, found))
+
+
+def names(x: str | Iterable[str] | None, what: str) -> frozenset[str]:
+    try:
+        found = frozenset() if x is None else frozenset((x,)) if isinstance(x, str) else frozenset(x)
+    except TypeError:
+        found = frozenset((None,))  # type: ignore[arg-type]
+    if not all(isinstance(name, str) for name in found):
+        raise TypeError(f"xcoexec.jit: got {what}={brief(x)}; valid is a name or several.")
+    return found
+
+
+__all__ = ["Call", "Plain", "Static", "strict_key"]

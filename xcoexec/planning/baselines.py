@@ -1,0 +1,11 @@
+"""The plan that needs no planning: plain `jax.jit`."""
+
+from __future__ import annotations
+
+from ..ir.records import LayerGraph, Placement, Plan
+
+
+def device_plan(graph: LayerGraph) -> Plan:
+    """Plain `jax.jit` as a plan: every layer on the device half, in the user's own program."""
+    layers = tuple(Placement(x.name, "device", 0.0) for x in graph.layers)
+    return Plan("device", layers, graph.key, chosen="no layer that kernels can express", engine="jit")

@@ -1,0 +1,180 @@
+"""One planning of a problem on a machine: what it measures, and the executables that it makes on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from ..codegen.program import Program
+from ..codegen.segment.assembly import Segment
+from ..codegen.segment.choice import likely
+from ..compat import configuration
+from ..cost.predictor import Predictor
+from ..ir.records import Costs, LayerGraph, Plan
+from ..lowering.lower import Lowered, lower
+from ..measure.device_layers import to_predict
+from ..measure.profile import Progress, device_costs, host_placements, measure, overheads, silent
+from ..measure.timing import empty_call, median_seconds
+from ..planning.baselines import device_plan
+from ..planning.memory import ways
+from .executable import Executable, executable, local
+from .problem import Machine, Problem
+
+CALIBRATION_SECONDS = 0.05
+MOST_FACTOR = 2.0  # by which layers together may take longer than one by one
+WORTH_FLOPS = 2e6  # of a layer that is predicted in parts too
+
+Alone = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
+class Attempt:
+    """Lives as long as a planning does; what it was only made for to be measured goes with it.
+
+    `costs`: seconds of the layers (None: not measured yet). `predictor`: costs are predicted, not measured. `alone`: in
+    what a block of calls is measured. `hasty`: algorithms are taken from nearly the same layers, not measured.
+    `plain_ready`: plain `jax.jit` is compiled.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        machine: Machine,
+        *,
+        costs: Costs | None = None,
+        predictor: Predictor | None = None,
+        progress: Progress = silent,
+        alone: Alone = contextlib.nullcontext,
+        hasty: bool = False,
+        plain_ready: bool = False,
+    ):
+        self.problem, self.machine, self.costs, self.predictor = problem, machine, costs, predictor
+        self.progress, self.alone, self.hasty, self.plain_ready = progress, alone, hasty, plain_ready
+
+    @property
+    def graph(self) -> LayerGraph:
+        return self.problem.graph
+
+    def run(self, exe: Executable) -> Any:
+        """Calls an executable with the example, and waits for its results."""
+        return self.problem.run(exe)
+
+    def build(self, program: Program) -> Segment:
+        """A segment for this machine's team."""
+        self.progress("build", 0, 0)
+        return self.machine.build(program, likely if self.hasty else None)
+
+    def executable(self, plan: Plan) -> Executable:
+        """A plan as an executable with resident weights."""
+        p, relay = self.problem, self.machine.relay
+        if plan.engine == "jit":
+            return Executable(plan, p.plain, None)
+        if plan.engine == "local":
+            return local(plan, lower(p.graph, p.folded, plan.placements, self.build), p.weights)
+        if relay is not None:
+            moves = overheads(relay).moves if self.machine.memory == "auto" else {}
+            plan = dataclasses.replace(plan, placements=ways(p.graph, plan.placements, self.machine.memory, moves))
+        lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
+        return executable(plan, lowered, p.weights, p.donated, p.compiler_options, configuration())
+
+    def fits(self, plan: Plan) -> bool:
+        """Whether a plan keeps within the bytes that may lie on the device."""
+        return self.machine.holds(self.graph, plan)
+
+    @functools.cached_property
+    def too_large(self) -> bool:
+        """Whether the weights as a whole are too large for the device."""
+        return not self.fits(device_plan(self.graph))
+
+    @functools.cached_property
+    def plain(self) -> Executable:
+        """Plain `jax.jit`."""
+        return self.executable(device_plan(self.graph))
+
+    @functools.cached_property
+    def all_host(self) -> Executable:
+        plan = Plan(
+            "host",
+            host_placements(self.graph),
+            self.graph.key,
+            chosen="all layers that kernels can express on the host half",
+        )
+        return self.executable(plan)
+
+    @functools.cached_property
+    def all_device(self) -> Executable:
+        """The folded graph on the device half: what the device's parts of a plan come from."""
+        return self.executable(dataclasses.replace(device_plan(self.graph), engine="xco"))
+
+    @functools.cached_property
+    def local(self) -> Executable:
+        """The whole call on the CPU of a machine with a device."""
+        plan = Plan(
+            "local",
+            host_placements(self.graph),
+            self.graph.key,
+            chosen="the whole call on the CPU, where its inputs are",
+            engine="local",
+        )
+        return self.executable(plan)
+
+    def measured_costs(self) -> Costs:
+        """Seconds of every layer on both halves, measured once."""
+        if self.costs is None:
+            self.costs = self._measured()
+        limit = self.machine.limit
+        return self.costs if limit is None else dataclasses.replace(self.costs, capacity=limit)
+
+    def _measured(self) -> Costs:
+        p, m = self.problem, self.machine
+        if self.predictor is not None:
+            worth = lambda x: to_predict(x, p.graph.program.consts) if x.flops > WORTH_FLOPS else {}
+            return self.predictor.costs(p.graph, worth if m.apart else None)
+        if p.hostless:
+            return self._calibrated(device_costs(p.graph, p.constant, self.progress, m.relay))
+        run = lambda: self.run(self.all_host)
+        where = (m.relay, m.threads, m.cpus, self.too_large)
+        costs = measure(p.graph, lowered_of(self.all_host), run, p.constant, self.progress, *where)
+        return costs if self.too_large else self._calibrated(costs)
+
+    def _calibrated(self, costs: Costs) -> Costs:
+        """Layers that are timed one by one take longer or shorter than together: scaled to what the whole function
+        takes on each half.
+        """
+        if self.problem.donated:
+            return costs
+        if self.machine.apart:
+            call = lambda: self.run(self.all_device)
+        else:
+            leaves = [jax.numpy.asarray(x) for x in self.problem.example]
+            call = lambda: jax.block_until_ready(self.problem.plain(leaves))
+        whole = median_seconds(call, CALIBRATION_SECONDS) - empty_call()
+        costs = costs.scaled(device=min(MOST_FACTOR, max(whole, 1e-6) / sum(costs.device)))
+        return self._host_calibrated(costs) if all(t is not None for t in costs.host) else costs
+
+    def _host_calibrated(self, costs: Costs) -> Costs:
+        """As much longer as the call of all layers on the host half takes than they were stamped with."""
+        known = [t or 0.0 for t in costs.host]
+        whole = median_seconds(lambda: self.run(self.all_host), CALIBRATION_SECONDS) - empty_call() - costs.sync
+        factor = min(max(whole / max(sum(known), 1e-7), 1.0), MOST_FACTOR)
+        return costs.scaled(host=factor)
+
+    def fallback(self, strategy: str, why: str) -> Executable:
+        """What runs when co-execution cannot: plain jax.jit, or the CPU alone where the weights do not fit the device."""
+        if self.too_large:
+            return dataclasses.replace(self.local, plan=dataclasses.replace(self.local.plan, chosen=f"fallback: {why}"))
+        plan = Plan(strategy, (), self.graph.key, chosen=f"fallback: {why}", engine="jit")
+        return Executable(plan, self.problem.plain, None)
+
+
+def lowered_of(exe: Executable) -> Lowered:
+    """What an executable other than plain `jax.jit` was lowered to."""
+    assert exe.lowered is not None
+    return exe.lowered
+
+
+__all__ = ["Alone", "Attempt", "lowered_of"]

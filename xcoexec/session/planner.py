@@ -1,0 +1,97 @@
+"""The planner of a session: makes its plans, and owns what changes between two of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from ..codegen.native.children import go_on
+from ..cost.predictor import Predictor
+from ..ir.records import Costs, Plan, UniformPlan
+from ..measure.profile import Progress, silent
+from ..planning.strategies import Strategy
+from .attempt import Alone, Attempt
+from .contest import choose, contest, known, moved
+from .executable import Executable
+from .problem import Machine, Problem
+
+
+class Planner:
+    """Plans one problem on one machine. `costs`: what was measured last; replaced as a whole when a planning has ended,
+    so that who reads it meanwhile sees those of the plan in use.
+    """
+
+    def __init__(
+        self, problem: Problem, machine: Machine, strategy: str | Strategy, predictor: Predictor | None = None
+    ):
+        self.problem, self.machine, self.strategy = problem, machine, strategy
+        self.costs: Costs | None = None
+        self._predictor, self._plain_ready = predictor, False
+
+    def _attempt(
+        self, progress: Progress, alone: Alone = contextlib.nullcontext, *, fresh: bool = False, hasty: bool = False
+    ) -> Attempt:
+        return Attempt(
+            self.problem,
+            self.machine,
+            costs=None if fresh else self.costs,
+            predictor=self._predictor,
+            progress=progress,
+            alone=alone,
+            hasty=hasty,
+            plain_ready=self._plain_ready,
+        )
+
+    def _ended(self, attempt: Attempt) -> None:
+        """Keeps what a planning has found out."""
+        self.costs, self._plain_ready = attempt.costs, attempt.plain_ready
+
+    def first(self, request: Plan | UniformPlan | None, progress: Progress) -> Executable:
+        """The executable of the strategy's plan, or of one that is asked for."""
+        attempt = self._attempt(progress)
+        exe = choose(attempt, self.strategy, request)
+        self._ended(attempt)
+        return exe
+
+    def known(self, current: Executable, past: Sequence[Executable], alone: Alone) -> Executable:
+        """The best of what is there: can be had at once."""
+        return known(self._attempt(_interruptible, alone), current, past)
+
+    def moved(self, current: Executable, alone: Alone) -> Executable:
+        """The plan in use with its shares moved: needs a compilation."""
+        return moved(self._attempt(_interruptible, alone, hasty=True), current)
+
+    def again(self, alone: Alone) -> Executable:
+        """Plans from fresh numbers, as the strategy says."""
+        attempt = self._attempt(_interruptible, alone, fresh=True)
+        exe = contest(attempt) if self.strategy == "auto" else choose(attempt, self.strategy, None)
+        self._ended(attempt)
+        return exe
+
+    def executable(self, plan: Plan) -> Executable:
+        """A plan of the user's as an executable with resident weights; it is not taken into use."""
+        return self._attempt(silent).executable(plan)
+
+    @property
+    def fits_as_it_is(self) -> bool:
+        """Whether plain `jax.jit` keeps within the bytes that may lie on the device."""
+        return not self._attempt(silent).too_large
+
+    def fallback(self, strategy: str, why: str) -> Executable:
+        """What runs when co-execution cannot."""
+        return self._attempt(silent).fallback(strategy, why)
+
+    def measured_costs(self) -> Costs:
+        """Seconds of every layer on both halves, measured now where they are not known."""
+        attempt = self._attempt(silent)
+        costs = attempt.measured_costs()
+        self._ended(attempt)
+        return costs
+
+
+def _interruptible(what: str, done: int, total: int) -> None:
+    """A planning in the background is cut short when the interpreter ends."""
+    go_on()
+
+
+__all__ = ["Planner"]

@@ -1,0 +1,117 @@
+"""What a session is about, frozen: a function at one set of shapes, and the machine that it is planned for."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from ..codegen.program import Program, Value
+from ..codegen.runtime import host
+from ..codegen.runtime.relay import Relay
+from ..codegen.segment.assembly import Pick, Segment
+from ..frontend.fold import Folded, fold
+from ..frontend.graph import build_graph
+from ..frontend.trace import Traced
+from ..ir.records import LayerGraph, Plan
+from ..ir.validate import check_graph
+from ..lowering.lower import identities
+from ..partition.split import split
+from ..planning.memory import usage
+from .executable import Executable
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """A function at one set of shapes with its weights.
+
+    `weights`, `example`: leaves of the weights, and of inputs like those that it is planned for; `donated`: positions
+    among the inputs of those that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
+    `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`.
+    """
+
+    folded: Folded
+    graph: LayerGraph
+    out_tree: Any
+    weights: Sequence[Any]
+    example: Sequence[Any]
+    donated: tuple[int, ...]
+    plain: Callable[[Sequence[Any]], Sequence[Any]]
+    sibling: bool = False
+    compiler_options: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls, traced: Traced, index: Sequence[int], weights: Sequence[Any], example: Sequence[Any], **rest: Any
+    ) -> Problem:
+        """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked."""
+        folded = fold(traced, index)
+        graph = build_graph(folded)
+        check_graph(graph)
+        return cls(folded, graph, traced.out_tree, weights, example, **rest)
+
+    @functools.cached_property
+    def hostless(self) -> bool:
+        """Whether kernels can run none of the layers."""
+        return all(x.host_error for x in self.graph.layers)
+
+    @functools.cached_property
+    def all_kernels(self) -> bool:
+        """Whether kernels can run all of the layers."""
+        return not any(x.host_error for x in self.graph.layers)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the inputs arrive in host memory (NumPy arrays), so that a device would have to be given them, and
+        XLA:CPU is there.
+        """
+        try:
+            jax.local_devices(backend="cpu")
+        except RuntimeError:  # JAX_PLATFORMS names the device alone
+            return False
+        return all(not isinstance(x, jax.Array) for x in self.example)
+
+    def run(self, exe: Executable) -> Any:
+        """Calls an executable with the example, and waits for its results."""
+        leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
+        return jax.block_until_ready(exe.call(leaves))
+
+    def constant(self, v: Value) -> Any:
+        """A constant of the program where it lies; weights as they are, without a copy."""
+        resident = identities(self.folded, self.weights)
+        return resident[v] if v in resident else self.folded.constants(self.weights)[v]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Machine:
+    """What a problem is planned for: `threads` of the host half (on the cores `cpus`, where some are given), the `relay`
+    to a device half of its own (None: the device half is XLA:CPU), how arrays cross to it (`memory`), and the bytes that
+    may lie there (`limit`; None: as many as there are).
+    """
+
+    threads: int
+    cpus: tuple[int, ...] = ()
+    relay: Relay | None = None
+    memory: str = "auto"
+    limit: int | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the device half is a device of its own, with its own memory and clock."""
+        return self.relay is not None
+
+    def build(self, program: Program, pick: Pick | None = None) -> Segment:
+        """A segment of a program for this machine's team. Raises `Unsupported` for what kernels cannot express."""
+        return host.build(program, self.threads, cpus=self.cpus, cut=split, pick=pick)
+
+    def holds(self, graph: LayerGraph, plan: Plan) -> bool:
+        """Whether a plan keeps within the bytes that may lie on the device."""
+        if self.limit is None or not self.apart or plan.engine == "local":
+            return True
+        return usage(graph, plan.placements).total <= self.limit
+
+
+__all__ = ["Machine", "Problem"]
