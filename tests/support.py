@@ -15,6 +15,7 @@ from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.target import ISAS, Target, target
 
 import xcoexec
+from xcoexec.api.function import Function
 from xcoexec.frontend.fold import Folded
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.records import LayerGraph, Placement, Plan
@@ -155,3 +156,8 @@ __all__ = [
     "streaming",
     "targets",
 ]
+
+
+def beside_a_device(function: Function) -> Function:
+    """The same function on a machine with a GPU, as far as its options say."""
+    return dataclasses.replace(function, options=dataclasses.replace(function.options, apart=True))

@@ -18,6 +18,7 @@ from xcoexec.ir.validate import check_plan
 from xcoexec.planning.simulate import simulate
 from xcoexec.planning.strategies.codl import codl
 from xcoexec.session import contest
+from xcoexec.session.problem import Machine
 
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of
@@ -150,6 +151,10 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(
     monkeypatch.setattr(contest, "_briefly", briefly)
     monkeypatch.setattr(contest, "_balanced", lambda s, exe: exe)
     s: Any = types.SimpleNamespace(
-        relay=relay, graph=graph, measured_costs=lambda: costs, fits=lambda plan: True, executable=lambda plan: plan
+        machine=Machine(1, relay=relay),
+        graph=graph,
+        measured_costs=lambda: costs,
+        fits=lambda plan: True,
+        executable=lambda plan: plan,
     )
     assert _dims(contest._realised(s, own, "codl")) == dims

@@ -25,7 +25,7 @@ from xcoexec.session import prepare, timeline
 from xcoexec.session.contest import forced
 
 from .standin import StandIn
-from .support import LAYERS, array, build_on, dense, error, moved, oracle, stages_of, streaming
+from .support import LAYERS, array, beside_a_device, build_on, dense, error, moved, oracle, stages_of, streaming
 from .test_relay import OPERATIONS, WEIGHTS, X, _residual
 
 WAYS = [("copy", "mapped"), ("mapped", "copy"), ("copy", "copy")]
@@ -362,7 +362,7 @@ def test_a_bound_with_room_for_all_changes_nothing(on_standin: StandIn) -> None:
 
 def test_a_bound_needs_bound_weights(on_standin: StandIn) -> None:
     fast = xcoexec.jit(dense, device_memory="1GiB")
-    fast._options.apart = True  # as on a machine with a GPU
+    fast.function = beside_a_device(fast.function)
     with pytest.raises(BindError, match=r"valid is .bind\(weights\)"):
         fast(LAYERS, array(1, 160))
 

@@ -31,7 +31,7 @@ from xcoexec.session import adaptive, prepare, rebalance, timeline
 from xcoexec.session.executable import Executable
 
 from .standin import StandIn
-from .support import array, build_on, error, oracle, stages_of
+from .support import array, beside_a_device, build_on, error, oracle, stages_of
 
 DN = ("NHWC", "HWIO", "NHWC")
 
@@ -217,7 +217,7 @@ def test_the_whole_way(on_standin: StandIn, strategy: str) -> None:
 
 def test_numpy_inputs_are_planned_for_on_their_own(on_standin: StandIn) -> None:
     fast = xcoexec.jit(_residual, strict=True)
-    fast._options.apart = True
+    fast.function = beside_a_device(fast.function)
     fast = fast.bind(WEIGHTS)
     for x in (X, np.asarray(X)):
         assert error(np.asarray(fast(x)), oracle(_residual, WEIGHTS, X)) < 1e-5
