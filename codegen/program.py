@@ -74,20 +74,69 @@ class Op:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Group:
+    """One anchor with its elementwise tail: `ops` in program order, every one after what it reads.
+
+    The last operation makes the group's result; `anchor` is the one whose kernels do the work. Raises `ValueError` for
+    operations in another order, and for an anchor that is not among them.
+    """
+
+    ops: tuple[Op, ...]
+    anchor: Op
+
+    def __post_init__(self) -> None:
+        later = {v for op in self.ops for v in op.outs}
+        for op in self.ops:
+            if any(v in later for v in op.value_ins):
+                raise ValueError(f"Group: {op.prim} {op.name!r} stands before an operation that it reads.")
+            later -= set(op.outs)
+        if self.anchor not in self.ops:
+            raise ValueError(f"Group: the anchor {self.anchor.prim} {self.anchor.name!r} is not among its operations.")
+
+    @classmethod
+    def of(cls, op: Op) -> Group:
+        """An operation on its own."""
+        return cls((op,), op)
+
+    @property
+    def result(self) -> Op:
+        """The operation that makes the group's result."""
+        return self.ops[-1]
+
+    @property
+    def out(self) -> Value:
+        return self.result.out
+
+    @property
+    def outs(self) -> tuple[Value, ...]:
+        return self.result.outs
+
+    @property
+    def tail(self) -> tuple[Op, ...]:
+        """The operations beside the anchor."""
+        return tuple(op for op in self.ops if op is not self.anchor)
+
+    @property
+    def leader(self) -> Op:
+        """The operation that the group is named after: one that does more than spread a constant, the anchor first."""
+        return next((op for op in (self.anchor, *self.ops) if op.prim != "broadcast_in_dim"), self.anchor)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """`groups` of operations, in order: each group is one anchor with its elementwise tail.
+    """`groups` of operations, in order.
 
     `consts` are weights (known when the program is bound), `inputs` arrive with every call.
     """
 
     inputs: tuple[Value, ...]
     consts: tuple[Value, ...]
-    groups: tuple[tuple[Op, ...], ...]
+    groups: tuple[Group, ...]
     outputs: tuple[Value, ...]
 
     @property
     def ops(self) -> tuple[Op, ...]:
-        return tuple(op for group in self.groups for op in group)
+        return tuple(op for group in self.groups for op in group.ops)
 
 
 def itemsize(dtype: str) -> int:
@@ -140,7 +189,7 @@ def format_program(program: Program) -> str:
     head = [f"input {name(v)}: {v}" for v in program.inputs] + [f"const {name(v)}: {v}" for v in program.consts]
     lines = []
     for group in program.groups:
-        for op in group:
+        for op in group.ops:
             ins = ", ".join(name(v) for v in op.ins)
             outs = ", ".join(f"{name(v)}: {v}" for v in op.outs)
             params = format_params(op.params)

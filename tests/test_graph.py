@@ -8,6 +8,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from xcoexec.codegen.program import Group, Op, Value
 
 from xcoexec import models
 
@@ -58,3 +60,27 @@ def test_two_readers_keep_a_value_visible() -> None:
 def test_swish_is_one_layer() -> None:
     _, graph = stages_of(lambda w, x: jax.nn.gelu(jax.nn.swish(x @ w)), array(8, 8), array(4, 8), weights=1)
     assert len(graph.layers) == 1
+
+
+def test_a_group_is_in_program_order_and_knows_its_anchor() -> None:
+    """A softmax over a scaled product: the constant that the scale spreads stands before its reader."""
+    scale = array(6, seed=3)
+    fn = lambda w, x: jax.nn.softmax(jnp.tanh(x * jnp.broadcast_to(scale, (4, 6))) @ w, -1)
+    folded, graph = stages_of(fn, array(6, 8), array(4, 6, seed=1), weights=1)
+    position = {op: i for i, op in enumerate(folded.ops)}
+    for x in graph.layers:
+        assert list(x.ops) == sorted(x.ops, key=position.__getitem__)
+        assert x.group.anchor in x.ops and x.out is x.ops[-1].out
+    assert [op.prim for op in graph.layers[0].ops] == ["broadcast_in_dim", "mul", "tanh"]
+    assert [x.group.anchor.prim for x in graph.layers] == ["mul", "dot_general", "reduce_max"]
+    assert [x.kind for x in graph.layers] == ["mul", "dot_general", "reduce_max"]
+
+
+def test_a_group_in_another_order_is_refused() -> None:
+    x, y, z = (Value((4,), "float32") for _ in range(3))
+    first, second = Op("exp", (x,), (y,), {}), Op("neg", (y,), (z,), {})
+    assert Group((first, second), first).out is z
+    with pytest.raises(ValueError, match="neg '' stands before"):
+        Group((second, first), first)
+    with pytest.raises(ValueError, match="anchor exp '' is not among"):
+        Group((second,), first)

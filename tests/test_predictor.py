@@ -43,7 +43,7 @@ def _conv(channels: int, out: int, size: int = 20):  # type: ignore[no-untyped-d
 def test_a_device_computes_whole_tiles_in_whole_waves() -> None:
     blocks = Blocks(((64, 32), (16, 16)), 8)
     for out in (32, 33, 64, 65):
-        work = device_work(_conv(16, out)[1].ops, blocks)
+        work = device_work(_conv(16, out)[1].group, blocks)
         inner = 3 * 3 * 16
         assert work.kind == "conv" and work.terms[1] == 400 * inner * out
         waves = [math.ceil(math.ceil(400 / a) * math.ceil(out / b) / 8) * a * b * inner for a, b in blocks.tiles]
@@ -64,13 +64,13 @@ def test_predicted_steps_are_those_that_a_segment_has(name: str) -> None:
         return [f for f in found if f[0] != "elementwise"] if edge & {*x.ins, *x.outs} else found
 
     for x in graph.layers:
-        dry = host.steps(x.ops, set(graph.program.consts), 2)
+        dry = host.steps(x.group, set(graph.program.consts), 2)
         assert facts((s for s in segment.steps if s.group == x.index), x) == facts(dry, x), x.name
 
 
 def test_every_algorithm_of_a_convolution_is_predicted() -> None:
     graph, layer = _conv(32, 32)
-    found = host_work(layer.ops, set(graph.program.consts), 2, 1e6)
+    found = host_work(layer.group, set(graph.program.consts), 2, 1e6)
     assert list(found) == ["direct", "winograd4", "winograd2"]
     assert [w.kind for w in found["direct"]] == ["gemm"]
     assert [w.kind for w in found["winograd4"]] == [
@@ -84,8 +84,8 @@ def test_more_threads_leave_the_busiest_one_whole_items() -> None:
     graph, layer = _conv(32, 32)
     consts = set(graph.program.consts)
     for threads in (1, 2, 3, 5):
-        (step,) = host.steps(layer.ops, consts, threads)
-        (work,) = host_work(layer.ops, consts, threads, 0.0)["direct"]
+        (step,) = host.steps(layer.group, consts, threads)
+        (work,) = host_work(layer.group, consts, threads, 0.0)["direct"]
         assert work.terms[2] == pytest.approx(step.units * math.ceil(step.items / threads) / step.items)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..program import Op, Unsupported, Value, kind
+from ..program import Group, Op, Unsupported, Value, kind
 from ..segment.assembly import Context, Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
@@ -56,7 +56,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     )
     axes = (*dn.rhs_spec[2:], dn.rhs_spec[1], dn.rhs_spec[0])
     last = tail or Epilogue(COPY, (), op.out)
-    how = ctx.choose(((op,),), ALGORITHMS) if winograd.eligible(op) else "direct"
+    how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
     if phases:
         for phase in itertools.product(*phases):
             _phase(ctx, phase, image, w, axes, y, last)

@@ -97,9 +97,11 @@ def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple
     """The product as it is after a transpose that follows it: (operation, what is left of the tail, dimensions of the
     product in order).
     """
-    if not rest or rest[0].prim != "transpose":
+    turn = next((r for r in rest if r.prim == "transpose" and r.ins[0] is op.out), None)
+    if turn is None:
         return op, rest, tuple(range(len(op.out.shape)))
-    return dataclasses.replace(op, outs=rest[0].outs), rest[1:], tuple(rest[0].params["permutation"])
+    left = tuple(r for r in rest if r is not turn)
+    return dataclasses.replace(op, outs=turn.outs), left, tuple(turn.params["permutation"])
 
 
 def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:

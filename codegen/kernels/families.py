@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..program import Literal, Op, Unsupported, Value, kind
+from ..program import Group, Literal, Op, Unsupported, Value, kind
 from ..segment.assembly import Context, Kernel
 from ..segment.storage import Storage
 from . import conv, dot, elementwise, nests
@@ -17,17 +17,18 @@ from .rowwise import recognise, rowwise
 Rule = Callable[[Context, Op, tuple[Op, ...]], tuple[Op, ...]]  # returns what of the tail is still to be done
 
 
-def lower_group(ctx: Context, group: tuple[Op, ...]) -> None:
+def lower_group(ctx: Context, group: Group) -> None:
     """Appends the steps of one group. Raises `Unsupported` with the operation's name."""
-    anchor, rest = group[0], group[1:]
+    anchor, tail = group.anchor, group.tail
+    last = bool(tail) and anchor.out is group.out  # it reads what the others make: all of them are one expression
     try:
-        rule, row = RULES.get(anchor.prim), recognise(group)
+        rule, row = None if last else RULES.get(anchor.prim), recognise(group.ops)
         if row is not None:
-            rowwise(ctx, group, row)
+            rowwise(ctx, group.out, row)
         elif rule is None:
-            elementwise.tail(ctx, group, group[-1].out)
-        elif left := rule(ctx, anchor, rest):
-            elementwise.tail(ctx, left, left[-1].out)
+            elementwise.tail(ctx, group.ops, group.out)
+        elif left := rule(ctx, anchor, tail):
+            elementwise.tail(ctx, left, group.out)
     except Unsupported as e:
         raise Unsupported(f"{anchor.prim} {anchor.name!r}: {e}") from None
 

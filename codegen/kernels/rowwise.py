@@ -61,7 +61,7 @@ class Rowwise:
 
 
 def recognise(ops: tuple[Op, ...]) -> Rowwise | None:
-    """A group as passes over rows of its result; None when it has no row reduction, or is not of that form."""
+    """A group's operations (the last makes its result) as passes over rows of it; None when it has no row reduction, or is not of that form."""
     out = ops[-1].out
     if (
         not any(map(is_row_reduction, ops))
@@ -115,9 +115,8 @@ def _subexpression(expr: Expr, root: int, reductions: dict[int, int]) -> Expr:
     return tuple(out)
 
 
-def rowwise(ctx: Context, group: tuple[Op, ...], row: Rowwise) -> None:
-    """Appends the step of a recognised group."""
-    result = group[-1].out
+def rowwise(ctx: Context, result: Value, row: Rowwise) -> None:
+    """Appends the step of a recognised group that makes `result`."""
     out, rank = ctx.output(result), len(result.shape)
     if out.strides[-1] != 4:
         raise Unsupported("a row whose elements do not lie side by side")

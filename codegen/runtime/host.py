@@ -16,7 +16,7 @@ from ..kernels.families import lower_group
 from ..kernels.winograd import spare
 from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
-from ..program import Op, Program, Unsupported, Value, external, kind
+from ..program import Group, Program, Unsupported, Value, external, kind
 from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Runtime, Segment, Step, compile_segment
 from ..segment.choice import default, measured
 from ..segment.strips import fused
@@ -186,11 +186,14 @@ def _alone(
     cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, threads: int, target: Target
 ) -> tuple[Callable[[], object], int]:
     """A call of some groups by one algorithm, on made data, and the bytes of its packed weights."""
-    ops = tuple(op for group, _ in groups for op in group)
+    ops = tuple(op for group, _ in groups for op in group.ops)
     consts = {v for _, known in groups for v in known}
     inputs = tuple(v for v in external(ops) if v not in consts)
     program = Program(
-        inputs, tuple(v for v in external(ops) if v in consts), tuple(group for group, _ in groups), (ops[-1].out,)
+        inputs,
+        tuple(v for v in external(ops) if v in consts),
+        tuple(group for group, _ in groups),
+        (groups[-1][0].out,),
     )
     segment = build(program, threads, target, cpus, lambda g, names, t: how if how in names else names[0], cut)
     args = [np.full(v.shape, 0.5, np.float32) if kind(v.dtype) != "i" else np.zeros(v.shape, np.int32) for v in inputs]
@@ -215,13 +218,11 @@ def handler_capsule(module: str = "team", name: str = "handler") -> object:
     return new(native_address(module, name, host_target()), None, None)
 
 
-def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
+def unsupported(group: Group, consts: Sequence[Value]) -> str:
     """Why kernels cannot run a group of operations ("" when they can)."""
-    made = {v for op in group for v in op.outs}
-    inputs = tuple(v for v in external(group) if v not in set(consts))
-    if any(v in made for v in inputs) or len(group[-1].outs) != 1:
+    if len(group.outs) != 1:
         return "its operations have several results"
-    if any(0 in v.shape for v in (*external(group), *made)):
+    if any(0 in v.shape for v in (*external(group.ops), *(v for op in group.ops for v in op.outs))):
         return "an array without elements"
     try:
         steps(group, set(consts), 1, inside=False)
@@ -231,16 +232,16 @@ def unsupported(group: tuple[Op, ...], consts: Sequence[Value]) -> str:
 
 
 def steps(
-    group: tuple[Op, ...], consts: Collection[Value], threads: int, pick: Pick = default, inside: bool = True
+    group: Group, consts: Collection[Value], threads: int, pick: Pick = default, inside: bool = True
 ) -> tuple[Step, ...]:
     """The steps of a group; nothing is compiled. Raises `Unsupported`.
 
     `inside`: as it is in a network, where operands are made with the border that it needs or in their part of a
     concatenation, and a result in another shape is no work.
     """
-    outside = external(group)
+    outside = external(group.ops)
     inputs = tuple(v for v in outside if v not in consts)
-    program = Program(inputs, tuple(v for v in outside if v in consts), (group,), () if inside else (group[-1].out,))
+    program = Program(inputs, tuple(v for v in outside if v in consts), (group,), () if inside else (group.out,))
     ctx = Context(program, host_target(), threads, Rules(lower_group, fused, spare, pick, None))
     if inside:
         ctx.made(inputs)

@@ -12,7 +12,7 @@ import numpy as np
 from ..kernels.elementwise import nest
 from ..kernels.simd import Builder, i64
 from ..native.build import Spec, family, source_hash
-from ..program import Op, Program, Value
+from ..program import Group, Op, Program, Value
 from ..segment.assembly import Context, Kernel, Rules, compile_segment
 from ..segment.choice import default
 from ..segment.storage import Storage
@@ -63,7 +63,7 @@ def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) ->
     y = Value((items * 16,), "float32")
     op = Op("peak", (x,), (y,), {})
 
-    def lower(ctx: Context, group: tuple[Op, ...]) -> None:
+    def lower(ctx: Context, group: Group) -> None:
         def walk(s: Storage, n: int) -> Any:
             return s, (n,), 0
 
@@ -72,7 +72,7 @@ def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) ->
     if threads > 1:
         host.team().want(threads)
     segment = compile_segment(
-        Program((x,), (), ((op,),), (y,)),
+        Program((x,), (), (Group.of(op),), (y,)),
         target(),
         threads,
         host.runtime(()),

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..native import layout as abi
 from ..native.build import Spec, kernel_address, prepare
-from ..program import Op, Program, Unsupported, Value, consumers, kind
+from ..program import Group, Op, Program, Unsupported, Value, consumers, kind
 from ..target import Target
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
@@ -96,9 +96,7 @@ class Step:
 
 
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
-Groups = tuple[
-    tuple[tuple[Op, ...], frozenset[Value]], ...
-]  # operations and which of the values they read are constants
+Groups = tuple[tuple[Group, frozenset[Value]], ...]  # groups and which of the values they read are constants
 Pick = Callable[[Groups, tuple[str, ...], int], str]
 Cut = Callable[
     [Sequence[Op], int, int, int], Any
@@ -111,7 +109,7 @@ class Rules:
     number i on (it returns how many), `spare(op)` tells the zeroes that an algorithm of a convolution reads beyond its
     padding, `pick(groups, names, threads)` chooses among algorithms, `cut` takes a range of a group's result."""
 
-    lower: Callable[[Context, tuple[Op, ...]], None]
+    lower: Callable[[Context, Group], None]
     fuse: Callable[[Context, int], int]
     spare: Callable[[Op], Mapping[int, int]]
     pick: Pick
@@ -170,9 +168,9 @@ class Context:
             self._packed[key] = Ref(self.blob, offset)
         return self._packed[key]
 
-    def choose(self, groups: Sequence[tuple[Op, ...]], names: tuple[str, ...]) -> str:
+    def choose(self, groups: Sequence[Group], names: tuple[str, ...]) -> str:
         """The algorithm for some groups of this program."""
-        known = tuple((tuple(g), frozenset(v for op in g for v in op.value_ins if v in self.consts)) for g in groups)
+        known = tuple((g, frozenset(v for op in g.ops for v in op.value_ins if v in self.consts)) for g in groups)
         return self.rules.pick(known, names, self.threads)
 
     def place(self, v: Value, storage: Storage) -> None:

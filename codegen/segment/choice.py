@@ -58,7 +58,8 @@ def kinship(groups: Groups, names: tuple[str, ...]) -> str:
     text = [str(names)]
     for group, consts in groups:
         text += [
-            f"{op.prim}{[v.shape[:-1] for v in op.ins if v in consts]}{op.params.get('window_strides')}" for op in group
+            f"{op.prim}{[v.shape[:-1] for v in op.ins if v in consts]}{op.params.get('window_strides')}"
+            for op in group.ops
         ]
     return "|".join(text)
 
@@ -67,7 +68,7 @@ def signature(groups: Groups, names: tuple[str, ...], threads: int, target: Targ
     ids: dict[Value, int] = {}
     text = [f"{names} {threads} {target} {source_hash()}"]
     for group, consts in groups:
-        for op in group:
+        for op in group.ops:
             ins = [
                 f"{ids.setdefault(v, len(ids))}:{v}:{v in consts}" if isinstance(v, Value) else repr(v) for v in op.ins
             ]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..native import layout as abi
-from ..program import Op, Program, Unsupported, Value, external
+from ..program import Group, Op, Program, Unsupported, Value, external
 from .assembly import Context, Nested, Packer, Ref, Step, Word, lifetimes
 from .storage import Buffer, Storage, place
 
@@ -30,7 +30,7 @@ class Pattern:
     """
 
     count: int
-    fits: Callable[[Sequence[tuple[Op, ...]]], bool]
+    fits: Callable[[Sequence[Group]], bool]
     axes: tuple[int, ...]
 
 
@@ -48,7 +48,7 @@ def fused(ctx: Context, at: int) -> int:
             and _linear(ctx, groups)
             and _weight_bytes(ctx, groups) <= WEIGHT_BYTES
         ):
-            strips = _ranges(groups[-1][-1].out.shape, pattern.axes, _block(ctx, groups, pattern))
+            strips = _ranges(groups[-1].out.shape, pattern.axes, _block(ctx, groups, pattern))
             if len(strips) < 2 or ctx.choose(groups, NAMES) != "strips":
                 return 0
             try:
@@ -59,15 +59,15 @@ def fused(ctx: Context, at: int) -> int:
     return 0
 
 
-def _weight_bytes(ctx: Context, groups: Sequence[tuple[Op, ...]]) -> int:
-    return sum(v.nbytes for v in external(op for g in groups for op in g) if v in ctx.consts)
+def _weight_bytes(ctx: Context, groups: Sequence[Group]) -> int:
+    return sum(v.nbytes for v in external(op for g in groups for op in g.ops) if v in ctx.consts)
 
 
-def _linear(ctx: Context, groups: Sequence[tuple[Op, ...]]) -> bool:
+def _linear(ctx: Context, groups: Sequence[Group]) -> bool:
     """Whether every group but the last is read by the next one alone, and by nothing outside."""
     for group, following in zip(groups, groups[1:], strict=False):
-        out = group[-1].out
-        inside = set(following)
+        out = group.out
+        inside = set(following.ops)
         if out in ctx.program.outputs or not ctx.readers(out) or any(r not in inside for r in ctx.readers(out)):
             return False
     return True
@@ -106,26 +106,23 @@ def _is_depthwise(op: Op) -> bool:
     return _is_conv(op) and op.params["feature_group_count"] == op.out.shape[3] == op.ins[0].shape[3] > 1
 
 
-def _bottleneck(groups: Sequence[tuple[Op, ...]]) -> bool:
-    a, b, c = (g[0] for g in groups)
+def _bottleneck(groups: Sequence[Group]) -> bool:
+    a, b, c = (g.anchor for g in groups)
     return _is_pointwise(a) and _is_depthwise(b) and _is_pointwise(c)
 
 
-def _separable(groups: Sequence[tuple[Op, ...]]) -> bool:
-    a, b = (g[0] for g in groups)
+def _separable(groups: Sequence[Group]) -> bool:
+    a, b = (g.anchor for g in groups)
     return _is_depthwise(a) and _is_pointwise(b)
 
 
-def _attention(groups: Sequence[tuple[Op, ...]]) -> bool:
+def _attention(groups: Sequence[Group]) -> bool:
     """Scores, softmax and the weighted sum, all with the same leading batch dimensions (batch, head)."""
     a, b, c = groups
-    scores = a[-1].out
-    rowwise = (
-        any(op.prim == "reduce_max" for op in b)
-        and any(op.prim == "exp" for op in b)
-        and b[-1].out.shape == scores.shape
-    )
-    return a[0].prim == c[0].prim == "dot_general" and rowwise and len(a[0].params["dimension_numbers"][1][0]) == 2
+    first, last, softmax = a.anchor, c.anchor, {op.prim for op in b.ops}
+    rowwise = {"reduce_max", "exp"} <= softmax and b.out.shape == a.out.shape
+    products = first.prim == last.prim == "dot_general"
+    return products and rowwise and len(first.params["dimension_numbers"][1][0]) == 2
 
 
 PATTERNS = (Pattern(3, _bottleneck, (0, 1)), Pattern(2, _separable, (0, 1)), Pattern(3, _attention, (0, 2)))
@@ -184,15 +181,14 @@ class _Built:
     nbytes: int
 
 
-def _append(ctx: Context, groups: Sequence[tuple[Op, ...]], strips: Sequence[Ranges]) -> None:
-    tagged = [[dataclasses.replace(op, name=f"{i}:{k}") for k, op in enumerate(g)] for i, g in enumerate(groups)]
-    ops, alias = _distinct([op for g in tagged for op in g], tuple(tagged[-1]))
-    out = ctx.output(groups[-1][-1].out)
+def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges]) -> None:
+    last, alias = _distinct(groups[:-1], groups[-1])
+    out = ctx.output(last.out)
     buffers = _Buffers()
     forms: dict[Any, _Built] = {}
     chosen: list[Any] = []
     for number, ranges in enumerate(strips):
-        program, slices = _part(ctx, ops, len(groups), ranges)
+        program, slices = _part(ctx, (*groups[:-1], last), ranges)
         strip = _Strip(ctx, program, buffers)
         for v, (source, offset, halo) in slices.items():
             s = ctx.storage(alias.get(source, source))
@@ -220,20 +216,16 @@ def _append(ctx: Context, groups: Sequence[tuple[Op, ...]], strips: Sequence[Ran
     _step(ctx, buffers, forms, chosen, out.buffer, len(groups))
 
 
-def _distinct(ops: list[Op], last: tuple[Op, ...]) -> tuple[list[Op], dict[Value, Value]]:
-    """`ops` with the last group reading outside values under names of their own (a residual is needed in another range
-    than the input).
+def _distinct(before: Sequence[Group], last: Group) -> tuple[Group, dict[Value, Value]]:
+    """The last group, reading what groups `before` it read from outside under names of their own (a residual is needed
+    in another range than the input), and what these are names of.
     """
-    made = {v for op in ops for v in op.outs}
-    tail = set(last)
-    early = {v for op in ops if op not in tail for v in op.value_ins}
-    names: dict[Value, Value] = {}
-    for op in last:
-        for v in op.value_ins:
-            if v not in made and v in early:
-                names.setdefault(v, Value(v.shape, v.dtype))
-    renamed = [dataclasses.replace(op, ins=tuple(names.get(v, v) for v in op.ins)) if op in tail else op for op in ops]  # type: ignore[arg-type]
-    return renamed, {new: old for old, new in names.items()}
+    early = [op for g in before for op in g.ops]
+    made = {v for op in (*early, *last.ops) for v in op.outs}
+    read = {v for op in early for v in op.value_ins} - made
+    names: dict[Any, Value] = {v: Value(v.shape, v.dtype) for v in external(last.ops) if v in read}
+    renamed = {op: dataclasses.replace(op, ins=tuple(names.get(v, v) for v in op.ins)) for op in last.ops}
+    return Group(tuple(renamed.values()), renamed[last.anchor]), {new: old for old, new in names.items()}
 
 
 def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[Ranges]:
@@ -249,35 +241,36 @@ def _ranges(shape: tuple[int, ...], axes: tuple[int, ...], block: int) -> list[R
     return found
 
 
-def _block(ctx: Context, groups: Sequence[tuple[Op, ...]], pattern: Pattern) -> int:
+def _block(ctx: Context, groups: Sequence[Group], pattern: Pattern) -> int:
     """Rows (or heads) a strip so that what is between the layers fits SCRATCH_BYTES and every thread gets several
     strips.
     """
     *outer, axis = pattern.axes
-    shape = groups[-1][-1].out.shape
+    shape = groups[-1].out.shape
     repeats = math.prod(shape[a] for a in outer)
-    between = sum(4 * g[-1].out.size for g in groups[:-1]) // repeats
+    between = sum(4 * g.out.size for g in groups[:-1]) // repeats
     strips = max(-(-between // SCRATCH_BYTES), min(shape[axis], -(-3 * ctx.threads // repeats)))
     return max(1, shape[axis] // strips)
 
 
-def _part(ctx: Context, ops: Sequence[Op], count: int, ranges: Ranges) -> tuple[Program, dict[Value, Any]]:
+def _part(ctx: Context, groups: Sequence[Group], ranges: Ranges) -> tuple[Program, dict[Value, Any]]:
     """The program of one strip, and for each of its inputs (source, first index by dimension, halo)."""
     assert ctx.rules.cut is not None
     at: dict[Value, tuple[Value, list[int]]] = {}
-    current = list(ops)
     for axis, start, stop in ranges:
-        part = ctx.rules.cut(current, axis, start, stop)
+        part = ctx.rules.cut([op for g in groups for op in g.ops], axis, start, stop)
         for s in part.slices:
             source, first = at.get(s.source, (s.source, [0] * len(s.source.shape)))
             if source in ctx.consts:
                 raise Unsupported("a weight that is cut with the result")
             at[s.value] = (source, [f + (s.start if d == s.axis else 0) for d, f in enumerate(first)])
-        current = sorted(part.ops, key=lambda op: op.out is part.out)  # the result comes last
-    inputs = tuple(v for v in external(current) if v not in ctx.consts)
-    program = Program(
-        inputs, tuple(v for v in external(current) if v in ctx.consts), _regroup(current, count), (current[-1].out,)
-    )
+        pieces = part.groups(groups)
+        if any(len(p) != 1 for p in pieces):
+            raise Unsupported("a value that groups of a strip read in different ranges")
+        groups = [group for (group,) in pieces]
+    outside = external(op for g in groups for op in g.ops)
+    inputs = tuple(v for v in outside if v not in ctx.consts)
+    program = Program(inputs, tuple(v for v in outside if v in ctx.consts), tuple(groups), (groups[-1].out,))
 
     def described(v: Value) -> Any:
         source, first = at.get(v, (v, [0] * len(v.shape)))
@@ -291,15 +284,6 @@ def _part(ctx: Context, ops: Sequence[Op], count: int, ranges: Ranges) -> tuple[
         return source, first, halo
 
     return program, {v: described(v) for v in inputs}
-
-
-def _regroup(ops: Sequence[Op], count: int) -> tuple[tuple[Op, ...], ...]:
-    """The operations of a strip in the groups that their tags name, each in its old order (the anchor leads)."""
-    groups: list[list[tuple[int, Op]]] = [[] for _ in range(count)]
-    for op in ops:
-        group, index = map(int, op.name.split(":"))
-        groups[group].append((index, op))
-    return tuple(tuple(op for _, op in sorted(g, key=lambda x: x[0])) for g in groups)
 
 
 def _form(program: Program) -> Any:

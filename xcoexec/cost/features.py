@@ -64,6 +64,6 @@ def flops(op: Op) -> int:
 
 
 def nbytes(ops: Sequence[Op]) -> int:
-    """Bytes that a fused layer must read and write: what comes from outside, and its last results."""
+    """Bytes that operations in program order must read and write: what comes from outside, and the last results."""
     read = sum(v.nbytes for v in external(ops))
     return read + sum(v.nbytes for v in ops[-1].outs)

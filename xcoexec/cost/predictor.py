@@ -8,9 +8,9 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from ..codegen.program import Op, Unsupported, Value
+from ..codegen.program import Group, Unsupported, Value
 from ..codegen.segment.choice import GAIN
 from ..ir.records import Costs, Layer, LayerGraph
 from .regress import Model, fit
@@ -19,10 +19,8 @@ from .terms import Blocks, Work, device_work, host_work
 REST = "rest"  # the model of classes that were not measured
 FEW = 8  # measurements that a class needs for a model of its own
 
-Part = tuple[
-    tuple[tuple[Op, ...], ...], frozenset[Value]
-]  # groups of a part of a layer, and which values are constants
-Parts = Callable[[Layer], Mapping[tuple[str, float], Part]]  # (dim, share) -> a part of a layer
+Known = tuple[tuple[Group, ...], frozenset[Value]]  # groups of a part of a layer, and which values are constants
+Parts = Callable[[Layer], Mapping[tuple[str, float], Known]]  # (dim, share) -> a part of a layer
 Key = tuple[str, str]  # half, class
 
 
@@ -64,19 +62,19 @@ class Predictor:
             return model.seconds(work)
         return self.models[half, REST].seconds(_general(work))
 
-    def host(self, ops: tuple[Op, ...], consts: Collection[Value], footprint: float) -> float:
+    def host(self, group: Group, consts: Collection[Value], footprint: float) -> float:
         """Seconds on the host half with the algorithm that will be chosen, in a program of so many bytes. Raises
         `Unsupported`.
         """
         found = {
             name: sum(self.seconds("host", w) for w in works)
-            for name, works in host_work(ops, consts, self.threads, footprint).items()
+            for name, works in host_work(group, consts, self.threads, footprint).items()
         }
         first, best = next(iter(found)), min(found, key=lambda n: found[n])
         return found[best] if found[best] < GAIN * found[first] else found[first]
 
-    def device(self, ops: Sequence[Op]) -> float:
-        return self.seconds("device", device_work(ops, self.blocks))
+    def device(self, group: Group) -> float:
+        return self.seconds("device", device_work(group, self.blocks))
 
     def costs(self, graph: LayerGraph, parts: Parts | None = None) -> Costs:
         """The costs of a graph without a measurement; `parts`: those of layers that are predicted too."""
@@ -85,10 +83,10 @@ class Predictor:
         for x in graph.layers:
             if x.signature not in alike:
                 found = parts(x) if parts is not None else {}
-                on_host = self._groups((x.ops,), consts, footprint) if not x.host_error else None
+                on_host = self._groups((x.group,), consts, footprint) if not x.host_error else None
                 mine = {key: self._groups(groups, known, footprint) for key, (groups, known) in found.items()}
                 other = {key: sum(map(self.device, groups)) for key, (groups, _) in found.items()}
-                alike[x.signature] = _Predicted(on_host, self.device(x.ops), _points(mine), _points(other))
+                alike[x.signature] = _Predicted(on_host, self.device(x.group), _points(mine), _points(other))
         by_layer = {x.index: alike[x.signature] for x in graph.layers}
         return Costs(
             host=tuple(p.host for p in by_layer.values()),
@@ -98,7 +96,7 @@ class Predictor:
             **self.around,  # type: ignore[arg-type]
         )
 
-    def _groups(self, groups: Iterable[tuple[Op, ...]], consts: Collection[Value], footprint: float) -> float | None:
+    def _groups(self, groups: Iterable[Group], consts: Collection[Value], footprint: float) -> float | None:
         """Seconds of groups on the host half; None where kernels cannot run one."""
         try:
             return sum(self.host(g, consts, footprint) for g in groups)

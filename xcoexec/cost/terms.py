@@ -15,7 +15,7 @@ import os
 from collections.abc import Collection, Sequence
 
 from ..codegen.kernels.conv import ALGORITHMS
-from ..codegen.program import Op, Value, external
+from ..codegen.program import Group, Op, Value, external
 from ..codegen.runtime import host
 from ..codegen.segment.assembly import Groups, Step
 from ..codegen.segment.choice import default
@@ -69,9 +69,7 @@ def cold(footprint: float) -> float:
 # -- the host half -----------------------------------------------------------------------------------
 
 
-def host_work(
-    ops: tuple[Op, ...], consts: Collection[Value], threads: int, footprint: float
-) -> dict[str, tuple[Work, ...]]:
+def host_work(group: Group, consts: Collection[Value], threads: int, footprint: float) -> dict[str, tuple[Work, ...]]:
     """Algorithm -> the work of its steps, for each algorithm that a layer may get, in a program of so many bytes.
     Raises `Unsupported`.
     """
@@ -81,12 +79,12 @@ def host_work(
         offered.append(names)
         return default(groups, names, n)
 
-    first = host.steps(ops, consts, threads, pick)
+    first = host.steps(group, consts, threads, pick)
     names = offered[0] if offered else ALGORITHMS[:1]
-    found = {names[0]: _works(first, ops, names[0], threads, footprint)}
+    found = {names[0]: _works(first, group, names[0], threads, footprint)}
     for name in names[1:]:
         found[name] = _works(
-            host.steps(ops, consts, threads, functools.partial(_always, name)), ops, name, threads, footprint
+            host.steps(group, consts, threads, functools.partial(_always, name)), group, name, threads, footprint
         )
     return found
 
@@ -96,13 +94,11 @@ def _always(name: str, groups: Groups, names: tuple[str, ...], threads: int) -> 
     return name
 
 
-def _works(
-    steps: Sequence[Step], ops: Sequence[Op], algorithm: str, threads: int, footprint: float
-) -> tuple[Work, ...]:
-    return tuple(step_work(s, ops, algorithm, threads, footprint) for s in steps)
+def _works(steps: Sequence[Step], group: Group, algorithm: str, threads: int, footprint: float) -> tuple[Work, ...]:
+    return tuple(step_work(s, group, algorithm, threads, footprint) for s in steps)
 
 
-def step_work(step: Step, ops: Sequence[Op], algorithm: str, threads: int, footprint: float) -> Work:
+def step_work(step: Step, group: Group, algorithm: str, threads: int, footprint: float) -> Work:
     """A step's fixed cost, kernel calls and units of work of the thread with the most items, bytes, and bytes beyond
     the L2 and the L3 cache.
     """
@@ -113,7 +109,8 @@ def step_work(step: Step, ops: Sequence[Op], algorithm: str, threads: int, footp
     written = sum(b.nbytes for b in set(step.writes)) / threads
     beyond = [max(0.0, n - cache_bytes() / 2) for n in (read, weights, written)]
     calls, units = step.calls * share, step.units * share
-    ragged = float(ops[0].out.shape[-1] % host.host_target().vl > 0) if ops[0].out.shape else 0.0
+    shape = group.anchor.out.shape
+    ragged = float(shape[-1] % host.host_target().vl > 0) if shape else 0.0
     far = weights * cold(footprint)
     traits = (*(math.log(max(x, 1.0)) for x in (calls, units, read, weights, written)), math.log(max(far, 1e5)), ragged)
     return Work(kind, (1.0, calls, units, read, weights, written, *beyond, far, units * ragged), traits)
@@ -122,14 +119,14 @@ def step_work(step: Step, ops: Sequence[Op], algorithm: str, threads: int, footp
 # -- the device half ---------------------------------------------------------------------------------
 
 
-def device_work(ops: Sequence[Op], blocks: Blocks) -> Work:
+def device_work(group: Group, blocks: Blocks) -> Work:
     """Waves of tiles for matrix products, bytes and FLOP for all others."""
-    op = ops[0]
-    inputs = external(ops)
-    read, written = sum(v.nbytes for v in inputs), float(ops[-1].out.nbytes)
+    op = group.anchor
+    inputs = external(group.ops)
+    read, written = sum(v.nbytes for v in inputs), float(group.out.nbytes)
     product = _product(op)
     if product is None:
-        work = float(sum(map(flops, ops)))
+        work = float(sum(map(flops, group.ops)))
         terms = (1.0, work, float(read), written, *(max(0.0, n - cache_bytes()) for n in (float(read), written)))
         return Work(_other(op), terms, tuple(math.log(max(x, 1.0)) for x in (work, read, written)))
     kind, rows, inner, columns, groups = product

@@ -11,10 +11,10 @@ import jax
 from ..codegen.kernels.expressions import MOVE, is_elementwise, is_view
 from ..codegen.kernels.families import ANCHORS
 from ..codegen.kernels.rowwise import is_row_reduction, recognise
-from ..codegen.program import Op, Program, Unsupported, Value, consumers, external
+from ..codegen.program import Group, Op, Program, Unsupported, Value, consumers, external
 from ..codegen.runtime.host import unsupported
 from ..cost.features import flops, nbytes
-from ..ir.records import Layer, LayerGraph, Region, leader
+from ..ir.records import Layer, LayerGraph, Region
 from ..partition.split import granules
 from .fold import Folded, fold
 from .trace import paths, trace
@@ -48,8 +48,8 @@ def build_graph(folded: Folded) -> LayerGraph:
     layers = []
     for i, (group, name) in enumerate(zip(groups, names, strict=True)):
         error = unsupported(group, consts)
-        dims = granules(group, set(consts)) if len(group[-1].outs) == 1 else {}
-        layers.append(Layer(i, name, group, sum(map(flops, group)), nbytes(group), error, dims))
+        dims = granules(group) if len(group.outs) == 1 else {}
+        layers.append(Layer(i, name, group, sum(map(flops, group.ops)), nbytes(group.ops), error, dims))
     owner = {v: x.index for x in layers for v in x.outs}
     edges = tuple(tuple(sorted({owner[v] for v in x.ins if v in owner})) for x in layers)
     return LayerGraph(program, tuple(layers), edges, _chains(edges), _regions(edges))
@@ -58,7 +58,7 @@ def build_graph(folded: Folded) -> LayerGraph:
 # -- grouping ----------------------------------------------------------------------------------------
 
 
-def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[tuple[Op, ...]]:
+def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[Group]:
     """Every operation in one group (broadcasts of constants: in each group that reads them)."""
     readers = consumers(ops)
     floating = {
@@ -69,7 +69,7 @@ def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> 
     for op in list(floating.values()):
         if op.out in outputs or any(not (is_elementwise(r) or r.prim in MOVE) for r in readers.get(op.out, [])):
             del floating[op.out]
-    makers = {v: op for op in ops for v in op.outs}
+    makers, position = {v: op for op in ops for v in op.outs}, {op: i for i, op in enumerate(ops)}
     scope = _Scope(readers, makers, set(), set(), floating, set(outputs))
     groups = []
     for op in ops:
@@ -78,7 +78,7 @@ def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> 
         group = _grow_rows(op, scope) or _grow(op, scope)
         scope.taken.update(group)
         scope.claimed.update(v for g in group for v in g.outs)
-        groups.append(tuple(group))
+        groups.append(Group(tuple(sorted(group, key=position.__getitem__)), op))
     return groups
 
 
@@ -116,9 +116,9 @@ class _Scope:
 def _grow(anchor: Op, scope: _Scope) -> list[Op]:
     """The anchor and the longest run of elementwise operations that leaves only one result visible."""
     floats = _floats(anchor, scope.floating)
-    group = [anchor, *floats]  # the anchor leads; expressions do not depend on the order
+    group = [*floats, anchor]
     if len(anchor.outs) != 1 or not (anchor.prim in ANCHORS or is_elementwise(anchor) or anchor.prim in MOVE):
-        return [*floats, anchor]
+        return group
     current = anchor.out
     if anchor.prim == "dot_general":  # a transpose of the product costs nothing: it is stored that way
         reader = scope.readers.get(current, [])
@@ -147,7 +147,7 @@ def _grow(anchor: Op, scope: _Scope) -> list[Op]:
             for b in batch:
                 group += [f for f in _floats(b, scope.floating) if f not in group] + [b]
             current, batch = batch[-1].out, []
-    return group if current is not anchor.out else [*floats, anchor]  # the result comes last
+    return group
 
 
 def _grow_rows(anchor: Op, scope: _Scope) -> list[Op] | None:
@@ -171,8 +171,7 @@ def _grow_rows(anchor: Op, scope: _Scope) -> list[Op] | None:
             break
     if best is None:
         return None
-    whole = list(dict.fromkeys(op for b in best for op in (b, *_floats(b, scope.floating))))
-    whole.append(whole.pop(whole.index(best[-1])))
+    whole = list(dict.fromkeys(op for b in best for op in (*_floats(b, scope.floating), b)))
     return whole if recognise(tuple(whole)) else None
 
 
@@ -204,10 +203,10 @@ def _floats(op: Op, floating: Mapping[Value, Op]) -> list[Op]:
     return list(dict.fromkeys(out))
 
 
-def _name(group: Sequence[Op]) -> str:
+def _name(group: Group) -> str:
     """The module's path; where no module owns the operation alone, the primitive is added."""
-    lead = leader(group)
-    path = lead.name or next((op.name for op in group if op.name), "")
+    lead = group.leader
+    path = lead.name or next((op.name for op in (group.anchor, *group.tail) if op.name), "")
     if lead.prim in ("conv_general_dilated", "dot_general"):
         return path or lead.prim
     return f"{path}/{lead.prim}" if path else lead.prim

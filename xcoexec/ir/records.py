@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..codegen.program import Op, Program, Value, consumers, external, format_params
+from ..codegen.program import Group, Op, Program, Value, consumers, external, format_params
 from ..errors import PlanError
 
 HALVES = ("device", "host", "split")
@@ -23,14 +23,9 @@ WAYS = ("", "mapped", "copy")
 PLAN_VERSION = 3
 
 
-def leader(ops: Sequence[Op]) -> Op:
-    """The operation that a layer is named after: the first one that does more than spread a constant."""
-    return next((op for op in ops if op.prim != "broadcast_in_dim"), ops[0])
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layer:
-    """One anchor with its elementwise tail. `flops` FLOP and `nbytes` bytes (read and written) of one call.
+    """One group of operations, placed as a whole. `flops` FLOP and `nbytes` bytes (read and written) of one call.
 
     `host_error` says why kernels cannot run it ("" if they can); `dims` along which it can be split,
     with the granule (smallest block) of each.
@@ -38,23 +33,27 @@ class Layer:
 
     index: int
     name: str
-    ops: tuple[Op, ...]
+    group: Group
     flops: int
     nbytes: int
     host_error: str = ""
     dims: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
+    def ops(self) -> tuple[Op, ...]:
+        return self.group.ops
+
+    @property
     def out(self) -> Value:
-        return self.ops[-1].out
+        return self.group.out
 
     @property
     def outs(self) -> tuple[Value, ...]:
-        return self.ops[-1].outs
+        return self.group.outs
 
     @property
     def kind(self) -> str:
-        return leader(self.ops).prim
+        return self.group.leader.prim
 
     @functools.cached_property
     def ins(self) -> tuple[Value, ...]:

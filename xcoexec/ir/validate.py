@@ -56,7 +56,7 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
             raise PlanError(
                 f"plan: got a chain that ends with {places[-1].layer!r}, but {x.name!r} in it is read outside of it."
             )
-    axis = axis_of(layers[-1].ops, places[-1].dim)
+    axis = axis_of(layers[-1].group, places[-1].dim)
     if axis is None:
         raise PlanError(
             f"plan: got a chain along {places[-1].dim!r}; its last layer {places[-1].layer!r} has no such dimension."
@@ -81,7 +81,7 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
     if place.pieces < 1:
         raise PlanError(f"plan: got pieces={place.pieces} for {layer.name!r}; valid is 1 or more.")
     if (0 < place.streamed < 1 or place.pieces > 1) and (
-        place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None
+        place.dim not in layer.dims or axis_of(layer.group, place.dim) is None
     ):
         raise PlanError(
             f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; valid for it is 0 or 1, in one piece."
@@ -89,7 +89,7 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
     if (
         place.half == "split"
         and not place.chain
-        and (place.dim not in layer.dims or axis_of(layer.ops, place.dim) is None)
+        and (place.dim not in layer.dims or axis_of(layer.group, place.dim) is None)
     ):
         raise PlanError(
             f"plan: got a split of {layer.name!r} along {place.dim!r}; valid for it: {', '.join(layer.dims) or 'no split'}."

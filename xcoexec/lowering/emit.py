@@ -84,7 +84,7 @@ class Synchronous(Halves):
 
     def device(self, unit: DeviceUnit) -> None:
         super().device(unit)
-        for v in unit.ops[-1].outs:
+        for v in unit.outs:
             if v in self.joins:
                 join = self.joins[v]
                 self.env[join.out] = lax.concatenate([self.env[p] for p in join.parts], join.axis)
@@ -179,7 +179,7 @@ class Asynchronous(Halves):
             late = [self.get(v) for v in sources if v not in unit.streamed and v not in self.early]
             self.env.update((v, self.stream.take((unit, v), late)) for v in unit.streamed)
         super().device(unit)
-        out = unit.ops[-1].out
+        out = unit.outs[0]
         for v in unit.streamed:
             del self.env[v]
         if unit.streamed:
@@ -211,14 +211,9 @@ def _carried(v: Value) -> Any:
 
 
 def run_ops(ops: Sequence[Op], env: dict[Value, Any]) -> None:
-    """Evaluates operations by their JAX primitives."""
-    todo = list(ops)
-    while todo:  # a group lists its anchor first: take whatever is ready
-        ready = next(op for op in todo if all(v in env for v in op.value_ins))
-        todo.remove(ready)
-        args = [v.val if isinstance(v, Literal) else env[v] for v in ready.ins]
-        args = [jnp.asarray(a, v.dtype) if isinstance(v, Literal) else a for a, v in zip(args, ready.ins, strict=True)]
-        with jax.named_scope(ready.name or ready.prim):
-            env.update(
-                zip(ready.outs, bind(ready.primitive or MADE[ready.prim], args, dict(ready.params)), strict=True)
-            )
+    """Evaluates operations in program order by their JAX primitives."""
+    for op in ops:
+        args = [jnp.asarray(v.val, v.dtype) if isinstance(v, Literal) else env[v] for v in op.ins]
+        with jax.named_scope(op.name or op.prim):
+            results = bind(op.primitive or MADE[op.prim], args, dict(op.params))
+        env.update(zip(op.outs, results, strict=True))

@@ -116,7 +116,7 @@ def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int
     """(end of the host half's part, end of what the device half computes from resident weights, size) along the
     placement's dimension.
     """
-    axis = axis_of(layer.ops, place.dim)
+    axis = axis_of(layer.group, place.dim)
     size, granule = layer.out.shape[axis] if axis is not None else 0, layer.dims.get(place.dim, 1)
     at = cut(size, granule, place.p_cpu) if place.half == "split" else 0
     return at, max(at, size - cut(size, granule, place.streamed)) if apart else size, size
@@ -158,14 +158,14 @@ def lower(
     for layers in chains(graph, placements):
         last = layers[-1]
         place = placements[last.index]
-        axis = axis_of(last.ops, place.dim)
+        axis = axis_of(last.group, place.dim)
         at, resident, size = bounds(last, place, relay is not None)
         if axis is not None and (0 < at < size or 0 < resident < size or (resident == 0 and place.pieces > 1)):
             plan.divided(layers, axis, at, resident, place.pieces)
             continue
         for layer in layers:
             if place.half == "host" or (place.half == "split" and at == size):
-                plan.host(layer, layer.ops)
+                plan.host(layer)
             else:
                 plan.device(layer, resident == 0 and relay is not None and place.streamed > 0)
     plan.flush()

@@ -6,7 +6,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from ..codegen.program import Op, Program, Value, consumers, external
+from ..codegen.program import Group, Op, Program, Value, consumers, external
 from ..codegen.segment.assembly import Segment
 from ..ir.records import Layer, LayerGraph, Placement
 from ..partition.split import Part, Slice, split
@@ -70,14 +70,19 @@ class HostUnit:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DeviceUnit:
-    """Operations on the device half, for the layers `layers`; `windows` as in `HostUnit`; `streamed`: constants that
-    come over at every call.
+    """Operations on the device half in program order, for the layers `layers`; `windows` as in `HostUnit`; `streamed`:
+    constants that come over at every call.
     """
 
     ops: tuple[Op, ...]
     layers: tuple[int, ...]
     windows: Mapping[Value, Slice] = dataclasses.field(default_factory=dict)
     streamed: tuple[Value, ...] = ()
+
+    @property
+    def outs(self) -> tuple[Value, ...]:
+        """The results of the last operation."""
+        return self.ops[-1].outs
 
 
 Unit = HostUnit | DeviceUnit
@@ -90,14 +95,14 @@ class Units:
     def __init__(self, graph: LayerGraph, placements: Sequence[Placement], build: Build):
         self.graph, self.placements, self.build = graph, placements, build
         self.units: list[Unit] = []
-        self.groups: list[tuple[int, tuple[Op, ...]]] = []
+        self.groups: list[tuple[int, Group]] = []
         self.slices: dict[Value, Slice] = {}
         self.consts = set(graph.program.consts)
         self.outputs = set(graph.program.outputs)
         self.readers = consumers(graph.program.ops)
 
-    def host(self, layer: Layer, ops: tuple[Op, ...]) -> None:
-        self.groups.append((layer.index, ops))
+    def host(self, layer: Layer) -> None:
+        self.groups.append((layer.index, layer.group))
 
     def device(self, layer: Layer, streamed: bool = False) -> None:
         self.flush()
@@ -117,16 +122,14 @@ class Units:
         rest = parts[0].out if len(parts) == 1 else Value(_part_shape(out, axis, at), out.dtype)
         if at > 0:
             first = self._part(ops, axis, 0, at)
-            for layer, groups in zip(layers, first.groups([x.ops for x in layers]), strict=True):
+            for layer, groups in zip(layers, first.groups([x.group for x in layers]), strict=True):
                 self.groups += [(layer.index, g) for g in groups]
             self.flush(Join((first.out, rest), out, axis), first.slices)
         rest = rest if at > 0 or len(parts) == 1 else out
         indices = tuple(x.index for x in layers)
         for i, part in enumerate(parts):
             streamed = self._large(part.ops) if i > 0 or at == resident < out.shape[axis] else ()
-            self.units.append(
-                DeviceUnit(_last(part.ops, part.out), indices, _outside(part.slices, self.consts), streamed)
-            )
+            self.units.append(DeviceUnit(part.ops, indices, _outside(part.slices, self.consts), streamed))
         if len(parts) > 1:
             self.units.append(
                 DeviceUnit((Op("concatenate", tuple(p.out for p in parts), (rest,), {"dimension": axis}),), indices)
@@ -147,19 +150,19 @@ class Units:
     def _copied(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> frozenset[Value]:
         """What the layers that read and write first say of the way."""
         found = set()
-        for index, ops in self.groups:
+        for index, group in self.groups:
             place = self.placements[index]
-            found |= {v for v in external(ops) if v in inputs and place.reads == "copy"}
-            found |= {v for op in ops for v in op.outs if v in outputs and place.writes == "copy"}
+            found |= {v for v in external(group.ops) if v in inputs and place.reads == "copy"}
+            found |= {v for op in group.ops for v in op.outs if v in outputs and place.writes == "copy"}
         return frozenset(found)
 
     def flush(self, join: Join | None = None, slices: Sequence[Slice] = ()) -> None:
         """Makes a segment of the host work that waits."""
         if not self.groups:
             return
-        groups = tuple(ops for _, ops in self.groups)
-        inside = {op for g in groups for op in g}
-        ops = [op for g in groups for op in g]
+        groups = tuple(group for _, group in self.groups)
+        ops = [op for g in groups for op in g.ops]
+        inside = set(ops)
         made = [v for op in ops for v in op.outs]
         if join is not None:
             outputs: tuple[Value, ...] = (join.parts[0],)
@@ -192,11 +195,6 @@ class Units:
 def _outside(slices: Sequence[Slice], consts: set[Value]) -> dict[Value, Slice]:
     """The slices of values of the call."""
     return {s.value: s for s in slices if s.source not in consts}
-
-
-def _last(ops: Sequence[Op], out: Value) -> tuple[Op, ...]:
-    """Operations with the one that makes `out` at the end."""
-    return (*(op for op in ops if out not in op.outs), *(op for op in ops if out in op.outs))
 
 
 def _part_shape(v: Value, axis: int, start: int) -> tuple[int, ...]:

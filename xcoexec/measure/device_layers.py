@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..codegen.program import Op, Program, Value, external, kind
+from ..codegen.program import Group, Op, Program, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
@@ -40,11 +40,11 @@ class Piece:
     ops: tuple[Op, ...]
     out: Value
     slices: Mapping[Value, Slice]
-    groups: tuple[tuple[Op, ...], ...] = ()
+    groups: tuple[Group, ...]
 
 
 def whole(layer: Layer) -> Piece:
-    return Piece(layer.ops, layer.out, {})
+    return Piece(layer.ops, layer.out, {}, (layer.group,))
 
 
 def weight_bytes(piece: Piece, consts: Collection[Value]) -> int:
@@ -60,7 +60,7 @@ def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, Piece]
     nbytes = weight_bytes(all_of_it, consts)
     if nbytes <= most:
         return 1.0, all_of_it
-    axis = axis_of(layer.ops, "channel")
+    axis = axis_of(layer.group, "channel")
     if axis is None or "channel" not in layer.dims:
         return None
     size = layer.out.shape[axis]
@@ -75,14 +75,14 @@ def worth_parts(layer: Layer, consts: set[Value], seconds: float, most: float) -
 
 def _part(layer: Layer, axis: int, start: int) -> Piece:
     part = split(layer.ops, axis, start, layer.out.shape[axis])
-    return Piece(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.ops])[0])
+    return Piece(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.group])[0])
 
 
 def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
     """(dim, share) -> a part of a layer, the last indices along the dimension."""
     found = {}
     for dim, granule in layer.dims.items():
-        axis = axis_of(layer.ops, dim)
+        axis = axis_of(layer.group, dim)
         for share in SHARES if axis is not None else ():
             size = layer.out.shape[axis or 0]
             at = cut(size, granule, 1 - share)
@@ -200,7 +200,7 @@ def _reads(piece: Piece, consts: Collection[Value]) -> list[Value]:
 
 def to_predict(
     layer: Layer, consts: Collection[Value]
-) -> dict[tuple[str, float], tuple[tuple[tuple[Op, ...], ...], frozenset[Value]]]:
+) -> dict[tuple[str, float], tuple[tuple[Group, ...], frozenset[Value]]]:
     """(dim, share) -> the groups of a part of a layer and which values are constants: what a predictor asks for."""
     found = {}
     for key, piece in parts(layer).items():
@@ -210,7 +210,7 @@ def to_predict(
 
 def host_call_of(piece: Piece, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> host.Call:
     """A part of a layer as a call of the team, on made data."""
-    ops = [op for g in piece.groups for op in g]
+    ops = [op for g in piece.groups for op in g.ops]
     known = {s.value for s in piece.slices.values() if s.source in consts} | consts
     outside = external(ops)
     inputs, weights = [v for v in outside if v not in known], [v for v in outside if v in known]

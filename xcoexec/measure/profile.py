@@ -118,7 +118,7 @@ def layer_seconds(unit: HostUnit) -> dict[int, float]:
         steps = np.median(np.diff(stamps, axis=1), axis=0) * 1e-9
         for step, s in zip(unit.segment.steps, steps, strict=True):
             groups = range(step.group, step.group + step.span)
-            work = [sum(map(flops, unit.segment.program.groups[g])) for g in groups]
+            work = [sum(map(flops, unit.segment.program.groups[g].ops)) for g in groups]
             for g, share in zip(groups, work, strict=True):
                 out[unit.layers[g]] += float(max(s, 0.0)) * (share / sum(work) if sum(work) else 1 / len(work))
     return out

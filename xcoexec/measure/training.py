@@ -130,7 +130,7 @@ class _OnHost:
         for position, group in zip(self.positions, self.groups, strict=True):
             layer = self.batch.layers[position]
             mine = [i for i, s in enumerate(self.segment.steps) if s.group == group]
-            works = host_work(layer.ops, self.batch.consts, threads, self.footprint)[self.algorithm]
+            works = host_work(layer.group, self.batch.consts, threads, self.footprint)[self.algorithm]
             assert len(mine) == len(works), f"{self.batch.names[position]}: {len(mine)} steps, {len(works)} predicted"
             for i, work in zip(mine, works, strict=True):
                 yield Sample(
@@ -146,7 +146,7 @@ class _OnHost:
 
 def _all_on_host(batch: _Batch, threads: int, cpus: tuple[int, ...]) -> Iterator[_OnHost]:
     """A run for each algorithm that some of the layers may get."""
-    offered = [host_work(x.ops, batch.consts, threads, 0.0).keys() for x in batch.layers]
+    offered = [host_work(x.group, batch.consts, threads, 0.0).keys() for x in batch.layers]
     for algorithm in ALGORITHMS:
         positions = [i for i, names in enumerate(offered) if algorithm in names]
         if positions:
@@ -157,9 +157,9 @@ def _on_host(batch: _Batch, algorithm: str, positions: Sequence[int], threads: i
     groups, numbers = [], []
     for i in positions:
         layer = batch.layers[i]
-        groups += [x.ops for x in batch.before(layer)] + [layer.ops]
+        groups += [x.group for x in (*batch.before(layer), layer)]
         numbers.append(len(groups) - 1)
-    ops = [op for g in groups for op in g]
+    ops = [op for g in groups for op in g.ops]
     outside = external(ops)
     inputs, consts = [v for v in outside if v not in batch.consts], [v for v in outside if v in batch.consts]
     program = Program(tuple(inputs), tuple(consts), tuple(groups), tuple(batch.layers[i].out for i in positions))
@@ -197,7 +197,7 @@ class _OnDevice:
                 "device",
                 name,
                 "",
-                device_work(layer.ops, blocks),
+                device_work(layer.group, blocks),
                 max(float(t - empty), 1e-7),
                 layer.flops,
                 sizes(layer),
@@ -221,7 +221,7 @@ def quiet(times: np.ndarray) -> np.ndarray:
 
 def sizes(layer: Layer) -> tuple[float, ...]:
     """Rows, columns, channels in and out, window, stride and depth of a layer, as a black box is given them."""
-    op, out = layer.ops[0], layer.out.shape
+    op, out = layer.group.anchor, layer.out.shape
     given = layer.ins[0].shape
     window, stride, groups = 1, 1, 1
     if op.prim == "conv_general_dilated":

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..codegen.program import Literal, Op, Program, Value
+from ..codegen.program import Group, Literal, Op, Program, Value
 from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock
 from ..codegen.runtime.relay import Relay
@@ -40,7 +40,7 @@ class Overheads:
 def tiny(shape: tuple[int, ...]) -> Segment:
     """A segment that adds 1."""
     v, w = Value(shape, "float32"), Value(shape, "float32")
-    return host.build(Program((v,), (), ((Op("add", (v, Literal(1.0, "float32")), (w,), {}),),), (w,)), 1)
+    return host.build(Program((v,), (), (Group.of(Op("add", (v, Literal(1.0, "float32")), (w,), {})),), (w,)), 1)
 
 
 def measured(relay: Relay) -> Overheads:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..codegen.kernels.expressions import is_elementwise
-from ..codegen.program import Literal, Op, Value
+from ..codegen.program import Group, Literal, Op, Value
 from ..errors import SplitError
 
 Request = tuple[int, int, int]  # axis, start, stop
@@ -46,16 +46,17 @@ class Part:
     out: Value
     origin: Mapping[Op, Op]
 
-    def groups(self, layers: Sequence[Sequence[Op]]) -> tuple[tuple[tuple[Op, ...], ...], ...]:
+    def groups(self, layers: Sequence[Group]) -> tuple[tuple[Group, ...], ...]:
         """The operations layer by layer: for each layer the groups that compute its part (none where nothing of it is
-        needed).
+        needed), the slices that they read in groups of their own.
         """
         out = []
-        for ops in layers:
-            mine = [op for source in ops for op in self.ops if self.origin[op] is source]
+        for layer in layers:
+            mine = [op for op in self.ops if self.origin[op] in layer.ops]
             cuts = [op for op in mine if op.prim == "slice" and self.origin[op].prim != "slice"]
             rest = tuple(op for op in mine if op not in cuts)
-            out.append((*((op,) for op in cuts), *((rest,) if rest else ())))
+            anchor = next((op for op in rest if self.origin[op] is layer.anchor), None)
+            out.append((*map(Group.of, cuts), *((Group(rest, anchor or rest[0]),) if rest else ())))
         return tuple(out)
 
 
@@ -69,10 +70,11 @@ class Need:
 
 
 def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
-    """The part of a layer that computes `start:stop` along `axis` of its result.
+    """The part of operations in program order that computes `start:stop` along `axis` of the last one's result.
 
     Raises `SplitError` that names the primitive and the reason when there is no such part.
     """
+    ops = tuple(dict.fromkeys(ops))  # the spread of a constant may stand in several layers
     out = ops[-1].out
     if not 0 <= axis < len(out.shape) or not 0 <= start < stop <= out.shape[axis]:
         raise SplitError(
@@ -81,28 +83,11 @@ def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
     made = {v: op for op in ops for v in op.outs}
     requests: dict[Value, Request | None] = {out: (axis, start, stop)}
     needs: dict[Op, Need] = {}
-    for op in _backwards(ops):
+    for op in reversed(ops):
         if op.out in requests:
             needs[op] = _need(op, requests[op.out])
             _record(op, needs[op], requests, made)
-    return _rebuild(ops, needs, requests, made, out)
-
-
-def _backwards(ops: Sequence[Op]) -> list[Op]:
-    """Readers before what they read (a group lists its anchor first, not always in order)."""
-    order: list[Op] = []
-    made = {v: op for op in ops for v in op.outs}
-
-    def visit(op: Op) -> None:
-        for v in op.value_ins:
-            if v in made and made[v] not in order:
-                visit(made[v])
-        if op not in order:
-            order.append(op)
-
-    for op in ops:
-        visit(op)
-    return order[::-1]
+    return _rebuild(needs, requests, made, out)
 
 
 def _record(op: Op, need: Need, requests: dict[Value, Request | None], made: Mapping[Value, Op]) -> None:
@@ -128,8 +113,7 @@ def _hull(op: Op, a: Request | None, b: Request | None) -> Request | None:
 
 
 def _rebuild(
-    ops: Sequence[Op],
-    needs: Mapping[Op, Need],
+    needs: dict[Op, Need],
     requests: Mapping[Value, Request | None],
     made: Mapping[Value, Op],
     out: Value,
@@ -166,16 +150,11 @@ def _rebuild(
         add(piece, reader)
         return piece.out
 
-    for op in reversed(_backwards(ops)):
-        if op not in needs:
-            continue
-        need = needs[op]
+    for op, need in reversed(needs.items()):
         kept = need.keep or (True,) * len(op.ins)
         ins = tuple(operand(v, r, op) for v, r, k in zip(op.ins, need.operands, kept, strict=True) if k)
         new[op.out] = Value(_part_shape(op.out.shape, requests[op.out]), op.out.dtype)
         add(dataclasses.replace(op, ins=ins, outs=(new[op.out],), params={**op.params, **need.params}), op)
-    first = next((i for i, op in enumerate(result) if origin[op] is ops[0] and op.prim == ops[0].prim), 0)
-    result.insert(0, result.pop(first))  # the anchor leads, as in every group
     return Part(tuple(result), tuple(slices.values()), new[out], origin)
 
 
@@ -193,7 +172,7 @@ def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Va
     """
     requests: dict[Value, Request | None] = {ops[-1].out: (axis, start, stop)}
     made = {v: op for op in ops for v in op.outs}
-    for op in _backwards(ops):
+    for op in reversed(tuple(dict.fromkeys(ops))):
         if op.out not in requests:
             continue
         try:
@@ -413,9 +392,9 @@ RULES: dict[str, Callable[[Op, int, int, int], Need]] = {
 # -- which dimensions a layer can be split along -----------------------------------------------------
 
 
-def axis_of(ops: Sequence[Op], dim: str) -> int | None:
-    """The axis of a layer's result that "channel" or "rows" means, or None."""
-    anchor, out = ops[0], ops[-1].out
+def axis_of(group: Group, dim: str) -> int | None:
+    """The axis of a group's result that "channel" or "rows" means, or None."""
+    anchor, out = group.anchor, group.out
     rank = len(out.shape)
     if anchor.prim == "conv_general_dilated":
         spec = anchor.params["dimension_numbers"].out_spec
@@ -425,26 +404,22 @@ def axis_of(ops: Sequence[Op], dim: str) -> int | None:
     return None if rank < 2 else rank - 2 if rank <= 3 else 1
 
 
-def granules(ops: Sequence[Op], consts: set[Value]) -> dict[str, int]:
-    """Split dim -> smallest block, for the dims along which this layer can be split at all."""
+def granules(group: Group) -> dict[str, int]:
+    """Split dim -> smallest block, for the dims along which this group can be split at all."""
     found = {}
+    anchor, out = group.anchor, group.out
     for dim in ("channel", "rows"):
-        axis = axis_of(ops, dim)
-        out = ops[-1].out
+        axis = axis_of(group, dim)
         if axis is None or out.size == 0:
             continue
         granule = 1
-        if dim == "channel" and ops[0].prim == "conv_general_dilated":
-            granule = (
-                out.shape[axis] // ops[0].params["feature_group_count"]
-                if ops[0].params["feature_group_count"] > 1
-                else 1
-            )
+        if dim == "channel" and anchor.prim == "conv_general_dilated" and anchor.params["feature_group_count"] > 1:
+            granule = out.shape[axis] // anchor.params["feature_group_count"]
         if out.shape[axis] < 2 * granule:
             continue
         try:
-            split(ops, axis, 0, granule)
-            split(ops, axis, granule, out.shape[axis])
+            split(group.ops, axis, 0, granule)
+            split(group.ops, axis, granule, out.shape[axis])
         except SplitError:
             continue
         found[dim] = granule

@@ -86,14 +86,14 @@ def _read(graph: LayerGraph, members: Sequence[Layer], placements: Sequence[Plac
         if v not in consts and (v not in home or placements[home[v]].half != "host" or place.half != "host")
     ]
     rows = place.half == "split" and place.dim == "rows"
-    before = max((math.prod(v.shape[: axis_of(layer.ops, "rows") or 0]) for v in crossing), default=1) if rows else 1
+    before = max((math.prod(v.shape[: axis_of(layer.group, "rows") or 0]) for v in crossing), default=1) if rows else 1
     return sum(v.nbytes for v in crossing) * (place.p_cpu if rows else 1.0), before == 1
 
 
 def _written(graph: LayerGraph, layer: Layer, place: Placement, placements: Sequence[Placement]) -> tuple[float, bool]:
     """The same for the result of the last layer of a host part; nothing where only host layers read it."""
     if place.half == "split":
-        axis = axis_of(layer.ops, place.dim) or 0
+        axis = axis_of(layer.group, place.dim) or 0
         return layer.out.nbytes * place.p_cpu, math.prod(layer.out.shape[:axis]) == 1
     readers = [placements[x.index].half for x in graph.layers if layer.out in x.ins]
     crosses = layer.out in graph.program.outputs or any(half != "host" for half in readers)

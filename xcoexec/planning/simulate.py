@@ -178,7 +178,7 @@ def shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float]
     border.
     """
     last = members[-1]
-    axis = axis_of(last.ops, place.dim)
+    axis = axis_of(last.group, place.dim)
     if len(members) == 1 or axis is None:
         return {x.index: place.p_cpu for x in members}, {x.index: 1 - place.p_cpu for x in members}
     size = last.out.shape[axis]

@@ -69,7 +69,7 @@ def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowe
     for members in chains(graph, placements):
         last = members[-1]
         place, seen = placements[last.index], measured.get(last.index)
-        axis = axis_of(last.ops, place.dim)
+        axis = axis_of(last.group, place.dim)
         if place.half != "split" or seen is None or axis is None:
             continue
         size = last.out.shape[axis]

@@ -165,7 +165,7 @@ def twin(
         for x in net.graph.layers[spans[block].start : spans[block].stop]
         for op in x.ops
     )
-    nonlinear = net.graph.layers[spans[block].stop - 1].ops[-1].prim in ("max", "reduce_window_max")
+    nonlinear = net.graph.layers[spans[block].stop - 1].group.result.prim in ("max", "reduce_window_max")
     shape = fitting(
         Shape(half, one(given), one(made), 0, (), convolved),
         nonlinear,

@@ -69,7 +69,7 @@ class Profile:
 
 def kind(layer: Layer) -> str:
     """Which kernels a layer runs."""
-    op = layer.ops[0]
+    op = layer.group.anchor
     if op.prim == "dot_general":
         return "dense"
     if op.prim != "conv_general_dilated":

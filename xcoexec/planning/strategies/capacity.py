@@ -166,7 +166,7 @@ def _heavy(graph: LayerGraph, costs: Costs) -> tuple[list[Heavy], float]:
         if not nbytes:
             gap += costs.device[x.index]
             continue
-        axis = axis_of(x.ops, "channel")
+        axis = axis_of(x.group, "channel")
         granule = x.dims.get("channel") if axis is not None else None
         moved = (sum(v.nbytes for v in x.ins if v not in consts), x.out.nbytes)
         largest = int(max(1, min(PIECE_BYTES, costs.capacity / PIECES)))
@@ -176,7 +176,7 @@ def _heavy(graph: LayerGraph, costs: Costs) -> tuple[list[Heavy], float]:
 
 
 def _size(h: Heavy) -> int:
-    return h.layer.out.shape[axis_of(h.layer.ops, "channel") or 0]
+    return h.layer.out.shape[axis_of(h.layer.group, "channel") or 0]
 
 
 def _step(h: Heavy) -> float:

@@ -204,7 +204,7 @@ class _Search:
     def channels(self, layer: Layer) -> Iterator[Piece]:
         """The best split of one layer by output channels: the host half needs all of the operand."""
         axis, t_host, t_device = (
-            axis_of(layer.ops, "channel"),
+            axis_of(layer.group, "channel"),
             self.costs.host[layer.index],
             self.costs.device[layer.index],
         )
@@ -234,7 +234,7 @@ class _Search:
         that pays.
         """
         layer, costs = self.graph.layers[last - 1], self.costs
-        axis = axis_of(layer.ops, dim)
+        axis = axis_of(layer.group, dim)
         if axis is None or dim not in layer.dims:
             return None
         size, granule, found = layer.out.shape[axis], layer.dims[dim], None
@@ -249,7 +249,7 @@ class _Search:
             host = sum(costs.host_part(i, dim, mine[i]) for i in range(first, last))
             device = sum(costs.device_part(i, dim, other[i]) for i in range(first, last))
             whole = (
-                dim == "channel" and self.graph.layers[first].ops[0].prim in CONTRACTIONS
+                dim == "channel" and self.graph.layers[first].group.anchor.prim in CONTRACTIONS
             )  # its sums run over all channels
             data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
@@ -260,7 +260,7 @@ class _Search:
     def _shares(self, last: int, dim: str, start: int, stop: int) -> dict[int, float]:
         """Layer -> share of it that `start:stop` of layer `last - 1` needs, as far back as that can be followed."""
         layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
-        axis = axis_of(layers[-1].ops, dim)
+        axis = axis_of(layers[-1].group, dim)
         assert axis is not None
         known = part_shares([op for x in layers for op in x.ops], axis, start, stop)
         return {x.index: known[x.out] for x in layers if x.out in known}
@@ -272,7 +272,7 @@ def transposed(layer: Layer, costs: Costs) -> float:
 
     XLA chooses the device half's layout itself. The time is a part of the host half's, which was measured with it.
     """
-    op = layer.ops[0]
+    op = layer.group.anchor
     if op.prim != "conv_general_dilated" or op.params["dimension_numbers"].lhs_spec[1] == len(op.out.shape) - 1:
         return 0.0
     return (layer.ins[0].nbytes + op.out.nbytes) / costs.copy_rate

@@ -53,7 +53,7 @@ def _choices(layer: Layer, costs: Costs) -> list[Choice]:
     found.append(Choice("host", 1.0, t_cpu))
     granule = layer.dims.get("channel")
     if granule is not None:
-        size = layer.out.shape[axis_of(layer.ops, "channel") or 0]
+        size = layer.out.shape[axis_of(layer.group, "channel") or 0]
         blocks = max(1, size // block(granule, size))
         p = round(optimum(max(t_cpu, 1e-9), t_gpu, layer.out.nbytes, costs.copy_rate) * blocks) / blocks
         t = split_seconds(p, t_cpu, t_gpu, layer.out.nbytes, costs)
