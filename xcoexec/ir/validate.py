@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..codegen.program import Value
 from ..errors import PlanError
-from ..partition.split import axis_of
+from .geometry import axis_of
 from .plan_json import check, fields
 from .records import HALVES, Layer, LayerGraph, Placement, Plan, chains
 

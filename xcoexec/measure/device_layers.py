@@ -16,9 +16,10 @@ from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
 from ..compat import host_call, plain_jit
 from ..errors import SplitError
+from ..ir.geometry import axis_of, cut
 from ..ir.records import Layer, LayerGraph
 from ..lowering.emit import TARGET, register, run_ops
-from ..partition.split import Slice, axis_of, cut, split
+from ..partition.split import Slice, split
 
 SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight lines between them
 WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..codegen.program import Value
+from ..ir.geometry import axis_of
 from ..ir.records import Layer, LayerGraph, Placement, chains
 from ..lowering.lower import bounds
 from ..lowering.work_units import STREAMED_BYTES, ahead
-from ..partition.split import axis_of
 
 Moves = Mapping[str, tuple[float, float]]
 SPARE_PIECES = 2  # more than are alive: small values between them may keep XLA from using their place again

@@ -14,9 +14,10 @@ from typing import Any
 
 from ..codegen.program import Value
 from ..errors import PlanError
+from ..ir.geometry import axis_of
 from ..ir.records import Costs, Layer, LayerGraph, Placement, Plan, chains
 from ..lowering.work_units import Ahead
-from ..partition.split import axis_of, part_shares
+from ..partition.split import part_shares
 from ..session.timeline import event, rows
 from .memory import large
 

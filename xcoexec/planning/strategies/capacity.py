@@ -24,9 +24,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...errors import PlanError
+from ...ir.geometry import axis_of, block
 from ...ir.records import Costs, Layer, LayerGraph, Placement, Plan
 from ...lowering.work_units import AHEAD, Ahead
-from ...partition.split import axis_of, block
 from ..memory import SPARE_PIECES, large, usage
 
 PIECE_BYTES = 1 << 24  # of streamed weights: large enough for the bus's full rate

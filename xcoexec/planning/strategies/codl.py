@@ -15,8 +15,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...ir.geometry import axis_of, block, cut
 from ...ir.records import DIMS, Costs, Layer, LayerGraph, Placement, Plan
-from ...partition.split import CONTRACTIONS, axis_of, block, cut, part_shares
+from ...partition.split import CONTRACTIONS, part_shares
 
 SHARES = tuple(i / 16 for i in range(1, 16))
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made

@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Sequence
 
 from ...cost.edgenn import optimum, split_seconds
+from ...ir.geometry import axis_of, block
 from ...ir.records import Costs, Layer, LayerGraph, Placement, Plan, Region
-from ...partition.split import axis_of, block
 
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 MAX_BRANCHES = 8
