@@ -19,7 +19,8 @@ import numpy as np
 
 from xcoexec.cost.edgenn import bound
 from xcoexec.frontend.graph import graph_of
-from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
 from xcoexec.planning import profiles
 from xcoexec.planning.simulate import BACK, OUT, simulate
 from xcoexec.planning.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch

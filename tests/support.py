@@ -17,7 +17,9 @@ from xcoexec.codegen.target import ISAS, Target, target
 import xcoexec
 from xcoexec.frontend.fold import Folded
 from xcoexec.frontend.graph import graph_of
-from xcoexec.ir.records import LayerGraph, Placement, Plan
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.lowering.lower import lower
 from xcoexec.partition.split import split

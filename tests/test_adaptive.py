@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
 from xcoexec.session import adaptive
 from xcoexec.session.adaptive import Monitor
 from xcoexec.session.executable import Executable

@@ -13,8 +13,12 @@ import pytest
 from jax import lax
 from xcoexec.codegen.runtime.relay import Relay
 
-from xcoexec.ir.records import DIMS, Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
+from xcoexec.ir.words import DIMS
 from xcoexec.planning.simulate import simulate
 from xcoexec.planning.strategies.codl import codl
 from xcoexec.session import contest

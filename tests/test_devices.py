@@ -18,7 +18,9 @@ from xcoexec.errors import PlanError, ProfileError
 from xcoexec.frontend.fold import fold
 from xcoexec.frontend.graph import build_graph
 from xcoexec.frontend.trace import paths, trace
-from xcoexec.ir.records import Costs, LayerGraph, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.planning import profiles
 from xcoexec.planning.memory import usage

@@ -15,7 +15,7 @@ import pytest
 from xcoexec.codegen.native import children
 from xcoexec.codegen.runtime import host
 
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
 from xcoexec.session import adaptive
 from xcoexec.session.adaptive import Monitor
 from xcoexec.session.executable import Executable

@@ -9,8 +9,9 @@ from xcoexec.codegen.program import format_program
 from xcoexec.codegen.target import Target
 
 from xcoexec import models
-from xcoexec.ir.records import Costs, Plan
-from xcoexec.ir.text import graph_text, plan_text
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.plan import Plan
+from xcoexec.ir.text import graph_text
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session.contest import CANDIDATES, forced
 
@@ -45,9 +46,9 @@ def test_plans(golden) -> None:
     graph = _graph("squeezenet")
     for name in CANDIDATES:
         strategy = STRATEGIES[name]
-        golden(f"plan_{name}_apart.txt", plan_text(strategy(graph, _costs(graph, shared=False))) + "\n")
-        golden(f"plan_{name}_shared.txt", plan_text(strategy(graph, _costs(graph, shared=True))) + "\n")
-    golden("plan_uniform.txt", plan_text(forced(_graph("lenet"), Plan.uniform(0.25))) + "\n")
+        golden(f"plan_{name}_apart.txt", str(strategy(graph, _costs(graph, shared=False))) + "\n")
+        golden(f"plan_{name}_shared.txt", str(strategy(graph, _costs(graph, shared=True))) + "\n")
+    golden("plan_uniform.txt", str(forced(_graph("lenet"), Plan.uniform(0.25))) + "\n")
 
 
 def test_kernels(golden) -> None:

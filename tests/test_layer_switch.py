@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.validate import check_plan
 from xcoexec.planning.strategies import STRATEGIES, layer_switch
 from xcoexec.planning.strategies.layer_switch import total

@@ -17,7 +17,10 @@ from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
 from xcoexec.errors import BindError, CoexecWarning, PlanError
-from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.planning.memory import alive, amount, shares, usage, ways
 from xcoexec.planning.strategies.capacity import capacity

@@ -20,7 +20,7 @@ from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
 from xcoexec import models
-from xcoexec.ir.records import Costs
+from xcoexec.ir.costs import Costs
 from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import trial as trials
 from xcoexec.streams.cuts import leaves_room

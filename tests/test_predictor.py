@@ -20,7 +20,7 @@ from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
 from xcoexec.cost.regress import Model, fit, linear, surprise
 from xcoexec.cost.terms import CPU_TILES, Blocks, Work, device_work, host_work
-from xcoexec.ir.records import Layer
+from xcoexec.ir.layers import Layer
 from xcoexec.ir.validate import check_plan
 from xcoexec.measure import training
 from xcoexec.measure.sample_layers import made_layers

@@ -25,7 +25,10 @@ from xcoexec.codegen.runtime.sites import Merge, Window
 
 import xcoexec
 from xcoexec.errors import BindError, CoexecWarning, PlanError
-from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session import adaptive, prepare, rebalance, timeline
 from xcoexec.session.executable import Executable

@@ -11,7 +11,10 @@ import pytest
 
 from xcoexec.cost.edgenn import bound, optimum, total
 from xcoexec.errors import PlanError
-from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 from xcoexec.planning.strategies import STRATEGIES, edgenn, strategy_name
 
 from .support import array, assert_on_host, co, error, oracle, stages_of

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..codegen.program import Op, Unsupported, Value
 from ..codegen.segment.choice import GAIN
-from ..ir.records import Costs, Layer, LayerGraph
+from ..ir.costs import Costs
+from ..ir.layers import Layer, LayerGraph
 from .regress import Model, fit
 from .terms import Blocks, Work, device_work, host_work
 

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from ..codegen.program import Value
 from ..errors import PlanError
 from .geometry import axis_of
-from .plan_json import check, fields
-from .records import HALVES, Layer, LayerGraph, Placement, Plan, chains
+from .layers import Layer, LayerGraph
+from .placement import Placement, chains
+from .plan import Plan, fields
+from .plan_json import check
+from .words import PLACES
 
 
 def check_graph(graph: LayerGraph) -> None:
@@ -65,8 +68,8 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
 
 def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
     layer = graph.layers[index]
-    if place.half not in HALVES:
-        raise PlanError(f"plan: got half={place.half!r} for {layer.name!r}; valid are {', '.join(HALVES)}.")
+    if place.half not in PLACES:
+        raise PlanError(f"plan: got half={place.half!r} for {layer.name!r}; valid are {', '.join(PLACES)}.")
     if place.half != "device" and layer.host_error:
         raise PlanError(f"plan: got {place.half!r} for {layer.name!r}, which kernels cannot run: {layer.host_error}.")
     if place.chain and place.half != "split":

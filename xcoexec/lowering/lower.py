@@ -18,7 +18,8 @@ from ..codegen.runtime.sites import Fetch, Merge, Site, Window
 from ..compat import as_weak
 from ..frontend.fold import Folded
 from ..ir.geometry import axis_of, cut
-from ..ir.records import Layer, LayerGraph, Placement, chains
+from ..ir.layers import Layer, LayerGraph
+from ..ir.placement import Placement, chains
 from ..partition.split import Slice
 from .emit import Asynchronous, Halves, Synchronous, register
 from .work_units import Build, DeviceUnit, HostUnit, Unit, Units

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..codegen.program import Op, Program, Value, consumers, external
 from ..codegen.segment.assembly import Segment
-from ..ir.records import Layer, LayerGraph, Placement
+from ..ir.layers import Layer, LayerGraph
+from ..ir.placement import Placement
 from ..partition.split import Part, Slice, split
 
 STREAMED_BYTES = 1 << 16  # smaller constants are resident

@@ -16,7 +16,8 @@ from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
 from ..frontend.graph import graph_of
-from ..ir.records import Placement, Plan
+from ..ir.placement import Placement
+from ..ir.plan import Plan
 from ..lowering.lower import lower
 from ..partition.split import split
 from ..session.executable import executable

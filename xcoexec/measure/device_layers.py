@@ -17,7 +17,7 @@ from ..codegen.runtime.relay import Relay
 from ..compat import host_call, plain_jit
 from ..errors import SplitError
 from ..ir.geometry import axis_of, cut
-from ..ir.records import Layer, LayerGraph
+from ..ir.layers import Layer, LayerGraph
 from ..lowering.emit import TARGET, register, run_ops
 from ..partition.split import Slice, split
 

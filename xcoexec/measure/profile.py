@@ -21,7 +21,9 @@ from ..codegen.runtime.relay import Relay
 from ..codegen.store.disk import Record
 from ..codegen.target import target
 from ..cost.features import flops
-from ..ir.records import Costs, LayerGraph, Placement
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 from . import contention, device_layers, transfers

@@ -9,7 +9,7 @@ from ..codegen.store.disk import Record
 from ..codegen.store.schema import MEASURED, RATE, SECONDS, Fields, Flag, Number, Row, Table, Text, Where
 from ..cost.predictor import REST
 from ..cost.regress import POINTS
-from ..ir.records import DIMS
+from ..ir.words import DIMS
 from .contention import MOST
 
 HALVES = ("host", "device")

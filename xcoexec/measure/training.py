@@ -28,7 +28,7 @@ from ..cost.accuracy import Accuracy, accuracy, by_flops, by_trees
 from ..cost.predictor import Predictor, parsed, trained
 from ..cost.terms import CPU_TILES, GPU_TILES, Blocks, Work, device_work, host_work
 from ..frontend.graph import graph_of
-from ..ir.records import Layer, LayerGraph
+from ..ir.layers import Layer, LayerGraph
 from ..ir.text import columns
 from . import device_layers
 from .profile import Progress, around, load, silent, store

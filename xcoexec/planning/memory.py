@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from ..codegen.program import Value
 from ..ir.geometry import axis_of
-from ..ir.records import Layer, LayerGraph, Placement, chains
+from ..ir.layers import Layer, LayerGraph
+from ..ir.placement import Placement, chains
 from ..lowering.lower import bounds
 from ..lowering.work_units import STREAMED_BYTES, ahead
 

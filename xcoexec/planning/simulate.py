@@ -14,8 +14,11 @@ from typing import Any
 
 from ..codegen.program import Value
 from ..errors import PlanError
+from ..ir.costs import Costs
 from ..ir.geometry import axis_of
-from ..ir.records import Costs, Layer, LayerGraph, Placement, Plan, chains
+from ..ir.layers import Layer, LayerGraph
+from ..ir.placement import Placement, chains
+from ..ir.plan import Plan
 from ..lowering.work_units import Ahead
 from ..partition.split import part_shares
 from ..session.timeline import event, rows

@@ -13,8 +13,10 @@ import numpy as np
 
 from ..errors import PlanError
 from ..guard import asked
-from ..ir.plan_json import REMEMBERED, fields, made
-from ..ir.records import LayerGraph, Placement, Plan, UniformPlan
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
+from ..ir.plan import Plan, UniformPlan, fields, made
+from ..ir.plan_json import REMEMBERED
 from ..ir.validate import check_plan
 from ..measure.profile import Progress, host_placements, read, silent, store
 from ..planning.memory import usage

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ..compat import configuration, plain_jit
-from ..ir.records import Plan
+from ..ir.plan import Plan
 from ..lowering.lower import Lowered
 
 

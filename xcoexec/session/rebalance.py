@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ir.geometry import axis_of, block, cut
-from ..ir.records import LayerGraph, Placement, chains
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement, chains
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 

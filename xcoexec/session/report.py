@@ -8,7 +8,9 @@ from collections.abc import Mapping
 
 from ..codegen.runtime.peaks import Peaks, peaks
 from ..cost.edgenn import bound
-from ..ir.records import Costs, LayerGraph, Plan
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
+from ..ir.plan import Plan
 from ..ir.text import columns, milliseconds, where
 from ..lowering.lower import Lowered
 from ..measure.profile import layer_seconds

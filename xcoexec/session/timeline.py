@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.records import LayerGraph
+from ..ir.layers import LayerGraph
 from ..lowering.lower import Lowered
 
 

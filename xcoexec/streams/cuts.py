@@ -17,7 +17,7 @@ import numpy as np
 from ..api.resident import ResidentFunction
 from ..config import cores
 from ..errors import CoexecWarning
-from ..ir.records import HALVES
+from ..ir.words import HALVES
 from ..measure.timing import median_seconds
 from ..session.session import Session
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe

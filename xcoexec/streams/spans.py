@@ -14,7 +14,10 @@ import numpy as np
 from ..codegen.program import Op, Unsupported, Value, external
 from ..frontend.fold import Folded
 from ..frontend.graph import build_graph
-from ..ir.records import Costs, LayerGraph, Placement, Plan
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
+from ..ir.plan import Plan
 from ..lowering.lower import lower
 from ..measure.profile import host_placements
 from ..planning.baselines import device_plan

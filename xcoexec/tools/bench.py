@@ -20,7 +20,7 @@ from ..codegen.program import Literal, Value
 from ..codegen.rules import reference
 from ..frontend.graph import graph_of
 from ..frontend.trace import paths, trace
-from ..ir.records import LayerGraph
+from ..ir.layers import LayerGraph
 from ..ir.text import columns
 from ..measure.profile import device_name
 from ..session.contest import alternate

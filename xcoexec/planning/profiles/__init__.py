@@ -13,7 +13,8 @@ from typing import Any
 from ...codegen.store import schema
 from ...codegen.store.disk import Refused, contents
 from ...errors import ProfileError
-from ...ir.records import Costs, Layer, LayerGraph
+from ...ir.costs import Costs
+from ...ir.layers import Layer, LayerGraph
 
 HALVES = ("host", "device")
 RATES = ("flops", "bandwidth", "launch")  # of a half: FLOP/s, bytes/s, seconds before a layer begins

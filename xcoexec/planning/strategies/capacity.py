@@ -24,8 +24,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...errors import PlanError
+from ...ir.costs import Costs
 from ...ir.geometry import axis_of, block
-from ...ir.records import Costs, Layer, LayerGraph, Placement, Plan
+from ...ir.layers import Layer, LayerGraph
+from ...ir.placement import Placement
+from ...ir.plan import Plan
 from ...lowering.work_units import AHEAD, Ahead
 from ..memory import SPARE_PIECES, large, usage
 

@@ -15,8 +15,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...ir.costs import Costs
 from ...ir.geometry import axis_of, block, cut
-from ...ir.records import DIMS, Costs, Layer, LayerGraph, Placement, Plan
+from ...ir.layers import Layer, LayerGraph
+from ...ir.placement import Placement
+from ...ir.plan import Plan
+from ...ir.words import DIMS
 from ...partition.split import CONTRACTIONS, part_shares
 
 SHARES = tuple(i / 16 for i in range(1, 16))

@@ -9,8 +9,11 @@ import itertools
 from collections.abc import Sequence
 
 from ...cost.edgenn import optimum, split_seconds
+from ...ir.costs import Costs
 from ...ir.geometry import axis_of, block
-from ...ir.records import Costs, Layer, LayerGraph, Placement, Plan, Region
+from ...ir.layers import Layer, LayerGraph, Region
+from ...ir.placement import Placement
+from ...ir.plan import Plan
 
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 MAX_BRANCHES = 8

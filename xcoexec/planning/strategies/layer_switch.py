@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.records import Costs, LayerGraph, Placement, Plan
+from ...ir.costs import Costs
+from ...ir.layers import LayerGraph
+from ...ir.placement import Placement
+from ...ir.plan import Plan
 
 
 def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Plan:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ...ir.records import Costs, LayerGraph, Placement, Plan
+from ...ir.costs import Costs
+from ...ir.layers import LayerGraph
+from ...ir.placement import Placement
+from ...ir.plan import Plan
 
 
 def device(graph: LayerGraph, costs: Costs) -> Plan:
