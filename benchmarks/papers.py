@@ -160,7 +160,7 @@ def table_1() -> str:
     fn = lambda w, x: functools.reduce(lambda y, m: jnp.tanh(y @ m), w, x)
     graph = graph_of(fn, ([np.ones((4, 4), np.float32)] * len(TABLE_1), np.ones((1, 4), np.float32)), 1)[1]
     cpu, gpu = (tuple(t * 1e-3 for t in column) for column in zip(*TABLE_1, strict=True))
-    best = layer_switch(graph, Costs(cpu, gpu, 0.0, float("inf"), 1.0, False)).predicted
+    best = layer_switch(graph, Costs.of_halves(cpu, gpu, 0.0, float("inf"), 1.0, False)).predicted
     assert best is not None
     return f"{best * 1e3:.2f} ms; {1 - best / sum(cpu):.2%} and {1 - best / sum(gpu):.2%}"
 

@@ -81,7 +81,7 @@ def test_the_simulator_agrees_with_sums(device: str) -> None:
 def test_shared_cores_overlap_nothing() -> None:
     graph = graph_of("squeezenet")
     n = len(graph.layers)
-    costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-5, 1e12, 1.0, True)
+    costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-5, 1e12, 1.0, True)
     run = simulate(graph, forced(graph, Plan.uniform(0.5)), costs)
     assert run.seconds >= n * 1e-3 - 1e-9
 

@@ -39,7 +39,7 @@ def test_graphs(golden) -> None:
 def _costs(graph, shared: bool) -> Costs:
     host = tuple(1e-5 + x.flops / 200e9 + x.nbytes / 30e9 for x in graph.layers)
     device = tuple(1e-5 + x.flops / 150e9 + x.nbytes / 30e9 for x in graph.layers)
-    return Costs(host, device, 2e-5, 20e9, 1.1, shared)
+    return Costs.of_halves(host, device, 2e-5, 20e9, 1.1, shared)
 
 
 def test_plans(golden) -> None:

@@ -204,7 +204,7 @@ def costs_of(
     weights = [sum(v.nbytes for v in x.ins if v in set(graph.program.consts)) for x in graph.layers]
     host = tuple(1e-6 + b / host_rate for b in weights)
     device = tuple(1e-6 + b / device_rate for b in weights)
-    return Costs(host, device, sync, 1e18, 1.0, False, stream_rate=stream_rate, capacity=limit)
+    return Costs.of_halves(host, device, sync, 1e18, 1.0, False, stream_rate=stream_rate, capacity=limit)
 
 
 def simulated(graph: LayerGraph, placements: tuple[Placement, ...], costs: Costs) -> float:

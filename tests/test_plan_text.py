@@ -20,11 +20,12 @@ from xcoexec.codegen.runtime import host
 
 from xcoexec.errors import PlanError
 from xcoexec.frontend.fold import Folded
+from xcoexec.ir import words
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan, fields
 from xcoexec.ir.validate import check_plan
-from xcoexec.ir.words import DIMS, ENGINES, PLACES, WAYS
+from xcoexec.ir.words import DIMS, ENGINES, WAYS
 from xcoexec.lowering.lower import lower
 from xcoexec.partition.split import split
 from xcoexec.session.contest import forced
@@ -231,7 +232,7 @@ def _stages() -> tuple[Folded, LayerGraph, np.ndarray]:
 _shares = st.sampled_from([0.0, 0.3, 0.5, 1.0])
 _placements = st.builds(
     dict,
-    half=st.sampled_from(PLACES),
+    half=st.sampled_from(words.PLACES),
     p_cpu=_shares,
     dim=st.sampled_from(DIMS),
     chain=st.sampled_from([0, 0, 1, 2]),

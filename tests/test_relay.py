@@ -351,7 +351,7 @@ def test_plans_that_do_not_fit() -> None:
 def test_codl_is_never_predicted_worse_than_one_half(sync: float, ratio: float) -> None:
     graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
     device = tuple(1e-4 + x.flops / 1e9 for x in graph.layers)
-    costs = Costs(tuple(t * ratio for t in device), device, sync, 50e9, 1.05, False)
+    costs = Costs.of_halves(tuple(t * ratio for t in device), device, sync, 50e9, 1.05, False)
     plan = STRATEGIES["codl"](graph, costs)
     moved = (X.nbytes + 80) / costs.copy_rate + sync
     assert plan.predicted is not None and plan.predicted <= min(sum(device), sum(device) * ratio + moved) * (1 + 1e-9)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from .geometry import axis_of, cut
 from .layers import Layer, LayerGraph
+from .words import SPLIT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,3 +45,13 @@ def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Laye
             out.append([layer])
         before = place.chain
     return out
+
+
+def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int, int]:
+    """(end of the host half's part, end of what the device half computes from resident weights, size) along the
+    placement's dimension.
+    """
+    axis = axis_of(layer.ops, place.dim)
+    size, granule = layer.out.shape[axis] if axis is not None else 0, layer.dims.get(place.dim, 1)
+    at = cut(size, granule, place.p_cpu) if place.half == SPLIT else 0
+    return at, max(at, size - cut(size, granule, place.streamed)) if apart else size, size

@@ -110,15 +110,7 @@ def _places(s: Session, span: Span, graph: LayerGraph, half: str) -> tuple[Place
 
 def part_costs(costs: Costs, span: Span) -> Costs:
     """The costs of a span's layers."""
-    inside = lambda parts: {i - span.start: dims for i, dims in parts.items() if span.start <= i < span.stop}
-    layers = slice(span.start, span.stop)
-    return dataclasses.replace(
-        costs,
-        host=costs.host[layers],
-        device=costs.device[layers],
-        parts=inside(costs.parts),
-        host_parts=inside(costs.host_parts),
-    )
+    return costs.of_layers(span.start, span.stop)
 
 
 def divisible(s: Session) -> bool:
