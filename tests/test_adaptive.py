@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from xcoexec.ir.plan import Plan
+from xcoexec.lowering.executable import Executable
 from xcoexec.session import adaptive
 from xcoexec.session.adaptive import Monitor
-from xcoexec.session.executable import Executable
 
 from .support import array, co, error, oracle
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xcoexec
-from xcoexec.ir.records import Costs
+from xcoexec.ir.costs import Costs
 from xcoexec.session.session import Session
 from xcoexec.streams import data, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth

@@ -26,10 +26,10 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan, fields
 from xcoexec.ir.validate import check_plan
 from xcoexec.ir.words import DIMS, ENGINES, WAYS
+from xcoexec.lowering.executable import executable
 from xcoexec.lowering.lower import lower
 from xcoexec.partition.split import split
 from xcoexec.session.contest import forced
-from xcoexec.session.executable import executable
 
 from .support import array, error, oracle, stages_of
 
@@ -163,7 +163,7 @@ def test_any_value_at_any_place(data: st.DataObject) -> None:
                 if isinstance(node, (dict, list)) and (key in node if isinstance(node, dict) else len(node) > 1)
                 else {}
             )
-        if isinstance(node, (dict, list)) and node:
+        if isinstance(node, dict) or (isinstance(node, list) and path[-1] in range(len(node))):
             node[path[-1]] = data.draw(JSON)
     _plan_or_error(json.dumps(whole))
 

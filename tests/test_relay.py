@@ -29,9 +29,9 @@ from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
+from xcoexec.lowering.executable import Executable
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session import adaptive, prepare, rebalance, timeline
-from xcoexec.session.executable import Executable
 
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of

@@ -19,13 +19,12 @@ from ..frontend.graph import graph_of
 from ..ir.placement import Placement
 from ..ir.plan import Plan
 from ..ir.words import SPLIT
+from ..lowering.executable import executable
 from ..lowering.lower import lower
 from ..partition.split import split
-from ..session.executable import executable
-from ..session.rebalance import RECENT
 from . import device_layers
 from .sample_layers import NHWC, Made
-from .timing import WARM_SECONDS, median_seconds, warm_up
+from .timing import RECENT, WARM_SECONDS, median_seconds, warm_up
 
 MOST = 2.0  # more is a disturbed measurement
 SHARE, ROUNDS = 0.5, 3

@@ -18,11 +18,11 @@ from ..ir.placement import Placement
 from ..ir.plan import Plan, UniformPlan, fields, made
 from ..ir.plan_json import REMEMBERED
 from ..ir.validate import check_plan
+from ..lowering.executable import Executable
 from ..measure.profile import Progress, host_placements, read, silent, store
 from ..planning.memory import usage
 from ..planning.strategies import RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Alone, Attempt, lowered_of
-from .executable import Executable
 from .rebalance import rebalanced
 
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison

@@ -12,8 +12,8 @@ from ..ir.layers import LayerGraph
 from ..ir.placement import Placement, chains
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
+from ..measure.timing import RECENT
 
-RECENT = 16  # calls: older stamps may be written over while they are read
 WAITED = 3e-6  # seconds: a device that waits longer than this for the host's flag was the faster half
 
 

@@ -78,7 +78,9 @@ class Partly:
 class Networks:
     """Cuts a bound function anew for every shape of item that comes."""
 
-    def __init__(self, bound: ResidentFunction, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
+    def __init__(
+        self, bound: ResidentFunction, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False
+    ):
         self.bound, self.wanted, self.host_operations, self._prepared = bound, cut, host_operations, prepared
         self.known: dict[Any, Trial[Network]] = {}
         self._fewer: ResidentFunction | None = None

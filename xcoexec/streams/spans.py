@@ -18,11 +18,11 @@ from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.placement import Placement
 from ..ir.plan import Plan
+from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import lower
 from ..measure.profile import host_placements
 from ..planning.baselines import device_plan
 from ..planning.strategies import STRATEGIES
-from ..session.executable import Executable, executable, local
 from ..session.session import Session
 
 Env = Mapping[Value, Any]
@@ -94,7 +94,12 @@ def part(s: Session, span: Span, half: str) -> Part:
     if on_host and apart:
         exe = local(plan, lower(graph, folded, places, s.machine.build), s.problem.weights)
     else:
-        exe = executable(plan, lower(graph, folded, places, s.machine.build, None if on_host else s.machine.relay), s.problem.weights, ())
+        exe = executable(
+            plan,
+            lower(graph, folded, places, s.machine.build, None if on_host else s.machine.relay),
+            s.problem.weights,
+            (),
+        )
     return Part(span, half, folded.inputs, tuple(v for v in folded.outputs if isinstance(v, Value)), exe, apart)
 
 

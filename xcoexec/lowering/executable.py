@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compat import configuration, plain_jit
 from ..ir.plan import Plan
-from ..lowering.lower import Lowered
+from .lower import Lowered
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
