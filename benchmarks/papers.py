@@ -19,7 +19,8 @@ import numpy as np
 
 from xcoexec.cost.edgenn import bound
 from xcoexec.frontend.graph import graph_of
-from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
 from xcoexec.planning import profiles
 from xcoexec.planning.simulate import BACK, OUT, simulate
 from xcoexec.planning.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch
@@ -159,7 +160,7 @@ def table_1() -> str:
     fn = lambda w, x: functools.reduce(lambda y, m: jnp.tanh(y @ m), w, x)
     graph = graph_of(fn, ([np.ones((4, 4), np.float32)] * len(TABLE_1), np.ones((1, 4), np.float32)), 1)[1]
     cpu, gpu = (tuple(t * 1e-3 for t in column) for column in zip(*TABLE_1, strict=True))
-    best = layer_switch(graph, Costs(cpu, gpu, 0.0, float("inf"), 1.0, False)).predicted
+    best = layer_switch(graph, Costs.of_halves(cpu, gpu, 0.0, float("inf"), 1.0, False)).predicted
     assert best is not None
     return f"{best * 1e3:.2f} ms; {1 - best / sum(cpu):.2%} and {1 - best / sum(gpu):.2%}"
 

@@ -36,7 +36,7 @@ from xcoexec.codegen.native import layout
 from xcoexec.codegen.runtime import host
 
 import xcoexec
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
 from xcoexec.session import adaptive
 from xcoexec.session.contest import forced
 from xcoexec.session.session import Session

@@ -30,7 +30,7 @@ import xcoexec
 from xcoexec import models
 from xcoexec.api.resident import ResidentFunction
 from xcoexec.config import cores
-from xcoexec.ir.records import Costs
+from xcoexec.ir.costs import Costs
 from xcoexec.ir.text import table
 from xcoexec.session.session import Session
 from xcoexec.streams.cuts import crossed, planned

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
 from xcoexec.planning import profiles
 from xcoexec.streams.blocks import TWIN_SECONDS, blocks, deserving, seconds
 from xcoexec.streams.jobs import HALVES, Accuracy, Block, Task, Way

@@ -19,6 +19,11 @@ from typing import Any
 
 import numpy as np
 from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.runtime.relay import Relay
+
+from xcoexec.devices.record import Device
+from xcoexec.devices.registry import register
+from xcoexec.ir.words import DEVICE
 
 START4, START16, JOIN4, JOIN16, STAMP, AWAIT = 1, 2, 3, 4, 5, 6
 PARAMETERS = {START4: 9, START16: 9, JOIN4: 10, JOIN16: 10, STAMP: 1, AWAIT: 4}
@@ -247,6 +252,21 @@ class StandIn:
             return
         result[:, : nh * width] = _words(host, outer * nh * width).reshape(outer, -1)
         _stamp(flags, seq, 2, began, began, time.monotonic_ns(), time.monotonic_ns())
+
+
+register(
+    Device(
+        name=StandIn.platform,
+        half=DEVICE,
+        apart=True,
+        shares_cores=False,
+        handlers="cpu",
+        title=lambda: "stand-in",
+        connect=lambda cores: Relay(StandIn(), cores),
+        tiles=((16, 16),),
+        processors=lambda threads: 8,
+    )
+)
 
 
 def _start(values: list[int], width: int, silent: bool) -> None:

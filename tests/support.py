@@ -18,12 +18,14 @@ import xcoexec
 from xcoexec.api.function import Function
 from xcoexec.frontend.fold import Folded
 from xcoexec.frontend.graph import graph_of
-from xcoexec.ir.records import LayerGraph, Placement, Plan
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
+from xcoexec.lowering.executable import Executable, executable
 from xcoexec.lowering.lower import lower
 from xcoexec.partition.split import split
 from xcoexec.session.contest import forced
-from xcoexec.session.executable import Executable, executable
 from xcoexec.tools.bench import error, oracle
 
 TOLERANCE = 1e-4

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
+from xcoexec.lowering.executable import Executable
 from xcoexec.session import adaptive
 from xcoexec.session.adaptive import Monitor
-from xcoexec.session.executable import Executable
 
 from .support import array, co, error, oracle
 

@@ -13,8 +13,12 @@ import pytest
 from jax import lax
 from xcoexec.codegen.runtime.relay import Relay
 
-from xcoexec.ir.records import DIMS, Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
+from xcoexec.ir.words import DIMS
 from xcoexec.planning.simulate import simulate
 from xcoexec.planning.strategies.codl import codl
 from xcoexec.session import contest
@@ -62,7 +66,7 @@ def test_chains_are_exact_and_exchange_nothing_inside(dim: str, p: float) -> Non
 def test_a_channel_chain_computes_nothing_twice() -> None:
     graph = stages_of(separable, W, X, weights=1)[1]
     n = len(graph.layers)
-    costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e12, 1.0, False)
+    costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-6, 1e12, 1.0, False)
     times = {dim: simulate(graph, _chained(graph, 0.5, dim), costs).seconds for dim in DIMS}
     assert times["channel"] == pytest.approx(n * 0.5e-3, rel=0.01) and times["rows"] > 1.05 * times["channel"]
 
@@ -70,7 +74,7 @@ def test_a_channel_chain_computes_nothing_twice() -> None:
 def _costs(graph: LayerGraph, sync: float, rate: float) -> Costs:
     host = tuple(None if x.host_error else 1e-6 + x.flops / 5e11 for x in graph.layers)
     device = tuple(1e-6 + x.flops / 5e11 for x in graph.layers)
-    return Costs(host, device, sync, rate, 1.0, False)
+    return Costs.of_halves(host, device, sync, rate, 1.0, False)
 
 
 def test_a_chain_is_found_where_exchanges_are_dear() -> None:
@@ -108,13 +112,13 @@ def test_the_plan_says_what_another_layout_costs() -> None:
     w, x = [array(64, 32, 3, 3)], array(1, 32, 24, 24)
     fn = lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME"))  # channels first
     graph = stages_of(fn, w, x, weights=1)[1]
-    costs = Costs((1e-4,), (1e-2,), 1e-6, 1e9, 1.0, False)
+    costs = Costs.of_halves((1e-4,), (1e-2,), 1e-6, 1e9, 1.0, False)
     (place,) = codl(graph, costs).placements
     assert (
         place.half != "device"
         and place.note == f"channels-last on the host half: {4 * 24 * 24 * 96 / 1e9 * 1e6:.0f} us to move"
     )
-    (kept,) = codl(graph, Costs((1e-2,), (1e-4,), 1e-6, 1e9, 1.0, False)).placements
+    (kept,) = codl(graph, Costs.of_halves((1e-2,), (1e-4,), 1e-6, 1e9, 1.0, False)).placements
     assert kept.note == ""
 
 

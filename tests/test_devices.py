@@ -18,7 +18,9 @@ from xcoexec.errors import PlanError, ProfileError
 from xcoexec.frontend.fold import fold
 from xcoexec.frontend.graph import build_graph
 from xcoexec.frontend.trace import paths, trace
-from xcoexec.ir.records import Costs, LayerGraph, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.planning import profiles
 from xcoexec.planning.memory import usage
@@ -79,7 +81,7 @@ def test_the_simulator_agrees_with_sums(device: str) -> None:
 def test_shared_cores_overlap_nothing() -> None:
     graph = graph_of("squeezenet")
     n = len(graph.layers)
-    costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-5, 1e12, 1.0, True)
+    costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-5, 1e12, 1.0, True)
     run = simulate(graph, forced(graph, Plan.uniform(0.5)), costs)
     assert run.seconds >= n * 1e-3 - 1e-9
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xcoexec
-from xcoexec.ir.records import Costs
+from xcoexec.ir.costs import Costs
 from xcoexec.session.session import Session
 from xcoexec.streams import data, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth
@@ -74,7 +74,9 @@ def test_blocks_are_closed_where_moving_pays(draw: st.DataObject) -> None:
     graph = model_graph("lenet")
     n = len(graph.layers)
     times = st.lists(st.floats(1e-6, 1e-3), min_size=n, max_size=n)
-    costs = Costs(tuple(draw.draw(times)), tuple(draw.draw(times)), draw.draw(st.floats(0, 3e-4)), 1e9, 1.0, False)
+    costs = Costs.of_halves(
+        tuple(draw.draw(times)), tuple(draw.draw(times)), draw.draw(st.floats(0, 3e-4)), 1e9, 1.0, False
+    )
     least = draw.draw(st.floats(0, 2e-3))
     spans = blocks(graph, costs, least=least)
     assert (
@@ -96,7 +98,9 @@ def test_blocks_that_deserve_a_twin() -> None:
     graph = model_graph("lenet")
     n = len(graph.layers)
     device = tuple(1e-5 * (1 + 9 * (i in (0, 2))) for i in range(n))
-    costs = Costs(tuple(t * (4 if i == 0 else 1.1) for i, t in enumerate(device)), device, 0.0, 1e12, 1.0, False)
+    costs = Costs.of_halves(
+        tuple(t * (4 if i == 0 else 1.1) for i, t in enumerate(device)), device, 0.0, 1e12, 1.0, False
+    )
     spans = tuple(Span(i, i + 1) for i in range(n))
     by_hand = worth(spans, costs)
     assert by_hand[0].degree == pytest.approx(4) and sum(w.share for w in by_hand) == pytest.approx(1)

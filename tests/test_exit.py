@@ -15,10 +15,10 @@ import pytest
 from xcoexec.codegen.native import children
 from xcoexec.codegen.runtime import host
 
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
+from xcoexec.lowering.executable import Executable
 from xcoexec.session import adaptive
 from xcoexec.session.adaptive import Monitor
-from xcoexec.session.executable import Executable
 
 from . import exits
 

@@ -29,7 +29,7 @@ from xcoexec.codegen.segment.assembly import Segment, _free_arenas
 
 import xcoexec
 from xcoexec.errors import BindError, CoexecWarning
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
 from xcoexec.session import prepare
 
 from .standin import CALLS, TRAPPED, StandIn

@@ -9,8 +9,9 @@ from xcoexec.codegen.program import format_program
 from xcoexec.codegen.target import Target
 
 from xcoexec import models
-from xcoexec.ir.records import Costs, Plan
-from xcoexec.ir.text import graph_text, plan_text
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.plan import Plan
+from xcoexec.ir.text import graph_text
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session.contest import CANDIDATES, forced
 
@@ -38,16 +39,16 @@ def test_graphs(golden) -> None:
 def _costs(graph, shared: bool) -> Costs:
     host = tuple(1e-5 + x.flops / 200e9 + x.nbytes / 30e9 for x in graph.layers)
     device = tuple(1e-5 + x.flops / 150e9 + x.nbytes / 30e9 for x in graph.layers)
-    return Costs(host, device, 2e-5, 20e9, 1.1, shared)
+    return Costs.of_halves(host, device, 2e-5, 20e9, 1.1, shared)
 
 
 def test_plans(golden) -> None:
     graph = _graph("squeezenet")
     for name in CANDIDATES:
         strategy = STRATEGIES[name]
-        golden(f"plan_{name}_apart.txt", plan_text(strategy(graph, _costs(graph, shared=False))) + "\n")
-        golden(f"plan_{name}_shared.txt", plan_text(strategy(graph, _costs(graph, shared=True))) + "\n")
-    golden("plan_uniform.txt", plan_text(forced(_graph("lenet"), Plan.uniform(0.25))) + "\n")
+        golden(f"plan_{name}_apart.txt", str(strategy(graph, _costs(graph, shared=False))) + "\n")
+        golden(f"plan_{name}_shared.txt", str(strategy(graph, _costs(graph, shared=True))) + "\n")
+    golden("plan_uniform.txt", str(forced(_graph("lenet"), Plan.uniform(0.25))) + "\n")
 
 
 def test_kernels(golden) -> None:

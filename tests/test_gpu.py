@@ -31,7 +31,7 @@ from xcoexec.codegen.runtime.relay import Relay
 import xcoexec
 from xcoexec.devices.cuda import CudaError, cuda
 from xcoexec.errors import BindError, CoexecWarning
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
 from xcoexec.planning.memory import usage
 from xcoexec.session import prepare
 
@@ -311,7 +311,7 @@ import sys, warnings; warnings.simplefilter("ignore")
 import numpy as np, jax, jax.numpy as jnp, xcoexec
 from xcoexec.session import prepare
 from xcoexec.codegen.runtime.relay import Relay
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
 from xcoexec.devices.cuda import cuda
 from tests.support import array
 from tests.test_faults import _segment, _sleeping

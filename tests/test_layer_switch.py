@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xcoexec.ir.records import Costs, LayerGraph
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.validate import check_plan
 from xcoexec.planning.strategies import STRATEGIES, layer_switch
 from xcoexec.planning.strategies.layer_switch import total
@@ -59,7 +60,7 @@ def test_the_papers_table() -> None:
     """Best 86.50 ms (the printed entries add up to 86.49), 12.96 % below the CPU, 5.51 % below the GPU."""
     cpu, gpu = (tuple(t * 1e-3 for t in column) for column in zip(*TABLE, strict=True))
     graph = chain(len(TABLE))
-    plan = layer_switch(graph, Costs(cpu, gpu, 0.0, math.inf, 1.0, False))
+    plan = layer_switch(graph, Costs.of_halves(cpu, gpu, 0.0, math.inf, 1.0, False))
     assert plan.predicted == pytest.approx(86.49e-3, abs=1e-9)
     assert round(100 * (1 - plan.predicted / sum(cpu)), 2) == 12.96
     assert 100 * (1 - plan.predicted / sum(gpu)) == pytest.approx(5.51, abs=0.03)  # 86.50 of 91.55 is 5.52
@@ -85,7 +86,7 @@ def test_exact_is_the_best_of_all_assignments(data: st.DataObject) -> None:
     times = st.one_of(st.just(0.0), st.floats(1e-6, 1e-3))  # layers without a step take no time on the host half
     host = tuple(data.draw(st.one_of(st.none(), times)) for _ in range(count))
     device = tuple(data.draw(st.floats(1e-6, 1e-3)) for _ in range(count))
-    costs = Costs(host, device, data.draw(st.floats(0, 1e-4)), data.draw(st.floats(1e5, 1e9)), 1.0, False)
+    costs = Costs.of_halves(host, device, data.draw(st.floats(0, 1e-4)), data.draw(st.floats(1e5, 1e9)), 1.0, False)
     plan = layer_switch(graph, costs)
     check_plan(plan, dataclasses.replace(graph))
     best = min(total(graph, costs, a) for a in itertools.product((False, True), repeat=count))
@@ -101,7 +102,7 @@ def test_exact_is_the_best_of_all_assignments(data: st.DataObject) -> None:
 def test_greedy_turns_where_exact_looks_ahead() -> None:
     """Each switch alone does not pay, the run behind it does."""
     graph = chain(5)
-    costs = Costs((1e-4,) * 5, (1.3e-4,) * 5, 1e-4, 1e12, 1.0, False)
+    costs = Costs.of_halves((1e-4,) * 5, (1.3e-4,) * 5, 1e-4, 1e12, 1.0, False)
     assert [p.half for p in layer_switch(graph, costs).placements] == ["host"] * 5
     assert [p.half for p in layer_switch(graph, costs, greedy=True).placements] == ["device"] * 5
 

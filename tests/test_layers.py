@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 import xcoexec
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
 
 from .support import TOLERANCE, array, assert_on_host, co, error, oracle
 

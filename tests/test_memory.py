@@ -17,8 +17,12 @@ from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
 from xcoexec.errors import BindError, CoexecWarning, PlanError
-from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
+from xcoexec.ir.words import HOST
 from xcoexec.planning.memory import alive, amount, shares, usage, ways
 from xcoexec.planning.strategies.capacity import capacity
 from xcoexec.session import prepare, timeline
@@ -201,7 +205,7 @@ def costs_of(
     weights = [sum(v.nbytes for v in x.ins if v in set(graph.program.consts)) for x in graph.layers]
     host = tuple(1e-6 + b / host_rate for b in weights)
     device = tuple(1e-6 + b / device_rate for b in weights)
-    return Costs(host, device, sync, 1e18, 1.0, False, stream_rate=stream_rate, capacity=limit)
+    return Costs.of_halves(host, device, sync, 1e18, 1.0, False, stream_rate=stream_rate, capacity=limit)
 
 
 def simulated(graph: LayerGraph, placements: tuple[Placement, ...], costs: Costs) -> float:
@@ -286,7 +290,8 @@ def test_more_room_is_never_slower() -> None:
 
 def test_too_little_memory_says_how_much_is_needed() -> None:
     graph = dense_graph([512, 1024, 256])
-    costs = dataclasses.replace(costs_of(graph, 1e10, 1e11, 5e9, 1000), host=(None, None))
+    known = costs_of(graph, 1e10, 1e11, 5e9, 1000)
+    costs = dataclasses.replace(known, seconds={**known.seconds, HOST: (None, None)})
     with pytest.raises(PlanError, match=r"device_memory: got 0.0 MB; valid for this function is .* or more"):
         capacity(graph, costs)
 

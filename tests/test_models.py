@@ -17,7 +17,7 @@ from xcoexec.models.transformer import BERT, ViT
 from xcoexec import models
 from xcoexec.cost.features import flops
 from xcoexec.frontend.trace import paths, trace
-from xcoexec.ir.records import Plan
+from xcoexec.ir.plan import Plan
 from xcoexec.tools.bench import oracles
 
 from .support import TOLERANCE, array, assert_on_host, co, error, oracle

@@ -20,7 +20,7 @@ from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
 from xcoexec import models
-from xcoexec.ir.records import Costs
+from xcoexec.ir.costs import Costs
 from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import trial as trials
 from xcoexec.streams.cuts import leaves_room
@@ -104,7 +104,7 @@ def test_the_exact_cut_is_the_best_of_all(
     beside: tuple[float, float],
 ) -> None:
     host, device, nbytes = (tuple(column) for column in zip(*layers, strict=True))
-    costs = Costs(host, device, 0.05, 10.0, 1.0, shared)
+    costs = Costs.of_halves(host, device, 0.05, 10.0, 1.0, shared)
     crossing, around = [*nbytes, 1], Around(*given_around)
     each = {"host": beside[0], "device": beside[1]}
     cut = best(costs, crossing, around, 4, 3, most, each)
@@ -118,7 +118,7 @@ def test_the_exact_cut_is_the_best_of_all(
 def test_the_exact_cut_is_never_worse_than_the_papers(layers: list[tuple[float, float]], operations: float) -> None:
     """Also where the CPU stage does the host operations itself, as the paper's does."""
     host, device = (tuple(column) for column in zip(*layers, strict=True))
-    costs, crossing = Costs(host, device, 0.0, 1e9, 1.0, False), [0] * (len(layers) + 1)
+    costs, crossing = Costs.of_halves(host, device, 0.0, 1e9, 1.0, False), [0] * (len(layers) + 1)
     exhaustive = min(max(two_stages(costs, crossing, k, operations)) for k in range(len(layers) + 1))
     for printed in (False, True):
         k = neuropipe(costs, operations, printed)

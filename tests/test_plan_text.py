@@ -20,13 +20,16 @@ from xcoexec.codegen.runtime import host
 
 from xcoexec.errors import PlanError
 from xcoexec.frontend.fold import Folded
-from xcoexec.ir.plan_json import fields
-from xcoexec.ir.records import DIMS, ENGINES, HALVES, WAYS, LayerGraph, Placement, Plan
+from xcoexec.ir import words
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan, fields
 from xcoexec.ir.validate import check_plan
+from xcoexec.ir.words import DIMS, ENGINES, WAYS
+from xcoexec.lowering.executable import executable
 from xcoexec.lowering.lower import lower
 from xcoexec.partition.split import split
 from xcoexec.session.contest import forced
-from xcoexec.session.executable import executable
 
 from .support import array, error, oracle, stages_of
 
@@ -160,7 +163,7 @@ def test_any_value_at_any_place(data: st.DataObject) -> None:
                 if isinstance(node, (dict, list)) and (key in node if isinstance(node, dict) else len(node) > 1)
                 else {}
             )
-        if isinstance(node, (dict, list)) and node:
+        if isinstance(node, dict) or (isinstance(node, list) and path[-1] in range(len(node))):
             node[path[-1]] = data.draw(JSON)
     _plan_or_error(json.dumps(whole))
 
@@ -229,7 +232,7 @@ def _stages() -> tuple[Folded, LayerGraph, np.ndarray]:
 _shares = st.sampled_from([0.0, 0.3, 0.5, 1.0])
 _placements = st.builds(
     dict,
-    half=st.sampled_from(HALVES),
+    half=st.sampled_from(words.PLACES),
     p_cpu=_shares,
     dim=st.sampled_from(DIMS),
     chain=st.sampled_from([0, 0, 1, 2]),

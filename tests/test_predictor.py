@@ -19,10 +19,12 @@ from xcoexec import models
 from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
 from xcoexec.cost.regress import Model, fit, linear, surprise
-from xcoexec.cost.terms import CPU_TILES, Blocks, Work, device_work, host_work
-from xcoexec.ir.records import Layer
+from xcoexec.cost.terms import Blocks, Work, device_work
+from xcoexec.devices.xla_cpu import RECORD as XLA_CPU
+from xcoexec.ir.layers import Layer
 from xcoexec.ir.validate import check_plan
 from xcoexec.measure import training
+from xcoexec.measure.host_work import KERNELS, host_work
 from xcoexec.measure.sample_layers import made_layers
 from xcoexec.planning.strategies import STRATEGIES
 
@@ -155,8 +157,8 @@ def test_training_measures_every_layer_on_both_halves(samples: list[training.Sam
 
 @pytest.fixture(scope="module")
 def predictor(samples: list[training.Sample]) -> Predictor:
-    found = trained([(s.half, s.work, s.seconds) for s in samples], Blocks(CPU_TILES, 2), 2, AROUND)
-    return Predictor.from_json(found.to_json())
+    found = trained([(s.half, s.work, s.seconds) for s in samples], Blocks(XLA_CPU.tiles, 2), 2, AROUND, KERNELS)
+    return Predictor.from_json(found.to_json(), KERNELS)
 
 
 @pytest.mark.parametrize("name", ["lenet", "squeezenet", "resnet18", "mobilenet_v2", "googlenet"])
@@ -176,7 +178,7 @@ def test_parts_of_layers_are_predicted(predictor: Predictor) -> None:
 
     graph, layer = _conv(64, 64)
     costs = predictor.costs(graph, lambda x: to_predict(x, graph.program.consts))
-    for points in (costs.parts[layer.index], costs.host_parts[layer.index]):
+    for points in (costs.parts["device"][layer.index], costs.parts["host"][layer.index]):
         assert set(points) == {"channel", "rows"}
         assert all(
             [p for p, _ in ps] == sorted(p for p, _ in ps) and all(t > 0 for _, t in ps) for ps in points.values()

@@ -25,10 +25,13 @@ from xcoexec.codegen.runtime.sites import Merge, Window
 
 import xcoexec
 from xcoexec.errors import BindError, CoexecWarning, PlanError
-from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
+from xcoexec.lowering.executable import Executable
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session import adaptive, prepare, rebalance, timeline
-from xcoexec.session.executable import Executable
 
 from .standin import StandIn
 from .support import array, beside_a_device, build_on, error, oracle, stages_of
@@ -348,7 +351,7 @@ def test_plans_that_do_not_fit() -> None:
 def test_codl_is_never_predicted_worse_than_one_half(sync: float, ratio: float) -> None:
     graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
     device = tuple(1e-4 + x.flops / 1e9 for x in graph.layers)
-    costs = Costs(tuple(t * ratio for t in device), device, sync, 50e9, 1.05, False)
+    costs = Costs.of_halves(tuple(t * ratio for t in device), device, sync, 50e9, 1.05, False)
     plan = STRATEGIES["codl"](graph, costs)
     moved = (X.nbytes + 80) / costs.copy_rate + sync
     assert plan.predicted is not None and plan.predicted <= min(sum(device), sum(device) * ratio + moved) * (1 + 1e-9)

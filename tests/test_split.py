@@ -16,7 +16,8 @@ from jax import lax
 from xcoexec.codegen.rules import reference
 
 from xcoexec.errors import SplitError
-from xcoexec.partition.split import axis_of, cut, split
+from xcoexec.ir.geometry import axis_of, cut
+from xcoexec.partition.split import split
 
 from .support import array, stages_of
 

@@ -11,7 +11,11 @@ import pytest
 
 from xcoexec.cost.edgenn import bound, optimum, total
 from xcoexec.errors import PlanError
-from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
+from xcoexec.ir.words import DEVICE, HOST
 from xcoexec.planning.strategies import STRATEGIES, edgenn, strategy_name
 
 from .support import array, assert_on_host, co, error, oracle, stages_of
@@ -39,7 +43,7 @@ def _fork() -> LayerGraph:
 
 def _costs(graph: LayerGraph, host: float, device: float, sync: float = 1e-6, shared: bool = False) -> Costs:
     n = len(graph.layers)
-    return Costs((host,) * n, (device,) * n, sync, 1e12, 1.0, shared)
+    return Costs.of_halves((host,) * n, (device,) * n, sync, 1e12, 1.0, shared)
 
 
 def test_equal_halves_split_in_the_middle() -> None:
@@ -61,7 +65,7 @@ def test_shared_cores_are_never_split() -> None:
 
 def test_one_entry_for_a_run_of_host_layers() -> None:
     graph = _chain()
-    costs = Costs((1e-5, 3e-5, 1e-5), (2e-5, 2e-5, 2e-5), 5e-6, 1e12, 1.0, True)
+    costs = Costs.of_halves((1e-5, 3e-5, 1e-5), (2e-5, 2e-5, 2e-5), 5e-6, 1e12, 1.0, True)
     plan = STRATEGIES["edgenn"](graph, costs)
     assert [p.half for p in plan.placements] == ["host", "host", "host"] or plan.predicted <= 5.0e-5
 
@@ -79,7 +83,7 @@ def test_branches_go_to_both_halves() -> None:
 
 def test_layers_that_kernels_lack_stay_on_the_device_half() -> None:
     graph = stages_of(lambda w, x: jnp.sort(x @ w) @ w, array(16, 16), array(4, 16), weights=1)[1]
-    costs = Costs((1e-6, None, 1e-6), (1e-3,) * 3, 1e-6, 1e12, 1.0, False)
+    costs = Costs.of_halves((1e-6, None, 1e-6), (1e-3,) * 3, 1e-6, 1e12, 1.0, False)
     for name in ("host", "edgenn"):
         assert STRATEGIES[name](graph, costs).placements[1].half == "device"
     assert {p.half for p in STRATEGIES["device"](graph, costs).placements} == {"device"}
@@ -120,16 +124,16 @@ def test_a_planner_of_ones_own() -> None:
 
 def test_codl_on_layers_that_kernels_lack() -> None:
     graph = stages_of(lambda w, x: jnp.sort(x @ w) @ w, array(16, 16), array(4, 16), weights=1)[1]
-    costs = Costs((1e-6, None, 1e-6), (1e-3,) * 3, 1e-6, 1e12, 1.0, False)
+    costs = Costs.of_halves((1e-6, None, 1e-6), (1e-3,) * 3, 1e-6, 1e12, 1.0, False)
     plan = STRATEGIES["codl"](graph, costs)
     assert plan.placements[1].half == "device" and plan.placements[0].half != "device"
 
 
 def test_parts_between_and_below_what_was_measured() -> None:
     points = {0: {"rows": ((0.25, 4e-4), (0.5, 6e-4))}}
-    costs = Costs((1e-3,), (1e-3,), 1e-6, 1e12, 1.0, False, points, {})
-    assert costs.device_part(0, "rows", 0.5) == pytest.approx(6e-4)
-    assert costs.device_part(0, "rows", 0.75) == pytest.approx(8e-4)
-    assert costs.device_part(0, "rows", 0.125) == pytest.approx(3e-4)  # the line through the first two goes on
-    assert costs.device_part(0, "channel", 0.5) == pytest.approx(5e-4, rel=0.01)
-    assert costs.host_part(0, "rows", 1.0) == pytest.approx(1e-3)
+    costs = Costs.of_halves((1e-3,), (1e-3,), 1e-6, 1e12, 1.0, False, parts={DEVICE: points})
+    assert costs.part(DEVICE, 0, "rows", 0.5) == pytest.approx(6e-4)
+    assert costs.part(DEVICE, 0, "rows", 0.75) == pytest.approx(8e-4)
+    assert costs.part(DEVICE, 0, "rows", 0.125) == pytest.approx(3e-4)  # the line through the first two goes on
+    assert costs.part(DEVICE, 0, "channel", 0.5) == pytest.approx(5e-4, rel=0.01)
+    assert costs.part(HOST, 0, "rows", 1.0) == pytest.approx(1e-3)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .errors import SkippedError as SkippedError
     from .errors import SplitError as SplitError
     from .errors import XcoexecError as XcoexecError
-    from .ir.records import Plan as Plan
+    from .ir.plan import Plan as Plan
     from .streams import Scheduler as Scheduler
     from .streams import pipeline as pipeline
     from .streams import task as task
@@ -29,7 +29,7 @@ _WHERE = {
         ("BindError", "CoexecWarning", "PlanError", "SkippedError", "SplitError", "XcoexecError"),
         "errors",
     ),
-    "Plan": "ir.records",
+    "Plan": "ir.plan",
     **dict.fromkeys(("Scheduler", "pipeline", "task"), "streams"),
 }
 _MODULES = ("models", "strategies", "streams")

@@ -116,7 +116,7 @@ def _predictor() -> Any:
 
 
 def _plan_on_numbers() -> None:
-    from .ir.text import columns, milliseconds, plan_text
+    from .ir.text import columns, milliseconds
     from .planning import profiles
     from .planning.memory import usage
     from .planning.simulate import simulate
@@ -138,9 +138,7 @@ def _plan_on_numbers() -> None:
         f"{profiles.load(FLAGS.device).title} (numbers, no hardware)" if FLAGS.device else "this machine, as predicted"
     )
     title = f"{FLAGS.model} on {where}"
-    print(
-        f"{title}\n{columns(rows, (1, 2, 3))}\n\n{plan_text(plans[best if FLAGS.strategy == 'auto' else FLAGS.strategy])}"
-    )
+    print(f"{title}\n{columns(rows, (1, 2, 3))}\n\n{plans[best if FLAGS.strategy == 'auto' else FLAGS.strategy]}")
 
 
 def simulate() -> None:
@@ -164,13 +162,13 @@ def simulate() -> None:
 
 def plan() -> None:
     """Prints the layer graph and the plan."""
-    from .ir.text import graph_text, plan_text
+    from .ir.text import graph_text
 
     if FLAGS.device or FLAGS.costs == "predicted":
         _plan_on_numbers()
         return
     _, fast, _ = _bound()
-    print(fast.plan().to_json() if FLAGS.json else f"{graph_text(fast.graph())}\n\n{plan_text(fast.plan())}")
+    print(fast.plan().to_json() if FLAGS.json else f"{graph_text(fast.graph())}\n\n{fast.plan()}")
 
 
 def run() -> None:

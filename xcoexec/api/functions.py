@@ -12,7 +12,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from ..errors import BindError, brief
 from ..guard import boundary, outside
-from ..ir.records import LayerGraph, Plan, UniformPlan
+from ..ir.layers import LayerGraph
+from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress
 from ..planning.strategies import Strategy
 from ..session.options import Options

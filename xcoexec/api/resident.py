@@ -13,8 +13,9 @@ import numpy as np
 from ..compat import is_tracer
 from ..errors import BindError
 from ..guard import boundary, outside
-from ..ir.records import LayerGraph, Plan
-from ..session.executable import Stale
+from ..ir.layers import LayerGraph
+from ..ir.plan import Plan
+from ..lowering.executable import Stale
 from ..session.report import Report
 from ..session.session import PlainSession, Session
 from .entry import Entry

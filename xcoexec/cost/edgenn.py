@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.records import Costs
+from ..ir.costs import Costs
 
 
 def total(p: float, t_cpu: float, t_gpu: float, output_bytes: float, rate: float) -> float:

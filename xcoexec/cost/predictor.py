@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..codegen.program import Group, Unsupported, Value
-from ..codegen.segment.choice import GAIN
-from ..ir.records import Costs, Layer, LayerGraph
+from ..ir.costs import Costs, Points
+from ..ir.layers import Layer, LayerGraph
+from ..ir.words import DEVICE, HALVES, HOST
 from .regress import Model, fit
-from .terms import Blocks, Work, device_work, host_work
+from .terms import Blocks, Kernels, Work, device_work
 
 REST = "rest"  # the model of classes that were not measured
 FEW = 8  # measurements that a class needs for a model of its own
@@ -28,13 +29,11 @@ Key = tuple[str, str]  # half, class
 class _Predicted:
     """What layers of one signature cost."""
 
-    host: float | None
-    device: float
-    host_parts: Mapping[str, tuple[tuple[float, float], ...]]
-    device_parts: Mapping[str, tuple[tuple[float, float], ...]]
+    seconds: Mapping[str, float | None]  # by device
+    parts: Mapping[str, Points]
 
 
-def _points(seconds: Mapping[tuple[str, float], float | None]) -> dict[str, tuple[tuple[float, float], ...]]:
+def _points(seconds: Mapping[tuple[str, float], float | None]) -> Points:
     """Dim -> (share, seconds), ascending, from (dim, share) -> seconds."""
     dims = dict.fromkeys(d for d, _ in seconds)
     return {
@@ -45,8 +44,8 @@ def _points(seconds: Mapping[tuple[str, float], float | None]) -> dict[str, tupl
 
 @dataclasses.dataclass(frozen=True)
 class Predictor:
-    """Models by half and class; `blocks` of the device, threads of the host half, and what does not depend on layers:
-    `around`.
+    """Models by half and class; `blocks` of the device, threads of the host half and its `kernels`, and what does not
+    depend on layers: `around`.
 
     `around`: fields of `Costs` (sync, copy_rate, contention, shared_cores, moves, stream_rate).
     """
@@ -55,6 +54,7 @@ class Predictor:
     blocks: Blocks
     threads: int
     around: Mapping[str, object]
+    kernels: Kernels
 
     def seconds(self, half: str, work: Work) -> float:
         model = self.models.get((half, work.kind))
@@ -67,14 +67,14 @@ class Predictor:
         `Unsupported`.
         """
         found = {
-            name: sum(self.seconds("host", w) for w in works)
-            for name, works in host_work(group, consts, self.threads, footprint).items()
+            name: sum(self.seconds(HOST, w) for w in works)
+            for name, works in self.kernels.work(group, consts, self.threads, footprint).items()
         }
         first, best = next(iter(found)), min(found, key=lambda n: found[n])
-        return found[best] if found[best] < GAIN * found[first] else found[first]
+        return found[best] if found[best] < self.kernels.gain * found[first] else found[first]
 
     def device(self, group: Group) -> float:
-        return self.seconds("device", device_work(group, self.blocks))
+        return self.seconds(DEVICE, device_work(group, self.blocks))
 
     def costs(self, graph: LayerGraph, parts: Parts | None = None) -> Costs:
         """The costs of a graph without a measurement; `parts`: those of layers that are predicted too."""
@@ -86,13 +86,13 @@ class Predictor:
                 on_host = self._groups((x.group,), consts, footprint) if not x.host_error else None
                 mine = {key: self._groups(groups, known, footprint) for key, (groups, known) in found.items()}
                 other = {key: sum(map(self.device, groups)) for key, (groups, _) in found.items()}
-                alike[x.signature] = _Predicted(on_host, self.device(x.group), _points(mine), _points(other))
+                alike[x.signature] = _Predicted(
+                    {HOST: on_host, DEVICE: self.device(x.group)}, {HOST: _points(mine), DEVICE: _points(other)}
+                )
         by_layer = {x.index: alike[x.signature] for x in graph.layers}
         return Costs(
-            host=tuple(p.host for p in by_layer.values()),
-            device=tuple(p.device for p in by_layer.values()),
-            parts={i: p.device_parts for i, p in by_layer.items()},
-            host_parts={i: p.host_parts for i, p in by_layer.items()},
+            seconds={name: tuple(p.seconds[name] for p in by_layer.values()) for name in HALVES},
+            parts={name: {i: p.parts[name] for i, p in by_layer.items()} for name in HALVES},
             **self.around,  # type: ignore[arg-type]
         )
 
@@ -116,14 +116,13 @@ class Predictor:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Predictor:
+    def from_json(cls, text: str, kernels: Kernels) -> Predictor:
         data = json.loads(text)
         tiles, processors = data["blocks"]
         models = {(half, kind): Model.of(record) for half, kind, record in data["models"]}
         moves = {k: tuple(v) for k, v in data["around"].get("moves", {}).items()}
-        return cls(
-            models, Blocks(tuple(map(tuple, tiles)), processors), data["threads"], {**data["around"], "moves": moves}
-        )  # type: ignore[arg-type]
+        blocks = Blocks(tuple((rows, columns) for rows, columns in tiles), processors)
+        return cls(models, blocks, data["threads"], {**data["around"], "moves": moves}, kernels)
 
 
 def _general(work: Work) -> Work:
@@ -135,7 +134,11 @@ def _general(work: Work) -> Work:
 
 
 def trained(
-    samples: Iterable[tuple[str, Work, float]], blocks: Blocks, threads: int, around: Mapping[str, object]
+    samples: Iterable[tuple[str, Work, float]],
+    blocks: Blocks,
+    threads: int,
+    around: Mapping[str, object],
+    kernels: Kernels,
 ) -> Predictor:
     """A predictor from (half, work, seconds)."""
     by_key: dict[Key, list[tuple[Work, float]]] = {}
@@ -145,13 +148,13 @@ def trained(
     models = {
         key: fit(*zip(*found, strict=True)) for key, found in by_key.items() if len(found) >= FEW or key[1] == REST
     }
-    return Predictor(models, blocks, threads, around)
+    return Predictor(models, blocks, threads, around, kernels)
 
 
 @functools.lru_cache(maxsize=4)
-def parsed(text: str) -> Predictor:
+def parsed(text: str, kernels: Kernels) -> Predictor:
     """`Predictor.from_json`, once for a text."""
-    return Predictor.from_json(text)
+    return Predictor.from_json(text, kernels)
 
 
 __all__ = ["Predictor", "parsed", "trained"]

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize, nnls
 
 from .terms import Work
 
@@ -79,6 +78,8 @@ def fit(works: Sequence[Work], seconds: Sequence[float]) -> Model:
 
 def linear(terms: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Coefficients (none negative) with the least sum of relative errors: least squares, weighted again with each pass."""
+    from scipy.optimize import nnls  # a quarter of a second of import, for those who train a predictor
+
     sizes = np.abs(terms).max(0)
     sizes[sizes == 0] = 1.0
     scaled, weight = terms / sizes, 1 / (seconds + LEAST_SECONDS)
@@ -131,6 +132,8 @@ def surprise(logs: np.ndarray, squares: np.ndarray, ratio: np.ndarray) -> tuple[
 
 def _likely(traits: np.ndarray, ratio: np.ndarray) -> tuple[np.ndarray, float, float]:
     """(lengths, scale, noise) under which what was measured is most likely."""
+    from scipy.optimize import minimize
+
     d = traits.shape[1]
     spans = traits.std(0) + 1e-3
     given = (((traits[:, None] - traits[None]) / spans) ** 2, ratio)

@@ -12,13 +12,9 @@ import dataclasses
 import functools
 import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 
-from ..codegen.kernels.conv import ALGORITHMS
 from ..codegen.program import Group, Op, Value, external
-from ..codegen.runtime import host
-from ..codegen.segment.assembly import Groups, Step
-from ..codegen.segment.choice import default
 from .features import flops
 
 
@@ -42,9 +38,16 @@ class Blocks:
     processors: int
 
 
-#: XLA:CPU's Eigen kernels, and the usual tiles of cuDNN and cuBLAS
-CPU_TILES = ((48, 8), (16, 16))
-GPU_TILES = ((32, 32), (64, 64), (128, 128), (256, 64))
+@dataclasses.dataclass(frozen=True)
+class Kernels:
+    """What the host half's code generation tells a predictor.
+
+    `work(ops, constants, threads, bytes of the program)`: algorithm -> the work of its steps, the first algorithm
+    first; raises `Unsupported`. `gain`: another algorithm replaces the first one below this share of its time.
+    """
+
+    work: Callable[[Group, Collection[Value], int, float], Mapping[str, tuple[Work, ...]]]
+    gain: float
 
 
 @functools.lru_cache
@@ -64,56 +67,6 @@ def cold(footprint: float) -> float:
     size on, all at twice.
     """
     return min(max((footprint / cache_bytes(3) - 0.5) / 1.5, 0.0), 1.0)
-
-
-# -- the host half -----------------------------------------------------------------------------------
-
-
-def host_work(group: Group, consts: Collection[Value], threads: int, footprint: float) -> dict[str, tuple[Work, ...]]:
-    """Algorithm -> the work of its steps, for each algorithm that a layer may get, in a program of so many bytes.
-    Raises `Unsupported`.
-    """
-    offered: list[tuple[str, ...]] = []
-
-    def pick(groups: Groups, names: tuple[str, ...], n: int) -> str:
-        offered.append(names)
-        return default(groups, names, n)
-
-    first = host.steps(group, consts, threads, pick)
-    names = offered[0] if offered else ALGORITHMS[:1]
-    found = {names[0]: _works(first, group, names[0], threads, footprint)}
-    for name in names[1:]:
-        found[name] = _works(
-            host.steps(group, consts, threads, functools.partial(_always, name)), group, name, threads, footprint
-        )
-    return found
-
-
-def _always(name: str, groups: Groups, names: tuple[str, ...], threads: int) -> str:
-    """A choice among algorithms that is made already."""
-    return name
-
-
-def _works(steps: Sequence[Step], group: Group, algorithm: str, threads: int, footprint: float) -> tuple[Work, ...]:
-    return tuple(step_work(s, group, algorithm, threads, footprint) for s in steps)
-
-
-def step_work(step: Step, group: Group, algorithm: str, threads: int, footprint: float) -> Work:
-    """A step's fixed cost, kernel calls and units of work of the thread with the most items, bytes, and bytes beyond
-    the L2 and the L3 cache.
-    """
-    kind = step.kernel if algorithm == ALGORITHMS[0] else f"{step.kernel} {algorithm}"
-    share = -(-step.items // threads) / step.items
-    weights = sum(b.nbytes for b in set(step.reads) if b.kind == "arg") / threads
-    read = sum(b.nbytes for b in set(step.reads) if b.kind != "arg") / threads
-    written = sum(b.nbytes for b in set(step.writes)) / threads
-    beyond = [max(0.0, n - cache_bytes() / 2) for n in (read, weights, written)]
-    calls, units = step.calls * share, step.units * share
-    shape = group.anchor.out.shape
-    ragged = float(shape[-1] % host.host_target().vl > 0) if shape else 0.0
-    far = weights * cold(footprint)
-    traits = (*(math.log(max(x, 1.0)) for x in (calls, units, read, weights, written)), math.log(max(far, 1e5)), ragged)
-    return Work(kind, (1.0, calls, units, read, weights, written, *beyond, far, units * ragged), traits)
 
 
 # -- the device half ---------------------------------------------------------------------------------
@@ -173,4 +126,4 @@ def _other(op: Op) -> str:
     return op.prim if op.prim.startswith("reduce_") else "elementwise"
 
 
-__all__ = ["CPU_TILES", "GPU_TILES", "Blocks", "Work", "cache_bytes", "device_work", "host_work", "step_work"]
+__all__ = ["Blocks", "Kernels", "Work", "cache_bytes", "cold", "device_work"]

@@ -7,6 +7,9 @@ import functools
 
 from ..codegen.native.ptx import BLOCK, KERNELS, ptx
 from ..codegen.runtime.relay import Relay
+from ..ir.words import DEVICE
+from .record import Device
+from .registry import register
 
 _MAPPED = 1 | 2  # portable, mapped into the device's address space
 _NON_BLOCKING, _NO_TIMING = 1, 2
@@ -161,3 +164,25 @@ def cuda() -> Cuda:
 def relay(cpus: tuple[int, ...]) -> Relay:
     """What serves host calls of that device with the team of these cores (none given: the process's team)."""
     return Relay(cuda(), cpus)
+
+
+def _title() -> str:
+    """The kind of device, and how many of its multiprocessors this process may use."""
+    import jax
+
+    return f"{jax.devices()[0].device_kind} {cuda().multiprocessors}"
+
+
+RECORD = register(
+    Device(
+        name=Cuda.platform,
+        half=DEVICE,
+        apart=True,
+        shares_cores=False,
+        handlers=Cuda.platform,
+        title=_title,
+        connect=relay,
+        tiles=((32, 32), (64, 64), (128, 128), (256, 64)),  # the usual ones of cuDNN and cuBLAS
+        processors=lambda threads: max(1, cuda().multiprocessors),
+    )
+)

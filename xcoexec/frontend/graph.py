@@ -14,7 +14,7 @@ from ..codegen.kernels.rowwise import is_row_reduction, recognise
 from ..codegen.program import Group, Op, Program, Unsupported, Value, consumers, external
 from ..codegen.runtime.host import unsupported
 from ..cost.features import flops, nbytes
-from ..ir.records import Layer, LayerGraph, Region
+from ..ir.layers import Layer, LayerGraph, Region
 from ..partition.split import granules
 from .fold import Folded, fold
 from .trace import paths, trace

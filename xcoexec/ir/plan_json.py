@@ -9,7 +9,7 @@ from typing import Any
 from ..codegen.store.disk import Record
 from ..codegen.store.schema import SECONDS, Fields, Maybe, Misfit, Number, Path, Row, Table, Text, parse, short
 from ..errors import PlanError
-from .records import DIMS, ENGINES, HALVES, PLAN_VERSION, WAYS, Placement, Plan
+from .words import DIMS, ENGINES, PLACES, PLAN_VERSION, WAYS
 
 MOST = 1 << 24  # characters of a text
 LAYERS = 1 << 16
@@ -18,7 +18,7 @@ SHARE = Number(0, 1)
 PLACEMENT = Fields(
     {
         "layer": Text(),
-        "half": Text(HALVES),
+        "half": Text(PLACES),
         "p_cpu": SHARE,
         "dim": Text(DIMS),
         "predicted": Maybe(SECONDS),
@@ -46,24 +46,14 @@ PLAN = Fields(
 REMEMBERED = Record("plan", PLAN)
 
 
-def fields(plan: Plan) -> dict[str, Any]:
-    """A plan as JSON has it. What is no placement stays as it is, for `check` to name."""
-    places: Any = plan.placements
-    if isinstance(places, (list, tuple)):
-        places = [dict(vars(p)) if isinstance(p, Placement) else p for p in places]
-    measured = dict(plan.measured) if isinstance(plan.measured, Mapping) else plan.measured
-    return {"version": PLAN_VERSION, **vars(plan), "placements": places, "measured": measured}
-
-
-def write(plan: Plan) -> str:
-    """Raises `PlanError` where `read` would refuse the text."""
-    data = fields(plan)
+def write(data: Mapping[str, Any]) -> str:
+    """The text of a plan's fields. Raises `PlanError` where `read` would refuse it."""
     check(data, "Plan.to_json")
     return json.dumps(data, indent=1, sort_keys=True, allow_nan=False)
 
 
-def read(text: str | bytes) -> Plan:
-    """Raises `PlanError` that names the first entry that is wrong."""
+def read(text: str | bytes) -> Mapping[str, Any]:
+    """The fields of a text. Raises `PlanError` that names the first entry that is wrong."""
     try:
         data = parse(text, MOST)
     except Misfit as e:
@@ -72,7 +62,8 @@ def read(text: str | bytes) -> Plan:
     if isinstance(version, bool) or version != PLAN_VERSION:
         raise PlanError(f"Plan.from_json: got version {short(version)}; valid is {PLAN_VERSION}.")
     check(data, "Plan.from_json")
-    return made(data)
+    fields: Mapping[str, Any] = data
+    return fields
 
 
 def check(data: Any, who: str) -> None:
@@ -104,11 +95,4 @@ def _inside(path: Path) -> str:
     return f" in placement {path[1]}" if path[0] == "placements" else f" in {path[0]}"
 
 
-def made(data: Mapping[str, Any]) -> Plan:
-    """The plan of fields that are checked."""
-    places = tuple(Placement(**p) for p in data["placements"])
-    own = {k: v for k, v in data.items() if k != "version"}
-    return Plan(**{**own, "placements": places})
-
-
-__all__ = ["REMEMBERED", "check", "fields", "made", "read", "write"]
+__all__ = ["REMEMBERED", "check", "read", "write"]

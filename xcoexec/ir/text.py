@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .records import LayerGraph, Placement, Plan
+from .layers import LayerGraph
+from .placement import Placement
+from .words import SPLIT
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
@@ -25,19 +27,25 @@ def milliseconds(seconds: float | None) -> str:
 
 def where(p: Placement) -> str:
     """A placement in words, with how its arrays cross and what of its weights is streamed."""
-    words = [f"split {p.p_cpu:.3f} {p.dim}" if p.half == "split" else p.half]
+    words = [f"split {p.p_cpu:.3f} {p.dim}" if p.half == SPLIT else p.half]
     words += [f"chain {p.chain}"] if p.chain else []
     words += [f"streamed {p.streamed:.3f} in {p.pieces}"] if p.streamed else []
     words += [f"{name} {way}" for name, way in (("reads", p.reads), ("writes", p.writes)) if way]
     return ", ".join(words)
 
 
-def plan_text(plan: Plan) -> str:
-    """A plan: one line a layer."""
+def plan_text(
+    placements: Sequence[Placement],
+    strategy: str,
+    predicted: float | None,
+    chosen: str,
+    measured: Mapping[str, float],
+) -> str:
+    """The fields of a plan: one line a layer."""
     rows = [["layer", "placement", "predicted ms", "note"]]
-    rows += [[p.layer, where(p), milliseconds(p.predicted), p.note] for p in plan.placements]
-    measured = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(plan.measured.items()))
-    tail = [f"strategy {plan.strategy}, predicted {milliseconds(plan.predicted)} ms", plan.chosen, measured]
+    rows += [[p.layer, where(p), milliseconds(p.predicted), p.note] for p in placements]
+    times = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(measured.items()))
+    tail = [f"strategy {strategy}, predicted {milliseconds(predicted)} ms", chosen, times]
     return columns(rows, (2,)) + "\n" + "\n".join(t for t in tail if t)
 
 

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from ..codegen.program import Value
 from ..errors import PlanError
-from ..partition.split import axis_of
-from .plan_json import check, fields
-from .records import HALVES, Layer, LayerGraph, Placement, Plan, chains
+from .geometry import axis_of
+from .layers import Layer, LayerGraph
+from .placement import Placement, chains
+from .plan import Plan, fields
+from .plan_json import check
+from .words import DEVICE, HOST, PLACES, SPLIT
 
 
 def check_graph(graph: LayerGraph) -> None:
@@ -65,15 +68,15 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
 
 def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
     layer = graph.layers[index]
-    if place.half not in HALVES:
-        raise PlanError(f"plan: got half={place.half!r} for {layer.name!r}; valid are {', '.join(HALVES)}.")
-    if place.half != "device" and layer.host_error:
+    if place.half not in PLACES:
+        raise PlanError(f"plan: got half={place.half!r} for {layer.name!r}; valid are {', '.join(PLACES)}.")
+    if place.half != DEVICE and layer.host_error:
         raise PlanError(f"plan: got {place.half!r} for {layer.name!r}, which kernels cannot run: {layer.host_error}.")
-    if place.chain and place.half != "split":
+    if place.chain and place.half != SPLIT:
         raise PlanError(
             f"plan: got chain={place.chain} for {layer.name!r} on one half; valid is a chain of split layers."
         )
-    if place.p_cpu + place.streamed > 1 + 1e-9 or (place.streamed and (place.chain or place.half == "host")):
+    if place.p_cpu + place.streamed > 1 + 1e-9 or (place.streamed and (place.chain or place.half == HOST)):
         got = f"streamed={place.streamed:g}, half={place.half!r}, p_cpu={place.p_cpu:g}"
         raise PlanError(
             f"plan: got {got} for {layer.name!r}; valid is a share of the device half's part, outside of chains."
@@ -87,7 +90,7 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
             f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; valid for it is 0 or 1, in one piece."
         )
     if (
-        place.half == "split"
+        place.half == SPLIT
         and not place.chain
         and (place.dim not in layer.dims or axis_of(layer.group, place.dim) is None)
     ):

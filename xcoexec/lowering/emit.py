@@ -16,27 +16,30 @@ from ..codegen.program import Literal, Op, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.sites import Fetch, Site
 from ..compat import MADE, bind, ffi_call, host_call
+from ..devices.record import Device
+from ..ir.streaming import ahead
 from ..partition.split import Slice
-from .work_units import DeviceUnit, HostUnit, Join, ahead
+from .work_units import DeviceUnit, HostUnit, Join
 
 #: unique to this process, so that an executable from JAX's disk cache never meets addresses of another one
 TARGET = f"xcoexec_{secrets.token_hex(8)}"
 _registered: set[str] = set()
 
 
-def register(platform: str = "cpu") -> None:
-    """Makes the native handlers known to XLA (once): the synchronous call on the CPU, asynchronous ones on a device."""
-    if platform in _registered:
+def register(device: Device) -> None:
+    """Makes the native handlers that a kind of device calls known to XLA (once): blocking ones on the CPU, asynchronous
+    ones on a device of its own.
+    """
+    if device.name in _registered:
         return
-    if platform == "cpu":
-        jax.ffi.register_ffi_target(TARGET, host.handler_capsule(), platform="cpu")
-        jax.ffi.register_ffi_target(f"{TARGET}_stamp", host.handler_capsule("team", "stamp"), platform="cpu")
+    if not device.apart:
+        jax.ffi.register_ffi_target(TARGET, host.handler_capsule(), platform=device.handlers)
+        jax.ffi.register_ffi_target(f"{TARGET}_stamp", host.handler_capsule("team", "stamp"), platform=device.handlers)
     else:
         for name in ("start", "join", "tick", "fetch", "fetched"):
-            jax.ffi.register_ffi_target(
-                f"{TARGET}_{name}", host.handler_capsule("calls", name), platform=platform.removeprefix("stand-in ")
-            )
-    _registered.add(platform)
+            capsule = host.handler_capsule("calls", name)
+            jax.ffi.register_ffi_target(f"{TARGET}_{name}", capsule, platform=device.handlers)
+    _registered.add(device.name)
 
 
 class Halves:

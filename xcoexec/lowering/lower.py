@@ -16,9 +16,14 @@ from ..codegen.runtime.faults import Faults
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
 from ..compat import as_weak
+from ..devices.record import Device
+from ..devices.registry import connected, device_of
 from ..frontend.fold import Folded
-from ..ir.records import Layer, LayerGraph, Placement, chains
-from ..partition.split import Slice, axis_of, cut
+from ..ir.geometry import axis_of
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement, bounds, chains
+from ..ir.words import HOST, SPLIT
+from ..partition.split import Slice
 from .emit import Asynchronous, Halves, Synchronous, register
 from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
 
@@ -41,6 +46,11 @@ class Lowered:
     faults: Faults = dataclasses.field(default_factory=Faults)
 
     @property
+    def device(self) -> Device:
+        """What the device half computes on."""
+        return device_of(self.relay)
+
+    @property
     def segments(self) -> tuple[HostUnit, ...]:
         return tuple(u for u in self.units if isinstance(u, HostUnit))
 
@@ -52,14 +62,15 @@ class Lowered:
             jnp.asarray(resident[v]) if v in resident and v not in self.slices else jnp.asarray(known[v])
             for v in self.consts
         ]
-        if self.relay is None:
+        if not self.device.apart:
             return [
                 *args,
                 *(jax.device_put(u.segment.pack(known)) for u in self.segments),
             ]  # aligned: taken without a copy
-        self.sites.update((u, _site(self.relay, u, known, self.faults)) for u in self.segments)
+        relay = connected(self.relay)
+        self.sites.update((u, _site(relay, u, known, self.faults)) for u in self.segments)
         streamed = [(u, v) for u in self.units if isinstance(u, DeviceUnit) for v in u.streamed]
-        self.fetches.update((key, Fetch(self.relay, known[key[1]], self.faults)) for key in streamed)
+        self.fetches.update((key, Fetch(relay, known[key[1]], self.faults)) for key in streamed)
         return args
 
     def _first(self) -> Value:
@@ -77,7 +88,7 @@ class Lowered:
         """The computation as JAX traces it: flat constants (see `arguments`) and inputs in, flat results out."""
         env: dict[Value, Any] = dict(zip(self.folded.inputs, inputs, strict=True))
         env.update(zip(self.consts, consts, strict=False))
-        if self.relay is None:
+        if not self.device.apart:
             halves: Halves = Synchronous(env, dict(zip(self.segments, consts[len(self.consts) :], strict=True)))
         else:
             halves = Asynchronous(env, self.sites, self.fetches, self._first() if self.fetches else None)
@@ -112,16 +123,6 @@ def _window(v: Value, part: Slice | None, copied: bool) -> Window:
     )
 
 
-def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int, int]:
-    """(end of the host half's part, end of what the device half computes from resident weights, size) along the
-    placement's dimension.
-    """
-    axis = axis_of(layer.group, place.dim)
-    size, granule = layer.out.shape[axis] if axis is not None else 0, layer.dims.get(place.dim, 1)
-    at = cut(size, granule, place.p_cpu) if place.half == "split" else 0
-    return at, max(at, size - cut(size, granule, place.streamed)) if apart else size, size
-
-
 class _Sliced(Mapping[Value, np.ndarray]):
     """Constants, and the slices of them that halves of split layers read."""
 
@@ -153,28 +154,29 @@ def lower(
     graph: LayerGraph, folded: Folded, placements: Sequence[Placement], build: Build, relay: Relay | None = None
 ) -> Lowered:
     """Units for the placements. `build` makes a segment; it raises `Unsupported` for what kernels cannot do."""
-    register("cpu" if relay is None else relay.driver.platform)
+    device = device_of(relay)
+    register(device)
     plan = Units(graph, placements, build)
     for layers in chains(graph, placements):
         last = layers[-1]
         place = placements[last.index]
         axis = axis_of(last.group, place.dim)
-        at, resident, size = bounds(last, place, relay is not None)
+        at, resident, size = bounds(last, place, device.apart)
         if axis is not None and (0 < at < size or 0 < resident < size or (resident == 0 and place.pieces > 1)):
             plan.divided(layers, axis, at, resident, place.pieces)
             continue
         for layer in layers:
-            if place.half == "host" or (place.half == "split" and at == size):
+            if place.half == HOST or (place.half == SPLIT and at == size):
                 plan.host(layer)
             else:
-                plan.device(layer, resident == 0 and relay is not None and place.streamed > 0)
+                plan.device(layer, resident == 0 and device.apart and place.streamed > 0)
     plan.flush()
     consts = set(graph.program.consts) | set(plan.slices)
     needed: dict[Value, None] = {}
     for unit in plan.units:
         if isinstance(unit, DeviceUnit):
             needed.update(dict.fromkeys(v for v in external(unit.ops) if v in consts and v not in unit.streamed))
-        elif relay is None:
+        elif not device.apart:
             needed.update(dict.fromkeys(unit.segment.raw))
     for v in folded.outputs:
         if isinstance(v, Value) and v not in set(folded.inputs) and all(v not in layer.outs for layer in graph.layers):

@@ -16,14 +16,15 @@ from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
 from ..frontend.graph import graph_of
-from ..ir.records import Placement, Plan
+from ..ir.placement import Placement
+from ..ir.plan import Plan
+from ..ir.words import SPLIT
+from ..lowering.executable import executable
 from ..lowering.lower import lower
 from ..partition.split import split
-from ..session.executable import executable
-from ..session.rebalance import RECENT
 from . import device_layers
 from .sample_layers import NHWC, Made
-from .timing import WARM_SECONDS, median_seconds, warm_up
+from .timing import RECENT, WARM_SECONDS, median_seconds, warm_up
 
 MOST = 2.0  # more is a disturbed measurement
 SHARE, ROUNDS = 0.5, 3
@@ -63,7 +64,7 @@ def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ())
     weights = [rng.standard_normal(s, np.float32) * 0.05 for s in made.weights]
     x = jax.numpy.asarray(rng.standard_normal(made.shape, np.float32))
     folded, graph = graph_of(lambda w, x: made.apply(w, x), (weights, x), 1)
-    place = (Placement(graph.layers[0].name, "split", SHARE),)
+    place = (Placement(graph.layers[0].name, SPLIT, SHARE),)
     lowered = lower(graph, folded, place, lambda program: host.build(program, threads, cpus=cpus, cut=split), relay)
     run = executable(Plan("split", place, graph.key), lowered, weights, ()).call
     (unit,) = lowered.segments

@@ -15,10 +15,13 @@ from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
 from ..compat import host_call, plain_jit
+from ..devices.registry import connected, device_of
 from ..errors import SplitError
-from ..ir.records import Layer, LayerGraph
+from ..ir.costs import Points
+from ..ir.geometry import axis_of, cut
+from ..ir.layers import Layer, LayerGraph
 from ..lowering.emit import TARGET, register, run_ops
-from ..partition.split import Slice, axis_of, cut, split
+from ..partition.split import Slice, split
 
 SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight lines between them
 WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
@@ -30,7 +33,6 @@ SAMPLE_BYTES = (
 UNKNOWN_SECONDS = 1e-4  # of a layer that can neither be measured nor run on the host half
 
 Constant = Callable[[Value], Any]
-Points = Mapping[str, tuple[tuple[float, float], ...]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -147,8 +149,10 @@ def program(
     """(jitted function, its first and second argument, the clock): all pieces one after the other, with the clock read
     around each.
     """
-    register(relay.driver.platform if relay else "cpu")
-    clock = Clock(relay, 2 * len(pieces) + 2) if relay else HostClock(2 * len(pieces) + 2)
+    device, places = device_of(relay), 2 * len(pieces) + 2
+    register(device)
+    clock = Clock(connected(relay), places) if device.apart else HostClock(places)
+    handler = f"{TARGET}_{'tick' if device.apart else 'stamp'}"
 
     def tick(i: int, token: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
         arrays = [
@@ -156,7 +160,7 @@ def program(
         ]  # keys are known to JAX alone
         args = [token, *(values[k] for k in arrays)]
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
-        first, *rest = host_call(f"{TARGET}_{'tick' if relay else 'stamp'}", shapes, clock.address(i), args, True)
+        first, *rest = host_call(handler, shapes, clock.address(i), args, True)
         out = dict(enumerate(values)) | dict(zip(arrays, rest, strict=True))
         return first, list(out.values())
 
@@ -166,7 +170,7 @@ def program(
         for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
             env: dict[Value, Any] = dict(zip(_reads(piece, consts), args, strict=True))
             known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
-            ordered = [v for v in env if relay is not None or v not in known] or list(
+            ordered = [v for v in env if device.apart or v not in known] or list(
                 env
             )  # on the CPU weights are not moved before their use
             token, held = tick(2 * i + 2, token, [env[v] for v in ordered])

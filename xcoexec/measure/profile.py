@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import hashlib
 import math
-import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,17 +18,22 @@ from ..codegen.native.children import go_on
 from ..codegen.program import Unsupported, Value
 from ..codegen.runtime.relay import Relay
 from ..codegen.store.disk import Record
-from ..codegen.target import target
 from ..cost.features import flops
-from ..ir.records import Costs, LayerGraph, Placement
+from ..devices.host import RECORD as HOST_CORES
+from ..devices.registry import connected, device_half, device_of
+from ..ir.costs import Costs, Points
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
+from ..ir.words import DEVICE, HOST
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 from . import contention, device_layers, transfers
-from .records import CONTENTION, DEVICE, OVERHEADS, PARTS
+from .records import CONTENTION, OVERHEADS, PARTS, WHOLES
 from .timing import WARM_SECONDS, empty_call, median_seconds, warm_up
 from .transfers import Overheads
 
 Progress = Callable[[str, int, int], None]
+IN_TURN = 2.0  # contention of halves on the same cores
 Constant = Callable[
     [Value], Any
 ]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
@@ -47,19 +51,8 @@ def silent(what: str, done: int, total: int) -> None:
 @functools.lru_cache
 def machine() -> str:
     """Fingerprint of CPU, cores, instruction set, JAX and this library's kernels."""
-    from ..config import cores
-
-    text = f"{platform.machine()} {target()} {cores()} {jax.__version__} {device_name()} {source_hash()}"
+    text = f"{HOST_CORES.title()} {jax.__version__} {device_half().title()} {source_hash()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def device_name() -> str:
-    """What the device half runs on: the kind of device, and how much of it this process may use."""
-    if jax.default_backend() != "gpu":
-        return jax.default_backend()
-    from ..devices.cuda import cuda
-
-    return f"{jax.devices()[0].device_kind} {cuda().multiprocessors}"
 
 
 def load(record: Record, name: str) -> Any:
@@ -90,7 +83,7 @@ def example(v: Value, seed: int = 0) -> Any:
 def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
     """Everything that kernels can run on the host half."""
     return tuple(
-        Placement(x.name, "device" if x.host_error else "host", 0.0 if x.host_error else 1.0, note=x.host_error)
+        Placement(x.name, DEVICE if x.host_error else HOST, 0.0 if x.host_error else 1.0, note=x.host_error)
         for x in graph.layers
     )
 
@@ -127,7 +120,7 @@ def layer_seconds(unit: HostUnit) -> dict[int, float]:
 def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> tuple[float, ...]:
     """Seconds of each layer on XLA:CPU, inside programs of many layers."""
     consts = set(graph.program.consts)
-    known: dict[str, float] = load(DEVICE, "device") or {}
+    known: dict[str, float] = load(WHOLES, "device") or {}
     todo = {x.signature: x for x in graph.layers if x.signature not in known}
     if todo:
         progress("profile", 0, 1)
@@ -140,7 +133,7 @@ def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = s
             )
         )
         progress("profile", 1, 1)
-        store(DEVICE, "device", known)
+        store(WHOLES, "device", known)
     return tuple(known[x.signature] for x in graph.layers)
 
 
@@ -151,14 +144,14 @@ def parts_seconds(
     on_host: Sequence[float | None],
     progress: Progress = silent,
     sampled: bool = False,
-) -> tuple[tuple[float, ...], dict[int, device_layers.Points]]:
+) -> tuple[tuple[float, ...], dict[int, Points]]:
     """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock.
 
     `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device;
     one that cannot be divided then counts as on the host half.
     """
     consts = set(graph.program.consts)
-    name = f"device-{relay.driver.platform}" + "-sampled" * sampled
+    name = f"device{device_of(relay).suffix}" + "-sampled" * sampled
     most = device_layers.SAMPLE_BYTES if sampled else math.inf
     known: dict[str, Any] = load(PARTS, name) or {}
     todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
@@ -192,7 +185,7 @@ def parts_seconds(
 
 def host_parts(
     graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]
-) -> dict[int, device_layers.Points]:
+) -> dict[int, Points]:
     """Seconds of parts of layers on the host half, of those that are worth splitting."""
     consts = set(graph.program.consts)
     name = f"host-parts-{threads}"
@@ -228,11 +221,12 @@ def overheads(relay: Relay | None) -> Overheads:
     """The fixed costs around layers, measured once a machine (kept on disk) and read once a process: every executable
     asks for them.
     """
-    name = "overhead" if relay is None else f"overhead-{relay.driver.platform}"
+    device = device_of(relay)
+    name = f"overhead{device.suffix}"
     known = load(OVERHEADS, name)
     if known is None:
         known = dataclasses.asdict(
-            Overheads(_segment_call(), _copy_rate()) if relay is None else transfers.measured(relay)
+            transfers.measured(connected(relay)) if device.apart else Overheads(_segment_call(), _copy_rate())
         )
         store(OVERHEADS, name, known)
     return Overheads(**{**known, "moves": {k: tuple(v) for k, v in known["moves"].items()}})
@@ -243,7 +237,7 @@ def _segment_call() -> float:
     from ..compat import ffi_call, plain_jit
     from ..lowering.emit import TARGET, register
 
-    register()
+    register(device_of(None))
     segment = transfers.tiny((16,))
     blob = jax.numpy.zeros(16)
     result = [jax.ShapeDtypeStruct((16,), np.float32)]
@@ -292,21 +286,17 @@ def _costs(
     cpus: tuple[int, ...],
     sampled: bool = False,
 ) -> Costs:
-    if relay is None:
-        return Costs(on_host, device_seconds(graph, constant, progress), **around(relay, threads, cpus))
-    device, parts = parts_seconds(graph, constant, relay, on_host, progress, sampled)
-    return Costs(
-        on_host,
-        device,
-        parts=parts,
-        host_parts=host_parts(graph, on_host, threads, cpus),
-        **around(relay, threads, cpus),
-    )
+    if not device_of(relay).apart:
+        on_device = device_seconds(graph, constant, progress)
+        return Costs.of_halves(on_host, on_device, **around(relay, threads, cpus))
+    on_device, device_parts = parts_seconds(graph, constant, connected(relay), on_host, progress, sampled)
+    parts = {HOST: host_parts(graph, on_host, threads, cpus), DEVICE: device_parts}
+    return Costs.of_halves(on_host, on_device, parts=parts, **around(relay, threads, cpus))
 
 
 def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
     """By how much both halves slow down together, measured once a machine and number of threads."""
-    name = f"contention-{relay.driver.platform}-{threads}" + "".join(f"-{c}" for c in cpus)
+    name = f"contention{device_of(relay).suffix}-{threads}" + "".join(f"-{c}" for c in cpus)
     known = load(CONTENTION, name)
     if known is None:
         known = contention.measured(relay, threads, cpus)
@@ -319,14 +309,9 @@ def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> dict[str
     their cores.
     """
     fixed = overheads(relay)
-    common = {"sync": fixed.sync, "copy_rate": fixed.rate}
-    if relay is None:
-        return {**common, "contention": 2.0, "shared_cores": True}
-    factor = contended(relay, threads, cpus)
-    return {
-        **common,
-        "contention": factor,
-        "shared_cores": False,
-        "moves": dict(fixed.moves),
-        "stream_rate": fixed.stream_rate,
-    }
+    device = device_of(relay)
+    common = {"sync": fixed.sync, "copy_rate": fixed.rate, "shared_cores": device.shares_cores}
+    if device.shares_cores:
+        return {**common, "contention": IN_TURN}
+    factor = contended(connected(relay), threads, cpus)
+    return {**common, "contention": factor, "moves": dict(fixed.moves), "stream_rate": fixed.stream_rate}

@@ -9,16 +9,15 @@ from ..codegen.store.disk import Record
 from ..codegen.store.schema import MEASURED, RATE, SECONDS, Fields, Flag, Number, Row, Table, Text, Where
 from ..cost.predictor import REST
 from ..cost.regress import POINTS
-from ..ir.records import DIMS
+from ..ir.words import DEVICE, DIMS, HALVES, HOST
 from .contention import MOST
 
-HALVES = ("host", "device")
 WAYS = tuple(f"{what} {way}" for what in ("read", "write") for way in ("mapped", "copy"))
 
 # -- measured seconds --------------------------------------------------------------------------------
 
 #: signature of a layer -> its seconds on XLA:CPU
-DEVICE = Record("device", Table(MEASURED))
+WHOLES = Record("device", Table(MEASURED))
 
 _part = Row((Text(DIMS), Number(1e-6, 1 - 1e-6), MEASURED))
 
@@ -44,7 +43,7 @@ OVERHEADS = Record("overhead", Fields({"sync": SECONDS, "rate": RATE, "moves": _
 # -- the predictor -----------------------------------------------------------------------------------
 
 #: half, or class of kernels -> (terms, traits) of its models, as cost/terms.py makes them
-SIZES = {"host": (11, 7), "device": (6, 3), "product": (10, 6), REST: (3, 1)}
+SIZES = {HOST: (11, 7), DEVICE: (6, 3), "product": (10, 6), REST: (3, 1)}
 PRODUCTS = (
     "dense",
     "vector",
@@ -89,7 +88,7 @@ def _consistent(data: Mapping[str, Any]) -> bool:
     """Whether every model has the terms and traits of its class, and each half one for all other classes."""
     tiles = len(data["blocks"][0])
     for half, kind, model in data["models"]:
-        product = half == "device" and kind in PRODUCTS
+        product = half == DEVICE and kind in PRODUCTS
         terms, traits = SIZES[REST if kind == REST else "product" if product else half]
         widths = {len(model["lengths"]), *map(len, model["points"])}
         if len(model["coefficients"]) != terms + tiles * product or widths != {traits}:
@@ -102,4 +101,4 @@ def _consistent(data: Mapping[str, Any]) -> bool:
 #: what `Predictor.to_json` writes
 PREDICTOR = Record("predictor", Where(_predictor, _consistent, "models with the terms and traits of their classes"))
 
-__all__ = ["CONTENTION", "DEVICE", "OVERHEADS", "PARTS", "PREDICTOR"]
+__all__ = ["CONTENTION", "OVERHEADS", "PARTS", "PREDICTOR", "WHOLES"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compat import plain_jit
 
+RECENT = 16  # calls: older stamps may be written over while they are read
 SECONDS_A_LAYER = 0.01
 WARM_SECONDS = 0.02  # of calls before parts are measured on the host half, and of the measurement
 

@@ -26,11 +26,14 @@ from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
 from ..cost.accuracy import Accuracy, accuracy, by_flops, by_trees
 from ..cost.predictor import Predictor, parsed, trained
-from ..cost.terms import CPU_TILES, GPU_TILES, Blocks, Work, device_work, host_work
+from ..cost.terms import Blocks, Work, device_work
+from ..devices.registry import device_of
 from ..frontend.graph import graph_of
-from ..ir.records import Layer, LayerGraph
+from ..ir.layers import Layer, LayerGraph
 from ..ir.text import columns
+from ..ir.words import DEVICE, HOST
 from . import device_layers
+from .host_work import KERNELS, host_work
 from .profile import Progress, around, load, silent, store
 from .records import PREDICTOR
 from .sample_layers import LAYERS, Made, made_layers
@@ -134,7 +137,7 @@ class _OnHost:
             assert len(mine) == len(works), f"{self.batch.names[position]}: {len(mine)} steps, {len(works)} predicted"
             for i, work in zip(mine, works, strict=True):
                 yield Sample(
-                    "host",
+                    HOST,
                     self.batch.names[position],
                     self.algorithm,
                     work,
@@ -194,7 +197,7 @@ class _OnDevice:
         self.clock.close()
         for name, layer, t in zip(self.batch.names, self.batch.layers, seconds, strict=True):
             yield Sample(
-                "device",
+                DEVICE,
                 name,
                 "",
                 device_work(layer.group, blocks),
@@ -238,9 +241,9 @@ def measured(
     progress: Progress = silent,
 ) -> list[Sample]:
     """All samples of this machine."""
-    made = list(
-        layers if layers is not None else made_layers(LAYERS if relay is None else LAYERS // 2)
-    )  # a GPU's kernels take long to compile
+    if layers is None:
+        layers = made_layers(LAYERS // 2 if device_of(relay).apart else LAYERS)  # a GPU's kernels take long to compile
+    made = list(layers)
     blocks = device_blocks(relay, threads)
     batches = [_Batch.of(made[i : i + TOGETHER], i) for i in range(0, len(made), TOGETHER)]
     runs: list[_OnHost | _OnDevice] = []
@@ -267,15 +270,13 @@ def measured(
 
 
 def device_blocks(relay: Relay | None, threads: int) -> Blocks:
-    if relay is None:
-        return Blocks(CPU_TILES, threads)
-    from ..devices.cuda import cuda
-
-    return Blocks(GPU_TILES, max(1, cuda().multiprocessors))
+    """How the device half computes matrix products beside so many threads of the host half."""
+    device = device_of(relay)
+    return Blocks(device.tiles, device.processors(threads))
 
 
 def record_name(relay: Relay | None, threads: int) -> str:
-    return f"predictor-{threads}" + (f"-{relay.driver.platform}" if relay is not None else "")
+    return f"predictor-{threads}{device_of(relay).suffix}"
 
 
 def held_out(samples: Sequence[Sample]) -> set[str]:
@@ -289,6 +290,7 @@ def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: t
         device_blocks(relay, threads),
         threads,
         around(relay, threads, cpus),
+        KERNELS,
     )
 
 
@@ -299,7 +301,7 @@ def stored(relay: Relay | None, threads: int) -> Predictor:
         raise ValueError(
             f'xcoexec: got costs="predicted" on a machine that was not profiled for {threads} threads; run `xcoexec profile` first.'
         )
-    return parsed(json.dumps(found))
+    return parsed(json.dumps(found), KERNELS)
 
 
 def train(
@@ -320,7 +322,7 @@ def judged(samples: Sequence[Sample], relay: Relay | None, threads: int) -> list
     out = held_out(samples)
     predictor = fitted([s for s in samples if s.layer not in out], relay, threads)
     found: list[Accuracy] = []
-    for half in ("host", "device"):
+    for half in (HOST, DEVICE):
         known = _layers([s for s in samples if s.half == half and s.layer not in out])
         asked = _layers([s for s in samples if s.half == half and s.layer in out])
         rows = [

@@ -16,6 +16,7 @@ from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
 from ..codegen.segment.assembly import Segment
 from ..compat import host_call, plain_jit
+from ..devices.registry import device_of
 from ..lowering.emit import TARGET, register
 
 SMALL, LARGE = 256, 1 << 20  # f32 values; the line through both gives fixed seconds and a rate
@@ -45,7 +46,7 @@ def tiny(shape: tuple[int, ...]) -> Segment:
 
 def measured(relay: Relay) -> Overheads:
     """The figures of this machine: a host call of a small and a large array, by kernels and by copies, and a fetch."""
-    register(relay.driver.platform)
+    register(device_of(relay))
     sizes = (SMALL, LARGE)
     stamps = [_stamps(relay, n) for n in sizes]
     spans = {(n, way): _call_seconds(relay, n, way) for n in sizes for way in ("mapped", "read", "write")}

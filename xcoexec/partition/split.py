@@ -14,9 +14,9 @@ from typing import Any
 from ..codegen.kernels.expressions import is_elementwise
 from ..codegen.program import Group, Literal, Op, Value
 from ..errors import SplitError
+from ..ir.geometry import axis_of
 
 Request = tuple[int, int, int]  # axis, start, stop
-VECTOR = 16  # channels: one vector of the widest instruction set
 CONTRACTIONS = (
     "conv_general_dilated",
     "dot_general",
@@ -392,18 +392,6 @@ RULES: dict[str, Callable[[Op, int, int, int], Need]] = {
 # -- which dimensions a layer can be split along -----------------------------------------------------
 
 
-def axis_of(group: Group, dim: str) -> int | None:
-    """The axis of a group's result that "channel" or "rows" means, or None."""
-    anchor, out = group.anchor, group.out
-    rank = len(out.shape)
-    if anchor.prim == "conv_general_dilated":
-        spec = anchor.params["dimension_numbers"].out_spec
-        return spec[1] if dim == "channel" else spec[2]
-    if dim == "channel":
-        return rank - 1 if rank else None
-    return None if rank < 2 else rank - 2 if rank <= 3 else 1
-
-
 def granules(group: Group) -> dict[str, int]:
     """Split dim -> smallest block, for the dims along which this group can be split at all."""
     found = {}
@@ -424,14 +412,3 @@ def granules(group: Group) -> dict[str, int]:
             continue
         found[dim] = granule
     return found
-
-
-def block(granule: int, size: int) -> int:
-    """Channels that a share should be a multiple of: whole granules, and whole vectors where there are enough of them."""
-    return -(-VECTOR // granule) * granule if size >= 2 * VECTOR and granule < VECTOR else granule
-
-
-def cut(size: int, granule: int, p_cpu: float) -> int:
-    """The first index of the device half: `p_cpu` of `size`, in whole granules."""
-    blocks = size // granule
-    return min(size, max(0, round(p_cpu * blocks)) * granule) if p_cpu < 1 else size

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..ir.records import LayerGraph, Placement, Plan
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
+from ..ir.plan import Plan
 
 
 def device_plan(graph: LayerGraph) -> Plan:

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..codegen.program import Value
-from ..ir.records import Layer, LayerGraph, Placement, chains
-from ..lowering.lower import bounds
-from ..lowering.work_units import STREAMED_BYTES, ahead
-from ..partition.split import axis_of
+from ..ir.geometry import axis_of
+from ..ir.layers import Layer, LayerGraph
+from ..ir.placement import Placement, bounds, chains
+from ..ir.streaming import STREAMED_BYTES, ahead
+from ..ir.words import DEVICE, HOST, SPLIT
 
 Moves = Mapping[str, tuple[float, float]]
 SPARE_PIECES = 2  # more than are alive: small values between them may keep XLA from using their place again
@@ -54,7 +55,7 @@ def ways(graph: LayerGraph, placements: Sequence[Placement], policy: str, moves:
     out = list(placements)
     for members in chains(graph, placements):
         place = placements[members[-1].index]
-        if place.half == "device" or (place.half == "split" and place.p_cpu <= 0):
+        if place.half == DEVICE or (place.half == SPLIT and place.p_cpu <= 0):
             continue
         reads, contiguous = _read(graph, members, placements)
         first, last = members[0].index, members[-1].index
@@ -83,20 +84,20 @@ def _read(graph: LayerGraph, members: Sequence[Layer], placements: Sequence[Plac
     crossing = [
         v
         for v in layer.ins
-        if v not in consts and (v not in home or placements[home[v]].half != "host" or place.half != "host")
+        if v not in consts and (v not in home or placements[home[v]].half != HOST or place.half != HOST)
     ]
-    rows = place.half == "split" and place.dim == "rows"
+    rows = place.half == SPLIT and place.dim == "rows"
     before = max((math.prod(v.shape[: axis_of(layer.group, "rows") or 0]) for v in crossing), default=1) if rows else 1
     return sum(v.nbytes for v in crossing) * (place.p_cpu if rows else 1.0), before == 1
 
 
 def _written(graph: LayerGraph, layer: Layer, place: Placement, placements: Sequence[Placement]) -> tuple[float, bool]:
     """The same for the result of the last layer of a host part; nothing where only host layers read it."""
-    if place.half == "split":
+    if place.half == SPLIT:
         axis = axis_of(layer.group, place.dim) or 0
         return layer.out.nbytes * place.p_cpu, math.prod(layer.out.shape[:axis]) == 1
     readers = [placements[x.index].half for x in graph.layers if layer.out in x.ins]
-    crosses = layer.out in graph.program.outputs or any(half != "host" for half in readers)
+    crosses = layer.out in graph.program.outputs or any(half != HOST for half in readers)
     return layer.out.nbytes if crosses else 0.0, True
 
 
@@ -129,7 +130,7 @@ def large(layer: Layer, consts: set[Value]) -> int:
 
 def shares(layer: Layer, place: Placement) -> tuple[float, float, float]:
     """What of a layer the host half computes, the device half from resident weights, and from streamed ones."""
-    if place.half == "host":
+    if place.half == HOST:
         return 1.0, 0.0, 0.0
     at, resident, size = bounds(layer, place)
     if not size:

@@ -14,14 +14,20 @@ from typing import Any
 
 from ..codegen.program import Value
 from ..errors import PlanError
-from ..ir.records import Costs, Layer, LayerGraph, Placement, Plan, chains
-from ..lowering.work_units import Ahead
-from ..partition.split import axis_of, part_shares
-from ..session.timeline import event, rows
+from ..ir.costs import Costs
+from ..ir.geometry import axis_of
+from ..ir.layers import Layer, LayerGraph
+from ..ir.placement import Placement, chains
+from ..ir.plan import Plan
+from ..ir.streaming import Ahead
+from ..ir.trace_events import event, rows
+from ..ir.words import DEVICE, HOST, SPLIT
+from ..partition.split import part_shares
 from .memory import large
 
 ROWS = ("host half: team", "device half: stream", "copies to the host", "copies to the device", "copies of weights")
 TEAM, STREAM, OUT, BACK, WEIGHTS = range(5)
+RUNS = {TEAM: HOST, STREAM: DEVICE}  # row -> the device whose layers it shows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +92,7 @@ class _Machine:
         """A layer's part on the device: from resident weights first, then piece by piece as streamed ones arrive;
         returns its end.
         """
-        part = 1.0 - (place.p_cpu if place.half == "split" else 0.0)
+        part = 1.0 - (place.p_cpu if place.half == SPLIT else 0.0)
         if not place.streamed or part <= 0:
             return self.run(layer.name, STREAM, ready, seconds)
         if part > place.streamed:
@@ -129,13 +135,13 @@ def simulate(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
     machine = _Machine(graph, plan, costs)
     for members in chains(graph, plan.placements):
         place = plan.placements[members[-1].index]
-        if place.half == "split" and 0 < place.p_cpu < 1:
+        if place.half == SPLIT and 0 < place.p_cpu < 1:
             _both(machine, members, place)
             continue
-        half = TEAM if place.half == "host" or place.p_cpu >= 1 else STREAM
+        half = TEAM if place.half == HOST or place.p_cpu >= 1 else STREAM
         for x in members:
             ready = max((machine.bring(v, half, place.reads) for v in x.ins), default=0.0)
-            seconds = (costs.host[x.index] or 0.0) if half == TEAM else costs.device[x.index]
+            seconds = costs.seconds[RUNS[half]][x.index] or 0.0
             end = (
                 machine.device(x, place, ready, seconds)
                 if half == STREAM
@@ -163,9 +169,7 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
     for row, begin, part in ((TEAM, ready, mine), (STREAM, near, other)):
         end = begin
         for x in members:
-            seconds = (costs.host_part if row == TEAM else costs.device_part)(
-                x.index, place.dim, part[x.index]
-            ) * costs.contention
+            seconds = costs.part(RUNS[row], x.index, place.dim, part[x.index]) * costs.contention
             end = machine.device(x, place, end, seconds) if row == STREAM else machine.run(x.name, row, end, seconds)
         ends.append(end)
     out = members[-1].out

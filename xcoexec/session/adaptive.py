@@ -13,7 +13,7 @@ import numpy as np
 
 from ..codegen.native.children import go_on
 from ..compat import plain_jit
-from .executable import Executable
+from ..lowering.executable import Executable
 from .rebalance import span
 
 log = logging.getLogger("xcoexec")

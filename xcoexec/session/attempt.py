@@ -15,14 +15,16 @@ from ..codegen.segment.assembly import Segment
 from ..codegen.segment.choice import likely
 from ..compat import configuration
 from ..cost.predictor import Predictor
-from ..ir.records import Costs, LayerGraph, Plan
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
+from ..ir.plan import Plan
+from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
 from ..measure.device_layers import to_predict
 from ..measure.profile import Progress, device_costs, host_placements, measure, overheads, silent
 from ..measure.timing import empty_call, median_seconds
 from ..planning.baselines import device_plan
 from ..planning.memory import ways
-from .executable import Executable, executable, local
 from .problem import Machine, Problem
 
 CALIBRATION_SECONDS = 0.05

@@ -13,14 +13,16 @@ import numpy as np
 
 from ..errors import PlanError
 from ..guard import asked
-from ..ir.plan_json import REMEMBERED, fields, made
-from ..ir.records import LayerGraph, Placement, Plan, UniformPlan
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
+from ..ir.plan import Plan, UniformPlan, fields, made
+from ..ir.plan_json import REMEMBERED
 from ..ir.validate import check_plan
+from ..lowering.executable import Executable
 from ..measure.profile import Progress, host_placements, read, silent, store
 from ..planning.memory import usage
 from ..planning.strategies import RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Alone, Attempt, lowered_of
-from .executable import Executable
 from .rebalance import rebalanced
 
 ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..codegen.runtime.peaks import Peaks
-
-if TYPE_CHECKING:
-    from .report import LayerReport
 
 COLOURS = ("#1f6fb4", "#e0a458", "#5a9e6f", "#b5546c", "#7d6bb5", "#888888")
 
 
-def roofline(layers: Sequence[LayerReport], peaks: Peaks, path: str | os.PathLike[str]) -> None:
-    """FLOP/s over FLOP/byte: the roof of the machine and a point for every measured layer, coloured by algorithm."""
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A measured layer: its FLOP, the bytes that it moves, its seconds, and by which algorithm."""
+
+    algorithm: str
+    flops: int
+    nbytes: int
+    seconds: float
+
+
+def roofline(measured: Sequence[Point], peaks: Peaks, path: str | os.PathLike[str]) -> None:
+    """FLOP/s over FLOP/byte: the roof of the machine and a point for every layer, coloured by algorithm."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    measured = [x for x in layers if x.measured and x.flops and x.nbytes]
     fig, ax = plt.subplots(figsize=(8, 5))
     intensities = [x.flops / x.nbytes for x in measured] or [1.0]
     left, right = min(0.1, *intensities) / 2, max(1000.0, *intensities) * 2
@@ -34,10 +40,10 @@ def roofline(layers: Sequence[LayerReport], peaks: Peaks, path: str | os.PathLik
     )
     for i, name in enumerate(dict.fromkeys(x.algorithm for x in measured)):
         chosen = [x for x in measured if x.algorithm == name]
-        sizes = [12 + 400 * (x.measured or 0) / sum(y.measured or 0 for y in measured) for x in chosen]
+        sizes = [12 + 400 * x.seconds / sum(y.seconds for y in measured) for x in chosen]
         ax.scatter(
             [x.flops / x.nbytes for x in chosen],
-            [x.gflops or 0.0 for x in chosen],
+            [x.flops / x.seconds / 1e9 for x in chosen],
             s=sizes,
             alpha=0.7,
             label=name,

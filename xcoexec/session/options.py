@@ -10,7 +10,7 @@ import jax
 
 from .. import config
 from ..errors import brief
-from ..ir.records import Plan, UniformPlan
+from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress, silent
 from ..planning.memory import POLICIES, amount
 from ..planning.strategies import NAMES, Strategy

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from ..codegen.native.children import go_on
 from ..cost.predictor import Predictor
-from ..ir.records import Costs, Plan, UniformPlan
+from ..ir.costs import Costs
+from ..ir.plan import Plan, UniformPlan
+from ..lowering.executable import Executable
 from ..measure.profile import Progress, silent
 from ..planning.strategies import Strategy
 from .attempt import Alone, Attempt
 from .contest import choose, contest, known, moved
-from .executable import Executable
 from .problem import Machine, Problem
 
 

@@ -15,10 +15,10 @@ from ..devices.cuda import relay
 from ..errors import BindError
 from ..frontend.trace import Traced
 from ..guard import Asked, Failed, asked, stage, warn
-from ..ir.records import Plan
+from ..ir.plan import Plan
+from ..lowering.executable import Executable
 from ..measure.training import stored
 from ..planning.strategies import strategy_name
-from .executable import Executable
 from .options import Options
 from .planner import Planner
 from .problem import Machine, Problem

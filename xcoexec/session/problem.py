@@ -16,12 +16,13 @@ from ..codegen.segment.assembly import Pick, Segment
 from ..frontend.fold import Folded, fold
 from ..frontend.graph import build_graph
 from ..frontend.trace import Traced
-from ..ir.records import LayerGraph, Plan
+from ..ir.layers import LayerGraph
+from ..ir.plan import Plan
 from ..ir.validate import check_graph
+from ..lowering.executable import Executable
 from ..lowering.lower import identities
 from ..partition.split import split
 from ..planning.memory import usage
-from .executable import Executable
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

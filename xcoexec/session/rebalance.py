@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..ir.records import LayerGraph, Placement, chains
+from ..ir.geometry import axis_of, block, cut
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement, chains
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
-from ..partition.split import axis_of, block, cut
+from ..measure.timing import RECENT
 
-RECENT = 16  # calls: older stamps may be written over while they are read
 WAITED = 3e-6  # seconds: a device that waits longer than this for the host's flag was the faster half
 
 

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 
 from ..codegen.runtime.peaks import Peaks, peaks
 from ..cost.edgenn import bound
-from ..ir.records import Costs, LayerGraph, Plan
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
+from ..ir.plan import Plan
 from ..ir.text import columns, milliseconds, where
 from ..lowering.lower import Lowered
 from ..measure.profile import layer_seconds
+from .drawing import Point, roofline
 from .rebalance import halves
 
 
@@ -96,13 +99,13 @@ class Report:
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draws the roofline with the measured layers on it, as a PNG (needs matplotlib)."""
-        from .drawing import roofline
-
         if self.peaks is None:
             raise ValueError(
                 f"report: got no kernel to draw, {self.why}; valid is a report of a plan with host layers."
             )
-        roofline(self.layers, self.peaks, path)
+        known = [x for x in self.layers if x.measured and x.flops and x.nbytes]
+        points = [Point(x.algorithm, x.flops, x.nbytes, x.measured or 0.0) for x in known]
+        roofline(points, self.peaks, path)
 
 
 def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs | None, threads: int) -> Report:

@@ -15,10 +15,12 @@ from ..codegen.runtime import host
 from ..codegen.runtime.faults import Faults
 from ..compat import settings
 from ..errors import BindError
-from ..ir.records import Costs, LayerGraph, Plan
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
+from ..ir.plan import Plan
+from ..lowering.executable import Executable
 from . import timeline
 from .adaptive import Gate, Monitor
-from .executable import Executable
 from .planner import Planner
 from .problem import Machine, Problem
 from .report import Report, report

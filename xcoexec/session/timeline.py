@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..ir.records import LayerGraph
+from ..ir.layers import LayerGraph
+from ..ir.trace_events import row as _row
+from ..ir.trace_events import rows
 from ..lowering.lower import Lowered
 
 
@@ -133,20 +135,6 @@ def clock_shift(calls: Sequence[tuple[Any, Any]]) -> int:
     most = min(int(host[0] - device[1]) for device, host in calls)
     least = max(int(host[-1] - device[4]) for device, host in calls)
     return (most + least) // 2
-
-
-def rows(names: Iterable[str]) -> list[dict[str, Any]]:
-    """The rows of a trace, from 0 on."""
-    return [_row(i, name) for i, name in enumerate(names)]
-
-
-def _row(tid: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "pid": 0, "tid": tid, "name": "thread_name", "args": {"name": name}}
-
-
-def event(name: str, row: int, start: float, end: float) -> dict[str, Any]:
-    """Something that keeps a row busy, in seconds."""
-    return {"ph": "X", "pid": 0, "tid": row, "name": name, "ts": start * 1e6, "dur": (end - start) * 1e6, "args": {}}
 
 
 def _event(name: str, tid: int, start_ns: int, ns: int, args: dict[str, Any]) -> dict[str, Any]:

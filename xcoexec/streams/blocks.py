@@ -6,7 +6,8 @@ import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence, Set
 
-from ..ir.records import Costs, LayerGraph
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
 from .spans import Span, crossing
 
 FEWEST = 3  # places where one value goes on

@@ -17,7 +17,7 @@ import numpy as np
 from ..api.resident import ResidentFunction
 from ..config import cores
 from ..errors import CoexecWarning
-from ..ir.records import HALVES
+from ..ir.words import HALVES
 from ..measure.timing import median_seconds
 from ..session.session import Session
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
@@ -78,7 +78,9 @@ class Partly:
 class Networks:
     """Cuts a bound function anew for every shape of item that comes."""
 
-    def __init__(self, bound: ResidentFunction, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False):
+    def __init__(
+        self, bound: ResidentFunction, cut: str | Cut, host_operations: Callable[[], Around], prepared: bool = False
+    ):
         self.bound, self.wanted, self.host_operations, self._prepared = bound, cut, host_operations, prepared
         self.known: dict[Any, Trial[Network]] = {}
         self._fewer: ResidentFunction | None = None

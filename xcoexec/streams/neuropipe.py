@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from ..ir.records import Costs
+from ..ir.costs import Costs
 
 MOST_STAGES = 3
 OTHER = {"device": "host", "host": "device"}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..api.resident import ResidentFunction
-from ..session.timeline import event, rows
+from ..ir.trace_events import event, rows
 from . import living
 from .edf import Policy
 from .jobs import BOTH, HALVES, Task, terms, utilisation

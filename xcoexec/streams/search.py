@@ -16,7 +16,7 @@ import numpy as np
 from ..codegen.program import Value
 from ..frontend.fold import Folded
 from ..frontend.graph import graph_of
-from ..ir.records import LayerGraph
+from ..ir.layers import LayerGraph
 from ..lowering.emit import run_ops
 from .spans import Span, cut_out
 from .twins import OPERATIONS, Params, Shape, initial, twin_of

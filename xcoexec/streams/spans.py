@@ -14,12 +14,15 @@ import numpy as np
 from ..codegen.program import Op, Unsupported, Value, external
 from ..frontend.fold import Folded
 from ..frontend.graph import build_graph
-from ..ir.records import Costs, LayerGraph, Placement, Plan
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
+from ..ir.plan import Plan
+from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import lower
 from ..measure.profile import host_placements
 from ..planning.baselines import device_plan
 from ..planning.strategies import STRATEGIES
-from ..session.executable import Executable, executable, local
 from ..session.session import Session
 
 Env = Mapping[Value, Any]
@@ -91,7 +94,12 @@ def part(s: Session, span: Span, half: str) -> Part:
     if on_host and apart:
         exe = local(plan, lower(graph, folded, places, s.machine.build), s.problem.weights)
     else:
-        exe = executable(plan, lower(graph, folded, places, s.machine.build, None if on_host else s.machine.relay), s.problem.weights, ())
+        exe = executable(
+            plan,
+            lower(graph, folded, places, s.machine.build, None if on_host else s.machine.relay),
+            s.problem.weights,
+            (),
+        )
     return Part(span, half, folded.inputs, tuple(v for v in folded.outputs if isinstance(v, Value)), exe, apart)
 
 
@@ -107,15 +115,7 @@ def _places(s: Session, span: Span, graph: LayerGraph, half: str) -> tuple[Place
 
 def part_costs(costs: Costs, span: Span) -> Costs:
     """The costs of a span's layers."""
-    inside = lambda parts: {i - span.start: dims for i, dims in parts.items() if span.start <= i < span.stop}
-    layers = slice(span.start, span.stop)
-    return dataclasses.replace(
-        costs,
-        host=costs.host[layers],
-        device=costs.device[layers],
-        parts=inside(costs.parts),
-        host_parts=inside(costs.host_parts),
-    )
+    return costs.of_layers(span.start, span.stop)
 
 
 def divisible(s: Session) -> bool:

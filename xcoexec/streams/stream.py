@@ -19,7 +19,8 @@ import jax
 import numpy as np
 
 from ..compat import worker
-from ..session.timeline import event, rows, write
+from ..ir.trace_events import event, rows
+from ..session.timeline import write
 from . import living
 from .cuts import Partly
 from .power import Power

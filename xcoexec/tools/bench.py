@@ -18,11 +18,11 @@ from .. import __version__, config, models
 from ..api.functions import jit
 from ..codegen.program import Literal, Value
 from ..codegen.rules import reference
+from ..devices.registry import device_half
 from ..frontend.graph import graph_of
 from ..frontend.trace import paths, trace
-from ..ir.records import LayerGraph
+from ..ir.layers import LayerGraph
 from ..ir.text import columns
-from ..measure.profile import device_name
 from ..session.contest import alternate
 
 Record = dict[str, Any]
@@ -45,7 +45,7 @@ def environment() -> Record:
         "python": platform.python_version(),
         "cpu": f"{config.cores()}-core {target().cpu}",
         "isa": target().name,
-        "device": device_name(),
+        "device": device_half().title(),
         "precision": str(settings.jax_default_matmul_precision or "default"),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }

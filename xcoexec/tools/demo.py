@@ -134,7 +134,9 @@ def photographs() -> list[jax.Array]:
     return out
 
 
-def photograph_model(name: str, photos: list[jax.Array], threads: int | None) -> tuple[ResidentFunction, dict[str, float]]:
+def photograph_model(
+    name: str, photos: list[jax.Array], threads: int | None
+) -> tuple[ResidentFunction, dict[str, float]]:
     """Plans one network (random weights), compares it with jax.jit on every photograph, prints its table."""
     entry = models.get(name)
     weights = entry.variables()

@@ -21,7 +21,10 @@ from .. import models
 from ..api.functions import jit
 from ..config import cores
 from ..errors import SuiteError
-from ..ir.records import Costs, LayerGraph, Placement, Plan
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
+from ..ir.plan import Plan
 from ..ir.text import columns
 from ..measure.profile import Progress, silent
 from ..measure.timing import empty_call

@@ -13,9 +13,10 @@ from typing import Any
 from ...codegen.store import schema
 from ...codegen.store.disk import Refused, contents
 from ...errors import ProfileError
-from ...ir.records import Costs, Layer, LayerGraph
+from ...ir.costs import Costs
+from ...ir.layers import Layer, LayerGraph
+from ...ir.words import DEVICE, HOST
 
-HALVES = ("host", "device")
 RATES = ("flops", "bandwidth", "launch")  # of a half: FLOP/s, bytes/s, seconds before a layer begins
 MOST = 1 << 16  # bytes of a file
 LEAST, MOST_VALUE = 1e-15, 1e24
@@ -64,7 +65,8 @@ class Profile:
         """The costs of a graph's layers; what kernels cannot run stays on the device half."""
         on_host = tuple(None if x.host_error else self.host.seconds(x) for x in graph.layers)
         on_device = tuple(self.device.seconds(x) for x in graph.layers)
-        return Costs(on_host, on_device, self.sync.value, self.copy_rate.value, self.contention.value, False)
+        link = (self.sync.value, self.copy_rate.value, self.contention.value)
+        return Costs.of_halves(on_host, on_device, *link, shared_cores=False)
 
 
 def kind(layer: Layer) -> str:
@@ -141,7 +143,7 @@ def parse(name: str, text: str) -> Profile:
     if not isinstance(title, str):
         raise ProfileError(f"devices: got title={schema.short(title)} in the profile {name!r}; valid is a text.")
     halves = {}
-    for half in HALVES:
+    for half in (HOST, DEVICE):
         part = _table(name, data, half)
         efficiency = _table(name, part, "efficiency", half)
         rates = {k: _number(name, part, k, half) for k in RATES}
@@ -150,7 +152,7 @@ def parse(name: str, text: str) -> Profile:
         )
     link = _table(name, data, "link")
     numbers = {k: _number(name, link, k, "link") for k in (*LINK, "contention")}
-    return Profile(name, title, halves["host"], halves["device"], **numbers)
+    return Profile(name, title, halves[HOST], halves[DEVICE], **numbers)
 
 
 def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Mapping[str, Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ...ir.records import Costs, LayerGraph, Plan
+from ...ir.costs import Costs
+from ...ir.layers import LayerGraph
+from ...ir.plan import Plan
 from .capacity import capacity
 from .codl import codl
 from .edgenn import edgenn

@@ -24,9 +24,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...errors import PlanError
-from ...ir.records import Costs, Layer, LayerGraph, Placement, Plan
-from ...lowering.work_units import AHEAD, Ahead
-from ...partition.split import axis_of, block
+from ...ir.costs import Costs
+from ...ir.geometry import axis_of, block
+from ...ir.layers import Layer, LayerGraph
+from ...ir.placement import Placement
+from ...ir.plan import Plan
+from ...ir.streaming import AHEAD, Ahead
+from ...ir.words import DEVICE, HOST, SPLIT
 from ..memory import SPARE_PIECES, large, usage
 
 PIECE_BYTES = 1 << 24  # of streamed weights: large enough for the bus's full rate
@@ -72,7 +76,7 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
     """The plan with the least predicted time whose weights fit `costs.capacity`. Raises `PlanError` where none does."""
     heavy, tail = _heavy(graph, costs)
     layers = {h.layer.index for h in heavy}
-    alone = [Placement(x.name, "host" if x.index in layers else "device", 0.0) for x in graph.layers]
+    alone = [Placement(x.name, HOST if x.index in layers else DEVICE, 0.0) for x in graph.layers]
     room = costs.capacity - usage(graph, alone).total
     least = costs.capacity - room + _least(heavy)
     for attempt in range(ROUNDINGS):
@@ -149,9 +153,7 @@ class _Placed:
 
 def _placed(graph: LayerGraph, costs: Costs, heavy: Sequence[Heavy], shares: Sequence[Shares]) -> _Placed:
     """Shares as placements, with their time and the bytes that they keep on the device."""
-    places = [
-        Placement(x.name, "device", 0.0, predicted=costs.device[x.index], note=x.host_error) for x in graph.layers
-    ]
+    places = [Placement(x.name, DEVICE, 0.0, predicted=costs.device[x.index], note=x.host_error) for x in graph.layers]
     for h, share in zip(heavy, shares, strict=True):
         places[h.layer.index] = _place(h, share)
     return _Placed(tuple(places), clock(heavy, shares, costs), usage(graph, places).total)
@@ -275,8 +277,8 @@ def _rounded(h: Heavy, shares: Shares, nudge: float) -> Shares:
 
 def _place(h: Heavy, shares: Shares) -> Placement:
     host, _, streamed = shares
-    half = "host" if host >= 1 else "split" if host > 0 else "device"
-    streamed = 0.0 if half == "host" else min(streamed, 1.0 - host)
+    half = HOST if host >= 1 else SPLIT if host > 0 else DEVICE
+    streamed = 0.0 if half == HOST else min(streamed, 1.0 - host)
     return Placement(
         h.layer.name, half, min(host, 1.0), streamed=streamed, pieces=h.pieces(streamed) if streamed else 1
     )

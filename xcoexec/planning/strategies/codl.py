@@ -15,8 +15,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...ir.records import DIMS, Costs, Layer, LayerGraph, Placement, Plan
-from ...partition.split import CONTRACTIONS, axis_of, block, cut, part_shares
+from ...ir.costs import Costs
+from ...ir.geometry import axis_of, block, cut
+from ...ir.layers import Layer, LayerGraph
+from ...ir.placement import Placement
+from ...ir.plan import Plan
+from ...ir.words import DEVICE, DIMS, HOST, SPLIT
+from ...partition.split import CONTRACTIONS, part_shares
 
 SHARES = tuple(i / 16 for i in range(1, 16))
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
@@ -85,24 +90,24 @@ def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
     n = len(graph.layers)
     places = clean(graph)
     size = {k: _bytes(graph, k) for k in places}
-    best: dict[tuple[int, str], tuple[float, list[Piece]]] = {(0, "device"): (0.0, [])}
+    best: dict[tuple[int, str], tuple[float, list[Piece]]] = {(0, DEVICE): (0.0, [])}
     for at in range(n):
         if at in size:
-            for state, other in (("device", "host"), ("host", "device")):  # the array may change sides first
+            for state, other in ((DEVICE, HOST), (HOST, DEVICE)):  # the array may change sides first
                 if (at, state) in best:
                     seconds, path = best[at, state]
                     _offer(best, (at, other), seconds + costs.sync / 2 + size[at] / costs.copy_rate, path)
-        if (at, "device") in best:
-            seconds, path = best[at, "device"]
+        if (at, DEVICE) in best:
+            seconds, path = best[at, DEVICE]
             for piece in search.from_device(at):
-                _offer(best, (piece.last, "device"), seconds + piece.seconds, [*path, piece])
+                _offer(best, (piece.last, DEVICE), seconds + piece.seconds, [*path, piece])
         after = next((k for k in places if k > at), n)
         t = search.host_seconds(at, after)
-        if (at, "host") in best and t is not None:
-            seconds, path = best[at, "host"]
-            _offer(best, (after, "host"), seconds + t, [*path, Piece(at, after, "host", t)])
-    _offer(best, (n, "device"), *_returned(best, n, size[n], costs))
-    seconds, path = best[n, "device"]
+        if (at, HOST) in best and t is not None:
+            seconds, path = best[at, HOST]
+            _offer(best, (after, HOST), seconds + t, [*path, Piece(at, after, HOST, t)])
+    _offer(best, (n, DEVICE), *_returned(best, n, size[n], costs))
+    seconds, path = best[n, DEVICE]
     return Plan(
         "codl",
         _placements(graph, path, costs),
@@ -115,7 +120,7 @@ def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
 def _returned(
     best: dict[tuple[int, str], tuple[float, list[Piece]]], end: int, nbytes: int, costs: Costs
 ) -> tuple[float, list[Piece]]:
-    seconds, path = best.get((end, "host"), (math.inf, []))
+    seconds, path = best.get((end, HOST), (math.inf, []))
     return seconds + costs.sync / 2 + nbytes / costs.copy_rate, path
 
 
@@ -167,7 +172,7 @@ class _Search:
 
     def from_device(self, first: int) -> Iterator[Piece]:
         """Steps that begin and end with everything on the device."""
-        yield Piece(first, first + 1, "device", self.costs.device[first])
+        yield Piece(first, first + 1, DEVICE, self.costs.device[first])
         if self.costs.shared_cores:
             return
         yield from self.channels(self.graph.layers[first])
@@ -181,7 +186,7 @@ class _Search:
         t, x = self.costs.host[layer], self.graph.layers[layer]
         if t is not None:
             data = sum(v.nbytes for v in x.ins if v not in self.consts) + x.out.nbytes
-            yield Piece(layer, layer + 1, "host", t + self.costs.sync + data / self.costs.copy_rate)
+            yield Piece(layer, layer + 1, HOST, t + self.costs.sync + data / self.costs.copy_rate)
 
     def chained(self, first: int, last: int) -> Iterator[Piece]:
         """Layers `first:last` as one chain along each dimension, where nobody else reads what lies inside it.
@@ -216,8 +221,8 @@ class _Search:
         def seconds(p: float) -> float:
             both = (
                 max(
-                    self.costs.host_part(layer.index, "channel", p),
-                    self.costs.device_part(layer.index, "channel", 1 - p),
+                    self.costs.part(HOST, layer.index, "channel", p),
+                    self.costs.part(DEVICE, layer.index, "channel", 1 - p),
                 )
                 * self.costs.contention
             )
@@ -227,7 +232,7 @@ class _Search:
         if shares:
             p = min(shares, key=seconds)
             if seconds(p) < (1 - MARGIN) * t_device:
-                yield Piece(layer.index, layer.index + 1, "split", seconds(p), p, "channel")
+                yield Piece(layer.index, layer.index + 1, SPLIT, seconds(p), p, "channel")
 
     def divided(self, first: int, last: int, dim: str) -> Piece | None:
         """The best split of layers `first:last` along a dimension of the last one's result; None where there is none
@@ -246,15 +251,15 @@ class _Search:
             mine, other = self.shares(last, dim, 0, at), self.shares(last, dim, at, size)
             if any(i not in mine or i not in other for i in range(first, last)):
                 return None
-            host = sum(costs.host_part(i, dim, mine[i]) for i in range(first, last))
-            device = sum(costs.device_part(i, dim, other[i]) for i in range(first, last))
+            host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
+            device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
             whole = (
                 dim == "channel" and self.graph.layers[first].group.anchor.prim in CONTRACTIONS
             )  # its sums run over all channels
             data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:
-                found = Piece(first, last, "split", seconds, at / size, dim)
+                found = Piece(first, last, SPLIT, seconds, at / size, dim)
         return found if found is not None and found.seconds < (1 - MARGIN) * sum(costs.device[first:last]) else None
 
     def _shares(self, last: int, dim: str, start: int, stop: int) -> dict[int, float]:
@@ -279,7 +284,7 @@ def transposed(layer: Layer, costs: Costs) -> float:
 
 
 def _note(layer: Layer, half: str, costs: Costs) -> str:
-    if half == "device":
+    if half == DEVICE:
         return layer.host_error
     seconds = transposed(layer, costs)
     return f"channels-last on the host half: {seconds * 1e6:.0f} us to move" if seconds else ""
@@ -288,8 +293,8 @@ def _note(layer: Layer, half: str, costs: Costs) -> str:
 def _placements(graph: LayerGraph, path: Sequence[Piece], costs: Costs) -> tuple[Placement, ...]:
     places = []
     for number, piece in enumerate(path, 1):
-        chain = number if piece.half == "split" and piece.last - piece.first > 1 else 0
-        share = {"device": 0.0, "host": 1.0}.get(piece.half, piece.p)
+        chain = number if piece.half == SPLIT and piece.last - piece.first > 1 else 0
+        share = {DEVICE: 0.0, HOST: 1.0}.get(piece.half, piece.p)
         for x in graph.layers[piece.first : piece.last]:
             predicted = piece.seconds / (piece.last - piece.first)
             places.append(

@@ -9,8 +9,12 @@ import itertools
 from collections.abc import Sequence
 
 from ...cost.edgenn import optimum, split_seconds
-from ...ir.records import Costs, Layer, LayerGraph, Placement, Plan, Region
-from ...partition.split import axis_of, block
+from ...ir.costs import Costs
+from ...ir.geometry import axis_of, block
+from ...ir.layers import Layer, LayerGraph, Region
+from ...ir.placement import Placement
+from ...ir.plan import Plan
+from ...ir.words import DEVICE, HOST, SPLIT
 
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 MAX_BRANCHES = 8
@@ -32,12 +36,12 @@ def edgenn(graph: LayerGraph, costs: Costs, *, intra: bool = True, inter: bool =
     halves (inter-kernel co-running): the ablations of the paper's figure 8, as `functools.partial(edgenn,
     intra=False)`.
     """
-    choices = [[c for c in _choices(x, costs) if intra or c.half != "split"] for x in graph.layers]
+    choices = [[c for c in _choices(x, costs) if intra or c.half != SPLIT] for x in graph.layers]
     together = [r for r in graph.regions if inter and len(r.branches) <= MAX_BRANCHES]
     overlap = sum(_assign(region, choices, graph, costs) for region in together)
     best, seconds = _cheapest(choices, costs.sync)
     places = tuple(
-        Placement(x.name, c.half, c.p, predicted=c.seconds, note=x.host_error if c.half == "device" else "")
+        Placement(x.name, c.half, c.p, predicted=c.seconds, note=x.host_error if c.half == DEVICE else "")
         for x, c in zip(graph.layers, best, strict=True)
     )
     return Plan(
@@ -47,10 +51,10 @@ def edgenn(graph: LayerGraph, costs: Costs, *, intra: bool = True, inter: bool =
 
 def _choices(layer: Layer, costs: Costs) -> list[Choice]:
     t_cpu, t_gpu = costs.host[layer.index], costs.device[layer.index]
-    found = [Choice("device", 0.0, t_gpu)]
+    found = [Choice(DEVICE, 0.0, t_gpu)]
     if t_cpu is None:
         return found
-    found.append(Choice("host", 1.0, t_cpu))
+    found.append(Choice(HOST, 1.0, t_cpu))
     granule = layer.dims.get("channel")
     if granule is not None:
         size = layer.out.shape[axis_of(layer.group, "channel") or 0]
@@ -58,7 +62,7 @@ def _choices(layer: Layer, costs: Costs) -> list[Choice]:
         p = round(optimum(max(t_cpu, 1e-9), t_gpu, layer.out.nbytes, costs.copy_rate) * blocks) / blocks
         t = split_seconds(p, t_cpu, t_gpu, layer.out.nbytes, costs)
         if 0 < p < 1 and t < (1 - MARGIN) * min(t_cpu, t_gpu):
-            found.append(Choice("split", p, t - costs.sync))
+            found.append(Choice(SPLIT, p, t - costs.sync))
     return found
 
 
@@ -78,15 +82,14 @@ def _assign(region: Region, choices: list[list[Choice]], graph: LayerGraph, cost
 
     def seconds(halves: Sequence[str]) -> float:
         sides = {
-            h: sum(side(b, h) for b, x in zip(region.branches, halves, strict=True) if x == h)
-            for h in ("host", "device")
+            h: sum(side(b, h) for b, x in zip(region.branches, halves, strict=True) if x == h) for h in (HOST, DEVICE)
         }
         moved = sum(
-            graph.layers[b[-1]].out.nbytes for b, x in zip(region.branches, halves, strict=True) if x == "host" and b
+            graph.layers[b[-1]].out.nbytes for b, x in zip(region.branches, halves, strict=True) if x == HOST and b
         )
         return max(sides.values()) * costs.contention + moved / costs.copy_rate + costs.sync
 
-    best = min(itertools.product(("device", "host"), repeat=len(region.branches)), key=seconds)
+    best = min(itertools.product((DEVICE, HOST), repeat=len(region.branches)), key=seconds)
     if seconds(best) >= (1 - MARGIN) * alone:
         return 0.0
     for branch, half in zip(region.branches, best, strict=True):
@@ -98,11 +101,11 @@ def _assign(region: Region, choices: list[list[Choice]], graph: LayerGraph, cost
 
 def _cheapest(choices: Sequence[Sequence[Choice]], sync: float) -> tuple[list[Choice], float]:
     """Shortest path through (layer, choice): entering a host segment costs a synchronisation."""
-    paths: dict[str, tuple[float, list[Choice]]] = {"device": (0.0, [])}
+    paths: dict[str, tuple[float, list[Choice]]] = {DEVICE: (0.0, [])}
     for options in choices:
         new: dict[str, tuple[float, list[Choice]]] = {}
         for c in options:
-            enter = lambda before, c=c: 0.0 if c.half == "device" or (c.half == before == "host") else sync
+            enter = lambda before, c=c: 0.0 if c.half == DEVICE or (c.half == before == HOST) else sync
             before = min(paths, key=lambda b: paths[b][0] + enter(b))
             cost = paths[before][0] + enter(before) + c.seconds
             if c.half not in new or cost < new[c.half][0]:

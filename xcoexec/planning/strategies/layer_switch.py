@@ -15,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.records import Costs, LayerGraph, Placement, Plan
+from ...ir.costs import Costs
+from ...ir.layers import LayerGraph
+from ...ir.placement import Placement
+from ...ir.plan import Plan
+from ...ir.words import DEVICE, HOST
 
 
 def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Plan:
@@ -25,7 +29,7 @@ def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Pl
     for x, host in zip(graph.layers, on_host, strict=True):
         t = costs.host[x.index] if host else costs.device[x.index]
         places.append(
-            Placement(x.name, "host" if host else "device", float(host), predicted=t, note="" if host else x.host_error)
+            Placement(x.name, HOST if host else DEVICE, float(host), predicted=t, note="" if host else x.host_error)
         )
     chosen = (
         "layer by layer, a switch where it pays at once"

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from ..compat import configuration, plain_jit
-from ..ir.records import Plan
-from ..lowering.lower import Lowered
+from ..ir.plan import Plan
+from .lower import Lowered
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

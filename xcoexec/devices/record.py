@@ -1,0 +1,41 @@
+"""What the library asks of a kind of device, as one frozen record a kind."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..codegen.runtime.relay import Relay
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Device:
+    """A kind of device. Everything that differs between kinds is asked of this record.
+
+    `name`: of the kind, as its driver (`Driver.platform`) and files on disk have it. `half`: which half it computes,
+    "host" or "device". `apart`: arrays must cross to it, and host calls run beside it; else they block it.
+    `shares_cores`: it computes on the host half's cores, so that the halves take turns. `handlers`: XLA's name of the
+    platform on which native handlers are made known ("" where XLA does not know it).
+
+    `title()`: what it runs on, for fingerprints of measurements. `connect(cores)`: what serves host calls of it with a
+    team on these cores, None where they need no connection; raises `RuntimeError` that says why there is none.
+    `tiles`: (rows, columns) of the tiles in which its kernels may compute a matrix product; `processors(threads)`: how
+    many tiles it computes at a time beside so many threads of the host half.
+    """
+
+    name: str
+    half: str
+    apart: bool
+    shares_cores: bool
+    handlers: str
+    title: Callable[[], str]
+    connect: Callable[[tuple[int, ...]], Relay | None]
+    tiles: tuple[tuple[int, int], ...]
+    processors: Callable[[int], int]
+
+    @property
+    def suffix(self) -> str:
+        """What names of kept measurements end with, so that those of different devices lie beside each other."""
+        return f"-{self.name}" if self.apart else ""

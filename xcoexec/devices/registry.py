@@ -1,0 +1,53 @@
+"""The kinds of devices: one file each, a table line each, and which of them JAX computes on."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+import jax
+
+from .record import Device
+
+if TYPE_CHECKING:
+    from ..codegen.runtime.relay import Relay
+
+#: JAX's default backend -> the file in this folder that registers the device half; loaded when it is first asked for
+FILES = {"cpu": "xla_cpu", "gpu": "cuda"}
+_kinds: dict[str, Device] = {}
+
+
+def register(device: Device) -> Device:
+    """Makes a kind known by its name; returns it."""
+    _kinds[device.name] = device
+    return device
+
+
+def device_half() -> Device:
+    """What the device half computes on: JAX's default backend. Raises `NotImplementedError` for one without a file."""
+    backend = jax.default_backend()
+    if backend not in FILES:
+        raise NotImplementedError(
+            f"the default backend is {backend!r}, and this version's device half is XLA:CPU or a CUDA GPU"
+        )
+    record: Device = importlib.import_module(f".{FILES[backend]}", __package__).RECORD
+    return record
+
+
+def device_of(relay: Relay | None) -> Device:
+    """The kind of device behind a relay; XLA:CPU, which needs none, where there is none."""
+    if relay is None:
+        from .xla_cpu import RECORD
+
+        return RECORD
+    return _kinds[relay.driver.platform]
+
+
+def connected(relay: Relay | None) -> Relay:
+    """The relay of a device that is apart. Raises `RuntimeError` where there is none."""
+    if relay is None:
+        raise RuntimeError("xcoexec: a device of its own is used without a relay.")
+    return relay
+
+
+__all__ = ["FILES", "connected", "device_half", "device_of", "register"]

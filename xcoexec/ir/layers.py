@@ -1,0 +1,96 @@
+"""The graph that is planned: layers, their edges, chains and fork-join regions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Mapping
+
+from ..codegen.program import Group, Op, Program, Value, consumers, external, format_params
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Layer:
+    """One group of operations, placed as a whole. `flops` FLOP and `nbytes` bytes (read and written) of one call.
+
+    `host_error` says why kernels cannot run it ("" if they can); `dims` along which it can be split,
+    with the granule (smallest block) of each.
+    """
+
+    index: int
+    name: str
+    group: Group
+    flops: int
+    nbytes: int
+    host_error: str = ""
+    dims: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        return self.group.ops
+
+    @property
+    def out(self) -> Value:
+        return self.group.out
+
+    @property
+    def outs(self) -> tuple[Value, ...]:
+        return self.group.outs
+
+    @property
+    def kind(self) -> str:
+        return self.group.leader.prim
+
+    @functools.cached_property
+    def ins(self) -> tuple[Value, ...]:
+        return external(self.ops)
+
+    @functools.cached_property
+    def signature(self) -> str:
+        """Content of the layer without names: layers of one signature cost the same."""
+        ids: dict[Value, int] = {}
+        text = []
+        for op in self.ops:
+            ins = [f"{ids.setdefault(v, len(ids))}:{v}" if isinstance(v, Value) else repr(v) for v in op.ins]
+            outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
+            text.append(
+                f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')},{op.params.get('precision')}]"
+            )
+        return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A fork-join part: `branches` of layer indices between the layer `fork` (-1: the input) and the layer `join`."""
+
+    fork: int
+    join: int
+    branches: tuple[tuple[int, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LayerGraph:
+    """Layers in an order that respects their edges. `edges[i]`: indices of the layers that layer i reads."""
+
+    program: Program
+    layers: tuple[Layer, ...]
+    edges: tuple[tuple[int, ...], ...]
+    chains: tuple[tuple[int, ...], ...]
+    regions: tuple[Region, ...]
+
+    @functools.cached_property
+    def home(self) -> Mapping[Value, int]:
+        """Value -> the index of the layer that makes it."""
+        return {v: x.index for x in self.layers for v in x.outs}
+
+    @functools.cached_property
+    def readers(self) -> Mapping[Value, list[Op]]:
+        """Value -> the operations that read it."""
+        return consumers(self.program.ops)
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Content hash: plans are made for, and checked against, this."""
+        text = "|".join(f"{x.name}:{x.signature}:{e}" for x, e in zip(self.layers, self.edges, strict=True))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

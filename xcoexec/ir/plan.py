@@ -1,0 +1,80 @@
+"""A placement for every layer: what planners return and what is lowered."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import PlanError
+from . import plan_json
+from .placement import Placement
+from .text import plan_text
+from .words import DIMS, PLAN_VERSION
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A placement for every layer, in graph order; frozen, printable, JSON.
+
+    `predicted` seconds of one call; `measured` name -> seconds for what was timed when the plan was chosen
+    ("jit" is plain `jax.jit`); `chosen` says why this plan. `engine`: "xco", "jit" (plain jax.jit is
+    kept) or "local" (on a machine with a device: the whole call on the CPU, for inputs in host memory).
+    """
+
+    strategy: str
+    placements: tuple[Placement, ...]
+    graph: str = ""
+    predicted: float | None = None
+    measured: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    chosen: str = ""
+    engine: str = "xco"
+
+    @classmethod
+    def uniform(cls, p_cpu: float, dim: str = "channel") -> UniformPlan:
+        """A forced plan: every layer that can be split along `dim` gives the host half `p_cpu` (0..1) of it."""
+        if isinstance(p_cpu, bool) or not isinstance(p_cpu, numbers.Real) or not 0.0 <= p_cpu <= 1.0:
+            raise PlanError(f"Plan.uniform: got p_cpu={p_cpu!r}; valid is 0 to 1.")
+        if dim not in DIMS:
+            raise PlanError(f"Plan.uniform: got dim={dim!r}; valid is {' or '.join(map(repr, DIMS))}.")
+        return UniformPlan(float(p_cpu), dim)
+
+    def __str__(self) -> str:
+        """The plan as a table, one line a layer."""
+        return plan_text(self.placements, self.strategy, self.predicted, self.chosen, self.measured)
+
+    def to_json(self) -> str:
+        """The plan as JSON text, for `from_json`. Raises `PlanError` where a field is not of its kind."""
+        return plan_json.write(fields(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Plan:
+        """The plan of a JSON text (bytes: in UTF-8). Raises `PlanError` that names the first entry that is wrong."""
+        return made(plan_json.read(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class UniformPlan:
+    """The request of `Plan.uniform`, made a `Plan` when the graph is known."""
+
+    p_cpu: float
+    dim: str
+
+
+def fields(plan: Plan) -> dict[str, Any]:
+    """A plan as JSON has it. What is no placement stays as it is, for `plan_json.check` to name."""
+    places: Any = plan.placements
+    if isinstance(places, (list, tuple)):
+        places = [dict(vars(p)) if isinstance(p, Placement) else p for p in places]
+    measured: Any = plan.measured
+    if isinstance(measured, Mapping):
+        measured = dict(measured)
+    return {"version": PLAN_VERSION, **vars(plan), "placements": places, "measured": measured}
+
+
+def made(data: Mapping[str, Any]) -> Plan:
+    """The plan of fields that are checked."""
+    places = tuple(Placement(**p) for p in data["placements"])
+    own = {k: v for k, v in data.items() if k != "version"}
+    return Plan(**{**own, "placements": places})
