@@ -18,6 +18,10 @@ class Unsupported(NotImplementedError):
     """The kernels cannot express an operation; the text says which and why."""
 
 
+class Indivisible(ValueError):
+    """A range of an operation's result is no operation on parts of its operands; the text says why."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Value:
     """One array of a program; identity is its name. `dtype` is NumPy's name of the type.

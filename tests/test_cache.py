@@ -96,7 +96,7 @@ def test_many_kernels_are_compiled_by_several_processes(
 ) -> None:
     """The same objects, whoever compiles them; a child that fails leaves its share to this process."""
     from xcoexec.codegen.kernels import gemm
-    from xcoexec.codegen.kernels.expressions import COPY
+    from xcoexec.codegen.rules.expressions import COPY
 
     specs = [
         gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "inf"), ("min", 0, 1)), (), run)
@@ -464,7 +464,7 @@ def test_a_cache_full_of_sealed_junk_changes_no_result(tmp_path: pathlib.Path) -
 def _objects() -> dict[str, bytes]:
     """Objects of several shapes by their function: with constants and relocations, and without."""
     from xcoexec.codegen.kernels import gemm
-    from xcoexec.codegen.kernels.expressions import COPY
+    from xcoexec.codegen.rules.expressions import COPY
 
     tail = (("in", 0), ("lit", "f", "0.25"), ("mul", 0, 1))
     specs = [gemm.spec(2, 1, False, COPY, ()), gemm.spec(3, 2, False, tail, ()), *build.NATIVE, *build.CALLS]

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jax import lax
-from xcoexec.codegen.kernels.expressions import literal
-from xcoexec.codegen.rules import reference
+from xcoexec.codegen.rules import numpy_rules
+from xcoexec.codegen.rules.expressions import literal
+from xcoexec.codegen.rules.primitives import PRIMITIVES
 
 import xcoexec
 
@@ -128,10 +129,12 @@ def test_reference_of_integers() -> None:
     a, b = INT.ravel(), np.array([2, 0, -1, -3, 7, -1], np.int32)
     for fn in (lax.div, lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor):
         with np.errstate(all="ignore"):
-            got = reference.ELEMENTWISE[{"div": "div"}.get(fn.__name__, fn.__name__.removeprefix("bitwise_"))](a, b)
+            got = PRIMITIVES[{"div": "div"}.get(fn.__name__, fn.__name__.removeprefix("bitwise_"))].reference(
+                None, a, b
+            )
         np.testing.assert_array_equal(got, np.asarray(jax.jit(fn)(a, b)))
     which, cases = np.array([-1, 0, 1, 2, 9], np.int32), [np.full(5, i, np.float32) for i in range(3)]
-    got = reference.ELEMENTWISE["select_n"](which, *cases)
+    got = numpy_rules.select_n(which, *cases)
     np.testing.assert_array_equal(got, np.asarray(lax.select_n(which, *cases)))
 
 
@@ -213,7 +216,7 @@ OPS: dict[str, tuple[str, str, Rule, Rule]] = {
             a,
             b,
             lambda x, to=TYPES[b]: jnp.asarray(x).astype(to),
-            lambda x, to=TYPES[b]: reference.converted(x, to),
+            lambda x, to=TYPES[b]: numpy_rules.converted(x, to),
         )
         for a in "fib"
         for b in "fib"

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..native.build import kernel_address, source_hash
+from ..rules.expressions import COPY
 from ..store.disk import Record
 from ..store.schema import MEASURED, Fields
 from ..target import Target
 from . import gemm
-from .expressions import COPY
 
 Shape = tuple[int, int]  # rows, vectors
 RUN = 512  # length of the reduction that is timed

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..program import Group, Op, Unsupported, Value, kind
+from ..rules.convolution import Convolution, channels_last, geometry
+from ..rules.expressions import COPY
 from ..segment.assembly import Context, Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
 from .block_shapes import block_shape
-from .depthwise import Geometry, depthwise
-from .elementwise import COPY, compute, copy, fill
+from .depthwise import LARGEST_WINDOW, Walk, depthwise
+from .elementwise import compute, copy, fill
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 
 ALGORITHMS = ("direct", "winograd4", "winograd2")
@@ -26,46 +28,42 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
     Returns what of the tail is not fused.
     """
-    p = op.params
+    geo = geometry(op)
     x, w = op.ins
     if not isinstance(w, Value) or w not in ctx.consts or not isinstance(x, Value):
         raise Unsupported("a convolution whose weights are computed by the model")
-    if p["batch_group_count"] != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
-        raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={p['batch_group_count']}")
-    rank = len(x.shape) - 2
+    if geo.batch_groups != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
+        raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
+    rank = len(geo.window)
     if not 1 <= rank <= 3:
         raise Unsupported(f"a convolution over {rank} spatial dimensions; kernels have 1 to 3")
-    dn = p["dimension_numbers"]
-    phases = _phases(op)
+    phases = _phases(geo)
     if phases:
-        image = _image(
-            ctx, ctx.storage(x), dn.lhs_spec, [dim.padding(n) for dim, n in _around(op, phases)], (1,) * rank
-        )
+        around = [_padding(p, x.shape[d]) for p, d in zip(phases, geo.image[2:], strict=True)]
+        image = _image(ctx, ctx.storage(x), geo.image, around, (1,) * rank)
     else:
-        padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(p["padding"])]
-        image = _image(ctx, ctx.storage(x), dn.lhs_spec, padded, p["lhs_dilation"])
-    nhwc = dn.out_spec == (0, rank + 1, *range(1, rank + 1))
+        padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(geo.padding)]
+        image = _image(ctx, ctx.storage(x), geo.image, padded, geo.spread)
+    nhwc = channels_last(geo.result)
     tail = epilogue(ctx, op, rest) if nhwc else None
     result = tail.result if tail else op.out
     final = ctx.output(result) if tail or not rest else ctx.output(op.out)
-    spatial = tuple(op.out.shape[d] for d in dn.out_spec[2:])
-    shape = (op.out.shape[dn.out_spec[0]], *spatial, op.out.shape[dn.out_spec[1]])
-    y = final if nhwc else ctx.scratch(shape)
-    geometry = Geometry(
-        image, tuple(w.shape[d] for d in dn.rhs_spec[2:]), p["window_strides"], p["rhs_dilation"], p["padding"]
-    )
-    axes = (*dn.rhs_spec[2:], dn.rhs_spec[1], dn.rhs_spec[0])
+    y = final if nhwc else ctx.scratch((op.out.shape[geo.result[0]], *geo.sizes, geo.channels))
+    walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
+    axes = (*geo.weights[2:], geo.weights[1], geo.weights[0])
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
     if phases:
         for phase in itertools.product(*phases):
             _phase(ctx, phase, image, w, axes, y, last)
+    elif geo.depthwise and rank == 2 and math.prod(geo.window) <= LARGEST_WINDOW:
+        depthwise(ctx, walked, w, axes, y, last)
     elif how == "direct":
-        _conv(ctx, geometry, w, axes, p["feature_group_count"], y, last)
+        _conv(ctx, walked, w, axes, geo.groups, y, last)
     else:
-        winograd.winograd(ctx, geometry, w, axes, y, last, int(how[-1]))
+        winograd.winograd(ctx, walked, w, axes, y, last, int(how[-1]))
     if not nhwc:
-        order = [(dn.out_spec[0], *dn.out_spec[2:], dn.out_spec[1]).index(d) for d in range(rank + 2)]
+        order = [(geo.result[0], *geo.result[2:], geo.result[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))
     return () if tail is not None else rest
 
@@ -96,7 +94,7 @@ def _image(
 
 def _conv(
     ctx: Context,
-    geo: Geometry,
+    geo: Walk,
     w: Value,
     axes: tuple[int, ...],
     groups: int,
@@ -109,8 +107,6 @@ def _conv(
     """
     image, rank = geo.image, len(geo.window)
     channels_in, channels = image.shape[-1], y.shape[-1]
-    if groups == channels_in == channels and rank == 2 and groups > 1 and geo.window[0] * geo.window[1] <= 49:
-        return depthwise(ctx, geo, w, axes, y, tail)
     per_in, per_out = channels_in // groups, channels // groups
     taps, run = _taps(geo, merge=False), per_in
     if groups == 1 and geo.dilation[-1] == 1 and image.strides[-2] == 4 * channels_in:
@@ -156,39 +152,23 @@ class Phase:
     shift: int
 
 
-@dataclasses.dataclass(frozen=True)
-class _Dimension:
-    phases: tuple[Phase, ...]
-
-    def padding(self, n: int) -> tuple[int, int]:
-        """Zeroes that the phases read around n pixels."""
-        before = max(max(0, -p.shift) for p in self.phases)
-        return before, max(max(0, p.count - 1 + p.shift + p.window - n) for p in self.phases)
+def _padding(phases: Sequence[Phase], n: int) -> tuple[int, int]:
+    """Zeroes that the phases of one dimension read around n pixels."""
+    before = max(max(0, -p.shift) for p in phases)
+    return before, max(max(0, p.count - 1 + p.shift + p.window - n) for p in phases)
 
 
-def _phases(op: Op) -> tuple[tuple[Phase, ...], ...]:
+def _phases(conv: Convolution) -> tuple[tuple[Phase, ...], ...]:
     """The phases of each dimension of a transposed convolution; () for any other one."""
-    p = op.params
-    plain = p["feature_group_count"] == 1 and all(d == 1 for d in (*p["window_strides"], *p["rhs_dilation"]))
-    windows = [op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[2:]]
-    if (
-        not plain
-        or all(d == 1 for d in p["lhs_dilation"])
-        or any(k < d for k, d in zip(windows, p["lhs_dilation"], strict=True))
-    ):
+    plain = conv.groups == 1 and all(d == 1 for d in (*conv.strides, *conv.dilation))
+    if not plain or not conv.transposed or any(k < d for k, d in zip(conv.window, conv.spread, strict=True)):
         return ()
-    sizes = [op.out.shape[d] for d in p["dimension_numbers"].out_spec[2:]]
     found = []
-    for n, k, d, (lo, _) in zip(sizes, windows, p["lhs_dilation"], p["padding"], strict=True):
+    for n, k, d, (lo, _) in zip(conv.sizes, conv.window, conv.spread, conv.padding, strict=True):
         # result q d + f reads the grown image at q d + f + t - lo: not a zero where f + t - lo is a multiple of d
         firsts = [(f, (lo - f) % d) for f in range(min(d, n))]
         found.append(tuple(Phase(f, d, -(-(n - f) // d), t, -(-(k - t) // d), (f + t - lo) // d) for f, t in firsts))
     return tuple(found)
-
-
-def _around(op: Op, phases: Sequence[tuple[Phase, ...]]) -> list[tuple[_Dimension, int]]:
-    sizes = [op.ins[0].shape[d] for d in op.params["dimension_numbers"].lhs_spec[2:]]
-    return [(_Dimension(p), n) for p, n in zip(phases, sizes, strict=True)]
 
 
 def _phase(
@@ -208,10 +188,10 @@ def _phase(
     )
     operands = tuple((s, *spread(walk, at)) for s, walk, at in tail.operands)
     ones = (1,) * len(phase)
-    geometry = Geometry(image, tuple(p.window for p in phase), ones, ones, tuple((-p.shift, 0) for p in phase))
+    walked = Walk(image, tuple(p.window for p in phase), ones, ones, tuple((-p.shift, 0) for p in phase))
     _conv(
         ctx,
-        geometry,
+        walked,
         w,
         axes,
         1,
@@ -221,7 +201,7 @@ def _phase(
     )
 
 
-def _taps(geo: Geometry, merge: bool) -> list[int]:
+def _taps(geo: Walk, merge: bool) -> list[int]:
     """Byte offsets of the window's elements in weight order; with `merge` the last dimension is part of the run."""
     window = geo.window[:-1] if merge else geo.window
     steps = [s * d for s, d in zip(geo.image.strides[1:-1], geo.dilation, strict=True)]

@@ -13,9 +13,11 @@ from ..segment.storage import Storage
 from .elementwise import Operand, nest
 from .product import IMAGE_BYTES, Epilogue, operand_kind
 
+LARGEST_WINDOW = 49  # elements of a window, which the kernel unrolls
+
 
 @dataclasses.dataclass(frozen=True)
-class Geometry:
+class Walk:
     """A padded channels-last image and the window that walks it (one entry a spatial dimension)."""
 
     image: Storage
@@ -29,7 +31,7 @@ class Geometry:
         return -sum(lo * s for (lo, _), s in zip(self.padding, self.image.strides[1:-1], strict=True))
 
 
-def depthwise(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue) -> None:
+def depthwise(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue) -> None:
     vl, (kh, kw) = ctx.target.vl, geo.window
     n, oh, ow, channels = y.shape
     vecs = -(-channels // vl)

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..program import Op, Unsupported, Value, itemsize, kind
+from ..rules.expressions import COPY, Expr
 from ..segment.assembly import RAW_BYTES, Context, Kernel, Ref
 from ..segment.storage import Storage, dense_strides
 from .block_shapes import block_shape
-from .elementwise import COPY, Operand, copy, nest
-from .expressions import Expr
+from .elementwise import Operand, copy, nest
 from .product import Lane, Product, add_gemm, channel_blocks, collapse, epilogue, pack_panels, panel_bytes
 
 GEMV_ROWS = 4

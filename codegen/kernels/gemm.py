@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..native.build import Spec, family
+from ..rules.expressions import Expr
 from ..target import Target
-from .expressions import Expr, emit
+from .expressions import emit
 from .simd import Builder, i64
 
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it

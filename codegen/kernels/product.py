@@ -11,11 +11,11 @@ import numpy as np
 
 from ..native import layout
 from ..program import Op, Unsupported, Value
+from ..rules.expressions import COPY, Expr, expression
 from ..segment.assembly import Context, Kernel, Ref, Word
 from . import gemm
 from .block_shapes import cycles, slowdown
-from .elementwise import COPY, Operand, read
-from .expressions import Expr, expression
+from .elementwise import Operand, read
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
 IMAGE_BYTES = 1 << 18  # input that a work item walks again for every channel block

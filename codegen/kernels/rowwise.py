@@ -6,113 +6,24 @@ operands are known by then; the last one stores the result. A row stays in the L
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
 from ..native.build import Spec, family
-from ..program import Op, Unsupported, Value, kind
+from ..program import Unsupported, Value
+from ..rules.expressions import Expr, View
+from ..rules.primitives import PRIMITIVES, UNKNOWN
+from ..rules.rows import LEAVES, Rowwise, subexpression
 from ..segment.assembly import Context, Kernel
 from ..segment.storage import Storage
 from ..target import Target
 from .elementwise import coalesce, nest, read
-from .expressions import Expr, View, emit, expression
+from .expressions import emit
 from .nests import REDUCE
 from .simd import Builder, i64
 
 UNROLL = 4  # accumulators of a reduction, so that its additions do not wait for each other
 ITEM = 1 << 13  # elements worth a work item
-COSTLY = frozenset(("exp", "log", "tanh", "logistic", "erf", "erfc", "log1p", "expm1", "div", "sqrt", "rsqrt"))
-PREFIX = "reduce_"
-LEAVES = ("in", "lit", "red")
-
-
-def is_row_reduction(op: Op) -> bool:
-    """A reduction of f32 over the last dimension alone."""
-    x = op.ins[0] if op.ins else None
-    return (
-        op.prim.removeprefix(PREFIX) in REDUCE
-        and op.prim.startswith(PREFIX)
-        and isinstance(x, Value)
-        and kind(x.dtype) == "f"
-        and tuple(op.params["axes"]) == (len(x.shape) - 1,)
-        and x.shape[-1] > 1
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Reduction:
-    """`operand` over the group's views and earlier reductions; `level`: the pass that computes it."""
-
-    how: str
-    operand: Expr
-    level: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Rowwise:
-    """What a group computes: reductions in order, the result's expression (("red", j): reduction j), and the views
-    read.
-    """
-
-    reductions: tuple[Reduction, ...]
-    result: Expr
-    views: tuple[View, ...]
-
-
-def recognise(ops: tuple[Op, ...]) -> Rowwise | None:
-    """A group's operations (the last makes its result) as passes over rows of it; None when it has no row reduction, or is not of that form."""
-    out = ops[-1].out
-    if (
-        not any(map(is_row_reduction, ops))
-        or len(out.shape) < 1
-        or any(is_row_reduction(op) and op.ins[0].shape != out.shape for op in ops)
-    ):
-        return None
-    if any(op.prim.startswith(PREFIX) and not is_row_reduction(op) for op in ops):
-        return None
-    try:
-        expr, views = expression(ops, out, reductions=True)
-    except Unsupported:
-        return None
-    return _passes(expr, views)
-
-
-def _passes(expr: Expr, views: tuple[View, ...]) -> Rowwise:
-    """Separates the reductions of one expression; `("reduce_sum", n)` nodes become ("red", j)."""
-    found: list[Reduction] = []
-    number: dict[int, int] = {}
-    level: list[int] = []
-    for i, (head, *args) in enumerate(expr):
-        inner = 0 if head in LEAVES else max((level[a] for a in args), default=0)
-        if head.startswith(PREFIX):
-            number[i] = len(found)
-            found.append(Reduction(head.removeprefix(PREFIX), _subexpression(expr, args[0], number), inner))
-            inner += 1
-        level.append(inner)
-    return Rowwise(tuple(found), _subexpression(expr, len(expr) - 1, number), views)
-
-
-def _subexpression(expr: Expr, root: int, reductions: dict[int, int]) -> Expr:
-    """The nodes that `root` needs, renumbered."""
-    new: dict[int, int] = {}
-    out: list[tuple[Any, ...]] = []
-
-    def visit(i: int) -> int:
-        if i not in new:
-            head, *args = expr[i]
-            if i in reductions:
-                node: tuple[Any, ...] = ("red", reductions[i])
-            elif head in LEAVES:
-                node = expr[i]
-            else:
-                node = (head, *(visit(a) for a in args))
-            new[i] = len(out)
-            out.append(node)
-        return new[i]
-
-    visit(root)
-    return tuple(out)
 
 
 def rowwise(ctx: Context, result: Value, row: Rowwise) -> None:
@@ -225,7 +136,7 @@ def _kept(reductions: Any, result: Expr) -> int | None:
     """The reduction whose operand is costly and needed again by the result: it is stored on the way (softmax's exp)."""
     for j, (_, operand, level) in enumerate(reductions):
         last = level == max(r[2] for r in reductions)
-        if last and any(n[0] in COSTLY for n in operand) and _find(result, operand) is not None:
+        if last and any(PRIMITIVES.get(n[0], UNKNOWN).costly for n in operand) and _find(result, operand) is not None:
             return j
     return None
 
@@ -247,4 +158,4 @@ def _find(expr: Expr, part: Expr) -> int | None:
 def _with_kept(expr: Expr, part: Expr) -> Expr:
     at = _find(expr, part)
     assert at is not None
-    return _subexpression((*expr[:at], ("red", "kept"), *expr[at + 1 :]), len(expr) - 1, {})
+    return subexpression((*expr[:at], ("red", "kept"), *expr[at + 1 :]), len(expr) - 1, {})

@@ -19,12 +19,14 @@ import numpy as np
 
 from ..native.build import Spec, family
 from ..program import Op, Value
+from ..rules.convolution import convolution, geometry
+from ..rules.expressions import COPY
 from ..segment.assembly import Context, Kernel, Ref
 from ..segment.storage import Storage
 from ..target import Target
 from .block_shapes import block_shape
-from .depthwise import Geometry
-from .elementwise import COPY, Operand, nest
+from .depthwise import Walk
+from .elementwise import Operand, nest
 from .expressions import emit
 from .nests import LAST, minimum, vectors
 from .product import Epilogue, Lane, Product, add_gemm, operand_kind, pack_panels, panel_bytes
@@ -91,22 +93,12 @@ def error_bound(x: np.ndarray, w: np.ndarray, m: int) -> float:
 
 def eligible(op: Op) -> bool:
     """3x3, stride 1, one group, no dilation, and a precision that leaves the order of the sums open."""
-    p = op.params
-    if (
-        op.prim != "conv_general_dilated"
-        or p["feature_group_count"] != 1
-        or p["batch_group_count"] != 1
-        or not isinstance(op.ins[1], Value)
-    ):
+    conv = convolution(op)
+    if conv is None or conv.groups != 1 or conv.batch_groups != 1 or not isinstance(op.ins[1], Value):
         return False
-    window = tuple(op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[2:])
-    ones = all(d == 1 for d in (*p["window_strides"], *p["rhs_dilation"], *p["lhs_dilation"]))
-    return (
-        window == (R, R)
-        and ones
-        and not _exact(p.get("precision"))
-        and min(op.ins[1].shape[d] for d in p["dimension_numbers"].rhs_spec[:2]) >= 8
-    )
+    ones = all(d == 1 for d in (*conv.strides, *conv.dilation, *conv.spread))
+    enough = min(conv.channels, conv.channels_in) >= 8
+    return conv.window == (R, R) and ones and enough and not _exact(op.params.get("precision"))
 
 
 def _exact(precision: Any) -> bool:
@@ -120,8 +112,7 @@ def spare(op: Op) -> dict[int, int]:
     """Zeroes that whole tiles read beyond the padding, by spatial dimension (0, 1)."""
     if not eligible(op):
         return {}
-    sizes = [op.out.shape[d] for d in op.params["dimension_numbers"].out_spec[2:]]
-    return {i: -n % 4 for i, n in enumerate(sizes)}
+    return {i: -n % 4 for i, n in enumerate(geometry(op).sizes)}
 
 
 # -- steps ------------------------------------------------------------------------------------------
@@ -136,7 +127,7 @@ def apart(nbytes: int) -> int:
     return nbytes + LINE * (nbytes % (2 * LINE) == 0)
 
 
-def winograd(ctx: Context, geo: Geometry, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue, m: int) -> None:
+def winograd(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue, m: int) -> None:
     """Appends input transform, (m + 2)**2 products and output transform."""
     vl, n2 = ctx.target.vl, (m + R - 1) ** 2
     batch, oh, ow, channels = y.shape

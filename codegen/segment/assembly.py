@@ -18,6 +18,7 @@ import numpy as np
 from ..native import layout as abi
 from ..native.build import Spec, kernel_address, prepare
 from ..program import Group, Op, Program, Unsupported, Value, consumers, kind
+from ..rules.convolution import convolution
 from ..target import Target
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
@@ -233,20 +234,11 @@ def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[
     """Dimension of `v` -> padding and what is `spare` behind it, for a channels-last convolution that reads `v` as its
     image.
     """
-    if (
-        op.prim != "conv_general_dilated"
-        or op.ins[0] is not v
-        or op.ins[1] is v
-        or any(d != 1 for d in op.params["lhs_dilation"])
-    ):
+    conv = convolution(op)
+    if conv is None or op.ins[0] is not v or op.ins[1] is v or conv.transposed or conv.image[1] != len(v.shape) - 1:
         return {}
-    spec = op.params["dimension_numbers"].lhs_spec
-    if spec[1] != len(v.shape) - 1:
-        return {}
-    return {
-        d: (lo, hi + spare.get(i, 0))
-        for i, (d, (lo, hi)) in enumerate(zip(spec[2:], op.params["padding"], strict=True))
-    }
+    axes = zip(conv.image[2:], conv.padding, strict=True)
+    return {d: (lo, hi + spare.get(i, 0)) for i, (d, (lo, hi)) in enumerate(axes)}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..native import layout as abi
 from ..program import Group, Op, Program, Unsupported, Value, external
+from ..rules.convolution import Convolution, convolution
 from .assembly import Context, Nested, Packer, Ref, Step, Word, lifetimes
 from .storage import Buffer, Storage, place
 
@@ -76,34 +77,21 @@ def _linear(ctx: Context, groups: Sequence[Group]) -> bool:
 # -- patterns ---------------------------------------------------------------------------------------
 
 
-def _spatial(op: Op, what: str) -> list[int]:
-    dn = op.params["dimension_numbers"]
-    return (
-        [op.ins[1].shape[d] for d in dn.rhs_spec[2:]]
-        if what == "window"
-        else [op.out.shape[d] for d in dn.out_spec[2:]]
-    )
-
-
-def _is_conv(op: Op) -> bool:
-    p = op.params
-    if op.prim != "conv_general_dilated" or len(op.out.shape) != 4 or any(d != 1 for d in p["lhs_dilation"]):
-        return False
-    dn = p["dimension_numbers"]
-    return dn.lhs_spec == dn.out_spec == (0, 3, 1, 2)
+def _on_images(op: Op) -> Convolution | None:
+    """The geometry of a convolution of channels-last images that is no transposed one."""
+    conv = convolution(op)
+    plain = conv is not None and not conv.transposed and conv.image == conv.result == (0, 3, 1, 2)
+    return conv if plain else None
 
 
 def _is_pointwise(op: Op) -> bool:
-    return (
-        _is_conv(op)
-        and op.params["feature_group_count"] == 1
-        and _spatial(op, "window") == [1, 1]
-        and set(op.params["window_strides"]) == {1}
-    )
+    conv = _on_images(op)
+    return conv is not None and conv.groups == 1 and conv.pointwise
 
 
 def _is_depthwise(op: Op) -> bool:
-    return _is_conv(op) and op.params["feature_group_count"] == op.out.shape[3] == op.ins[0].shape[3] > 1
+    conv = _on_images(op)
+    return conv is not None and conv.depthwise
 
 
 def _bottleneck(groups: Sequence[Group]) -> bool:

@@ -1,66 +1,22 @@
-"""FLOP and bytes of an operation, one rule a primitive."""
+"""FLOP and bytes of operations, by the table of primitives."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..codegen.program import Op, external
-
-
-def _conv(op: Op) -> int:
-    w = op.ins[1].shape
-    dn = op.params["dimension_numbers"]
-    zeros = math.prod(op.params["lhs_dilation"])  # of a transposed convolution: taps that meet an inserted zero
-    return 2 * op.out.size * math.prod(w[d] for d in dn.rhs_spec[1:]) // zeros
-
-
-def _dot(op: Op) -> int:
-    (contract, _), _ = op.params["dimension_numbers"]
-    return 2 * op.out.size * math.prod(op.ins[0].shape[d] for d in contract)
-
-
-def _window(op: Op) -> int:
-    return op.out.size * math.prod(op.params["window_dimensions"])
-
-
-def _inputs(op: Op) -> int:
-    return sum(math.prod(v.shape) for v in op.ins)
-
-
-#: primitives that do more (or less) than one operation for each output element.
-FLOPS: dict[str, Callable[[Op], int]] = {
-    "conv_general_dilated": _conv,
-    "dot_general": _dot,
-    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _window),
-    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin", "cumsum"), _inputs),
-    **dict.fromkeys(
-        (
-            "reshape",
-            "broadcast_in_dim",
-            "transpose",
-            "squeeze",
-            "concatenate",
-            "slice",
-            "pad",
-            "rev",
-            "gather",
-            "copy",
-            "convert_element_type",
-            "iota",
-            "stop_gradient",
-            "dynamic_slice",
-            "dynamic_update_slice",
-            "select_n",
-        ),
-        lambda op: 0,
-    ),
-}
+from ..codegen.rules.primitives import primitive
 
 
 def flops(op: Op) -> int:
-    """FLOP of one operation; a multiply-add counts 2."""
-    return FLOPS.get(op.prim, lambda o: sum(v.size for v in o.outs))(op)
+    """FLOP of one operation; a multiply-add counts 2. One for each element of the results where `uncounted` names it."""
+    rule = primitive(op).flops
+    return rule(op) if rule is not None else sum(v.size for v in op.outs)
+
+
+def uncounted(ops: Sequence[Op]) -> tuple[str, ...]:
+    """The primitives whose FLOP the table does not know."""
+    return tuple(dict.fromkeys(op.prim for op in ops if primitive(op).flops is None))
 
 
 def nbytes(ops: Sequence[Op]) -> int:

@@ -14,7 +14,8 @@ import math
 import os
 from collections.abc import Callable, Collection, Mapping
 
-from ..codegen.program import Group, Op, Value, external
+from ..codegen.program import Group, Value, external
+from ..codegen.rules.primitives import primitive
 from .features import flops
 
 
@@ -77,53 +78,31 @@ def device_work(group: Group, blocks: Blocks) -> Work:
     op = group.anchor
     inputs = external(group.ops)
     read, written = sum(v.nbytes for v in inputs), float(group.out.nbytes)
-    product = _product(op)
-    if product is None:
+    rule = primitive(op).matrix
+    if rule is None:
         work = float(sum(map(flops, group.ops)))
         terms = (1.0, work, float(read), written, *(max(0.0, n - cache_bytes()) for n in (float(read), written)))
-        return Work(_other(op), terms, tuple(math.log(max(x, 1.0)) for x in (work, read, written)))
-    kind, rows, inner, columns, groups = product
+        return Work(primitive(op).model, terms, tuple(math.log(max(x, 1.0)) for x in (work, read, written)))
+    m = rule(op)
     waves = [
-        -(-(-(-rows // a) * -(-columns // b) * groups) // blocks.processors) * a * b * inner for a, b in blocks.tiles
+        -(-(-(-m.rows // a) * -(-m.columns // b) * m.groups) // blocks.processors) * a * b * m.inner
+        for a, b in blocks.tiles
     ]
     weights = float(sum(v.nbytes for v in inputs[1:]))
-    data, patches = float(inputs[0].nbytes), 4.0 * rows * inner
+    data, patches = float(inputs[0].nbytes), 4.0 * m.rows * m.inner
     beyond = [max(0.0, n - cache_bytes()) for n in (data, weights, written, patches)]
-    terms = (1.0, float(rows * inner * columns * groups), *map(float, waves), patches, data, weights, written, *beyond)
-    window, stride = _window(op)
-    traits = tuple(math.log(max(x, 1)) for x in (rows, inner, columns, groups, window, stride))
-    return Work(kind, terms, traits)
-
-
-def _product(op: Op) -> tuple[str, int, int, int, int] | None:
-    """(class, rows, length of the sums, columns, groups) of the matrix product that an operation amounts to."""
-    if op.prim == "dot_general":
-        (ac, _), (ab, _) = op.params["dimension_numbers"]
-        a, b = op.ins[0].shape, op.ins[1].shape
-        groups, inner = math.prod(a[d] for d in ab), math.prod(a[d] for d in ac)
-        rows, columns = math.prod(a) // (groups * inner), math.prod(b) // (groups * inner)
-        return "vector" if min(rows, columns) == 1 else "dense", rows, inner, columns, groups
-    if op.prim != "conv_general_dilated":
-        return None
-    p, (window, stride) = op.params, _window(op)
-    dn, groups = p["dimension_numbers"], p["feature_group_count"]
-    channels = op.out.shape[dn.out_spec[1]]
-    rows, inner = op.out.size // channels, math.prod(op.ins[1].shape[d] for d in dn.rhs_spec[1:])
-    kind = "depthwise" if groups == channels > 1 else "pointwise" if window == stride == 1 else "conv"
-    return kind, rows, inner, channels // groups, groups
-
-
-def _window(op: Op) -> tuple[int, int]:
-    """(elements of the window, of a stride) of a convolution."""
-    if op.prim != "conv_general_dilated":
-        return 1, 1
-    return math.prod(op.ins[1].shape[d] for d in op.params["dimension_numbers"].rhs_spec[2:]), math.prod(
-        op.params["window_strides"]
+    terms = (
+        1.0,
+        float(m.rows * m.inner * m.columns * m.groups),
+        *map(float, waves),
+        patches,
+        data,
+        weights,
+        written,
+        *beyond,
     )
-
-
-def _other(op: Op) -> str:
-    return op.prim if op.prim.startswith("reduce_") else "elementwise"
+    traits = tuple(math.log(max(x, 1)) for x in (m.rows, m.inner, m.columns, m.groups, m.window, m.stride))
+    return Work(m.kind, terms, traits)
 
 
 __all__ = ["Blocks", "Kernels", "Work", "cache_bytes", "cold", "device_work"]

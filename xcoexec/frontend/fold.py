@@ -15,9 +15,9 @@ import jax
 import numpy as np
 from jax import lax
 
-from ..codegen.kernels.expressions import MOVE, is_elementwise
 from ..codegen.program import Literal, Op, Value, consumers
 from ..codegen.rules import reference
+from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement, primitive
 from ..compat import bind
 from .trace import Traced
 
@@ -107,19 +107,15 @@ def _overflown(x: Array, dtype: str) -> Array:
     return np.where(np.isinf(narrow), narrow, x) if np.isinf(narrow).any() else x
 
 
-#: primitives that jump where their operands cross a border: they see operands of their own type
-_JUMPS = frozenset(
-    ("eq", "ne", "lt", "le", "gt", "ge", "floor", "ceil", "sign", "and", "or", "not", "convert_element_type")
-)
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
 def _in_f64(op: Op) -> bool:
     """Whether the reference's rule, in f64, means the same as the primitive: on floating-point numbers, where nothing
-    jumps.
+    jumps; a primitive that jumps where its operands cross a border sees operands of their own type.
     """
     operands = op.ins[1:] if op.prim == "select_n" else op.ins
-    return reference.known(op) and op.prim not in _JUMPS and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
+    return reference.known(op) and not primitive(op).jumps and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
 
 
 def _typed(i: Literal) -> Array:
@@ -163,9 +159,9 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
     traced_ops, outputs = _without_literals(traced)
     for op in traced_ops:
         sources = op.value_ins
-        constant = all(v in known or v in lazy for v in sources) and not _has_effects(op)
-        reads_lazily = is_elementwise(op) or op.prim in MOVE
-        grows = op.prim == "broadcast_in_dim" and op.out.size > max((v.size for v in sources), default=0)
+        constant = all(v in known or v in lazy for v in sources) and not primitive(op).effect
+        reads_lazily = is_elementwise(op) or is_movement(op)
+        grows = is_broadcast(op) and op.out.size > max((v.size for v in sources), default=0)
         if not reads_lazily or (constant and not grows):
             for v in sources:
                 settle(v)
@@ -204,7 +200,7 @@ def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, 
     for op in traced.ops:
         op = dataclasses.replace(op, ins=tuple(same.get(v, v) if isinstance(v, Value) else v for v in op.ins))
         scalars = [v if isinstance(v, Literal) else spread.get(v) for v in op.ins]
-        if op.prim == "broadcast_in_dim" and scalars[0] is not None:
+        if is_broadcast(op) and scalars[0] is not None:
             spread[op.out] = scalars[0]
         case = _case(op, scalars[0]) if op.prim == "select_n" and scalars[0] is not None else None
         if case is not None and case.shape == op.out.shape:
@@ -222,10 +218,6 @@ def _case(op: Op, predicate: Literal) -> Value | Literal:
     """The operand that `select_n` takes: the first one below the range of its predicate, the last one above."""
     cases = op.ins[1:]
     return cases[min(max(int(predicate.val), 0), len(cases) - 1)]
-
-
-def _has_effects(op: Op) -> bool:
-    return op.prim in ("debug_callback", "io_callback", "pure_callback", "random_seed")
 
 
 def _with_broadcasts(ops: list[Op], lazy: Mapping[Value, Op]) -> list[Op]:
@@ -252,7 +244,7 @@ def _live(ops: list[Op], outputs: Sequence[Value | Literal]) -> list[Op]:
     needed = {v for v in outputs if isinstance(v, Value)}
     kept: list[Op] = []
     for op in reversed(ops):
-        if any(v in needed for v in op.outs) or _has_effects(op):
+        if any(v in needed for v in op.outs) or primitive(op).effect:
             needed.update(op.value_ins)
             kept.append(op)
     return kept[::-1]
@@ -263,15 +255,8 @@ def _live(ops: list[Op], outputs: Sequence[Value | Literal]) -> list[Op]:
 
 def channel_axes(op: Op) -> tuple[int, int] | None:
     """(output-channel axis of the weights, of the result) of a convolution or a plain x @ W."""
-    if op.prim == "conv_general_dilated":
-        dn = op.params["dimension_numbers"]
-        return dn.rhs_spec[0], dn.out_spec[1]
-    if op.prim == "dot_general" and isinstance(op.ins[1], Value):
-        (_, contract), (_, batch) = op.params["dimension_numbers"]
-        if not batch and len(contract) == len(op.ins[1].shape) - 1:
-            free = next(d for d in range(len(op.ins[1].shape)) if d not in contract)
-            return free, len(op.out.shape) - 1
-    return None
+    rule = primitive(op).channels
+    return rule(op) if rule is not None else None
 
 
 #: prim -> (does the running result stand on the left, new scale, new shift) given (scale, shift, constant).

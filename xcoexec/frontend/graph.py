@@ -8,12 +8,11 @@ from typing import Any
 
 import jax
 
-from ..codegen.kernels.expressions import MOVE, is_elementwise, is_view
-from ..codegen.kernels.families import ANCHORS
-from ..codegen.kernels.rowwise import is_row_reduction, recognise
 from ..codegen.program import Group, Op, Program, Unsupported, Value, consumers, external
+from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_movement, is_view, primitive
+from ..codegen.rules.rows import is_row_reduction, recognise
 from ..codegen.runtime.host import unsupported
-from ..cost.features import flops, nbytes
+from ..cost.features import flops, nbytes, uncounted
 from ..ir.layers import Layer, LayerGraph, Region
 from ..partition.split import granules
 from .fold import Folded, fold
@@ -49,7 +48,8 @@ def build_graph(folded: Folded) -> LayerGraph:
     for i, (group, name) in enumerate(zip(groups, names, strict=True)):
         error = unsupported(group, consts)
         dims = granules(group) if len(group.outs) == 1 else {}
-        layers.append(Layer(i, name, group, sum(map(flops, group.ops)), nbytes(group.ops), error, dims))
+        work = sum(map(flops, group.ops))
+        layers.append(Layer(i, name, group, work, nbytes(group.ops), error, dims, uncounted(group.ops)))
     owner = {v: x.index for x in layers for v in x.outs}
     edges = tuple(tuple(sorted({owner[v] for v in x.ins if v in owner})) for x in layers)
     return LayerGraph(program, tuple(layers), edges, _chains(edges), _regions(edges))
@@ -61,13 +61,9 @@ def build_graph(folded: Folded) -> LayerGraph:
 def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[Group]:
     """Every operation in one group (broadcasts of constants: in each group that reads them)."""
     readers = consumers(ops)
-    floating = {
-        op.out: op
-        for op in ops
-        if op.prim == "broadcast_in_dim" and not any(v in data - {op.out} for v in op.value_ins)
-    }
+    floating = {op.out: op for op in ops if is_broadcast(op) and not any(v in data - {op.out} for v in op.value_ins)}
     for op in list(floating.values()):
-        if op.out in outputs or any(not (is_elementwise(r) or r.prim in MOVE) for r in readers.get(op.out, [])):
+        if op.out in outputs or any(not (is_elementwise(r) or is_movement(r)) for r in readers.get(op.out, [])):
             del floating[op.out]
     makers, position = {v: op for op in ops for v in op.outs}, {op: i for i, op in enumerate(ops)}
     scope = _Scope(readers, makers, set(), set(), floating, set(outputs))
@@ -103,7 +99,7 @@ class _Scope:
                 continue
             maker = self.makers[v]
             if maker in self.taken or not (
-                is_elementwise(maker) or maker.prim == "broadcast_in_dim" or (rows and is_row_reduction(maker))
+                is_elementwise(maker) or is_broadcast(maker) or (rows and is_row_reduction(maker))
             ):
                 return None
             deeper = self.missing(maker, inside, rows)
@@ -117,10 +113,10 @@ def _grow(anchor: Op, scope: _Scope) -> list[Op]:
     """The anchor and the longest run of elementwise operations that leaves only one result visible."""
     floats = _floats(anchor, scope.floating)
     group = [*floats, anchor]
-    if len(anchor.outs) != 1 or not (anchor.prim in ANCHORS or is_elementwise(anchor) or anchor.prim in MOVE):
+    if len(anchor.outs) != 1 or not (is_anchor(anchor) or is_elementwise(anchor) or is_movement(anchor)):
         return group
     current = anchor.out
-    if anchor.prim == "dot_general":  # a transpose of the product costs nothing: it is stored that way
+    if primitive(anchor).turns:  # its result is stored as a transpose has it
         reader = scope.readers.get(current, [])
         if (
             len(reader) == 1
@@ -131,7 +127,7 @@ def _grow(anchor: Op, scope: _Scope) -> list[Op]:
             group.append(reader[0])
             current = reader[0].out
     batch: list[Op] = []
-    moving = is_view(anchor) and anchor.prim not in ANCHORS
+    moving = is_view(anchor) and not is_anchor(anchor)
     while len(batch) < LOOKAHEAD and current not in scope.outputs:
         inside = [current, *(v for b in batch for v in b.outs)]
         found = _next(inside, batch, scope)
@@ -179,7 +175,7 @@ def _fits_row(op: Op, row: tuple[int, ...]) -> bool:
     """Whether `op` computes rows, or one number a row."""
     if is_row_reduction(op):
         return op.ins[0].shape == row
-    known = is_elementwise(op) or op.prim == "broadcast_in_dim" or (op.prim == "reshape" and is_view(op))
+    known = is_elementwise(op) or is_broadcast(op) or (op.prim == "reshape" and is_view(op))
     return known and len(op.outs) == 1 and op.out.shape in (row, row[:-1], (*row[:-1], 1))
 
 
@@ -207,7 +203,7 @@ def _name(group: Group) -> str:
     """The module's path; where no module owns the operation alone, the primitive is added."""
     lead = group.leader
     path = lead.name or next((op.name for op in (group.anchor, *group.tail) if op.name), "")
-    if lead.prim in ("conv_general_dilated", "dot_general"):
+    if primitive(lead).contraction:
         return path or lead.prim
     return f"{path}/{lead.prim}" if path else lead.prim
 

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from ..codegen.program import Literal, Op, Value, itemsize
+from ..codegen.rules.primitives import primitive
 from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, body
 from .decompose import EXPAND
 
@@ -152,16 +153,16 @@ def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, .
     call.
     """
     origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
-    passing = {"reshape", "transpose", "broadcast_in_dim", "convert_element_type", "squeeze", "copy", "stop_gradient"}
     found: set[int] = set()
     for op in traced.ops:
-        if op.prim in passing and op.value_ins and op.value_ins[0] in origin:
+        if primitive(op).carries and op.value_ins and op.value_ins[0] in origin:
             origin[op.out] = origin[op.value_ins[0]]
-        elif op.prim in ("conv_general_dilated", "dot_general"):
-            data = [v for v in op.value_ins if v not in origin]
+        elif primitive(op).contraction:
+            computed = any(
+                v not in origin for v in op.value_ins
+            )  # with such data on one side, the other is the weights
             for i, v in enumerate(op.ins):
-                weighty = i == 1 or bool(data)  # with computed data on the other side, either side may be the weights
-                if v in origin and weighty and (i == 1 or op.prim == "dot_general"):
+                if v in origin and (i == 1 or (computed and primitive(op).either)):
                     found.add(origin[v])
     arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
     chosen = {arguments[i] for i in found} - {arguments[i] for i in donated}

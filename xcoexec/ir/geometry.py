@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from ..codegen.program import Group
+from ..codegen.rules.convolution import convolution
+
 
 VECTOR = 16  # channels: one vector of the widest instruction set
 
 
 def axis_of(group: Group, dim: str) -> int | None:
     """The axis of a group's result that "channel" or "rows" means, or None."""
-    anchor, out = group.anchor, group.out
-    rank = len(out.shape)
-    if anchor.prim == "conv_general_dilated":
-        spec = anchor.params["dimension_numbers"].out_spec
-        return spec[1] if dim == "channel" else spec[2]
+    rank, conv = len(group.out.shape), convolution(group.anchor)
+    if conv is not None:
+        return conv.result[1] if dim == "channel" else conv.result[2]
     if dim == "channel":
         return rank - 1 if rank else None
     return None if rank < 2 else rank - 2 if rank <= 3 else 1

@@ -15,7 +15,8 @@ class Layer:
     """One group of operations, placed as a whole. `flops` FLOP and `nbytes` bytes (read and written) of one call.
 
     `host_error` says why kernels cannot run it ("" if they can); `dims` along which it can be split,
-    with the granule (smallest block) of each.
+    with the granule (smallest block) of each. `uncounted`: primitives in it whose FLOP nobody knows; `flops` then has
+    one for each element of their results.
     """
 
     index: int
@@ -25,6 +26,7 @@ class Layer:
     nbytes: int
     host_error: str = ""
     dims: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    uncounted: tuple[str, ...] = ()
 
     @property
     def ops(self) -> tuple[Op, ...]:

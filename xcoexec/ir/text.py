@@ -50,7 +50,7 @@ def plan_text(
 
 
 def graph_text(graph: LayerGraph) -> str:
-    """A layer graph: what each layer does, reads and costs; then chains and regions."""
+    """A layer graph: what each layer does, reads and costs ("?": FLOP in part unknown); then chains and regions."""
     rows = [["#", "layer", "operations", "result", "reads", "MFLOP", "MB", "split dims", "host half"]]
     for x, reads in zip(graph.layers, graph.edges, strict=True):
         ops = "+".join(op.prim for op in x.ops)
@@ -62,7 +62,7 @@ def graph_text(graph: LayerGraph) -> str:
                 ops,
                 str(x.out),
                 ",".join(map(str, reads)) or "in",
-                f"{x.flops / 1e6:.3f}",
+                f"{x.flops / 1e6:.3f}" + "?" * bool(x.uncounted),
                 f"{x.nbytes / 1e6:.3f}",
                 dims,
                 x.host_error or "yes",

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from ..codegen.program import Group, Op, Program, Value, consumers, external
+from ..codegen.rules.primitives import is_broadcast
 from ..codegen.segment.assembly import Segment
 from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement
@@ -142,9 +143,7 @@ class Units:
                 for v in dict.fromkeys(made)
                 if v in self.outputs or any(r not in inside for r in self.readers.get(v, []))
             )
-            floating = {
-                op.out for op in ops if op.prim == "broadcast_in_dim" and all(v in self.consts for v in op.value_ins)
-            }
+            floating = {op.out for op in ops if is_broadcast(op) and all(v in self.consts for v in op.value_ins)}
             outputs = tuple(v for v in outputs if v not in floating or v in self.outputs)
         outside = [v for v in external(ops) if v not in set(made)]
         inputs = tuple(v for v in outside if v not in self.consts)

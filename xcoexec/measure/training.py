@@ -20,6 +20,7 @@ import numpy as np
 
 from ..codegen.kernels.conv import ALGORITHMS
 from ..codegen.program import Program, Value, external
+from ..codegen.rules.convolution import convolution
 from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
@@ -226,9 +227,8 @@ def sizes(layer: Layer) -> tuple[float, ...]:
     """Rows, columns, channels in and out, window, stride and depth of a layer, as a black box is given them."""
     op, out = layer.group.anchor, layer.out.shape
     given = layer.ins[0].shape
-    window, stride, groups = 1, 1, 1
-    if op.prim == "conv_general_dilated":
-        window, stride, groups = op.ins[1].shape[0], op.params["window_strides"][0], op.params["feature_group_count"]
+    conv = convolution(op)
+    window, stride, groups = (conv.window[0], conv.strides[0], conv.groups) if conv is not None else (1, 1, 1)
     rows, columns = (given[1], given[2]) if len(given) == 4 else (given[0], 1)
     return (float(sum(map(ord, op.prim))), rows, columns, given[-1], out[-1] if out else 1, window, stride, groups)
 

@@ -8,19 +8,14 @@ concatenate to the layer's result; both halves of a split come from here.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from ..codegen.kernels.expressions import is_elementwise
-from ..codegen.program import Group, Literal, Op, Value
+from ..codegen.program import Group, Indivisible, Literal, Op, Value
+from ..codegen.rules.convolution import convolution
+from ..codegen.rules.primitives import PRIMITIVES, primitive
+from ..codegen.rules.splits import Need, Request
 from ..errors import SplitError
 from ..ir.geometry import axis_of
-
-Request = tuple[int, int, int]  # axis, start, stop
-CONTRACTIONS = (
-    "conv_general_dilated",
-    "dot_general",
-)  # they read all of an operand's channels, whatever part of the result is asked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,15 +55,6 @@ class Part:
         return tuple(out)
 
 
-@dataclasses.dataclass(frozen=True)
-class Need:
-    """What an equation needs for a request: one request an operand (None: all of it), new parameters, operands kept."""
-
-    operands: tuple[Request | None, ...]
-    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    keep: tuple[bool, ...] | None = None
-
-
 def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
     """The part of operations in program order that computes `start:stop` along `axis` of the last one's result.
 
@@ -97,7 +83,7 @@ def _record(op: Op, need: Need, requests: dict[Value, Request | None], made: Map
         before = requests.get(v, request)
         if v in made or (request is not None and before is not None):
             requests[v] = _hull(op, before, request)
-        elif request is None and op.prim in CONTRACTIONS:
+        elif request is None and primitive(op).contraction:
             requests[v] = None  # there as a whole: who needs a part of it takes a slice
 
 
@@ -197,196 +183,19 @@ def _part_shape(shape: tuple[int, ...], request: Request | None) -> tuple[int, .
     return (*shape[:axis], stop - start, *shape[axis + 1 :])
 
 
-# -- rules -------------------------------------------------------------------------------------------
-
-
 def _need(op: Op, request: Request | None) -> Need:
     if request is None:
         return Need((None,) * len(op.ins))
     if len(op.outs) != 1:
         raise SplitError(f"{op.prim} has {len(op.outs)} results; only layers with one can be split.")
-    if is_elementwise(op) or op.prim == "convert_element_type":
-        return _elementwise(op, *request)
-    rule = RULES.get(op.prim)
+    rule = primitive(op).split
     if rule is None:
-        raise SplitError(
-            f"{op.prim} has no split rule; primitives that have one: {', '.join(sorted(RULES))} and elementwise ones."
-        )
-    return rule(op, *request)
-
-
-def _elementwise(op: Op, axis: int, start: int, stop: int) -> Need:
-    def one(v: Value | Literal) -> Request | None:
-        if isinstance(v, Literal) or not v.shape or (v.shape[axis] == 1 and op.out.shape[axis] != 1):
-            return None
-        return axis, start, stop
-
-    return Need(tuple(one(v) for v in op.ins))
-
-
-def _rows(
-    axis: int, start: int, stop: int, size: int, window: int, stride: int, dilation: int, lo: int
-) -> tuple[Request, tuple[int, int]]:
-    """Input rows `S*(n-1)+F` that output rows start:stop read, and the padding that is left around them."""
-    first = start * stride - lo
-    last = (stop - 1) * stride - lo + (window - 1) * dilation + 1
-    a, b = min(max(first, 0), size), min(max(last, 0), size)
-    if b <= a:  # a part that sees padding only still needs one row to stand on
-        a = min(a, size - 1)
-        b = a + 1
-    return (axis, a, b), (a - first, last - b)
-
-
-def _conv(op: Op, axis: int, start: int, stop: int) -> Need:
-    p = op.params
-    dn = p["dimension_numbers"]
-    lhs, rhs, out = dn.lhs_spec, dn.rhs_spec, dn.out_spec
-    if p["batch_group_count"] != 1:
-        raise SplitError("conv_general_dilated with batch_group_count > 1 cannot be split.")
-    if axis == out[0]:
-        return Need(((lhs[0], start, stop), None))
-    if axis == out[1]:
-        groups = p["feature_group_count"]
-        weights = (rhs[0], start, stop)
-        if groups == 1:
-            return Need((None, weights))
-        per_in, per_out = op.ins[0].shape[lhs[1]] // groups, op.out.shape[axis] // groups
-        if start % per_out or stop % per_out:
-            raise SplitError(
-                f"conv_general_dilated: channels {start}:{stop} cut a group; groups are of {per_out} output channels."
-            )
-        a, b = start // per_out, stop // per_out
-        return Need(((lhs[1], a * per_in, b * per_in), weights), {"feature_group_count": b - a})
-    d = out.index(axis) - 2
-    if p["lhs_dilation"][d] != 1:
-        raise SplitError("conv_general_dilated: rows of a transposed convolution (lhs_dilation > 1) cannot be split.")
-    window, dim = op.ins[1].shape[rhs[2 + d]], lhs[2 + d]
-    lo = p["padding"][d][0]
-    rows, pad = _rows(dim, start, stop, op.ins[0].shape[dim], window, p["window_strides"][d], p["rhs_dilation"][d], lo)
-    padding = tuple(pad if i == d else q for i, q in enumerate(p["padding"]))
-    return Need((rows, None), {"padding": padding})
-
-
-def _window(op: Op, axis: int, start: int, stop: int) -> Need:
-    p = op.params
-    if p["base_dilation"][axis] != 1:
-        raise SplitError(f"{op.prim}: rows of a window with base dilation cannot be split.")
-    size = op.ins[0].shape[axis]
-    rows, pad = _rows(
-        axis,
-        start,
-        stop,
-        size,
-        p["window_dimensions"][axis],
-        p["window_strides"][axis],
-        p["window_dilation"][axis],
-        p["padding"][axis][0],
-    )
-    if any(q < 0 for q in pad):
-        raise SplitError(f"{op.prim}: the part would need negative padding {pad}; this range cannot be split off.")
-    return Need((rows,), {"padding": tuple(pad if i == axis else q for i, q in enumerate(p["padding"]))})
-
-
-def _dot(op: Op, axis: int, start: int, stop: int) -> Need:
-    (ac, bc), (ab, bb) = op.params["dimension_numbers"]
-    a, b = op.ins
-    afree = [d for d in range(len(a.shape)) if d not in (*ac, *ab)]
-    bfree = [d for d in range(len(b.shape)) if d not in (*bc, *bb)]
-    if axis < len(ab):
-        return Need(((ab[axis], start, stop), (bb[axis], start, stop)))
-    axis -= len(ab)
-    if axis < len(afree):
-        return Need(((afree[axis], start, stop), None))
-    return Need((None, (bfree[axis - len(afree)], start, stop)))
-
-
-def _reduce(op: Op, axis: int, start: int, stop: int) -> Need:
-    kept = [d for d in range(len(op.ins[0].shape)) if d not in op.params["axes"]]
-    return Need(((kept[axis], start, stop),))
-
-
-def _broadcast(op: Op, axis: int, start: int, stop: int) -> Need:
-    dims, shape = op.params["broadcast_dimensions"], list(op.params["shape"])
-    shape[axis] = stop - start
-    source = op.ins[0].shape
-    i = dims.index(axis) if axis in dims else None
-    request = None if i is None or (source[i] == 1 and op.out.shape[axis] != 1) else (i, start, stop)
-    return Need((request,), {"shape": tuple(shape)})
-
-
-def _transpose(op: Op, axis: int, start: int, stop: int) -> Need:
-    return Need(((op.params["permutation"][axis], start, stop),))
-
-
-def _reshape(op: Op, axis: int, start: int, stop: int) -> Need:
-    """An axis passes through when the reshape leaves it and everything before it alone (up to ones)."""
-    source, target = op.ins[0].shape, op.out.shape
-    for i, n in enumerate(source):
-        if n == target[axis] and _product(source[:i]) == _product(target[:axis]):
-            sizes = tuple(stop - start if d == axis else m for d, m in enumerate(op.params["new_sizes"]))
-            return Need(((i, start, stop),), {"new_sizes": sizes})
-    raise SplitError(f"reshape {source} -> {target} regroups dimension {axis}; a part of it is no part of the operand.")
-
-
-def _product(xs: Sequence[int]) -> int:
-    out = 1
-    for x in xs:
-        out *= x
-    return out
-
-
-def _squeeze(op: Op, axis: int, start: int, stop: int) -> Need:
-    kept = [d for d in range(len(op.ins[0].shape)) if d not in op.params["dimensions"]]
-    return Need(((kept[axis], start, stop),))
-
-
-def _concatenate(op: Op, axis: int, start: int, stop: int) -> Need:
-    if axis != op.params["dimension"]:
-        return Need(tuple((axis, start, stop) for _ in op.ins))
-    requests: list[Request | None] = []
-    at = 0
-    for v in op.ins:
-        a, b = max(start - at, 0), min(stop - at, v.shape[axis])
-        requests.append((axis, a, b) if a < b else None)
-        at += v.shape[axis]
-    return Need(tuple(requests), {}, tuple(r is not None for r in requests))
-
-
-def _pad(op: Op, axis: int, start: int, stop: int) -> Need:
-    if tuple(op.params["padding_config"][axis]) != (0, 0, 0):
-        raise SplitError("pad: a padded dimension cannot be split.")
-    return Need(((axis, start, stop), None))
-
-
-def _slice(op: Op, axis: int, start: int, stop: int) -> Need:
-    p = op.params
-    step = (p["strides"] or (1,) * len(op.out.shape))[axis]
-    first = p["start_indices"][axis] + start * step
-    last = p["start_indices"][axis] + (stop - 1) * step + 1
-    begin = tuple(0 if d == axis else s for d, s in enumerate(p["start_indices"]))
-    limit = tuple(last - first if d == axis else s for d, s in enumerate(p["limit_indices"]))
-    return Need(((axis, first, last),), {"start_indices": begin, "limit_indices": limit})
-
-
-def _rev(op: Op, axis: int, start: int, stop: int) -> Need:
-    n = op.out.shape[axis]
-    return Need(((axis, n - stop, n - start) if axis in op.params["dimensions"] else (axis, start, stop),))
-
-
-RULES: dict[str, Callable[[Op, int, int, int], Need]] = {
-    "conv_general_dilated": _conv,
-    "dot_general": _dot,
-    "broadcast_in_dim": _broadcast,
-    "transpose": _transpose,
-    "reshape": _reshape,
-    "squeeze": _squeeze,
-    "concatenate": _concatenate,
-    "pad": _pad,
-    "slice": _slice,
-    "rev": _rev,
-    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _window),
-    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod"), _reduce),
-}
+        known = ", ".join(sorted(p.name for p in PRIMITIVES.values() if p.split and not p.vector))
+        raise SplitError(f"{op.prim} has no split rule; primitives that have one: {known} and elementwise ones.")
+    try:
+        return rule(op, *request)
+    except Indivisible as e:
+        raise SplitError(str(e)) from None
 
 
 # -- which dimensions a layer can be split along -----------------------------------------------------
@@ -395,14 +204,12 @@ RULES: dict[str, Callable[[Op, int, int, int], Need]] = {
 def granules(group: Group) -> dict[str, int]:
     """Split dim -> smallest block, for the dims along which this group can be split at all."""
     found = {}
-    anchor, out = group.anchor, group.out
+    out, conv = group.out, convolution(group.anchor)
     for dim in ("channel", "rows"):
         axis = axis_of(group, dim)
         if axis is None or out.size == 0:
             continue
-        granule = 1
-        if dim == "channel" and anchor.prim == "conv_general_dilated" and anchor.params["feature_group_count"] > 1:
-            granule = out.shape[axis] // anchor.params["feature_group_count"]
+        granule = conv.granule if conv is not None and dim == "channel" else 1
         if out.shape[axis] < 2 * granule:
             continue
         try:

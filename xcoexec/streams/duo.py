@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from ..api.resident import ResidentFunction
+from ..codegen.rules.convolution import convolution
 from ..measure.timing import median_seconds
 from .blocks import EPSILON, TWIN_SECONDS, Worth, blocks, deserving, merged
 from .data import Data
@@ -161,9 +162,7 @@ def twin(
     one = lambda v: (1, *v.shape[1:])
     half = "host" if worth.half == "device" else "device"
     convolved = any(
-        op.prim == "conv_general_dilated"
-        for x in net.graph.layers[spans[block].start : spans[block].stop]
-        for op in x.ops
+        convolution(op) is not None for x in net.graph.layers[spans[block].start : spans[block].stop] for op in x.ops
     )
     nonlinear = net.graph.layers[spans[block].stop - 1].group.result.prim in ("max", "reduce_window_max")
     shape = fitting(

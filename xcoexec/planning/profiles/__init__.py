@@ -10,6 +10,8 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from ...codegen.rules.convolution import convolution
+from ...codegen.rules.primitives import primitive
 from ...codegen.store import schema
 from ...codegen.store.disk import Refused, contents
 from ...errors import ProfileError
@@ -72,17 +74,12 @@ class Profile:
 def kind(layer: Layer) -> str:
     """Which kernels a layer runs."""
     op = layer.group.anchor
-    if op.prim == "dot_general":
-        return "dense"
-    if op.prim != "conv_general_dilated":
-        return "other"
-    window = [op.ins[1].shape[d] for d in op.params["dimension_numbers"].rhs_spec[2:]]
-    if (
-        op.params["feature_group_count"] > 1
-        and op.params["feature_group_count"] == op.out.shape[op.params["dimension_numbers"].out_spec[1]]
-    ):
+    conv = convolution(op)
+    if conv is None:
+        return "dense" if primitive(op).contraction else "other"
+    if conv.depthwise:
         return "depthwise"
-    return "winograd" if window == [3, 3] and set(op.params["window_strides"]) == {1} else "conv"
+    return "winograd" if conv.window == (3, 3) and set(conv.strides) == {1} else "conv"
 
 
 def names() -> tuple[str, ...]:

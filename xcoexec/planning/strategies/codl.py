@@ -15,13 +15,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...codegen.rules.convolution import convolution
+from ...codegen.rules.primitives import primitive
 from ...ir.costs import Costs
 from ...ir.geometry import axis_of, block, cut
 from ...ir.layers import Layer, LayerGraph
 from ...ir.placement import Placement
 from ...ir.plan import Plan
 from ...ir.words import DEVICE, DIMS, HOST, SPLIT
-from ...partition.split import CONTRACTIONS, part_shares
+from ...partition.split import part_shares
 
 SHARES = tuple(i / 16 for i in range(1, 16))
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
@@ -254,7 +256,7 @@ class _Search:
             host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
             device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
             whole = (
-                dim == "channel" and self.graph.layers[first].group.anchor.prim in CONTRACTIONS
+                dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
             )  # its sums run over all channels
             data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
@@ -278,7 +280,8 @@ def transposed(layer: Layer, costs: Costs) -> float:
     XLA chooses the device half's layout itself. The time is a part of the host half's, which was measured with it.
     """
     op = layer.group.anchor
-    if op.prim != "conv_general_dilated" or op.params["dimension_numbers"].lhs_spec[1] == len(op.out.shape) - 1:
+    conv = convolution(op)
+    if conv is None or conv.image[1] == len(conv.image) - 1:
         return 0.0
     return (layer.ins[0].nbytes + op.out.nbytes) / costs.copy_rate
 

@@ -1,0 +1,154 @@
+"""Steps for movement that is more than a view: other shapes, concatenation, padding, and places known at the call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..program import Literal, Op, Unsupported, Value, kind
+from ..rules.expressions import COPY
+from ..segment.assembly import Context, Kernel
+from ..segment.storage import Storage
+from . import elementwise
+
+
+def reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Another shape of the same elements: no work, unless the source is strided or the result is an output."""
+    x = op.ins[0]
+    if not isinstance(x, Value) or not kind(x.dtype) or op.params.get("dimensions") is not None:
+        raise Unsupported(f"a reshape of {x}")
+    seen = elementwise.dense(ctx, ctx.storage(x)).reshaped(op.out.shape)
+    if op.out in ctx.program.outputs:
+        elementwise.copy(ctx, seen, ctx.output(op.out))
+    else:
+        ctx.place(op.out, seen)
+    return rest
+
+
+def concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Operands made in this segment already lie in their part; the others are copied into it."""
+    axis, at = op.params["dimension"], 0
+    y = ctx.output(op.out)
+    for v in op.ins:
+        part = y.part(axis, at, v.shape[axis])
+        at += v.shape[axis]
+        if isinstance(v, Literal) or not kind(v.dtype):
+            raise Unsupported(f"a concatenation of {v}")
+        s = ctx.storage(v)
+        if (s.buffer, s.offset) != (part.buffer, part.offset) or s.strides != part.strides:
+            elementwise.copy(ctx, s, part)
+    return rest
+
+
+def pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    x, value = op.ins
+    if (
+        not isinstance(x, Value)
+        or kind(x.dtype) != "f"
+        or not isinstance(value, Literal)
+        or any(lo < 0 or hi < 0 for lo, hi, _ in op.params["padding_config"])
+    ):
+        raise Unsupported("a padding that is negative or not a literal")
+    y, s = ctx.output(op.out), ctx.storage(x)
+    elementwise.fill(ctx, float(value.val), y)
+    config = op.params["padding_config"]
+    offset = sum(lo * t for (lo, _, _), t in zip(config, y.strides, strict=True))
+    spaced = tuple(t * (gap + 1) for (_, _, gap), t in zip(config, y.strides, strict=True))
+    elementwise.compute(ctx, COPY, (y, spaced, offset), [(s, s.strides, 0)], x.shape)
+    return rest
+
+
+def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Rows of a table by s32 index (an embedding)."""
+    table, index = op.ins
+    dn, mode = op.params["dimension_numbers"], str(op.params["mode"]).lower()
+    if (
+        not isinstance(table, Value)
+        or not isinstance(index, Value)
+        or (kind(table.dtype), index.dtype) != ("f", "int32")
+    ):
+        raise Unsupported("a gather that is not from an f32 table by s32 indices")
+    kept = tuple(range(len(index.shape) - 1, len(op.out.shape)))
+    rowwise = (dn.collapsed_slice_dims, dn.start_index_map, dn.offset_dims, tuple(op.params["slice_sizes"])) == (
+        (0,),
+        (0,),
+        kept,
+        (1, *table.shape[1:]),
+    )
+    if (
+        not rowwise
+        or index.shape[-1:] != (1,)
+        or len(dn.operand_batching_dims)
+        or not np.isnan(op.params.get("fill_value") or np.nan)
+    ):
+        raise Unsupported("a gather other than of whole rows")
+    t, i, y = (
+        elementwise.dense(ctx, ctx.storage(v)) if v is not op.out else ctx.output(v) for v in (table, index, op.out)
+    )
+    if not y.dense:
+        raise Unsupported("a gather into a strided result")
+    n, width = math.prod(index.shape), math.prod(table.shape[1:])
+    how = "fill" if "fill" in mode else "clip"
+    operands = [(i, (4,), 0), (t, (0,), 0), (y, (4 * width,), 0)]
+    elementwise.nest(
+        ctx, Kernel(("gather", how)), [table.shape[0], width], (n,), operands, 2, max(1, (1 << 14) // max(width, 1))
+    )
+    return rest
+
+
+def dynamic_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    x, *starts = op.ins
+    y = ctx.output(op.out)
+    _shifted(ctx, x, y, starts, y.shape, move_source=True)
+    return rest
+
+
+def dynamic_update_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    x, update, *starts = op.ins
+    if not isinstance(x, Value):
+        raise Unsupported("an update of a literal")
+    y = ctx.output(op.out)
+    elementwise.copy(ctx, ctx.storage(x), y)
+    _shifted(ctx, update, y, starts, y.shape, move_source=False)
+    return rest
+
+
+def _shifted(
+    ctx: Context,
+    source: Value | Literal,
+    y: Storage,
+    starts: Sequence[Value | Literal],
+    shape: tuple[int, ...],
+    move_source: bool,
+) -> None:
+    """Copies a block whose place in the source (a slice) or the target (an update) is only known at the call; places
+    are clamped.
+    """
+    if (
+        not isinstance(source, Value)
+        or not kind(source.dtype)
+        or any(isinstance(i, Value) and i.dtype != "int32" for i in starts)
+    ):
+        raise Unsupported(f"a dynamic slice of {source} at {[i.dtype for i in starts]}")
+    s = ctx.storage(source)
+    block, large = (y, s) if move_source else (s, y)
+    offset, where, extra = 0, [], []
+    for n, m, step, i in zip(block.shape, large.shape, large.strides, starts, strict=True):
+        if isinstance(i, Literal):
+            offset += min(max(int(i.val), 0), m - n) * step
+        elif m != n:
+            where.append((ctx.storage(i), (), 0))
+            extra += [m - n, step]
+    dims, walks = elementwise.coalesce(block.shape, [s.strides, y.strides])
+    if dims != [1] and any(w[-1] != 4 for w in walks):
+        raise Unsupported("a dynamic slice across the innermost dimension")
+    loops, (a, b) = dims[:-1], (tuple(w[:-1]) for w in walks)
+    operands = [
+        (s, a, offset if move_source else 0),
+        (y, b, 0 if move_source else offset),
+        *((i, (0,) * len(loops), 0) for i, _, _ in where),
+    ]
+    kernel = Kernel(("shifted", len(where), move_source))
+    elementwise.nest(ctx, kernel, [dims[-1], *extra], loops, operands, 1, max(1, (1 << 14) // dims[-1]))

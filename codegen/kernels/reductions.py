@@ -1,0 +1,93 @@
+"""Steps for reductions over axes and over windows."""
+
+from __future__ import annotations
+
+import math
+
+from ..program import Op, Unsupported, Value, kind
+from ..rules.primitives import primitive
+from ..segment.assembly import Context, Kernel
+from . import elementwise
+
+
+def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    p, x = op.params, op.ins[0]
+    window, strides, padding = p["window_dimensions"], p["window_strides"], p["padding"]
+    if (
+        not isinstance(x, Value)
+        or kind(x.dtype) != "f"
+        or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"]))
+    ):
+        raise Unsupported("a dilated pooling window, or one over a type other than f32")
+    if not 3 <= len(window) <= 5 or any(
+        (w, s, tuple(q)) != (1, 1, (0, 0)) for w, s, q in ((window[i], strides[i], padding[i]) for i in (0, -1))
+    ):
+        raise Unsupported(f"a pooling window {window} that is not over 1 to 3 dimensions between batch and channels")
+    s, y = ctx.storage(x), ctx.output(op.out)
+    if s.strides[-1] != 4:
+        s = elementwise.dense(ctx, s)
+    fill = (1,) * (5 - len(window))
+    zero = (0,) * len(fill)
+    dims = zip(
+        (*fill, *window[1:-1]),
+        (*fill, *strides[1:-1]),
+        (*zero, *(lo for lo, _ in padding[1:-1])),
+        (*fill, *s.shape[1:-1]),
+        (*zero, *s.strides[1:-1]),
+        strict=True,
+    )
+    ystrides = (*zero, *y.strides[1:-1])
+    oshape = (*fill, *y.shape[1:-1])
+    extra = [oshape[2], y.shape[-1], ystrides[2], *(w for d in dims for w in d)]
+    operands = [(s, (s.strides[0], 0, 0), 0), (y, (y.strides[0], ystrides[0], ystrides[1]), 0)]
+    kernel = Kernel(("pool", primitive(op).combine))
+    rows = math.prod((y.shape[0], *oshape[:2]))
+    chunk, units = (
+        max(1, min(-(-rows // (4 * ctx.threads)), 64)),
+        math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl),
+    )
+    elementwise.nest(ctx, kernel, extra, (y.shape[0], *oshape[:2]), operands, 1, chunk, units)
+    return rest
+
+
+def reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    x, axes = op.ins[0], sorted(op.params["axes"])
+    if not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
+        raise Unsupported("a reduction of a type other than f32")
+    s = ctx.storage(x)
+    kept = [d for d in range(len(x.shape)) if d not in axes]
+    live = [d for d in axes if x.shape[d] != 1]
+    if (live and live != list(range(live[0], live[-1] + 1))) or not s.dense:
+        order = (*kept, *axes)
+        target = ctx.scratch(tuple(x.shape[d] for d in order))
+        elementwise.copy(ctx, s, target, tuple(s.strides[d] for d in order))
+        s, live, kept = target, list(range(len(kept), len(order))), list(range(len(kept)))
+    before = math.prod(s.shape[d] for d in kept if not live or d < live[0])
+    n = math.prod(s.shape[d] for d in live)
+    after = math.prod(s.shape[d] for d in kept if live and d > live[-1])
+    y = ctx.output(op.out)
+    target = y if y.dense else ctx.scratch(op.out.shape)
+    how = primitive(op).combine
+    if after == 1:
+        operands: list[elementwise.Operand] = [(s, (4 * n,), 0), (target, (4,), 0)]
+        elementwise.nest(
+            ctx,
+            Kernel(("reduce", how, True)),
+            [n, 4, 1, 1],
+            (before,),
+            operands,
+            1,
+            max(1, (1 << 14) // max(n, 1)),
+            -(-n // ctx.target.vl),
+        )
+    else:
+        width = min(after, 256)
+        loops = (before, -(-after // width))
+        operands = [(s, (4 * n * after, 4 * width), 0), (target, (4 * after, 4 * width), 0)]
+        chunk, units = max(1, (1 << 14) // max(n * width, 1)), n * -(-width // ctx.target.vl)
+        elementwise.nest(
+            ctx, Kernel(("reduce", how, False)), [n, 4 * after, after, width], loops, operands, 1, chunk, units
+        )
+    if target is not y:
+        elementwise.copy(ctx, target, y)
+    return rest

@@ -1,0 +1,91 @@
+"""The geometry of a convolution: what every stage asks of its axes, sizes and groups is decided here."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from ..program import Op
+
+CONVOLUTION = "conv_general_dilated"
+
+
+@dataclasses.dataclass(frozen=True)
+class Convolution:
+    """Axes and sizes of a convolution; `strides`, `dilation`, `spread` and `padding` have one entry a spatial dimension.
+
+    `image`, `result`: axes of (batch, channels, spatial...); `weights`: axes of (channels out, channels in a group,
+    spatial...). `spread`: the image's own dilation, not 1 where the convolution is a transposed one. `sizes`: of the
+    result's spatial dimensions. `inner`: products that are summed for one element of the result.
+    """
+
+    image: tuple[int, ...]
+    weights: tuple[int, ...]
+    result: tuple[int, ...]
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    spread: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    groups: int
+    batch_groups: int
+    channels_in: int
+    channels: int
+    sizes: tuple[int, ...]
+    inner: int
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether every channel is convolved on its own."""
+        return self.groups == self.channels_in == self.channels > 1
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether every pixel is taken, and on its own."""
+        return {*self.window, *self.strides} == {1}
+
+    @property
+    def transposed(self) -> bool:
+        return any(d != 1 for d in self.spread)
+
+    @property
+    def granule(self) -> int:
+        """Channels of the result that belong together: a group's."""
+        return self.channels // self.groups if self.groups > 1 else 1
+
+
+def convolution(op: Op) -> Convolution | None:
+    """The geometry of an operation that is a convolution; None for any other."""
+    if op.prim != CONVOLUTION:
+        return None
+    p, (x, w) = op.params, op.ins
+    dn = p["dimension_numbers"]
+    return Convolution(
+        image=tuple(dn.lhs_spec),
+        weights=tuple(dn.rhs_spec),
+        result=tuple(dn.out_spec),
+        window=tuple(w.shape[d] for d in dn.rhs_spec[2:]),
+        strides=tuple(p["window_strides"]),
+        dilation=tuple(p["rhs_dilation"]),
+        spread=tuple(p["lhs_dilation"]),
+        padding=tuple(p["padding"]),
+        groups=p["feature_group_count"],
+        batch_groups=p["batch_group_count"],
+        channels_in=x.shape[dn.lhs_spec[1]],
+        channels=op.out.shape[dn.out_spec[1]],
+        sizes=tuple(op.out.shape[d] for d in dn.out_spec[2:]),
+        inner=math.prod(w.shape[d] for d in dn.rhs_spec[1:]),
+    )
+
+
+def geometry(op: Op) -> Convolution:
+    """`convolution` of what is known to be one."""
+    found = convolution(op)
+    assert found is not None, f"{op.prim} is no convolution"
+    return found
+
+
+def channels_last(axes: tuple[int, ...]) -> bool:
+    """Whether axes of (batch, channels, spatial...) lie as batch, spatial..., channels."""
+    rank = len(axes) - 2
+    return axes == (0, rank + 1, *range(1, rank + 1))

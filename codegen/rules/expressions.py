@@ -1,0 +1,146 @@
+"""Elementwise programs as data: what they mean, which arrays they read and how, and their vector code.
+
+An expression is a tuple of nodes in order of evaluation; the last is the result:
+    ("in", k)             operand k
+    ("lit", kind, text)   a scalar
+    (prim, a, b, ...)     an elementwise primitive of nodes a, b, ...; "add@i" is on s32, "and@b" on bool,
+                          "integer_pow:3" carries its parameter
+Movement (broadcast, transpose, slice, reverse) is pushed down to the operands: it becomes a `View`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..program import Literal, Op, Unsupported, Value, kind
+from .movement import Axis
+from .primitives import is_elementwise, is_reduction, primitive
+
+Expr = tuple[tuple[Any, ...], ...]
+COPY: Expr = (("in", 0),)  # the operand itself
+MOST_OPS = 256  # operations of one expression
+LOAD = {"f": None, "i": "bits", "b": "fb"}  # what makes a loaded vector of f32 a value of its kind
+STORE = {"f": None, "i": "floats", "b": "bf"}  # and back
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """How an operand is read: one `Axis` (output dim or None, step, start) for each of its dimensions."""
+
+    value: Value
+    axes: tuple[Axis, ...]
+
+    def strides(self, rank: int, element_strides: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+        """(stride for each output dim, offset), in the unit of `element_strides`."""
+        out = [0] * rank
+        offset = 0
+        for (dim, step, start), s in zip(self.axes, element_strides, strict=True):
+            offset += start * s
+            if dim is not None:
+                out[dim] += step * s
+        return tuple(out), offset
+
+
+def literal(value: Any, dtype: str = "float32") -> tuple[Any, ...]:
+    """The node of a scalar: as text, because 2, 2.0 and True, or 0.0 and -0.0, are the same key of a dictionary."""
+    k = kind(dtype)
+    number: Any = {"i": int, "b": bool}.get(k, lambda x: float(np.asarray(x).astype(dtype)))(value)
+    return ("lit", k, repr(number))
+
+
+def identity_axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:
+    return tuple((i, 1, 0) if n != 1 else (None, 0, 0) for i, n in enumerate(shape))
+
+
+def expression(
+    ops: tuple[Op, ...],
+    result: Value,
+    anchor: Value | None = None,
+    reductions: bool = False,
+) -> tuple[Expr, tuple[View, ...]]:
+    """The expression of `result` over the values that `ops` read from outside, and its operand views.
+
+    With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators). With
+    `reductions`, reductions over the last dimension are nodes of their own, whose operand is over the whole row.
+    Values of bf16 and f16 are f32: a cast to them rounds, and so does every operation on f16, whose range is small.
+    Raises `Unsupported` for a primitive, dtype or movement that has no vector code.
+    """
+    if len(ops) > MOST_OPS:
+        raise Unsupported(f"{len(ops)} operations in one group; an expression has at most {MOST_OPS}")
+    made = {v: op for op in ops for v in op.outs if v is not anchor}
+    nodes: dict[tuple[Any, ...], int] = {}
+    views: dict[View, int] = {}
+    built: dict[tuple[Value, tuple[Axis, ...]], int] = {}
+    if anchor is not None:
+        views[View(anchor, identity_axes(anchor.shape))] = 0
+
+    def node(head: str | None, *args: Any) -> int:
+        return args[0] if head is None else nodes.setdefault((head, *args), len(nodes))
+
+    def build(v: Value | Literal, axes: tuple[Axis, ...]) -> int:
+        if not kind(v.dtype):
+            raise Unsupported(f"a value of type {v.dtype}; kernels know f32, s32 and bool")
+        if isinstance(v, Literal):
+            return node(*literal(v.val, v.dtype))
+        if (v, axes) not in built:
+            op = made.get(v)
+            rounding = "half" if v.dtype == "float16" and (op is None or not primitive(op).exact) else None
+            built[v, axes] = read(v, axes) if op is None else compute(op, axes)
+            built[v, axes] = node(rounding, built[v, axes])
+        return built[v, axes]
+
+    def read(v: Value, axes: tuple[Axis, ...]) -> int:
+        if v is anchor and axes != identity_axes(v.shape):
+            raise Unsupported("the tail moves the anchor's elements")
+        return node(LOAD[kind(v.dtype)], node("in", views.setdefault(View(v, axes), len(views))))
+
+    def compute(op: Op, axes: tuple[Axis, ...]) -> int:
+        if reductions and is_reduction(op):
+            row = identity_axes(result.shape)
+            if (*axes, row[-1]) != row:
+                raise Unsupported("a reduction that is moved before it is used")
+            return node(op.prim, build(op.ins[0], row))
+        moved = primitive(op).axes
+        if moved is not None:
+            return build(op.ins[0], () if isinstance(op.ins[0], Literal) else moved(op, axes))
+        if not is_elementwise(op):
+            raise Unsupported(f"{op.prim} has no vector code")
+        args = [build(a, _operand_axes(a, op.out, axes)) for a in op.ins]
+        if op.prim == "convert_element_type":
+            return _converted(node, op.ins[0].dtype, op.out.dtype, args[0])
+        return node(_head(op), *args)
+
+    if not kind(result.dtype):
+        raise Unsupported(f"a result of type {result.dtype}; kernels know f32, s32 and bool")
+    last = node(STORE[kind(result.dtype)], build(result, identity_axes(result.shape)))
+    if last != len(nodes) - 1:
+        raise Unsupported("the result is an operand")
+    return tuple(nodes), tuple(views)
+
+
+def _head(op: Op) -> str:
+    """The node of an elementwise operation: its name, the kind of its first operand, its parameter."""
+    k = kind(op.ins[0].dtype)
+    head = op.prim + ("" if k == "f" else f"@{k}")
+    if not k or k not in primitive(op).vector:
+        raise Unsupported(f"{op.prim} on {op.ins[0].dtype} has no vector code")
+    return f"{head}:{op.params['y']}" if op.prim == "integer_pow" else head
+
+
+def _converted(node: Callable[..., int], before: str, after: str, n: int) -> int:
+    """A conversion; f32 and s32 are rounded to bf16 here (`build` rounds to f16)."""
+    change = kind(before) + kind(after)
+    n = node(None if change[0] == change[1] else change, n)
+    return node("bfloat" if after == "bfloat16" and before not in ("bfloat16", "bool") else None, n)
+
+
+def _operand_axes(a: Value | Literal, out: Value, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    if isinstance(a, Literal) or not a.shape:
+        return ()
+    return tuple(
+        axis if n != 1 or m == 1 else (None, 0, 0) for axis, n, m in zip(axes, a.shape, out.shape, strict=True)
+    )

@@ -1,0 +1,55 @@
+"""The matrix product that a contraction amounts to: what its time is predicted from, and where its channels are."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from ..program import Op, Value
+from .convolution import geometry
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrix:
+    """`groups` products of [rows, inner] with [inner, columns]; `kind` names the class of kernels that compute it.
+
+    `window`, `stride`: elements of a convolution's window and stride (1 for a product).
+    """
+
+    kind: str
+    rows: int
+    inner: int
+    columns: int
+    groups: int
+    window: int = 1
+    stride: int = 1
+
+
+def convolution(op: Op) -> Matrix:
+    conv = geometry(op)
+    kind = "depthwise" if conv.depthwise else "pointwise" if conv.pointwise else "conv"
+    rows, columns = op.out.size // conv.channels, conv.channels // conv.groups
+    return Matrix(kind, rows, conv.inner, columns, conv.groups, math.prod(conv.window), math.prod(conv.strides))
+
+
+def product(op: Op) -> Matrix:
+    (ac, _), (ab, _) = op.params["dimension_numbers"]
+    a, b = op.ins[0].shape, op.ins[1].shape
+    groups, inner = math.prod(a[d] for d in ab), math.prod(a[d] for d in ac)
+    rows, columns = math.prod(a) // (groups * inner), math.prod(b) // (groups * inner)
+    return Matrix("vector" if min(rows, columns) == 1 else "dense", rows, inner, columns, groups)
+
+
+def convolution_channels(op: Op) -> tuple[int, int]:
+    """(output-channel axis of the weights, of the result)."""
+    conv = geometry(op)
+    return conv.weights[0], conv.result[1]
+
+
+def product_channels(op: Op) -> tuple[int, int] | None:
+    """The same for a plain x @ W; None for any other product."""
+    w = op.ins[1]
+    (_, contract), (_, batch) = op.params["dimension_numbers"]
+    if not isinstance(w, Value) or batch or len(contract) != len(w.shape) - 1:
+        return None
+    return next(d for d in range(len(w.shape)) if d not in contract), len(op.out.shape) - 1

@@ -1,0 +1,179 @@
+"""What a range of an operation's result needs of its operands, one rule a primitive.
+
+A rule takes the operation and a range `start:stop` along `axis` of its result. It raises `Indivisible` where there is
+no such part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..program import Indivisible, Literal, Op, Value
+from .convolution import Convolution, geometry
+
+Request = tuple[int, int, int]  # axis, start, stop
+
+
+@dataclasses.dataclass(frozen=True)
+class Need:
+    """What an equation needs for a request: one request an operand (None: all of it), new parameters, operands kept."""
+
+    operands: tuple[Request | None, ...]
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    keep: tuple[bool, ...] | None = None
+
+
+def elementwise(op: Op, axis: int, start: int, stop: int) -> Need:
+    def one(v: Value | Literal) -> Request | None:
+        if isinstance(v, Literal) or not v.shape or (v.shape[axis] == 1 and op.out.shape[axis] != 1):
+            return None
+        return axis, start, stop
+
+    return Need(tuple(one(v) for v in op.ins))
+
+
+def _rows(
+    axis: int, start: int, stop: int, size: int, window: int, stride: int, dilation: int, lo: int
+) -> tuple[Request, tuple[int, int]]:
+    """Input rows `S*(n-1)+F` that output rows start:stop read, and the padding that is left around them."""
+    first = start * stride - lo
+    last = (stop - 1) * stride - lo + (window - 1) * dilation + 1
+    a, b = min(max(first, 0), size), min(max(last, 0), size)
+    if b <= a:  # a part that sees padding only still needs one row to stand on
+        a = min(a, size - 1)
+        b = a + 1
+    return (axis, a, b), (a - first, last - b)
+
+
+def convolution(op: Op, axis: int, start: int, stop: int) -> Need:
+    conv = geometry(op)
+    if conv.batch_groups != 1:
+        raise Indivisible(f"{op.prim} with batch_group_count > 1 cannot be split.")
+    if axis == conv.result[0]:
+        return Need(((conv.image[0], start, stop), None))
+    if axis == conv.result[1]:
+        return _channels(op, conv, start, stop)
+    d = conv.result.index(axis) - 2
+    if conv.spread[d] != 1:
+        raise Indivisible(f"{op.prim}: rows of a transposed convolution (lhs_dilation > 1) cannot be split.")
+    dim, (lo, _) = conv.image[2 + d], conv.padding[d]
+    size = op.ins[0].shape[dim]
+    rows, pad = _rows(dim, start, stop, size, conv.window[d], conv.strides[d], conv.dilation[d], lo)
+    padding = tuple(pad if i == d else q for i, q in enumerate(conv.padding))
+    return Need((rows, None), {"padding": padding})
+
+
+def _channels(op: Op, conv: Convolution, start: int, stop: int) -> Need:
+    """Output channels need their weights, and of the image their group's channels."""
+    weights = (conv.weights[0], start, stop)
+    if conv.groups == 1:
+        return Need((None, weights))
+    per_in, per_out = conv.channels_in // conv.groups, conv.granule
+    if start % per_out or stop % per_out:
+        raise Indivisible(f"{op.prim}: channels {start}:{stop} cut a group; groups are of {per_out} output channels.")
+    a, b = start // per_out, stop // per_out
+    return Need(((conv.image[1], a * per_in, b * per_in), weights), {"feature_group_count": b - a})
+
+
+def window(op: Op, axis: int, start: int, stop: int) -> Need:
+    p = op.params
+    if p["base_dilation"][axis] != 1:
+        raise Indivisible(f"{op.prim}: rows of a window with base dilation cannot be split.")
+    size = op.ins[0].shape[axis]
+    rows, pad = _rows(
+        axis,
+        start,
+        stop,
+        size,
+        p["window_dimensions"][axis],
+        p["window_strides"][axis],
+        p["window_dilation"][axis],
+        p["padding"][axis][0],
+    )
+    if any(q < 0 for q in pad):
+        raise Indivisible(f"{op.prim}: the part would need negative padding {pad}; this range cannot be split off.")
+    return Need((rows,), {"padding": tuple(pad if i == axis else q for i, q in enumerate(p["padding"]))})
+
+
+def product(op: Op, axis: int, start: int, stop: int) -> Need:
+    (ac, bc), (ab, bb) = op.params["dimension_numbers"]
+    a, b = op.ins
+    afree = [d for d in range(len(a.shape)) if d not in (*ac, *ab)]
+    bfree = [d for d in range(len(b.shape)) if d not in (*bc, *bb)]
+    if axis < len(ab):
+        return Need(((ab[axis], start, stop), (bb[axis], start, stop)))
+    axis -= len(ab)
+    if axis < len(afree):
+        return Need(((afree[axis], start, stop), None))
+    return Need((None, (bfree[axis - len(afree)], start, stop)))
+
+
+def reduce(op: Op, axis: int, start: int, stop: int) -> Need:
+    kept = [d for d in range(len(op.ins[0].shape)) if d not in op.params["axes"]]
+    return Need(((kept[axis], start, stop),))
+
+
+def broadcast(op: Op, axis: int, start: int, stop: int) -> Need:
+    dims, shape = op.params["broadcast_dimensions"], list(op.params["shape"])
+    shape[axis] = stop - start
+    source = op.ins[0].shape
+    i = dims.index(axis) if axis in dims else None
+    request = None if i is None or (source[i] == 1 and op.out.shape[axis] != 1) else (i, start, stop)
+    return Need((request,), {"shape": tuple(shape)})
+
+
+def transpose(op: Op, axis: int, start: int, stop: int) -> Need:
+    return Need(((op.params["permutation"][axis], start, stop),))
+
+
+def reshape(op: Op, axis: int, start: int, stop: int) -> Need:
+    """An axis passes through when the reshape leaves it and everything before it alone (up to ones)."""
+    source, target = op.ins[0].shape, op.out.shape
+    for i, n in enumerate(source):
+        if n == target[axis] and math.prod(source[:i]) == math.prod(target[:axis]):
+            sizes = tuple(stop - start if d == axis else m for d, m in enumerate(op.params["new_sizes"]))
+            return Need(((i, start, stop),), {"new_sizes": sizes})
+    raise Indivisible(
+        f"reshape {source} -> {target} regroups dimension {axis}; a part of it is no part of the operand."
+    )
+
+
+def squeeze(op: Op, axis: int, start: int, stop: int) -> Need:
+    kept = [d for d in range(len(op.ins[0].shape)) if d not in op.params["dimensions"]]
+    return Need(((kept[axis], start, stop),))
+
+
+def concatenate(op: Op, axis: int, start: int, stop: int) -> Need:
+    if axis != op.params["dimension"]:
+        return Need(tuple((axis, start, stop) for _ in op.ins))
+    requests: list[Request | None] = []
+    at = 0
+    for v in op.ins:
+        a, b = max(start - at, 0), min(stop - at, v.shape[axis])
+        requests.append((axis, a, b) if a < b else None)
+        at += v.shape[axis]
+    return Need(tuple(requests), {}, tuple(r is not None for r in requests))
+
+
+def pad(op: Op, axis: int, start: int, stop: int) -> Need:
+    if tuple(op.params["padding_config"][axis]) != (0, 0, 0):
+        raise Indivisible("pad: a padded dimension cannot be split.")
+    return Need(((axis, start, stop), None))
+
+
+def slice_(op: Op, axis: int, start: int, stop: int) -> Need:
+    p = op.params
+    step = (p["strides"] or (1,) * len(op.out.shape))[axis]
+    first = p["start_indices"][axis] + start * step
+    last = p["start_indices"][axis] + (stop - 1) * step + 1
+    begin = tuple(0 if d == axis else s for d, s in enumerate(p["start_indices"]))
+    limit = tuple(last - first if d == axis else s for d, s in enumerate(p["limit_indices"]))
+    return Need(((axis, first, last),), {"start_indices": begin, "limit_indices": limit})
+
+
+def rev(op: Op, axis: int, start: int, stop: int) -> Need:
+    n = op.out.shape[axis]
+    return Need(((axis, n - stop, n - start) if axis in op.params["dimensions"] else (axis, start, stop),))
