@@ -137,7 +137,7 @@ def is_tracer(x: Any) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class JitTrace:
-    """What `jax.jit` makes of a call: its jaxpr, the structure of the results, and which input leaves are given away."""
+    """What `jax.jit` makes of a call: its jaxpr, the results' structure, and which input leaves are given away."""
 
     closed: ClosedJaxpr
     out_tree: Any

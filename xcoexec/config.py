@@ -45,7 +45,9 @@ def threads_set() -> bool:
 
 
 def affinity(requested: Iterable[int] | None) -> tuple[int, ...]:
-    """Cores to pin host threads to, sorted; () for none. Raises `ValueError` for cores that this process may not use."""
+    """Cores to pin host threads to, sorted; () for none. Raises `ValueError` for cores that this process may not
+    use.
+    """
     if requested is None:
         return ()
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
@@ -55,7 +57,8 @@ def affinity(requested: Iterable[int] | None) -> tuple[int, ...]:
         cpus = ()
     if not cpus or not set(cpus) <= allowed:
         raise ValueError(
-            f"xcoexec: got affinity={requested!r}; valid are some of the cores {sorted(allowed)} that this process may use."
+            f"xcoexec: got affinity={requested!r}; "
+            f"valid are some of the cores {sorted(allowed)} that this process may use."
         )
     return cpus
 

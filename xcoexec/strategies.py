@@ -1,4 +1,6 @@
-"""The strategies by name, for `strategy=` with other parameters: `functools.partial(strategies.edgenn, intra=False)`."""
+"""The strategies by name; `strategy=functools.partial(strategies.edgenn, intra=False)` takes one with other
+parameters.
+"""
 
 from .planning.strategies import NAMES as NAMES
 from .planning.strategies import STRATEGIES as STRATEGIES

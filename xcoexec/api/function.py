@@ -40,7 +40,9 @@ class Function:
     def on_inputs(
         self, call: Call, index: Sequence[int], leaves: Sequence[Any]
     ) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        """Plain `jax.jit` of calls like `call` as a function of the inputs' leaves; `index`: which `leaves` are weights."""
+        """Plain `jax.jit` of calls like `call` as a function of the inputs' leaves; `index`: which `leaves` are
+        weights.
+        """
         weights = {i: leaves[i] for i in index}
         many, plain = len(leaves), self.plain
 

@@ -18,7 +18,7 @@ KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
 
 
 class Static:
-    """A static argument that equals another one only where both have the same type and the same bits (0.0 is not -0.0)."""
+    """A static argument: equals another one only where both have the same type and the same bits (0.0 is not -0.0)."""
 
     __slots__ = ("key", "value")
 

@@ -113,14 +113,14 @@ class ResidentFunction(Generic[R]):
 
     @boundary
     def session(self, *args: Any, **kwargs: Any) -> Session | PlainSession:
-        """What runs calls with these arguments, planned now if need be; without any, what ran the last call: its problem,
-        plan, costs, report and history. Raises `BindError` before the first call.
+        """What runs calls with these arguments, planned now if need be; without any, what ran the last call: its
+        problem, plan, costs, report and history. Raises `BindError` before the first call.
         """
         return self._for("session", args, kwargs)
 
     @boundary
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
-        """The plan for these arguments; without any, that of the last call. Raises `BindError` before the first call."""
+        """The plan for these arguments; without any, the last call's. Raises `BindError` before the first call."""
         return self._for("plan", args, kwargs).plan()
 
     @boundary
@@ -140,14 +140,14 @@ class ResidentFunction(Generic[R]):
         return self._last
 
     def report(self) -> Report:
-        """Where each layer of the last call's plan ran, how long, and against which bound. Raises `BindError` before the
-        first call.
+        """Where each layer of the last call's plan ran, how long, and against which bound. Raises `BindError` before
+        the first call.
         """
         return self._for("report", (), {}).report()
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes a call (made now, with inputs like the last call's) as a trace for Perfetto: halves, waits, every thread
-        of the team. Raises `BindError` before the first call.
+        """Writes a call (made now, with inputs like the last call's) as a trace for Perfetto: halves, waits, every
+        thread of the team. Raises `BindError` before the first call.
         """
         self._for("timeline", (), {}).timeline(path)
 

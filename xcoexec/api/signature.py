@@ -26,8 +26,8 @@ class Away(NamedTuple):
 
 class Signature(NamedTuple):
     """All that `jax.jit` compiles another program for: structure, the leaves' types (weak ones are types of their own)
-    and places, static values, and JAX's configuration. `near`: of each leaf, whether it is an array of JAX's (None where
-    that makes no difference).
+    and places, static values, and JAX's configuration. `near`: of each leaf, whether it is an array of JAX's (None
+    where that makes no difference).
     """
 
     tree: Any
@@ -67,7 +67,7 @@ def alone() -> bool:
 
 
 def leaf_key(x: Any) -> Any:
-    """What a program depends on of an argument's leaf: its type, and where it lies unless that is the default device."""
+    """What a program depends on of a leaf: its type, and where it lies unless that is the default device."""
     if type(x) is Array:
         s = x.sharding
         if type(s) is SingleDevice and s._device is home():

@@ -41,8 +41,8 @@ def costs(
 ) -> Costs:
     """Costs of a graph on a host and the null device: the same seconds for every layer, or a function of the layer.
 
-    `sync`: seconds of a host call; `copy_rate`: bytes/s; `rest`: other fields of `Costs`. What kernels cannot run has no
-    seconds on the host half.
+    `sync`: seconds of a host call; `copy_rate`: bytes/s; `rest`: other fields of `Costs`. What kernels cannot run has
+    no seconds on the host half.
     """
     on_host = tuple(None if x.host_error else _seconds(host, x) for x in graph.layers)
     on_device = tuple(_seconds(device, x) for x in graph.layers)

@@ -166,7 +166,7 @@ class Attempt:
         return costs.scaled(host=factor)
 
     def fallback(self, strategy: str, why: str) -> Executable:
-        """What runs when co-execution cannot: plain jax.jit, or the CPU alone where the weights do not fit the device."""
+        """What runs when co-execution cannot: plain jax.jit, or the CPU alone where the weights do not fit."""
         if self.too_large:
             return dataclasses.replace(self.local, plan=dataclasses.replace(self.local.plan, chosen=f"fallback: {why}"))
         plan = Plan(strategy, (), self.graph.key, chosen=f"fallback: {why}", engine="jit")

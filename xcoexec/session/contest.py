@@ -92,7 +92,8 @@ def _check_fits(s: Attempt, plan: Plan) -> None:
     if not s.fits(plan):
         need = usage(s.graph, plan.placements)
         raise PlanError(
-            f"device_memory: got {s.machine.limit} bytes and a plan ({plan.strategy}) that keeps {need.total} there ({need.text}); "
+            f"device_memory: got {s.machine.limit} bytes and a plan ({plan.strategy}) that keeps {need.total} there "
+            f"({need.text}); "
             'valid are strategies that leave or stream weights: "auto", "capacity", "host".'
         )
 
@@ -184,13 +185,14 @@ def _within(s: Attempt) -> Executable:
     seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k])
     exe = candidates[best]
-    reason = f"fastest of {', '.join(seconds)} by measurement; plain jax.jit needs more than {s.machine.limit} bytes on the device"
+    too_much = f"plain jax.jit needs more than {s.machine.limit} bytes on the device"
+    reason = f"fastest of {', '.join(seconds)} by measurement; {too_much}"
     note = f"; {exe.plan.chosen}" if best == "capacity" else ""
     return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason + note))
 
 
 def _realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
-    """A strategy's plan as an executable; on a device that of the fastest among it and its near rivals, and balanced."""
+    """A strategy's plan as an executable; on a device the fastest of it and its near rivals, balanced."""
     plans = [plan]
     for rival in RIVALS.get(strategy, ()) if s.machine.apart and isinstance(strategy, str) else ():
         other = rival(s.graph, s.measured_costs())

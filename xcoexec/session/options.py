@@ -22,8 +22,8 @@ SPARE = 2  # cores left to the caller and the driver on a machine with a device
 @dataclasses.dataclass(frozen=True, eq=False)
 class Options:
     """See `jit` for what the user says. `cpus`, `threads`: the host half's; `threads_given`: somebody said how many;
-    `device_memory`: bytes (an int) or a share of the device's (a float); `apart`: inputs in host memory and on the device
-    are planned for on their own; `off`: everything is plain `jax.jit`.
+    `device_memory`: bytes (an int) or a share of the device's (a float); `apart`: inputs in host memory and on the
+    device are planned for on their own; `off`: everything is plain `jax.jit`.
     """
 
     strategy: str | Strategy

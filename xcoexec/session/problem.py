@@ -88,9 +88,9 @@ class Problem:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Machine:
-    """What a problem is planned for: `threads` of the host half (on the cores `cpus`, where some are given), the `relay`
-    to a device half of its own (None: the device half is XLA:CPU), how arrays cross to it (`memory`), and the bytes that
-    may lie there (`limit`; None: as many as there are).
+    """What a problem is planned for: `threads` of the host half (on the cores `cpus`, where some are given), the
+    `relay` to a device half of its own (None: the device half is XLA:CPU), how arrays cross to it (`memory`), and the
+    bytes that may lie there (`limit`; None: as many as there are).
     """
 
     threads: int
