@@ -13,6 +13,7 @@ import pytest
 from jax import lax
 from xcoexec.codegen.runtime.relay import Relay
 
+from xcoexec.devices import null
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
@@ -66,15 +67,14 @@ def test_chains_are_exact_and_exchange_nothing_inside(dim: str, p: float) -> Non
 def test_a_channel_chain_computes_nothing_twice() -> None:
     graph = stages_of(separable, W, X, weights=1)[1]
     n = len(graph.layers)
-    costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-6, 1e12, 1.0, False)
+    costs = null.costs(graph, 1e-3, 1e-3)
     times = {dim: simulate(graph, _chained(graph, 0.5, dim), costs).seconds for dim in DIMS}
     assert times["channel"] == pytest.approx(n * 0.5e-3, rel=0.01) and times["rows"] > 1.05 * times["channel"]
 
 
 def _costs(graph: LayerGraph, sync: float, rate: float) -> Costs:
-    host = tuple(None if x.host_error else 1e-6 + x.flops / 5e11 for x in graph.layers)
-    device = tuple(1e-6 + x.flops / 5e11 for x in graph.layers)
-    return Costs.of_halves(host, device, sync, rate, 1.0, False)
+    seconds = lambda x: 1e-6 + x.flops / 5e11
+    return null.costs(graph, seconds, seconds, sync, rate)
 
 
 def test_a_chain_is_found_where_exchanges_are_dear() -> None:
@@ -130,11 +130,11 @@ def _dims(plan: Any) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("relay", "near", "rows_take", "dims"),
-    [(object(), 1.15, 0.5, ROWS), (object(), 1.15, 0.99, BOTH), (object(), 1.0, 0.5, BOTH), (None, 1.15, 0.5, BOTH)],
+    ("apart", "near", "rows_take", "dims"),
+    [(True, 1.15, 0.5, ROWS), (True, 1.15, 0.99, BOTH), (True, 1.0, 0.5, BOTH), (False, 1.15, 0.5, BOTH)],
 )
 def test_on_a_device_plans_along_one_dimension_are_measured_too(
-    monkeypatch: Any, relay: Any, near: float, rows_take: float, dims: set[str]
+    monkeypatch: Any, apart: bool, near: float, rows_take: float, dims: set[str]
 ) -> None:
     """The quickest by measurement is taken; its own plan where that is a near thing, the others are predicted far
     slower or both halves share cores.
@@ -155,7 +155,7 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(
     monkeypatch.setattr(contest, "_briefly", briefly)
     monkeypatch.setattr(contest, "_balanced", lambda s, exe: exe)
     s: Any = types.SimpleNamespace(
-        machine=Machine(1, relay=relay),
+        machine=Machine(1, relay=Relay(StandIn()) if apart else None),
         graph=graph,
         measured_costs=lambda: costs,
         fits=lambda plan: True,

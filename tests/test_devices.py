@@ -14,11 +14,11 @@ import jax
 import pytest
 
 from xcoexec import models
+from xcoexec.devices import null
 from xcoexec.errors import PlanError, ProfileError
 from xcoexec.frontend.fold import fold
 from xcoexec.frontend.graph import build_graph
 from xcoexec.frontend.trace import paths, trace
-from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
@@ -81,7 +81,7 @@ def test_the_simulator_agrees_with_sums(device: str) -> None:
 def test_shared_cores_overlap_nothing() -> None:
     graph = graph_of("squeezenet")
     n = len(graph.layers)
-    costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-5, 1e12, 1.0, True)
+    costs = null.costs(graph, 1e-3, 1e-3, sync=1e-5, shared_cores=True)
     run = simulate(graph, forced(graph, Plan.uniform(0.5)), costs)
     assert run.seconds >= n * 1e-3 - 1e-9
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from xcoexec.cost.edgenn import bound, optimum, total
+from xcoexec.devices import null
 from xcoexec.errors import PlanError
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
@@ -42,8 +43,7 @@ def _fork() -> LayerGraph:
 
 
 def _costs(graph: LayerGraph, host: float, device: float, sync: float = 1e-6, shared: bool = False) -> Costs:
-    n = len(graph.layers)
-    return Costs.of_halves((host,) * n, (device,) * n, sync, 1e12, 1.0, shared)
+    return null.costs(graph, host, device, sync, shared_cores=shared)
 
 
 def test_equal_halves_split_in_the_middle() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import jax
 
+from . import other
 from .record import Device
 
 if TYPE_CHECKING:
@@ -24,12 +25,10 @@ def register(device: Device) -> Device:
 
 
 def device_half() -> Device:
-    """What the device half computes on: JAX's default backend. Raises `NotImplementedError` for one without a file."""
+    """What the device half computes on: JAX's default backend. One without a file of its own cannot be connected."""
     backend = jax.default_backend()
     if backend not in FILES:
-        raise NotImplementedError(
-            f"the default backend is {backend!r}, and this version's device half is XLA:CPU or a CUDA GPU"
-        )
+        return other.record(backend)
     record: Device = importlib.import_module(f".{FILES[backend]}", __package__).RECORD
     return record
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..api.resident import ResidentFunction
 from ..config import cores
+from ..devices.registry import device_half
 from ..errors import CoexecWarning
 from ..ir.words import HALVES
 from ..measure.timing import median_seconds
@@ -91,7 +92,7 @@ class Networks:
         """Parts that an item may need."""
         if isinstance(self.wanted, Cut):
             return len(self.wanted.stages)
-        return 1 if self.wanted == "none" or (self.wanted == "auto" and jax.default_backend() == "cpu") else MOST_STAGES
+        return 1 if self.wanted == "none" or (self.wanted == "auto" and device_half().shares_cores) else MOST_STAGES
 
     @property
     def decided(self) -> bool:

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import jax
 import numpy as np
 
 from ..compat import worker
+from ..devices.registry import device_half
 from ..ir.trace_events import event, rows
 from ..session.timeline import write
 from . import living
@@ -362,7 +362,7 @@ class Stream:
         """Seconds an item that each half takes."""
         out = {"host": 0.0, "device": 0.0}
         for stage, seconds in self.stats().stages.items():
-            out["host" if stage in AROUND or jax.default_backend() == "cpu" else "device"] += seconds
+            out["host" if stage in AROUND or device_half().shares_cores else "device"] += seconds
         return out
 
     def close(self) -> None:
