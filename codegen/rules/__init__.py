@@ -1,1 +1,4 @@
-"""."""
+"""What primitives are, as data and pure functions.
+
+Imports: codegen.program.
+"""

@@ -1,1 +1,4 @@
-"""."""
+"""The disk cache, and schemas of what it may hold.
+
+Imports: nothing.
+"""

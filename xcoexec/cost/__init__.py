@@ -1,1 +1,4 @@
-"""What layers cost: FLOP and bytes by rule, times by measurement, plans by equation."""
+"""What layers cost by rule and by equation: FLOP and bytes, EdgeNN's equations, the predictor.
+
+Imports: codegen.program, codegen.rules, ir, scipy.
+"""

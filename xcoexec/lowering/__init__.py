@@ -1,1 +1,4 @@
-"""."""
+"""From a plan to one JAX function and one executable: host calls, their start and their merge.
+
+Imports: codegen.program, codegen.runtime, codegen.segment, compat, devices, frontend, ir, partition, jax.
+"""

@@ -1,4 +1,8 @@
-"""Many inferences at once, over the same plans and halves: streams, and tasks with deadlines."""
+"""Many inferences at once, over the same plans and halves: streams, and tasks with deadlines.
+
+Imports: api, codegen.program, compat, config, cost, devices, errors, frontend, ir, lowering, measure, planning,
+session, jax, scipy.
+"""
 
 from .model import Model, Twin, model
 from .neuropipe import Cut

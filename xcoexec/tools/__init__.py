@@ -1,1 +1,4 @@
-"""."""
+"""Programs around the library: bench, suite, demo, pictures and pages.
+
+Imports: anything.
+"""
