@@ -1,4 +1,4 @@
-"""Chains: by rows and by channels, exact on a stand-in device, and chosen where exchanging costs more than computing."""
+"""Chains by rows and by channels: exact on a stand-in device, chosen where exchanging costs more than computing."""
 
 from __future__ import annotations
 

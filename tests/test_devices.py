@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -11,23 +12,31 @@ import subprocess
 import sys
 
 import jax
+import numpy as np
 import pytest
 
 from xcoexec import models
-from xcoexec.devices import null
+from xcoexec.cost.terms import Blocks
+from xcoexec.devices import null, registry
+from xcoexec.devices.record import Device
 from xcoexec.errors import PlanError, ProfileError
 from xcoexec.frontend.fold import fold
 from xcoexec.frontend.graph import build_graph
 from xcoexec.frontend.trace import paths, trace
+from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
+from xcoexec.measure.training import device_blocks, record_name
 from xcoexec.planning import profiles
 from xcoexec.planning.memory import usage
 from xcoexec.planning.simulate import BACK, OUT, ROWS, STREAM, TEAM, simulate
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session.contest import forced
 
+from .support import LAYERS, array, build_on, dense, error, oracle
+
+X = array(8, 160)
 NAMES = ("lenet", "alexnet", "squeezenet", "googlenet", "resnet18", "mobilenet_v2")
 
 
@@ -87,8 +96,6 @@ def test_shared_cores_overlap_nothing() -> None:
 
 
 def test_a_bound_on_a_device_of_numbers() -> None:
-    import dataclasses
-
     graph = graph_of("alexnet")
     costs = dataclasses.replace(profiles.load("khadas-vim3").costs(graph), capacity=4e7, stream_rate=2e9)
     plan = STRATEGIES["capacity"](graph, costs)
@@ -153,8 +160,6 @@ def test_codls_ablations(device: str) -> None:
     """Both dims are never predicted worse than one, chains never worse than none, the exact way never worse than
     growing.
     """
-    import functools
-
     from xcoexec.planning.strategies import codl
 
     for name in NAMES:
@@ -234,3 +239,72 @@ for path in sys.argv[1:]:
 def test_names_that_are_none(name: object) -> None:
     with pytest.raises(ProfileError, match="devices: got "):
         profiles.load(name)  # type: ignore[arg-type]
+
+
+# -- kinds of devices --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Device:
+    """A kind of one file and one table line, which JAX's default backend is made to be."""
+    monkeypatch.setitem(registry.FILES, "toys", "tests.toys.device_kind")
+    monkeypatch.setattr(jax, "default_backend", lambda: "toys")
+    return registry.device_half()
+
+
+def test_a_kind_is_one_file_and_one_table_line(toy: Device) -> None:
+    """Its handlers run, its measurements have names of their own, and a predictor counts its tiles."""
+    relay = toy.connect(())
+    assert relay is not None and registry.device_of(relay) is toy
+    exe = build_on(relay, dense, LAYERS, X, Plan.uniform(0.5))
+    assert exe.lowered is not None and exe.lowered.device is toy and exe.lowered.segments
+    assert error(np.asarray(exe.call([X])[0]), oracle(dense, LAYERS, X)) < 1e-5
+    assert relay.driver.launches > 0  # type: ignore[attr-defined]
+    assert record_name(relay, 4) == "predictor-4-toy" and device_blocks(relay, 4) == Blocks(((8, 8),), 3)
+
+
+def test_the_cpu_needs_no_connection() -> None:
+    here = registry.device_half()
+    assert here.shares_cores and not here.apart and here.connect(()) is None and here is registry.device_of(None)
+    assert here.suffix == "" and here.processors(7) == 7
+
+
+def test_a_backend_that_no_file_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+    found = registry.device_half()
+    assert found.title() == "tpu" and not found.shares_cores
+    with pytest.raises(
+        NotImplementedError, match="default backend is 'tpu', and this version's device half is XLA:CPU"
+    ):
+        found.connect(())
+
+
+def test_the_null_device_runs_nothing() -> None:
+    with pytest.raises(RuntimeError, match="numbers only"):
+        null.RECORD.connect(())
+    with pytest.raises(RuntimeError, match="without a relay"):
+        registry.connected(None)
+    graph = graph_of("lenet")
+    costs = null.costs(graph, host=2e-3, device=lambda x: 1e-3 * (1 + x.index))
+    assert costs.host[1] == 2e-3 and costs.device[1] == 2e-3 and not costs.shared_cores
+    assert simulate(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
+
+
+def test_costs_of_more_than_two_devices() -> None:
+    """Parts and factors belong to a device by its name; the two halves' figures stay as they are."""
+    parts = {"second": {0: {"rows": ((0.5, 3e-3),)}}}
+    costs = Costs.of_halves((None, 2e-3), (1e-3, 1e-3), 0.0, 1e9, 1.0, False, parts=parts)
+    more = dataclasses.replace(costs, seconds={**costs.seconds, "second": (4e-3, 6e-3)})
+    assert more.part("second", 0, "rows", 0.5) == pytest.approx(3e-3)
+    assert more.part("second", 0, "rows", 0.75) == pytest.approx(3.5e-3)
+    twice = more.scaled(second=2.0)
+    assert twice.seconds["second"] == pytest.approx((8e-3, 12e-3)) and twice.device == more.device
+    assert twice.part("second", 0, "rows", 0.5) == pytest.approx(6e-3)
+    assert more.of_layers(1, 2).seconds == {"host": (2e-3,), "device": (1e-3,), "second": (6e-3,)}
+    assert more.of_layers(0, 1).parts == parts and more.of_layers(1, 2).parts == {"second": {}}
+
+
+def test_production_code_does_not_know_the_tests_double() -> None:
+    root = pathlib.Path(registry.__file__).parents[2]
+    for path in (*(root / "xcoexec").rglob("*.py"), *(root / "codegen").rglob("*.py")):
+        assert '"stand-in' not in path.read_text(), path

@@ -224,8 +224,6 @@ def profile() -> None:
     if not FLAGS["model"].present:
         _train()
         return
-    import dataclasses
-
     from .cost.edgenn import bound
     from .ir.text import columns, milliseconds
 
@@ -233,7 +231,7 @@ def profile() -> None:
     session = fast.session(x)
     costs = session.costs()
     if FLAGS.json:
-        print(json.dumps(dataclasses.asdict(costs)))
+        print(json.dumps(costs.fields()))
         return
     rows = [["layer", "host ms", "device ms", "bound ms"]]
     for layer, h, d in zip(session.graph.layers, costs.host, costs.device, strict=True):

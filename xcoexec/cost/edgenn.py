@@ -14,7 +14,7 @@ def total(p: float, t_cpu: float, t_gpu: float, output_bytes: float, rate: float
 
 
 def optimum(t_cpu: float, t_gpu: float, output_bytes: float, rate: float) -> float:
-    """Equations 3 and 4: the best share, `t_gpu/(t_cpu+t_gpu)` where copying the output costs less than t_gpu, else 0."""
+    """Equations 3 and 4: the best share, `t_gpu/(t_cpu+t_gpu)`; 0 where copying the output costs t_gpu or more."""
     return t_gpu / (t_cpu + t_gpu) if output_bytes / rate < t_gpu else 0.0
 
 

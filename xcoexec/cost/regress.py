@@ -77,7 +77,7 @@ def fit(works: Sequence[Work], seconds: Sequence[float]) -> Model:
 
 
 def linear(terms: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Coefficients (none negative) with the least sum of relative errors: least squares, weighted again with each pass."""
+    """Coefficients (none negative) with the least sum of relative errors, by weighted least squares."""
     from scipy.optimize import nnls  # a quarter of a second of import, for those who train a predictor
 
     sizes = np.abs(terms).max(0)

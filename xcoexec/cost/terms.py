@@ -22,7 +22,8 @@ from .features import flops
 @dataclasses.dataclass(frozen=True)
 class Work:
     """Kernels of one class. Their seconds are a sum over `terms` with learned coefficients, times a correction that is
-    learned over `traits` (logarithms of sizes)."""
+    learned over `traits` (logarithms of sizes).
+    """
 
     kind: str
     terms: tuple[float, ...]
@@ -43,7 +44,7 @@ class Blocks:
 class Kernels:
     """What the host half's code generation tells a predictor.
 
-    `work(ops, constants, threads, bytes of the program)`: algorithm -> the work of its steps, the first algorithm
+    `work(group, constants, threads, bytes of the program)`: algorithm -> the work of its steps, the first algorithm
     first; raises `Unsupported`. `gain`: another algorithm replaces the first one below this share of its time.
     """
 

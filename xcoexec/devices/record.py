@@ -20,9 +20,10 @@ class Device:
     platform on which native handlers are made known ("" where XLA does not know it).
 
     `title()`: what it runs on, for fingerprints of measurements. `connect(cores)`: what serves host calls of it with a
-    team on these cores, None where they need no connection; raises `RuntimeError` (or `NotImplementedError`) that says why there is none.
-    `tiles`: (rows, columns) of the tiles in which its kernels may compute a matrix product; `processors(threads)`: how
-    many tiles it computes at a time beside so many threads of the host half.
+    team on these cores, None where they need no connection; raises `RuntimeError` (`NotImplementedError` for a backend
+    without a file here) that says why there is none. `tiles`: (rows, columns) of the tiles in which its kernels may
+    compute a matrix product; `processors(threads)`: how many tiles it computes at a time beside so many threads of the
+    host half.
     """
 
     name: str

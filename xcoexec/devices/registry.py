@@ -9,12 +9,13 @@ import jax
 
 from . import other
 from .record import Device
+from .xla_cpu import RECORD as XLA_CPU
 
 if TYPE_CHECKING:
     from ..codegen.runtime.relay import Relay
 
-#: JAX's default backend -> the file in this folder that registers the device half; loaded when it is first asked for
-FILES = {"cpu": "xla_cpu", "gpu": "cuda"}
+#: JAX's default backend -> the module of the device half (".name" in this folder); loaded when it is first asked for
+FILES = {"cpu": ".xla_cpu", "gpu": ".cuda"}
 _kinds: dict[str, Device] = {}
 
 
@@ -29,17 +30,13 @@ def device_half() -> Device:
     backend = jax.default_backend()
     if backend not in FILES:
         return other.record(backend)
-    record: Device = importlib.import_module(f".{FILES[backend]}", __package__).RECORD
+    record: Device = importlib.import_module(FILES[backend], __package__).RECORD
     return record
 
 
 def device_of(relay: Relay | None) -> Device:
     """The kind of device behind a relay; XLA:CPU, which needs none, where there is none."""
-    if relay is None:
-        from .xla_cpu import RECORD
-
-        return RECORD
-    return _kinds[relay.driver.platform]
+    return XLA_CPU if relay is None else _kinds[relay.driver.platform]
 
 
 def connected(relay: Relay | None) -> Relay:

@@ -77,6 +77,12 @@ class Costs:
         parts = {name: _times(known, factors.get(name, 1.0)) for name, known in self.parts.items()}
         return dataclasses.replace(self, seconds=seconds, parts=parts)
 
+    def fields(self) -> dict[str, Any]:
+        """The two halves' figures as JSON has them: seconds as "host" and "device", parts as "host_parts" and "parts"."""
+        rest = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("seconds", "parts")}
+        parts = {"parts": self.parts.get(DEVICE, {}), "host_parts": self.parts.get(HOST, {})}
+        return {HOST: self.host, DEVICE: self.device, **rest, **parts}
+
     def of_layers(self, start: int, stop: int) -> Costs:
         """The costs of the layers `start:stop` alone, counted from 0."""
         seconds = {name: times[start:stop] for name, times in self.seconds.items()}

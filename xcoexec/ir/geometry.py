@@ -20,7 +20,7 @@ def axis_of(group: Group, dim: str) -> int | None:
 
 
 def block(granule: int, size: int) -> int:
-    """Channels that a share should be a multiple of: whole granules, and whole vectors where there are enough of them."""
+    """Channels that a share should be a multiple of: whole granules, and whole vectors where there are enough."""
     return -(-VECTOR // granule) * granule if size >= 2 * VECTOR and granule < VECTOR else granule
 
 

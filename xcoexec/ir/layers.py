@@ -56,9 +56,8 @@ class Layer:
         for op in self.ops:
             ins = [f"{ids.setdefault(v, len(ids))}:{v}" if isinstance(v, Value) else repr(v) for v in op.ins]
             outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
-            text.append(
-                f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')},{op.params.get('precision')}]"
-            )
+            rest = f"{op.params.get('dimension_numbers')},{op.params.get('precision')}"
+            text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{rest}]")
         return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]
 
 

@@ -41,7 +41,8 @@ def check_plan(plan: Plan, graph: LayerGraph) -> None:
         check_chain([plan.placements[x.index] for x in members], members, graph)
     if plan.graph and plan.graph != graph.key:
         raise PlanError(
-            f"plan: got a plan made for the graph {plan.graph}; this function's is {graph.key} (another shape, model or library version)."
+            f"plan: got a plan made for the graph {plan.graph}; "
+            f"this function's is {graph.key} (another shape, model or library version)."
         )
 
 
@@ -51,7 +52,8 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
         return
     if len({(p.p_cpu, p.dim) for p in places}) > 1:
         raise PlanError(
-            f"plan: got different shares or dimensions in the chain that ends with {places[-1].layer!r}; valid is one for all of it."
+            f"plan: got different shares or dimensions in the chain that ends with {places[-1].layer!r}; "
+            "valid is one for all of it."
         )
     inside = {op for x in layers for op in x.ops}
     for x in layers[:-1]:
@@ -87,7 +89,8 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
         place.dim not in layer.dims or axis_of(layer.group, place.dim) is None
     ):
         raise PlanError(
-            f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; valid for it is 0 or 1, in one piece."
+            f"plan: got streamed={place.streamed:g} for {layer.name!r} along {place.dim!r}; "
+            "valid for it is 0 or 1, in one piece."
         )
     if (
         place.half == SPLIT
@@ -95,7 +98,8 @@ def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
         and (place.dim not in layer.dims or axis_of(layer.group, place.dim) is None)
     ):
         raise PlanError(
-            f"plan: got a split of {layer.name!r} along {place.dim!r}; valid for it: {', '.join(layer.dims) or 'no split'}."
+            f"plan: got a split of {layer.name!r} along {place.dim!r}; "
+            f"valid for it: {', '.join(layer.dims) or 'no split'}."
         )
     if not 0.0 <= place.p_cpu <= 1.0:
         raise PlanError(f"plan: got p_cpu={place.p_cpu!r} for {layer.name!r}; valid is 0 to 1.")

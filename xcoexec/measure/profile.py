@@ -207,7 +207,7 @@ def host_parts(
 
 
 def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | None) -> tuple[tuple[float, float], ...]:
-    """Parts of which none takes longer than a larger one: on the host half that is only ever a disturbed measurement."""
+    """Parts of which none takes longer than a larger one, which on the host half only a disturbed measurement does."""
     out: list[tuple[float, float]] = []
     least = whole if whole is not None else math.inf
     for share, seconds in reversed(points):

@@ -39,7 +39,7 @@ class Made:
 
 
 def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = False) -> Made:
-    """A convolution with bias and activation; of some only a part of the rows or of the channels, as halves have them."""
+    """A convolution with bias and activation; of some only a part of the rows or channels, as halves have them."""
     while True:
         size = int(rng.choice(list(STAGES)))
         into = int(rng.choice(STAGES[size]))

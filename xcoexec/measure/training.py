@@ -299,7 +299,8 @@ def stored(relay: Relay | None, threads: int) -> Predictor:
     found = load(PREDICTOR, record_name(relay, threads))
     if found is None:
         raise ValueError(
-            f'xcoexec: got costs="predicted" on a machine that was not profiled for {threads} threads; run `xcoexec profile` first.'
+            f'xcoexec: got costs="predicted" on a machine that was not profiled for {threads} threads; '
+            "run `xcoexec profile` first."
         )
     return parsed(json.dumps(found), KERNELS)
 

@@ -113,7 +113,7 @@ def _fetch_seconds(relay: Relay) -> float:
 
 
 def between(relay: Relay, fn: Callable[[Any], Any], x: Any) -> float:
-    """Seconds of `fn(x)` inside a program, between two reads of the device's clock: the least of the rounds' medians."""
+    """Seconds of `fn(x)` inside a program, between two reads of the device's clock: the least median of the rounds."""
     clock = Clock(relay, 2)
 
     def tick(i: int, v: Any) -> Any:

@@ -227,7 +227,7 @@ def _simulated(bound: Mapping[str, Any], seconds: Mapping[str, float]) -> Record
         "simulated": {v: runs[v].seconds + call if v in runs else None for v in compiled},
         "layers": layers,
         "timelines": events,
-        "costs": json.loads(json.dumps(dataclasses.asdict(costs))),
+        "costs": json.loads(json.dumps(costs.fields())),
     }
 
 

@@ -94,10 +94,11 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str | os.PathLike[str]) -> Profile:
-    """A profile that comes with the package, or the one in a file (a path that ends with .toml). Raises `ProfileError`."""
+    """A profile that comes with the package, or one in a file (a path that ends with .toml). Raises `ProfileError`."""
     if not isinstance(name, (str, os.PathLike)) or not isinstance(os.fspath(name), str):
         raise ProfileError(
-            f"devices: got a device of type {type(name).__name__}; valid are {', '.join(names())}, or a path to a TOML file."
+            f"devices: got a device of type {type(name).__name__}; "
+            f"valid are {', '.join(names())}, or a path to a TOML file."
         )
     name = os.fspath(name)
     if name.endswith(".toml"):
@@ -154,8 +155,9 @@ def parse(name: str, text: str) -> Profile:
 
 def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Mapping[str, Any]:
     if not isinstance(data.get(key), dict):
+        where = f"{inside}.{key}" if inside else key
         raise ProfileError(
-            f"devices: got the profile {name!r} without the table [{inside + '.' if inside else ''}{key}]; valid is a table of numbers."
+            f"devices: got the profile {name!r} without the table [{where}]; valid is a table of numbers."
         )
     return data[key]  # type: ignore[no-any-return]
 

@@ -46,7 +46,7 @@ def _host(costs: Costs, layer: int) -> float:
 
 
 def switch_seconds(nbytes: float, costs: Costs) -> float:
-    """The paper's regression of a transfer's time on its bytes: a fixed part and a rate, as measured on this machine."""
+    """The paper's regression of a transfer's seconds on its bytes: a fixed part and a rate of this machine."""
     return costs.sync / 2 + nbytes / costs.copy_rate
 
 
