@@ -78,7 +78,7 @@ class Costs:
         return dataclasses.replace(self, seconds=seconds, parts=parts)
 
     def fields(self) -> dict[str, Any]:
-        """The two halves' figures as JSON has them: seconds as "host" and "device", parts as "host_parts" and "parts"."""
+        """The two halves' figures as JSON has them: "host" and "device" seconds, "host_parts" and (device) "parts"."""
         rest = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("seconds", "parts")}
         parts = {"parts": self.parts.get(DEVICE, {}), "host_parts": self.parts.get(HOST, {})}
         return {HOST: self.host, DEVICE: self.device, **rest, **parts}
