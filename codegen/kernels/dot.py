@@ -121,7 +121,7 @@ def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr)
     ]
     nest(ctx, Kernel(("narrow",)), [k], (batch, m), operands, 1, max(1, (1 << 14) // k))
     g = Product((1, 1, 1, m), (0,), half, n, batch)
-    shape = block_shape(ctx.target, m, n)
+    shape = block_shape(ctx.target, m, n, "bfloat16")
     order = (*right.batch, *right.contract, *right.free)
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
@@ -167,7 +167,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
     if constant and plain and batch == m == 1 and _stored(right.value).nbytes >= RAW_BYTES:
         return _gemv(ctx, left, _stored(right.value), lanes, expr)
-    if constant and ctx.target.bf16 and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
+    if constant and ctx.target.unit("bfloat16") and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
         return _pairs(ctx, left, right, lanes, expr)
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)

@@ -1,0 +1,1 @@
+"""One of each that `docs/extending.md` describes, each in one file."""
