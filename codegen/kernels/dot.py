@@ -72,13 +72,10 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         (Ref(s.buffer, s.offset + at), strides) for s, strides, at in (tail.operands if tail else ())
     ]
     lanes = [_lane(ref, [strides[i] for i in order], left.sizes(left.batch), m, n) for ref, strides in tensors]
-    fused = (
-        tail is not None
-        and all(lane is not None and lane.channel in (0, 4) for lane in lanes)
-        and (lanes[0].channel == 4 or math.prod(n) == 1)
-    )  # type: ignore[union-attr]
-    if fused and tail is not None:
-        _product(ctx, left, right, [x for x in lanes if x is not None], tail.expr)
+    found = [lane for lane in lanes if lane is not None]
+    walked = len(found) == len(lanes) and all(lane.channel in (0, 4) for lane in found)
+    if tail is not None and walked and (found[0].channel == 4 or math.prod(n) == 1):
+        _product(ctx, left, right, found, tail.expr)
         return ()
     final = ctx.output(op.out)
     lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], left.sizes(left.batch), m, n)

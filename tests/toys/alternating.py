@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from xcoexec.ir.records import Costs, LayerGraph, Placement, Plan
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
 
 
 def alternating(graph: LayerGraph, costs: Costs) -> Plan:
