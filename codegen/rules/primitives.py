@@ -267,7 +267,7 @@ def is_view(op: Op) -> bool:
 
 
 def is_anchor(op: Op) -> bool:
-    """Whether kernels have a rule of its own for `op`: it begins a layer, and others join the layer of their operand."""
+    """Whether kernels have a rule of its own for `op`: it begins a layer; others join the layer of their operand."""
     return bool(primitive(op).kernel)
 
 
