@@ -68,7 +68,7 @@ class Lane:
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """`pixels` (N, D, H, W) x `channels` outputs in each of `groups`; `run` inputs in a row at every tap (byte offset)."""
+    """`pixels` (N, D, H, W) x `channels` outputs in each of `groups`; `run` inputs at each tap (byte offset)."""
 
     pixels: tuple[int, int, int, int]
     taps: tuple[int, ...]
