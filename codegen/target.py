@@ -12,6 +12,33 @@ import llvmlite.binding as llvm
 
 
 @dataclasses.dataclass(frozen=True)
+class MatrixUnit:
+    """How an instruction set multiplies a block of pixels with a block of channels.
+
+    `dtype`: of what is multiplied ("bfloat16" comes in pairs; sums are f32). `kernel`: the family of its micro-kernel,
+    which takes the words and arguments of `kernels.gemm`. `needs`: CPU features, in LLVM's names. `vl`: f32 lanes that
+    vectors must have (0: any). `tile`: most rows and vectors of a block (None: as many as the vector registers hold).
+    """
+
+    name: str
+    dtype: str
+    kernel: str
+    needs: tuple[str, ...] = ()
+    vl: int = 0
+    tile: tuple[int, int] | None = None
+
+
+#: by name; of those for a type that a target has, the last one is used
+MATRIX_UNITS: dict[str, MatrixUnit] = {
+    unit.name: unit
+    for unit in (
+        MatrixUnit("vector", "float32", "gemm"),
+        MatrixUnit("avx512bf16", "bfloat16", "gemm", ("avx512bf16",), 16),
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True)
 class Target:
     """`vl`: f32 lanes of a vector; `registers`: vector registers; `cpu`/`features`: LLVM's names."""
 
@@ -21,10 +48,15 @@ class Target:
     cpu: str
     features: str
 
-    @property
-    def bf16(self) -> bool:
-        """Whether there are dot products of pairs of bf16 (AVX512-BF16)."""
-        return self.vl == 16 and "+avx512bf16" in self.features
+    def unit(self, dtype: str) -> MatrixUnit | None:
+        """The matrix unit for products of a type; None where there is none, and values are multiplied as f32."""
+        has = set(self.features.split(","))
+        fitting = [
+            u
+            for u in MATRIX_UNITS.values()
+            if u.dtype == dtype and u.vl in (0, self.vl) and all(f"+{need}" in has for need in u.needs)
+        ]
+        return fitting[-1] if fitting else None
 
     @property
     def fingerprint(self) -> str:

@@ -13,26 +13,29 @@ from ..native.build import kernel_address, source_hash
 from ..rules.expressions import COPY
 from ..store.disk import Record
 from ..store.schema import MEASURED, Fields
-from ..target import Target
+from ..target import MATRIX_UNITS, MatrixUnit, Target
 from . import gemm
 
 Shape = tuple[int, int]  # rows, vectors
+VECTOR = MATRIX_UNITS["vector"]
 RUN = 512  # length of the reduction that is timed
 REPEATS = 15  # samples, of which the least counts
 CALLS = 16  # in one sample, so that it is far above the clock's resolution
 NOISE = 1.15  # a shape this much slower than the model has it is taken at its measured time
 
 
-def candidates(target: Target) -> list[Shape]:
-    """Shapes whose accumulators, weights and one broadcast fit the registers."""
+def candidates(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
+    """Shapes that fit the unit's tile, or whose accumulators, weights and one broadcast fit the registers."""
+    if unit.tile is not None:
+        return [(mr, nv) for nv in range(1, unit.tile[1] + 1) for mr in range(1, unit.tile[0] + 1)]
     return [(mr, nv) for nv in range(1, 7) for mr in range(1, gemm.ROWS + 1) if mr * nv + nv + 1 <= target.registers]
 
 
-def measured_shapes(target: Target) -> list[Shape]:
+def measured_shapes(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
     """The tallest shape of each width, one row less, half of it, and a single row."""
     shapes = []
-    for nv in range(1, 7):
-        tallest = max((mr for mr, n in candidates(target) if n == nv), default=0)
+    for nv in sorted({n for _, n in candidates(target, unit)}):
+        tallest = max(mr for mr, n in candidates(target, unit) if n == nv)
         shapes += [(mr, nv) for mr in sorted({tallest, tallest - 1, (tallest + 1) // 2, 1}) if mr >= 1]
     return shapes
 
@@ -43,32 +46,37 @@ def cycles(shape: Shape) -> float:
     return max(mr * nv, 4.0, 0.8 * (mr + nv)) + 0.15 * (mr + nv)
 
 
-@functools.lru_cache
-def slowdown(target: Target) -> Mapping[Shape, float]:
-    """How much slower than the model each shape is on this machine (1: as the model has it).
+def slowdown(target: Target, unit: MatrixUnit = VECTOR) -> Mapping[Shape, float]:
+    """How much slower than the model each shape is on this machine (1: as the model has it), measured once for units
+    that share the vector unit's kernels.
 
     A shape that spills, or a core with fewer load ports, shows here; differences within the noise do not.
     """
-    name = f"blocks-{target.fingerprint}-{source_hash()[:12]}"
-    shapes = measured_shapes(target)
+    return _slowdown(target, VECTOR if unit.kernel == VECTOR.kernel else unit)
+
+
+@functools.lru_cache
+def _slowdown(target: Target, unit: MatrixUnit) -> Mapping[Shape, float]:
+    name = f"blocks-{target.fingerprint}-{source_hash()[:12]}" + f"-{unit.name}" * (unit is not VECTOR)
+    shapes = measured_shapes(target, unit)
     record = Record("blocks", Fields({f"{mr},{nv}": MEASURED for mr, nv in shapes}))
     table = record.load(name)
     if table is None:
-        table = {f"{mr},{nv}": _measure(target, mr, nv) for mr, nv in shapes}
+        table = {f"{mr},{nv}": _measure(target, unit, mr, nv) for mr, nv in shapes}
         record.store(name, table)
     known = {(mr, nv): float(table[f"{mr},{nv}"]) for mr, nv in shapes}
-    unit = float(np.median([s / cycles(k) for k, s in known.items()]))
-    ratios = {k: s / cycles(k) / unit for k, s in known.items()}
+    scale = float(np.median([s / cycles(k) for k, s in known.items()]))
+    ratios = {k: s / cycles(k) / scale for k, s in known.items()}
     measured = {k: r if r > NOISE else 1.0 for k, r in ratios.items()}
     return {
         s: measured.get(s) or measured[min(known, key=lambda k: (k[1] != s[1], abs(k[0] - s[0])))]
-        for s in candidates(target)
+        for s in candidates(target, unit)
     }
 
 
-def _measure(target: Target, mr: int, nv: int) -> float:
+def _measure(target: Target, unit: MatrixUnit, mr: int, nv: int) -> float:
     fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * gemm.ARGUMENTS)(
-        kernel_address(gemm.spec(mr, nv, False, COPY, ()), target)
+        kernel_address(gemm.spec(mr, nv, False, COPY, (), dtype=unit.dtype, family=unit.kernel), target)
     )
     x = np.ones((mr, RUN), np.float32)
     w = np.full((RUN, nv * target.vl), 1e-3, np.float32)
@@ -105,10 +113,10 @@ def _measure(target: Target, mr: int, nv: int) -> float:
     return max(least(1) - least(0), 1e-9) / RUN  # without taps nothing but the call is left
 
 
-def block_shape(target: Target, pixels: int, channels: int) -> Shape:
+def block_shape(target: Target, pixels: int, channels: int, dtype: str = "float32") -> Shape:
     """The (rows, vectors) with the least time for `pixels` x `channels` outputs of one group."""
-    vectors = -(-channels // target.vl)
-    slower = slowdown(target)
+    vectors, unit = -(-channels // target.vl), target.unit(dtype) or VECTOR
+    slower = slowdown(target, unit)
 
     def cost(shape: Shape) -> tuple[float, int]:
         mr, nv = shape
@@ -116,4 +124,4 @@ def block_shape(target: Target, pixels: int, channels: int) -> Shape:
         used = (-(-pixels // tiles), -(-vectors // blocks))  # sizes are evened out
         return round(tiles * blocks * cycles(used) * slower[used], 3), -nv
 
-    return min(candidates(target), key=cost)
+    return min(candidates(target, unit), key=cost)

@@ -72,13 +72,10 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         (Ref(s.buffer, s.offset + at), strides) for s, strides, at in (tail.operands if tail else ())
     ]
     lanes = [_lane(ref, [strides[i] for i in order], left.sizes(left.batch), m, n) for ref, strides in tensors]
-    fused = (
-        tail is not None
-        and all(lane is not None and lane.channel in (0, 4) for lane in lanes)
-        and (lanes[0].channel == 4 or math.prod(n) == 1)
-    )  # type: ignore[union-attr]
-    if fused and tail is not None:
-        _product(ctx, left, right, [x for x in lanes if x is not None], tail.expr)
+    found = [lane for lane in lanes if lane is not None]
+    walked = len(found) == len(lanes) and all(lane.channel in (0, 4) for lane in found)
+    if tail is not None and walked and (found[0].channel == 4 or math.prod(n) == 1):
+        _product(ctx, left, right, found, tail.expr)
         return ()
     final = ctx.output(op.out)
     lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], left.sizes(left.batch), m, n)
@@ -121,7 +118,7 @@ def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr)
     ]
     nest(ctx, Kernel(("narrow",)), [k], (batch, m), operands, 1, max(1, (1 << 14) // k))
     g = Product((1, 1, 1, m), (0,), half, n, batch)
-    shape = block_shape(ctx.target, m, n)
+    shape = block_shape(ctx.target, m, n, "bfloat16")
     order = (*right.batch, *right.contract, *right.free)
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
@@ -167,7 +164,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
     if constant and plain and batch == m == 1 and _stored(right.value).nbytes >= RAW_BYTES:
         return _gemv(ctx, left, _stored(right.value), lanes, expr)
-    if constant and ctx.target.bf16 and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
+    if constant and ctx.target.unit("bfloat16") and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
         return _pairs(ctx, left, right, lanes, expr)
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)

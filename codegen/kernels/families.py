@@ -18,9 +18,9 @@ Rule = Callable[[Context, Op, tuple[Op, ...]], tuple[Op, ...]]  # returns what o
 
 @functools.cache
 def family(name: str) -> Rule:
-    """The rule "module.function" of a kernel family; the module is a file beside this one."""
-    module, function = name.split(".")
-    rule: Rule = getattr(importlib.import_module(f".{module}", __package__), function)
+    """The rule of a kernel family by its name: ".module.function" beside this file, or an absolute one."""
+    module, _, function = name.rpartition(".")
+    rule: Rule = getattr(importlib.import_module(module, __package__), function)
     return rule
 
 

@@ -4,7 +4,7 @@ Convolutions and matrix products are the same loop: for every tap, a contiguous 
 multiplied with packed weights `[tap][run][NV*VL]`. Pixels are given by address, so strides, halos and
 concatenated outputs cost nothing here.
 
-Spec: ("gemm", MR, NV, tail, expr, kinds, run, dtype). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
+Spec: (family, MR, NV, tail, expr, kinds, run, dtype). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
 says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
 pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and
 unrolled (first layers, whose runs are short); 0: it is an argument. `dtype` "bfloat16": an element of a run is
@@ -28,9 +28,17 @@ SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
 
 
 def spec(
-    mr: int, nv: int, tail: bool, expr: Expr, kinds: tuple[str, ...], run: int = 0, dtype: str = "float32"
+    mr: int,
+    nv: int,
+    tail: bool,
+    expr: Expr,
+    kinds: tuple[str, ...],
+    run: int = 0,
+    dtype: str = "float32",
+    family: str = "gemm",
 ) -> Spec:
-    return ("gemm", mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype)
+    """The micro-kernel of a block; `family`: that of the matrix unit."""
+    return (family, mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype)
 
 
 @family("gemm")

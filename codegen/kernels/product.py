@@ -68,7 +68,7 @@ class Lane:
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """`pixels` (N, D, H, W) x `channels` outputs in each of `groups`; a run of `run` inputs at every tap (byte offset)."""
+    """`pixels` (N, D, H, W) x `channels` outputs in each of `groups`; `run` inputs at each tap (byte offset)."""
 
     pixels: tuple[int, int, int, int]
     taps: tuple[int, ...]
@@ -145,7 +145,8 @@ def add_gemm(
 
     With `dtype` "bfloat16" runs and panels are of pairs.
     """
-    vl, (mr, nv) = ctx.target.vl, shape
+    vl, (mr, nv), unit = ctx.target.vl, shape, ctx.target.unit(dtype)
+    assert unit is not None, f"no matrix unit for {dtype}"
     pixels = math.prod(g.pixels)
     dims, (x, y, *operands) = _in_a_row(g.pixels, (x, y, *operands))
     g = dataclasses.replace(g, pixels=dims)
@@ -167,10 +168,10 @@ def add_gemm(
         for w in (taps_at + at, len(offsets), run, first * vl * 4)
     ]
     brows: list[Word] = []
-    at = 0
+    at, run = 0, g.run if len(red) == 1 else 0
     for first, vectors, lanes in blocks:
         small, big = (
-            Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds, g.run if len(red) == 1 else 0, dtype))
+            Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds, run, dtype, unit.kernel))
             for r in (rows, rows + (extra > 0))
         )
         brows += [first, lanes, at, big, small, vectors]
@@ -202,7 +203,7 @@ def add_gemm(
         *brows,
     ]
     reads = [x.ref.buffer, weights.buffer, *(o.ref.buffer for o in operands)]
-    slower = slowdown(ctx.target)
+    slower = slowdown(ctx.target, unit)
     units = sum(
         n * cycles((r, v)) * slower.get((r, v), 1.0)
         for r, n in ((rows + 1, extra), (rows, tiles - extra))

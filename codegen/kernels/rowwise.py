@@ -100,7 +100,7 @@ def kernel(name: str, key: Spec, target: Target) -> str:
 
 
 def _walk(v: Builder, n: Any, start: list[Any], step: Any, how: list[str]) -> list[Any]:
-    """Runs `step` over a row with UNROLL accumulators each, then the masked rest; the totals as vectors of one value."""
+    """Runs `step` over a row with UNROLL accumulators each, then the masked rest; totals are vectors of one value."""
     width = len(start)
     vecs, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
     rounds, single = v.b.sdiv(vecs, i64(UNROLL)), v.b.srem(vecs, i64(UNROLL))

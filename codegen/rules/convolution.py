@@ -12,7 +12,7 @@ CONVOLUTION = "conv_general_dilated"
 
 @dataclasses.dataclass(frozen=True)
 class Convolution:
-    """Axes and sizes of a convolution; `strides`, `dilation`, `spread` and `padding` have one entry a spatial dimension.
+    """Axes and sizes of a convolution; `strides`, `dilation`, `spread`, `padding` have one entry a spatial dimension.
 
     `image`, `result`: axes of (batch, channels, spatial...); `weights`: axes of (channels out, channels in a group,
     spatial...). `spread`: the image's own dilation, not 1 where the convolution is a transposed one. `sizes`: of the

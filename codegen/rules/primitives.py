@@ -34,7 +34,8 @@ class Primitive:
     `combine`: how a reduction joins two elements.
 
     How kernels compute it:
-    `kernel`: "module.function" in `codegen.kernels`, the rule that makes its steps; a primitive with one begins a layer.
+    `kernel`: ".module.function" in `codegen.kernels` (or an absolute name), the rule that makes its steps; a primitive
+    with one begins a layer.
     `vector`: kinds of its first operand ("f", "i", "b") for which it has vector code; a primitive with any is
     elementwise. `axes(op, axes)`: axes of its operand given those of its result; a primitive with this is movement.
     `exact`: its result on values of f16 needs no rounding. `costly`: a row keeps its values instead of computing them
@@ -92,7 +93,7 @@ def _reduction(how: str, rule: Callable[..., Any], **start: float) -> Primitive:
         reference=numpy_rules.reduce(rule, **start),
         split=splits.reduce,
         combine=how,
-        kernel="reductions.reduce",
+        kernel=".reductions.reduce",
         model=f"reduce_{how}",
     )
 
@@ -105,7 +106,7 @@ def _pool(how: str, rule: Callable[..., Any], start: float) -> Primitive:
         reference=numpy_rules.window(rule, start),
         split=splits.window,
         combine=how,
-        kernel="reductions.pool",
+        kernel=".reductions.pool",
         model=f"reduce_window_{how}",
     )
 
@@ -118,7 +119,7 @@ _TABLE = (
         split=splits.convolution,
         matrix=products.convolution,
         channels=products.convolution_channels,
-        kernel="conv.conv",
+        kernel=".conv.conv",
     ),
     Primitive(
         "dot_general",
@@ -127,7 +128,7 @@ _TABLE = (
         split=splits.product,
         matrix=products.product,
         channels=products.product_channels,
-        kernel="dot.dot",
+        kernel=".dot.dot",
         turns=True,
         either=True,
     ),
@@ -157,17 +158,17 @@ _TABLE = (
         reference=numpy_rules.reshape,
         split=splits.reshape,
         axes=movement.reshape,
-        kernel="moves.reshape",
+        kernel=".moves.reshape",
         carries=True,
     ),
-    _moving("concatenate", reference=numpy_rules.concatenate, split=splits.concatenate, kernel="moves.concatenate"),
-    _moving("pad", reference=numpy_rules.pad, split=splits.pad, kernel="moves.pad"),
-    _moving("gather", reference=numpy_rules.gather, kernel="moves.gather"),
-    _moving("dynamic_slice", reference=numpy_rules.dynamic_slice, kernel="moves.dynamic_slice"),
+    _moving("concatenate", reference=numpy_rules.concatenate, split=splits.concatenate, kernel=".moves.concatenate"),
+    _moving("pad", reference=numpy_rules.pad, split=splits.pad, kernel=".moves.pad"),
+    _moving("gather", reference=numpy_rules.gather, kernel=".moves.gather"),
+    _moving("dynamic_slice", reference=numpy_rules.dynamic_slice, kernel=".moves.dynamic_slice"),
     _moving(
         "dynamic_update_slice",
         reference=numpy_rules.dynamic_update_slice,
-        kernel="moves.dynamic_update_slice",
+        kernel=".moves.dynamic_update_slice",
     ),
     _moving("iota", reference=numpy_rules.iota),
     # -- elementwise, with vector code
@@ -266,7 +267,7 @@ def is_view(op: Op) -> bool:
 
 
 def is_anchor(op: Op) -> bool:
-    """Whether kernels have a rule of its own for `op`: it begins a layer, and others join the layer of their operand."""
+    """Whether kernels have a rule of its own for `op`: it begins a layer; others join the layer of their operand."""
     return bool(primitive(op).kernel)
 
 

@@ -139,7 +139,7 @@ class _Buffers:
 
 
 class _Strip(Context):
-    """What the rules see of one strip: a program of its own, whose weights and outside values are the outer context's."""
+    """What the rules see of one strip: a program of its own, whose weights and outside values are the outer one's."""
 
     def __init__(self, outer: Context, program: Program, buffers: _Buffers):
         self.outer, self.buffers = outer, buffers

@@ -9,7 +9,7 @@ from ..codegen.rules.primitives import primitive
 
 
 def flops(op: Op) -> int:
-    """FLOP of one operation; a multiply-add counts 2. One for each element of the results where `uncounted` names it."""
+    """FLOP of one operation (a multiply-add counts 2); one for each result element where `uncounted` names it."""
     rule = primitive(op).flops
     return rule(op) if rule is not None else sum(v.size for v in op.outs)
 

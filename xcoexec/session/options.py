@@ -13,7 +13,7 @@ from ..errors import brief
 from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress, silent
 from ..planning.memory import POLICIES, amount
-from ..planning.strategies import NAMES, Strategy
+from ..planning.strategies import STRATEGIES, Strategy
 
 COSTS = ("measured", "predicted")
 SPARE = 2  # cores left to the caller and the driver on a machine with a device
@@ -95,8 +95,9 @@ class Options:
 
 
 def _check_strategy(strategy: object) -> None:
-    if not callable(strategy) and strategy not in NAMES:
-        known = f"{', '.join(NAMES)}, or a function of graph and costs that returns a Plan"
+    names = (*STRATEGIES, "auto")
+    if not callable(strategy) and strategy not in names:
+        known = f"{', '.join(names)}, or a function of graph and costs that returns a Plan"
         raise ValueError(f"xcoexec.jit: got strategy={brief(strategy)}; valid are {known}.")
 
 
