@@ -32,9 +32,9 @@ from xcoexec.cost.edgenn import bound
 from xcoexec.devices.cuda import RECORD as CUDA
 from xcoexec.devices.registry import device_half
 from xcoexec.ir.text import table
-from xcoexec.session.contest import alternate
+from xcoexec.measure.timing import alternate
 from xcoexec.tools import suite
-from xcoexec.tools.bench import error
+from xcoexec.tools.oracle import error
 
 from .energy import joules
 
@@ -61,7 +61,8 @@ def on_gpu(parser: argparse.ArgumentParser) -> argparse.Namespace:
     args = parser.parse_args()
     if device_half() is not CUDA:
         raise SystemExit(
-            f"{parser.prog.removeprefix('python -m ')}: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees."
+            f"{parser.prog.removeprefix('python -m ')}: got the backend {jax.default_backend()!r}; this needs a CUDA"
+            " GPU that JAX sees."
         )
     args.folder.mkdir(parents=True, exist_ok=True)
     return args

@@ -30,7 +30,7 @@ from xcoexec.ir.validate import check_plan
 from xcoexec.measure.training import device_blocks, record_name
 from xcoexec.planning import profiles
 from xcoexec.planning.memory import usage
-from xcoexec.planning.simulate import BACK, OUT, ROWS, STREAM, TEAM, simulate
+from xcoexec.planning.simulate import BACK, OUT, ROWS, STREAM, TEAM, replay
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session.contest import forced
 
@@ -65,7 +65,7 @@ def test_every_strategy_on_every_device(device: str, strategy: str) -> None:
         assert plan.predicted is not None
         if strategy not in ("device", "host", "capacity"):
             assert plan.predicted <= single + moved + 1e-9
-        run = simulate(graph, plan, costs)
+        run = replay(graph, plan, costs)
         for row in range(len(ROWS)):
             events = sorted((e for e in run.events if e.row == row), key=lambda e: e.start)
             assert all(b.start >= a.end - 1e-12 for a, b in itertools.pairwise(events))
@@ -75,8 +75,8 @@ def test_every_strategy_on_every_device(device: str, strategy: str) -> None:
 @pytest.mark.parametrize("device", profiles.names())
 def test_the_simulator_agrees_with_sums(device: str) -> None:
     graph, costs = graph_of("resnet18"), profiles.load(device).costs(graph_of("resnet18"))
-    assert simulate(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
-    on_host = simulate(graph, STRATEGIES["host"](graph, costs), costs)
+    assert replay(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
+    on_host = replay(graph, STRATEGIES["host"](graph, costs), costs)
     moved = graph.program.inputs[0].nbytes + graph.layers[-1].out.nbytes
     assert on_host.seconds == pytest.approx(
         sum(t or 0 for t in costs.host) + costs.sync + moved / costs.copy_rate, rel=1e-6
@@ -84,14 +84,14 @@ def test_the_simulator_agrees_with_sums(device: str) -> None:
     assert on_host.busy(STREAM) == 0 and on_host.busy(OUT) > 0 and on_host.busy(BACK) > 0
     for name in ("codl", "layer_switch"):
         plan = STRATEGIES[name](graph, costs)
-        assert simulate(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.1)
+        assert replay(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.1)
 
 
 def test_shared_cores_overlap_nothing() -> None:
     graph = graph_of("squeezenet")
     n = len(graph.layers)
     costs = null.costs(graph, 1e-3, 1e-3, sync=1e-5, shared_cores=True)
-    run = simulate(graph, forced(graph, Plan.uniform(0.5)), costs)
+    run = replay(graph, forced(graph, Plan.uniform(0.5)), costs)
     assert run.seconds >= n * 1e-3 - 1e-9
 
 
@@ -100,7 +100,7 @@ def test_a_bound_on_a_device_of_numbers() -> None:
     costs = dataclasses.replace(profiles.load("khadas-vim3").costs(graph), capacity=4e7, stream_rate=2e9)
     plan = STRATEGIES["capacity"](graph, costs)
     assert usage(graph, plan.placements).total <= 4e7
-    assert simulate(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.15)
+    assert replay(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.15)
     roomy = STRATEGIES["capacity"](graph, profiles.load("khadas-vim3").costs(graph))
     assert not any(p.streamed for p in roomy.placements) and "room for all" in roomy.chosen
 
@@ -109,12 +109,12 @@ def test_the_timeline_is_a_real_runs_file(tmp_path: pathlib.Path) -> None:
     from xcoexec.session.timeline import write
 
     graph, costs = graph_of("squeezenet"), profiles.load("h200-slice-8").costs(graph_of("squeezenet"))
-    run = simulate(graph, STRATEGIES["codl"](graph, costs), costs)
+    run = replay(graph, STRATEGIES["codl"](graph, costs), costs)
     write(tmp_path / "t.json", run.trace())
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert {e["ph"] for e in events} == {"M", "X"} and len(events) == len(run.events) + len(ROWS)
     with pytest.raises(PlanError, match="for another function"):
-        simulate(graph_of("lenet"), STRATEGIES["codl"](graph, costs), costs)
+        replay(graph_of("lenet"), STRATEGIES["codl"](graph, costs), costs)
 
 
 def test_numbers_name_their_sources() -> None:
@@ -160,7 +160,8 @@ def test_codls_ablations(device: str) -> None:
     """Both dims are never predicted worse than one, chains never worse than none, the exact way never worse than
     growing.
     """
-    from xcoexec.planning.strategies import codl
+
+    from xcoexec.planning.strategies.codl import codl
 
     for name in NAMES:
         graph, costs = graph_of(name), profiles.load(device).costs(graph_of(name))
@@ -287,7 +288,7 @@ def test_the_null_device_runs_nothing() -> None:
     graph = graph_of("lenet")
     costs = null.costs(graph, host=2e-3, device=lambda x: 1e-3 * (1 + x.index))
     assert costs.host[1] == 2e-3 and costs.device[1] == 2e-3 and not costs.shared_cores
-    assert simulate(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
+    assert replay(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
 
 
 def test_costs_of_more_than_two_devices() -> None:
