@@ -203,7 +203,7 @@ def _segment_seconds(exe: Executable) -> float | None:
     """
     if exe.lowered is None or not exe.lowered.segments:
         return None
-    if exe.lowered.relay is not None:
+    if exe.lowered.device.apart:
         return span(exe.lowered)
     total = 0.0
     for unit in exe.lowered.segments:

@@ -74,7 +74,7 @@ class Attempt:
             return Executable(plan, p.plain, None)
         if plan.engine == "local":
             return local(plan, lower(p.graph, p.folded, plan.placements, self.build), p.weights)
-        if relay is not None:
+        if self.machine.apart:
             moves = overheads(relay).moves if self.machine.memory == "auto" else {}
             plan = dataclasses.replace(plan, placements=ways(p.graph, plan.placements, self.machine.memory, moves))
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)

@@ -16,6 +16,7 @@ from ..ir.placement import Placement
 from ..ir.plan import Plan, UniformPlan, fields, made
 from ..ir.plan_json import REMEMBERED
 from ..ir.validate import check_plan
+from ..ir.words import DEVICE, HOST, SPLIT
 from ..lowering.executable import Executable
 from ..measure.profile import host_placements, read, store
 from ..measure.timing import ROUND_SECONDS, alternate
@@ -41,13 +42,13 @@ def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
     places = []
     for x in graph.layers:
         if x.host_error or request.p_cpu <= 0:
-            places.append(Placement(x.name, "device", 0.0, note=x.host_error))
+            places.append(Placement(x.name, DEVICE, 0.0, note=x.host_error))
         elif request.p_cpu >= 1:
-            places.append(Placement(x.name, "host", 1.0))
+            places.append(Placement(x.name, HOST, 1.0))
         elif request.dim in x.dims:
-            places.append(Placement(x.name, "split", request.p_cpu, request.dim))
+            places.append(Placement(x.name, SPLIT, request.p_cpu, request.dim))
         else:
-            places.append(Placement(x.name, "device", 0.0, note=f"cannot be split along {request.dim}"))
+            places.append(Placement(x.name, DEVICE, 0.0, note=f"cannot be split along {request.dim}"))
     return Plan("forced", tuple(places), graph.key, chosen=f"every layer split {request.p_cpu:g} by {request.dim}")
 
 
@@ -96,7 +97,7 @@ def _check_fits(s: Attempt, plan: Plan) -> None:
 
 
 def _record_name(s: Attempt) -> str:
-    half = f"-{s.machine.relay.driver.platform}" + "-host" * s.problem.on_host if s.machine.apart else ""
+    half = s.machine.device.suffix + "-host" * s.problem.on_host if s.machine.apart else ""
     half += f"-{s.machine.memory}" if s.machine.apart and s.machine.memory != "auto" else ""
     half += f"-{s.machine.limit}" if s.machine.apart and s.machine.limit is not None else ""
     return f"plan-{s.graph.key}-{s.machine.threads}{half}" + "".join(f"-{c}" for c in s.machine.cpus)
@@ -279,7 +280,7 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     predictions are too close).
     """
     shape = [(p.half, p.p_cpu) for p in plan.placements]
-    if all(h == "device" for h, _ in shape) or any([(p.half, p.p_cpu) for p in o.placements] == shape for o in others):
+    if all(h == DEVICE for h, _ in shape) or any([(p.half, p.p_cpu) for p in o.placements] == shape for o in others):
         return False
     if not predicted:
         return True

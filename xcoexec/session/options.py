@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from .. import config
+from ..devices.registry import device_half
 from ..errors import brief
 from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress, silent
@@ -71,7 +72,7 @@ class Options:
                 f"xcoexec.jit: got progress={brief(progress)}; valid is a function of (stage, done, total)."
             )
         share, cpus = amount(device_memory), config.affinity(affinity)
-        apart = jax.default_backend() != "cpu"
+        apart = device_half().apart
         count = config.threads(len(cpus) if cpus and threads is None else threads, SPARE if apart else 0)
         if cpus and count > len(cpus):
             raise ValueError(

@@ -11,7 +11,7 @@ import jax
 
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
-from ..devices.cuda import relay
+from ..devices.registry import device_half
 from ..errors import BindError
 from ..frontend.trace import Traced
 from ..guard import Asked, Failed, asked, stage, warn
@@ -116,12 +116,7 @@ def device_relay(cpus: tuple[int, ...]) -> Relay | None:
     """What connects the host half to the device half; None where both are on the CPU. Raises where there is no such
     connection.
     """
-    backend = jax.default_backend()
-    if backend not in ("cpu", "gpu"):
-        raise NotImplementedError(
-            f"the default backend is {backend!r}, and this version's device half is XLA:CPU or a CUDA GPU"
-        )
-    return relay(cpus) if backend == "gpu" else None
+    return device_half().connect(cpus)
 
 
 def device_limit(given: float | int | None, relay: Relay | None) -> int | None:

@@ -13,6 +13,8 @@ from ..codegen.program import Program, Value
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Pick, Segment
+from ..devices.record import Device
+from ..devices.registry import device_of
 from ..frontend.fold import Folded, fold
 from ..frontend.graph import build_graph
 from ..frontend.trace import Traced
@@ -100,9 +102,14 @@ class Machine:
     limit: int | None = None
 
     @property
+    def device(self) -> Device:
+        """The kind of the device half."""
+        return device_of(self.relay)
+
+    @property
     def apart(self) -> bool:
         """Whether the device half is a device of its own, with its own memory and clock."""
-        return self.relay is not None
+        return self.device.apart
 
     def build(self, program: Program, pick: Pick | None = None) -> Segment:
         """A segment of a program for this machine's team. Raises `Unsupported` for what kernels cannot express."""

@@ -119,7 +119,7 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
     roof = peaks(threads)
     both = (
         {u.layers[-1]: seen for u in lowered.segments if u.join and (seen := halves(u, lowered))}
-        if lowered and lowered.relay
+        if lowered and lowered.device.apart
         else {}
     )
     layers = []

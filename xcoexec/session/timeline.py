@@ -25,7 +25,7 @@ def events(graph: LayerGraph, lowered: Lowered | None, trace: np.ndarray | None 
     out = rows(("host half", "device half"))
     if lowered is None:
         return out
-    if lowered.relay is not None:
+    if lowered.device.apart:
         return _both_clocks(graph, lowered, trace)
     calls = [u.segment.calls for u in lowered.segments]
     rings = [u.segment.stamps() for u in lowered.segments]
