@@ -355,7 +355,7 @@ JUNK += [
     b'{"a": [1, ["channel", 0.5]]}',
     b'{"a": [1, ["channel", 1.0, 1]]}',
 ]
-KINDS = (records.DEVICE, records.PARTS, records.CONTENTION, records.OVERHEADS, records.PREDICTOR)
+KINDS = (records.WHOLES, records.PARTS, records.CONTENTION, records.OVERHEADS, records.PREDICTOR)
 RUNS_OF: dict[str, Any] = {
     "device": {"a": 1e-5},
     "parts": {"a": [1e-3, ["channel", 0.5, 6e-4], ["rows", 0.5, 5e-4]]},
@@ -418,7 +418,7 @@ def test_any_bytes_are_json_or_a_misfit(payload: bytes) -> None:
 
 def test_a_record_that_would_not_fit_is_not_kept(cache: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     for bad in (float("nan"), float("inf"), -1.0, object()):
-        records.DEVICE.store("x", {"a": bad})
+        records.WHOLES.store("x", {"a": bad})
     assert list(cache.iterdir()) == [] and caplog.text.count("is not kept") == 4
 
 
