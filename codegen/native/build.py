@@ -239,7 +239,9 @@ CALLS: tuple[Spec, ...] = tuple(
 _CHILD = """
 import importlib, importlib.util, sys
 folder = sys.argv[1]
-spec = importlib.util.spec_from_file_location("xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder])
+spec = importlib.util.spec_from_file_location(
+    "xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder]
+)
 sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["xcoexec_codegen"])
 importlib.import_module("xcoexec_codegen.native.build").compile_into(sys.argv[2], sys.stdin.buffer.read())

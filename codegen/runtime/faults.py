@@ -38,35 +38,35 @@ class Faults:
     """What went wrong in the host calls of one device program; `address` is what its call sites carry."""
 
     def __init__(self) -> None:
-        self._words = np.zeros(abi.PROGRAM_WORDS, np.int64)
+        self._words = np.zeros(abi.FAULTS_WORDS, np.int64)
         self.address = self._words.ctypes.data
 
     def __len__(self) -> int:
-        return int(self._words[abi.P_COUNT // 8])
+        return int(self._words[abi.Faults.COUNT // 8])
 
     @property
     def text(self) -> str:
         """What the first one was ("" without any)."""
-        return TEXTS[int(self._words[abi.P_FIRST // 8]) // 8] if len(self) else ""
+        return TEXTS[int(self._words[abi.Faults.FIRST // 8]) // 8] if len(self) else ""
 
     @property
     def code(self) -> int:
         """The driver's error code of the first one (0: none)."""
-        return int(self._words[abi.P_CODE // 8])
+        return int(self._words[abi.Faults.CODE // 8])
 
     @property
     def failed(self) -> bool:
         """Whether a handler has returned an error, so that the program runs no more."""
-        return bool(self._words[abi.P_FAILED // 8])
+        return bool(self._words[abi.Faults.FAILED // 8])
 
 
 def noted(relay: int, faults: int, which: int) -> None:
     """As the native `note`, from Python (addresses)."""
-    count = word(faults + abi.P_COUNT)
+    count = word(faults + abi.Faults.COUNT)
     if count.value == 0:
-        word(faults + abi.P_FIRST).value = which
+        word(faults + abi.Faults.FIRST).value = which
     count.value += 1
-    word(relay + abi.R_ERRORS).value += 1
+    word(relay + abi.Relay.ERRORS).value += 1
 
 
 class Watch:
@@ -116,10 +116,10 @@ class Watch:
     def _act(self, head: int, ready: bool, claimed: bool, waited: float) -> bool:
         """Does what the oldest call needs; whether anything was done."""
         if not self._relay.served:
-            return self._relay.replace(head, abi.M_GONE)
+            return self._relay.replace(head, abi.Text.GONE)
         if claimed:
             return waited > self._last and self._relay.abandon(head)
-        return ready and waited > self._limit and self._relay.replace(head, abi.M_LATE)
+        return ready and waited > self._limit and self._relay.replace(head, abi.Text.LATE)
 
 
 __all__ = ["TEXTS", "Faults", "Watch", "noted", "word"]

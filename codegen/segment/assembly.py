@@ -281,16 +281,16 @@ class Segment:
 
     @property
     def threads(self) -> int:
-        return int(self._descriptor[abi.THREADS // 8])
+        return int(self._descriptor[abi.Segment.THREADS // 8])
 
     @property
     def calls(self) -> int:
         """Calls so far."""
-        return int(self._descriptor[abi.CALLS // 8])
+        return int(self._descriptor[abi.Segment.CALLS // 8])
 
     def stamps(self) -> np.ndarray:
         """[calls kept, steps + 1] nanoseconds of the monotonic clock: start, then the end of each step."""
-        n = min(self.calls, abi.RING)
+        n = min(self.calls, abi.CALL_RING)
         return self._ring[:n].copy()
 
 
@@ -351,21 +351,21 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
     prepare(_specs(ctx.steps), ctx.target)
     keep: list[np.ndarray] = []
     table = _table(ctx.steps, number, ctx.target, runtime.drivers, keep)
-    ring = np.zeros((abi.RING, len(ctx.steps) + 1), np.int64)
+    ring = np.zeros((abi.CALL_RING, len(ctx.steps) + 1), np.int64)
     data = abi.arena_data_offset(len(ctx.steps), nargs + nrets + 1)
     words = {
-        abi.STEPS: table,
-        abi.NSTEPS: len(ctx.steps),
-        abi.ARENA_BYTES: data + total,
-        abi.ZERO_BYTES: zeroed,
-        abi.DATA: data,
-        abi.ARGS: nargs,
-        abi.RETS: nrets,
-        abi.THREADS: ctx.threads,
-        abi.TEAM: runtime.team,
-        abi.TIMES: ring.ctypes.data,
-        abi.LIBC: runtime.libc,
-        abi.APART: int(runtime.apart),
+        abi.Segment.STEPS: table,
+        abi.Segment.STEP_COUNT: len(ctx.steps),
+        abi.Segment.ARENA_BYTES: data + total,
+        abi.Segment.ZERO_BYTES: zeroed,
+        abi.Segment.DATA: data,
+        abi.Segment.ARGUMENTS: nargs,
+        abi.Segment.RESULTS: nrets,
+        abi.Segment.THREADS: ctx.threads,
+        abi.Segment.TEAM: runtime.team,
+        abi.Segment.TIMES: ring.ctypes.data,
+        abi.Segment.LIBC: runtime.libc,
+        abi.Segment.APART: int(runtime.apart),
     }
     descriptor = np.zeros(abi.DESCRIPTOR_WORDS, np.int64)
     for at, word in words.items():
@@ -431,6 +431,6 @@ def _free_arenas(descriptor: np.ndarray, swap: Callable[[int, int], int]) -> Non
     free = ctypes.CDLL(None).free
     free.argtypes = [ctypes.c_void_p]
     for i in range(abi.ARENA_SLOTS):
-        arena = swap(descriptor.ctypes.data + abi.SLOTS + 8 * i, 0)
+        arena = swap(descriptor.ctypes.data + abi.Segment.SLOTS + 8 * i, 0)
         if arena:
             free(arena)
