@@ -25,7 +25,7 @@ from xcoexec.codegen.native import layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.faults import TEXTS, word
 from xcoexec.codegen.runtime.relay import Relay
-from xcoexec.codegen.segment.assembly import Segment, _free_arenas
+from xcoexec.codegen.segment.assembly import Segment
 
 import xcoexec
 from xcoexec.errors import BindError, CoexecWarning
@@ -407,7 +407,9 @@ def _refusing(times: int) -> Iterator[list[int]]:
 
 
 def _without_arenas(segment: Segment) -> None:
-    _free_arenas(segment._descriptor, host.function("swap", 2))
+    swap, free = host.function("swap", 2), ctypes.CDLL(None).free
+    for i in range(abi.ARENA_SLOTS):
+        free(ctypes.c_void_p(swap(segment.address + abi.Segment.SLOTS + 8 * i, 0)))
 
 
 def test_calls_of_a_plan_need_no_memory(relay: Relay) -> None:

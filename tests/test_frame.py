@@ -41,7 +41,22 @@ STRUCTS: dict[type[enum.IntEnum], tuple[str, dict[str, str]]] = {
         "XLA_FFI_Metadata",
         {"MAJOR": "api_version.major_version", "MINOR": "api_version.minor_version", "TRAITS": "traits"},
     ),
-    frame.Api: ("XLA_FFI_Api", {"ERROR_CREATE": "XLA_FFI_Error_Create", "STREAM_GET": "XLA_FFI_Stream_Get"}),
+    frame.Api: (
+        "XLA_FFI_Api",
+        {"ERROR_CREATE": "XLA_FFI_Error_Create", "STREAM_GET": "XLA_FFI_Stream_Get", "STATE_SET": "XLA_FFI_State_Set"},
+    ),
+    frame.StateArgs: (
+        "XLA_FFI_State_Set_Args",
+        {
+            "STRUCT_SIZE": "struct_size",
+            "EXTENSION": "extension_start",
+            "CONTEXT": "ctx",
+            "STAGE": "stage",
+            "TYPE_ID": "type_id",
+            "STATE": "state",
+        },
+    ),
+    frame.TypeInfo: ("XLA_FFI_TypeInfo", {"STRUCT_SIZE": "struct_size", "DELETER": "deleter"}),
     frame.ErrorArgs: (
         "XLA_FFI_Error_Create_Args",
         {"STRUCT_SIZE": "struct_size", "EXTENSION": "extension_start", "MESSAGE": "message", "CODE": "errc"},
@@ -55,6 +70,8 @@ SIZES = {
     "XLA_FFI_CallFrame": frame.FRAME_BYTES,
     "XLA_FFI_Error_Create_Args": frame.ERROR_ARGS_BYTES,
     "XLA_FFI_Stream_Get_Args": frame.STREAM_ARGS_BYTES,
+    "XLA_FFI_State_Set_Args": frame.STATE_ARGS_BYTES,
+    "XLA_FFI_TypeInfo": frame.TYPE_INFO_BYTES,
 }
 WIDTHS = {"int": 4, "int32_t": 4, "uint32_t": 4, "XLA_FFI_Handler_Traits": 4}
 
@@ -65,11 +82,9 @@ class Header:
     def __init__(self, text: str):
         text = re.sub(r"//[^\n]*", "", text)
         text = re.sub(r"_XLA_FFI_API_STRUCT_FIELD\((\w+)\)", r"\1* \1", text)
+        text = re.sub(r"\w+ \(\*(\w+)\)\([^)]*\);", r"void* \1;", text)  # a pointer to a function
         bodies = re.findall(r"struct (\w+) \{([^{}]*)\}", text)
         self.fields = {name: re.findall(r"([\w ]+?)\s*(\*+|\s)\s*(\w+);", body) for name, body in bodies}
-        for name, body in bodies:
-            deleter = "(" in body
-            assert not deleter or name == "XLA_FFI_TypeInfo", name
         self.enums = {body[1] for body in re.findall(r"enum \{([^{}]*)\} (\w+);", text)}
         self.constants = {k: int(v) for k, v in re.findall(r"(XLA_FFI_\w+) = (\d+)\b", text)}
 

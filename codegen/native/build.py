@@ -269,7 +269,7 @@ NATIVE: tuple[Spec, ...] = tuple(
     ("native", *x)
     for x in (
         *(("drivers", f"{name}_driver") for name in ("gemm", "nest", "strips")),
-        *(("team", name) for name in ("handler", "stamp", "worker", "swap")),
+        *(("team", name) for name in ("handler", "stamp", "worker", "swap", "release", "adopt")),
     )
 )
 #: those that only host calls of a device program need

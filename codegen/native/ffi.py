@@ -10,6 +10,7 @@ from numba import int64, njit
 from .frame import (
     API_VERSION,
     ERROR_ARGS_BYTES,
+    STATE_ARGS_BYTES,
     STREAM_ARGS_BYTES,
     Api,
     Buffer,
@@ -18,6 +19,7 @@ from .frame import (
     Metadata,
     MetadataExtension,
     Scalar,
+    StateArgs,
     StreamArgs,
 )
 from .layout import Relay
@@ -84,3 +86,18 @@ def stream_of(frame, relay):
     if call1(ld(ld(frame + CallFrame.API) + Api.STREAM_GET), args) != 0:
         return int64(0)
     return ld(args + StreamArgs.STREAM)
+
+
+@njit
+def keep_state(frame, type_id, state):
+    """Gives XLA a state of this call site, which it deletes with the executable (only while a site is made). An error,
+    or 0.
+    """
+    args = scratch(6)
+    st(args + StateArgs.STRUCT_SIZE, int64(STATE_ARGS_BYTES))
+    st(args + StateArgs.EXTENSION, int64(0))
+    st(args + StateArgs.CONTEXT, ld(frame + CallFrame.CONTEXT))
+    st(args + StateArgs.STAGE, ld(frame + CallFrame.STAGE) & 0xFFFFFFFF)
+    st(args + StateArgs.TYPE_ID, type_id)
+    st(args + StateArgs.STATE, state)
+    return call1(ld(ld(frame + CallFrame.API) + Api.STATE_SET), args)

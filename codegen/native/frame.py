@@ -8,6 +8,7 @@ file needs neither Numba nor LLVM.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ class CallFrame(enum.IntEnum):
     EXTENSION = 8  # extension_start
     API = 16
     CONTEXT = 24  # ctx
+    STAGE = 32
     ARG_COUNT = 56  # args.size
     ARGS = 72  # args.args
     RET_COUNT = 96  # rets.size
@@ -64,6 +66,7 @@ class Api(enum.IntEnum):
 
     ERROR_CREATE = 48
     STREAM_GET = 80
+    STATE_SET = 104
 
 
 class ErrorArgs(enum.IntEnum):
@@ -88,6 +91,30 @@ class StreamArgs(enum.IntEnum):
 
 
 STREAM_ARGS_BYTES = 32
+
+
+class StateArgs(enum.IntEnum):
+    """XLA_FFI_State_Set_Args."""
+
+    STRUCT_SIZE = 0
+    EXTENSION = 8
+    CONTEXT = 16
+    STAGE = 24
+    TYPE_ID = 32  # address of the type's number
+    STATE = 40
+
+
+STATE_ARGS_BYTES = 48
+
+
+class TypeInfo(enum.IntEnum):
+    """XLA_FFI_TypeInfo."""
+
+    STRUCT_SIZE = 0
+    DELETER = 16
+
+
+TYPE_INFO_BYTES = 24
 
 S64 = 5  # XLA_FFI_DataType_S64
 RESOURCE_EXHAUSTED, INTERNAL = 8, 13  # XLA_FFI_Error_Code
@@ -125,4 +152,18 @@ def call_frame(arguments: Sequence[int], results: Sequence[int], attribute: int)
     return block(FRAME_BYTES, words), keep
 
 
-__all__ = ["call_frame"]
+def type_info(deleter: int) -> np.ndarray:
+    """What XLA has to know of a type: the address of the function that it calls with each state that it gives up."""
+    memory = np.zeros(TYPE_INFO_BYTES // 8, np.int64)
+    memory[TypeInfo.STRUCT_SIZE // 8], memory[TypeInfo.DELETER // 8] = TYPE_INFO_BYTES, deleter
+    return memory
+
+
+def sets_state(header: str) -> bool:
+    """Whether XLA's C API, by the text of its header, takes states as `StateArgs` says; it had other fields before."""
+    struct = re.search(r"struct XLA_FFI_State_Set_Args \{([^}]*)\}", header)
+    fields = re.findall(r"(\w+);", struct[1]) if struct else []
+    return fields == ["struct_size", "extension_start", "ctx", "stage", "type_id", "state"]
+
+
+__all__ = ["call_frame", "sets_state", "type_info"]

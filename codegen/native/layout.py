@@ -52,6 +52,8 @@ class Segment(Words):
     CALLS = auto()
     LIBC = auto()
     APART = auto()  # the calling thread leaves the work to the team
+    HOLDS = auto()  # Python's and those of XLA's executables; who gives up the last one frees the descriptor
+    STATE_TYPE = auto()  # address of the number of XLA's type of such holds
     SLOTS = auto()  # idle arenas, from here on
 
 

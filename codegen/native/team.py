@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from numba import int64, njit
 
-from .ffi import argument, attribute, error, registering, result
+from .ffi import argument, attribute, error, keep_state, registering, result
 from .frame import RESOURCE_EXHAUSTED
 from .layout import (
     ARENA_SLOTS,
@@ -286,6 +286,36 @@ def handler(frame):
         st(bufs + 8 * (args + i), result(frame, i))
     finish_job(desc, job, libc)
     return int64(0)
+
+
+@native(1)
+def release(desc):
+    """Gives up a hold on a segment's descriptor; with the last one its memory goes, and that of its idle arenas.
+
+    Nobody can be in a call then: XLA keeps an executable until its last call is over.
+    """
+    if atomic_add(desc + Segment.HOLDS, -1) != 1:
+        return 0
+    libc = ld(desc + Segment.LIBC)
+    for i in range(ARENA_SLOTS):
+        arena = exchange(desc + Segment.SLOTS + 8 * i, 0)
+        if arena != 0:
+            call1(ld(libc + Libc.FREE), arena)
+    call1(ld(libc + Libc.FREE), desc)
+    return 0
+
+
+@native(1)
+def adopt(frame):
+    """An XLA FFI call (CPU, when an executable is made): the executable holds the segment until it goes itself."""
+    if registering(frame):
+        return int64(0)
+    desc = attribute(frame)
+    atomic_add(desc + Segment.HOLDS, 1)
+    failed = keep_state(frame, ld(desc + Segment.STATE_TYPE), desc)
+    if failed != 0:
+        atomic_add(desc + Segment.HOLDS, -1)
+    return failed
 
 
 @native(1)

@@ -16,10 +16,11 @@ from ..kernels.families import lower_group
 from ..kernels.winograd import spare
 from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
-from ..native.frame import call_frame
+from ..native.frame import call_frame, type_info
 from ..program import Group, Program, Unsupported, Value, external, kind
-from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Runtime, Segment, Step, compile_segment
+from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Segment, Step, compile_segment
 from ..segment.choice import default, measured
+from ..segment.descriptor import Runtime
 from ..segment.strips import fused
 from ..target import Target
 from ..target import target as host_target
@@ -159,7 +160,7 @@ def runtime(cpus: tuple[int, ...]) -> Runtime:
     """Native addresses for segments that `team(cpus)` runs."""
     t = team(cpus)
     table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest", "strips")}
-    return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("swap", 2))
+    return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("release", 1), _hold_number.ctypes.data)
 
 
 def build(
@@ -212,11 +213,28 @@ def prefetch(calls: bool = False) -> None:
         start_native(host_target(), specs)
 
 
-def handler_capsule(module: str = "team", name: str = "handler") -> object:
-    """An XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
+def _capsule(address: int) -> object:
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(native_address(module, name, host_target()), None, None)
+    return new(address, None, None)
+
+
+def handler_capsule(module: str = "team", name: str = "handler") -> object:
+    """An XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
+    return _capsule(native_address(module, name, host_target()))
+
+
+_hold_number = np.zeros(1, np.int64)  # of the type below; XLA gives it when the type is registered
+
+
+@functools.lru_cache
+def _hold_info() -> np.ndarray:
+    return type_info(native_address("team", "release", host_target()))
+
+
+def hold_type() -> dict[str, object]:
+    """The type of an executable's hold on a segment, as `jax.ffi.register_ffi_type` takes it."""
+    return {"type_id": _capsule(_hold_number.ctypes.data), "type_info": _capsule(_hold_info().ctypes.data)}
 
 
 def unsupported(group: Group, consts: Sequence[Value]) -> str:
