@@ -1,7 +1,6 @@
 """The relay between a device's stream and the team: the serving thread, and what it does about calls that are late.
 
-What a driver has to provide is in `Driver`; `xcoexec.devices.cuda` is the real one, the tests have a stand-in that
-executes the same stream operations with threads and delays.
+What it asks of a device is in `driver.py`.
 """
 
 from __future__ import annotations
@@ -12,16 +11,15 @@ import ctypes
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..native import layout as abi
-from .faults import TEXTS, Watch, noted, word
+from .driver import Driver, Memory
+from .faults import TEXTS, noted, word
 from .host import function, team, wake
-
-if TYPE_CHECKING:
-    from .sites import Memory
+from .watch import Watch
 
 SPIN_SECONDS = (
     2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
@@ -30,50 +28,6 @@ SPIN_SECONDS = (
 LIMIT_SECONDS = 20.0
 LAST_SECONDS = 600.0  # until a call that somebody has begun is given up
 DEVICE_FACTOR = 6  # of these: until a device that nobody answers stops by itself
-
-
-class Driver(Protocol):
-    """A device as the relay sees it. Addresses and handles are integers."""
-
-    platform: str  # where XLA looks for the handlers
-    launch: int  # address of cuLaunchKernel, or of a function with its signature
-    functions: tuple[int, ...]  # as device.KERNELS
-    workspace: int  # bytes of device memory that XLA's libraries use beside a program's own
-    blocks: int  # most blocks of one launch
-    waiters: int  # most blocks of a kernel that waits: another kernel still has room beside it on every multiprocessor
-    stream: int  # 0: the stream on which XLA launches
-    copies: tuple[
-        int, ...
-    ]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent, cuStreamSynchronize
-    sides: tuple[int, ...]  # streams beside XLA's: operands to the host, results from it, weights from it
-
-    def mapped(self, nbytes: int) -> tuple[int, int]:
-        """Host-mapped memory: (host address, device address). Raises `RuntimeError` when refused."""
-        ...
-
-    def free_mapped(self, host: int) -> None: ...
-
-    def words(self, nbytes: int) -> int:
-        """Zeroed device memory."""
-        ...
-
-    def free_words(self, address: int) -> None: ...
-
-    def memory(self) -> tuple[int, int]:
-        """(free, total) bytes of the device."""
-        ...
-
-    def event(self) -> int: ...
-
-    def free_event(self, event: int) -> None: ...
-
-    def synchronize(self) -> None:
-        """Waits until the device has nothing to do."""
-        ...
-
-    def describe(self, code: int) -> str:
-        """The driver's words for an error code."""
-        ...
 
 
 class Relay:

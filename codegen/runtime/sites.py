@@ -15,9 +15,10 @@ import numpy as np
 
 from ..native import layout as abi
 from ..segment.assembly import Segment
+from .driver import Memory
 from .faults import Faults
 from .host import function
-from .relay import Driver, Relay
+from .relay import Relay
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,33 +65,6 @@ class Merge:
         """(outer, the host's, the device's) in elements."""
         inner = math.prod(self.shape[self.axis + 1 :])
         return math.prod(self.shape[: self.axis]), self.at * inner, (self.shape[self.axis] - self.at) * inner
-
-
-class Memory:
-    """Mapped memory, device words and events of one site; given back together, also when only a part could be had."""
-
-    def __init__(self, driver: Driver, mapped: int, words: int, events: int):
-        self._driver = driver
-        self.host = self.device = self.work = 0
-        self.events: list[int] = []
-        try:
-            self.host, self.device = driver.mapped(mapped)
-            self.work = driver.words(words) if words else 0
-            for _ in range(events):
-                self.events.append(driver.event())
-        except Exception:
-            self.free()
-            raise
-
-    def free(self) -> None:
-        if self.host:
-            self._driver.free_mapped(self.host)
-        if self.work:
-            self._driver.free_words(self.work)
-        for event in self.events:
-            self._driver.free_event(event)
-        self.host = self.work = 0
-        self.events.clear()
 
 
 def _filled(count: int, words: Mapping[int, int]) -> np.ndarray:
@@ -229,4 +203,4 @@ class Fetch:
         return int(self._stamps[0]), int(self._stamps[1])
 
 
-__all__ = ["Fetch", "Memory", "Merge", "Site", "Window"]
+__all__ = ["Fetch", "Merge", "Site", "Window"]
