@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 import pytest
-from xcoexec.codegen.program import Op, Value
+from xcoexec.codegen.program import Group, Op, Value
 from xcoexec.codegen.segment import choice
 from xcoexec.codegen.segment.assembly import Groups
 from xcoexec.codegen.target import target
@@ -18,7 +18,7 @@ NAMES = ("direct", "winograd")
 def _conv(rows: int, channels: int = 8) -> Groups:
     x, w, y = (Value(s, "float32") for s in ((1, rows, 9, 4), (3, 3, 4, channels), (1, rows, 9, channels)))
     op = Op("conv_general_dilated", (x, w), (y,), {"window_strides": (1, 1), "dimension_numbers": None})
-    return (((op,), frozenset({w})),)
+    return ((Group.of(op), frozenset({w})),)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def _measured(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """The second algorithm is the faster one for large layers; a cache of the test's own."""
 
     def measure(alone: Any, isa: Any, groups: Groups, names: Any, threads: int, key: str) -> str:
-        chosen = names[groups[0][0][0].outs[0].shape[1] > 20]
+        chosen = names[groups[0][0].ops[0].outs[0].shape[1] > 20]
         choice._record(names).store(key, {"chosen": chosen, "seconds": dict.fromkeys(names, 1e-3)})
         return str(chosen)
 

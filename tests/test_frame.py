@@ -11,7 +11,7 @@ import re
 import jax
 import pytest
 from xcoexec.codegen.native import frame
-from xcoexec.codegen.program import Op, Program, Value
+from xcoexec.codegen.program import Group, Op, Program, Value
 from xcoexec.codegen.runtime import host
 
 HEADER = pathlib.Path(jax.ffi.include_dir()) / "xla/ffi/api/c_api.h"
@@ -138,7 +138,7 @@ def test_handler_reads_a_frame_that_call_frame_wrote() -> None:
     """A frame by the builder, read by the native handler: it finds the segment, its operands and its results."""
     x = Value((4, 8), "float32")
     y = Value((4, 8), "float32")
-    segment = host.build(Program((x,), (), ((Op("neg", (x,), (y,), {}),),), (y,)), 1)
+    segment = host.build(Program((x,), (), (Group.of(Op("neg", (x,), (y,), {})),), (y,)), 1)
     source, target = (ctypes.c_float * 32)(*range(32)), (ctypes.c_float * 32)()
     blob = (ctypes.c_float * 16)()
     at = [ctypes.addressof(a) for a in (source, blob, target)]

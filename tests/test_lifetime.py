@@ -11,15 +11,14 @@ from typing import Any
 
 import jax
 import pytest
-from xcoexec.codegen.native import frame
 from xcoexec.codegen.native import layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment import descriptor
 from xcoexec.codegen.segment.assembly import Segment
+from xcoexec.ir.records import Plan
 
 import xcoexec
 from xcoexec.compat import ffi_header
-from xcoexec.ir.records import Plan
 from xcoexec.lowering import emit
 
 from .support import array, build_on, error, oracle
@@ -175,4 +174,4 @@ def test_a_segment_that_no_executable_can_hold_lives_to_the_end(
     _by_plan()
     assert len(blocks.alive) == 1
     monkeypatch.undo()
-    assert frame.sets_state(ffi_header())
+    assert host.holds(ffi_header())

@@ -186,7 +186,8 @@ class Owner:
 
 
 # JAX's cache of abstract evaluations keeps the parameters of calls: an owner has to go with its last jaxpr
-getattr(jax._src.util, "weakref_cache_key_types", set()).add(Owner)  # type: ignore[attr-defined]
+_weak_keys: Any = getattr(jax._src.util, "weakref_cache_key_types", set())  # type: ignore[attr-defined]
+_weak_keys.add(Owner)
 
 _host_call = Primitive("xcoexec_host_call")
 _host_call.multiple_results = True

@@ -9,6 +9,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ..kernels.families import lower_group
 from ..kernels.winograd import spare
 from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
-from ..native.frame import call_frame, type_info
+from ..native.frame import call_frame, sets_state, type_info
 from ..program import Group, Program, Unsupported, Value, external, kind
 from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Segment, Step, compile_segment
 from ..segment.choice import default, measured
@@ -232,7 +233,12 @@ def _hold_info() -> np.ndarray:
     return type_info(native_address("team", "release", host_target()))
 
 
-def hold_type() -> dict[str, object]:
+def holds(header: str) -> bool:
+    """Whether XLA's executables can hold the segments that they call, by the text of the header of XLA's C API."""
+    return sets_state(header)
+
+
+def hold_type() -> Any:
     """The type of an executable's hold on a segment, as `jax.ffi.register_ffi_type` takes it."""
     return {"type_id": _capsule(_hold_number.ctypes.data), "type_info": _capsule(_hold_info().ctypes.data)}
 
@@ -297,8 +303,8 @@ class Call:
         self.segment = segment
         self.outputs = [*outputs] if outputs is not None else [_unwritten(v) for v in segment.program.outputs]
         self._keep: list[np.ndarray] = [*args]
-        data = [[a.ctypes.data for a in arrays] for arrays in (args, self.outputs)]
-        self._frame, keep = call_frame(*data, segment.address)
+        given, made = ([a.ctypes.data for a in arrays] for arrays in (args, self.outputs))
+        self._frame, keep = call_frame(given, made, segment.address)
         self._keep += keep
         self._handler = function("handler", 1)
 

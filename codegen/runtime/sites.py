@@ -110,7 +110,7 @@ class Site:
         self._bufs = np.array([*hosts[:n], *(a.ctypes.data for a in self._keep), *hosts[n:]], np.int64)
         self._ins = self._table([self._row(w, device + int(p)) for w, p in zip(inputs, places[:n], strict=True)])
         self._outs = self._table([self._row(m, device + int(p)) for m, p in zip(outputs, places[n:-1], strict=True)])
-        words = {
+        words: dict[int, int] = {
             abi.Site.SEGMENT: segment.address,
             abi.Site.RELAY: relay.address,
             abi.Site.PAGE: self._host,
@@ -182,7 +182,7 @@ class Fetch:
         raw[: weights.nbytes].view(weights.dtype).reshape(weights.shape)[...] = weights
         self._stamps, self._stamped = raw[behind:].view(np.int64), memory.device + behind
         self._stamps[:] = 0
-        words = {
+        words: dict[int, int] = {
             abi.Fetch.RELAY: relay.address,
             abi.Fetch.SOURCE: memory.device,
             abi.Fetch.BYTES: weights.nbytes,

@@ -60,7 +60,7 @@ def _keep_for_kin(groups: Groups, names: tuple[str, ...], threads: int, target: 
     name, record = kinship(groups, names, threads, target), _kin_record(names)
     mine = {
         "chosen": _known[key],
-        "size": max(1, sum(v.size for group, _ in groups for op in group for v in op.outs)),
+        "size": max(1, sum(v.size for group, _ in groups for op in group.ops for v in op.outs)),
         "of": key,
     }
     there = record.load(name)

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..codegen.native.frame import sets_state
 from ..codegen.program import Literal, Op, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.sites import Fetch, Site
@@ -50,7 +49,7 @@ def register(device: Device) -> None:
 
 def _executables_hold() -> bool:
     """Whether XLA's executables can hold the segments that they call; where not, a segment lives to the end."""
-    return sets_state(ffi_header())
+    return host.holds(ffi_header())
 
 
 class Halves:
