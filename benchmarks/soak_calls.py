@@ -125,7 +125,7 @@ def refused(share: float) -> Iterator[Counter[str]]:
     """Inside, this share of all requests for the memory of a call is refused."""
     count: Counter[str] = Counter()
     table = host.team().libc
-    real, rng = int(table[layout.MEMALIGN // 8]), random.Random(1)
+    real, rng = int(table[layout.Libc.MEMALIGN // 8]), random.Random(1)
     kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
     memalign = kind(real)
 
@@ -135,11 +135,11 @@ def refused(share: float) -> Iterator[Counter[str]]:
         return ENOMEM if no else memalign(out, align, size)
 
     hook = kind(request)
-    table[layout.MEMALIGN // 8] = ctypes.cast(hook, ctypes.c_void_p).value
+    table[layout.Libc.MEMALIGN // 8] = ctypes.cast(hook, ctypes.c_void_p).value
     try:
         yield count
     finally:
-        table[layout.MEMALIGN // 8] = real
+        table[layout.Libc.MEMALIGN // 8] = real
 
 
 def change(fast: Any, rng: random.Random) -> str:

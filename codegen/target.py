@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import os
 import platform
 
 import llvmlite.binding as llvm
+
+from . import environment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +94,7 @@ def target(isa: str | None = None) -> Target:
     """
     cpu, features = _host()
     runnable = [n for n, (needs, *_) in ISAS.items() if all(features.get(f) for f in needs)]
-    chosen = isa or os.environ.get("XCOEXEC_ISA") or runnable[0]
+    chosen = isa or environment.isa() or runnable[0]
     if chosen not in runnable:
         raise ValueError(f"XCOEXEC_ISA: got {chosen!r}; this {platform.machine()} CPU runs {', '.join(runnable)}.")
     _, vl, registers, off = ISAS[chosen]

@@ -238,7 +238,7 @@ def run(program: Any, consts: Consts, way: Variant, want: Sequence[np.ndarray], 
     side = way.side or "end"
     args = [Array(a, side) for a in arguments(segment, consts)]
     outs = [Array(np.full(w.shape, POISON, np.uint32).view(w.dtype), side) for w in want]
-    head = int(segment._descriptor[host.abi.DATA // 8])
+    head = int(segment._descriptor[host.abi.Segment.DATA // 8])
     arena = Memory(pages(head) + nbytes)
     try:
         base = arena.size - nbytes  # of the data in the arena's pages
@@ -248,7 +248,7 @@ def run(program: Any, consts: Consts, way: Variant, want: Sequence[np.ndarray], 
         else:
             fill(arena, base, where.parts)
             arena.shut([(base + at, n) for at, n in where.holes])
-        slots = segment._descriptor.ctypes.data + host.abi.SLOTS
+        slots = segment._descriptor.ctypes.data + host.abi.Segment.SLOTS
         swap = host.function("swap", 2)
         swap(slots, arena.address + base - head)
         got = host.Call.on(segment, [a.array for a in args], [o.array for o in outs])()

@@ -235,7 +235,7 @@ class StandIn:
             _stamp(flags, seq, 2, began, began, time.monotonic_ns())
 
     def _answered(self, flags: int, seq: int, end: int) -> bool:
-        done = ctypes.c_int64.from_address(flags + abi.FLAG_DONE)
+        done = ctypes.c_int64.from_address(flags + abi.Page.DONE)
         while not self.forget_flag and done.value < seq and time.monotonic_ns() < end:
             time.sleep(1e-5)
         if not self.forget_flag and not seq <= done.value < abi.ABANDONED:
@@ -277,11 +277,11 @@ def _start(values: list[int], width: int, silent: bool) -> None:
         target[row] = _words(src + 4 * width * (row * stride + offset), inner * width)
     if seq and not silent:
         _stamp(flags, seq, 0, began, time.monotonic_ns())
-        ctypes.c_int64.from_address(flags + abi.FLAG_READY).value = seq
+        ctypes.c_int64.from_address(flags + abi.Page.READY).value = seq
 
 
 def _stamp(flags: int, seq: int, index: int, *values: int) -> None:
-    at = flags + abi.FLAG_STAMPS + abi.STAMP_BYTES * (seq % abi.SITE_RING) + 8 * index
+    at = flags + abi.Page.STAMPS + abi.STAMP_BYTES * (seq % abi.SITE_RING) + 8 * index
     for i, value in enumerate(values):
         ctypes.c_int64.from_address(at + 8 * i).value = value
 

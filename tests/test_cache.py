@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import stat
 import subprocess
 import sys
@@ -92,9 +93,9 @@ def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.Monkey
 
 
 def test_many_kernels_are_compiled_by_several_processes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The same objects, whoever compiles them; a child that fails leaves its share to this process."""
+    """The same objects, whoever compiles them; a child that fails says why and leaves its share to this process."""
     from xcoexec.codegen.kernels import gemm
     from xcoexec.codegen.rules.expressions import COPY
 
@@ -108,11 +109,46 @@ def test_many_kernels_are_compiled_by_several_processes(
         monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path / folder))
         monkeypatch.setattr(build, "_addresses", {})
         if fails:
-            monkeypatch.setattr(build, "_CHILD", "raise SystemExit(1)")
+            monkeypatch.setattr(build, "_CHILD", "raise SystemExit('first line\\nthere is no such module')")
+        caplog.clear()
         build.prepare(specs, target())
+        assert ("failed (exit status 1)" in caplog.text and "there is no such module" in caplog.text) is fails
         assert all(build.kernel_address(s, target()) for s in specs) and COPY
     names = [sorted(p.name for p in (tmp_path / folder).iterdir()) for folder in "ab"]
     assert names[0] == names[1] and len(names[0]) == len(set(specs))
+
+
+FAMILIES_ALONE = """
+from xcoexec.codegen.native import build
+for name, module in build.FAMILIES.items():
+    build._generator(name)
+    assert build._families[name].__module__.endswith(module), name
+print(len(build.FAMILIES))
+"""
+
+
+def test_every_kernel_family_is_loaded_by_the_table() -> None:
+    """A process that has imported nothing but the build finds each generator where the table says it is."""
+    done = subprocess.run([sys.executable, "-c", FAMILIES_ALONE], capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(build.FAMILIES) > 10
+    registered = set(re.findall(r'@family\("(\w+)"\)', "".join(p.read_text() for p in build.SOURCES.rglob("*.py"))))
+    assert registered == set(build.FAMILIES)
+
+
+def test_a_family_that_the_build_does_not_have_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named wherever it is met: registered, asked for, or given to a process that compiles."""
+    with pytest.raises(LookupError, match=r"'unheard_of' has no row in build\.FAMILIES"):
+        build.family("unheard_of")
+    with pytest.raises(LookupError, match="'unheard_of'"):
+        build.kernel_address(("unheard_of", 1), target())
+    monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(build, "_child", lambda *_: pytest.fail("a process was started"))
+    with pytest.raises(LookupError, match="'unheard_of'"):
+        build.prepare([("unheard_of", i) for i in range(20)], target())
+    monkeypatch.setitem(build.FAMILIES, "unheard_of", "kernels.gemm")
+    with pytest.raises(LookupError, match=r"kernels\.gemm does not register the kernel family 'unheard_of'"):
+        build.kernel_text(("unheard_of",), target())
 
 
 def _full(*_: object, **__: object) -> Any:
@@ -593,35 +629,42 @@ def test_an_object_that_cannot_be_linked_is_compiled_anew(
     assert stat.S_IMODE((cache / f"{name}.v2.o").stat().st_mode) == 0o600  # written again
 
 
-def test_children_that_leave_junk(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_that_leave_junk(
+    cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """What a process that compiles has left is looked through as what lies in the cache is."""
     from xcoexec.codegen.kernels import gemm
 
     junk = """
 import importlib, importlib.util, os, pickle, sys
 folder = sys.argv[1]
-spec = importlib.util.spec_from_file_location("xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder])
+spec = importlib.util.spec_from_file_location(
+    "xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder]
+)
 sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["xcoexec_codegen"])
-build = importlib.import_module("xcoexec_codegen.build")
+build = importlib.import_module("xcoexec_codegen.native.build")
 build._compile = lambda *_: b"junk"
 build.compile_into(sys.argv[2], sys.stdin.buffer.read())
 """
     specs = [
         gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.5"), ("max", 0, 1)), (), run)
         for mr in (1, 2, 3)
-        for run in range(31, 36)
+        for run in range(21, 26)
     ]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(build, "_CHILD", junk)
     build.prepare(specs, target())
+    assert "is no object file" in caplog.text and "failed" not in caplog.text
     assert all(build.kernel_address(s, target()) for s in specs)
     for s in specs:
         name = build._object_name(s, target())
         assert objects.fault(disk.read("object", name) or b"", name) == ""
 
 
-def test_without_room_for_a_temporary_folder(cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_for_a_temporary_folder(
+    cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from xcoexec.codegen.kernels import gemm
 
     monkeypatch.setattr(children.os, "mkdir", _full)
@@ -630,9 +673,11 @@ def test_without_room_for_a_temporary_folder(cache: pathlib.Path, monkeypatch: p
     specs = [
         gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.75"), ("max", 0, 1)), (), run)
         for mr in (1, 2, 3)
-        for run in range(41, 46)
+        for run in range(21, 26)
     ]
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1})
+    caplog.set_level("DEBUG", "xcoexec")
     build.prepare(specs, target())
+    assert "kernels are compiled in this process: [Errno 28]" in caplog.text
     assert build.kernel_address(specs[0], target())
     build.start_native.cache_clear()

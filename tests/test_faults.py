@@ -25,7 +25,7 @@ from xcoexec.codegen.native import layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.faults import TEXTS, word
 from xcoexec.codegen.runtime.relay import Relay
-from xcoexec.codegen.segment.assembly import Segment, _free_arenas
+from xcoexec.codegen.segment.assembly import Segment
 
 import xcoexec
 from xcoexec.errors import BindError, CoexecWarning
@@ -177,7 +177,7 @@ def test_a_device_that_is_lost_in_a_call(monkeypatch: pytest.MonkeyPatch, name: 
 
 def _pending() -> int:
     """Calls that the team expects."""
-    return word(host.team().address + abi.PENDING).value
+    return word(host.team().address + abi.Team.PENDING).value
 
 
 @pytest.mark.parametrize("what", ["mapped", "words", "event"])
@@ -225,7 +225,7 @@ def test_nothing_is_written_after_an_error() -> None:
 
 def _kill(relay: Relay) -> None:
     """The serving thread leaves, as if it had died."""
-    relay._word(abi.R_SERVER).value = 0
+    relay._word(abi.Relay.SERVER).value = 0
     relay._wake()
     relay._threads[-1].join(timeout=10)
     assert not relay.served
@@ -261,7 +261,7 @@ def test_the_serving_thread_goes_during_a_call(relay: Relay) -> None:
     with ThreadPoolExecutor(1) as pool, _sleeping(_segment(fast), 0.3) as began:
         reading = pool.submit(_read, fast, "split")
         assert began.wait(10)
-        relay._word(abi.R_SERVER).value = 0  # what it has begun it ends
+        relay._word(abi.Relay.SERVER).value = 0  # what it has begun it ends
         assert reading.result(timeout=60)
     assert _read(_bound("split"), "split")
 
@@ -273,7 +273,7 @@ def test_a_serving_thread_that_does_not_begin(relay: Relay) -> None:
         stuck = threading.Thread(target=over.wait, daemon=True)
         stuck.start()
         relay._threads.append(stuck)
-        relay._word(abi.R_SERVER).value = len(relay._threads)
+        relay._word(abi.Relay.SERVER).value = len(relay._threads)
         relay._wake()
     began = time.monotonic()
     with _warned() as seen:
@@ -290,7 +290,7 @@ def test_a_serving_thread_that_does_not_begin(relay: Relay) -> None:
 def test_several_serving_threads_share_the_calls(relay: Relay) -> None:
     """A call is served by the one that claims it, however many there are, and once."""
     fast = _bound("split")
-    number = relay._word(abi.R_SERVER).value
+    number = relay._word(abi.Relay.SERVER).value
     others = [
         threading.Thread(target=host.function("serve", 2, "serving"), args=(relay.address, number), daemon=True)
         for _ in range(3)
@@ -322,7 +322,7 @@ def test_the_service_has_ended(relay: Relay) -> None:
 @contextlib.contextmanager
 def _sleeping(segment: Segment, seconds: float) -> Iterator[threading.Event]:
     """The first step of a segment sleeps before it works. Gives an event: it has begun."""
-    address = word(word(segment.address + abi.STEPS).value + abi.DRIVER)
+    address = word(word(segment.address + abi.Segment.STEPS).value + abi.Step.DRIVER)
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
     real, began, end = kind(address.value), threading.Event(), threading.Event()
 
@@ -391,7 +391,7 @@ def _refusing(times: int) -> Iterator[list[int]]:
     """posix_memalign says no so many times (in what native code calls). Gives the times that are left."""
     table, left = host.team().libc, [times]
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-    at, real = abi.MEMALIGN // 8, kind(int(table[abi.MEMALIGN // 8]))
+    at, real = abi.Libc.MEMALIGN // 8, kind(int(table[abi.Libc.MEMALIGN // 8]))
 
     def refuse(out: int, align: int, nbytes: int) -> int:
         left[0] -= 1
@@ -407,7 +407,9 @@ def _refusing(times: int) -> Iterator[list[int]]:
 
 
 def _without_arenas(segment: Segment) -> None:
-    _free_arenas(segment._descriptor, host.function("swap", 2))
+    swap, free = host.function("swap", 2), ctypes.CDLL(None).free
+    for i in range(abi.ARENA_SLOTS):
+        free(ctypes.c_void_p(swap(segment.address + abi.Segment.SLOTS + 8 * i, 0)))
 
 
 def test_calls_of_a_plan_need_no_memory(relay: Relay) -> None:
@@ -489,13 +491,13 @@ def test_a_site_that_is_never_given_free(relay: Relay, memory: str) -> None:
     and takes nothing from it.
     """
     fast = _bound("split", memory)
-    word(_site(fast).address + abi.SITE_TAKEN).value = 1
+    word(_site(fast).address + abi.Site.TAKEN).value = 1
     with _warned() as seen:
         began = time.monotonic()
         _read(fast, "split")
         assert LIMIT <= time.monotonic() - began < 20
         _retired(fast, "split", False, seen)
-    assert TEXTS[abi.M_HELD // 8] in str(seen[0].message)
+    assert TEXTS[abi.Text.HELD // 8] in str(seen[0].message)
 
 
 def test_a_long_call_does_not_cost_the_next_execution_its_site(relay: Relay) -> None:
@@ -576,13 +578,13 @@ relay = Relay(driver, limit_seconds=0.5)
 exe = build_on(relay, _two, TWO, SMALL, Plan.uniform(0.5))
 want = np.asarray(exe.call([SMALL])[0])
 if mode == "fork":
-    relay._word(abi.R_TAIL).value += 1  # a call of the parent's is open
+    relay._word(abi.Relay.TAIL).value += 1  # a call of the parent's is open
     pid = os.fork()
     if pid == 0:
         began = time.monotonic()
         relay.stop()
         os._exit(0 if time.monotonic() - began < 0.4 and relay._open() is None else 1)
-    relay._word(abi.R_TAIL).value -= 1
+    relay._word(abi.Relay.TAIL).value -= 1
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 if mode == "hung":
     slow = _sleeping(exe.lowered.segments[0].segment, 30.0)

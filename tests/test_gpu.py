@@ -205,7 +205,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Relay:
 
 
 _refuse = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 11)(lambda *a: 700)
-SITES = {"launch": abi.R_LAUNCH, "copy": abi.R_COPY, "record": abi.R_RECORD, "follow": abi.R_FOLLOW}
+SITES = {"launch": abi.Relay.LAUNCH, "copy": abi.Relay.COPY, "record": abi.Relay.RECORD, "follow": abi.Relay.FOLLOW}
 
 
 @pytest.mark.parametrize("strict", [False, True])

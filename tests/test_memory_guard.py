@@ -122,7 +122,7 @@ def test_a_temporary_takes_what_its_elements_take(shape: tuple[int, ...], halo: 
 
 def test_an_arena_ends_with_its_last_temporary() -> None:
     segment = host.build(_program(), 1)
-    assert segment._descriptor[host.abi.ARENA_BYTES // 8] == segment.arena_bytes
+    assert segment._descriptor[host.abi.Segment.ARENA_BYTES // 8] == segment.arena_bytes
 
 
 def _program() -> Program:

@@ -379,10 +379,10 @@ def test_the_end_waits_for_what_is_in_flight() -> None:
     w, x = array(16, 16), array(3, 16)
     exe = build_on(relay, fn, w, x, Plan.uniform(0.5))
     (out,) = exe.call([x])
-    while relay._word(abi.R_TAIL).value == 0:  # XLA:CPU starts it on a thread of its own
+    while relay._word(abi.Relay.TAIL).value == 0:  # XLA:CPU starts it on a thread of its own
         time.sleep(1e-4)
     relay.stop()
-    assert relay._word(abi.R_HEAD).value == 1
+    assert relay._word(abi.Relay.HEAD).value == 1
     assert error(np.asarray(out), oracle(fn, w, x)) < 1e-5
 
 

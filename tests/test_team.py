@@ -53,7 +53,7 @@ def test_the_caller_stays_out_of_a_pinned_team() -> None:
     fast = _bound(affinity=CPUS[:1])
     fast(x).block_until_ready()
     segment = fast.session().current.lowered.segments[0].segment
-    assert segment._descriptor[host.abi.APART // 8] == 1
+    assert segment._descriptor[host.abi.Segment.APART // 8] == 1
     before = segment.calls
     for _ in range(20):
         fast(x).block_until_ready()
@@ -201,7 +201,7 @@ def test_workers_that_calls_do_without_stay_parked() -> None:
     wide, narrow = _bound(threads=5), _bound(threads=2)
     want = oracle(_fn, W1, W2, x)
     team = host.team(())
-    parked = lambda: ctypes.c_int64.from_address(team.address + host.abi.SPARE).value
+    parked = lambda: ctypes.c_int64.from_address(team.address + host.abi.Team.SPARE).value
     for _ in range(3):
         assert np.allclose(wide(x), want, atol=1e-6)
         end = time.monotonic() + 20

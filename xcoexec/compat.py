@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.metadata
+import pathlib
 import platform
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -158,33 +160,59 @@ def as_weak(x: Any) -> Any:
     return jax.lax.convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=True, sharding=None)
 
 
-def ffi_call(target: str, results: list[jax.ShapeDtypeStruct], segment: Any, args: list[Any]) -> list[Any]:
-    """One call of a native handler; `segment` is the address of its descriptor."""
-    return list(jax.ffi.ffi_call(target, results)(*args, segment=segment))
+@functools.lru_cache
+def ffi_header() -> str:
+    """The text of XLA's C API for handlers, as this jaxlib has it ("" where it is not shipped)."""
+    try:
+        return pathlib.Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    except OSError:
+        return ""
 
+
+class Owner:
+    """Whose memory the address of a call is in: it lives as long as a jaxpr or a program that has the address."""
+
+    def __init__(self, owner: object):
+        self.owner = owner
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Owner) and self.owner is other.owner
+
+    def __hash__(self) -> int:
+        return id(self.owner)
+
+    def __repr__(self) -> str:
+        return f"<{type(self.owner).__name__}>"
+
+
+# JAX's cache of abstract evaluations keeps the parameters of calls: an owner has to go with its last jaxpr
+_weak_keys: Any = getattr(jax._src.util, "weakref_cache_key_types", set())  # type: ignore[attr-defined]
+_weak_keys.add(Owner)
 
 _host_call = Primitive("xcoexec_host_call")
 _host_call.multiple_results = True
 
 
 @_host_call.def_abstract_eval
-def _(
-    *args: Any,
-    target: str,
-    results: tuple[tuple[tuple[int, ...], str], ...],
-    segment: int,
-    aliases: tuple[tuple[int, int], ...],
-) -> list[Any]:
+def _(*args: Any, results: tuple[tuple[tuple[int, ...], str], ...], **_: Any) -> list[Any]:
     return [jax.core.ShapedArray(shape, np.dtype(dtype)) for shape, dtype in results]
 
 
-def _lower_host_call(ctx: Any, *args: Any, target: str, results: Any, segment: int, aliases: Any) -> Any:
-    return jax.ffi.ffi_lowering(target, operand_output_aliases=dict(aliases) or None, has_side_effect=True)(
+def _lower_host_call(
+    ctx: Any, *args: Any, target: str, results: Any, segment: int, aliases: Any, effect: bool, owner: Owner
+) -> Any:
+    ctx.module_context.add_keepalive(owner)
+    return jax.ffi.ffi_lowering(target, operand_output_aliases=dict(aliases) or None, has_side_effect=effect)(
         ctx, *args, segment=np.int64(segment)
     )
 
 
 mlir.register_lowering(_host_call, _lower_host_call)
+
+
+def ffi_call(target: str, results: list[jax.ShapeDtypeStruct], segment: Any, args: list[Any]) -> list[Any]:
+    """One call of a native handler: a function of its operands alone. `segment` has the address of its descriptor."""
+    return _bind_call(target, results, segment.address, args, (), False, segment)
 
 
 def host_call(
@@ -193,15 +221,39 @@ def host_call(
     segment: int,
     args: list[Any],
     alias: bool | tuple[tuple[int, int], ...],
+    owner: object = None,
 ) -> list[Any]:
     """As `ffi_call`, with an effect that XLA sees and JAX does not: one that JAX knows of takes every call off its fast
     path.
 
-    `alias`: pairs (operand, result) that share a buffer; True: all results are the operands' own buffers.
+    `alias`: pairs (operand, result) that share a buffer; True: all results are the operands' own buffers. `owner`: what
+    the address lies in.
     """
-    shapes = tuple((tuple(r.shape), np.dtype(r.dtype).name) for r in results)
     pairs = alias if isinstance(alias, tuple) else tuple((i, i) for i in range(len(results)) if alias)
-    return list(_host_call.bind(*args, target=target, results=shapes, segment=int(segment), aliases=pairs))
+    return _bind_call(target, results, segment, args, pairs, True, owner)
+
+
+def _bind_call(
+    target: str,
+    results: list[jax.ShapeDtypeStruct],
+    segment: int,
+    args: list[Any],
+    aliases: tuple[tuple[int, int], ...],
+    effect: bool,
+    owner: object,
+) -> list[Any]:
+    shapes = tuple((tuple(r.shape), np.dtype(r.dtype).name) for r in results)
+    return list(
+        _host_call.bind(
+            *args,
+            target=target,
+            results=shapes,
+            segment=int(segment),
+            aliases=aliases,
+            effect=effect,
+            owner=Owner(owner),
+        )
+    )
 
 
 __all__ = [
@@ -221,6 +273,7 @@ __all__ = [
     "configuration",
     "default_device",
     "ffi_call",
+    "ffi_header",
     "host_call",
     "is_tracer",
     "jit_is_disabled",

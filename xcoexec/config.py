@@ -1,10 +1,13 @@
 """Environment knobs, validated in one place.
 
-XCOEXEC_THREADS    host threads when `threads=` is not given (default: the cores this process may use) XCOEXEC_ISA
-avx512 | avx2 | neon | portable (default: the widest this CPU runs) XCOEXEC_CACHE_DIR  where kernels, plans and profiles
-are kept (default ~/.cache/xcoexec; empty: nowhere) XCOEXEC_ADAPT      0 switches the re-planning at run time off
-XCOEXEC_DISABLE    1: functions made from now on are plain jax.jit XCOEXEC_TRACEBACK  1: errors of the user's function
-keep the library's own frames
+XCOEXEC_THREADS: host threads when `threads=` is not given (default: the cores this process may use).
+XCOEXEC_ADAPT: 0 switches the re-planning at run time off.
+XCOEXEC_DISABLE: with 1 functions made from now on are plain `jax.jit`.
+XCOEXEC_TRACEBACK: with 1 errors of the user's function keep the library's own frames.
+
+`codegen/environment.py` reads those of the kernels:
+XCOEXEC_ISA: avx512, avx2, neon or portable (default: the widest this CPU runs).
+XCOEXEC_CACHE_DIR: where kernels, plans and profiles are kept (default ~/.cache/xcoexec; empty: nowhere).
 """
 
 from __future__ import annotations
@@ -42,6 +45,16 @@ def threads(requested: int | None = None, spare: int = 0) -> int:
 def threads_set() -> bool:
     """Whether the environment says how many host threads there are."""
     return THREADS in os.environ
+
+
+def xla_flags() -> str:
+    """The flags that XLA was given ("" for none)."""
+    return os.environ.get("XLA_FLAGS", "")
+
+
+def environment_with(**changes: str) -> dict[str, str]:
+    """The environment of a process of its own, with changes."""
+    return {**os.environ, **changes}
 
 
 def affinity(requested: Iterable[int] | None) -> tuple[int, ...]:

@@ -158,8 +158,8 @@ def add_gemm(
     kinds = tuple(o.kind for o in operands)
 
     views = [w for o in operands for w in (o.ref, *o.pixels, o.group, o.channel)]
-    rtable = layout.G_VIEWS + layout.G_VIEW * len(operands)
-    taps_at = rtable + layout.R_WORDS * len(red)
+    rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
+    taps_at = rtable + layout.REDUCTION_WORDS * len(red)
     taps = [t for offsets, _, _ in red for t in offsets]
     starts = np.cumsum([0, *(len(offsets) for offsets, _, _ in red)]).tolist()
     rrows = [

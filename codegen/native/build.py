@@ -29,7 +29,7 @@ from ..store import disk
 from ..target import Target
 from ..target import initialise as _host_target
 from . import objects
-from .children import Folder, go_on, start, wait
+from .children import Folder, errors, go_on, start, wait
 
 Spec = tuple[Any, ...]
 SOURCES = pathlib.Path(__file__).parent.parent
@@ -41,18 +41,49 @@ _addresses: dict[tuple[str, Target], int] = {}  # by the text of a spec: 0.0 equ
 _sound: dict[str, bytes] = {}  # objects from files, looked through and not linked yet
 SHARE = 6  # kernels that are worth a process
 CHILD_SECONDS = 300  # that a process which compiles may take
-#: modules whose generators a child needs
-FAMILIES = ("kernels.gemm", "kernels.nests", "kernels.rowwise", "kernels.winograd", "runtime.peaks")
+LAST_LINES = 6  # of what a process said that failed
+#: kernel family -> the module that registers its generator. Every process loads generators by this table alone.
+FAMILIES: dict[str, str] = {
+    "native": "native.build",
+    "gemm": "kernels.gemm",
+    **dict.fromkeys(
+        ("elementwise", "depthwise", "pool", "reduce", "gemv", "gather", "shifted", "narrow"), "kernels.nests"
+    ),
+    "rowwise": "kernels.rowwise",
+    **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),
+    **dict.fromkeys(("peak_fma", "peak_read"), "runtime.peaks"),
+}
 
 
 def family(name: str) -> Callable[[Callable[[str, Spec, Target], str]], Callable[[str, Spec, Target], str]]:
-    """Registers the generator of a kernel family: `(function name, spec, target) -> LLVM IR text`."""
+    """Registers the generator of a kernel family: `(function name, spec, target) -> LLVM IR text`.
+
+    Raises `LookupError` for a family without a row in `FAMILIES`.
+    """
+    _module(name)
 
     def register(fn: Callable[[str, Spec, Target], str]) -> Callable[[str, Spec, Target], str]:
         _families[name] = fn
         return fn
 
     return register
+
+
+def _module(name: str) -> str:
+    """The module that registers a kernel family. Raises `LookupError`."""
+    if name not in FAMILIES:
+        raise LookupError(f"The kernel family {name!r} has no row in build.FAMILIES; it has {', '.join(FAMILIES)}.")
+    return FAMILIES[name]
+
+
+def _generator(name: str) -> Callable[[str, Spec, Target], str]:
+    """The generator of a kernel family, loaded when it is first asked for. Raises `LookupError`."""
+    module = _module(name)
+    if name not in _families:
+        importlib.import_module(f"..{module}", __package__)
+    if name not in _families:
+        raise LookupError(f"The module {module} does not register the kernel family {name!r}.")
+    return _families[name]
 
 
 @functools.lru_cache
@@ -107,8 +138,8 @@ def native_address(module: str, function: str, target: Target) -> int:
 
 
 def kernel_text(spec: Spec, target: Target, name: str = "kernel") -> str:
-    """The LLVM IR of a kernel (golden text in the tests)."""
-    return _families[spec[0]](name, spec, target)
+    """The LLVM IR of a kernel (golden text in the tests). Raises `LookupError` for an unknown family."""
+    return _generator(spec[0])(name, spec, target)
 
 
 def kernel_address(spec: Spec, target: Target) -> int:
@@ -148,13 +179,18 @@ def _link(name: str, obj: bytes, target: Target) -> int:
 
 
 def prepare(specs: Iterable[Spec], target: Target) -> None:
-    """Compiles the kernels that neither this process nor the cache has, several at a time when there are many."""
+    """Compiles the kernels that neither this process nor the cache has, several at a time when there are many.
+
+    Raises `LookupError` for a family without a row in `FAMILIES`.
+    """
     with _lock:
         missing = [
             s
             for s in {str(s): s for s in specs}.values()
             if (str(s), target) not in _addresses and not _cached(s, target)
         ]
+        for spec in missing:
+            _module(spec[0])
         processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(missing) // SHARE)
         if processes < 2:
             return
@@ -175,17 +211,26 @@ def _share(specs: Sequence[Spec], target: Target, processes: int, out: str) -> N
     for spec in specs[::processes]:
         kernel_address(spec, target)
     for child in children:
-        _finish(child)
+        _finish(child, out)
     for spec in specs:
         if (str(spec), target) not in _addresses and _cached(spec, target, pathlib.Path(out)):
             name = _object_name(spec, target)
             disk.write("object", name, _sound[name])
 
 
-def _finish(child: subprocess.Popen[bytes]) -> None:
-    """Waits for a process that compiles; one that does not end in time is ended with its folder."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
+def _finish(child: subprocess.Popen[bytes], folder: str) -> None:
+    """Waits for a process that compiles; one that does not end in time is ended with its folder.
+
+    One that fails is not silent: the log has its last lines. What it has not left is compiled in this process.
+    """
+    try:
         wait(child, CHILD_SECONDS)
+        how = f"failed (exit status {child.returncode})" if child.returncode else ""
+    except subprocess.TimeoutExpired:
+        how = f"did not end within {CHILD_SECONDS} s"
+    if how:
+        said = "\n".join(errors(folder, child).splitlines()[-LAST_LINES:]) or "(it said nothing)"
+        log.warning("xcoexec: a process that compiles kernels %s; this one does its work:\n%s", how, said)
 
 
 def _cached(spec: Spec, target: Target, folder: pathlib.Path | None = None) -> bool:
@@ -224,7 +269,7 @@ NATIVE: tuple[Spec, ...] = tuple(
     ("native", *x)
     for x in (
         *(("drivers", f"{name}_driver") for name in ("gemm", "nest", "strips")),
-        *(("team", name) for name in ("handler", "stamp", "worker", "swap")),
+        *(("team", name) for name in ("handler", "stamp", "worker", "swap", "release", "adopt")),
     )
 )
 #: those that only host calls of a device program need
@@ -239,7 +284,9 @@ CALLS: tuple[Spec, ...] = tuple(
 _CHILD = """
 import importlib, importlib.util, sys
 folder = sys.argv[1]
-spec = importlib.util.spec_from_file_location("xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder])
+spec = importlib.util.spec_from_file_location(
+    "xcoexec_codegen", folder + "/__init__.py", submodule_search_locations=[folder]
+)
 sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["xcoexec_codegen"])
 importlib.import_module("xcoexec_codegen.native.build").compile_into(sys.argv[2], sys.stdin.buffer.read())
@@ -247,7 +294,7 @@ importlib.import_module("xcoexec_codegen.native.build").compile_into(sys.argv[2]
 
 
 def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[bytes]:
-    """A process of its own that compiles `specs` into the folder `out`; what fails there is compiled here later."""
+    """A process of its own that compiles `specs` into the folder `out`; see `_finish` for one that fails."""
     command = [sys.executable, "-P", "-c", _CHILD, str(SOURCES), out]
     child = start(out, command)
     assert child.stdin is not None
@@ -281,7 +328,7 @@ def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
         return {}
     child, out = started
     with out as folder:
-        _finish(child)
+        _finish(child, folder)
         names = [_object_name(spec, target) for spec in specs if _cached(spec, target, pathlib.Path(folder))]
     return {name: _sound.pop(name) for name in names}
 
@@ -290,8 +337,6 @@ def compile_into(folder: str, work: bytes) -> None:
     """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, from the
     parent's pipe alone.
     """
-    for family_module in FAMILIES:
-        importlib.import_module(f"..{family_module}", __package__)
     fields, specs = pickle.loads(work)
     chosen = Target(*fields)
     _host_target()

@@ -54,16 +54,29 @@ class Folder:
 
 
 def start(folder: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A process that writes into a `Folder`; it reads from a pipe, and what it prints is dropped.
+    """A process that writes into a `Folder`; it reads from a pipe, what it prints is dropped, and `errors` has what it
+    says on standard error.
 
     Raises `OSError` where none can be made, or the folder is gone.
     """
     with _lock:
         if folder not in _open:
             raise OSError(f"the folder {folder} is gone")
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(_said(folder, len(_open[folder])), "wb") as said:
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
         _open[folder].append(child)
         return child
+
+
+def _said(folder: str, number: int) -> str:
+    """The file that takes the standard error of a folder's process of that number."""
+    return os.path.join(folder, f"errors-{number}.txt")
+
+
+def errors(folder: str, child: subprocess.Popen[bytes]) -> str:
+    """What a process that `start` made for a folder has said on standard error."""
+    with open(_said(folder, _open[folder].index(child)), errors="replace") as said:
+        return said.read()
 
 
 def wait(child: subprocess.Popen[bytes], seconds: float) -> None:

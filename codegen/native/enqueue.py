@@ -8,51 +8,27 @@ from __future__ import annotations
 
 from numba import int64, njit
 
-from .layout import (
-    LOST,
-    M_DRIVER,
-    P_CODE,
-    P_COUNT,
-    P_FAILED,
-    P_FIRST,
-    R_CLOSED,
-    R_CODE,
-    R_COND,
-    R_COPY,
-    R_COPY2D,
-    R_ERRORS,
-    R_FETCH,
-    R_FOLLOW,
-    R_IN,
-    R_LAUNCH,
-    R_LIBC,
-    R_MESSAGES,
-    R_MUTEX,
-    R_OUT,
-    R_RECORD,
-    R_SERVER,
-    R_STAMP,
-    R_STREAM,
-    R_SYNC,
-)
-from .team import error, wake
+from .ffi import error
+from .frame import INTERNAL
+from .layout import COPY2D_WORDS, LOST, UNIFIED, Copy2D, Faults, Relay, Text
+from .team import wake
 from .words import atomic_add, atomic_load, atomic_store, call1, call2, call3, call4, call11, ld, scratch, st
 
 BLOCK_THREADS = 256
 ELEMENTS_A_BLOCK = 1024
-
-
 NO_STREAM = 400  # the driver's code for an invalid handle
+#: as plain integers, which Numba makes `fail` anew for: it is decided there what of the fault is kept
+DRIVER, ORDER, HELD, CLOSED, MEMORY = (int(t) for t in (Text.DRIVER, Text.ORDER, Text.HELD, Text.CLOSED, Text.MEMORY))
 
 
 @njit
 def note(relay, faults, which):
     """Counts a fault of a program; the text of the first one is kept."""
-    if atomic_add(faults + P_COUNT, 1) == 0:
-        st(faults + P_FIRST, int64(which))
-        if which == M_DRIVER:
-            st(faults + P_CODE, ld(relay + R_CODE))
-    atomic_add(relay + R_ERRORS, 1)
+    if atomic_add(faults + Faults.COUNT, 1) == 0:
+        st(faults + Faults.FIRST, int64(which))
+        if which == DRIVER:
+            st(faults + Faults.CODE, ld(relay + Relay.CODE))
+    atomic_add(relay + Relay.ERRORS, 1)
 
 
 @njit
@@ -62,12 +38,12 @@ def settle(relay):
 
     When the driver cannot even say that, the device is lost, and so is every open call."""
     code = int64(0)
-    for side in (R_OUT, R_IN, R_FETCH):
-        code |= call1(ld(relay + R_SYNC), ld(relay + side)) & 0xFFFFFFFF
+    for side in (Relay.OUT, Relay.IN, Relay.FETCH):
+        code |= call1(ld(relay + Relay.SYNC), ld(relay + side)) & 0xFFFFFFFF
     if code != 0:
-        atomic_store(relay + R_CLOSED, int64(LOST))
-        atomic_store(relay + R_SERVER, int64(0))
-        wake(ld(relay + R_MUTEX), ld(relay + R_COND), ld(relay + R_LIBC))
+        atomic_store(relay + Relay.CLOSED, int64(LOST))
+        atomic_store(relay + Relay.SERVER, int64(0))
+        wake(ld(relay + Relay.MUTEX), ld(relay + Relay.COND), ld(relay + Relay.LIBC))
 
 
 @njit
@@ -76,38 +52,20 @@ def fail(frame, relay, faults, which):
     calls may be half done.
     """
     note(relay, faults, which)
-    atomic_store(faults + P_FAILED, int64(1))
+    atomic_store(faults + Faults.FAILED, int64(1))
     settle(relay)
-    return error(frame, ld(ld(relay + R_MESSAGES) + ld(faults + P_FIRST)), 13)
+    return error(frame, ld(ld(relay + Relay.MESSAGES) + ld(faults + Faults.FIRST)), INTERNAL)
 
 
 @njit
 def failed(faults):
-    return atomic_load(faults + P_FAILED) != 0
+    return atomic_load(faults + Faults.FAILED) != 0
 
 
 @njit
 def answer(frame, relay, faults, code):
     """What a handler returns after calls of the driver: 0, or XLA's error."""
-    return fail(frame, relay, faults, M_DRIVER) if code != 0 else int64(0)
-
-
-@njit
-def stream_of(frame, relay):
-    """The stream that XLA launches on; 0 when it does not say (stream 0 of the driver is another one, whose order is
-    not XLA's).
-    """
-    own = ld(relay + R_STREAM)
-    if own != 0:
-        return own
-    args = scratch(4)
-    st(args, int64(32))
-    st(args + 8, int64(0))
-    st(args + 16, ld(frame + 24))
-    st(args + 24, int64(0))
-    if call1(ld(ld(frame + 16) + 80), args) != 0:
-        return int64(0)
-    return ld(args + 24)
+    return fail(frame, relay, faults, DRIVER) if code != 0 else int64(0)
 
 
 @njit
@@ -120,7 +78,7 @@ def launch(relay, function, elements, most, values, n, stream):
         st(pointers + 8 * i, values + 8 * i)
     blocks = min(max((elements + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK, 1), most)
     return noted(
-        relay, call11(ld(relay + R_LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0)
+        relay, call11(ld(relay + Relay.LAUNCH), function, blocks, 1, 1, BLOCK_THREADS, 1, 1, 0, stream, pointers, 0)
     )
 
 
@@ -129,7 +87,7 @@ def noted(relay, code):
     """A driver's code, kept when it is an error."""
     code = code & 0xFFFFFFFF
     if code != 0:
-        st(relay + R_CODE, code)
+        st(relay + Relay.CODE, code)
     return code
 
 
@@ -138,7 +96,7 @@ def stamp(relay, target, stream):
     """The device's clock goes to `target` when the stream is there."""
     values = scratch(1)
     st(values, target)
-    return launch(relay, ld(relay + R_STAMP), 1, 1, values, 1, stream)
+    return launch(relay, ld(relay + Relay.STAMP), 1, 1, values, 1, stream)
 
 
 @njit
@@ -146,26 +104,24 @@ def follow(relay, stream, event, other):
     """`stream` goes on only after all that `other` has been given so far."""
     if other == 0 or stream == 0:
         return noted(relay, NO_STREAM)
-    code = noted(relay, call2(ld(relay + R_RECORD), event, other))
-    return code if code != 0 else noted(relay, call3(ld(relay + R_FOLLOW), stream, event, 0))
+    code = noted(relay, call2(ld(relay + Relay.RECORD), event, other))
+    return code if code != 0 else noted(relay, call3(ld(relay + Relay.FOLLOW), stream, event, 0))
 
 
 @njit
 def copy(relay, target, pitch, source, source_pitch, width, rows, stream):
-    """Copies `rows` rows of `width` bytes with a copy engine; the words are CUDA_MEMCPY2D's, 4 stands for unified
-    addresses.
-    """
+    """Copies `rows` rows of `width` bytes with a copy engine."""
     if rows == 1 or (pitch == width and source_pitch == width):
-        return noted(relay, call4(ld(relay + R_COPY), target, source, width * rows, stream))
-    words = scratch(16)
-    for i in range(16):
+        return noted(relay, call4(ld(relay + Relay.COPY), target, source, width * rows, stream))
+    words = scratch(COPY2D_WORDS)
+    for i in range(COPY2D_WORDS):
         st(words + 8 * i, int64(0))
-    st(words + 16, int64(4))
-    st(words + 32, source)
-    st(words + 48, source_pitch)
-    st(words + 72, int64(4))
-    st(words + 88, target)
-    st(words + 104, pitch)
-    st(words + 112, width)
-    st(words + 120, rows)
-    return noted(relay, call2(ld(relay + R_COPY2D), words, stream))
+    st(words + Copy2D.SOURCE_TYPE, int64(UNIFIED))
+    st(words + Copy2D.SOURCE, source)
+    st(words + Copy2D.SOURCE_PITCH, source_pitch)
+    st(words + Copy2D.TARGET_TYPE, int64(UNIFIED))
+    st(words + Copy2D.TARGET, target)
+    st(words + Copy2D.TARGET_PITCH, pitch)
+    st(words + Copy2D.WIDTH, width)
+    st(words + Copy2D.HEIGHT, rows)
+    return noted(relay, call2(ld(relay + Relay.COPY2D), words, stream))

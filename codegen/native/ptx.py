@@ -21,7 +21,7 @@ import functools
 
 import llvmlite.binding as llvm
 
-from .layout import ABANDONED, FLAG_DONE, FLAG_READY, FLAG_STAMPS, SITE_RING, STAMP_BYTES
+from .layout import ABANDONED, SITE_RING, STAMP_BYTES, Page
 
 BLOCK = 256  # threads
 UNROLL = 4  # loads in flight of one thread: the way over PCIe is long
@@ -38,7 +38,7 @@ declare void @llvm.nvvm.barrier0()
 declare void @llvm.trap()
 """
 
-_PLACE = """
+_PLACE = f"""
   %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %cta = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
   %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
@@ -49,9 +49,9 @@ _PLACE = """
   %first = zext i32 %first32 to i64
   %all = zext i32 %all32 to i64
   %leader = icmp eq i32 %tid, 0
-  %slot = urem i64 %seq, RING
-  %shift = mul i64 %slot, STAMP
-  %shift2 = add i64 %shift, STAMPS
+  %slot = urem i64 %seq, {SITE_RING}
+  %shift = mul i64 %slot, {STAMP_BYTES}
+  %shift2 = add i64 %shift, {Page.STAMPS}
   %stamps = getelementptr i8, ptr addrspace(1) %flags, i64 %shift2
   %headblock = icmp eq i32 %cta, 0
   %master = and i1 %leader, %headblock
@@ -63,7 +63,7 @@ _AWAIT = f"""
   br i1 %master, label %ask, label %others
 ask:
   %asked = call i64 @llvm.nvvm.read.ptx.sreg.globaltimer()
-  %done = getelementptr i8, ptr addrspace(1) %flags, i64 {FLAG_DONE}
+  %done = getelementptr i8, ptr addrspace(1) %flags, i64 {Page.DONE}
   br label %poll
 poll:
   %seen = load atomic i64, ptr addrspace(1) %done acquire, align 8
@@ -91,7 +91,8 @@ listen:
   %told = icmp uge i64 %heard, %seq
   br i1 %told, label %gather, label %listen
 gather:
-  ; the barrier makes the leader's acquire everybody's: plain loads see what the host wrote (and, unlike volatile ones, overlap)
+  ; the barrier makes the leader's acquire everybody's:
+  ; plain loads see what the host wrote (and, unlike volatile ones, overlap)
   %came = phi i64 [ %asked, %publish ], [ 0, %others ], [ 0, %listen ]
   %went = phi i64 [ %left, %publish ], [ 0, %others ], [ 0, %listen ]
   call void @llvm.nvvm.barrier0()
@@ -106,7 +107,7 @@ def _clock(name: str) -> str:
 
 
 def _stamps(**times: int) -> str:
-    """Stores clock values, at the end of a kernel: a store to the host earlier would hold up every release behind it."""
+    """Stores clock values at the end of a kernel: an earlier store to the host holds up every release behind it."""
     return "".join(
         f"""
   %{name}.p = getelementptr i64, ptr addrspace(1) %stamps, i64 {index}
@@ -179,8 +180,9 @@ def _start(name: str, typ: str, nbytes: int) -> str:
     0).
     """
     p = "ptr addrspace(1)"
+    sizes = "i64 %outer, i64 %inner, i64 %stride, i64 %offset"
     return f"""
-define ptx_kernel void @{name}({p} %src, {p} %dst, i64 %outer, i64 %inner, i64 %stride, i64 %offset, {p} %flags, {p} %work, i64 %seq) {{
+define ptx_kernel void @{name}({p} %src, {p} %dst, {sizes}, {p} %flags, {p} %work, i64 %seq) {{
 entry:{_PLACE}{_clock("begin")}
   br label %copy
 copy:{_copy("c", typ, nbytes, "copy", "done", ("%src", "%inner", "%stride", "%offset"), ("%dst", "%inner", "0"))}
@@ -203,7 +205,7 @@ reset:
   store volatile i32 0, {p} %work
   br label %raise
 raise:
-  %ready = getelementptr i8, {p} %flags, i64 {FLAG_READY}
+  %ready = getelementptr i8, {p} %flags, i64 {Page.READY}
   store atomic i64 %seq, {p} %ready release, align 8{_clock("ended")}{_stamps(begin=0, ended=1)}
   br label %end
 end:
@@ -215,8 +217,9 @@ end:
 def _join(name: str, typ: str, nbytes: int) -> str:
     """`out[outer, nh + nd] = host[outer, nh] | dev[outer, nd]`, the host's part after DONE has reached `seq`."""
     p = "ptr addrspace(1)"
+    arrays, sizes = f"{p} %out, {p} %host, {p} %dev", "i64 %outer, i64 %nh, i64 %nd"
     return f"""
-define ptx_kernel void @{name}({p} %out, {p} %host, {p} %dev, i64 %outer, i64 %nh, i64 %nd, {p} %flags, {p} %work, i64 %seq, i64 %limit) {{
+define ptx_kernel void @{name}({arrays}, {sizes}, {p} %flags, {p} %work, i64 %seq, i64 %limit) {{
 entry:{_PLACE}
   %both = add i64 %nh, %nd
   %published = getelementptr i8, {p} %work, i64 64
@@ -275,7 +278,7 @@ def module_text() -> str:
     text = _HEAD + _STAMP + _await()
     for typ, nbytes in (("i32", 4), ("<4 x i32>", 16)):
         text += _start(f"start{nbytes}", typ, nbytes) + _join(f"join{nbytes}", typ, nbytes)
-    return text.replace("RING", str(SITE_RING)).replace("STAMPS", str(FLAG_STAMPS)).replace("STAMP", str(STAMP_BYTES))
+    return text.replace("RING", str(SITE_RING)).replace("STAMPS", str(Page.STAMPS)).replace("STAMP", str(STAMP_BYTES))
 
 
 @functools.lru_cache

@@ -9,6 +9,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from ..kernels.families import lower_group
 from ..kernels.winograd import spare
 from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
+from ..native.frame import call_frame, sets_state, type_info
 from ..program import Group, Program, Unsupported, Value, external, kind
-from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Runtime, Segment, Step, compile_segment
+from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Segment, Step, compile_segment
 from ..segment.choice import default, measured
+from ..segment.descriptor import Runtime
 from ..segment.strips import fused
 from ..target import Target
 from ..target import target as host_target
@@ -72,11 +75,11 @@ class Team:
         """The state of a team without threads (also of a forked child, where no thread is left)."""
         self._memory[:] = self._locks[:] = 0
         c = _libc
-        c.pthread_mutex_init(ctypes.c_void_p(self._word(abi.MUTEX, self._locks.ctypes.data)), None)
-        for i, cond in enumerate((abi.COND, abi.SPARE_COND), 1):
+        c.pthread_mutex_init(ctypes.c_void_p(self._word(abi.Team.MUTEX, self._locks.ctypes.data)), None)
+        for i, cond in enumerate((abi.Team.COND, abi.Team.SPARE_COND), 1):
             c.pthread_cond_init(ctypes.c_void_p(self._word(cond, self._locks.ctypes.data + 256 * i)), None)
-        self._word(abi.TEAM_LIBC, self.libc.ctypes.data)
-        self._word(abi.SPIN_NS, int(SPIN_SECONDS * 1e9))
+        self._word(abi.Team.LIBC, self.libc.ctypes.data)
+        self._word(abi.Team.SPIN_NS, int(SPIN_SECONDS * 1e9))
         self._threads: list[threading.Thread] = []
 
     def _word(self, at: int, value: int) -> int:
@@ -85,7 +88,7 @@ class Team:
 
     def spin(self, seconds: float) -> None:
         """Sets how long workers spin before they park."""
-        self._word(abi.SPIN_NS, int(seconds * 1e9))
+        self._word(abi.Team.SPIN_NS, int(seconds * 1e9))
 
     def want(self, threads: int) -> None:
         """Workers for calls of so many threads; without `cpus` the caller is one of them."""
@@ -94,7 +97,7 @@ class Team:
                 counted = threading.Event()
                 threading.Thread(target=self._live, args=(counted,), daemon=True).start()
                 counted.wait()
-            self._word(abi.ALIVE, len(self._threads))
+            self._word(abi.Team.ALIVE, len(self._threads))
 
     def _live(self, counted: threading.Event) -> None:
         """A worker counts itself: an interrupt of whoever starts it must not lead to two of one number, which would
@@ -114,28 +117,28 @@ class Team:
         segment, step, thread (0: who called), began, ended in nanoseconds. One at a time."""
         with self._tracing:
             if self._trace is None:  # kept for good: a thread may still write into it
-                self._trace = np.zeros(abi.TRACE_ENTRIES // 8 + abi.TRACE_WORDS * TRACED, np.int64)
+                self._trace = np.zeros(abi.Trace.ENTRIES // 8 + abi.TRACED_WORDS * TRACED, np.int64)
             self._trace[:] = 0
-            self._trace[abi.TRACE_CAPACITY // 8] = TRACED
-            self._word(abi.TRACE, self._trace.ctypes.data)
+            self._trace[abi.Trace.CAPACITY // 8] = TRACED
+            self._word(abi.Team.TRACE, self._trace.ctypes.data)
             try:
                 yield self._traced
             finally:
-                self._word(abi.TRACE, 0)
+                self._word(abi.Team.TRACE, 0)
 
     def _traced(self) -> np.ndarray:
         assert self._trace is not None
-        count = min(int(self._trace[abi.TRACE_NEXT // 8]), TRACED)
-        rows = self._trace[abi.TRACE_ENTRIES // 8 :].reshape(-1, abi.TRACE_WORDS)[:count].copy()
+        count = min(int(self._trace[abi.Trace.NEXT // 8]), TRACED)
+        rows = self._trace[abi.Trace.ENTRIES // 8 :].reshape(-1, abi.TRACED_WORDS)[:count].copy()
         return np.asarray(rows[rows[:, 4] > 0])
 
     def stop(self) -> None:
         """Ends the threads; a call that still comes runs on its own thread."""
         with self._lock:
-            self._word(abi.ALIVE, 0)
-            self._word(abi.STOP, 1)
-            for cond in (abi.COND, abi.SPARE_COND):
-                wake(*(ctypes.c_int64.from_address(self.address + w).value for w in (abi.MUTEX, cond)))
+            self._word(abi.Team.ALIVE, 0)
+            self._word(abi.Team.STOP, 1)
+            for cond in (abi.Team.COND, abi.Team.SPARE_COND):
+                wake(*(ctypes.c_int64.from_address(self.address + w).value for w in (abi.Team.MUTEX, cond)))
             for t in self._threads:
                 t.join(timeout=1.0)
 
@@ -158,7 +161,7 @@ def runtime(cpus: tuple[int, ...]) -> Runtime:
     """Native addresses for segments that `team(cpus)` runs."""
     t = team(cpus)
     table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest", "strips")}
-    return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("swap", 2))
+    return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("release", 1), _hold_number.ctypes.data)
 
 
 def build(
@@ -211,11 +214,33 @@ def prefetch(calls: bool = False) -> None:
         start_native(host_target(), specs)
 
 
-def handler_capsule(module: str = "team", name: str = "handler") -> object:
-    """An XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
+def _capsule(address: int) -> object:
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(native_address(module, name, host_target()), None, None)
+    return new(address, None, None)
+
+
+def handler_capsule(module: str = "team", name: str = "handler") -> object:
+    """An XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
+    return _capsule(native_address(module, name, host_target()))
+
+
+_hold_number = np.zeros(1, np.int64)  # of the type below; XLA gives it when the type is registered
+
+
+@functools.lru_cache
+def _hold_info() -> np.ndarray:
+    return type_info(native_address("team", "release", host_target()))
+
+
+def holds(header: str) -> bool:
+    """Whether XLA's executables can hold the segments that they call, by the text of the header of XLA's C API."""
+    return sets_state(header)
+
+
+def hold_type() -> Any:
+    """The type of an executable's hold on a segment, as `jax.ffi.register_ffi_type` takes it."""
+    return {"type_id": _capsule(_hold_number.ctypes.data), "type_info": _capsule(_hold_info().ctypes.data)}
 
 
 def unsupported(group: Group, consts: Sequence[Value]) -> str:
@@ -278,23 +303,11 @@ class Call:
         self.segment = segment
         self.outputs = [*outputs] if outputs is not None else [_unwritten(v) for v in segment.program.outputs]
         self._keep: list[np.ndarray] = [*args]
-        scalar = self._words(11, self._words(segment.address))
-        frame = np.zeros(22, np.int64)
-        frame[72 // 8], frame[112 // 8], frame[160 // 8] = (
-            self._table(args),
-            self._table(self.outputs),
-            self._words(scalar),
-        )
-        self._frame = frame
+        given, made = ([a.ctypes.data for a in arrays] for arrays in (args, self.outputs))
+        self._frame, keep = call_frame(given, made, segment.address)
+        self._keep += keep
         self._handler = function("handler", 1)
 
-    def _words(self, *words: int) -> int:
-        self._keep.append(np.array(words, np.int64))
-        return self._keep[-1].ctypes.data
-
-    def _table(self, arrays: Sequence[np.ndarray]) -> int:
-        return self._words(*(self._words(0, 0, 0, a.ctypes.data) for a in arrays), 0)
-
     def __call__(self) -> list[np.ndarray]:
-        self._handler(self._frame.ctypes.data)
+        self._handler(self._frame)
         return self.outputs

@@ -1,7 +1,6 @@
 """The relay between a device's stream and the team: the serving thread, and what it does about calls that are late.
 
-What a driver has to provide is in `Driver`; `xcoexec.devices.cuda` is the real one, the tests have a stand-in that
-executes the same stream operations with threads and delays.
+What it asks of a device is in `driver.py`.
 """
 
 from __future__ import annotations
@@ -12,16 +11,15 @@ import ctypes
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..native import layout as abi
-from .faults import TEXTS, Watch, noted, word
+from .driver import Driver, Memory
+from .faults import TEXTS, noted, word
 from .host import function, team, wake
-
-if TYPE_CHECKING:
-    from .sites import Memory
+from .watch import Watch
 
 SPIN_SECONDS = (
     2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
@@ -30,50 +28,6 @@ SPIN_SECONDS = (
 LIMIT_SECONDS = 20.0
 LAST_SECONDS = 600.0  # until a call that somebody has begun is given up
 DEVICE_FACTOR = 6  # of these: until a device that nobody answers stops by itself
-
-
-class Driver(Protocol):
-    """A device as the relay sees it. Addresses and handles are integers."""
-
-    platform: str  # where XLA looks for the handlers
-    launch: int  # address of cuLaunchKernel, or of a function with its signature
-    functions: tuple[int, ...]  # as device.KERNELS
-    workspace: int  # bytes of device memory that XLA's libraries use beside a program's own
-    blocks: int  # most blocks of one launch
-    waiters: int  # most blocks of a kernel that waits: another kernel still has room beside it on every multiprocessor
-    stream: int  # 0: the stream on which XLA launches
-    copies: tuple[
-        int, ...
-    ]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent, cuStreamSynchronize
-    sides: tuple[int, ...]  # streams beside XLA's: operands to the host, results from it, weights from it
-
-    def mapped(self, nbytes: int) -> tuple[int, int]:
-        """Host-mapped memory: (host address, device address). Raises `RuntimeError` when refused."""
-        ...
-
-    def free_mapped(self, host: int) -> None: ...
-
-    def words(self, nbytes: int) -> int:
-        """Zeroed device memory."""
-        ...
-
-    def free_words(self, address: int) -> None: ...
-
-    def memory(self) -> tuple[int, int]:
-        """(free, total) bytes of the device."""
-        ...
-
-    def event(self) -> int: ...
-
-    def free_event(self, event: int) -> None: ...
-
-    def synchronize(self) -> None:
-        """Waits until the device has nothing to do."""
-        ...
-
-    def describe(self, code: int) -> str:
-        """The driver's words for an error code."""
-        ...
 
 
 class Relay:
@@ -95,7 +49,7 @@ class Relay:
         self._memory = np.zeros(abi.RELAY_BYTES + 64, np.uint8)
         self.address = -(-self._memory.ctypes.data // 64) * 64
         self._locks = np.zeros(512, np.uint8)
-        self._entries = np.zeros(abi.R_CAPACITY * abi.ENTRY_WORDS, np.int64)
+        self._entries = np.zeros(abi.RELAY_CAPACITY * abi.ENTRY_WORDS, np.int64)
         self._texts = [ctypes.create_string_buffer(f"xcoexec: {t}".encode()) for t in TEXTS]
         self._messages = np.array([ctypes.addressof(t) for t in self._texts], np.int64)
         self._retired: list[tuple[np.ndarray, Memory, Any]] = []
@@ -103,32 +57,45 @@ class Relay:
         self._threads: list[threading.Thread] = []  # that serve, the one in charge last
         self._watch: Watch | None = None
         words = {
-            abi.R_ENTRIES: self._entries.ctypes.data,
-            abi.R_MUTEX: self._locks.ctypes.data,
-            abi.R_COND: self._locks.ctypes.data + 256,
-            abi.R_TEAM: self._team.address,
-            abi.R_LIBC: self._team.libc.ctypes.data,
-            abi.R_SPIN_NS: int(SPIN_SECONDS * 1e9),
-            abi.R_LAUNCH: driver.launch,
-            abi.R_STREAM: driver.stream,
-            abi.R_BLOCKS: driver.blocks,
-            abi.R_WAITERS: driver.waiters,
-            abi.R_LIMIT_NS: int(DEVICE_FACTOR * last_seconds * 1e9),
-            abi.R_HELD_NS: int(limit_seconds * 1e9),
-            abi.R_MESSAGES: self._messages.ctypes.data,
+            abi.Relay.ENTRIES: self._entries.ctypes.data,
+            abi.Relay.MUTEX: self._locks.ctypes.data,
+            abi.Relay.COND: self._locks.ctypes.data + 256,
+            abi.Relay.TEAM: self._team.address,
+            abi.Relay.LIBC: self._team.libc.ctypes.data,
+            abi.Relay.SPIN_NS: int(SPIN_SECONDS * 1e9),
+            abi.Relay.LAUNCH: driver.launch,
+            abi.Relay.STREAM: driver.stream,
+            abi.Relay.BLOCKS: driver.blocks,
+            abi.Relay.WAITERS: driver.waiters,
+            abi.Relay.LIMIT_NS: int(DEVICE_FACTOR * last_seconds * 1e9),
+            abi.Relay.HELD_NS: int(limit_seconds * 1e9),
+            abi.Relay.MESSAGES: self._messages.ctypes.data,
             **dict(
                 zip(
-                    (abi.R_START4, abi.R_START16, abi.R_JOIN4, abi.R_JOIN16, abi.R_STAMP, abi.R_AWAIT),
+                    (
+                        abi.Relay.START4,
+                        abi.Relay.START16,
+                        abi.Relay.JOIN4,
+                        abi.Relay.JOIN16,
+                        abi.Relay.STAMP,
+                        abi.Relay.AWAIT,
+                    ),
                     driver.functions,
                     strict=True,
                 )
             ),
-            **dict(zip((abi.R_COPY, abi.R_COPY2D, abi.R_RECORD, abi.R_FOLLOW, abi.R_SYNC), driver.copies, strict=True)),
-            **dict(zip((abi.R_OUT, abi.R_IN, abi.R_FETCH), driver.sides, strict=True)),
+            **dict(
+                zip(
+                    (abi.Relay.COPY, abi.Relay.COPY2D, abi.Relay.RECORD, abi.Relay.FOLLOW, abi.Relay.SYNC),
+                    driver.copies,
+                    strict=True,
+                )
+            ),
+            **dict(zip((abi.Relay.OUT, abi.Relay.IN, abi.Relay.FETCH), driver.sides, strict=True)),
         }
         for at, value in words.items():
             self._word(at).value = value
-        self._errors = self._word(abi.R_ERRORS)
+        self._errors = self._word(abi.Relay.ERRORS)
         self._unlocked()
         atexit.register(self.stop)
         os.register_at_fork(after_in_child=self._forked)
@@ -146,7 +113,7 @@ class Relay:
     @property
     def code(self) -> int:
         """The driver's last error code (0: none)."""
-        return self._word(abi.R_CODE).value
+        return self._word(abi.Relay.CODE).value
 
     @property
     def errors(self) -> int:
@@ -159,18 +126,18 @@ class Relay:
         return (
             bool(self._threads)
             and self._threads[-1].is_alive()
-            and self._word(abi.R_SERVER).value == len(self._threads)
+            and self._word(abi.Relay.SERVER).value == len(self._threads)
         )
 
     @property
     def _lost(self) -> bool:
-        return self._word(abi.R_CLOSED).value == abi.LOST
+        return self._word(abi.Relay.CLOSED).value == abi.LOST
 
     def start(self) -> None:
         """Makes the serving thread and its watch (once). Raises `RuntimeError` when the relay has been stopped."""
         with self._lock:
-            if self._word(abi.R_CLOSED).value:
-                raise RuntimeError(f"xcoexec: {TEXTS[abi.M_CLOSED // 8]}.")
+            if self._word(abi.Relay.CLOSED).value:
+                raise RuntimeError(f"xcoexec: {TEXTS[abi.Text.CLOSED // 8]}.")
             if not self._threads:
                 self._serve()
             if self._watch is None:
@@ -183,7 +150,7 @@ class Relay:
             target=function("serve", 2, "serving"), args=(self.address, number), name="xcoexec-relay", daemon=True
         )
         self._threads.append(thread)
-        self._word(abi.R_SERVER).value = number
+        self._word(abi.Relay.SERVER).value = number
         self._wake()
         thread.start()
 
@@ -192,12 +159,12 @@ class Relay:
 
     def _open(self) -> int | None:
         """The number of the oldest open call; None without any (the lock is held, so that its site stays)."""
-        head = self._word(abi.R_HEAD).value
-        return head if head < self._word(abi.R_TAIL).value else None
+        head = self._word(abi.Relay.HEAD).value
+        return head if head < self._word(abi.Relay.TAIL).value else None
 
     def _entry(self, number: int) -> tuple[int, int]:
         """(call site, sequence number) of a call."""
-        site, seq = self._entries.reshape(-1, abi.ENTRY_WORDS)[number % abi.R_CAPACITY]
+        site, seq = self._entries.reshape(-1, abi.ENTRY_WORDS)[number % abi.RELAY_CAPACITY]
         return int(site), int(seq)
 
     def oldest(self) -> tuple[int, bool, bool] | None:
@@ -209,8 +176,8 @@ class Relay:
             if head is None or self._lost:
                 return None
             site, seq = self._entry(head)
-            ready = word(word(site + abi.SITE_FLAGS).value + abi.FLAG_READY).value >= seq
-            return head, ready, self._word(abi.R_CLAIMED).value > head
+            ready = word(word(site + abi.Site.PAGE).value + abi.Page.READY).value >= seq
+            return head, ready, self._word(abi.Relay.CLAIMED).value > head
 
     def replace(self, number: int, why: int) -> bool:
         """Another thread takes the serving one's place, unless the call of that number has been served by now; noted on
@@ -219,7 +186,7 @@ class Relay:
         with self._lock:
             if self._open() != number or self._lost:
                 return False
-            noted(self.address, word(self._entry(number)[0] + abi.SITE_FAULTS).value, why)
+            noted(self.address, word(self._entry(number)[0] + abi.Site.FAULTS).value, why)
             self._serve()
             return True
 
@@ -230,11 +197,11 @@ class Relay:
         with self._lock:
             if self._open() != number or self._lost:
                 return False
-            self._word(abi.R_CLOSED).value = abi.LOST
-            for i in range(number, self._word(abi.R_TAIL).value):
+            self._word(abi.Relay.CLOSED).value = abi.LOST
+            for i in range(number, self._word(abi.Relay.TAIL).value):
                 site, _ = self._entry(i)
-                noted(self.address, word(site + abi.SITE_FAULTS).value, abi.M_LOST)
-                word(word(site + abi.SITE_FLAGS).value + abi.FLAG_DONE).value = abi.ABANDONED
+                noted(self.address, word(site + abi.Site.FAULTS).value, abi.Text.LOST)
+                word(word(site + abi.Site.PAGE).value + abi.Page.DONE).value = abi.ABANDONED
             return True
 
     def stop(self) -> None:
@@ -245,12 +212,12 @@ class Relay:
         """
         watch, self._watch = self._watch, None
         if watch is None:  # nothing was ever served, or it has ended
-            self._word(abi.R_CLOSED).value = self._word(abi.R_CLOSED).value or 1
+            self._word(abi.Relay.CLOSED).value = self._word(abi.Relay.CLOSED).value or 1
             return
         self._close()
         self._drain()
         watch.stop(self._wake)
-        self._word(abi.R_SERVER).value = 0
+        self._word(abi.Relay.SERVER).value = 0
         self._wake()
         for thread in self._threads:
             thread.join(timeout=2.0)
@@ -258,10 +225,10 @@ class Relay:
     def _close(self) -> None:
         """No call is taken any more; one that is being enqueued is in the ring when this returns."""
         swap, end = function("swap", 2), time.monotonic() + self._limits[0]
-        while swap(self.address + abi.R_LOCK, 1) and time.monotonic() < end:
+        while swap(self.address + abi.Relay.LOCK, 1) and time.monotonic() < end:
             time.sleep(1e-4)
-        self._word(abi.R_CLOSED).value = self._word(abi.R_CLOSED).value or 1
-        self._word(abi.R_LOCK).value = 0
+        self._word(abi.Relay.CLOSED).value = self._word(abi.Relay.CLOSED).value or 1
+        self._word(abi.Relay.LOCK).value = 0
 
     def _drain(self) -> None:
         """Until no call is open, or those that are will never be served."""
@@ -280,11 +247,11 @@ class Relay:
         """
         self._unlocked()
         self._lock, self._threads, self._watch = threading.RLock(), [], None
-        for at in (abi.R_LOCK, abi.R_SLEEPS, abi.R_SERVER):
+        for at in (abi.Relay.LOCK, abi.Relay.SLEEPS, abi.Relay.SERVER):
             self._word(at).value = 0
-        for at in (abi.R_HEAD, abi.R_CLAIMED):
-            self._word(at).value = self._word(abi.R_TAIL).value
-        self._word(abi.R_CLOSED).value = 1
+        for at in (abi.Relay.HEAD, abi.Relay.CLAIMED):
+            self._word(at).value = self._word(abi.Relay.TAIL).value
+        self._word(abi.Relay.CLOSED).value = 1
 
     def retire(self, words: np.ndarray, memory: Memory, keep: Any) -> None:
         """Takes over the memory of a site that nobody calls any more; work of it may still be in flight."""
@@ -309,7 +276,7 @@ class Relay:
             if any(t.is_alive() for t in self._threads[:-1]):  # one that was replaced may still look at a site
                 return
             old, self._retired = self._retired[:waiting], self._retired[waiting:]
-            done = [r for r in old if r[0][abi.SITE_SERVED // 8] >= r[0][abi.SITE_SEQ // 8]]
+            done = [r for r in old if r[0][abi.Site.SERVED // 8] >= r[0][abi.Site.SEQ // 8]]
             self._retired += [r for r in old if not any(r is d for d in done)]
         for _, memory, _ in done:
             memory.free()

@@ -15,9 +15,10 @@ import numpy as np
 
 from ..native import layout as abi
 from ..segment.assembly import Segment
+from .driver import Memory
 from .faults import Faults
 from .host import function
-from .relay import Driver, Relay
+from .relay import Relay
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,33 +67,6 @@ class Merge:
         return math.prod(self.shape[: self.axis]), self.at * inner, (self.shape[self.axis] - self.at) * inner
 
 
-class Memory:
-    """Mapped memory, device words and events of one site; given back together, also when only a part could be had."""
-
-    def __init__(self, driver: Driver, mapped: int, words: int, events: int):
-        self._driver = driver
-        self.host = self.device = self.work = 0
-        self.events: list[int] = []
-        try:
-            self.host, self.device = driver.mapped(mapped)
-            self.work = driver.words(words) if words else 0
-            for _ in range(events):
-                self.events.append(driver.event())
-        except Exception:
-            self.free()
-            raise
-
-    def free(self) -> None:
-        if self.host:
-            self._driver.free_mapped(self.host)
-        if self.work:
-            self._driver.free_words(self.work)
-        for event in self.events:
-            self._driver.free_event(event)
-        self.host = self.work = 0
-        self.events.clear()
-
-
 def _filled(count: int, words: Mapping[int, int]) -> np.ndarray:
     """A block of int64 words, given by their byte offsets."""
     block = np.zeros(count, np.int64)
@@ -126,30 +100,30 @@ class Site:
             )
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
         sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
-        places = np.cumsum([abi.FLAG_BYTES, *(-(-n // 256) * 256 for n in sizes)])
+        places = np.cumsum([abi.PAGE_BYTES, *(-(-n // 256) * 256 for n in sizes)])
         copies = sum(w.copied for w in inputs) + sum(m.copied for m in outputs)
         memory = Memory(relay.driver, int(places[-1]), 256, 2 if copies else 0)
         self._host, device = memory.host, memory.device
-        ctypes.memset(self._host, 0, abi.FLAG_BYTES)
+        ctypes.memset(self._host, 0, abi.PAGE_BYTES)
         n = len(inputs)
         hosts = [self._host + int(p) for p in places[:-1]]
         self._bufs = np.array([*hosts[:n], *(a.ctypes.data for a in self._keep), *hosts[n:]], np.int64)
         self._ins = self._table([self._row(w, device + int(p)) for w, p in zip(inputs, places[:n], strict=True)])
         self._outs = self._table([self._row(m, device + int(p)) for m, p in zip(outputs, places[n:-1], strict=True)])
-        words = {
-            abi.SITE_DESC: segment.address,
-            abi.SITE_RELAY: relay.address,
-            abi.SITE_FLAGS: self._host,
-            abi.SITE_WORK: memory.work,
-            abi.SITE_BUFS: self._bufs.ctypes.data,
-            abi.SITE_NBUFS: len(self._bufs),
-            abi.SITE_NIN: n,
-            abi.SITE_INS: self._ins.ctypes.data,
-            abi.SITE_NOUT: len(outputs),
-            abi.SITE_OUTS: self._outs.ctypes.data,
-            abi.SITE_COPIES: sum(w.copied for w in inputs),
-            abi.SITE_FAULTS: self.faults.address,
-            **dict(zip((abi.SITE_BEFORE, abi.SITE_AFTER), memory.events, strict=False)),
+        words: dict[int, int] = {
+            abi.Site.SEGMENT: segment.address,
+            abi.Site.RELAY: relay.address,
+            abi.Site.PAGE: self._host,
+            abi.Site.WORK: memory.work,
+            abi.Site.BUFFERS: self._bufs.ctypes.data,
+            abi.Site.BUFFER_COUNT: len(self._bufs),
+            abi.Site.OPERAND_COUNT: n,
+            abi.Site.OPERANDS: self._ins.ctypes.data,
+            abi.Site.RESULT_COUNT: len(outputs),
+            abi.Site.RESULTS: self._outs.ctypes.data,
+            abi.Site.COPIES: sum(w.copied for w in inputs),
+            abi.Site.FAULTS: self.faults.address,
+            **dict(zip((abi.Site.BEFORE, abi.Site.AFTER), memory.events, strict=False)),
         }
         self._words = _filled(abi.SITE_WORDS, words)
         self.address = self._words.ctypes.data
@@ -164,7 +138,7 @@ class Site:
 
     @staticmethod
     def _table(rows: Sequence[Sequence[int]]) -> np.ndarray:
-        return np.array([list(r) + [0] * (abi.IN_WORDS - len(r)) for r in rows], np.int64).reshape(-1)
+        return np.array([list(r) + [0] * (abi.PART_WORDS - len(r)) for r in rows], np.int64).reshape(-1)
 
     @staticmethod
     def _row(part: Window | Merge, address: int) -> list[int]:
@@ -176,7 +150,7 @@ class Site:
     @property
     def calls(self) -> int:
         """Calls that the host has served."""
-        return int(self._words[abi.SITE_SERVED // 8])
+        return int(self._words[abi.Site.SERVED // 8])
 
     def stamps(self, last: int | None = None) -> np.ndarray:
         """[calls kept, 6] nanoseconds of the device's clock, oldest call first: start began, ended; join began, asked
@@ -185,7 +159,7 @@ class Site:
         last = self.calls if last is None else last
         rows = [seq % abi.SITE_RING for seq in range(max(1, last - abi.SITE_RING + 1), last + 1)]
         raw = np.ctypeslib.as_array(
-            ctypes.cast(self._host + abi.FLAG_STAMPS, ctypes.POINTER(ctypes.c_int64)),
+            ctypes.cast(self._host + abi.Page.STAMPS, ctypes.POINTER(ctypes.c_int64)),
             (abi.SITE_RING, abi.STAMP_BYTES // 8),
         )
         return raw[rows, :6]
@@ -208,13 +182,13 @@ class Fetch:
         raw[: weights.nbytes].view(weights.dtype).reshape(weights.shape)[...] = weights
         self._stamps, self._stamped = raw[behind:].view(np.int64), memory.device + behind
         self._stamps[:] = 0
-        words = {
-            abi.FETCH_RELAY: relay.address,
-            abi.FETCH_SOURCE: memory.device,
-            abi.FETCH_BYTES: weights.nbytes,
-            abi.FETCH_BEFORE: memory.events[0],
-            abi.FETCH_AFTER: memory.events[1],
-            abi.FETCH_FAULTS: self.faults.address,
+        words: dict[int, int] = {
+            abi.Fetch.RELAY: relay.address,
+            abi.Fetch.SOURCE: memory.device,
+            abi.Fetch.BYTES: weights.nbytes,
+            abi.Fetch.BEFORE: memory.events[0],
+            abi.Fetch.AFTER: memory.events[1],
+            abi.Fetch.FAULTS: self.faults.address,
         }
         self._words = _filled(abi.FETCH_WORDS, words)
         self.address = self._words.ctypes.data
@@ -222,11 +196,11 @@ class Fetch:
 
     def trace(self, on: bool) -> None:
         """Whether the copies of the calls from now on leave stamps; two more kernels each."""
-        self._words[abi.FETCH_STAMPS // 8] = self._stamped if on else 0
+        self._words[abi.Fetch.STAMPS // 8] = self._stamped if on else 0
 
     def stamps(self) -> tuple[int, int]:
-        """Nanoseconds of the device's clock at which the last traced copy began and ended; zeros where none was traced."""
+        """Nanoseconds of the device's clock when the last traced copy began and ended; zeros where none was traced."""
         return int(self._stamps[0]), int(self._stamps[1])
 
 
-__all__ = ["Fetch", "Memory", "Merge", "Site", "Window"]
+__all__ = ["Fetch", "Merge", "Site", "Window"]

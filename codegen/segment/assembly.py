@@ -6,10 +6,8 @@ knows a primitive.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import functools
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +18,7 @@ from ..native.build import Spec, kernel_address, prepare
 from ..program import Group, Op, Program, Unsupported, Value, consumers, kind
 from ..rules.convolution import convolution
 from ..target import Target
+from .descriptor import Put, Runtime, describe, held_by, ring
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
@@ -245,8 +244,8 @@ def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[
 class Segment:
     """A callable host part. Arguments of the call: `program.inputs`, `raw` constants, the packed blob.
 
-    `address` is the descriptor that the FFI attribute carries; it stays valid for the process's life,
-    because an executable may outlive every Python object that refers to it.
+    `address` is the descriptor that the FFI attribute carries. It lives as long as this object, and as any executable
+    that refers to it (see `descriptor.py`).
     """
 
     program: Program
@@ -281,16 +280,16 @@ class Segment:
 
     @property
     def threads(self) -> int:
-        return int(self._descriptor[abi.THREADS // 8])
+        return int(self._descriptor[abi.Segment.THREADS // 8])
 
     @property
     def calls(self) -> int:
         """Calls so far."""
-        return int(self._descriptor[abi.CALLS // 8])
+        return int(self._descriptor[abi.Segment.CALLS // 8])
 
     def stamps(self) -> np.ndarray:
         """[calls kept, steps + 1] nanoseconds of the monotonic clock: start, then the end of each step."""
-        n = min(self.calls, abi.RING)
+        n = min(self.calls, abi.CALL_RING)
         return self._ring[:n].copy()
 
 
@@ -298,23 +297,6 @@ def _family(spec: Spec) -> str:
     """A kernel family's name in reports."""
     name = str(spec[0])
     return f"winograd({spec[1]}x{spec[1]})" if name.startswith("winograd") else name
-
-
-_kept_alive: list[object] = []
-
-
-@dataclasses.dataclass(frozen=True)
-class Runtime:
-    """Addresses that a segment needs: drivers by name, the libc table, the team (0: none).
-
-    `apart`: the calling thread leaves the work to the team. `swap`: atomic exchange.
-    """
-
-    drivers: Mapping[str, int]
-    libc: int
-    team: int
-    apart: bool
-    swap: Callable[[int, int], int]
 
 
 def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Rules) -> Segment:
@@ -349,28 +331,17 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
         return b.index + (nargs if b.kind == "ret" else 0), 0
 
     prepare(_specs(ctx.steps), ctx.target)
-    keep: list[np.ndarray] = []
-    table = _table(ctx.steps, number, ctx.target, runtime.drivers, keep)
-    ring = np.zeros((abi.RING, len(ctx.steps) + 1), np.int64)
     data = abi.arena_data_offset(len(ctx.steps), nargs + nrets + 1)
-    words = {
-        abi.STEPS: table,
-        abi.NSTEPS: len(ctx.steps),
-        abi.ARENA_BYTES: data + total,
-        abi.ZERO_BYTES: zeroed,
-        abi.DATA: data,
-        abi.ARGS: nargs,
-        abi.RETS: nrets,
-        abi.THREADS: ctx.threads,
-        abi.TEAM: runtime.team,
-        abi.TIMES: ring.ctypes.data,
-        abi.LIBC: runtime.libc,
-        abi.APART: int(runtime.apart),
+    words: dict[int, int] = {
+        abi.Segment.ARENA_BYTES: data + total,
+        abi.Segment.ZERO_BYTES: zeroed,
+        abi.Segment.DATA: data,
+        abi.Segment.ARGUMENTS: nargs,
+        abi.Segment.RESULTS: nrets,
+        abi.Segment.THREADS: ctx.threads,
     }
-    descriptor = np.zeros(abi.DESCRIPTOR_WORDS, np.int64)
-    for at, word in words.items():
-        descriptor[at // 8] = word
-    _kept_alive.append((descriptor, keep, ring))
+    table = functools.partial(_table, ctx.steps, number, ctx.target, runtime.drivers)
+    block = describe(words, len(ctx.steps), table, runtime)
     segment = Segment(
         ctx.program,
         ctx.target,
@@ -379,11 +350,11 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
         tuple(ctx.packs),
         ctx.blob.nbytes,
         data + total,
-        descriptor.ctypes.data,
-        descriptor,
-        ring,
+        block.ctypes.data,
+        block[: abi.DESCRIPTOR_WORDS],
+        ring(block, len(ctx.steps)),
     )
-    weakref.finalize(segment, _free_arenas, descriptor, runtime.swap)
+    held_by(segment, segment.address, runtime)
     return segment
 
 
@@ -392,29 +363,26 @@ def _table(
     number: Callable[[Buffer], tuple[int, int]],
     target: Target,
     drivers: Mapping[str, int],
-    keep: list[np.ndarray],
+    put: Put,
 ) -> int:
-    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `keep` receives the
-    memory.
-    """
+    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `put` keeps the words."""
 
     def resolve(word: Word) -> list[int]:
         if isinstance(word, Kernel):
             return [kernel_address(word.spec, target)]
         if isinstance(word, Nested):
             inner = lambda b: (word.scratch, word.offsets[b]) if b.kind == "temp" else (b.index, 0)
-            return [_table(word.steps, inner, target, drivers, keep), len(word.steps)]
+            return [_table(word.steps, inner, target, drivers, put), len(word.steps)]
         if isinstance(word, Ref):
             index, shift = number(word.buffer)
             return [index, word.offset + shift]
         return [word]
 
-    rows = []
+    rows: list[int] = []
     for step in steps:
-        keep.append(np.array([w for word in step.words for w in resolve(word)], np.int64))
-        rows.append([drivers[step.driver], keep[-1].ctypes.data, step.items])
-    keep.append(np.array(rows, np.int64).reshape(-1))
-    return keep[-1].ctypes.data
+        params = put([w for word in step.words for w in resolve(word)])
+        rows += [drivers[step.driver], params, step.items]
+    return put(rows)
 
 
 def _specs(steps: Sequence[Step]) -> Iterator[Spec]:
@@ -424,13 +392,3 @@ def _specs(steps: Sequence[Step]) -> Iterator[Spec]:
                 yield word.spec
             elif isinstance(word, Nested):
                 yield from _specs(word.steps)
-
-
-def _free_arenas(descriptor: np.ndarray, swap: Callable[[int, int], int]) -> None:
-    """Gives idle arenas back; a call that still comes makes a new one."""
-    free = ctypes.CDLL(None).free
-    free.argtypes = [ctypes.c_void_p]
-    for i in range(abi.ARENA_SLOTS):
-        arena = swap(descriptor.ctypes.data + abi.SLOTS + 8 * i, 0)
-        if arena:
-            free(arena)

@@ -12,9 +12,10 @@ import numpy as np
 
 from ..native.build import source_hash
 from ..program import Value, format_params
-from ..store.disk import Record
-from ..store.schema import MEASURED, Fields, Text
+from ..store.disk import LONGEST, Record
+from ..store.schema import MEASURED, Fields, Number, Text
 from ..target import Target
+from ..target import target as host_target
 from .assembly import Groups
 
 Alone = Callable[
@@ -24,8 +25,7 @@ ROUNDS, CALLS = 4, 3  # calls of one algorithm in each round
 COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time
-_known: dict[str, str] = {}
-_kin: dict[str, str] = {}  # what operations of nearly the same shapes got
+_known: dict[str, str] = {}  # by the signature, which names all that a choice depends on
 
 
 def default(groups: Groups, names: tuple[str, ...], threads: int) -> str:
@@ -39,7 +39,7 @@ def measured(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
     if key not in _known:
         stored = _record(names).load(key)
         _known[key] = stored["chosen"] if stored else _measure(alone, target, groups, names, threads, key)
-    _kin[kinship(groups, names)] = _known[key]
+        _keep_for_kin(groups, names, threads, target, key)
     return _known[key]
 
 
@@ -48,23 +48,49 @@ def _record(names: tuple[str, ...]) -> Record:
     return Record("pick", Fields({"chosen": Text(names), "seconds": Fields(dict.fromkeys(names, MEASURED))}))
 
 
+def _kin_record(names: tuple[str, ...]) -> Record:
+    """What is kept for layers that differ in the sizes that a split changes: the choice of the largest of them."""
+    return Record("kin", Fields({"chosen": Text(names), "size": Number(1, whole=True), "of": Text(most=LONGEST)}))
+
+
+def _keep_for_kin(groups: Groups, names: tuple[str, ...], threads: int, target: Target, key: str) -> None:
+    """Keeps a choice for layers of the same kin, unless that of a larger one is there: the order of measurements does
+    not matter.
+    """
+    name, record = kinship(groups, names, threads, target), _kin_record(names)
+    mine = {
+        "chosen": _known[key],
+        "size": max(1, sum(v.size for group, _ in groups for op in group.ops for v in op.outs)),
+        "of": key,
+    }
+    there = record.load(name)
+    if there is None or (there["size"], there["of"]) < (mine["size"], mine["of"]):
+        record.store(name, mine)
+
+
 def likely(groups: Groups, names: tuple[str, ...], threads: int) -> str:
-    """What nearly the same operations got, without a measurement: for plans that are needed at once."""
-    return _kin.get(kinship(groups, names), names[0])
+    """What is kept on disk of the same operations or of nearly the same, without a measurement: for plans that are
+    needed at once. The first algorithm where nothing is kept.
+    """
+    machine = host_target()
+    stored = _record(names).load(signature(groups, names, threads, machine))
+    stored = stored or _kin_record(names).load(kinship(groups, names, threads, machine))
+    return str(stored["chosen"]) if stored else names[0]
 
 
-def kinship(groups: Groups, names: tuple[str, ...]) -> str:
+def kinship(groups: Groups, names: tuple[str, ...], threads: int, target: Target) -> str:
     """As `signature`, but for the sizes that a split changes."""
-    text = [str(names)]
+    text = [f"{names} {threads} {target} {source_hash()}"]
     for group, consts in groups:
         text += [
             f"{op.prim}{[v.shape[:-1] for v in op.ins if v in consts]}{op.params.get('window_strides')}"
             for op in group.ops
         ]
-    return "|".join(text)
+    return f"kin-{_digest(text)}"
 
 
 def signature(groups: Groups, names: tuple[str, ...], threads: int, target: Target) -> str:
+    """The name of a choice: operations, shapes, algorithms, threads, machine and the sources of this package."""
     ids: dict[Value, int] = {}
     text = [f"{names} {threads} {target} {source_hash()}"]
     for group, consts in groups:
@@ -74,7 +100,11 @@ def signature(groups: Groups, names: tuple[str, ...], threads: int, target: Targ
             ]
             outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
             text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')}]")
-    return f"pick-{hashlib.sha256(chr(10).join(text).encode()).hexdigest()[:24]}"
+    return f"pick-{_digest(text)}"
+
+
+def _digest(lines: list[str]) -> str:
+    return hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:24]
 
 
 def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...], threads: int, key: str) -> str:

@@ -296,7 +296,7 @@ def _step(
     rows: list[Word] = []
     for number, key in enumerate(chosen):
         rows += [nested[key], *(shift.get(number, shift.get(0, 0)) for shift in buffers.shifts)]
-    sources = abi.S_WORDS
+    sources = abi.STRIP_WORDS
     words: list[Word] = [n, sources, sources + 2 * n, Ref(scratch, 0), base, *buffers.sources, *rows]
     reads = [r.buffer for r in buffers.sources if r.buffer is not out]
     ctx.add("strips", words, len(chosen), [*reads, scratch], [out, scratch], span)

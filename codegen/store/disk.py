@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from ..environment import cache_folder
 from .schema import Misfit, Schema, parse
 
 FORMAT = 2  # of the files; a new one is a new name
@@ -38,7 +39,7 @@ class Refused(Exception):
 
 def folder() -> pathlib.Path | None:
     """`$XCOEXEC_CACHE_DIR`, else ~/.cache/xcoexec; None where it is empty, unwritable or open to others."""
-    root = os.environ.get("XCOEXEC_CACHE_DIR", os.path.join(os.path.expanduser("~"), ".cache", "xcoexec"))
+    root = cache_folder()
     if not root:
         return None
     path = pathlib.Path(root)

@@ -15,7 +15,7 @@ from jax import lax
 from ..codegen.program import Literal, Op, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.sites import Fetch, Site
-from ..compat import MADE, bind, ffi_call, host_call
+from ..compat import MADE, bind, ffi_call, ffi_header, host_call
 from ..devices.record import Device
 from ..ir.streaming import ahead
 from ..partition.split import Slice
@@ -24,6 +24,7 @@ from .work_units import DeviceUnit, HostUnit, Join
 #: unique to this process, so that an executable from JAX's disk cache never meets addresses of another one
 TARGET = f"xcoexec_{secrets.token_hex(8)}"
 _registered: set[str] = set()
+_for_good: list[object] = []  # segments that nobody else keeps as long as an executable may call them
 
 
 def register(device: Device) -> None:
@@ -33,13 +34,22 @@ def register(device: Device) -> None:
     if device.name in _registered:
         return
     if not device.apart:
-        jax.ffi.register_ffi_target(TARGET, host.handler_capsule(), platform=device.handlers)
+        stages = {"execute": host.handler_capsule()}
+        if _executables_hold():
+            jax.ffi.register_ffi_type(f"{TARGET}_hold", host.hold_type(), platform=device.handlers)
+            stages["instantiate"] = host.handler_capsule("team", "adopt")
+        jax.ffi.register_ffi_target(TARGET, stages, platform=device.handlers)
         jax.ffi.register_ffi_target(f"{TARGET}_stamp", host.handler_capsule("team", "stamp"), platform=device.handlers)
     else:
         for name in ("start", "join", "tick", "fetch", "fetched"):
             capsule = host.handler_capsule("calls", name)
             jax.ffi.register_ffi_target(f"{TARGET}_{name}", capsule, platform=device.handlers)
     _registered.add(device.name)
+
+
+def _executables_hold() -> bool:
+    """Whether XLA's executables can hold the segments that they call; where not, a segment lives to the end."""
+    return host.holds(ffi_header())
 
 
 class Halves:
@@ -76,11 +86,11 @@ class Synchronous(Halves):
     def host(self, unit: HostUnit) -> None:
         segment = unit.segment
         program = segment.program
+        if not _executables_hold():
+            _for_good.append(segment)
         results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in program.outputs]
         args = [self.window(v, unit.windows).astype(_carried(v)) for v in program.inputs]
-        outs = ffi_call(
-            TARGET, results, np.int64(segment.address), [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]]
-        )
+        outs = ffi_call(TARGET, results, segment, [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]])
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))
         if unit.join:
             self.joins[unit.join.parts[1]] = unit.join
@@ -124,7 +134,7 @@ class _Stream:
             self.room -= self.fetches[key].nbytes
             results = [jax.ShapeDtypeStruct(key[1].shape, key[1].dtype), jax.ShapeDtypeStruct(after.shape, after.dtype)]
             self.there[key], after = host_call(
-                f"{TARGET}_fetch", results, self.fetches[key].address, [after], ((0, 1),)
+                f"{TARGET}_fetch", results, self.fetches[key].address, [after], ((0, 1),), self.fetches[key]
             )
         self.last = [after]
         return after
@@ -134,7 +144,8 @@ class _Stream:
         weights = self.there.pop(key)
         self.room += self.fetches[key].nbytes
         result = [jax.ShapeDtypeStruct(weights.shape, weights.dtype)]
-        return host_call(f"{TARGET}_fetched", result, self.fetches[key].address, [weights, *late, *self.last], True)[0]
+        fetch = self.fetches[key]
+        return host_call(f"{TARGET}_fetched", result, fetch.address, [weights, *late, *self.last], True, fetch)[0]
 
 
 class Asynchronous(Halves):
@@ -169,7 +180,7 @@ class Asynchronous(Halves):
         sources = [unit.windows[v].source if v in unit.windows else v for v in program.inputs]
         args = [self.get(s).astype(_carried(s)) for s in sources]
         results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
-        started = host_call(f"{TARGET}_start", results, self.sites[unit].address, args, True)
+        started = host_call(f"{TARGET}_start", results, self.sites[unit].address, args, True, self.sites[unit])
         for s, x in zip(sources, started, strict=True):
             if np.dtype(_carried(s)).name == s.dtype:
                 self.env[s] = x
@@ -203,6 +214,7 @@ class Asynchronous(Halves):
             self.sites[unit].address,
             [*rest.operands, *([] if extra is None else [extra])],
             False,
+            self.sites[unit],
         )
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(outputs, outs, strict=True))
         self.pending = {v: p for v, p in self.pending.items() if p is not rest}

@@ -234,7 +234,7 @@ def _segment_call() -> float:
     segment = transfers.tiny((16,))
     blob = jax.numpy.zeros(16)
     result = [jax.ShapeDtypeStruct((16,), np.float32)]
-    f = plain_jit(lambda x: ffi_call(TARGET, result, np.int64(segment.address), [x, blob])[0])
+    f = plain_jit(lambda x: ffi_call(TARGET, result, segment, [x, blob])[0])
     x = jax.numpy.zeros(16)
     return max(median_seconds(lambda: f(x).block_until_ready(), 0.03) - empty_call(), 1e-6)
 

@@ -1,0 +1,72 @@
+"""Algorithms: what is chosen depends on the layer, the machine and what is kept on disk."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+from typing import Any
+
+import pytest
+from xcoexec.codegen.program import Group, Op, Value
+from xcoexec.codegen.segment import choice
+from xcoexec.codegen.segment.assembly import Groups
+from xcoexec.codegen.target import target
+
+NAMES = ("direct", "winograd")
+
+
+def _conv(rows: int, channels: int = 8) -> Groups:
+    x, w, y = (Value(s, "float32") for s in ((1, rows, 9, 4), (3, 3, 4, channels), (1, rows, 9, channels)))
+    op = Op("conv_general_dilated", (x, w), (y,), {"window_strides": (1, 1), "dimension_numbers": None})
+    return ((Group.of(op), frozenset({w})),)
+
+
+@pytest.fixture(autouse=True)
+def _measured(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """The second algorithm is the faster one for large layers; a cache of the test's own."""
+
+    def measure(alone: Any, isa: Any, groups: Groups, names: Any, threads: int, key: str) -> str:
+        chosen = names[groups[0][0].ops[0].outs[0].shape[1] > 20]
+        choice._record(names).store(key, {"chosen": chosen, "seconds": dict.fromkeys(names, 1e-3)})
+        return str(chosen)
+
+    monkeypatch.setattr(choice, "_measure", measure)
+    _elsewhere(monkeypatch, tmp_path)
+
+
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, forget: bool = True) -> None:
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(folder))
+    if forget:
+        monkeypatch.setattr(choice, "_known", {})
+
+
+def _measure(rows: int) -> str:
+    return choice.measured(lambda *_: pytest.fail("measured"), target(), _conv(rows), NAMES, 2)
+
+
+def test_nothing_kept_is_the_first_algorithm() -> None:
+    assert choice.likely(_conv(12), NAMES, 2) == "direct"
+
+
+def test_the_order_of_measurements_does_not_choose(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """The largest layer of the kin speaks for it, whichever this or another process has met last."""
+    for i, order in enumerate(itertools.permutations((8, 16, 32))):
+        _elsewhere(monkeypatch, tmp_path / str(i))
+        for rows in order:
+            _measure(rows)
+        assert choice.likely(_conv(12), NAMES, 2) == "winograd", order
+        assert choice.likely(_conv(8), NAMES, 2) == "direct"  # which is kept for this very layer
+        assert choice.likely(_conv(12, channels=4), NAMES, 2) == "winograd"  # a part of the channels
+
+
+def test_another_process_chooses_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    _measure(32)
+    _elsewhere(monkeypatch, tmp_path)  # nothing in the process's memory
+    assert choice.likely(_conv(12), NAMES, 2) == "winograd"
+    assert choice.likely(_conv(12), NAMES, 3) == "direct"  # of another number of threads nothing is kept
+
+
+def test_what_the_process_has_seen_does_not_choose(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    _measure(32)
+    _elsewhere(monkeypatch, tmp_path / "empty", forget=False)
+    assert choice.likely(_conv(12), NAMES, 2) == "direct"

@@ -1,0 +1,32 @@
+"""The environment is read in one place of each package."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import pytest
+from xcoexec.codegen import environment
+
+from xcoexec import config
+
+ROOT = pathlib.Path(__file__).parent.parent
+READERS = {"xcoexec": "config.py", "codegen": "environment.py"}
+
+
+@pytest.mark.parametrize("package", READERS)
+def test_one_module_of_a_package_reads_the_environment(package: str) -> None:
+    found = {
+        str(p.relative_to(ROOT / package))
+        for p in (ROOT / package).rglob("*.py")
+        if re.search(r"\benviron\b|\bgetenv\b", p.read_text())
+    }
+    assert found == {READERS[package]}
+
+
+def test_each_variable_is_read_in_one_of_the_two() -> None:
+    text = {name: (ROOT / name / READERS[name]).read_text() for name in READERS}
+    names = {k: set(re.findall(r'"(XCOEXEC_\w+)"', t)) for k, t in text.items()}
+    assert names["codegen"] == {environment.ISA, environment.CACHE_DIR}
+    assert names["xcoexec"] and not names["codegen"] & names["xcoexec"]
+    assert all(name in (config.__doc__ or "") for name in names["codegen"] | names["xcoexec"])

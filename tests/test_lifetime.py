@@ -1,0 +1,177 @@
+"""How long the memory of host segments lives: as long as an executable that refers to it, and no longer."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import pytest
+from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment import descriptor
+from xcoexec.codegen.segment.assembly import Segment
+from xcoexec.ir.records import Plan
+
+import xcoexec
+from xcoexec.compat import ffi_header
+from xcoexec.lowering import emit
+
+from .support import array, build_on, error, oracle
+
+W, X = array(16, 24), array(4, 16, seed=1)
+FUNCTIONS, WARM = 300, 40
+GROWTH_BYTES = 4 << 20  # of the process, over all functions after the first ones
+_callbacks: list[Any] = []  # a native call may still be on its way out
+
+
+def _relu(w: Any, x: Any) -> Any:
+    return jax.nn.relu(x @ w)
+
+
+WANT = oracle(_relu, W, X)
+
+
+class Blocks:
+    """Descriptors: made, and freed by whoever gave up the last hold."""
+
+    def __init__(self) -> None:
+        self.made: set[int] = set()
+        self.freed: set[int] = set()
+
+    @property
+    def alive(self) -> set[int]:
+        gc.collect()
+        return self.made - self.freed
+
+
+@contextlib.contextmanager
+def _instead(word: int, arguments: int, fn: Callable[..., int]) -> Iterator[None]:
+    """While it lasts `fn(the C function, its arguments)` stands in the table of C functions that native code uses."""
+    table, kind = host.team().libc, ctypes.CFUNCTYPE(*[ctypes.c_int64] * (arguments + 1))
+    good = int(table[word // 8])
+    callback = kind(lambda *args: fn(kind(good), *args))
+    _callbacks.append(callback)
+    table[word // 8] = ctypes.cast(callback, ctypes.c_void_p).value
+    try:
+        yield
+    finally:
+        table[word // 8] = good
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Blocks]:
+    gc.collect()  # what other tests left
+    seen, allocate = Blocks(), descriptor.allocate
+
+    def noted(nbytes: int) -> int:
+        address = allocate(nbytes)
+        seen.made.add(address)
+        seen.freed.discard(address)
+        return address
+
+    def free(real: Callable[[int], int], address: int) -> int:
+        seen.freed.add(address)
+        return real(address)
+
+    monkeypatch.setattr(descriptor, "allocate", noted)
+    with _instead(abi.Libc.FREE, 1, free):
+        yield seen
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * 4096
+
+
+def _by_jit() -> Any:
+    return xcoexec.jit(lambda w, x: _relu(w, x), strategy="host")(W, X)
+
+
+def _by_bind() -> Any:
+    return xcoexec.jit(lambda w, x: _relu(w, x), strategy="host").bind(W)(X)
+
+
+def _by_plan() -> Any:
+    """What every further plan of a function makes: another executable."""
+    return build_on(None, _relu, W, X, Plan.uniform(1.0)).call([X])[0]
+
+
+def test_functions_that_are_dropped_leave_nothing(blocks: Blocks) -> None:
+    """300 functions, each made by `jit` or `bind`, or one more plan of a function: flat memory, no threads left."""
+    ways = [_by_jit, _by_bind, *[_by_plan] * 8]
+    for i in range(WARM):
+        ways[i % len(ways)]()
+    threads, before = set(threading.enumerate()), (gc.collect(), _resident())[1]
+    for i in range(FUNCTIONS):
+        assert error(ways[i % len(ways)](), WANT) < 1e-5
+    assert not blocks.alive
+    assert len(blocks.freed) > 0 and not [x for x in gc.get_objects() if isinstance(x, Segment)]
+    assert _resident() - before < GROWTH_BYTES
+    assert set(threading.enumerate()) <= threads
+
+
+def test_an_executable_of_another_function_keeps_the_segment(blocks: Blocks) -> None:
+    """The address is in the program of a function that called this one; it is good until that program goes."""
+    exe = [build_on(None, _relu, W, X, Plan.uniform(1.0))]
+    outer = jax.jit(lambda x: exe[0].call([x])[0] + 1)
+    waiting = jax.jit(lambda x: exe[0].call([x])[0] + 2).lower(X)
+    outer(X)
+    exe.clear()
+    assert len(blocks.alive) == 1
+    assert error(outer(X) - 1, WANT) < 1e-5
+    del outer
+    assert len(blocks.alive) == 1
+    made = waiting.compile()
+    del waiting
+    assert len(blocks.alive) == 1
+    assert error(made(X) - 2, WANT) < 1e-5
+    del made
+    assert not blocks.alive
+
+
+def test_a_call_in_flight_keeps_the_segment(blocks: Blocks) -> None:
+    """Everything in Python is gone while XLA is inside of the call."""
+    inside, go_on, results = threading.Event(), threading.Event(), []
+
+    def wait(real: Callable[..., int], *args: int) -> int:
+        inside.set()
+        assert go_on.wait(60)
+        return real(*args)
+
+    exe = [build_on(None, _relu, W, X, Plan.uniform(1.0))]
+    call = exe[0].call
+
+    def run(call: Any) -> None:
+        results.append(call([X])[0])
+
+    with _instead(abi.Libc.MEMALIGN, 3, wait):  # the first call takes its memory
+        thread = threading.Thread(target=run, args=(call,))
+        thread.start()
+        assert inside.wait(60)
+        exe.clear()
+        del call
+        jax.clear_caches()
+        assert len(blocks.alive) == 1
+        go_on.set()
+        thread.join()
+    assert error(results[0], WANT) < 1e-5
+    del thread
+    assert not blocks.alive
+
+
+def test_a_segment_that_no_executable_can_hold_lives_to_the_end(
+    blocks: Blocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where jaxlib's API takes states in another way, segments that a program may call are never freed."""
+    emit.register()  # for the other tests of this process too
+    monkeypatch.setattr(emit, "ffi_header", lambda: "struct XLA_FFI_State_Set_Args { size_t struct_size; };")
+    monkeypatch.setattr(emit, "_for_good", [])
+    _by_plan()
+    assert len(blocks.alive) == 1
+    monkeypatch.undo()
+    assert host.holds(ffi_header())
