@@ -39,15 +39,15 @@ from xcoexec.config import cores
 from xcoexec.ir.text import table
 from xcoexec.session.timeline import write
 from xcoexec.streams import Scheduler, duo
+from xcoexec.streams.block_model import Model, model
 from xcoexec.streams.blocks import EPSILON
-from xcoexec.streams.data import Data, coloured_shapes
+from xcoexec.streams.datasets import Data, coloured_shapes
 from xcoexec.streams.demand import least_missing
 from xcoexec.streams.duo import Duo
 from xcoexec.streams.jobs import Task, utilisation
-from xcoexec.streams.model import Model, model
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.scheduler import Ended
-from xcoexec.streams.search import Search, descend
+from xcoexec.streams.twin_search import Search, descend
 from xcoexec.streams.virtual import releases, simulate
 
 from .gpu import where
@@ -133,7 +133,7 @@ def prepared(
         else:
             weights = jax.tree_util.tree_map(np.asarray, trained(module, data, steps))
             np.savez(where_it_is, *jax.tree_util.tree_leaves(weights))
-        bound = xcoexec.jit(module.apply, threads=threads).bind(weights)
+        resident = xcoexec.jit(module.apply, threads=threads).bind(weights)
         x = data.test[0][:1]
         if search.finetune and name in twinned:
             kept = folder / f"{name}-duo"
@@ -141,9 +141,9 @@ def prepared(
                 duo.generate(module.apply, weights, data, threads=threads, most=6, epsilon=epsilon, search=search).save(
                     kept
                 )
-            out[name] = Duo.load(kept).model(bound, x)
+            out[name] = Duo.load(kept).model(resident, x)
         else:
-            out[name] = model(bound, x)
+            out[name] = model(resident, x)
     return out
 
 
@@ -332,8 +332,8 @@ def main() -> None:
                     }
                     out.write(json.dumps({**record, "xcoexec": xcoexec.__version__}) + "\n")
                     out.flush()
-                    bound = 100 * float(np.mean([r["at_least"] for r in runs[args.policies[-1]]]))
-                    rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values()), f"{bound:.1f}"])
+                    least = 100 * float(np.mean([r["at_least"] for r in runs[args.policies[-1]]]))
+                    rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values()), f"{least:.1f}"])
     head = ("tasks", "load", "background", *args.policies, "no schedule below, at the last one's pace")
     Console(width=240).print(
         table(
@@ -347,7 +347,9 @@ def main() -> None:
 
 def _cell(runs: Sequence[dict[str, Any]]) -> str:
     m = [100 * r["missing"] for r in runs]
-    return f"{np.mean(m):.1f} ({min(m):.1f}..{max(m):.1f}) -{100 * np.mean([r['accuracy_lost'] for r in runs]):.2f} {100 * np.mean([r['cost'] for r in runs]):.1f}"
+    lost = 100 * np.mean([r["accuracy_lost"] for r in runs])
+    cost = 100 * np.mean([r["cost"] for r in runs])
+    return f"{np.mean(m):.1f} ({min(m):.1f}..{max(m):.1f}) -{lost:.2f} {cost:.1f}"
 
 
 if __name__ == "__main__":

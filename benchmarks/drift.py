@@ -1,4 +1,4 @@
-"""How a bound function follows its machine: other processes take half the cores, and give them back.
+"""How a function with resident weights follows its machine: other processes take half the cores, and give them back.
 
     python -m benchmarks.drift FOLDER [MODEL...] [--precision highest]
 
@@ -23,8 +23,8 @@ import xcoexec
 from xcoexec import models
 from xcoexec.config import cores
 from xcoexec.ir.text import table
-from xcoexec.session.contest import alternate
-from xcoexec.tools.bench import error
+from xcoexec.measure.timing import alternate
+from xcoexec.tools.oracle import error
 
 from .gpu import gpu_parser, on_gpu, where
 

@@ -31,9 +31,9 @@ from xcoexec import models
 from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
 from xcoexec.ir.text import table
-from xcoexec.session.contest import alternate
+from xcoexec.measure.timing import alternate
 from xcoexec.tools import suite
-from xcoexec.tools.bench import error
+from xcoexec.tools.oracle import error
 
 from .energy import joules
 
@@ -60,7 +60,8 @@ def on_gpu(parser: argparse.ArgumentParser) -> argparse.Namespace:
     args = parser.parse_args()
     if jax.default_backend() != "gpu":
         raise SystemExit(
-            f"{parser.prog.removeprefix('python -m ')}: got the backend {jax.default_backend()!r}; this needs a CUDA GPU that JAX sees."
+            f"{parser.prog.removeprefix('python -m ')}: got the backend {jax.default_backend()!r}; this needs a CUDA"
+            " GPU that JAX sees."
         )
     args.folder.mkdir(parents=True, exist_ok=True)
     return args

@@ -23,9 +23,9 @@ import xcoexec
 from xcoexec import Plan
 from xcoexec.cost.edgenn import bound
 from xcoexec.ir.text import table
+from xcoexec.measure.timing import alternate
 from xcoexec.session import rebalance
-from xcoexec.session.contest import alternate
-from xcoexec.tools.bench import error
+from xcoexec.tools.oracle import error
 
 from .gpu import gpu_parser, on_gpu, where
 

@@ -22,10 +22,10 @@ from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.planning import profiles
-from xcoexec.planning.simulate import BACK, OUT, simulate
-from xcoexec.planning.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch
-from xcoexec.tools.bench import model_graph
+from xcoexec.planning.simulate import BACK, OUT, replay
+from xcoexec.strategies import STRATEGIES, Strategy, codl, edgenn, layer_switch
 from xcoexec.tools.suite import SUITES
+from xcoexec.tools.zoo_graphs import model_graph
 
 from . import streams_claims
 
@@ -79,11 +79,13 @@ def on(device: str, model: str) -> tuple[LayerGraph, Costs]:
 
 def seconds(device: str, model: str, strategy: Strategy) -> float:
     graph, costs = on(device, model)
-    return simulate(graph, strategy(graph, costs), costs).seconds
+    return replay(graph, strategy(graph, costs), costs).seconds
 
 
 def less(device: str, suite: str, strategy: Strategy, than: Sequence[Strategy]) -> str:
-    """Mean share of time that a strategy takes less than the best of others, over a suite's networks; least and most."""
+    """Mean share of time that a strategy takes less than the best of others, over a suite's networks; least and
+    most.
+    """
     found = {}
     for model in SUITES[suite].models:
         best = min(seconds(device, model, other) for other in than)
@@ -107,7 +109,7 @@ def exchanged(device: str, suite: str) -> str:
         alone = tuple(dataclasses.replace(p, chain=0) for p in plan.placements)
         if alone != plan.placements:
             runs = [
-                simulate(graph, dataclasses.replace(plan, placements=places), costs)
+                replay(graph, dataclasses.replace(plan, placements=places), costs)
                 for places in (plan.placements, alone)
             ]
             with_chains, without = (run.busy(OUT) + run.busy(BACK) for run in runs)
@@ -230,7 +232,8 @@ CLAIMS = {
             "22.0% (16.3% vgg16 .. 27.2% alexnet)",
             lambda: less(XAVIER, "edgenn", edgenn, (STRATEGIES["device"],)),
             lambda r: measured_less(r, "edgenn", ("jit",)),
-            "What co-running gains is set by how fast the CPU is beside the GPU, and the two machines here have other pairs than the Xavier.",
+            "What co-running gains is set by how fast the CPU is beside the GPU, and the two machines here have other"
+            " pairs than the Xavier.",
         ),
         Claim(
             "EdgeNN",
@@ -238,7 +241,8 @@ CLAIMS = {
             "9.9%",
             nothing,
             lambda r: measured_less(r, "edgenn", ("edgenn, copies",)),
-            "Our copies overlap with computation on engines of their own, so there is less to gain; on a CPU alone nothing is copied at all.",
+            "Our copies overlap with computation on engines of their own, so there is less to gain; on a CPU alone"
+            " nothing is copied at all.",
         ),
         Claim(
             "EdgeNN",
@@ -246,7 +250,8 @@ CLAIMS = {
             "10.8% (co-running)",
             lambda: less(XAVIER, "edgenn", edgenn, (functools.partial(edgenn, intra=False),)),
             lambda r: measured_less(r, "edgenn", ("edgenn, no intra",)),
-            "Without splits our planner still puts whole layers on the faster half, which the paper's baseline does not.",
+            "Without splits our planner still puts whole layers on the faster half, which the paper's baseline does"
+            " not.",
         ),
         Claim(
             "EdgeNN",
@@ -262,7 +267,8 @@ CLAIMS = {
             "dense 53.8%, convolutions 0%",
             alexnet_simulated,
             alexnet_measured,
-            "Dense layers are bound by memory, where a CPU keeps up with a GPU; our convolution kernels make splits pay there as well.",
+            "Dense layers are bound by memory, where a CPU keeps up with a GPU; our convolution kernels make splits pay"
+            " there as well.",
         ),
     ),
     "codl": (
@@ -288,7 +294,8 @@ CLAIMS = {
             "3.43x",
             lambda: times(PHONE, "codl", codl, edgenn),
             lambda r: measured_times(r, "codl", "edgenn"),
-            "Our stand-in for mu-layer is EdgeNN's planner, which never splits where that does not pay; the paper's rival always splits.",
+            "Our stand-in for mu-layer is EdgeNN's planner, which never splits where that does not pay; the paper's"
+            " rival always splits.",
         ),
         Claim(
             "CoDL",
@@ -304,7 +311,8 @@ CLAIMS = {
             "55%",
             lambda: exchanged(PHONE, "codl"),
             measured_sharing,
-            "Measured as the time in which the device's stream hands over operands and merges results, where chains save host calls.",
+            "Measured as the time in which the device's stream hands over operands and merges results, where chains"
+            " save host calls.",
         ),
         Claim(
             "CoDL",
@@ -322,7 +330,8 @@ CLAIMS = {
             "4.7%",
             lambda: less(VIM3, "layer_switch", layer_switch, (STRATEGIES["device"], STRATEGIES["host"])),
             lambda r: measured_less(r, "layer_switch", ("jit", "host")),
-            "Switching pays where some layers are faster on either half; on the two-core machine none is faster on XLA:CPU.",
+            "Switching pays where some layers are faster on either half; on the two-core machine none is faster on"
+            " XLA:CPU.",
         ),
         Claim(
             "Layer-switched",
@@ -340,7 +349,8 @@ CLAIMS = {
             "+30.5% (for the same energy)",
             lambda: streams_claims.faster_than_serial(XAVIER),
             streams_claims.measured_faster,
-            "The gain depends on the host's share of an item, which is supposed to be a quarter of the accelerator's in the simulation and is"
+            "The gain depends on the host's share of an item, which is supposed to be a quarter of the accelerator's in"
+            " the simulation and is"
             " decoding a JPEG file in the measurement; ours also uses the faster kernels of the host half.",
         ),
         Claim(
@@ -359,9 +369,12 @@ CLAIMS = {
             "35.07%",
             lambda: f"Xavier {streams_claims.fewer_missed(XAVIER)}, TX2 {streams_claims.fewer_missed(TX2)}",
             streams_claims.measured_fewer,
-            "Against whole networks on their faster half under a load of twice what one half can do (simulation); twins are supposed to take 1.2"
-            " times what a block takes on its own half. On the CPU (two halves of a core each, about equally fast) no block deserves a twin, and"
-            " blocks take longer while both halves work: ours sees that, BlastNet's fixed rules do not. On the slice some networks are faster on"
+            "Against whole networks on their faster half under a load of twice what one half can do (simulation); twins"
+            " are supposed to take 1.2"
+            " times what a block takes on its own half. On the CPU (two halves of a core each, about equally fast) no"
+            " block deserves a twin, and"
+            " blocks take longer while both halves work: ours sees that, BlastNet's fixed rules do not. On the slice"
+            " some networks are faster on"
             " either half, so that whole ones keep both at work and hardly miss any up to a load of 1.6.",
         ),
         Claim(
@@ -370,7 +383,8 @@ CLAIMS = {
             "1.63%",
             lambda: f"Xavier {streams_claims.accuracy_lost(XAVIER)}, TX2 {streams_claims.accuracy_lost(TX2)}",
             streams_claims.measured_lost,
-            "Kept within the paper's figure by the accuracy bound; in the simulation each twin is supposed to cost 0.4%. On the CPU no twin was used,"
+            "Kept within the paper's figure by the accuracy bound; in the simulation each twin is supposed to cost"
+            " 0.4%. On the CPU no twin was used,"
             " on the slice the bound kept out the one that was found.",
         ),
     ),
@@ -390,7 +404,8 @@ def machine(records: Suite) -> str:
     e = records[0]["environment"]
     device = e.get("device", "cpu")
     part = (
-        f" + {device.rsplit(' ', 1)[0]} limited to {device.rsplit(' ', 1)[1]} multiprocessors, {e['precision']} precision"
+        f" + {device.rsplit(' ', 1)[0]} limited to {device.rsplit(' ', 1)[1]} multiprocessors, {e['precision']}"
+        " precision"
         if device != "cpu"
         else ""
     )
@@ -404,13 +419,16 @@ def text() -> str:
     lines = [
         "# Papers against reality",
         "",
-        "Generated by `python -m benchmarks.papers`. *Simulated* is our planner on the profile of the paper's device (most of whose figures are",
-        "estimates, see `xcoexec/devices`); *slice* and *CPU* were measured, every variant alternating in one process:",
+        "Generated by `python -m benchmarks.papers`. *Simulated* is our planner on the profile of the paper's device"
+        " (most of whose figures are",
+        "estimates, see `xcoexec/planning/profiles`); *slice* and *CPU* were measured, every variant alternating in one"
+        " process:",
         "",
         f"- slice: {machine(records['slice'])}; stands for an edge GPU",
         f"- CPU: {machine(records['cpu'])}; both halves share the cores",
         "",
-        f"The simulator, given the layers' seconds on each half, is within 10 % of the measured time on the slice for {simulated(both_alone)}",
+        "The simulator, given the layers' seconds on each half, is within 10 % of the measured time on the slice for"
+        f" {simulated(both_alone)}",
         f"and on the CPU for {simulated(records['cpu'])} of the other variants.",
         "",
         "| paper | figure | paper says | simulated | slice | CPU | why they differ |",
@@ -420,7 +438,8 @@ def text() -> str:
         mine = {k: [r for r in found if r["suite"] == suite] for k, found in records.items()}
         for c in claims:
             lines.append(
-                f"| {c.paper} | {c.what} | {c.figure} | {c.simulated()} | {c.measured(mine['slice'])} | {c.measured(mine['cpu'])} | {c.why} |"
+                f"| {c.paper} | {c.what} | {c.figure} | {c.simulated()} | {c.measured(mine['slice'])} |"
+                f" {c.measured(mine['cpu'])} | {c.why} |"
             )
     return "\n".join(lines) + "\n"
 

@@ -29,8 +29,10 @@ from xcoexec.frontend.fold import fold
 from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.text import columns
 from xcoexec.lowering.emit import run_ops
-from xcoexec.session.contest import alternate
+from xcoexec.measure.timing import alternate
 from xcoexec.tools import bench
+from xcoexec.tools.machine import environment
+from xcoexec.tools.oracle import error, oracles
 
 Call = Callable[[], Any]
 RUNTIMES = ("xcoexec", "jax.jit", "onnxruntime", "openvino", "pytorch")
@@ -218,9 +220,9 @@ def measure(
     wants = (
         results["jax.jit"]
         if batch > 1
-        else bench.oracles(entry.module.apply, entry.variables(bench.SEED), entry.example(batch, bench.SEED))
+        else oracles(entry.module.apply, entry.variables(bench.SEED), entry.example(batch, bench.SEED))
     )
-    errors = {k: max(bench.error(a, b) for a, b in zip(v, wants, strict=True)) for k, v in results.items()}
+    errors = {k: max(error(a, b) for a, b in zip(v, wants, strict=True)) for k, v in results.items()}
     best = min((seconds[k] for k in PEERS if k in seconds), default=None)
     return {
         "model": name,
@@ -231,7 +233,7 @@ def measure(
         "errors": errors,
         "missing": missing,
         "ratio": seconds["xcoexec"] / best if best else None,
-        **bench.environment(),
+        **environment(),
         "versions": versions(),
     }
 

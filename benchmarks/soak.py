@@ -80,9 +80,10 @@ def main() -> None:
     rng, nets = random.Random(0), {}
     for name in NETWORKS:
         entry = models.get(name)
-        bound, x = xcoexec.jit(entry.module.apply).bind(entry.variables()), np.asarray(entry.example())
-        want = np.asarray(jax.tree_util.tree_leaves(bound(x))[0])
-        nets[name] = (model(bound, x), x, want)
+        fast = xcoexec.jit(entry.module.apply).bind(entry.variables())
+        x = np.asarray(entry.example())
+        want = np.asarray(jax.tree_util.tree_leaves(fast(x))[0])
+        nets[name] = (model(fast, x), x, want)
     own = {n: sum(b.primary.seconds for b in m.blocks) for n, (m, _, _) in nets.items()}
     names = [NETWORKS[i % len(NETWORKS)] for i in range(TASKS)]
     deadline, tasks = 20 * max(own.values()), []
@@ -118,10 +119,12 @@ def main() -> None:
     asked = answers.count[: answers.asked]
     lost, twice = int((asked == 0).sum()), int((asked > 1).sum())
     print(
-        f"{answers.asked} jobs in {args.seconds:.0f} s: {dict(answers.kinds)}; lost {lost}, answered twice {twice}; counted {served.outcomes}"
+        f"{answers.asked} jobs in {args.seconds:.0f} s: {dict(answers.kinds)}; lost {lost}, answered twice {twice};"
+        f" counted {served.outcomes}"
     )
     print(
-        f"missing rate {served.missing_rate:.2%}, cost {served.cost:.2%} of a core, memory x{grown:.3f} ({memory[-1]:.0f} MB), stopped in {stopped:.3f} s"
+        f"missing rate {served.missing_rate:.2%}, cost {served.cost:.2%} of a core, memory x{grown:.3f}"
+        f" ({memory[-1]:.0f} MB), stopped in {stopped:.3f} s"
     )
     bad = (
         lost

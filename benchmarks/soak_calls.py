@@ -4,7 +4,7 @@
     python -m benchmarks.soak_calls --build 600 [--plain]
 
 Every result is compared with float64 NumPy: none may be wrong. Beside the callers one thread drops functions (from
-`jit` and bound) and makes them anew, and one makes functions plan again or swaps their executables. Now and then the
+`jit` and `bind`) and makes them anew, and one makes functions plan again or swaps their executables. Now and then the
 memory for a call is refused, which has to end in plain `jax.jit` or in an error that says so; now and then a function
 is called with new weights. Memory, threads and file descriptors are sampled after a warm-up and must not grow.
 `--plain`: the same with `jax.jit` alone. `--build`: makes, calls and drops so many functions one after the other.
@@ -40,7 +40,7 @@ from xcoexec.ir.plan import Plan
 from xcoexec.session import adaptive
 from xcoexec.session.contest import forced
 from xcoexec.session.session import Session
-from xcoexec.tools.bench import oracle
+from xcoexec.tools.oracle import oracle
 
 from .soak import resident
 
@@ -105,16 +105,16 @@ def case(kind: Kind, seed: int) -> Case:
 
 
 def function(c: Case, rng: random.Random, plain: bool) -> tuple[Callable[[int, Any], Any], Any]:
-    """A new function object, as a function of (set of weights, input); and the bound function, if it is one.
+    """A new function object, as a function of (set of weights, input); and the one with resident weights, if it is one.
 
-    A bound function has the first set of weights alone.
+    One with resident weights has the first set of weights alone.
     """
     fn = lambda w, x: c.kind.fn(w, x)
     made = jax.jit(fn) if plain else xcoexec.jit(fn, strategy=rng.choice(STRATEGIES), threads=rng.choice((1, 2, 3)))
     if plain or rng.random() < 0.5:
         return lambda k, x: made(c.weights[k], x), None
-    bound = made.bind(c.weights[0])
-    return lambda k, x: bound(x), bound
+    fast = made.bind(c.weights[0])
+    return lambda k, x: fast(x), fast
 
 
 # -- what disturbs the calls -----------------------------------------------------------------------------------------
@@ -142,9 +142,11 @@ def refused(share: float) -> Iterator[Counter[str]]:
         table[layout.MEMALIGN // 8] = real
 
 
-def change(bound: Any, rng: random.Random) -> str:
-    """Makes a bound function plan again, or swaps its executable for one of another plan; says which."""
-    session = bound.session()
+def change(fast: Any, rng: random.Random) -> str:
+    """Makes a function with resident weights plan again, or swaps its executable for one of another plan; says
+    which.
+    """
+    session = fast.session()
     if not isinstance(session, Session):
         return "nothing to change"
     monitor, planner = session.monitor, session.planner
@@ -153,10 +155,8 @@ def change(bound: Any, rng: random.Random) -> str:
         monitor._begin(monitor._steps if what == "full" else monitor._steps[:1])
         return what
     plan = Plan.uniform(1.0 if what == "host" else 0.5, "channel")
-    if what == "plain":
-        new = planner.fallback("auto", "asked for")
-    else:
-        new = planner.executable(forced(session.graph, plan))
+    other = {"plain": lambda: planner.fallback("auto", "asked for")}
+    new = other.get(what, lambda: planner.executable(forced(session.graph, plan)))()
     monitor._swap(new, 0.0, True)
     return f"swap to {what}"
 
@@ -173,7 +173,9 @@ def threads() -> int:
 
 
 class Soak:
-    """The state that callers and disturbers share. `slots`: (function, its case, the bound function or None)."""
+    """The state that callers and disturbers share. `slots`: (function, its case, the one with resident weights or
+    None).
+    """
 
     def __init__(self, calls: int, seconds: float, plain: bool):
         self.plain, self.most, self.end = plain, calls, time.monotonic() + seconds
@@ -193,8 +195,8 @@ class Soak:
         """One caller's life."""
         rng, outcomes, n = random.Random(seed), Counter[str](), 0
         while not self.over():
-            fn, bound, c = rng.choice(self.slots)
-            k = int(bound is None and rng.random() < OTHER)
+            fn, fast, c = rng.choice(self.slots)
+            k = int(fast is None and rng.random() < OTHER)
             outcomes[self._one(fn, c, k, rng.randrange(len(c.inputs)))] += 1
             n += 1
             if n % 64 == 0:
@@ -223,18 +225,18 @@ class Soak:
         while not self.over():
             k = rng.randrange(len(self.slots))
             c = self.cases[k]
-            fn, bound = function(c, rng, self.plain)
+            fn, fast = function(c, rng, self.plain)
             fn(0, c.inputs[0])
-            self.slots[k] = (fn, bound, c)
+            self.slots[k] = (fn, fast, c)
             self.events["dropped"] += 1
             time.sleep(DROP)
 
     def disturb(self) -> None:
         rng = random.Random("change")
         while not self.over():
-            bound = rng.choice(self.slots)[1]
-            if bound is not None:
-                self.events[change(bound, rng)] += 1
+            fast = rng.choice(self.slots)[1]
+            if fast is not None:
+                self.events[change(fast, rng)] += 1
             time.sleep(CHANGE)
 
     def guarded(self, work: Callable[[], None]) -> None:
@@ -288,10 +290,10 @@ def build(count: int, plain: bool) -> None:
     cases = [case(kind, 0) for kind in KINDS]
     for i in range(count):
         c = cases[i % len(cases)]
-        fn, bound = function(c, rng, plain)
+        fn, fast = function(c, rng, plain)
         for x, want in zip(c.inputs, c.wants[0], strict=True):
             assert np.abs(np.asarray(fn(0, x)) - want).max() <= TOLERANCE * np.abs(want).max()
-        del fn, bound
+        del fn, fast
         if i % 50 == 49:
             gc.collect()
             held = f"{resident():.0f} MB, {threads()} threads, {open_files()} descriptors"

@@ -34,8 +34,8 @@ from xcoexec.ir.costs import Costs
 from xcoexec.ir.text import table
 from xcoexec.session.session import Session
 from xcoexec.streams.cuts import crossed, planned
+from xcoexec.streams.item_pipeline import Pipeline, Stats, Stream
 from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, speedup, two_stages
-from xcoexec.streams.pipeline import Pipeline, Stats, Stream
 
 from .energy import NOT_MEASURED, used
 from .gpu import where

@@ -12,13 +12,14 @@ import numpy as np
 
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.words import HALVES
 from xcoexec.planning import profiles
 from xcoexec.streams.blocks import TWIN_SECONDS, blocks, deserving, seconds
-from xcoexec.streams.jobs import HALVES, Accuracy, Block, Task, Way
+from xcoexec.streams.jobs import Accuracy, Block, Task, Way
 from xcoexec.streams.neuropipe import Around, best, neuropipe, two_stages
 from xcoexec.streams.spans import crossing
 from xcoexec.streams.virtual import releases, simulate
-from xcoexec.tools.bench import model_graph
+from xcoexec.tools.zoo_graphs import model_graph
 
 STREAMED = ("mlp", "resnet50", "mobilenet_v2", "yolov3", "fcn8s")
 OPERATIONS = (
@@ -127,7 +128,8 @@ def measured_fewer(records: Records) -> str:
 
 def measured_lost(records: Records) -> str:
     return (
-        f"{np.mean(_cells(records, 'blastnet', 'accuracy_lost')):.2%} (ours {np.mean(_cells(records, 'slack', 'accuracy_lost')):.2%})"
+        f"{np.mean(_cells(records, 'blastnet', 'accuracy_lost')):.2%} (ours"
+        f" {np.mean(_cells(records, 'slack', 'accuracy_lost')):.2%})"
         if records
         else "-"
     )

@@ -25,9 +25,9 @@ import xcoexec
 from xcoexec import models
 from xcoexec.devices.cuda import cuda
 from xcoexec.ir.text import table
+from xcoexec.measure.timing import alternate
 from xcoexec.planning.memory import usage
-from xcoexec.session.contest import alternate
-from xcoexec.tools.bench import error
+from xcoexec.tools.oracle import error
 
 from .gpu import gpu_parser, on_gpu, where
 

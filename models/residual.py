@@ -57,7 +57,9 @@ class ResNetStages(nn.Module):
 
 
 class ResNet(nn.Module):
-    """(2, 2, 2, 2) basic blocks are ResNet-18 with 11.69 M parameters, (3, 4, 6, 3) bottlenecks ResNet-50 with 25.56 M."""
+    """(2, 2, 2, 2) basic blocks are ResNet-18 with 11.69 M parameters, (3, 4, 6, 3) bottlenecks ResNet-50 with
+    25.56 M.
+    """
 
     blocks: tuple[int, ...] = (2, 2, 2, 2)
     block: type[nn.Module] = BasicBlock

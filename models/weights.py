@@ -330,7 +330,8 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
     unknown = sorted(t for t in tensors if t not in used and not t.endswith(IGNORED) and not t.startswith(TRAINING))
     if unknown:
         raise ValueError(
-            f"models.convert: got a tensor {unknown[0]!r} (and {len(unknown) - 1} more) that {entry.name} does not have."
+            f"models.convert: got a tensor {unknown[0]!r} (and {len(unknown) - 1} more) that {entry.name} does not"
+            " have."
         )
     return variables
 
@@ -378,7 +379,8 @@ def _put(variables: dict[str, Any], shapes: Any, where: list[str], value: Array 
         return
     if value is None:
         raise ValueError(
-            f"models.convert: got no tensor of {name!r} for {'/'.join(where)}; valid is a file with all weights of the model."
+            f"models.convert: got no tensor of {name!r} for {'/'.join(where)}; valid is a file with all weights of the"
+            " model."
         )
     if value.ndim > len(wanted.shape):
         value = value.reshape(wanted.shape) if value.size == int(np.prod(wanted.shape)) else value

@@ -26,7 +26,7 @@ from xcoexec.lowering.executable import Executable, executable
 from xcoexec.lowering.lower import lower
 from xcoexec.partition.split import split
 from xcoexec.session.contest import forced
-from xcoexec.tools.bench import error, oracle
+from xcoexec.tools.oracle import error, oracle
 
 TOLERANCE = 1e-4
 

@@ -19,7 +19,7 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.ir.words import DIMS
-from xcoexec.planning.simulate import simulate
+from xcoexec.planning.simulate import replay
 from xcoexec.planning.strategies.codl import codl
 from xcoexec.session import contest
 from xcoexec.session.problem import Machine
@@ -67,7 +67,7 @@ def test_a_channel_chain_computes_nothing_twice() -> None:
     graph = stages_of(separable, W, X, weights=1)[1]
     n = len(graph.layers)
     costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-6, 1e12, 1.0, False)
-    times = {dim: simulate(graph, _chained(graph, 0.5, dim), costs).seconds for dim in DIMS}
+    times = {dim: replay(graph, _chained(graph, 0.5, dim), costs).seconds for dim in DIMS}
     assert times["channel"] == pytest.approx(n * 0.5e-3, rel=0.01) and times["rows"] > 1.05 * times["channel"]
 
 

@@ -25,4 +25,4 @@ def test_the_factor_is_the_slower_half_and_bounded(
     host: tuple[float, float], device: tuple[float, float], factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(contention, "together", lambda *_: Together(host, device))
-    assert contention.measured(Relay(StandIn()), 2) == pytest.approx(factor)
+    assert contention.slowdown(Relay(StandIn()), 2) == pytest.approx(factor)

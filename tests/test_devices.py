@@ -24,7 +24,7 @@ from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.planning import profiles
 from xcoexec.planning.memory import usage
-from xcoexec.planning.simulate import BACK, OUT, ROWS, STREAM, TEAM, simulate
+from xcoexec.planning.simulate import BACK, OUT, ROWS, STREAM, TEAM, replay
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session.contest import forced
 
@@ -56,7 +56,7 @@ def test_every_strategy_on_every_device(device: str, strategy: str) -> None:
         assert plan.predicted is not None
         if strategy not in ("device", "host", "capacity"):
             assert plan.predicted <= single + moved + 1e-9
-        run = simulate(graph, plan, costs)
+        run = replay(graph, plan, costs)
         for row in range(len(ROWS)):
             events = sorted((e for e in run.events if e.row == row), key=lambda e: e.start)
             assert all(b.start >= a.end - 1e-12 for a, b in itertools.pairwise(events))
@@ -66,8 +66,8 @@ def test_every_strategy_on_every_device(device: str, strategy: str) -> None:
 @pytest.mark.parametrize("device", profiles.names())
 def test_the_simulator_agrees_with_sums(device: str) -> None:
     graph, costs = graph_of("resnet18"), profiles.load(device).costs(graph_of("resnet18"))
-    assert simulate(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
-    on_host = simulate(graph, STRATEGIES["host"](graph, costs), costs)
+    assert replay(graph, STRATEGIES["device"](graph, costs), costs).seconds == pytest.approx(sum(costs.device))
+    on_host = replay(graph, STRATEGIES["host"](graph, costs), costs)
     moved = graph.program.inputs[0].nbytes + graph.layers[-1].out.nbytes
     assert on_host.seconds == pytest.approx(
         sum(t or 0 for t in costs.host) + costs.sync + moved / costs.copy_rate, rel=1e-6
@@ -75,14 +75,14 @@ def test_the_simulator_agrees_with_sums(device: str) -> None:
     assert on_host.busy(STREAM) == 0 and on_host.busy(OUT) > 0 and on_host.busy(BACK) > 0
     for name in ("codl", "layer_switch"):
         plan = STRATEGIES[name](graph, costs)
-        assert simulate(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.1)
+        assert replay(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.1)
 
 
 def test_shared_cores_overlap_nothing() -> None:
     graph = graph_of("squeezenet")
     n = len(graph.layers)
     costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-5, 1e12, 1.0, True)
-    run = simulate(graph, forced(graph, Plan.uniform(0.5)), costs)
+    run = replay(graph, forced(graph, Plan.uniform(0.5)), costs)
     assert run.seconds >= n * 1e-3 - 1e-9
 
 
@@ -93,7 +93,7 @@ def test_a_bound_on_a_device_of_numbers() -> None:
     costs = dataclasses.replace(profiles.load("khadas-vim3").costs(graph), capacity=4e7, stream_rate=2e9)
     plan = STRATEGIES["capacity"](graph, costs)
     assert usage(graph, plan.placements).total <= 4e7
-    assert simulate(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.15)
+    assert replay(graph, plan, costs).seconds == pytest.approx(plan.predicted, rel=0.15)
     roomy = STRATEGIES["capacity"](graph, profiles.load("khadas-vim3").costs(graph))
     assert not any(p.streamed for p in roomy.placements) and "room for all" in roomy.chosen
 
@@ -102,12 +102,12 @@ def test_the_timeline_is_a_real_runs_file(tmp_path: pathlib.Path) -> None:
     from xcoexec.session.timeline import write
 
     graph, costs = graph_of("squeezenet"), profiles.load("h200-slice-8").costs(graph_of("squeezenet"))
-    run = simulate(graph, STRATEGIES["codl"](graph, costs), costs)
+    run = replay(graph, STRATEGIES["codl"](graph, costs), costs)
     write(tmp_path / "t.json", run.trace())
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert {e["ph"] for e in events} == {"M", "X"} and len(events) == len(run.events) + len(ROWS)
     with pytest.raises(PlanError, match="for another function"):
-        simulate(graph_of("lenet"), STRATEGIES["codl"](graph, costs), costs)
+        replay(graph_of("lenet"), STRATEGIES["codl"](graph, costs), costs)
 
 
 def test_numbers_name_their_sources() -> None:
@@ -155,7 +155,7 @@ def test_codls_ablations(device: str) -> None:
     """
     import functools
 
-    from xcoexec.planning.strategies import codl
+    from xcoexec.planning.strategies.codl import codl
 
     for name in NAMES:
         graph, costs = graph_of(name), profiles.load(device).costs(graph_of(name))

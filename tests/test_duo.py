@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 import xcoexec
 from xcoexec.ir.costs import Costs
 from xcoexec.session.session import Session
-from xcoexec.streams import data, duo
+from xcoexec.streams import datasets, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth
-from xcoexec.streams.data import Data
-from xcoexec.streams.search import Frozen, Search
+from xcoexec.streams.datasets import Data
 from xcoexec.streams.spans import Span, crossing
+from xcoexec.streams.twin_search import Frozen, Search
 from xcoexec.streams.twins import Shape, initial, twin_of
-from xcoexec.tools.bench import model_graph, worst
+from xcoexec.tools.oracle import worst
+from xcoexec.tools.zoo_graphs import model_graph
 
 from .support import array
 
@@ -43,7 +44,7 @@ SHAPES = ((3, 3, 1, 8), (3, 3, 8, 12), (3, 3, 12, 12), (2 * 2 * 12, 10))
 def trained() -> tuple[Any, Data]:
     """A small network that knows the digits."""
     optax = pytest.importorskip("optax")
-    found = data.digits(24)
+    found = datasets.digits(24)
     small = lambda d: (d[0][:, 4:20, 4:20], d[1])  # the digits alone
     found = Data(small(found.train), small(found.test))
     weights = [array(*s, seed=i) * 0.3 for i, s in enumerate(SHAPES)]
@@ -252,7 +253,7 @@ def test_bad_searches_are_named(trained: tuple[Any, Data], tmp_path: pathlib.Pat
 
 
 def test_generated_shapes_are_the_same_again_and_balanced() -> None:
-    a, b = data.coloured_shapes(300), data.coloured_shapes(300)
+    a, b = datasets.coloured_shapes(300), datasets.coloured_shapes(300)
     assert np.array_equal(a.train[0], b.train[0]) and a.train[0].shape == (225, 32, 32, 3) and len(a.test[0]) == 75
     assert set(a.train[1]) == set(range(10)) and a.train[0].min() >= 0 and a.train[0].max() <= 1
     with pytest.raises(ValueError, match="valid is 1 to 225"):
@@ -264,12 +265,12 @@ def test_folders_of_cifar10(tmp_path: pathlib.Path) -> None:
     for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
         images = rng.integers(0, 256, (4, 3072), np.uint8)
         (tmp_path / name).write_bytes(pickle.dumps({b"data": images, b"labels": [0, 1, 2, 9]}))
-    found = data.cifar10(tmp_path)
+    found = datasets.cifar10(tmp_path)
     assert found.train[0].shape == (20, 32, 32, 3) and list(found.test[1]) == [0, 1, 2, 9]
     np.testing.assert_allclose(found.test[0][0, 2, 5, 1] * 255, images[0].reshape(3, 32, 32)[1, 2, 5], rtol=1e-5)
     (tmp_path / "data_batch_3").unlink()
     with pytest.raises(FileNotFoundError, match="without data_batch_3"):
-        data.cifar10(tmp_path)
+        datasets.cifar10(tmp_path)
 
 
 def test_folders_of_traffic_signs(tmp_path: pathlib.Path) -> None:
@@ -278,11 +279,11 @@ def test_folders_of_traffic_signs(tmp_path: pathlib.Path) -> None:
         (tmp_path / f"{label:05d}").mkdir()
         for i in range(4):
             image.new("RGB", (20 + i, 30), (10 * label, 100, 200)).save(tmp_path / f"{label:05d}" / f"{i}.ppm")
-    found = data.gtsrb(tmp_path)
+    found = datasets.gtsrb(tmp_path)
     assert (
         len(found.train[0]) == 6
         and found.train[0].shape[1:] == (32, 32, 3)
         and set(found.train[1]) | set(found.test[1]) == {0, 14}
     )
     with pytest.raises(FileNotFoundError, match="without images"):
-        data.gtsrb(tmp_path / "00000")
+        datasets.gtsrb(tmp_path / "00000")

@@ -11,7 +11,7 @@ from xcoexec import models
 from xcoexec.streams import Scheduler, task
 from xcoexec.streams.neuropipe import Around
 from xcoexec.streams.policies import POLICIES
-from xcoexec.tools.bench import oracles, worst
+from xcoexec.tools.oracle import oracles, worst
 
 from .support import array
 from .test_gpu import exact, pytestmark  # noqa: F401

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.validate import check_plan
-from xcoexec.planning.strategies import STRATEGIES, layer_switch
-from xcoexec.planning.strategies.layer_switch import total
+from xcoexec.planning.strategies import STRATEGIES
+from xcoexec.planning.strategies.layer_switch import layer_switch, total
 
 from .support import array, assert_on_host, co, error, stages_of
 

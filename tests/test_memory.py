@@ -23,7 +23,7 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.ir.words import HOST
-from xcoexec.planning.memory import alive, amount, shares, usage, ways
+from xcoexec.planning.memory import alive, amount, usage, ways, weight_shares
 from xcoexec.planning.strategies.capacity import capacity
 from xcoexec.session import prepare, timeline
 from xcoexec.session.contest import forced
@@ -214,14 +214,14 @@ def simulated(graph: LayerGraph, placements: tuple[Placement, ...], costs: Costs
     layer_end, copied, used = 0.0, [], []  # ends of copies and of the computations with what they brought
     weight = lambda x: sum(v.nbytes for v in x.ins if v in consts)
     sizes = [
-        shares(x, p)[2] * weight(x) / p.pieces
+        weight_shares(x, p)[2] * weight(x) / p.pieces
         for x, p in zip(graph.layers, placements, strict=True)
         for _ in range(p.pieces)
-        if shares(x, p)[2]
+        if weight_shares(x, p)[2]
     ]
     room = 4 * max(sizes, default=0.0)
     for x, place in zip(graph.layers, placements, strict=True):
-        host, resident, streamed = shares(x, place)
+        host, resident, streamed = weight_shares(x, place)
         nbytes = sum(v.nbytes for v in x.ins if v in consts)
         device = layer_end + costs.device[x.index] * resident
         for _ in range(place.pieces if streamed else 0):

@@ -18,7 +18,7 @@ from xcoexec import models
 from xcoexec.cost.features import flops
 from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.plan import Plan
-from xcoexec.tools.bench import oracles
+from xcoexec.tools.oracle import oracles
 
 from .support import TOLERANCE, array, assert_on_host, co, error, oracle
 

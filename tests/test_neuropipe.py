@@ -22,12 +22,13 @@ import xcoexec
 from xcoexec import models
 from xcoexec.ir.costs import Costs
 from xcoexec.streams import cuts as streams_cuts
-from xcoexec.streams import trial as trials
+from xcoexec.streams import fastest_way as trials
+from xcoexec.streams.compiled_spans import begin, compile_span, finish
 from xcoexec.streams.cuts import leaves_room
+from xcoexec.streams.fastest_way import Trial
 from xcoexec.streams.neuropipe import OTHER, Around, Cut, best, busiest, neural_work, neuropipe, speedup, two_stages
-from xcoexec.streams.spans import Span, finish, part, start
-from xcoexec.streams.trial import Trial
-from xcoexec.tools.bench import oracles, worst
+from xcoexec.streams.spans import Span
+from xcoexec.tools.oracle import oracles, worst
 
 from .standin import StandIn
 from .support import array
@@ -166,18 +167,18 @@ def test_parts_beside_a_device_of_its_own(half: str) -> None:
     relay = Relay(StandIn(delay=2e-4))
     fast, x = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS), array(1, 3, 9, 11)
     jax.block_until_ready(fast(x))
+    n = len(fast.graph().layers)
     s = fast.session()
     s.planner.machine = dataclasses.replace(s.machine, relay=relay)
-    n = len(s.graph.layers)
     s.planner.costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
     made = []
     for k in range(n):
         try:
-            made.append(part(s, Span(k, k + 1), half if k % 2 else "device"))
+            made.append(compile_span(s, Span(k, k + 1), half if k % 2 else "device"))
         except Unsupported:
-            made.append(part(s, Span(k, k + 1), "device"))
+            made.append(compile_span(s, Span(k, k + 1), "device"))
     assert any(p.half == half for p in made)
-    env: Any = start(s, [x])
+    env: Any = begin(s, [x])
     for p in made:
         env = p(env)
     assert worst(finish(s, env), oracles(_net, WEIGHTS, x)) < 1e-5
@@ -191,8 +192,8 @@ def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
     """
     fast, x = xcoexec.jit(_net, strategy="host", strict=True).bind(WEIGHTS), array(1, 3, 9, 11)
     jax.block_until_ready(fast(x))
+    n = len(fast.graph().layers)
     s = fast.session()
-    n = len(s.graph.layers)
     s.planner.machine = dataclasses.replace(s.machine, relay=Relay(StandIn(delay=2e-4)))
     s.planner.costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
     ways = list(streams_cuts._best_cuts(s, x, Around(1e-4, 0.0, 2)))
@@ -329,7 +330,9 @@ def test_one_way_is_no_trial() -> None:
 
 
 def test_predicted_periods_of_a_stream() -> None:
-    """One stage on all cores beside a function that takes longer: the function's seconds; the network's own without it."""
+    """One stage on all cores beside a function that takes longer: the function's seconds; the network's own without
+    it.
+    """
     fast = xcoexec.jit(models.get("lenet").module.apply).bind(models.get("lenet").variables())
     pipe = xcoexec.pipeline(fast)
     assert pipe.periods() == () and len(list(pipe([models.get("lenet").example()] * 3))) == 3

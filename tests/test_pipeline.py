@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import xcoexec
 from xcoexec.streams.cuts import Partly
-from xcoexec.streams.pipeline import Stage, Stream
+from xcoexec.streams.stream import Stage, Stream
 
 from .support import array
 
@@ -244,7 +244,7 @@ def test_a_network_with_fewer_threads_is_the_same_function() -> None:
     from xcoexec.streams.cuts import beside
 
     w, x = array(8, 8), array(4, 8)
-    bound = xcoexec.jit(lambda w, x: jnp.tanh(x @ w), strategy="host", donate_argnums=1).bind(w)
-    fewer = beside(bound, 1)
-    assert fewer is not bound and fewer.function.plain.given == {"donate_argnums": 1}
+    resident = xcoexec.jit(lambda w, x: jnp.tanh(x @ w), strategy="host", donate_argnums=1).bind(w)
+    fewer = beside(resident, 1)
+    assert fewer is not resident and fewer.function.plain.given == {"donate_argnums": 1}
     np.testing.assert_allclose(np.asarray(fewer(x + 0)), np.tanh(np.asarray(x) @ np.asarray(w)), rtol=1e-5)

@@ -18,7 +18,7 @@ import xcoexec
 from xcoexec import models
 from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
-from xcoexec.cost.regress import Model, fit, linear, surprise
+from xcoexec.cost.regress import Regression, fit, linear, surprise
 from xcoexec.cost.terms import Blocks, Work, device_work
 from xcoexec.devices.xla_cpu import RECORD as XLA_CPU
 from xcoexec.ir.layers import Layer
@@ -119,7 +119,7 @@ def test_the_correction_learns_what_the_terms_leave() -> None:
     errors = np.array([model.seconds(w) / t - 1 for w, t in zip(works, seconds, strict=True)])
     plain = np.array([np.dot(model.coefficients, w.terms) / t - 1 for w, t in zip(works, seconds, strict=True)])
     assert np.mean(np.abs(errors) < 0.1) > 0.9 > np.mean(np.abs(plain) < 0.1)
-    again = Model.of(model.record())
+    again = Regression.of(model.record())
     assert [again.seconds(w) for w in works] == pytest.approx([model.seconds(w) for w in works], rel=0.05)
 
 
@@ -134,7 +134,7 @@ def samples() -> list[training.Sample]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("SECONDS", 0.0), ("LEAST_ROUNDS", 2), ("HOST_CALLS", 3), ("DEVICE_CALLS", 2)):
             patch.setattr(training, name, value)
-        return training.measured(None, 2, layers=made_layers(48, 3))
+        return training.sampled(None, 2, layers=made_layers(48, 3))
 
 
 def test_training_measures_every_layer_on_both_halves(samples: list[training.Sample]) -> None:

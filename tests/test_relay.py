@@ -277,7 +277,7 @@ def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.Monkey
     assert rebalance.halves(lowered.segments[0], lowered) is not None
     for host_seconds, device_seconds, expected in ((1e-3, 1e-3, 0.5), (2e-3, 1e-3, 4 / 11), (1e-3, 9e-3, 10 / 11)):
         monkeypatch.setattr(
-            rebalance, "halves", lambda u, low, h=host_seconds, d=device_seconds: rebalance.Halves(h, d, h + d)
+            rebalance, "halves", lambda u, low, h=host_seconds, d=device_seconds: rebalance.HalfSeconds(h, d, h + d)
         )
         places = rebalance.rebalanced(graph, exe.plan.placements, lowered)
         assert {round(p.p_cpu, 6) for p in places[:3]} in ({round(expected, 6)}, {round(6 / 11, 6)}, {round(5 / 11, 6)})

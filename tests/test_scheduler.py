@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 import xcoexec
 from xcoexec import SkippedError
 from xcoexec.streams import admits, model, task
+from xcoexec.streams.block_model import Twin
 from xcoexec.streams.edf import Core, Pace
 from xcoexec.streams.jobs import BOTH, Accuracy, Block, Job, Task, Way, utilisation
-from xcoexec.streams.model import Twin
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.virtual import releases, simulate
-from xcoexec.tools.bench import oracles, worst
+from xcoexec.tools.oracle import oracles, worst
 
 from .support import array
 
@@ -209,7 +209,9 @@ def test_slack_misses_no_more_than_blastnet_and_that_no_more_than_the_others(cou
 
 @pytest.mark.parametrize("load", [0.8, 1.2])
 def test_slack_sees_how_fast_the_halves_are_now(load: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks that take twice what they were measured to take: jobs that cannot be in time any more are given up sooner."""
+    """Blocks that take twice what they were measured to take: jobs that cannot be in time any more are given up
+    sooner.
+    """
     jobs = lambda seed: releases(_many(seed, 8, load), 1.0, [0.0011 * i for i in range(8)])
     rates = lambda: float(np.mean([simulate(jobs(seed), "slack", lambda s: 2.0).missing_rate for seed in range(4)]))
     learned = rates()

@@ -16,7 +16,8 @@ from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.words import DEVICE, HOST
-from xcoexec.planning.strategies import STRATEGIES, edgenn, strategy_name
+from xcoexec.planning.strategies import STRATEGIES, strategy_name
+from xcoexec.planning.strategies.edgenn import edgenn
 
 from .support import array, assert_on_host, co, error, oracle, stages_of
 

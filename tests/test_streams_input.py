@@ -18,13 +18,13 @@ import pytest
 
 import xcoexec
 from xcoexec.streams import Power, Scheduler, Twin, admits, model, task
+from xcoexec.streams.arguments import shown
 from xcoexec.streams.edf import Policy
 from xcoexec.streams.jobs import BOTH, Accuracy, Block, Task, Way
 from xcoexec.streams.neuropipe import Cut
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.replicas import Replica, deployment
 from xcoexec.streams.spans import Span
-from xcoexec.streams.valid import shown
 from xcoexec.streams.virtual import releases, simulate
 
 from .support import array
@@ -185,7 +185,7 @@ def test_what_is_no_network(kind: str) -> None:
 
 def test_inputs_that_a_function_does_not_take() -> None:
     fast = xcoexec.jit(_two, strategy="host").bind(array(4, 4))
-    refused(lambda: _task(network=fast), TypeError, "got the bound function of 't' without an input")
+    refused(lambda: _task(network=fast), TypeError, "got the function of 't' with resident weights and no input")
     for x, got in (
         (array(2, 5), "float32[2,5] for"),
         ("text", "str[] for"),
@@ -196,7 +196,7 @@ def test_inputs_that_a_function_does_not_take() -> None:
             ValueError,
             f"xcoexec.task: got an input of shapes {got} the task 't', for which the function raises",
         )
-    refused(lambda: model(_two, array(2, 4)), TypeError, "xcoexec.streams.model: got bound=<function _two")
+    refused(lambda: model(_two, array(2, 4)), TypeError, "xcoexec.streams.model: got resident=<function _two")
     refused(
         lambda: model(fast, array(2, 5)),
         ValueError,
@@ -233,7 +233,8 @@ def test_jobs_of_another_shape_are_refused_at_their_release() -> None:
         ):
             with pytest.raises(
                 ValueError,
-                match=r"got an input of shapes .*; valid are \(float32\[2,4\], float32\[2,4\]\) in PyTreeDef\(.*\), for which the",
+                match=r"got an input of shapes .*; valid are \(float32\[2,4\], float32\[2,4\]\) in PyTreeDef\(.*\),"
+                " for which the",
             ):
                 s.release("t", bad)
         assert s.served().released == 0

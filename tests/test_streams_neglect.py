@@ -29,8 +29,8 @@ from xcoexec.streams import stream as streams
 from xcoexec.streams.cuts import Partly
 from xcoexec.streams.edf import Policy
 from xcoexec.streams.jobs import Block, Way
-from xcoexec.streams.pipeline import Stage, Stream
 from xcoexec.streams.policies import POLICIES
+from xcoexec.streams.stream import Stage, Stream
 
 from .test_scheduler import Sleepy
 
@@ -519,7 +519,7 @@ BEGIN = """
 import concurrent.futures, gc, os, sys, threading, time
 import jax, jax.numpy as jnp, numpy as np
 import xcoexec
-from xcoexec.streams import Power, Scheduler, living, task
+from xcoexec.streams import Power, Scheduler, lifetime, task
 from tests.test_streams_neglect import Held
 from tests.test_scheduler import Sleepy
 """
@@ -535,7 +535,10 @@ def _process(text: str, seconds: float = 600) -> tuple[str, str]:
 
 
 EXITS = {
-    "asleep": "s = Scheduler([task('t', Sleepy(0.05), deadline=60.0)])\nfutures = [s.release('t', i) for i in range(9)]",
+    "asleep": """
+        s = Scheduler([task('t', Sleepy(0.05), deadline=60.0)])
+        futures = [s.release('t', i) for i in range(9)]
+    """,
     "computing": """
         w = jnp.ones((1200, 1200))
         fast = xcoexec.jit(lambda w, x: jnp.tanh(jnp.tanh(x @ w) @ w), strategy="host").bind(w)
@@ -544,7 +547,8 @@ EXITS = {
     """,
     "in a stream": """
         w = jnp.ones((900, 900))
-        stream = xcoexec.pipeline(jax.jit(lambda x: jnp.tanh(x @ w) @ w), preprocess=lambda i: jnp.full((900, 900), i))(iter(int, 1))
+        network = jax.jit(lambda x: jnp.tanh(x @ w) @ w)
+        stream = xcoexec.pipeline(network, preprocess=lambda i: jnp.full((900, 900), i))(iter(int, 1))
         next(stream)
         futures = []
     """,
@@ -554,10 +558,8 @@ EXITS = {
 @pytest.mark.parametrize("what", EXITS)
 def test_a_process_may_exit_with_jobs_in_flight(what: str) -> None:
     """They are cancelled, with their callbacks called; nothing is said, nothing hangs."""
-    text = (
-        textwrap.dedent(EXITS[what])
-        + "\nfor f in futures: f.add_done_callback(lambda f: sys.stdout.write('x'))\nsys.stdout.write(str(len(futures)))\n"
-    )
+    told = "for f in futures: f.add_done_callback(lambda f: sys.stdout.write('x'))"
+    text = f"{textwrap.dedent(EXITS[what])}\n{told}\nsys.stdout.write(str(len(futures)))\n"
     out, err = _process(text)
     assert out == ("0" if what == "in a stream" else "9" + 9 * "x") and not err
 
@@ -588,7 +590,7 @@ def test_a_forked_process_has_no_workers_and_says_so() -> None:
             with Scheduler([task("t", Sleepy(), deadline=9.0)]) as mine:
                 print(mine.release("t", 1).result(5), list(pipe(range(3))))
             del s, stream
-            living._exit()
+            lifetime._exit()
             sys.stdout.flush()
             os._exit(0)  # JAX's own end does not survive a fork
         assert os.waitpid(pid, 0)[1] == 0
@@ -630,7 +632,7 @@ def test_a_forked_process_leaves_its_parents_clocks_alone(tmp_path: Any) -> None
             stream.close()
             power.restore()
             del stream, power
-            living._exit()
+            lifetime._exit()
             os._exit(0)  # JAX's own end does not survive a fork
         assert os.waitpid(pid, 0)[1] == 0
         print(limit())

@@ -13,7 +13,7 @@ import pytest
 from xcoexec import models
 from xcoexec.errors import SuiteError
 from xcoexec.tools import html, suite
-from xcoexec.tools.bench import environment
+from xcoexec.tools.machine import environment
 from xcoexec.tools.suite import SUITES, VARIANTS, Suite, compare, load, run, table
 
 TINY = Suite("for tests", ("lenet", "fcnn"), variants=("device", "host", "layer_switch", "auto"), rounds=2, block=0.005)

@@ -6,9 +6,18 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import app, flags
+
+if TYPE_CHECKING:
+    from . import models
+    from .api.resident import ResidentFunction
+    from .codegen.runtime.relay import Relay
+    from .cost.predictor import Predictor
+    from .ir.costs import Costs
+    from .ir.layers import LayerGraph
+    from .ir.plan import Plan
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model", "lenet", "Model of the zoo (an unknown name lists them).")
@@ -36,8 +45,8 @@ flags.DEFINE_string("against", "", "bench --suite: an older run's JSON lines to 
 flags.DEFINE_string("out", "out", "Folder for the files that demo and bench write.")
 
 
-def _bound() -> tuple[Any, Any, Any]:
-    """(model, bound function, example input) for the flags."""
+def _resident() -> tuple[models.Entry, ResidentFunction[Any], Any]:
+    """(model, function with resident weights, example input) for the flags; the function has been called once."""
     import jax
 
     import xcoexec
@@ -79,27 +88,28 @@ def _affinity() -> list[int] | None:
     return [int(c) for c in FLAGS.affinity]
 
 
-def _plans() -> tuple[Any, Any, dict[str, Any]]:
+def _plans() -> tuple[LayerGraph, Costs, dict[str, Plan]]:
     """(graph, costs, plan of every strategy) on the device of the flags."""
     import dataclasses
 
     from .planning import profiles
     from .planning.memory import amount
     from .planning.strategies import STRATEGIES
-    from .tools.bench import model_graph
+    from .tools.zoo_graphs import model_graph
 
     graph = model_graph(FLAGS.model, FLAGS.batch)
     costs = profiles.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
     limit = amount(_device_memory())
     if isinstance(limit, float):
         raise ValueError(
-            f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as 512MiB."
+            f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as"
+            " 512MiB."
         )
     costs = costs if limit is None else dataclasses.replace(costs, capacity=limit)
     return graph, costs, {name: strategy(graph, costs) for name, strategy in STRATEGIES.items()}
 
 
-def _here() -> tuple[Any, int, tuple[int, ...]]:
+def _here() -> tuple[Relay | None, int, tuple[int, ...]]:
     """(relay, threads, cores) that the flags ask for."""
     from .session.options import Options
     from .session.prepare import device_relay
@@ -108,7 +118,8 @@ def _here() -> tuple[Any, int, tuple[int, ...]]:
     return device_relay(options.cpus), options.threads, options.cpus
 
 
-def _predictor() -> Any:
+def _predictor() -> Predictor:
+    """What `xcoexec profile` has learned on this machine."""
     from .measure.training import stored
 
     relay, threads, _ = _here()
@@ -116,35 +127,35 @@ def _predictor() -> Any:
 
 
 def _plan_on_numbers() -> None:
+    """Prints the plans of all strategies by numbers alone, and the one that the flags ask for."""
     from .ir.text import columns, milliseconds
     from .planning import profiles
     from .planning.memory import usage
-    from .planning.simulate import simulate
+    from .planning.simulate import replay
 
     graph, costs, plans = _plans()
-    seconds = {name: simulate(graph, p, costs).seconds for name, p in plans.items()}
-    fits = {name: usage(graph, p.placements).total <= costs.capacity for name, p in plans.items()}
-    best = min((n for n in seconds if fits[n]), key=lambda n: seconds[n])
+    seconds = {name: replay(graph, p, costs).seconds for name, p in plans.items()}
+    needed = {name: usage(graph, p.placements).total for name, p in plans.items()}
+    fitting = [name for name, nbytes in needed.items() if nbytes <= costs.capacity]
+    best = min(fitting, key=lambda n: seconds[n])
+    chosen = plans[best if FLAGS.strategy == "auto" else FLAGS.strategy]
     if FLAGS.json:
-        print(plans[best if FLAGS.strategy == "auto" else FLAGS.strategy].to_json())
+        print(chosen.to_json())
         return
     rows = [["strategy", "predicted ms", "simulated ms", "device / simulated", "device MB"]]
     for n, p in plans.items():
-        room = f"{usage(graph, p.placements).total / 1e6:.1f}" + ("" if fits[n] else " does not fit")
-        rows.append(
-            [n, milliseconds(p.predicted), milliseconds(seconds[n]), f"{seconds['device'] / seconds[n]:.2f}x", room]
-        )
-    where = (
-        f"{profiles.load(FLAGS.device).title} (numbers, no hardware)" if FLAGS.device else "this machine, as predicted"
-    )
-    title = f"{FLAGS.model} on {where}"
-    print(f"{title}\n{columns(rows, (1, 2, 3))}\n\n{plans[best if FLAGS.strategy == 'auto' else FLAGS.strategy]}")
+        room = f"{needed[n] / 1e6:.1f}" + ("" if n in fitting else " does not fit")
+        gain = f"{seconds['device'] / seconds[n]:.2f}x"
+        rows.append([n, milliseconds(p.predicted), milliseconds(seconds[n]), gain, room])
+    where = "this machine, as predicted"
+    if FLAGS.device:
+        where = f"{profiles.load(FLAGS.device).title} (numbers, no hardware)"
+    print(f"{FLAGS.model} on {where}\n{columns(rows, (1, 2, 3))}\n\n{chosen}")
 
 
-def simulate() -> None:
-    """Replays the plan of a strategy on a device of numbers and writes its timeline."""
-    from .planning.simulate import ROWS
-    from .planning.simulate import simulate as replay
+def replayed() -> None:
+    """`xcoexec simulate`: replays the plan of a strategy on a device of numbers and writes its timeline."""
+    from .planning.simulate import ROWS, replay
     from .session.timeline import write
 
     if not FLAGS.device:
@@ -167,7 +178,7 @@ def plan() -> None:
     if FLAGS.device or FLAGS.costs == "predicted":
         _plan_on_numbers()
         return
-    _, fast, _ = _bound()
+    _, fast, _ = _resident()
     print(fast.plan().to_json() if FLAGS.json else f"{graph_text(fast.graph())}\n\n{fast.plan()}")
 
 
@@ -179,7 +190,7 @@ def run() -> None:
 
     from .measure.timing import median_seconds
 
-    entry, fast, x = _bound()
+    entry, fast, x = _resident()
     seconds = median_seconds(lambda: jax.block_until_ready(fast(x)), 0.5, 10)
     report = fast.report()
     if FLAGS.plot:
@@ -202,21 +213,15 @@ def _train() -> None:
     start = time.perf_counter()
     with shown("profile") as progress:
         predictor, samples = training.train(relay, threads, cpus, progress)
-    seconds, found = time.perf_counter() - start, training.judged(samples, relay, threads)
+    seconds = time.perf_counter() - start
+    found = training.judged(samples, relay, threads)
+    size = len(predictor.to_json())
     if FLAGS.json:
-        print(
-            json.dumps(
-                {
-                    "seconds": seconds,
-                    "bytes": len(predictor.to_json()),
-                    "accuracy": [dataclasses.asdict(a) for a in found],
-                }
-            )
-        )
+        print(json.dumps({"seconds": seconds, "bytes": size, "accuracy": [dataclasses.asdict(a) for a in found]}))
         return
     print(training.text(found))
-    count, size = len({s.layer for s in samples}), len(predictor.to_json()) / 1e3
-    print(f"{count} layers in {seconds:.0f} s, kept in {size:.0f} KB; one in {training.HELD_OUT} was held out.")
+    count = len({s.layer for s in samples})
+    print(f"{count} layers in {seconds:.0f} s, kept in {size / 1e3:.0f} KB; one in {training.HELD_OUT} was held out.")
 
 
 def profile() -> None:
@@ -229,8 +234,8 @@ def profile() -> None:
     from .cost.edgenn import bound
     from .ir.text import columns, milliseconds
 
-    _, fast, x = _bound()
-    session = fast.session(x)
+    _, fast, _ = _resident()
+    session = fast.session()
     costs = session.costs()
     if FLAGS.json:
         print(json.dumps(dataclasses.asdict(costs)))
@@ -239,9 +244,8 @@ def profile() -> None:
     for layer, h, d in zip(session.graph.layers, costs.host, costs.device, strict=True):
         rows.append([layer.name, milliseconds(h), milliseconds(d), milliseconds(bound(h, d) if h else None)])
     print(columns(rows, (1, 2, 3)))
-    print(
-        f"segment call {costs.sync * 1e6:.1f} us, copies {costs.copy_rate / 1e9:.1f} GB/s, halves share their cores: {costs.shared_cores}"
-    )
+    fixed = f"segment call {costs.sync * 1e6:.1f} us, copies {costs.copy_rate / 1e9:.1f} GB/s"
+    print(f"{fixed}, halves share their cores: {costs.shared_cores}")
 
 
 def _suite() -> None:
@@ -283,7 +287,7 @@ def demo() -> None:
 COMMANDS: dict[str, Callable[[], None]] = {
     "demo": demo,
     "plan": plan,
-    "simulate": simulate,
+    "simulate": replayed,
     "run": run,
     "profile": profile,
     "bench": bench,

@@ -5,9 +5,9 @@ parameters.
 from .planning.strategies import NAMES as NAMES
 from .planning.strategies import STRATEGIES as STRATEGIES
 from .planning.strategies import Strategy as Strategy
-from .planning.strategies import capacity as capacity
-from .planning.strategies import codl as codl
-from .planning.strategies import device as device
-from .planning.strategies import edgenn as edgenn
-from .planning.strategies import host as host
-from .planning.strategies import layer_switch as layer_switch
+from .planning.strategies.capacity import capacity as capacity
+from .planning.strategies.codl import codl as codl
+from .planning.strategies.edgenn import edgenn as edgenn
+from .planning.strategies.layer_switch import layer_switch as layer_switch
+from .planning.strategies.single import device as device
+from .planning.strategies.single import host as host

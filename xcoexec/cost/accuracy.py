@@ -16,7 +16,7 @@ UNKNOWN = "not installed"
 
 
 @dataclasses.dataclass(frozen=True)
-class Accuracy:
+class PredictionAccuracy:
     """Of held-out layers of one class: how many, and the share of them within 10 % by each model (None: that model is
     not there).
     """
@@ -30,11 +30,11 @@ class Accuracy:
 
 def accuracy(
     half: str, kind: str, measured: Sequence[float], predicted: Mapping[str, Sequence[float] | None]
-) -> Accuracy:
+) -> PredictionAccuracy:
     """Compares predictions (by model) with measured seconds."""
     errors = {m: None if p is None else np.abs(np.array(p) / np.array(measured) - 1) for m, p in predicted.items()}
     within = {m: None if e is None else float(np.mean(e <= CLOSE)) for m, e in errors.items()}
-    return Accuracy(
+    return PredictionAccuracy(
         half, kind, len(measured), within, {m: None if e is None else float(np.median(e)) for m, e in errors.items()}
     )
 
@@ -57,4 +57,4 @@ def by_trees(known: Sequence[tuple[Sequence[float], float]], asked: Sequence[Seq
     return [float(t) for t in np.exp(model.fit(x, y).predict(np.array(asked, float)))]
 
 
-__all__ = ["CLOSE", "Accuracy", "accuracy", "by_flops", "by_trees"]
+__all__ = ["CLOSE", "PredictionAccuracy", "accuracy", "by_flops", "by_trees"]

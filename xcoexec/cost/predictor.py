@@ -14,7 +14,7 @@ from ..codegen.program import Group, Unsupported, Value
 from ..ir.costs import Costs, Points
 from ..ir.layers import Layer, LayerGraph
 from ..ir.words import DEVICE, HALVES, HOST
-from .regress import Model, fit
+from .regress import Regression, fit
 from .terms import Blocks, Kernels, Work, device_work
 
 REST = "rest"  # the model of classes that were not measured
@@ -50,7 +50,7 @@ class Predictor:
     `around`: fields of `Costs` (sync, copy_rate, contention, shared_cores, moves, stream_rate).
     """
 
-    models: Mapping[Key, Model]
+    models: Mapping[Key, Regression]
     blocks: Blocks
     threads: int
     around: Mapping[str, object]
@@ -119,7 +119,7 @@ class Predictor:
     def from_json(cls, text: str, kernels: Kernels) -> Predictor:
         data = json.loads(text)
         tiles, processors = data["blocks"]
-        models = {(half, kind): Model.of(record) for half, kind, record in data["models"]}
+        models = {(half, kind): Regression.of(record) for half, kind, record in data["models"]}
         moves = {k: tuple(v) for k, v in data["around"].get("moves", {}).items()}
         blocks = Blocks(tuple((rows, columns) for rows, columns in tiles), processors)
         return cls(models, blocks, data["threads"], {**data["around"], "moves": moves}, kernels)

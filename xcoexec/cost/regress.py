@@ -20,7 +20,7 @@ DIGITS = 3  # of stored numbers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Model:
+class Regression:
     """Seconds of one class of kernels: `terms . coefficients * exp(correction(traits))`.
 
     The correction is the mean of a Gaussian process over the logarithm of measured / linear (kriging; Rasmussen and
@@ -52,7 +52,7 @@ class Model:
         return {f.name: _rounded(getattr(self, f.name)) for f in dataclasses.fields(self)}
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Model:
+    def of(cls, record: Mapping[str, Any]) -> Regression:
         values: dict[str, Any] = {
             k: np.asarray(v, float) if isinstance(v, list) else float(v) for k, v in record.items()
         }
@@ -63,7 +63,7 @@ def _rounded(x: Any) -> Any:
     return [_rounded(v) for v in x] if np.ndim(x) else float(f"{x:.{DIGITS}g}")
 
 
-def fit(works: Sequence[Work], seconds: Sequence[float]) -> Model:
+def fit(works: Sequence[Work], seconds: Sequence[float]) -> Regression:
     """The model of one class from measured seconds."""
     terms, times = np.array([w.terms for w in works], float), np.array(seconds, float)
     coefficients = linear(terms, times)
@@ -73,7 +73,7 @@ def fit(works: Sequence[Work], seconds: Sequence[float]) -> Model:
         kept = np.linspace(0, len(works) - 1, POINTS).astype(int)
         traits, ratio = traits[kept], ratio[kept]
     lengths, scale, noise = _likely(traits, ratio)
-    return Model(coefficients, traits / lengths, lengths, ratio, scale, noise)
+    return Regression(coefficients, traits / lengths, lengths, ratio, scale, noise)
 
 
 def linear(terms: np.ndarray, seconds: np.ndarray) -> np.ndarray:
@@ -147,4 +147,4 @@ def _likely(traits: np.ndarray, ratio: np.ndarray) -> tuple[np.ndarray, float, f
     return np.exp(best[:d]) * spans, math.exp(best[d]), math.exp(best[d + 1])
 
 
-__all__ = ["Model", "fit", "linear", "surprise"]
+__all__ = ["Regression", "fit", "linear", "surprise"]

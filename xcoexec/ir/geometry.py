@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..codegen.program import Group
 from ..codegen.rules.convolution import convolution
 
-
 VECTOR = 16  # channels: one vector of the widest instruction set
 
 

@@ -53,7 +53,7 @@ class Together:
         return max(both / alone for alone, both in (self.host, self.device))
 
 
-def measured(relay: Relay, threads: int, cpus: tuple[int, ...] = ()) -> float:
+def slowdown(relay: Relay, threads: int, cpus: tuple[int, ...] = ()) -> float:
     """The factor of this machine (1 to 2): the mean of the layers'."""
     return min(max(statistics.fmean(together(x, relay, threads, cpus).factor for x in LAYERS), 1.0), MOST)
 
@@ -92,4 +92,4 @@ def _seconds(call: Callable[[], Any], segment: Segment) -> float:
     return float(np.median(own[:, -1] - own[:, 0])) * 1e-9
 
 
-__all__ = ["LAYERS", "Together", "measured", "together"]
+__all__ = ["LAYERS", "Together", "slowdown", "together"]

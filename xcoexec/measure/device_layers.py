@@ -36,7 +36,7 @@ Constant = Callable[[Value], Any]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Piece:
+class TimedOps:
     """Operations to be timed, and what of which values they read."""
 
     ops: tuple[Op, ...]
@@ -45,16 +45,16 @@ class Piece:
     groups: tuple[Group, ...]
 
 
-def whole(layer: Layer) -> Piece:
-    return Piece(layer.ops, layer.out, {}, (layer.group,))
+def whole(layer: Layer) -> TimedOps:
+    return TimedOps(layer.ops, layer.out, {}, (layer.group,))
 
 
-def weight_bytes(piece: Piece, consts: Collection[Value]) -> int:
+def weight_bytes(piece: TimedOps, consts: Collection[Value]) -> int:
     known = set(consts) | {s.value for s in piece.slices.values() if s.source in consts}
     return sum(v.nbytes for v in external(piece.ops) if v in known)
 
 
-def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, Piece] | None:
+def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, TimedOps] | None:
     """What is measured of a layer with at most so many bytes of weights, and which share of it that is; None where it
     cannot be divided.
     """
@@ -75,12 +75,12 @@ def worth_parts(layer: Layer, consts: set[Value], seconds: float, most: float) -
     return seconds > WORTH_SECONDS and weight_bytes(whole(layer), consts) <= most
 
 
-def _part(layer: Layer, axis: int, start: int) -> Piece:
+def _part(layer: Layer, axis: int, start: int) -> TimedOps:
     part = split(layer.ops, axis, start, layer.out.shape[axis])
-    return Piece(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.group])[0])
+    return TimedOps(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.group])[0])
 
 
-def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
+def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
     """(dim, share) -> a part of a layer, the last indices along the dimension."""
     found = {}
     for dim, granule in layer.dims.items():
@@ -96,7 +96,7 @@ def parts(layer: Layer) -> dict[tuple[str, float], Piece]:
 
 
 def seconds(
-    pieces: Sequence[Piece],
+    pieces: Sequence[TimedOps],
     consts: Collection[Value],
     constant: Constant,
     example: Callable[[Value], Any],
@@ -106,7 +106,7 @@ def seconds(
     relay XLA:CPU's.
     """
     out: list[float] = []
-    batch: list[Piece] = []
+    batch: list[TimedOps] = []
     for piece in pieces:
         if batch and (
             len(batch) == TOGETHER or sum(weight_bytes(p, consts) for p in (*batch, piece)) > 2 * SAMPLE_BYTES
@@ -118,7 +118,7 @@ def seconds(
 
 
 def _together(
-    pieces: Sequence[Piece],
+    pieces: Sequence[TimedOps],
     consts: Collection[Value],
     constant: Constant,
     example: Callable[[Value], Any],
@@ -140,7 +140,7 @@ def intervals(times: np.ndarray) -> list[float]:
 
 
 def program(
-    pieces: Sequence[Piece],
+    pieces: Sequence[TimedOps],
     consts: Collection[Value],
     constant: Constant,
     example: Callable[[Value], Any],
@@ -182,7 +182,7 @@ def program(
             token, _ = tick(2 * i + 3, token, [env[piece.out]])
         return token
 
-    def value(v: Value, piece: Piece) -> Any:
+    def value(v: Value, piece: TimedOps) -> Any:
         s = piece.slices.get(v)
         if s is not None:
             return jax.numpy.asarray(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
@@ -192,7 +192,7 @@ def program(
     return plain_jit(fn), jax.numpy.zeros(4), given, clock
 
 
-def _reads(piece: Piece, consts: Collection[Value]) -> list[Value]:
+def _reads(piece: TimedOps, consts: Collection[Value]) -> list[Value]:
     """The arrays that a piece is given: values of the call whole, slices of constants as they are."""
     return list(
         dict.fromkeys(
@@ -212,7 +212,7 @@ def to_predict(
     return found
 
 
-def host_call_of(piece: Piece, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> host.Call:
+def host_call_of(piece: TimedOps, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> host.Call:
     """A part of a layer as a call of the team, on made data."""
     ops = [op for g in piece.groups for op in g.ops]
     known = {s.value for s in piece.slices.values() if s.source in consts} | consts

@@ -14,7 +14,6 @@ import jax
 import numpy as np
 
 from ..codegen.native.build import source_hash
-from ..codegen.native.children import go_on
 from ..codegen.program import Unsupported, Value
 from ..codegen.runtime.relay import Relay
 from ..codegen.store.disk import Record
@@ -29,10 +28,9 @@ from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 from . import contention, device_layers, transfers
 from .records import CONTENTION, OVERHEADS, PARTS, WHOLES
-from .timing import WARM_SECONDS, empty_call, median_seconds, warm_up
+from .timing import WARM_SECONDS, Progress, empty_call, median_seconds, silent, warm_up
 from .transfers import Overheads
 
-Progress = Callable[[str, int, int], None]
 IN_TURN = 2.0  # contention of halves on the same cores
 Constant = Callable[
     [Value], Any
@@ -41,11 +39,6 @@ Constant = Callable[
 
 #: type of a key of random numbers -> the generator's name
 KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """A progress callback that shows nothing; planning is cut short when the interpreter ends."""
-    go_on()
 
 
 @functools.lru_cache
@@ -226,7 +219,7 @@ def overheads(relay: Relay | None) -> Overheads:
     known = load(OVERHEADS, name)
     if known is None:
         known = dataclasses.asdict(
-            transfers.measured(connected(relay)) if device.apart else Overheads(_segment_call(), _copy_rate())
+            transfers.exchange_overheads(connected(relay)) if device.apart else Overheads(_segment_call(), _copy_rate())
         )
         store(OVERHEADS, name, known)
     return Overheads(**{**known, "moves": {k: tuple(v) for k, v in known["moves"].items()}})
@@ -299,7 +292,7 @@ def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
     name = f"contention{device_of(relay).suffix}-{threads}" + "".join(f"-{c}" for c in cpus)
     known = load(CONTENTION, name)
     if known is None:
-        known = contention.measured(relay, threads, cpus)
+        known = contention.slowdown(relay, threads, cpus)
         store(CONTENTION, name, known)
     return float(known)
 

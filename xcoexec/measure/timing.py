@@ -1,19 +1,34 @@
-"""How long a call takes: medians, and calls that wake a machine up first."""
+"""How long calls take: medians, several calls in turn, and calls that wake a machine up first."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from ..codegen.native.children import go_on
 from ..compat import plain_jit
 
 RECENT = 16  # calls: older stamps may be written over while they are read
 SECONDS_A_LAYER = 0.01
+ROUND_SECONDS = 0.06  # of one call in one round of a comparison
+ROUNDS = 5
+MOST_CALLS = 1000  # of one block
 WARM_SECONDS = 0.02  # of calls before parts are measured on the host half, and of the measurement
+
+#: what is told how far a measurement is: (what is done, steps done, steps in all)
+Progress = Callable[[str, int, int], None]
+#: in which a block of calls is measured
+Alone = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """A progress callback that shows nothing; planning is cut short when the interpreter ends."""
+    go_on()
 
 
 def median_seconds(fn: Callable[[], Any], budget: float = SECONDS_A_LAYER, least: int = 3) -> float:
@@ -42,3 +57,45 @@ def empty_call() -> float:
     f = plain_jit(lambda x: x + 1)
     x = jax.numpy.zeros(8)
     return median_seconds(lambda: f(x).block_until_ready(), 0.02)
+
+
+def alternate(
+    calls: Mapping[str, Callable[[], Any]],
+    rounds: int = ROUNDS,
+    seconds: float = ROUND_SECONDS,
+    progress: Progress = silent,
+    samples: dict[str, list[float]] | None = None,
+    clear: float = 0.0,
+    alone: Alone = contextlib.nullcontext,
+) -> dict[str, float]:
+    """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
+
+    `samples` receives all times. From the second round on one call may win early: when all its times are below the
+    share `clear` of every time of the others. `alone`: what each block is made in.
+    """
+    times = samples if samples is not None else {}
+    times.update({k: [] for k in calls})
+    for fn in calls.values():
+        fn()
+    for r in range(rounds):
+        progress("compare", r, rounds)
+        for name, fn in calls.items():
+            with alone():
+                times[name] += _block(fn, seconds)
+        worst = min(max(t) for t in times.values())
+        if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
+            break
+    progress("compare", rounds, rounds)
+    return {k: float(np.median(v)) for k, v in times.items()}
+
+
+def _block(fn: Callable[[], Any], seconds: float) -> list[float]:
+    """Seconds of each of the calls of about so many seconds, two at least, behind one that is not counted."""
+    fn()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < 2 or (time.perf_counter() <= end and len(times) < MOST_CALLS):
+        start = time.perf_counter()
+        fn()
+        times.append(time.perf_counter() - start)
+    return times

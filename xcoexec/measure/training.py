@@ -25,7 +25,7 @@ from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
-from ..cost.accuracy import Accuracy, accuracy, by_flops, by_trees
+from ..cost.accuracy import PredictionAccuracy, accuracy, by_flops, by_trees
 from ..cost.predictor import Predictor, parsed, trained
 from ..cost.terms import Blocks, Work, device_work
 from ..devices.registry import device_of
@@ -233,7 +233,7 @@ def sizes(layer: Layer) -> tuple[float, ...]:
     return (float(sum(map(ord, op.prim))), rows, columns, given[-1], out[-1] if out else 1, window, stride, groups)
 
 
-def measured(
+def sampled(
     relay: Relay | None,
     threads: int,
     cpus: tuple[int, ...] = (),
@@ -308,7 +308,7 @@ def train(
     relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), progress: Progress = silent
 ) -> tuple[Predictor, list[Sample]]:
     """Measures, fits, and keeps the predictor on disk under this machine's fingerprint."""
-    samples = measured(relay, threads, cpus, progress=progress)
+    samples = sampled(relay, threads, cpus, progress=progress)
     predictor = fitted(samples, relay, threads, cpus)
     store(PREDICTOR, record_name(relay, threads), json.loads(predictor.to_json()))
     return predictor, samples
@@ -317,11 +317,11 @@ def train(
 # -- how well it predicts ----------------------------------------------------------------------------
 
 
-def judged(samples: Sequence[Sample], relay: Relay | None, threads: int) -> list[Accuracy]:
+def judged(samples: Sequence[Sample], relay: Relay | None, threads: int) -> list[PredictionAccuracy]:
     """Accuracy on held-out layers by half and class, then over all; models are made from the other layers."""
     out = held_out(samples)
     predictor = fitted([s for s in samples if s.layer not in out], relay, threads)
-    found: list[Accuracy] = []
+    found: list[PredictionAccuracy] = []
     for half in (HOST, DEVICE):
         known = _layers([s for s in samples if s.half == half and s.layer not in out])
         asked = _layers([s for s in samples if s.half == half and s.layer in out])
@@ -357,7 +357,7 @@ def _layers(samples: Sequence[Sample]) -> list[list[Sample]]:
     return [min(by.values(), key=lambda steps: sum(s.seconds for s in steps)) for by in runs.values()]
 
 
-def text(found: Sequence[Accuracy]) -> str:
+def text(found: Sequence[PredictionAccuracy]) -> str:
     """A table: the share of held-out layers within 10 %, by half, class and model."""
     rows = [["half", "layers of", "held out", *(f"{m} within 10 %" for m in found[0].within), "median error"]]
     for a in found:
@@ -366,4 +366,4 @@ def text(found: Sequence[Accuracy]) -> str:
     return columns(rows, range(2, len(rows[0])))
 
 
-__all__ = ["Sample", "fitted", "held_out", "judged", "measured", "record_name", "stored", "text", "train"]
+__all__ = ["Sample", "fitted", "held_out", "judged", "record_name", "sampled", "stored", "text", "train"]

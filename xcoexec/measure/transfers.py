@@ -44,7 +44,7 @@ def tiny(shape: tuple[int, ...]) -> Segment:
     return host.build(Program((v,), (), (Group.of(Op("add", (v, Literal(1.0, "float32")), (w,), {})),), (w,)), 1)
 
 
-def measured(relay: Relay) -> Overheads:
+def exchange_overheads(relay: Relay) -> Overheads:
     """The figures of this machine: a host call of a small and a large array, by kernels and by copies, and a fetch."""
     register(device_of(relay))
     sizes = (SMALL, LARGE)

@@ -128,7 +128,7 @@ def large(layer: Layer, consts: set[Value]) -> int:
     return sum(v.nbytes for v in layer.ins if v in consts and v.nbytes >= STREAMED_BYTES)
 
 
-def shares(layer: Layer, place: Placement) -> tuple[float, float, float]:
+def weight_shares(layer: Layer, place: Placement) -> tuple[float, float, float]:
     """What of a layer the host half computes, the device half from resident weights, and from streamed ones."""
     if place.half == HOST:
         return 1.0, 0.0, 0.0
@@ -144,7 +144,7 @@ def usage(graph: LayerGraph, placements: Sequence[Placement]) -> Usage:
     resident: dict[object, int] = {}
     fetches = []
     for layer, place in zip(graph.layers, placements, strict=True):
-        host, mine, over = shares(layer, place)
+        host, mine, over = weight_shares(layer, place)
         for v in layer.ins if host < 1 else ():
             if v not in consts:
                 continue
@@ -176,4 +176,4 @@ def alive(graph: LayerGraph) -> int:
     return max(most, sum(there.values()))
 
 
-__all__ = ["POLICIES", "Usage", "alive", "amount", "large", "shares", "usage", "ways"]
+__all__ = ["POLICIES", "Usage", "alive", "amount", "large", "usage", "ways", "weight_shares"]

@@ -42,7 +42,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class Timeline:
-    """What `simulate` returns: events in the order in which they begin."""
+    """What `replay` returns: events in the order in which they begin."""
 
     events: tuple[Event, ...]
 
@@ -128,7 +128,7 @@ class _Machine:
         return arrived
 
 
-def simulate(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
+def replay(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
     """The timeline of one call. Raises `PlanError` for a plan of another graph."""
     if [p.layer for p in plan.placements] != [x.name for x in graph.layers]:
         raise PlanError("simulate: got a plan for another function; valid is one made for this graph.")
@@ -157,7 +157,7 @@ def simulate(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
 def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None:
     """A split layer or chain: operands over, both halves on their shares, the host's part back."""
     costs, inside = machine.costs, {v for x in members for v in x.outs}
-    mine, other = shares(members, place)
+    mine, other = member_shares(members, place)
     outside = [v for x in members for v in x.ins if v not in inside]
     whole, reads = place.dim == "channel", machine.placements[members[0].index].reads
     ready = max(
@@ -177,7 +177,7 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
     machine.there[out, STREAM] = max(back, ends[1])
 
 
-def shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float], dict[int, float]]:
+def member_shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float], dict[int, float]]:
     """Layer -> the share of it that the host half and the device half compute; in chains of rows both compute the
     border.
     """
@@ -195,4 +195,4 @@ def shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float]
     return found[0], found[1]
 
 
-__all__ = ["ROWS", "Event", "Timeline", "shares", "simulate"]
+__all__ = ["ROWS", "Event", "Timeline", "member_shares", "replay"]

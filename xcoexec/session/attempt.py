@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,7 +21,7 @@ from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
 from ..measure.device_layers import to_predict
 from ..measure.profile import Progress, device_costs, host_placements, measure, overheads, silent
-from ..measure.timing import empty_call, median_seconds
+from ..measure.timing import Alone, empty_call, median_seconds
 from ..planning.baselines import device_plan
 from ..planning.memory import ways
 from .problem import Machine, Problem
@@ -30,8 +29,6 @@ from .problem import Machine, Problem
 CALIBRATION_SECONDS = 0.05
 MOST_FACTOR = 2.0  # by which layers together may take longer than one by one
 WORTH_FLOPS = 2e6  # of a layer that is predicted in parts too
-
-Alone = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 class Attempt:

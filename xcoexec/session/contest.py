@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +17,13 @@ from ..ir.plan import Plan, UniformPlan, fields, made
 from ..ir.plan_json import REMEMBERED
 from ..ir.validate import check_plan
 from ..lowering.executable import Executable
-from ..measure.profile import Progress, host_placements, read, silent, store
+from ..measure.profile import host_placements, read, store
+from ..measure.timing import ROUND_SECONDS, alternate
 from ..planning.memory import usage
 from ..planning.strategies import RIVALS, STRATEGIES, Strategy, strategy_name
-from .attempt import Alone, Attempt, lowered_of
+from .attempt import Attempt, lowered_of
 from .rebalance import rebalanced
 
-ROUND_SECONDS = 0.06  # of one candidate in one round of the comparison
-ROUNDS = 5
 QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 NEAR = 1.15  # a rival that is predicted to take longer than this times the plan's time is not compiled
@@ -290,41 +287,4 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-def alternate(
-    calls: Mapping[str, Callable[[], Any]],
-    rounds: int = ROUNDS,
-    seconds: float = ROUND_SECONDS,
-    progress: Progress = silent,
-    samples: dict[str, list[float]] | None = None,
-    clear: float = 0.0,
-    alone: Alone = contextlib.nullcontext,
-) -> dict[str, float]:
-    """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
-
-    `samples` receives all times. From the second round on one call may win early: when all its times are below
-    the share `clear` of every time of the others. `alone`: what each block is made in.
-    """
-    times = samples if samples is not None else {}
-    times.update({k: [] for k in calls})
-    for fn in calls.values():
-        fn()
-    for r in range(rounds):
-        progress("compare", r, rounds)
-        for name, fn in calls.items():
-            with alone():
-                fn()
-                end = time.perf_counter() + seconds
-                for i in range(1000):
-                    start = time.perf_counter()
-                    fn()
-                    times[name].append(time.perf_counter() - start)
-                    if time.perf_counter() > end and i >= 1:
-                        break
-        worst = min(max(t) for t in times.values())
-        if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
-            break
-    progress("compare", rounds, rounds)
-    return {k: float(np.median(v)) for k, v in times.items()}
-
-
-__all__ = ["CANDIDATES", "alternate", "choose", "contest", "forced", "known", "moved"]
+__all__ = ["CANDIDATES", "choose", "contest", "forced", "known", "moved"]

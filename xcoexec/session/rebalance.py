@@ -18,7 +18,7 @@ WAITED = 3e-6  # seconds: a device that waits longer than this for the host's fl
 
 
 @dataclasses.dataclass(frozen=True)
-class Halves:
+class HalfSeconds:
     """Median seconds of one host call between its start and its join: each half's work, and all of it on the device's
     clock.
     """
@@ -28,7 +28,7 @@ class Halves:
     span: float
 
 
-def halves(unit: HostUnit, lowered: Lowered) -> Halves | None:
+def halves(unit: HostUnit, lowered: Lowered) -> HalfSeconds | None:
     """What recent calls of a host unit took; None before the first."""
     site = lowered.sites[unit]
     stamps, own = site.stamps(), unit.segment.stamps()
@@ -37,7 +37,7 @@ def halves(unit: HostUnit, lowered: Lowered) -> Halves | None:
     began, ended, _, asked, left, done = (np.median(stamps, axis=0) - np.median(stamps[:, 0])) * 1e-9
     device, waited = asked - ended, left - asked
     host = device + waited if waited > WAITED else float(np.median(own[:, -1] - own[:, 0])) * 1e-9
-    return Halves(float(host), float(device), float(done - began))
+    return HalfSeconds(float(host), float(device), float(done - began))
 
 
 def span(lowered: Lowered) -> float | None:

@@ -33,9 +33,12 @@ class Worth:
 
 
 def blocks(graph: LayerGraph, costs: Costs, most: int | None = None, least: float = LEAST_SECONDS) -> tuple[Span, ...]:
-    """Layers (which are fused operators already) between places where one value alone goes on, merged with the next
-    ones where moving a block's results to the other half costs more than computing the block on its faster half, or
-    where that takes less than `least` seconds; then the cheapest neighbours, until there are at most `most`."""
+    """Layers (which are fused operators already) between places where one value alone goes on, in blocks.
+
+    A block is merged with the next one where moving its results to the other half costs more than computing it on its
+    faster half, or where that takes less than `least` seconds; then the cheapest neighbours are, until there are at
+    most `most`.
+    """
     ends = _ends(graph)
     spans = [Span(a, b) for a, b in itertools.pairwise((0, *ends))]
     moved = {k: costs.exchange(sum(v.nbytes for v in crossing(graph, k))) for k in ends}
@@ -53,7 +56,9 @@ def blocks(graph: LayerGraph, costs: Costs, most: int | None = None, least: floa
 
 
 def merged(spans: Sequence[Span], apart: Set[Span], costs: Costs, least: float = LEAST_SECONDS) -> tuple[Span, ...]:
-    """Neighbours joined where one of them takes less than `least` seconds on its faster half, but for those in `apart`."""
+    """Blocks of which neighbours are joined where one of them takes less than `least` seconds on its faster half, but
+    for those in `apart`.
+    """
     out: list[Span] = []
     for span in spans:
         if out and apart.isdisjoint((out[-1], span)) and min(fastest(out[-1], costs), fastest(span, costs)) < least:
@@ -76,11 +81,13 @@ def _open(span: Span, moved: Mapping[int, float], costs: Costs, least: float) ->
 
 
 def seconds(span: Span, half: str, costs: Costs) -> float:
+    """Seconds of a block's own layers on a half; infinite where one of them cannot run there."""
     layers = getattr(costs, half)[span.start : span.stop]
     return float("inf") if any(t is None for t in layers) else sum(layers)
 
 
 def fastest(span: Span, costs: Costs) -> float:
+    """Seconds of a block's own layers on its faster half."""
     return min(seconds(span, half, costs) for half in ("host", "device"))
 
 
@@ -96,7 +103,9 @@ def worth(spans: Sequence[Span], costs: Costs) -> list[Worth]:
 
 
 def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: float = EPSILON) -> list[Worth]:
-    """Blocks that deserve a twin and can have one: it can only stand for a block that makes one value from one value."""
+    """Blocks that deserve a twin and can have one: it can only stand for a block that makes one value from one
+    value.
+    """
     return [
         w
         for w in worth(spans, costs)
@@ -111,6 +120,7 @@ def deserves(degree: float, share: float, count: int, epsilon: float = EPSILON) 
 
 
 def replaceable(graph: LayerGraph, span: Span) -> bool:
+    """Whether a block makes one value from one value."""
     inside = graph.layers[span.start : span.stop]
     made = {v for x in inside for v in x.outs}
     consts = set(graph.program.consts)

@@ -15,7 +15,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .jobs import HALVES, Job, Task
+from ..ir.words import HALVES
+from .jobs import Job, Task
 
 ROOM = 0.95  # of a half's time: blocks of various lengths leave gaps
 REMEMBERED_SECONDS = 1.0  # how long ago jobs came that still count for their rate, about
@@ -35,11 +36,13 @@ def balance(work: Iterable[Work]) -> tuple[float, float]:
     program of two unrelated machines, and of its dual. The ratio is 1 without work.
     """
     ordered = sorted(work, key=lambda w: w[0] / w[1])
-    device, host = 0.0, sum(h for _, h in ordered)
+    device = 0.0
+    host = sum(h for _, h in ordered)
     for d, h in ordered:
         if device + d > host - h:
             return device + (host - device) / (d + h) * d, d / h
-        device, host = device + d, host - h
+        device += d
+        host -= h
     return 0.0, 1.0
 
 
@@ -57,11 +60,14 @@ def least_work(task: Task, pace: Mapping[str, float] = EVEN, within: float | Non
         )
     left = (within or task.deadline) - sum(map(min, found))
     longest = [min(by) + left if left >= 0 else math.inf for by in found]
-    device, host = (
-        [min(by[k] if by[k] <= m else math.inf, NEVER * min(by)) for by, m in zip(found, longest, strict=True)]
-        for k in range(len(HALVES))
+    return tuple(
+        (_allowed(by[0], by, most), _allowed(by[1], by, most)) for by, most in zip(found, longest, strict=True)
     )
-    return tuple(zip(device, host, strict=True))
+
+
+def _allowed(seconds: float, by: Sequence[float], most: float) -> float:
+    """Seconds of a block on one half, out of those on each, where they are no more than `most`."""
+    return min(seconds if seconds <= most else math.inf, NEVER * min(by))
 
 
 def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room: float = ROOM) -> dict[str, float]:
@@ -76,13 +82,21 @@ def shares(rates: Mapping[str, float], work: Mapping[str, Sequence[Work]], room:
     used = 0.0
     for name in sorted(parts, key=lambda n: sum(map(min, work[n]))):
         with_it, _ = balance([*taken, *parts[name]])
-        # what both need is convex: at least as much fits
-        share = 1.0 if with_it <= room else (room - used) / (with_it - used) if used < room else 0.0
+        share = _fitting(room, used, with_it)
         if share < 1:
             out[name] = share
         taken += [(share * d, share * h) for d, h in parts[name] if share > 0]
         used, _ = balance(taken)
     return out
+
+
+def _fitting(room: float, used: float, needed: float) -> float:
+    """The share of a task's jobs that there is room for, where `used` is needed without any of them and `needed` with
+    all; what is needed is convex in the share, so that at least as many fit.
+    """
+    if needed <= room:
+        return 1.0
+    return (room - used) / (needed - used) if used < room else 0.0
 
 
 def least_missing(tasks: Sequence[Task], pace: Mapping[str, float] = EVEN) -> float:

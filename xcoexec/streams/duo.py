@@ -16,22 +16,21 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..api.functions import jit
 from ..api.resident import ResidentFunction
 from ..codegen.rules.convolution import convolution
 from ..measure.timing import median_seconds
+from .block_model import MOST_BLOCKS, Model, Twin, model
 from .blocks import EPSILON, TWIN_SECONDS, Worth, blocks, deserving, merged
-from .data import Data
+from .datasets import Data
 from .jobs import Accuracy
-from .model import MOST_BLOCKS, Model, Twin, model
-from .search import Batch, Frozen, Search, darts, descend, loss_of, similar
+from .neuropipe import OTHER
 from .spans import Span
+from .twin_search import Batch, Frozen, Search, darts, descend, loss_of, similar
 from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced, twin_of
 
-LATENCY, GAIN = (
-    1.2,
-    0.5,
-    # a twin may take so many times what the block takes on its own half, or such a share of what it takes on the other one
-)
+LATENCY = 1.2  # times what its block takes on its own half that a twin may take
+GAIN = 0.5  # or such a share of what the block takes on the other one
 PATHS = 64  # execution paths that are measured; the rest is bounded from them
 
 
@@ -51,9 +50,9 @@ class Duo:
             for k, (shape, nonlinear) in self.shapes.items()
         )
 
-    def model(self, bound: ResidentFunction, x: Any) -> Model:
+    def model(self, resident: ResidentFunction, x: Any) -> Model:
         """Blocks and twins, compiled and timed for inputs like `x`: what a task of the scheduler runs."""
-        return model(bound, x, spans=self.spans, twins=self.twins, accuracy=self.accuracy)
+        return model(resident, x, spans=self.spans, twins=self.twins, accuracy=self.accuracy)
 
     def save(self, folder: str | pathlib.Path) -> None:
         """Writes the twins' weights as an Orbax checkpoint and everything else as JSON beside it."""
@@ -113,21 +112,29 @@ def generate(
     most: int = MOST_BLOCKS,
     search: Search | None = None,
 ) -> Duo:
-    """Twins for the blocks of a trained function (weights, images) -> logits that deserve one, and the accuracy of the
-    paths.
+    """Twins for the blocks of a trained function that deserve one, and the accuracy of the paths (BlastNet, 4.1, 4.2).
 
-    Blocks (at most `most`) are chosen by this machine's measured seconds (CD > epsilon, WP >= 1 / blocks); short
-    neighbours that do not deserve a twin become one. By measurement, twins take on their half no more than 1.2 times
-    what the block takes on its own, or half of what it takes there. Raises `ValueError` for a function with more than
-    one input or result.
+    Blocks are chosen by this machine's measured seconds; short neighbours that do not deserve a twin become one. By
+    measurement, twins take on their half no more than 1.2 times what the block takes on its own, or half of what it
+    takes there.
+
+    Args:
+      fn: (weights, images f32 [n, height, width, channels]) -> logits [n, classes].
+      weights: a pytree of arrays.
+      data: what twins are trained with and paths are judged by.
+      threads: of the host half (default: the cores that this process may use).
+      epsilon: least CD (seconds on the slower half over those on the faster one) of a block that gets a twin; its share
+        of the work (WP) is 1 / blocks at least.
+      most: blocks at most.
+      search: steps and seeds of the search.
+
+    Raises `ValueError` for a function with more than one input or result, or whose layers depend on the batch size.
     """
-    from ..api.functions import jit
-
     search = search or Search()
-    bound = jit(fn, threads=threads, strategy="host").bind(weights)
+    resident = jit(fn, threads=threads, strategy="host").bind(weights)
     one = data.test[0][:1]
-    jax.block_until_ready(bound(one))
-    s = bound.session()
+    jax.block_until_ready(resident(one))
+    s = resident.session()
     if len(s.problem.folded.inputs) != 1 or len(s.problem.folded.outputs) != 1:
         raise ValueError(
             "xcoexec.streams.duo: got a function of several inputs or results; valid is (weights, images) -> logits."
@@ -137,54 +144,50 @@ def generate(
     net = Frozen.of(fn, weights, np.zeros((search.batch, *one.shape[1:]), np.float32))
     if [x.name for x in net.graph.layers] != [x.name for x in s.graph.layers]:
         raise ValueError(
-            f"xcoexec.streams.duo: got a function whose layers differ between batches of 1 and {search.batch}; valid is one with the same."
+            f"xcoexec.streams.duo: got a function whose layers differ between batches of 1 and {search.batch}; valid is"
+            " one with the same."
         )
-    found = {
-        w.span: twin(net, spans, spans.index(w.span), w, data, search)
-        for w in deserving(spans, s.graph, costs, epsilon)
-    }
+    worthy = deserving(spans, s.graph, costs, epsilon)
+    found = {w.span: twin(net, spans, spans.index(w.span), w, data, search) for w in worthy}
     spans = merged(spans, found.keys(), costs)
     twins = {spans.index(span): t for span, t in found.items() if t is not None}
-    duo = Duo(
-        spans,
-        {k: shape for k, (shape, _) in twins.items()},
-        {k: params for k, (_, params) in twins.items()},
-        Accuracy(),
-    )
+    shapes = {k: shape for k, (shape, _) in twins.items()}
+    params = {k: params for k, (_, params) in twins.items()}
+    duo = Duo(spans, shapes, params, Accuracy())
     return dataclasses.replace(duo, accuracy=measured_paths(net, duo, data, search))
 
 
 def twin(
     net: Frozen, spans: Sequence[Span], block: int, worth: Worth, data: Data, search: Search
 ) -> tuple[tuple[Shape, bool], Params] | None:
-    """The twin of one block; None where none of the shapes is fast enough on its half."""
-    given, made = net.ends(spans[block])
-    one = lambda v: (1, *v.shape[1:])
-    half = "host" if worth.half == "device" else "device"
-    convolved = any(
-        convolution(op) is not None for x in net.graph.layers[spans[block].start : spans[block].stop] for op in x.ops
-    )
+    """The twin of one block (its shape, whether it ends with ReLU, its weights); None where none of the shapes is fast
+    enough on its half.
+    """
+    kind = _kind(net, spans[block], worth.half)
     nonlinear = net.graph.layers[spans[block].stop - 1].group.result.prim in ("max", "reduce_window_max")
-    shape = fitting(
-        Shape(half, one(given), one(made), 0, (), convolved),
-        nonlinear,
-        max(LATENCY * worth.primary, GAIN * worth.secondary),
-    )
+    shape = fitting(kind, nonlinear, max(LATENCY * worth.primary, GAIN * worth.secondary))
     if shape is None:
         return None
     batches = data.batches(search.batch, search.seed)
     loss = loss_of(net, spans, block, shape, nonlinear)
     if shape.image:
-        shape = (
-            darts(loss, shape, search, batches)
-            if search.by == "darts"
-            else similar(net, spans, block, shape, nonlinear, search, batches)
-        )
+        if search.by == "darts":
+            shape = darts(loss, shape, search, batches)
+        else:
+            shape = similar(net, spans, block, shape, nonlinear, search, batches)
         loss = loss_of(net, spans, block, shape, nonlinear)
-    trained = descend(
-        lambda p, x, y: loss(p, None, x, y), initial(shape, search.seed), search.finetune, search.rate, batches
-    )
+    own = lambda p, x, y: loss(p, None, x, y)
+    trained = descend(own, initial(shape, search.seed), search.finetune, search.rate, batches)
     return (shape, nonlinear), jax.tree_util.tree_map(np.asarray, trained)
+
+
+def _kind(net: Frozen, span: Span, primary: str) -> Shape:
+    """What the twin of a block for the half that is not its primary one reads and makes, without layers yet."""
+    given, made = net.ends(span)
+    one = lambda v: (1, *v.shape[1:])
+    inside = net.graph.layers[span.start : span.stop]
+    convolved = any(convolution(op) is not None for x in inside for op in x.ops)
+    return Shape(OTHER[primary], one(given), one(made), 0, (), convolved)
 
 
 def fitting(shape: Shape, nonlinear: bool, seconds: float) -> Shape | None:
@@ -209,11 +212,9 @@ def _stack(shape: Shape, operation: str, depth: int, width: int) -> Shape:
 @functools.lru_cache(maxsize=512)
 def latency(shape: Shape, nonlinear: bool) -> float:
     """Seconds of a twin on its half."""
-    from ..api.functions import jit
-
-    bound = jit(functools.partial(twin_of, shape, nonlinear), strategy=shape.half).bind(initial(shape))
+    resident = jit(functools.partial(twin_of, shape, nonlinear), strategy=shape.half).bind(initial(shape))
     x = np.full(shape.given, 0.5, np.float32)
-    return median_seconds(lambda: jax.block_until_ready(bound(x)))
+    return median_seconds(lambda: jax.block_until_ready(resident(x)))
 
 
 def measured_paths(net: Frozen, duo: Duo, data: Data, search: Search) -> Accuracy:
@@ -231,6 +232,7 @@ def measured_paths(net: Frozen, duo: Duo, data: Data, search: Search) -> Accurac
 
 
 def path_accuracy(net: Frozen, duo: Duo, path: frozenset[int], test: Batch, batch: int) -> float:
+    """The share of test images that the path with twins in the places of these blocks classifies rightly."""
     twins = {t.block: functools.partial(t.apply, t.params) for t in duo.twins if t.block in path}
     run = jax.jit(lambda x: net.logits(x, duo.spans, twins))
     x, y = test

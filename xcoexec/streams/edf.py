@@ -12,8 +12,9 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from ..ir.words import HALVES
 from .demand import Demand
-from .jobs import BOTH, HALVES, Job, Way
+from .jobs import BOTH, Job, Way
 
 REMEMBERED = 0.95  # of what earlier blocks tell about a half's pace, from one block to the next
 MOST = 8.0  # times what a block was measured to take that one delay (a page fault, another process) may count
@@ -54,7 +55,8 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._took, self._due = 0.0, 0.0
+        self._took = 0.0
+        self._due = 0.0
         self.factor = 1.0
 
     def see(self, took: float, due: float) -> float:
@@ -84,9 +86,8 @@ class Core:
         self.price: Mapping[str, float] = self._demand.price if self._demand else {}
         self._seen = {half: Pace() for half in HALVES}
         self.pace = dict.fromkeys(HALVES, 1.0)  # by how much blocks take longer on a half now
-        self.free = dict.fromkeys(
-            HALVES, 0.0
-        )  # when a half should be, behind what runs there and those who were looked at and wait for it
+        # when a half should be, behind what runs there and those who were looked at and wait for it
+        self.free = dict.fromkeys(HALVES, 0.0)
         self._order = (lambda j: (j.at == 0, *j.key)) if policy.whole else lambda j: j.key
 
     def release(self, job: Job) -> None:
@@ -117,9 +118,8 @@ class Core:
             self.free[half] = max(now, self.running[half].expected) if half in self.running else now
         while self.deferred and self._late(self.deferred[0], now):
             gone.append(self.deferred.pop(0))
-        share = (
-            max(min(self.pace.values()), 1.0) if self.policy.ahead else 0.0
-        )  # of a job's least seconds that have to fit before its deadline
+        # the share of a job's least seconds that has to fit before its deadline
+        share = max(min(self.pace.values()), 1.0) if self.policy.ahead else 0.0
         at = 0
         while at < min(len(self.ready), LOOKED_AT) and len(self.running) < len(HALVES):
             job = self.ready[at]
@@ -174,7 +174,8 @@ class Core:
 
     def finish(self, start: Start, now: float, failed: bool = False) -> bool:
         """A block has ended; returns whether its job has."""
-        job, way = start.job, start.way
+        job = start.job
+        way = start.way
         if not failed:
             for half in way.halves:
                 self.pace[half] = self._seen[half].see(now - start.time, start.due)

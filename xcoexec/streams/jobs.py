@@ -7,10 +7,10 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 
+from ..ir.words import HALVES
+from .arguments import RULES, Rule, checked, optional
 from .blocks import deserves
-from .valid import RULES, Rule, checked, optional
 
-HALVES = ("device", "host")
 BOTH = "both"
 WHERE = "xcoexec.task"
 
@@ -120,7 +120,8 @@ def _runs(block: object) -> bool:
 
 
 BLOCKS = Rule(
-    "a tuple of blocks (xcoexec.streams.jobs.Block), at least one, each with its own layers on a half and with positive seconds",
+    "a tuple of blocks (xcoexec.streams.jobs.Block), at least one, each with its own layers on a half and with positive"
+    " seconds",
     lambda x: isinstance(x, tuple),
     lambda x: bool(x) and all(map(_runs, x)),
 )
@@ -244,4 +245,4 @@ def utilisation(tasks: Sequence[Task]) -> float:
     return sum(t.least[0] / t.period for t in tasks if t.period) / len(HALVES)
 
 
-__all__ = ["BOTH", "HALVES", "Accuracy", "Block", "Job", "Task", "Way", "terms", "utilisation"]
+__all__ = ["BOTH", "Accuracy", "Block", "Job", "Task", "Way", "terms", "utilisation"]

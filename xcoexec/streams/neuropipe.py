@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from ..ir.costs import Costs
+from ..ir.words import DEVICE, HOST
 
 MOST_STAGES = 3
-OTHER = {"device": "host", "host": "device"}
+OTHER = {DEVICE: HOST, HOST: DEVICE}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,8 +90,10 @@ def neuropipe(costs: Costs, host_operations: float, printed: bool = False) -> in
 
     The cut whose rear comes nearest to `neural_work`. Layers that only the accelerator can run stay there.
     """
-    accelerated, on_cpu = sum(costs.device), sum(t or 0.0 for t in costs.host)
-    alpha, gamma = host_operations / (host_operations + accelerated), on_cpu / accelerated
+    accelerated = sum(costs.device)
+    on_cpu = sum(t or 0.0 for t in costs.host)
+    alpha = host_operations / (host_operations + accelerated)
+    gamma = on_cpu / accelerated
     wanted = neural_work(alpha, gamma, printed) * (host_operations + accelerated)
     n = len(costs.device)
     return min(_rears(costs), key=lambda k: (abs(sum(t or 0.0 for t in costs.host[k:]) - wanted), -k), default=n)

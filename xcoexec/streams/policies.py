@@ -1,12 +1,15 @@
-"""The policies that are compared: BlastNet's (Ling et al., SenSys 2022), those that it compares itself with, and ours."""
+"""The policies that are compared: BlastNet's (Ling et al., SenSys 2022), those that it compares itself with, and
+ours.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ..ir.words import HALVES
+from .arguments import shown
 from .edf import Core, Policy
-from .jobs import HALVES, Job, Way
-from .valid import shown
+from .jobs import Job, Way
 
 
 def _first(core: Core, ways: Mapping[str, Way], order: Iterable[str]) -> Way | None:
@@ -61,14 +64,19 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
     """
     if core.alone(job, now):
         return _alone(core, job)
-    first, least, behind, last = None, (True, float("inf")), 0.0, core.latest(job)
+    last = core.latest(job)
+    first = None
+    least = (True, float("inf"))
+    behind = 0.0
     for way in job.task.blocks[job.at].undivided:
         if not way.twin or job.permits(way):
             takes = core.takes(job, way)
             end = core.free[way.half] + takes
             worth = (end > last, end + core.price[way.half] * takes)
             if worth < least:
-                first, least, behind = way, worth, end
+                first = way
+                least = worth
+                behind = end
     if first is not None and first.half in core.running:
         if behind <= last:
             core.free[first.half] = behind  # those behind count with its wait
@@ -77,9 +85,12 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
 
 
 def _alone(core: Core, job: Job) -> Way:
+    """The way that ends first where nothing else is there: by the block's own layers where one of theirs is in time."""
     last = core.latest(job)
     ends = [(core.expected(job, w), w.twin, i) for i, w in enumerate(job.block.ways) if job.permits(w)]
-    return job.block.ways[min([e for e in ends if not e[1] and e[0] <= last] or ends)[2]]
+    own_in_time = [(end, twin, i) for end, twin, i in ends if not twin and end <= last]
+    *_, number = min(own_in_time or ends)
+    return job.block.ways[number]
 
 
 POLICIES: Mapping[str, Policy] = {
@@ -103,7 +114,8 @@ def policy(name: str | Policy) -> Policy:
     if not isinstance(name, str) or name not in POLICIES:
         error = ValueError if isinstance(name, str) else TypeError
         raise error(
-            f"xcoexec.Scheduler: got policy={shown(name)}; valid are {', '.join(POLICIES)}, or a Policy whose `choose` is a function."
+            f"xcoexec.Scheduler: got policy={shown(name)}; valid are {', '.join(POLICIES)}, or a Policy whose `choose`"
+            " is a function."
         )
     return POLICIES[name]
 

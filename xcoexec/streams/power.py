@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import XcoexecError
-from .valid import RULES, Rule, checked, optional
+from .arguments import RULES, Rule, checked, optional
 
 WHERE = "xcoexec.streams.Power"
 MODES = ("basic", "save", "boost")
@@ -31,7 +31,9 @@ class PowerError(XcoexecError, RuntimeError):
 
 
 class Knob(Protocol):
-    """Clocks of one half. `levels`: the clocks that can be asked for (Hz, ascending); states are what `put` takes back."""
+    """Clocks of one half. `levels`: the clocks that can be asked for (Hz, ascending); `put` takes back what `state`
+    gave.
+    """
 
     @property
     def name(self) -> str: ...
@@ -124,7 +126,8 @@ class Nvpmodel:
             raise PowerError(
                 "xcoexec.pipeline: got no modes of nvpmodel; valid are mode numbers with the GPU's clock in each."
             )
-        self._modes, self._run = {hz: mode for mode, hz in sorted(clocks.items(), key=lambda c: c[1])}, run
+        self._modes = {hz: mode for mode, hz in sorted(clocks.items(), key=lambda c: c[1])}
+        self._run = run
         self.levels = tuple(self._modes)
 
     def state(self) -> Any:
@@ -193,30 +196,27 @@ class Power:
         knobs: Sequence[Knob] | None = None,
         folder: str | os.PathLike[str] | None = None,
     ):
-        mode, interval = (
-            checked(WHERE, "mode", mode, MODE),
-            checked(WHERE, "interval", interval, optional(RULES["seconds"])),
-        )
+        mode = checked(WHERE, "mode", mode, MODE)
+        interval = checked(WHERE, "interval", interval, optional(RULES["seconds"]))
         checked(WHERE, "allow_power_control", allow_power_control, "flag")
         checked(WHERE, "dry_run", dry_run, "flag")
         checked(WHERE, "knobs", knobs, optional(RULES["knobs"]))
         checked(WHERE, "folder", folder, optional(RULES["path"]))
         if mode != "basic" and not (allow_power_control or dry_run):
             raise ValueError(
-                f"xcoexec.pipeline: got mode={mode!r} without allow_power_control=True, which changing clocks needs (or dry_run=True)."
+                f"xcoexec.pipeline: got mode={mode!r} without allow_power_control=True, which changing clocks needs"
+                " (or dry_run=True)."
             )
-        self.mode, self.interval, self.dry_run = mode, interval, dry_run
-        self.knobs = list(knobs if knobs is not None else _there() if mode != "basic" else ())
-        self.file = (
-            pathlib.Path(
-                folder
-                if folder is not None
-                else os.environ.get("XCOEXEC_CACHE_DIR") or pathlib.Path.home() / ".cache" / "xcoexec"
-            )
-            / STATE
-        )
+        self.mode = mode
+        self.interval = interval
+        self.dry_run = dry_run
+        if knobs is None:
+            knobs = _there() if mode != "basic" else ()
+        self.knobs = list(knobs)
+        self.file = pathlib.Path(_folder() if folder is None else folder) / STATE
         self.log: list[str] = []
-        self._changed, self._process = False, os.getpid()
+        self._changed = False
+        self._process = os.getpid()
         if mode != "basic" and not dry_run:
             self.repair()
 
@@ -225,7 +225,8 @@ class Power:
         wanted = chosen(self.mode, self.knobs, seconds, self.interval)
         for knob in self.knobs:
             if knob.name in wanted:
-                self.log.append(f"{knob.name}: {wanted[knob.name] / 1e6:.0f} MHz" + " (dry run)" * self.dry_run)
+                note = " (dry run)" if self.dry_run else ""
+                self.log.append(f"{knob.name}: {wanted[knob.name] / 1e6:.0f} MHz{note}")
         if wanted and not self.dry_run:
             self._remember()
             try:
@@ -234,7 +235,8 @@ class Power:
             except Exception as e:
                 self.restore()
                 raise PowerError(
-                    f"xcoexec.pipeline: got an error when setting clocks ({e}); they are as before. Valid is with the rights to do so."
+                    f"xcoexec.pipeline: got an error when setting clocks ({e}); they are as before. Valid is with the"
+                    " rights to do so."
                 ) from None
         return wanted
 
@@ -248,7 +250,8 @@ class Power:
         with new.open() as f:
             os.fsync(f.fileno())
         new.replace(self.file)
-        self._changed, self._process = True, os.getpid()
+        self._changed = True
+        self._process = os.getpid()
 
     def restore(self) -> None:
         """Puts back what was there before; without changes nothing happens, nor in a process that was forked from the
@@ -265,7 +268,9 @@ class Power:
             left = json.loads(self.file.read_text())
             if _alive(int(left["pid"])):
                 raise PowerError(
-                    f"xcoexec.pipeline: got clocks that process {left['pid']} is controlling ({self.file}); valid is one process at a time."
+                    f"xcoexec.pipeline: got clocks that process {left['pid']} is controlling ({self.file}); valid is"
+                    " one"
+                    " process at a time."
                 )
             self._put(left["states"])
             self.file.unlink()
@@ -283,7 +288,13 @@ class Power:
         self.restore()
 
 
+def _folder() -> str | pathlib.Path:
+    """Where the file with former states lies by default."""
+    return os.environ.get("XCOEXEC_CACHE_DIR") or pathlib.Path.home() / ".cache" / "xcoexec"
+
+
 def _alive(pid: int) -> bool:
+    """Whether another process of that number is there."""
     if pid == os.getpid():
         return False
     try:
@@ -296,6 +307,7 @@ def _alive(pid: int) -> bool:
 
 
 def _there() -> list[Knob]:
+    """The clocks that can be set on this machine."""
     found: list[Knob] = []
     makers: tuple[Callable[[], Knob], ...] = (Cpufreq, Nvml)
     for make in makers:
@@ -303,7 +315,9 @@ def _there() -> list[Knob]:
             found.append(make())
     if not found:
         raise PowerError(
-            "xcoexec.pipeline: got a machine without clocks that can be set; valid is one with cpufreq or an NVIDIA GPU, or mode='basic'."
+            "xcoexec.pipeline: got a machine without clocks that can be set; valid is one with cpufreq or an NVIDIA"
+            " GPU,"
+            " or mode='basic'."
         )
     return found
 

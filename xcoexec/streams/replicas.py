@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .arguments import Rule, checked
 from .scheduler import Scheduler
-from .valid import Rule, checked
 
 WHERE = "xcoexec.streams.replicas"
 SCHEDULER = Rule("an xcoexec.Scheduler", lambda x: isinstance(x, Scheduler))

@@ -17,15 +17,16 @@ import numpy as np
 
 from ..api.resident import ResidentFunction
 from ..ir.trace_events import event, rows
-from . import living
+from ..ir.words import HALVES
+from . import lifetime
+from .arguments import RULES, checked, optional, shown
+from .block_model import Network, input_of, model
 from .edf import Policy
-from .jobs import BOTH, HALVES, Task, terms, utilisation
+from .jobs import BOTH, Task, terms, utilisation
 from .metrics import metrics
-from .model import Network, input_of, model
 from .policies import policy as by_name
-from .running import WHERE, Ended, Running
-from .valid import RULES, checked, optional, shown
 from .virtual import releases, simulate
+from .workers import WHERE, Ended, Running
 
 QUEUE = 64  # jobs of a task that may wait
 ADMISSION_PERIODS = 20
@@ -86,7 +87,8 @@ class Scheduler:
     ):
         networks = _networks(tasks)
         self.tasks = {name: task for name, (_, task) in networks.items()}
-        chosen, wanted = by_name(policy), list(self.tasks.values())
+        chosen = by_name(policy)
+        wanted = list(self.tasks.values())
         queue = checked(WHERE, "queue", queue, "count")
         for t in wanted if chosen.whole else ():
             if t.seconds(t.halves[0]) == float("inf"):
@@ -95,14 +97,15 @@ class Scheduler:
         if checked(WHERE, "admission", admission, "flag") and not admits(wanted, chosen):
             need = utilisation(wanted)
             raise ValueError(
-                f"{WHERE}: got tasks that miss deadlines even by their measured seconds (they need {need:.0%} of both halves)."
+                f"{WHERE}: got tasks that miss deadlines even by their measured seconds (they need {need:.0%} of both"
+                " halves)."
             )
         counted = metrics(checked(WHERE, "registry", registry, optional(RULES["registry"])))
         self._running = Running(
             {name: network for name, (network, _) in networks.items()}, self.tasks, chosen, queue, counted
         )
         self._checks = {name: network.check for name, (network, _) in networks.items() if hasattr(network, "check")}
-        living.keep(self, self._running)
+        lifetime.keep(self, self._running)
         try:
             self._running.begin()
         except BaseException:  # no room for threads; Ctrl-C
@@ -147,9 +150,11 @@ class Scheduler:
         lacking = [n for n, t in self.tasks.items() if t.period and not (isinstance(inputs, Mapping) and n in inputs)]
         if lacking:
             raise ValueError(
-                f"{WHERE}.run: got inputs={shown(inputs)} without {lacking[0]!r}; valid is an input for each periodic task by its name."
+                f"{WHERE}.run: got inputs={shown(inputs)} without {lacking[0]!r}; valid is an input for each periodic"
+                " task by its name."
             )
-        begin, futures = time.perf_counter(), []
+        begin = time.perf_counter()
+        futures = []
         for job in plan:
             wait = begin + job.release - time.perf_counter()
             if wait > 0:
@@ -190,7 +195,8 @@ class Scheduler:
         """What has been done so far."""
         r = self._running
         with r.lock:
-            outcomes, released = dict(r.outcomes), sum(r.numbers.values())
+            outcomes = dict(r.outcomes)
+            released = sum(r.numbers.values())
             over = sum(outcomes.get(k, 0) for k in ("overtime", "skipped", "overflow"))
             accuracy = float(np.mean([e.accuracy for e in r.ended if e.seconds is not None] or [1.0]))
             pace = {h: r.busy[h] / due if due else 1.0 for h, due in r.due.items()}
@@ -202,7 +208,7 @@ class Scheduler:
         """Every block as a trace event, a row for each half; for `xcoexec.session.timeline.write`."""
         work = []
         for task, block, half, twin, start, end in list(self.blocks):
-            name = f"{task} {block}" + " (twin)" * twin
+            name = f"{task} {block}" + (" (twin)" if twin else "")
             work += [event(name, i, start, end) for i, h in enumerate(HALVES) if half in (h, BOTH)]
         return [*rows(f"{h} half" for h in HALVES), *work]
 
@@ -250,7 +256,9 @@ def task(
         made = checked(where, "network", network, "network", f" for the task {name!r}")
     elif x is None:
         raise TypeError(
-            f"{where}: got the bound function of {name!r} without an input; valid is one of the shape that all its jobs have."
+            f"{where}: got the function of {name!r} with resident weights and no input; valid is one of the shape that"
+            " all its jobs"
+            " have."
         )
     else:
         input_of(where, network, x, f" for the task {name!r}")
@@ -266,15 +274,14 @@ def admits(tasks: Sequence[Task], by: str | Policy = "slack", periods: int = ADM
     periods = checked("xcoexec.streams.admits", "periods", periods, "count")
     if wrong := [t for t in tasks if not isinstance(t, Task)]:
         raise TypeError(
-            f"xcoexec.streams.admits: got {shown(wrong[0])} among the tasks; valid are Tasks, of what xcoexec.task returns the second."
+            f"xcoexec.streams.admits: got {shown(wrong[0])} among the tasks; valid are Tasks, of what xcoexec.task"
+            " returns the second."
         )
     periodic = [t for t in tasks if t.period]
     if utilisation(periodic) > 1:
         return False
-    return (
-        simulate(releases(periodic, periods * max((t.period or 0.0 for t in periodic), default=0.0)), by).missing_rate
-        == 0
-    )
+    longest = max((t.period or 0.0 for t in periodic), default=0.0)
+    return simulate(releases(periodic, periods * longest), by).missing_rate == 0
 
 
 __all__ = ["Ended", "Scheduler", "Served", "admits", "task"]

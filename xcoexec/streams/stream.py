@@ -21,10 +21,10 @@ import numpy as np
 from ..compat import worker
 from ..ir.trace_events import event, rows
 from ..session.timeline import write
-from . import living
+from . import lifetime
+from .arguments import checked, shown, told
 from .cuts import Partly
 from .power import Power
-from .valid import checked, shown, told
 
 WHERE = "xcoexec.pipeline"
 KEPT = 20_000  # items that statistics are kept of
@@ -91,7 +91,9 @@ class _Channel:
     """
 
     def __init__(self, depth: int):
-        self._items, self._room, self._closed = SimpleQueue[Any](), SimpleQueue[None](), False
+        self._items = SimpleQueue[Any]()
+        self._room = SimpleQueue[None]()
+        self._closed = False
         for _ in range(depth):
             self._room.put(None)
 
@@ -135,14 +137,12 @@ class _Shared:
         # what a stage's threads work on lies in the channel behind it already: `depth` more may wait there
         self.channels = [_Channel(depth), *(_Channel(depth + s.workers + len(s.further)) for s in stages)]
         self.further = {name: SimpleQueue[Any]() for s in stages for name, _ in s.further}
-        self.busy: dict[str, dict[int, float]] = {
-            name: {} for s in stages for name, _ in s.parts
-        }  # thread -> since when it works on its item
+        # of each part: thread -> since when it works on its item
+        self.busy: dict[str, dict[int, float]] = {name: {} for s in stages for name, _ in s.parts}
         self.turns = [threading.Lock() for _ in stages]  # whose thread takes the next item
         self.threads: list[threading.Thread] = []
-        self.closed = self.elsewhere = (
-            False  # elsewhere: the threads are those of the process that this one was forked from
-        )
+        self.closed = False
+        self.elsewhere = False  # the threads are those of the process that this one was forked from
 
     def abandon(self) -> None:
         """Ends the threads: each when it is done with its item."""
@@ -203,8 +203,8 @@ def _next(shared: _Shared, index: int) -> tuple[_Item, threading.Lock, threading
             behind.put(END)
             before.put(END)  # for the stage's other threads
             return None
-        there, item.unready = item.unready, threading.Lock()
-        mine = item.unready
+        there = item.unready
+        mine = item.unready = threading.Lock()
         mine.acquire()
         return (item, there, mine) if behind.put(item) else None
 
@@ -244,12 +244,14 @@ def _do(shared: _Shared, stage: Stage, part: int, item: _Item, mine: threading.L
     """Does a part of a stage's work on an item, and gives it to the next part or lets it go."""
     if item.error is None:
         name, run = stage.parts[part]
-        busy, me = shared.busy[name], threading.get_ident()
+        busy = shared.busy[name]
+        me = threading.get_ident()
         begin = busy[me] = time.perf_counter()
         try:
             item.value = run(item.value)
         except BaseException as e:
-            item.value, item.error = None, told(f"{WHERE}: the stage {name!r}", e)
+            item.value = None
+            item.error = told(f"{WHERE}: the stage {name!r}", e)
         del busy[me]
         end = time.perf_counter()
         item.spans.append((begin, end))
@@ -273,17 +275,19 @@ class Stream:
         self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None
     ):
         given = inputs(items)
-        self._names, self._timeout = [name for s in stages for name, _ in s.parts], min(timeout, MOST_SECONDS)
+        self._names = [name for s in stages for name, _ in s.parts]
+        self._timeout = min(timeout, MOST_SECONDS)
         self._workers = [s.workers for s in stages for _ in s.parts]
         self._shared = shared = _Shared(stages, depth, power)
         self._spans: deque[list[tuple[float, float]]] = deque(maxlen=KEPT)
-        self._ended, self._power = False, power
+        self._ended = False
+        self._power = power
         targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", _feed, (shared, given))]
         targets += [(s.name, _work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
         targets += [(name, _further, (shared, s, k)) for s in stages for k, (name, _) in enumerate(s.further, 1)]
         for name, target, args in targets:
             shared.threads.append(worker(target, args, f"xcoexec-stream-{name}"))
-        living.keep(self, shared)
+        lifetime.keep(self, shared)
         try:
             for thread in shared.threads:
                 thread.start()
@@ -366,7 +370,9 @@ class Stream:
         return out
 
     def close(self) -> None:
-        """Ends the threads; what is still on its way is dropped. A stage that never returns keeps its (daemon) thread."""
+        """Ends the threads; what is still on its way is dropped. A stage that never returns keeps its (daemon)
+        thread.
+        """
         self._ended = True
         self._shared.stop()
 
@@ -374,7 +380,8 @@ class Stream:
         """Latency and throughput of what has left so far, or of the `last` so many items (0: all). Raises `ValueError`
         before the first.
         """
-        found = list(self._spans)[-checked(f"{WHERE}: stats()", "last", last, "last") :]
+        last = checked(f"{WHERE}: stats()", "last", last, "last")
+        found = list(self._spans)[-last:]
         if not found:
             raise ValueError(f"{WHERE}: got stats() before the first result; valid is to take one first.")
         latencies = [spans[-1][1] - spans[0][0] for spans in found]

@@ -62,7 +62,8 @@ def replaced(shape: Shape) -> bool:
     return len(a) >= 2 and len(b) == 2
 
 
-def _glorot(rng: np.random.Generator, *shape: int) -> np.ndarray:
+def _he(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Random weights [..., outputs] f32 whose variance is 2 / inputs (He et al., ICCV 2015, equation 10)."""
     inner = int(np.prod(shape[:-1]))
     return (rng.standard_normal(shape) * np.sqrt(2 / inner)).astype(np.float32)
 
@@ -72,7 +73,7 @@ def initial(shape: Shape, seed: int = 0) -> Params:
     rng = np.random.default_rng(seed)
     if not shape.image:
         sizes = [int(np.prod(shape.given[1:])), *[shape.width] * len(shape.layers), shape.made[-1]]
-        return {"dense": [(_glorot(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]}
+        return {"dense": [(_he(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]}
     width, made = shape.width, shape.made[-1]
     layers = [
         {name: _operation(rng, shape.half, name, width) for name in _names(shape.half, layer)} for layer in shape.layers
@@ -80,9 +81,9 @@ def initial(shape: Shape, seed: int = 0) -> Params:
     bias = lambda n: np.zeros(n, np.float32)
     tail = (1, 1, width, made) if len(shape.made) == 4 else (width, made)
     return {
-        "head": (_glorot(rng, *shape.stride, shape.given[-1], width), bias(width)),
+        "head": (_he(rng, *shape.stride, shape.given[-1], width), bias(width)),
         "layers": layers,
-        "tail": (_glorot(rng, *tail), bias(made)),
+        "tail": (_he(rng, *tail), bias(made)),
     }
 
 
@@ -96,11 +97,11 @@ def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> di
         return {}
     if separable:
         return {
-            "depthwise": _glorot(rng, window, window, 1, width),
-            "w": _glorot(rng, 1, 1, width, width),
+            "depthwise": _he(rng, window, window, 1, width),
+            "w": _he(rng, 1, 1, width, width),
             "b": np.zeros(width, np.float32),
         }
-    return {"w": _glorot(rng, window, window, width, width), "b": np.zeros(width, np.float32)}
+    return {"w": _he(rng, window, window, width, width), "b": np.zeros(width, np.float32)}
 
 
 def _conv(x: Any, w: Any, groups: int = 1, stride: tuple[int, int] = (1, 1)) -> Any:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from .arguments import checked
 from .edf import Core, Policy, Start
 from .jobs import Job, Task
 from .policies import policy
-from .valid import checked
 
 Load = Callable[[Start], float]  # by which factor a block takes longer than usual
 
@@ -38,6 +38,7 @@ class Schedule:
         return float(np.mean([j.task.accuracy.of(j.twins) for j in self.jobs if j.end is not None] or [1.0]))
 
     def busy(self, half: str) -> float:
+        """Seconds in which a half was at work."""
         return sum(end - s.time for s, end in self.blocks if half in s.way.halves)
 
 
@@ -56,7 +57,8 @@ def releases(
     """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one. Raises
     `TypeError` or `ValueError`.
     """
-    seconds, offsets = checked(where, "seconds", seconds, "span"), checked(where, "offsets", offsets, "offsets")
+    seconds = checked(where, "seconds", seconds, "span")
+    offsets = checked(where, "offsets", offsets, "offsets")
     if len(offsets) > len(tasks):
         raise ValueError(f"{where}: got {len(offsets)} offsets for {len(tasks)} tasks; valid is one for each.")
     jobs: list[Job] = []
@@ -68,10 +70,13 @@ def releases(
 
 def simulate(jobs: Sequence[Job], by: str | Policy, load: Load | None = None) -> Schedule:
     """Runs jobs that nobody has run yet under a policy; blocks take their seconds times what `load` says."""
-    core, blocks = Core(policy(by)), []
+    core = Core(policy(by))
+    blocks = []
     waiting = sorted(jobs, key=lambda j: (j.release, j.task.name, j.number))
     ends: list[tuple[float, int, Start]] = []
-    count, now, arrived = itertools.count(), 0.0, 0
+    count = itertools.count()
+    now = 0.0
+    arrived = 0
     while arrived < len(waiting) or ends or core.waiting:
         times = [waiting[arrived].release] if arrived < len(waiting) else []
         times += [ends[0][0]] if ends else []

@@ -3,112 +3,47 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
-from .. import __version__, config, models
+from .. import config, models
 from ..api.functions import jit
-from ..codegen.program import Literal, Value
-from ..codegen.rules import reference
-from ..devices.registry import device_half
-from ..frontend.graph import graph_of
-from ..frontend.trace import paths, trace
-from ..ir.layers import LayerGraph
 from ..ir.text import columns
-from ..session.contest import alternate
+from ..measure.timing import alternate
+from .machine import environment
+from .oracle import oracles, worst
 
 Record = dict[str, Any]
 SEED = 0
 
 
-def environment() -> Record:
-    """Versions and the machine in general terms."""
-    import llvmlite
-    import numba
-
-    from ..codegen.target import target
-
-    settings: Any = jax.config
-    return {
-        "xcoexec": __version__,
-        "jax": jax.__version__,
-        "numba": numba.__version__,
-        "llvmlite": llvmlite.__version__,
-        "python": platform.python_version(),
-        "cpu": f"{config.cores()}-core {target().cpu}",
-        "isa": target().name,
-        "device": device_half().title(),
-        "precision": str(settings.jax_default_matmul_precision or "default"),
-        "xla_flags": os.environ.get("XLA_FLAGS", ""),
-    }
-
-
-def model_graph(name: str, batch: int = 1) -> LayerGraph:
-    """The layer graph of a model of the zoo, from shapes alone."""
-    entry = models.get(name)
-    return graph_of(entry.module.apply, (jax.eval_shape(entry.variables), entry.example(batch)), 1)[1]
-
-
-def oracle(fn: Any, *args: Any) -> np.ndarray:
-    """The first result of `oracles`."""
-    return oracles(fn, *args)[0]
-
-
-def oracles(fn: Any, *args: Any) -> list[np.ndarray]:
-    """The leaves of `fn(*args)` in float64, by the NumPy meaning of every primitive."""
-    values, tree = jax.tree_util.tree_flatten((args, {}))
-    traced = trace(fn, values, tree, paths(tree))
-
-    def wide(a: Any) -> Any:
-        a = np.asarray(a)
-        return a.astype(np.float64) if a.dtype == np.float32 else a
-
-    env: dict[Value, Any] = {v: wide(x) for v, x in zip(traced.inputs, values, strict=True)} | {
-        v: wide(x) for v, x in traced.consts
-    }
-    reference.run_ops(traced.ops, env, wide)
-    return [np.asarray(out.val if isinstance(out, Literal) else env[out]) for out in traced.outputs]
-
-
-def error(got: Any, want: np.ndarray) -> float:
-    """Largest difference, relative to the output's scale (its largest absolute value)."""
-    return float(np.max(np.abs(np.asarray(got, np.float64) - want)) / max(float(np.max(np.abs(want))), 1e-30))
-
-
-def worst(got: Any, want: Sequence[np.ndarray]) -> float:
-    """The largest `error` of all leaves."""
-    return max(error(a, b) for a, b in zip(jax.tree_util.tree_leaves(got), want, strict=True))
-
-
 def measure(
     name: str, batch: int = 1, strategy: str = "auto", threads: int | None = None, rounds: int = 8, block: float = 0.2
 ) -> Record:
-    """Median seconds of both, their ratio, first-call seconds, errors against float64, and whether the plan's
-    executable ran.
+    """One record of a model: median seconds of `jax.jit` and of ours, their ratio, seconds of the first calls, errors
+    against float64, and whether the plan's executable ran.
+
+    `threads` of the host half (default: the cores that this process may use); `rounds` of blocks of `block` seconds.
     """
     entry = models.get(name)
     n = config.threads(threads)
-    weights, x = entry.variables(SEED), entry.example(batch, SEED)
+    weights = entry.variables(SEED)
+    x = entry.example(batch, SEED)
     apply = entry.module.apply
     plain = jax.jit(apply)
     fast = jit(apply, strategy=strategy, threads=n).bind(weights)
-    start = time.perf_counter()
-    first = jax.block_until_ready(fast(x))
-    first_seconds = time.perf_counter() - start
-    start = time.perf_counter()
-    reference_out = jax.block_until_ready(plain(weights, x))
-    plain_first = time.perf_counter() - start
     calls = {"jit": lambda: jax.block_until_ready(plain(weights, x)), "xco": lambda: jax.block_until_ready(fast(x))}
+    ours, first_seconds = _first(calls["xco"])
+    theirs, plain_first = _first(calls["jit"])
     seconds = alternate(calls, rounds, block)
     want = oracles(apply, weights, x)
+    placements = fast.plan().placements
     return {
         "model": name,
         "batch": batch,
@@ -120,14 +55,21 @@ def measure(
         "speedup": seconds["jit"] / seconds["xco"],
         "first_call_seconds": first_seconds,
         "jit_first_call_seconds": plain_first,
-        "error": worst(first, want),
-        "jit_error": worst(reference_out, want),
+        "error": worst(ours, want),
+        "jit_error": worst(theirs, want),
         "ran": fast.report().ran,
         "chosen": fast.plan().chosen,
-        "host_layers": sum(p.half == "host" for p in fast.plan().placements),
-        "layers": len(fast.plan().placements),
+        "host_layers": sum(p.half == "host" for p in placements),
+        "layers": len(placements),
         **environment(),
     }
+
+
+def _first(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What a first call returns, and its seconds."""
+    start = time.perf_counter()
+    out = call()
+    return out, time.perf_counter() - start
 
 
 _MEMORY = """
@@ -160,42 +102,44 @@ def peak_memory(name: str, batch: int = 1, threads: int | None = None) -> Mappin
     return out
 
 
+HEAD = (
+    "model",
+    "batch",
+    "threads",
+    "jax.jit ms",
+    "xcoexec ms",
+    "speed-up",
+    "ran",
+    "error",
+    "first call s",
+    "memory",
+    "memory, first",
+)
+PEAKS = ("xco_peak_bytes", "xco_first_peak_bytes")
+
+
 def text(records: Sequence[Record]) -> str:
-    """Records as a table."""
-    head = [
-        "model",
-        "batch",
-        "threads",
-        "jax.jit ms",
-        "xcoexec ms",
-        "speed-up",
-        "ran",
-        "error",
-        "first call s",
-        "memory",
-        "memory, first",
-    ]
-    rows = [head]
-    for r in records:
-        memory = [
-            f"{r[k] / r['jit_peak_bytes']:.2f}x" if k in r else "-" for k in ("xco_peak_bytes", "xco_first_peak_bytes")
-        ]
-        rows.append(
-            [
-                r["model"],
-                str(r["batch"]),
-                str(r["threads"]),
-                f"{r['jit_seconds'] * 1e3:.3f}",
-                f"{r['xco_seconds'] * 1e3:.3f}",
-                f"{r['speedup']:.2f}x",
-                r["ran"],
-                f"{r['error']:.1e}",
-                f"{r['first_call_seconds']:.2f}",
-                *memory,
-            ]
-        )
+    """Records as a table; at least one."""
     e = records[0]
-    return (
-        columns(rows, (1, 2, 3, 4, 5, 7, 8, 9, 10))
-        + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians, alternating in one process"
-    )
+    table = columns([list(HEAD), *map(_row, records)], (1, 2, 3, 4, 5, 7, 8, 9, 10))
+    machine = f"{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}"
+    return f"{table}\n{machine}; medians, alternating in one process"
+
+
+def _row(r: Record) -> list[str]:
+    memory = [f"{r[k] / r['jit_peak_bytes']:.2f}x" if k in r else "-" for k in PEAKS]
+    return [
+        r["model"],
+        str(r["batch"]),
+        str(r["threads"]),
+        f"{r['jit_seconds'] * 1e3:.3f}",
+        f"{r['xco_seconds'] * 1e3:.3f}",
+        f"{r['speedup']:.2f}x",
+        r["ran"],
+        f"{r['error']:.1e}",
+        f"{r['first_call_seconds']:.2f}",
+        *memory,
+    ]
+
+
+__all__ = ["SEED", "Record", "measure", "peak_memory", "text"]

@@ -20,8 +20,14 @@ PICTURES = {
     "Timelines": plots.timelines,
 }
 
-STYLE = "body{font:14px sans-serif;margin:2em;max-width:72em}table{border-collapse:collapse}td,th{padding:3px 9px;text-align:right}"
-FIRST = "td,th{border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}.best{font-weight:bold}img{max-width:100%}"
+STYLE = (
+    "body{font:14px sans-serif;margin:2em;max-width:72em}"
+    "table{border-collapse:collapse}"
+    "td,th{padding:3px 9px;text-align:right;border-bottom:1px solid #ddd}"
+    "td:first-child,th:first-child{text-align:left}"
+    ".best{font-weight:bold}"
+    "img{max-width:100%}"
+)
 
 
 def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -> None:
@@ -49,10 +55,10 @@ def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -
         "Environment": f"<table>{facts}</table>",
     }
     body = f"""<h1>{html.escape(title)}</h1>
-<p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of each network is bold.
-Error: largest difference to float64 NumPy, relative to the output's scale.</p>
+<p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of each network is
+bold. Error: largest difference to float64 NumPy, relative to the output's scale.</p>
 {_times(records)}{"".join(f"<h2>{name}</h2>{part}" for name, part in sections.items())}"""
-    head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}{FIRST}</style>"
+    head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}</style>"
     file.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>")
 
 

@@ -78,9 +78,9 @@ def _stack(ax: Any, record: Record) -> None:
     layers = record["layers"]
     longest = sorted(range(len(layers)), key=lambda i: -max(layers[i][4] or 0.0, layers[i][5]))[:SHOWN]
     rest = [i for i in range(len(layers)) if i not in longest]
-    groups = [([i], "/".join(layers[i][0].split("/")[-2:])) for i in sorted(longest)] + [
-        (rest, f"{len(rest)} others")
-    ] * bool(rest)
+    groups = [([i], "/".join(layers[i][0].split("/")[-2:])) for i in sorted(longest)]
+    if rest:
+        groups.append((rest, f"{len(rest)} others"))
     left = [0.0, 0.0]
     for k, (members, name) in enumerate(groups):
         widths = [sum((layers[i][c] or 0.0) for i in members) * 1e3 for c in (4, 5)]

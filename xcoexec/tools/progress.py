@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ..measure.profile import Progress as Callback
+from ..measure.timing import Progress as Callback
 
 STAGES = {"build": "building kernels", "profile": "measuring layers", "compare": "comparing plans"}
 

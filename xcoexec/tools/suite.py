@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import models
 from ..api.functions import jit
+from ..api.resident import ResidentFunction
 from ..config import cores
 from ..errors import SuiteError
 from ..ir.costs import Costs
@@ -26,14 +27,13 @@ from ..ir.layers import LayerGraph
 from ..ir.placement import Placement
 from ..ir.plan import Plan
 from ..ir.text import columns
-from ..measure.profile import Progress, silent
-from ..measure.timing import empty_call
+from ..measure.timing import Progress, alternate, empty_call, silent
 from ..planning.baselines import device_plan
-from ..planning.simulate import simulate
-from ..planning.strategies import codl, edgenn, layer_switch
-from ..session.contest import alternate
+from ..planning.simulate import replay
 from ..session.rebalance import sharing
-from .bench import environment, oracles, worst
+from ..strategies import codl, edgenn, layer_switch
+from .machine import environment
+from .oracle import oracles, worst
 
 Record = dict[str, Any]
 #: name -> what `xcoexec.jit` is told; beside the strategies the papers' ablations
@@ -82,6 +82,7 @@ SUITES: Mapping[str, Suite] = {
 
 
 def get(name: str) -> Suite:
+    """The suite of that name. Raises `SuiteError` that lists the valid names."""
     if name not in SUITES:
         raise SuiteError(f"bench: got suite {name!r}; valid are {', '.join(SUITES)}.")
     return SUITES[name]
@@ -96,12 +97,14 @@ def run(
     Each case is written when it is finished, so that an interrupted run goes on where it was. Raises `SuiteError` while
     another process writes the same file.
     """
-    suite, file = get(name), pathlib.Path(path)
+    suite = get(name)
+    file = pathlib.Path(path)
     if unknown := [v for v in variants if v not in VARIANTS]:
         raise SuiteError(f"bench: got variant {unknown[0]!r}; valid are {'; '.join(VARIANTS)}.")
     suite = dataclasses.replace(suite, variants=tuple(variants)) if variants else suite
     file.parent.mkdir(parents=True, exist_ok=True)
-    cases, here = [(m, b) for m in suite.models for b in suite.batches], environment()
+    cases = [(m, b) for m in suite.models for b in suite.batches]
+    here = environment()
     with _alone(file) as out:
         done = {
             (r["model"], r["batch"]): r
@@ -142,7 +145,8 @@ def _finished(file: pathlib.Path) -> list[Record]:
             records[-1]["suite"], records[-1]["seconds"]
         except (json.JSONDecodeError, KeyError, TypeError):
             raise SuiteError(
-                f"bench: got line {i} of {str(file)!r}, which is no record of a suite; valid is a file that bench wrote."
+                f"bench: got line {i} of {str(file)!r}, which is no record of a suite; valid is a file that bench"
+                " wrote."
             ) from None
     return records
 
@@ -158,41 +162,33 @@ def load(path: str | os.PathLike[str]) -> list[Record]:
 def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
     """One record: quartiles of every variant's seconds, errors against float64, what each plan is."""
     entry = models.get(model)
-    weights, x = entry.variables(), entry.example(batch)
+    weights = entry.variables()
+    x = entry.example(batch)
     plain = jax.jit(entry.module.apply)
-    bound = {v: jit(entry.module.apply, **VARIANTS[v]).bind(weights) for v in suite.variants}
+    resident = {v: jit(entry.module.apply, **VARIANTS[v]).bind(weights) for v in suite.variants}
     outs = {"jit": jax.block_until_ready(plain(weights, x))}
-    same: dict[Any, str] = {}  # plans that are the same are measured once
+    outs |= {v: jax.block_until_ready(f(x)) for v, f in resident.items()}
+    stands_for = _measured_once({v: f.plan() for v, f in resident.items()})
     calls: dict[str, Callable[[], Any]] = {"jit": lambda: jax.block_until_ready(plain(weights, x))}
-    stands_for = {}
-    for v, f in bound.items():
-        outs[v] = jax.block_until_ready(f(x))
-        plan = f.plan()
-        key = (plan.engine, tuple(dataclasses.replace(p, predicted=None, note="") for p in plan.placements))
-        stands_for[v] = same.setdefault(key, v)
-        if stands_for[v] == v:
-            calls[v] = functools.partial(_wait, f, x)
+    calls |= {v: functools.partial(_wait, f, x) for v, f in resident.items() if stands_for[v] == v}
     samples: dict[str, list[float]] = {}
     alternate(calls, suite.rounds, suite.block, samples=samples)
     quartiles = {k: [float(q) for q in np.percentile(t, (25, 50, 75))] for k, t in samples.items()}
     want = oracles(entry.module.apply, weights, x)
-    plans = {v: f.plan() for v, f in bound.items()}
+    plans = {v: f.plan() for v, f in resident.items()}
     return {
         "suite": name,
         "model": model,
         "batch": batch,
-        "seconds": {"jit": quartiles["jit"], **{v: quartiles[stands_for[v]] for v in bound}},
+        "seconds": {"jit": quartiles["jit"], **{v: quartiles[stands_for[v]] for v in resident}},
         "predicted": {v: p.predicted for v, p in plans.items()},
         "plans": {v: _brief(p) for v, p in plans.items() if stands_for[v] == v},
         "stands_for": stands_for,
-        **_simulated(bound, {k: q[1] for k, q in quartiles.items()}),
-        "sharing": {v: _sharing(f) for v, f in bound.items()},
+        **_simulated(resident, {k: q[1] for k, q in quartiles.items()}),
+        "sharing": {v: _sharing(f) for v, f in resident.items()},
         "errors": {k: worst(out, want) for k, out in outs.items()},
-        "ran": {v: f.report().ran for v, f in bound.items()},
-        "halves": {
-            v: {h: sum(p.half == h for p in plan.placements) for h in ("device", "split", "host")}
-            for v, plan in plans.items()
-        },
+        "ran": {v: f.report().ran for v, f in resident.items()},
+        "halves": {v: _counted(p) for v, p in plans.items()},
         "cores": cores(),
         "affinity": sorted(os.sched_getaffinity(0)),
         "clock_mhz": _clock(),
@@ -200,7 +196,22 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
     }
 
 
-def _simulated(bound: Mapping[str, Any], seconds: Mapping[str, float]) -> Record:
+def _measured_once(plans: Mapping[str, Plan]) -> dict[str, str]:
+    """Variant -> the first variant with the same plan: what is the same is measured once."""
+    first: dict[Any, str] = {}
+    found = {}
+    for variant, plan in plans.items():
+        places = tuple(dataclasses.replace(p, predicted=None, note="") for p in plan.placements)
+        found[variant] = first.setdefault((plan.engine, places), variant)
+    return found
+
+
+def _counted(plan: Plan) -> dict[str, int]:
+    """How many layers are where."""
+    return {half: sum(p.half == half for p in plan.placements) for half in ("device", "split", "host")}
+
+
+def _simulated(resident: Mapping[str, ResidentFunction[Any]], seconds: Mapping[str, float]) -> Record:
     """What was measured of the layers, and the simulator's seconds and events of each plan from it (None: nothing had
     to be measured).
 
@@ -208,23 +219,24 @@ def _simulated(bound: Mapping[str, Any], seconds: Mapping[str, float]) -> Record
     what all of them together took in this run (variants "host" and "device"), as machines are faster at one time than
     at another.
     """
-    compiled = {v: f.session() for v, f in bound.items()}
-    costs, graph = next(
-        ((c.known_costs, c.graph) for c in compiled.values() if c.known_costs is not None), (None, None)
-    )
-    if costs is None or graph is None:
-        return {"simulated": dict.fromkeys(compiled), "layers": [], "timelines": {}, "costs": None}
-    runs, call = {}, empty_call()
+    sessions = {v: f.session() for v, f in resident.items()}
+    known = [(s.known_costs, s.graph) for s in sessions.values() if s.known_costs is not None]
+    if not known:
+        return {"simulated": dict.fromkeys(sessions), "layers": [], "timelines": {}, "costs": None}
+    costs, graph = known[0]
+    assert costs is not None
+    call = empty_call()
     for half in {"host", "device"} & seconds.keys():
-        costs = _as_in(seconds[half] - call, half, graph, compiled[half].plan(), costs)
-    for v, c in compiled.items():
-        plan = device_plan(graph) if c.plan().engine == "jit" else c.plan()
+        costs = _as_in(seconds[half] - call, half, graph, sessions[half].plan(), costs)
+    runs = {}
+    for v, s in sessions.items():
+        plan = device_plan(graph) if s.plan().engine == "jit" else s.plan()
         if plan.engine != "local" and plan.placements:
-            runs[v] = simulate(graph, plan, costs)
+            runs[v] = replay(graph, plan, costs)
     layers = [[x.name, x.kind, x.flops, x.nbytes, costs.host[x.index], costs.device[x.index]] for x in graph.layers]
     events = {v: [[e.row, e.name, e.start, e.end] for e in run.events] for v, run in runs.items() if v in DRAWN}
     return {
-        "simulated": {v: runs[v].seconds + call if v in runs else None for v in compiled},
+        "simulated": {v: runs[v].seconds + call if v in runs else None for v in sessions},
         "layers": layers,
         "timelines": events,
         "costs": json.loads(json.dumps(dataclasses.asdict(costs))),
@@ -236,7 +248,7 @@ def _as_in(seconds: float, half: str, graph: LayerGraph, plan: Plan, costs: Cost
     if any(p.half != half for p in plan.placements):
         return costs
     layers = sum(t or 0.0 for t in getattr(costs, half))
-    around = simulate(graph, plan, costs).seconds - layers
+    around = replay(graph, plan, costs).seconds - layers
     return costs.scaled(**{half: max(seconds - around, 0.1 * layers) / layers})
 
 
@@ -250,7 +262,7 @@ def _brief(plan: Plan) -> Record:
     return {"engine": plan.engine, "placements": places}
 
 
-def _sharing(f: Any) -> list[float | None]:
+def _sharing(f: ResidentFunction[Any]) -> list[float | None]:
     """(host calls, seconds in which the device's stream hands over and merges) of a call; no seconds where the halves
     share a memory.
     """
@@ -285,10 +297,8 @@ def table(records: Sequence[Record]) -> str:
         times = [f"{q[1] * 1e3:.3f} ({q[0] * 1e3:.3f} to {q[2] * 1e3:.3f})" for q in (r["seconds"][v] for r in records)]
         rows.append([v, *times, *(f"{r['seconds']['jit'][1] / r['seconds'][v][1]:.2f}x" for r in records)])
     e = records[0]["environment"]
-    return (
-        columns(rows, range(1, len(rows[0])))
-        + f"\n{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}; medians (quartiles), alternating in one process"
-    )
+    machine = f"{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}"
+    return f"{columns(rows, range(1, len(rows[0])))}\n{machine}; medians (quartiles), alternating in one process"
 
 
 def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
@@ -298,42 +308,48 @@ def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
     Times are compared relative to plain jax.jit's in the same run (whose own change is shown): what makes everything
     slower is the machine.
     """
-    before = {(r["suite"], r["model"], r["batch"]): r for r in old}
+    before = {_case(r): r for r in old}
     rows = [["model", "batch", "variant", "was ms", "is ms", "ratio", ""]]
     common = 0
     for r in new:
-        then = before.get((r["suite"], r["model"], r["batch"]))
+        then = before.get(_case(r))
         if then is None:
             continue
-        was, is_now = then["seconds"]["jit"], r["seconds"]["jit"]
-        machine = is_now[1] / was[1]
-        most, least = is_now[2] / was[0], is_now[0] / was[2]  # by how much the machine itself may have changed
         for v in [v for v in r["seconds"] if v in then["seconds"]]:
             common += 1
-            a, b = then["seconds"][v], r["seconds"][v]
-            now = b if v == "jit" else [b[0] / most, b[1] / machine, b[2] / least]
-            word = (
-                "slower"
-                if now[0] > a[2] and now[1] > NOISE * a[1]
-                else "faster"
-                if now[2] < a[0] and a[1] > NOISE * now[1]
-                else ""
-            )
+            was = then["seconds"][v]
+            now = r["seconds"][v] if v == "jit" else _on_the_old_machine(r["seconds"][v], r, then)
+            word = _change(was, now)
             if word:
-                rows.append(
-                    [
-                        r["model"],
-                        str(r["batch"]),
-                        v,
-                        f"{a[1] * 1e3:.3f}",
-                        f"{b[1] * 1e3:.3f}",
-                        f"{now[1] / a[1]:.2f}",
-                        word,
-                    ]
-                )
+                times = [f"{was[1] * 1e3:.3f}", f"{r['seconds'][v][1] * 1e3:.3f}", f"{now[1] / was[1]:.2f}"]
+                rows.append([r["model"], str(r["batch"]), v, *times, word])
     if not common:
         raise SuiteError("bench: got an older run without any case of this one; valid is a file of the same suite.")
     return columns(rows, (1, 3, 4, 5)) if len(rows) > 1 else f"no change beyond the spread in {common} measurements"
+
+
+def _case(r: Record) -> tuple[str, str, int]:
+    """What two runs have in common."""
+    return r["suite"], r["model"], r["batch"]
+
+
+def _on_the_old_machine(quartiles: Sequence[float], new: Record, old: Record) -> list[float]:
+    """Quartiles as they would be if the machine had not changed since an older run, by what jax.jit takes in both; the
+    outer ones as far apart as its own allow.
+    """
+    was = old["seconds"]["jit"]
+    now = new["seconds"]["jit"]
+    least, machine, most = now[0] / was[2], now[1] / was[1], now[2] / was[0]
+    return [quartiles[0] / most, quartiles[1] / machine, quartiles[2] / least]
+
+
+def _change(was: Sequence[float], now: Sequence[float]) -> str:
+    """What became of a variant whose quartiles were and are these; "" where it stayed within the spread."""
+    if now[0] > was[2] and now[1] > NOISE * was[1]:
+        return "slower"
+    if now[2] < was[0] and was[1] > NOISE * now[1]:
+        return "faster"
+    return ""
 
 
 __all__ = ["SUITES", "VARIANTS", "Record", "Suite", "compare", "get", "load", "measure", "run", "table"]

@@ -8,26 +8,22 @@ from collections.abc import Callable
 from ...ir.costs import Costs
 from ...ir.layers import LayerGraph
 from ...ir.plan import Plan
-from .capacity import capacity
-from .codl import codl
-from .edgenn import edgenn
-from .layer_switch import layer_switch
-from .single import device, host
+from . import capacity, codl, edgenn, layer_switch, single
 
 Strategy = Callable[[LayerGraph, Costs], Plan]
 
 STRATEGIES: dict[str, Strategy] = {
-    "device": device,
-    "host": host,
-    "edgenn": edgenn,
-    "codl": codl,
-    "layer_switch": layer_switch,
-    "capacity": capacity,
+    "device": single.device,
+    "host": single.host,
+    "edgenn": edgenn.edgenn,
+    "codl": codl.codl,
+    "layer_switch": layer_switch.layer_switch,
+    "capacity": capacity.capacity,
 }
 #: planners whose plans are measured beside a strategy's own on a device: predictions of plans that differ this little
 #: err by more
 RIVALS: dict[str, tuple[Strategy, ...]] = {
-    "codl": (functools.partial(codl, dims=("channel",)), functools.partial(codl, dims=("rows",)))
+    "codl": (functools.partial(codl.codl, dims=("channel",)), functools.partial(codl.codl, dims=("rows",)))
 }
 #: what `strategy=` takes; "auto" measures the plans of all others and plain jax.jit, and keeps the fastest
 NAMES = (*STRATEGIES, "auto")
@@ -44,11 +40,5 @@ __all__ = [
     "RIVALS",
     "STRATEGIES",
     "Strategy",
-    "capacity",
-    "codl",
-    "device",
-    "edgenn",
-    "host",
-    "layer_switch",
     "strategy_name",
 ]

@@ -18,7 +18,8 @@ from ..frontend.fold import Folded
 from ..frontend.graph import graph_of
 from ..ir.layers import LayerGraph
 from ..lowering.emit import run_ops
-from .spans import Span, cut_out
+from .compiled_spans import cut_out
+from .spans import Span
 from .twins import OPERATIONS, Params, Shape, initial, twin_of
 
 Batch = tuple[np.ndarray, np.ndarray]
@@ -143,9 +144,12 @@ def darts(loss: Callable[..., Any], shape: Shape, search: Search, batches: Itera
     """
     import optax
 
-    params, choice = initial(shape, search.seed), jnp.zeros((len(shape.layers), len(OPERATIONS[shape.half])))
-    of_weights, of_choice = optax.adam(search.rate), optax.adam(10 * search.rate)
-    state, choice_state = of_weights.init(params), of_choice.init(choice)
+    params = initial(shape, search.seed)
+    choice = jnp.zeros((len(shape.layers), len(OPERATIONS[shape.half])))
+    of_weights = optax.adam(search.rate)
+    of_choice = optax.adam(10 * search.rate)
+    state = of_weights.init(params)
+    choice_state = of_choice.init(choice)
 
     @jax.jit
     def step(params: Params, state: Any, choice: Any, choice_state: Any, train: Batch, held: Batch) -> Any:
@@ -170,7 +174,9 @@ def similar(
     search: Search,
     batches: Iterator[Batch],
 ) -> Shape:
-    """The baseline: of random shapes the one whose values come nearest to the block's, whatever the network then says."""
+    """The baseline: of random shapes the one whose values come nearest to the block's, whatever the network then
+    says.
+    """
     rng = np.random.default_rng(search.seed)
     given, made = net.ends(spans[block])
     names = tuple(OPERATIONS[shape.half])

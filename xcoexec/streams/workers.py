@@ -20,12 +20,13 @@ from typing import Any
 
 from ..compat import worker
 from ..errors import SkippedError
-from . import garbage
+from ..ir.words import HALVES
+from . import gc_freeze
+from .arguments import shown, told
+from .block_model import Network
 from .edf import Core, Policy, Start
-from .jobs import HALVES, Job, Task
+from .jobs import Job, Task
 from .metrics import Metrics
-from .model import Network
-from .valid import shown, told
 
 KEPT = 20_000  # of what is kept of ended jobs and blocks
 STOP_SECONDS = 0.9
@@ -67,12 +68,14 @@ class Running:
         queue: int,
         metrics: Metrics | None,
     ):
-        self.tasks, self._networks, self._queue, self._metrics = tasks, networks, queue, metrics
+        self.tasks = tasks
+        self._networks = networks
+        self._queue = queue
+        self._metrics = metrics
         self._core = Core(policy)
         self._requests: dict[Job, _Request] = {}
-        self._answers: deque[tuple[_Request, BaseException | None, bool]] = (
-            deque()
-        )  # that nobody has been told yet; the last: cancelled
+        # that nobody has been told yet; the last: cancelled
+        self._answers: deque[tuple[_Request, BaseException | None, bool]] = deque()
         self._telling: set[int] = set()  # threads
         self._waiting: Counter[str] = Counter()
         self.numbers: Counter[str] = Counter()
@@ -81,16 +84,17 @@ class Running:
         self._over = ""  # why no job is taken any more
         self.outcomes: Counter[str] = Counter()
         self.ended: deque[Ended] = deque(maxlen=KEPT)
-        self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(
-            maxlen=KEPT
-        )  # task, block, half, twin, start, end
-        self.busy, self.due = dict.fromkeys(HALVES, 0.0), dict.fromkeys(HALVES, 0.0)
-        self.deciding, self._tidied = 0.0, 0.0
+        # task, block, half, twin, start, end
+        self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(maxlen=KEPT)
+        self.busy = dict.fromkeys(HALVES, 0.0)
+        self.due = dict.fromkeys(HALVES, 0.0)
+        self.deciding = 0.0
+        self._tidied = 0.0
         self._threads = [worker(self._work, (half,), f"xcoexec-scheduler-{half}") for half in HALVES]
         self._began = time.perf_counter()
 
     def begin(self) -> None:
-        garbage.freeze(self)
+        gc_freeze.freeze(self)
         self._began = time.perf_counter()
         for thread in self._threads:
             thread.start()
@@ -182,7 +186,9 @@ class Running:
         Returns whether the block was its job's last. What is timed is keeping the queue, choosing and waking workers,
         not the answers.
         """
-        begin, now, over = time.thread_time(), self.now(), False
+        begin = time.thread_time()
+        now = self.now()
+        over = False
         if released is not None:
             self._core.release(released)
         if ended is not None:
@@ -244,9 +250,8 @@ class Running:
             return
         self._account(start, began)
         if self._step(ended=start, failed=error is not None or request.future.cancelled()):
-            self._finish(
-                start.job, "failed" if error is not None else "overtime" if start.job.missed else "in time", error
-            )
+            in_time = "overtime" if start.job.missed else "in time"
+            self._finish(start.job, "failed" if error is not None else in_time, error)
 
     def _tidy(self) -> None:
         """Gives memory back that the C library keeps for threads which freed what others had allocated: it adds up over
@@ -269,7 +274,9 @@ class Running:
             return None, told(f"{WHERE}: a block of {job.task.name!r}", e)
 
     def _account(self, start: Start, began: float) -> None:
-        job, ended = start.job, time.perf_counter()
+        """Remembers what ran, and how long its halves were at work."""
+        job = start.job
+        ended = time.perf_counter()
         self.blocks.append(
             (job.task.name, job.at, start.way.half, start.way.twin, began - self._began, ended - self._began)
         )
@@ -285,7 +292,8 @@ class Running:
         error = None
         if cause is not None:
             error = RuntimeError(
-                f"{WHERE}: got {shown(cause)} while it decided what runs next, which ended it; valid is a new scheduler."
+                f"{WHERE}: got {shown(cause)} while it decided what runs next, which ended it; valid is a new"
+                " scheduler."
             )
             error.__cause__ = cause
         for job in list(self._requests):
@@ -295,7 +303,7 @@ class Running:
     def _end_threads(self) -> None:
         for queue in self._work_for.values():
             queue.put(None)
-        garbage.unfreeze(self)
+        gc_freeze.unfreeze(self)
 
     def stop(self) -> None:
         if not self._over:

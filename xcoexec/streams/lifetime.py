@@ -13,7 +13,7 @@ import os
 import weakref
 from typing import Any, Protocol
 
-from . import garbage
+from . import gc_freeze
 
 
 class Shared(Protocol):
@@ -23,7 +23,9 @@ class Shared(Protocol):
         """Ends the threads and waits for them a short while."""
 
     def abandon(self) -> None:
-        """Makes the threads end by themselves. Called within garbage collection: takes no lock and waits for nothing."""
+        """Makes the threads end by themselves. Called within garbage collection: takes no lock and waits for
+        nothing.
+        """
 
     def forked(self) -> None:
         """In a forked process: answers who waits, without the locks that may have been held."""
@@ -45,7 +47,7 @@ def _exit() -> None:
 
 
 def _forked() -> None:
-    garbage.forked()
+    gc_freeze.forked()
     for shared in list(_living):
         shared.forked()
 

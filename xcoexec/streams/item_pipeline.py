@@ -17,17 +17,15 @@ import jax
 import numpy as np
 
 from ..api.resident import ResidentFunction
-from .cuts import Networks, functions, named
+from .arguments import RULES, Rule, checked, optional
+from .cuts import CutNetworks, functions, named
 from .neuropipe import Around, Cut
 from .power import Power
-from .stream import WHERE, Stage, Stats, Stream, inputs
-from .valid import RULES, Rule, checked, optional
+from .stream import WHERE, Stage, Stream, inputs
 
 TIMEOUT_SECONDS = 600.0
-REMEMBERED, QUIET = (
-    32,
-    25,
-)  # items whose seconds the user's functions are judged by, and the percentile: some were disturbed by compilation
+REMEMBERED = 32  # items whose seconds the user's functions are judged by
+QUIET = 25  # the percentile of these: some were disturbed by compilation
 POWER = Rule("a Power (xcoexec.streams.Power)", lambda x: isinstance(x, Power))
 AROUND = Rule("an Around (xcoexec.streams.neuropipe.Around)", lambda x: isinstance(x, Around))
 
@@ -42,13 +40,17 @@ class Pipeline:
         stages: Sequence[Stage],
         depth: int,
         timeout: float,
-        networks: Networks | None = None,
+        networks: CutNetworks | None = None,
         power: Power | None = None,
     ):
-        self._stages, self._depth, self._timeout, self.networks, self._power = stages, depth, timeout, networks, power
+        self._stages = stages
+        self._depth = depth
+        self._timeout = timeout
+        self.networks = networks
+        self._power = power
 
     def __call__(self, items: Iterable[Any]) -> Stream:
-        """Raises `TypeError` for what is not iterable."""
+        """The results of these inputs, in order. Raises `TypeError` for what is not iterable."""
         items = inputs(items)
         if self.networks is not None:
             self.networks.again()
@@ -80,7 +82,8 @@ class _Timed:
     """A user's function that remembers what it takes."""
 
     def __init__(self, fn: Callable[[Any], Any]):
-        self.fn, self.seconds = fn, deque[float](maxlen=REMEMBERED)
+        self.fn = fn
+        self.seconds = deque[float](maxlen=REMEMBERED)
 
     def __call__(self, x: Any) -> Any:
         begin = time.perf_counter()
@@ -115,8 +118,9 @@ def pipeline(
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
       workers: threads that prepare items (different ones at the same time; results stay in order). The network's host
         half gets as many threads fewer where that is quicker, unless `threads=` said how many.
-      cut: how a bound network is cut into stages on both halves: "auto" (the best cuts by measured seconds, the device
-        alone and the network as a whole, which may have split layers: the stream tries them on its first items),
+      cut: how a network with resident weights is cut into stages on both halves: "auto" (the best cuts by measured
+        seconds, the device alone and the network as a whole, which may have split layers: the stream tries them on its
+        first items),
         "neuropipe" (the paper's rule), "neuropipe, printed" (with the paper's misprint), "none", or a `Cut`. Without a
         device of its own nothing is cut by "auto".
       power: clocks that are just high enough (`xcoexec.streams.Power`), set after the first items and put back at the
@@ -132,18 +136,23 @@ def pipeline(
     checked(WHERE, "network", fn, "callable")
     for name, stage in (("preprocess", preprocess), ("postprocess", postprocess)):
         checked(WHERE, name, stage, optional(RULES["callable"]))
-    depth, workers = checked(WHERE, "depth", depth, "count"), checked(WHERE, "workers", workers, "count")
+    depth = checked(WHERE, "depth", depth, "count")
+    workers = checked(WHERE, "workers", workers, "count")
     timeout = checked(WHERE, "timeout", timeout, "limit")
     checked(WHERE, "power", power, optional(POWER))
     wanted = named(cut, fn)
-    before, behind = (_Timed(f) if f is not None else None for f in (preprocess, postprocess))
+    before = _Timed(preprocess) if preprocess is not None else None
+    behind = _Timed(postprocess) if postprocess is not None else None
     around = lambda: Around(before.usual if before else 0.0, behind.usual if behind else 0.0, workers)
-    networks = Networks(fn, wanted, around, before is not None) if isinstance(fn, ResidentFunction) else None
-    (name, run), *further = functions(networks) if networks else [("network", lambda x: jax.block_until_ready(fn(x)))]
-    stages = [Stage("preprocess", before, workers)] if before else []
-    stages += [Stage(name, run, further=tuple(further))]
-    stages += [Stage("postprocess", behind)] if behind else []
+    networks = CutNetworks(fn, wanted, around, before is not None) if isinstance(fn, ResidentFunction) else None
+    parts = functions(networks) if networks else [("network", lambda x: jax.block_until_ready(fn(x)))]
+    (name, run), *further = parts
+    stages = [Stage(name, run, further=tuple(further))]
+    if before:
+        stages.insert(0, Stage("preprocess", before, workers))
+    if behind:
+        stages.append(Stage("postprocess", behind))
     return Pipeline(stages, depth, timeout, networks, power)
 
 
-__all__ = ["Pipeline", "Stage", "Stats", "Stream", "pipeline"]
+__all__ = ["Pipeline", "pipeline"]

@@ -49,7 +49,8 @@ class Rule:
 
 def optional(rule: Rule) -> Rule:
     """The same, or None."""
-    kind, holds = (lambda x: x is None or rule.kind(x)), (lambda x: x is None or rule.holds(x))
+    kind = lambda x: x is None or rule.kind(x)
+    holds = lambda x: x is None or rule.holds(x)
     return Rule(f"{rule.words}, or None", kind, holds, lambda x: None if x is None else rule.made(x))
 
 
@@ -125,13 +126,20 @@ def checked(where: str, what: str, value: Any, rule: str | Rule, of: str = "") -
     Raises `TypeError` for another kind of value, `ValueError` for one that is not valid.
     """
     r = RULES[rule] if isinstance(rule, str) else rule
-    try:
-        error = None if r.kind(value) and r.holds(value) else ValueError if r.kind(value) else TypeError
-    except Exception:  # of a value that cannot even be looked at
-        error = TypeError
+    error = _wrong(r, value)
     if error is not None:
         raise error(f"{where}: got {what}={shown(value)}{of}; valid is {r.words}.")
     return r.made(value)
+
+
+def _wrong(rule: Rule, value: Any) -> type[Exception] | None:
+    """The kind of exception that a value deserves; None where it is valid."""
+    try:
+        if not rule.kind(value):
+            return TypeError
+        return None if rule.holds(value) else ValueError
+    except Exception:  # of a value that cannot even be looked at
+        return TypeError
 
 
 def told(where: str, error: BaseException) -> BaseException:
@@ -143,7 +151,8 @@ def told(where: str, error: BaseException) -> BaseException:
     if not isinstance(error, StopIteration):
         return error
     made = RuntimeError(
-        f"{where} raised StopIteration; valid is any other exception (what has ended would look like the end of the results)."
+        f"{where} raised StopIteration; valid is any other exception (what has ended would look like the end of the"
+        " results)."
     )
     made.__cause__ = error
     return made

@@ -30,7 +30,7 @@ class Data:
         x, y = self.train
         if not 0 < size <= len(x):
             raise ValueError(
-                f"xcoexec.streams.data: got batches of {size}; valid is 1 to {len(x)}, the images that there are."
+                f"xcoexec.streams.datasets: got batches of {size}; valid is 1 to {len(x)}, the images that there are."
             )
         rng = np.random.default_rng(seed)
         while True:
@@ -40,10 +40,12 @@ class Data:
 
 
 def _divided(x: np.ndarray, y: np.ndarray, test: float = 0.25, seed: int = 0) -> Data:
+    """Images and labels in random order, the share `test` of them to judge by."""
     order = np.random.default_rng(seed).permutation(len(x))
     at = int(len(x) * test)
-    x, y = x.astype(np.float32)[order], y.astype(np.int32)[order]
-    return Data((x[at:], y[at:]), (x[:at], y[:at]))
+    images = x.astype(np.float32)[order]
+    labels = y.astype(np.int32)[order]
+    return Data((images[at:], labels[at:]), (images[:at], labels[:at]))
 
 
 def digits(size: int = 28) -> Data:
@@ -52,13 +54,13 @@ def digits(size: int = 28) -> Data:
         from sklearn.datasets import load_digits
     except ImportError:
         raise ImportError(
-            'xcoexec.streams.data: got digits() without scikit-learn; valid after pip install "xcoexec[demo]".'
+            'xcoexec.streams.datasets: got digits() without scikit-learn; valid after pip install "xcoexec[demo]".'
         ) from None
     found = load_digits()
     images = np.kron(found.images / 16.0, np.ones((3, 3)))
     margin = size - images.shape[1]
     if margin < 0:
-        raise ValueError(f"xcoexec.streams.data: got size={size}; valid is from 24 on.")
+        raise ValueError(f"xcoexec.streams.datasets: got size={size}; valid is from 24 on.")
     images = np.pad(images, ((0, 0), (margin // 2, margin - margin // 2), (margin // 2, margin - margin // 2)))
     return _divided(images[..., None], found.target)
 
@@ -97,7 +99,8 @@ def cifar10(folder: str | pathlib.Path) -> Data:
         file = where / name
         if not file.is_file():
             raise FileNotFoundError(
-                f"xcoexec.streams.data: got the folder {str(where)!r} without {name}; valid is that of CIFAR-10's Python version."
+                f"xcoexec.streams.datasets: got the folder {str(where)!r} without {name}; valid is that of CIFAR-10's"
+                " Python version."
             )
         with file.open("rb") as f:
             found = pickle.load(f, encoding="bytes")
@@ -119,7 +122,8 @@ def gtsrb(folder: str | pathlib.Path, size: int = SIZE) -> Data:
     files = sorted(f for f in where.glob("[0-9]*/*") if f.suffix.lower() in (".ppm", ".png", ".jpg"))
     if not files:
         raise FileNotFoundError(
-            f"xcoexec.streams.data: got the folder {str(where)!r} without images in folders of classes (00000, 00001, ...)."
+            f"xcoexec.streams.datasets: got the folder {str(where)!r} without images; valid is one with folders of"
+            " classes (00000, 00001, ...)."
         )
     x = np.stack([np.asarray(Image.open(f).convert("RGB").resize((size, size)), np.float32) / 255 for f in files])
     return _divided(x, np.array([int(f.parent.name) for f in files]))

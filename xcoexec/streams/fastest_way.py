@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 SETTLED = 8  # items in flight that the way before has left behind; they are not counted
-FEWEST, MOST = 6, 18  # counted items of a turn
+FEWEST = 6  # counted items of a turn
+MOST = 18
 TURN_SECONDS = 0.1  # that those should take together
 WORTH = 1.3  # times longer than the fastest way's that a way's period may be to be tried again
 GAIN = 0.97  # another way than the first has to shorten the period by this much
@@ -85,7 +86,8 @@ class Trial(Generic[W]):
         near = [w for w in self.ways if periods[w] <= WORTH * periods[fastest]]
         self._turns = [Turn(w) for w in near] if first_round and len(near) > 1 else []
         if self.decided:
-            self.ways, self._seconds = (self.chosen,), {}  # the others' weights are not needed any more
+            self.ways = (self.chosen,)  # the others' weights are not needed any more
+            self._seconds = {}
 
 
 __all__ = ["Trial", "Turn"]

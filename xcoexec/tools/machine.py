@@ -1,0 +1,34 @@
+"""What a record says of where it was made: versions, and the machine in general terms."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+
+import jax
+
+from .. import __version__
+from ..codegen.target import target
+from ..config import cores
+from ..devices.registry import device_half
+
+PACKAGES = ("jax", "numba", "llvmlite")  # whose versions matter
+
+
+def environment() -> dict[str, str]:
+    """Versions, processor, instruction set, device, precision and XLA's flags, by name."""
+    precision: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    return {
+        "xcoexec": __version__,
+        **{package: version(package) for package in PACKAGES},
+        "python": platform.python_version(),
+        "cpu": f"{cores()}-core {target().cpu}",
+        "isa": target().name,
+        "device": device_half().title(),
+        "precision": str(precision or "default"),
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+    }
+
+
+__all__ = ["environment"]
