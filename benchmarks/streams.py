@@ -33,9 +33,11 @@ from xcoexec.config import cores
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.text import table
 from xcoexec.session.session import Session
-from xcoexec.streams.cuts import crossed, planned
-from xcoexec.streams.item_pipeline import Pipeline, Stats, Stream
+from xcoexec.streams.cuts import planned
+from xcoexec.streams.item_pipeline import Pipeline
 from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, speedup, two_stages
+from xcoexec.streams.spans import crossing_bytes
+from xcoexec.streams.stream import Stats, Stream
 
 from .energy import NOT_MEASURED, used
 from .gpu import where
@@ -136,7 +138,7 @@ class Setting:
         """The cuts that are compared, on a machine with a device of its own."""
         if self.costs.shared_cores:
             return {}
-        n, nbytes = len(self.session.graph.layers), crossed(self.session)
+        n, nbytes = len(self.session.graph.layers), crossing_bytes(self.session.graph)
         return {
             "oblivious": oblivious(self.costs),
             "neuropipe": planned(self.session, "neuropipe", self.around),
