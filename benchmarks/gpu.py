@@ -10,7 +10,6 @@ inter-kernel co-running.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import functools
 import json
 import math
@@ -33,6 +32,7 @@ from xcoexec.cost.edgenn import bound
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
 from xcoexec.tools import suite
+from xcoexec.tools.costs_record import costs_record
 from xcoexec.tools.oracle import error
 
 from .energy import joules
@@ -114,7 +114,7 @@ def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[
     errors = {k: max(error(np.asarray(a), b) for a, b in zip(out, want, strict=True)) for k, out in outs.items()}
     plans = {v: json.loads(f.plan().to_json()) for v, f in bound_functions.items()}
     known = [f.session().known_costs for f in bound_functions.values()]
-    costs = next((dataclasses.asdict(c) for c in known if c is not None), None)
+    costs = next((costs_record(c) for c in known if c is not None), None)
     return {
         "model": name,
         "precision": precision,

@@ -229,16 +229,15 @@ def profile() -> None:
     if not FLAGS["model"].present:
         _train()
         return
-    import dataclasses
-
     from .cost.edgenn import bound
     from .ir.text import columns, milliseconds
+    from .tools.costs_record import costs_record
 
     _, fast, _ = _resident()
     session = fast.session()
     costs = session.costs()
     if FLAGS.json:
-        print(json.dumps(dataclasses.asdict(costs)))
+        print(json.dumps(costs_record(costs)))
         return
     rows = [["layer", "host ms", "device ms", "bound ms"]]
     for layer, h, d in zip(session.graph.layers, costs.host, costs.device, strict=True):

@@ -32,6 +32,7 @@ from ..planning.baselines import device_plan
 from ..planning.simulate import replay
 from ..session.rebalance import sharing
 from ..strategies import codl, edgenn, layer_switch
+from .costs_record import costs_record
 from .machine import environment
 from .oracle import oracles, worst
 
@@ -239,7 +240,7 @@ def _simulated(resident: Mapping[str, ResidentFunction[Any]], seconds: Mapping[s
         "simulated": {v: runs[v].seconds + call if v in runs else None for v in sessions},
         "layers": layers,
         "timelines": events,
-        "costs": json.loads(json.dumps(dataclasses.asdict(costs))),
+        "costs": json.loads(json.dumps(costs_record(costs))),
     }
 
 
