@@ -200,7 +200,7 @@ def test_blocks_without_twins_are_joined(trained: tuple[Any, Data], monkeypatch:
     """
     weights, d = trained
     n = len(xcoexec.jit(_net, strategy="host").bind(weights).graph(d.test[0][:1]).layers)
-    costs = Costs((2e-3, 2e-2, *[1.1e-3] * (n - 2)), (2e-3, 4e-3, *[1.1e-3] * (n - 2)), 0.0, 1e12, 1.0, False)
+    costs = Costs.of_halves((2e-3, 2e-2, *[1.1e-3] * (n - 2)), (2e-3, 4e-3, *[1.1e-3] * (n - 2)), 0.0, 1e12, 1.0, False)
     measured = Session.costs
     monkeypatch.setattr(Session, "costs", lambda self: costs if len(self.graph.layers) == n else measured(self))
     monkeypatch.setattr(duo, "WIDTHS", (16, 8))

@@ -170,7 +170,7 @@ def test_parts_beside_a_device_of_its_own(half: str) -> None:
     n = len(fast.graph().layers)
     s = fast.session()
     s.planner.machine = dataclasses.replace(s.machine, relay=relay)
-    s.planner.costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
+    s.planner.costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
     made = []
     for k in range(n):
         try:
@@ -195,7 +195,7 @@ def test_cuts_that_a_stream_tries_beside_a_device_of_its_own() -> None:
     n = len(fast.graph().layers)
     s = fast.session()
     s.planner.machine = dataclasses.replace(s.machine, relay=Relay(StandIn(delay=2e-4)))
-    s.planner.costs = Costs((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
+    s.planner.costs = Costs.of_halves((1e-3,) * n, (1e-3,) * n, 1e-6, 1e10, 1.0, False)
     ways = list(streams_cuts._best_cuts(s, x, Around(1e-4, 0.0, 2)))
     assert 2 <= len(ways) <= 3 and ways[-1].cut == dataclasses.replace(ways[-1].cut, stages=(("device", 0, n),))
     assert {h for h, _, _ in ways[0].cut.stages} == {"host", "device"}  # both at work by the seconds it was given
