@@ -85,8 +85,8 @@ def run(name: str, precision: str) -> dict[str, Any]:
             times, calls, wrong = watch(fast, x, want, SECONDS)
             windows = medians(times)
             both = {"used": session.current, "fresh": session.planner.again(contextlib.nullcontext)}
-            calls = {name: functools.partial(session.problem.run, exe) for name, exe in both.items()}
-            seconds = alternate(calls, 5, 0.1)
+            timed = {k: functools.partial(session.problem.run, exe) for k, exe in both.items()}
+            seconds = alternate(timed, 5, 0.1)
             best = min(seconds.values())
             phases[phase] = {
                 "calls": calls,

@@ -29,8 +29,6 @@ import xcoexec
 from xcoexec import models
 from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
-from xcoexec.devices.cuda import RECORD as CUDA
-from xcoexec.devices.registry import device_half
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
 from xcoexec.tools import suite
@@ -59,7 +57,7 @@ def gpu_parser(name: str, doc: str | None) -> argparse.ArgumentParser:
 def on_gpu(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The arguments given, with the folder made; ends with one sentence where there is no GPU."""
     args = parser.parse_args()
-    if device_half() is not CUDA:
+    if jax.default_backend() != "gpu":
         raise SystemExit(
             f"{parser.prog.removeprefix('python -m ')}: got the backend {jax.default_backend()!r}; this needs a CUDA"
             " GPU that JAX sees."
@@ -75,7 +73,7 @@ def slice_percent() -> int:
 
 def where() -> str:
     """The machine in words."""
-    if device_half() is not CUDA:
+    if jax.default_backend() != "gpu":
         return f"{cores()}-core CPU; jax {jax.__version__}"
     from xcoexec.devices.cuda import cuda
 

@@ -185,7 +185,7 @@ def test_what_is_no_network(kind: str) -> None:
 
 def test_inputs_that_a_function_does_not_take() -> None:
     fast = xcoexec.jit(_two, strategy="host").bind(array(4, 4))
-    refused(lambda: _task(network=fast), TypeError, "got the function of 't' with resident weights and no input")
+    refused(lambda: _task(network=fast), TypeError, "got the function of 't' with resident weights, without an input")
     for x, got in (
         (array(2, 5), "float32[2,5] for"),
         ("text", "str[] for"),

@@ -1,18 +1,13 @@
-"""A stream at work: each stage has threads, works on the items in order, and hands them on. The threads do not know
-their `Stream`.
-"""
+"""A stream of results: an iterator over what its threads make, with statistics and a timeline."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -22,18 +17,14 @@ from ..devices.registry import device_half
 from ..ir.trace_events import event, rows
 from ..session.timeline import write
 from . import lifetime
-from .arguments import checked, shown, told
-from .cuts import Partly
+from .arguments import checked, shown
 from .power import Power
+from .stage_threads import CLOSED_SECONDS, END, WHERE, Shared, Stage, feed, work, work_further
 
-WHERE = "xcoexec.pipeline"
 KEPT = 20_000  # items that statistics are kept of
 MOST_SECONDS = threading.TIMEOUT_MAX / 2  # that a lock can wait
-JOIN_SECONDS = 2.0
-CLOSED_SECONDS = 0.05  # after which a thread that waits for another one's item looks whether the stream is closed
 AROUND = ("preprocess", "postprocess")
 POWER_ITEMS = 4  # after which clocks are set: the paper measures on about four
-END = object()  # behind the last item
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,216 +43,6 @@ class Stats:
     busy: dict[str, float]
 
 
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """What a stage does with each item, and how many threads do it (of different items at the same time).
-
-    `further`: names and functions of what one of those threads leaves undone (`Partly`), each in a thread of its own.
-    Items that need none of it pass none of them: a hand-over takes 30 us.
-    """
-
-    name: str
-    run: Callable[[Any], Any]
-    workers: int = 1
-    further: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
-
-    @functools.cached_property
-    def parts(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-        return ((self.name, self.run), *self.further)
-
-
-@dataclasses.dataclass(eq=False)
-class _Item:
-    """What moves through the stages; `error` came up in one of them, the later ones let the item pass.
-
-    It is handed on, in its order, before a stage works on it: the next one waits until `unready` is released.
-    """
-
-    value: Any
-    error: BaseException | None = None
-    spans: list[tuple[float, float]] = dataclasses.field(default_factory=list)
-    unready: threading.Lock = dataclasses.field(default_factory=threading.Lock)
-
-
-class _Channel:
-    """At most `depth` items between two stages; whoever waits is woken when the stream is closed.
-
-    Two queues of the C library's kind, items one way and room the other: with conditions of `threading` every
-    hand-over took 25 us of the interpreter's time, which the user's threads want too.
-    """
-
-    def __init__(self, depth: int):
-        self._items = SimpleQueue[Any]()
-        self._room = SimpleQueue[None]()
-        self._closed = False
-        for _ in range(depth):
-            self._room.put(None)
-
-    def put(self, item: Any) -> bool:
-        """Waits for room; False once the stream is closed."""
-        self._room.get()
-        if self._closed:
-            self._room.put(None)  # for who else waits
-            return False
-        self._items.put(item)
-        return True
-
-    def get(self, timeout: float | None = None) -> Any:
-        """Waits for an item; `END` once the stream is closed. Raises `TimeoutError`."""
-        try:
-            item = self._items.get(timeout=timeout)
-        except Empty:
-            raise TimeoutError from None
-        if self._closed:
-            self._items.put(END)  # for who else waits
-            return END
-        self._room.put(None)
-        return item
-
-    def close(self) -> None:
-        self._closed = True
-        with contextlib.suppress(Empty):
-            while True:
-                self._items.get_nowait()
-        self._items.put(END)
-        self._room.put(None)
-
-
-class _Shared:
-    """What the threads of a stream know; not the stream itself, so that dropping it ends them. `power`: put back at the
-    end.
-    """
-
-    def __init__(self, stages: Sequence[Stage], depth: int, power: Power | None = None):
-        self.power = power
-        # what a stage's threads work on lies in the channel behind it already: `depth` more may wait there
-        self.channels = [_Channel(depth), *(_Channel(depth + s.workers + len(s.further)) for s in stages)]
-        self.further = {name: SimpleQueue[Any]() for s in stages for name, _ in s.further}
-        # of each part: thread -> since when it works on its item
-        self.busy: dict[str, dict[int, float]] = {name: {} for s in stages for name, _ in s.parts}
-        self.turns = [threading.Lock() for _ in stages]  # whose thread takes the next item
-        self.threads: list[threading.Thread] = []
-        self.closed = False
-        self.elsewhere = False  # the threads are those of the process that this one was forked from
-
-    def abandon(self) -> None:
-        """Ends the threads: each when it is done with its item."""
-        self.closed = True
-        for channel in self.channels:
-            channel.close()
-        for queue in self.further.values():
-            queue.put(END)
-        if self.power is not None and not self.elsewhere:
-            self.power.restore()
-
-    def stop(self) -> None:
-        """Ends the threads, and waits for them a short while."""
-        try:
-            self.abandon()
-        finally:
-            for thread in self.threads:
-                if thread.ident is not None and thread is not threading.current_thread():
-                    thread.join(JOIN_SECONDS)
-
-    def forked(self) -> None:
-        self.closed = self.elsewhere = True
-
-
-def _feed(shared: _Shared, items: Iterator[Any]) -> None:
-    """Takes from the user's iterator what there is room for; an exception in it ends the stream after the items before
-    it.
-    """
-    over = False
-    while not over:
-        if (item := _taken(items)) is None:
-            break
-        over = item.error is not None
-        if not shared.channels[0].put(item):
-            return
-        del item
-    shared.channels[0].put(END)
-
-
-def _taken(items: Iterator[Any]) -> _Item | None:
-    """The user's next input; None at the end."""
-    try:
-        return _Item(next(items))
-    except StopIteration:
-        return None
-    except BaseException as e:
-        return _Item(None, e)
-
-
-def _next(shared: _Shared, index: int) -> tuple[_Item, threading.Lock, threading.Lock] | None:
-    """The next item of a stage, handed on already, what says when the stage before and this one have finished it; None
-    at the end.
-    """
-    before, behind = shared.channels[index], shared.channels[index + 1]
-    with shared.turns[index]:
-        item = before.get()
-        if item is END:
-            behind.put(END)
-            before.put(END)  # for the stage's other threads
-            return None
-        there = item.unready
-        mine = item.unready = threading.Lock()
-        mine.acquire()
-        return (item, there, mine) if behind.put(item) else None
-
-
-def _work(shared: _Shared, index: int, stage: Stage) -> None:
-    """The life of one of a stage's threads. What it has done is not kept while it waits."""
-    while (taken := _next(shared, index)) is not None and _ready(shared, taken[1]):
-        _do(shared, stage, 0, taken[0], taken[2])
-        del taken
-    _end(shared, stage, 0)
-
-
-def _ready(shared: _Shared, unready: threading.Lock) -> bool:
-    """Waits until an item's stage has finished it; False once the stream is closed."""
-    while not unready.acquire(timeout=CLOSED_SECONDS):
-        if shared.closed:
-            return False
-    return True
-
-
-def _further(shared: _Shared, stage: Stage, part: int) -> None:
-    """The life of a thread that does what is left of some items."""
-    queue = shared.further[stage.parts[part][0]]
-    while (given := queue.get()) is not END and not shared.closed:
-        _do(shared, stage, part, *given)
-        del given
-    _end(shared, stage, part)
-
-
-def _end(shared: _Shared, stage: Stage, part: int) -> None:
-    """No item comes to the next part any more."""
-    for name, _ in stage.parts[part + 1 : part + 2]:
-        shared.further[name].put(END)
-
-
-def _do(shared: _Shared, stage: Stage, part: int, item: _Item, mine: threading.Lock) -> None:
-    """Does a part of a stage's work on an item, and gives it to the next part or lets it go."""
-    if item.error is None:
-        name, run = stage.parts[part]
-        busy = shared.busy[name]
-        me = threading.get_ident()
-        begin = busy[me] = time.perf_counter()
-        try:
-            item.value = run(item.value)
-        except BaseException as e:
-            item.value = None
-            item.error = told(f"{WHERE}: the stage {name!r}", e)
-        del busy[me]
-        end = time.perf_counter()
-        item.spans.append((begin, end))
-        if item.error is None and isinstance(item.value, Partly):
-            shared.further[stage.parts[part + 1][0]].put((item, mine))
-            return
-        item.spans += [(end, end)] * (len(stage.further) - part)  # parts that it did not need
-    mine.release()
-
-
 class Stream:
     """Results in the order of the inputs; an iterator and a context manager. An error comes up at its own item, the
     next ones still come.
@@ -278,13 +59,13 @@ class Stream:
         self._names = [name for s in stages for name, _ in s.parts]
         self._timeout = min(timeout, MOST_SECONDS)
         self._workers = [s.workers for s in stages for _ in s.parts]
-        self._shared = shared = _Shared(stages, depth, power)
+        self._shared = shared = Shared(stages, depth, power)
         self._spans: deque[list[tuple[float, float]]] = deque(maxlen=KEPT)
         self._ended = False
         self._power = power
-        targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", _feed, (shared, given))]
-        targets += [(s.name, _work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
-        targets += [(name, _further, (shared, s, k)) for s in stages for k, (name, _) in enumerate(s.further, 1)]
+        targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", feed, (shared, given))]
+        targets += [(s.name, work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
+        targets += [(name, work_further, (shared, s, k)) for s in stages for k, (name, _) in enumerate(s.further, 1)]
         for name, target, args in targets:
             shared.threads.append(worker(target, args, f"xcoexec-stream-{name}"))
         lifetime.keep(self, shared)

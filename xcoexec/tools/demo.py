@@ -79,7 +79,7 @@ def digits(threads: int | None) -> None:
         weights, steps = fit(module, images[train], labels[train], progress)
         fast = jit(module.apply, threads=threads, progress=progress).bind(weights)
         plain = jax.jit(module.apply)
-        mine = np.array([int(np.argmax(fast(x[None]))) for x in images[test]])
+        mine = np.array([int(np.argmax(np.asarray(fast(x[None])))) for x in images[test]])
         theirs = np.array([int(plain(weights, x[None]).argmax()) for x in images[test]])
         x = images[test][:1]
         seconds = alternate(
