@@ -40,7 +40,9 @@ lint: $(READY)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	@rm -rf $(TYPED) && mkdir -p $(TYPED) && cp -r xcoexec $(TYPED)/ && cp -r codegen models $(TYPED)/xcoexec/
+	cp tests/editor_types.py $(TYPED)/
 	cd $(TYPED) && ../bin/python -m mypy --config-file ../../pyproject.toml -p xcoexec
+	cd $(TYPED) && ../bin/python -m mypy --config-file ../../pyproject.toml editor_types.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit('make: got Python %d.%d; xcoexec needs 3.11 or newer (make PYTHON=python3.12 ...)' % sys.version_info[:2] if sys.version_info < (3, 11) else 0)"
