@@ -1,4 +1,4 @@
 """The disk cache, and schemas of what it may hold.
 
-Imports: nothing.
+Imports: codegen.environment.
 """
