@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.runtime.relay import Relay
 
 from xcoexec.devices.record import Device

@@ -94,7 +94,7 @@ def assert_on_host(bound: Any) -> None:
     assert any(x.measured is not None for x in report.layers)
 
 
-def build_on(relay: Relay, fn: Any, weights: Any, x: Any, plan: Any, threads: int = 2) -> Executable:
+def build_on(relay: Relay | None, fn: Any, weights: Any, x: Any, plan: Any, threads: int = 2) -> Executable:
     """`fn` on a device behind `relay`: a forced plan, or a function that makes one of the graph."""
     folded, graph = stages_of(fn, weights, x, weights=1)
     made = plan(graph) if callable(plan) else forced(graph, plan)

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from xcoexec.codegen.native import call_layout as calls
 from xcoexec.codegen.native import layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.faults import TEXTS, word
@@ -225,7 +226,7 @@ def test_nothing_is_written_after_an_error() -> None:
 
 def _kill(relay: Relay) -> None:
     """The serving thread leaves, as if it had died."""
-    relay._word(abi.Relay.SERVER).value = 0
+    relay._word(calls.Relay.SERVER).value = 0
     relay._wake()
     relay._threads[-1].join(timeout=10)
     assert not relay.served
@@ -261,7 +262,7 @@ def test_the_serving_thread_goes_during_a_call(relay: Relay) -> None:
     with ThreadPoolExecutor(1) as pool, _sleeping(_segment(fast), 0.3) as began:
         reading = pool.submit(_read, fast, "split")
         assert began.wait(10)
-        relay._word(abi.Relay.SERVER).value = 0  # what it has begun it ends
+        relay._word(calls.Relay.SERVER).value = 0  # what it has begun it ends
         assert reading.result(timeout=60)
     assert _read(_bound("split"), "split")
 
@@ -273,7 +274,7 @@ def test_a_serving_thread_that_does_not_begin(relay: Relay) -> None:
         stuck = threading.Thread(target=over.wait, daemon=True)
         stuck.start()
         relay._threads.append(stuck)
-        relay._word(abi.Relay.SERVER).value = len(relay._threads)
+        relay._word(calls.Relay.SERVER).value = len(relay._threads)
         relay._wake()
     began = time.monotonic()
     with _warned() as seen:
@@ -290,7 +291,7 @@ def test_a_serving_thread_that_does_not_begin(relay: Relay) -> None:
 def test_several_serving_threads_share_the_calls(relay: Relay) -> None:
     """A call is served by the one that claims it, however many there are, and once."""
     fast = _bound("split")
-    number = relay._word(abi.Relay.SERVER).value
+    number = relay._word(calls.Relay.SERVER).value
     others = [
         threading.Thread(target=host.function("serve", 2, "serving"), args=(relay.address, number), daemon=True)
         for _ in range(3)
@@ -491,13 +492,13 @@ def test_a_site_that_is_never_given_free(relay: Relay, memory: str) -> None:
     and takes nothing from it.
     """
     fast = _bound("split", memory)
-    word(_site(fast).address + abi.Site.TAKEN).value = 1
+    word(_site(fast).address + calls.Site.TAKEN).value = 1
     with _warned() as seen:
         began = time.monotonic()
         _read(fast, "split")
         assert LIMIT <= time.monotonic() - began < 20
         _retired(fast, "split", False, seen)
-    assert TEXTS[abi.Text.HELD // 8] in str(seen[0].message)
+    assert TEXTS[calls.Text.HELD // 8] in str(seen[0].message)
 
 
 def test_a_long_call_does_not_cost_the_next_execution_its_site(relay: Relay) -> None:
@@ -568,7 +569,7 @@ _EXIT = """
 import os, sys, time, warnings; warnings.simplefilter("ignore")
 import jax, numpy as np
 from xcoexec.codegen.runtime.relay import Relay
-from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.native import call_layout as calls
 from tests.standin import StandIn
 from tests.support import Plan, array, build_on
 from tests.test_faults import TWO, SMALL, _two, _sleeping
@@ -578,13 +579,13 @@ relay = Relay(driver, limit_seconds=0.5)
 exe = build_on(relay, _two, TWO, SMALL, Plan.uniform(0.5))
 want = np.asarray(exe.call([SMALL])[0])
 if mode == "fork":
-    relay._word(abi.Relay.TAIL).value += 1  # a call of the parent's is open
+    relay._word(calls.Relay.TAIL).value += 1  # a call of the parent's is open
     pid = os.fork()
     if pid == 0:
         began = time.monotonic()
         relay.stop()
         os._exit(0 if time.monotonic() - began < 0.4 and relay._open() is None else 1)
-    relay._word(abi.Relay.TAIL).value -= 1
+    relay._word(calls.Relay.TAIL).value -= 1
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 if mode == "hung":
     slow = _sleeping(exe.lowered.segments[0].segment, 30.0)

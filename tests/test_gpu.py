@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
 

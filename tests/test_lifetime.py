@@ -13,14 +13,17 @@ import jax
 import pytest
 from xcoexec.codegen.native import layout as abi
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.segment import descriptor
 from xcoexec.codegen.segment.assembly import Segment
-from xcoexec.ir.records import Plan
 
 import xcoexec
 from xcoexec.compat import ffi_header
+from xcoexec.devices.registry import device_of
+from xcoexec.ir.plan import Plan
 from xcoexec.lowering import emit
 
+from .standin import StandIn
 from .support import array, build_on, error, oracle
 
 W, X = array(16, 24), array(4, 16, seed=1)
@@ -40,6 +43,7 @@ class Blocks:
     """Descriptors: made, and freed by whoever gave up the last hold."""
 
     def __init__(self) -> None:
+        self.count = 0
         self.made: set[int] = set()
         self.freed: set[int] = set()
 
@@ -70,6 +74,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Blocks]:
 
     def noted(nbytes: int) -> int:
         address = allocate(nbytes)
+        seen.count += 1
         seen.made.add(address)
         seen.freed.discard(address)
         return address
@@ -110,7 +115,7 @@ def test_functions_that_are_dropped_leave_nothing(blocks: Blocks) -> None:
     for i in range(FUNCTIONS):
         assert error(ways[i % len(ways)](), WANT) < 1e-5
     assert not blocks.alive
-    assert len(blocks.freed) > 0 and not [x for x in gc.get_objects() if isinstance(x, Segment)]
+    assert blocks.count > FUNCTIONS and not [x for x in gc.get_objects() if isinstance(x, Segment)]
     assert _resident() - before < GROWTH_BYTES
     assert set(threading.enumerate()) <= threads
 
@@ -164,11 +169,22 @@ def test_a_call_in_flight_keeps_the_segment(blocks: Blocks) -> None:
     assert not blocks.alive
 
 
+def test_plans_on_a_device_leave_nothing(blocks: Blocks) -> None:
+    """A call site goes when nothing of it is in flight, and its segment with it."""
+    relay = Relay(StandIn())
+    for _ in range(10):
+        assert error(build_on(relay, _relu, W, X, Plan.uniform(0.5)).call([X])[0], WANT) < 1e-5
+    gc.collect()
+    relay.collect()
+    relay.stop()
+    assert blocks.count == 10 and not blocks.alive
+
+
 def test_a_segment_that_no_executable_can_hold_lives_to_the_end(
     blocks: Blocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where jaxlib's API takes states in another way, segments that a program may call are never freed."""
-    emit.register()  # for the other tests of this process too
+    emit.register(device_of(None))  # for the other tests of this process too
     monkeypatch.setattr(emit, "ffi_header", lambda: "struct XLA_FFI_State_Set_Args { size_t struct_size; };")
     monkeypatch.setattr(emit, "_for_good", [])
     _by_plan()

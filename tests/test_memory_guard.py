@@ -61,7 +61,9 @@ from unittest import mock
 import numpy as np
 from tests import guard
 from tests.support import array, stages_of
-from xcoexec.codegen.runtime import host; from xcoexec.codegen.segment import assembly as segment; from xcoexec.codegen.segment import storage
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment import assembly as segment
+from xcoexec.codegen.segment import storage
 from xcoexec.codegen.target import target
 
 guard.PACK = segment.Segment.pack

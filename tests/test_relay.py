@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.native.ptx import KERNELS, ptx
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.runtime.sites import Merge, Window

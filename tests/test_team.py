@@ -171,7 +171,8 @@ for threads in (None, 1, 2, 4):
     fast = xcoexec.jit(lambda w, x: jax.nn.softmax(x @ w), strategy="host", strict=True, threads=threads).bind(w)
     for _ in range(50):
         assert np.allclose(fast(x), 1 / 64)
-fast = xcoexec.jit(lambda w, x: jax.nn.softmax(x @ w), strategy="host", strict=True, affinity=os.sched_getaffinity(0)).bind(w)
+cores = os.sched_getaffinity(0)
+fast = xcoexec.jit(lambda w, x: jax.nn.softmax(x @ w), strategy="host", strict=True, affinity=cores).bind(w)
 for _ in range(50):
     assert np.allclose(fast(x), 1 / 64)
 """

@@ -21,6 +21,25 @@ from __future__ import annotations
 
 from numba import int64, njit
 
+from .call_layout import (
+    ENTRY_WORDS,
+    PART_WORDS,
+    RELAY_CAPACITY,
+    SITE_RING,
+    STAMP_BYTES,
+    AwaitArgs,
+    Entry,
+    Fetch,
+    JoinArgs,
+    Operand,
+    Page,
+    Relay,
+    Result,
+    Site,
+    Stamps,
+    StartArgs,
+    Tick,
+)
 from .enqueue import (
     CLOSED,
     DRIVER,
@@ -37,27 +56,7 @@ from .enqueue import (
     stamp,
 )
 from .ffi import argument, attribute, registering, result, stream_of
-from .layout import (
-    ENTRY_WORDS,
-    PART_WORDS,
-    RELAY_CAPACITY,
-    SITE_RING,
-    STAMP_BYTES,
-    AwaitArgs,
-    Entry,
-    Fetch,
-    JoinArgs,
-    Libc,
-    Operand,
-    Page,
-    Relay,
-    Result,
-    Site,
-    Stamps,
-    StartArgs,
-    Team,
-    Tick,
-)
+from .layout import Libc, Team
 from .team import wake
 from .words import (
     atomic_add,

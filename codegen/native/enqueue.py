@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from numba import int64, njit
 
+from .call_layout import COPY2D_WORDS, LOST, UNIFIED, Copy2D, Faults, Relay, Text
 from .ffi import error
 from .frame import INTERNAL
-from .layout import COPY2D_WORDS, LOST, UNIFIED, Copy2D, Faults, Relay, Text
 from .team import wake
 from .words import atomic_add, atomic_load, atomic_store, call1, call2, call3, call4, call11, ld, scratch, st
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from numba import int64, njit
 
+from .call_layout import Relay
 from .frame import (
     API_VERSION,
     ERROR_ARGS_BYTES,
@@ -22,7 +23,6 @@ from .frame import (
     StateArgs,
     StreamArgs,
 )
-from .layout import Relay
 from .words import call1, ld, scratch, st, st32
 
 MAJOR, MINOR = API_VERSION

@@ -21,7 +21,7 @@ import functools
 
 import llvmlite.binding as llvm
 
-from .layout import ABANDONED, SITE_RING, STAMP_BYTES, Page
+from .call_layout import ABANDONED, SITE_RING, STAMP_BYTES, Page
 
 BLOCK = 256  # threads
 UNROLL = 4  # loads in flight of one thread: the way over PCIe is long

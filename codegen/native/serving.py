@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from numba import int64, njit
 
+from .call_layout import ENTRY_WORDS, LOST, RELAY_CAPACITY, Entry, Page, Relay, Site
 from .enqueue import MEMORY, note
-from .layout import ENTRY_WORDS, LOST, RELAY_CAPACITY, Entry, Job, Libc, Page, Relay, Segment, Site, Team
+from .layout import Job, Libc, Segment, Team
 from .team import POLITE_NS, finish_job, give_arena, open_job, take_arena, wake
 from .words import atomic_add, atomic_load, atomic_store, call1, call2, compare_exchange, ld, native, now, pause, st
 

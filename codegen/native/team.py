@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from numba import int64, njit
 
+from .call_layout import Tick
 from .ffi import argument, attribute, error, keep_state, registering, result
 from .frame import RESOURCE_EXHAUSTED
 from .layout import (
@@ -25,7 +26,6 @@ from .layout import (
     Segment,
     Step,
     Team,
-    Tick,
     Trace,
     Traced,
 )

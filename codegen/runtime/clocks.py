@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from ..native import layout as abi
+from ..native import call_layout as abi
 from .faults import Faults
 from .host import libc
 from .relay import Relay

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from ..native import layout as abi
+from ..native import call_layout as abi
 
 TEXTS = (  # in the order of the words M_...
     "the CUDA driver refused to launch a host call",

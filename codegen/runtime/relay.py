@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..native import layout as abi
+from ..native import call_layout as abi
 from .driver import Driver, Memory
 from .faults import TEXTS, noted, word
 from .host import function, team, wake

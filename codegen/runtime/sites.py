@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..native import layout as abi
+from ..native import call_layout as abi
 from ..segment.assembly import Segment
 from .driver import Memory
 from .faults import Faults

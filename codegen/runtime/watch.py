@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..native import layout as abi
+from ..native import call_layout as abi
 from .host import function
 
 TICK_SECONDS = 0.25  # between two looks of the watch

@@ -365,7 +365,7 @@ def _table(
     drivers: Mapping[str, int],
     put: Put,
 ) -> int:
-    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `put` keeps the words."""
+    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `put` keeps words."""
 
     def resolve(word: Word) -> list[int]:
         if isinstance(word, Kernel):

@@ -1,7 +1,7 @@
 """Many inferences at once, over the same plans and halves: streams, and tasks with deadlines.
 
-Imports: api, codegen.program, codegen.rules, compat, config, cost, devices, errors, frontend, ir, lowering, measure,
-planning, session, jax, scipy.
+Imports: api, codegen.environment, codegen.program, codegen.rules, compat, config, cost, devices, errors, frontend, ir,
+lowering, measure, planning, session, jax, scipy.
 """
 
 import importlib

@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from ..codegen import environment
 from ..errors import XcoexecError
 from .arguments import RULES, Rule, checked, optional
 
@@ -288,9 +289,9 @@ class Power:
         self.restore()
 
 
-def _folder() -> str | pathlib.Path:
+def _folder() -> str:
     """Where the file with former states lies by default."""
-    return os.environ.get("XCOEXEC_CACHE_DIR") or pathlib.Path.home() / ".cache" / "xcoexec"
+    return environment.cache_folder() or environment.usual_cache_folder()
 
 
 def _alive(pid: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ import jax
 
 from .. import config, models
 from ..api.functions import jit
+from ..codegen.environment import CACHE_DIR
 from ..ir.text import columns
 from ..measure.timing import alternate
 from .machine import environment
@@ -96,7 +96,7 @@ def peak_memory(name: str, batch: int = 1, threads: int | None = None) -> Mappin
         runs = {"jit_peak_bytes": (False, None), "xco_peak_bytes": (True, None), "xco_first_peak_bytes": (True, empty)}
         for key, (xco, cache) in runs.items():
             code = _MEMORY.format(name=name, batch=batch, threads=threads, xco=xco)
-            env = {**os.environ, "XCOEXEC_CACHE_DIR": cache} if cache else None
+            env = config.environment_with(**{CACHE_DIR: cache}) if cache else None
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
             out[key] = int(done.stdout.split()[-1])
     return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from importlib.metadata import version
 
@@ -10,7 +9,7 @@ import jax
 
 from .. import __version__
 from ..codegen.target import target
-from ..config import cores
+from ..config import cores, xla_flags
 from ..devices.registry import device_half
 
 PACKAGES = ("jax", "numba", "llvmlite")  # whose versions matter
@@ -27,7 +26,7 @@ def environment() -> dict[str, str]:
         "isa": target().name,
         "device": device_half().title(),
         "precision": str(precision or "default"),
-        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "xla_flags": xla_flags(),
     }
 
 
