@@ -15,10 +15,10 @@ from xcoexec.codegen.native import layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment import descriptor
 from xcoexec.codegen.segment.assembly import Segment
-from xcoexec.ir.records import Plan
 
 import xcoexec
 from xcoexec.compat import ffi_header
+from xcoexec.ir.plan import Plan
 from xcoexec.lowering import emit
 
 from .support import array, build_on, error, oracle
