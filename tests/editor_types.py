@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import assert_type
 
 import jax
-from xcoexec.api.functions import FixedFunction
-from xcoexec.api.resident import ResidentFunction
 
 import xcoexec
+from xcoexec.api.functions import FixedFunction
+from xcoexec.api.resident import ResidentFunction
 
 
 def predict(weights: list[jax.Array], x: jax.Array) -> tuple[jax.Array, int]:
