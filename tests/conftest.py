@@ -41,11 +41,11 @@ def golden(request: pytest.FixtureRequest):
 
 @pytest.fixture(scope="session")
 def once(
-    tmp_path_factory: pytest.TempPathFactory, worker_id: str
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[[str, Callable[[pathlib.Path], None]], pathlib.Path]:
     """Folders that all processes of a run share: `once(name, fill)` is a folder that the first one has filled."""
     root = tmp_path_factory.getbasetemp()
-    root = root if worker_id == "master" else root.parent
+    root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
 
     def made(name: str, fill: Callable[[pathlib.Path], None]) -> pathlib.Path:
         with open(root / f"{name}.lock", "w") as lock:

@@ -238,7 +238,7 @@ def _kill(relay: Relay) -> None:
     """The serving thread leaves, as if it had died."""
     relay._word(abi.Relay.SERVER).value = 0
     relay._wake()
-    relay._threads[-1].join(timeout=10)
+    relay._threads[-1].join(timeout=PATIENCE)
     assert not relay.served
 
 

@@ -271,7 +271,7 @@ def test_stop_iteration_is_an_error_of_its_job() -> None:
 
     with Scheduler([task("t", Sleepy(fault=ends), deadline=600.0)]) as s:
         with pytest.raises(RuntimeError) as awaited:
-            asyncio.run(s.submit("t", 3, timeout=5))
+            asyncio.run(s.submit("t", 3, timeout=120))
         for error in (s.release("t", 3).exception(120), awaited.value):
             assert (
                 str(error).startswith("xcoexec.Scheduler: a block of 't' raised StopIteration; valid is")
