@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
+from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 os.environ.setdefault("XCOEXEC_CACHE_DIR", str(ROOT / ".pytest_cache" / "xcoexec"))
@@ -35,3 +37,24 @@ def golden(request: pytest.FixtureRequest):
         assert path.read_text() == text, f"{name} changed; run pytest --update-golden and read the difference"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, Callable[[pathlib.Path], None]], pathlib.Path]:
+    """Folders that all processes of a run share: `once(name, fill)` is a folder that the first one has filled."""
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+
+    def made(name: str, fill: Callable[[pathlib.Path], None]) -> pathlib.Path:
+        with open(root / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (root / name).exists():
+                part = root / f"{name}.part"
+                part.mkdir(mode=0o700)
+                fill(part)
+                part.rename(root / name)
+        return root / name
+
+    return made

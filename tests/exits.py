@@ -33,7 +33,7 @@ COMMAND = ("-m", "tests.exits", "--child")  # then the scenario
 CHUNK = 10  # runs of a scenario before the next one's
 LOOK, IDLE = 5.0, 0.005  # seconds between looks at what a process does; the share of a core below which it does nothing
 START = 120.0  # seconds until a process is about to plan
-LINGER = 1.0  # seconds until the children of a process that has ended are gone
+LINGER = 60.0  # seconds until the children of a process that has ended are gone
 LOST = "Exception ignored in"  # an interrupt inside a callback (JAX's of the garbage collector) goes no further
 FATAL = ("terminate called", "Fatal Python error", "Segmentation fault", "exception not rethrown", "corruption")
 

@@ -8,17 +8,19 @@ and so does XLA's stream when it is told to follow another one.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import queue
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from xcoexec.codegen.native import call_layout as abi
+from xcoexec.codegen.runtime.faults import word
 from xcoexec.codegen.runtime.relay import Relay
 
 from xcoexec.devices.record import Device
@@ -288,3 +290,28 @@ def _stamp(flags: int, seq: int, index: int, *values: int) -> None:
 
 def _words(address: int, count: int) -> np.ndarray:
     return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_float)), (count,))
+
+
+_kept: list[Any] = []
+
+
+@contextlib.contextmanager
+def sleeping(segment: Any, seconds: float) -> Iterator[threading.Event]:
+    """The first step of a segment sleeps before it works. Gives an event: it has begun."""
+    address = word(word(segment.address + abi.Segment.STEPS).value + abi.Step.DRIVER)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+    real, began, end = kind(address.value), threading.Event(), threading.Event()
+
+    def slow(*args: int) -> int:
+        began.set()
+        end.wait(seconds)
+        return int(real(*args))
+
+    replaced, callback = address.value, kind(slow)
+    address.value = ctypes.cast(callback, ctypes.c_void_p).value or 0
+    try:
+        yield began
+    finally:
+        end.set()
+        address.value = replaced
+        _kept.append(callback)  # a thread may still be inside

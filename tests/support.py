@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from xcoexec.codegen.rules import reference
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.target import ISAS, Target, target
@@ -26,7 +26,8 @@ from xcoexec.lowering.executable import Executable, executable
 from xcoexec.lowering.lower import lower
 from xcoexec.partition.split import split
 from xcoexec.session.contest import forced
-from xcoexec.tools.oracle import error, oracle
+
+from .oracle import error, oracle
 
 TOLERANCE = 1e-4
 
@@ -35,13 +36,21 @@ def array(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> j
     return jax.numpy.asarray(np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32))
 
 
+def until(holds: Callable[[], Any], seconds: float = 120.0) -> None:
+    """Waits until something holds, however slow the machine is; fails where it never does."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"does not hold after {seconds} s"
+        time.sleep(0.002)
+
+
 def stages_of(fn: Callable[..., Any], *args: Any, weights: int = 0) -> tuple[Folded, LayerGraph]:
     """Folded trace and graph of `fn`, with the first `weights` arguments known at bind."""
     return graph_of(fn, args, weights)
 
 
 def targets() -> list[Target]:
-    """Every instruction set that runs here, and NEON's shape (vectors of 4, 32 registers) as this machine can have it."""
+    """Every instruction set that runs here, and NEON's shape (vectors of 4, 32 registers) as this machine has it."""
     found = []
     for name in ISAS:
         try:
@@ -152,11 +161,11 @@ __all__ = [
     "error",
     "moved",
     "oracle",
-    "reference",
     "run_host",
     "stages_of",
     "streaming",
     "targets",
+    "until",
 ]
 
 

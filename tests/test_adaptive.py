@@ -17,11 +17,21 @@ from xcoexec.lowering.executable import Executable
 from xcoexec.session import adaptive
 from xcoexec.session.adaptive import Monitor
 
-from .support import array, co, error, oracle
+from .support import array, co, error, oracle, until
 
 
 def _exe(name: str) -> Executable:
     return Executable(Plan(name, ()), lambda leaves: [name], None)
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 @pytest.fixture(autouse=True)
@@ -31,18 +41,17 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adaptive, "SETTLE_SECONDS", 0.1)
 
 
-def _wait(done: Any) -> None:
-    end = time.monotonic() + 20
-    while not done() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert done()
+def _idle(m: Monitor, entries: int) -> None:
+    """Waits until a planning has ended, after which the history has so many entries."""
+    until(lambda: len(m.history) >= entries and not m._busy.locked())
+    assert len(m.history) == entries
 
 
 def test_lasting_drift_plans_again() -> None:
     m = Monitor(_exe("a"), lambda: _exe("b"))
     for s in (1e-3, 1e-3, 2e-3, 2e-3, 2e-3):
         m.look(s)
-    _wait(lambda: len(m.history) == 2)
+    _idle(m, 2)
     assert m.current.plan.strategy == "b" and "planning again" in m.history[0]
 
 
@@ -50,9 +59,69 @@ def test_noise_does_not() -> None:
     m = Monitor(_exe("a"), lambda: _exe("b"))
     for s in (1e-3, 1.2e-3, 3e-3, 1e-3, 3e-3, 3e-3, 0.9e-3, 1.3e-3) * 5:
         m.look(s)
-    for s in (1e-5, 1e-5, 5e-5, 5e-5, 5e-5, 5e-5):
-        Monitor(_exe("a"), lambda: _exe("b")).look(s)
     assert m.history == [] and m.current.plan.strategy == "a"
+
+
+@pytest.mark.parametrize(
+    ("usual", "now", "plans"),
+    [
+        (1e-5, 5e-5, False),  # five times as long, and less than LEAST_SECONDS more
+        (1e-5, 1.05e-4, False),
+        (1e-5, 1.15e-4, True),
+        (1.3e-4, 1e-5, True),  # faster counts too
+        (1e-3, 1.3e-3, False),  # more than LEAST_SECONDS, and less than DRIFT
+        (1e-3, 1.4e-3, True),
+    ],
+)
+def test_a_change_must_be_a_large_share_and_worth_the_planning(usual: float, now: float, plans: bool) -> None:
+    m = Monitor(_exe("a"), lambda: _exe("b"))
+    for s in (usual, *[now] * (adaptive.PATIENCE - 1)):
+        m.look(s)
+    assert m.history == []
+    m.look(now)
+    if plans:
+        _idle(m, 2)
+    assert bool(m.history) == plans and m.current.plan.strategy == ("b" if plans else "a")
+
+
+def test_two_plannings_have_a_pause_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "PAUSE_SECONDS", 2.0)
+    clock, made = Clock(), iter("bc")
+    m = Monitor(_exe("a"), lambda: _exe(next(made)), clock=clock)
+
+    def drifts() -> None:
+        for s in (1e-3, *[2e-3] * adaptive.PATIENCE):
+            m.look(s)
+
+    drifts()
+    _idle(m, 2)
+    clock.now += 1.9
+    drifts()
+    assert len(m.history) == 2 and m.current.plan.strategy == "b"
+    clock.now += 0.2
+    m.look(2e-3)
+    _idle(m, 4)
+    assert m.current.plan.strategy == "c"
+
+
+def test_looks_have_calls_and_seconds_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "LOOK_SECONDS", 0.1)
+    clock, looks = Clock(), []
+    exe = Executable(Plan("a", ()), lambda leaves: [], [])  # type: ignore[arg-type]
+    m = Monitor(exe, lambda: exe, clock=clock)
+    monkeypatch.setattr(adaptive, "_segment_seconds", lambda e: looks.append(e))
+    for _ in range(adaptive.EVERY - 1):
+        m.tick()
+    assert not looks
+    m.tick()
+    assert len(looks) == 1
+    for _ in range(3 * adaptive.EVERY):
+        m.tick()
+    assert len(looks) == 1  # no time has passed
+    clock.now += 0.2
+    for _ in range(3 * adaptive.EVERY):
+        m.tick()
+    assert len(looks) == 2
 
 
 def test_failed_planning_keeps_the_plan() -> None:
@@ -62,7 +131,7 @@ def test_failed_planning_keeps_the_plan() -> None:
     m = Monitor(_exe("a"), broken)
     for s in (1e-3, 5e-3, 5e-3, 5e-3):
         m.look(s)
-    _wait(lambda: len(m.history) == 2)
+    _idle(m, 2)
     assert m.current.plan.strategy == "a" and "failed" in m.history[1]
 
 
@@ -76,41 +145,44 @@ def test_swap_under_calls() -> None:
     [p(xs[0]) for p in plans]
     exes = [p.session().current for p in plans]
     compiled = plans[0].session()
-    stop = threading.Event()
+    stop, calls = threading.Event(), [0] * 4
 
     def call(i: int) -> bool:
         good = True
         while not stop.is_set():
             good &= error(compiled.call([xs[i]]), want[i]) < 1e-5
+            calls[i] += 1
         return good
 
     with ThreadPoolExecutor(4) as pool:
         results = [pool.submit(call, i) for i in range(4)]
-        for k in range(150):
-            compiled.monitor.current = exes[k % 3]
-            time.sleep(0.002)
+        for k in range(60):
+            compiled.monitor.current, before = exes[k % 3], sum(calls)
+            until(lambda before=before: sum(calls) > before + 4 or any(r.done() for r in results))
         stop.set()
-        assert all(r.result() for r in results)
+        assert all(r.result() for r in results) and all(calls)
 
 
-def test_co_execution_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_co_execution_comes_back() -> None:
     """A planning that ends with plain jax.jit is looked at again, after ever longer pauses while nothing changes."""
     made = [_exe("jit"), _exe("jit"), _exe("host")]
-    monkeypatch.setattr(adaptive, "RETRY_SECONDS", 0.02)
-    m = Monitor(_exe("a"), lambda: made.pop(0))
-    pauses = []
-    while made:
-        pauses.append(m._retry)
-        left = len(made)
-        for _ in range(2000):
-            for _ in range(adaptive.EVERY):
-                m.tick()
-            if len(made) < left:
-                break
-            time.sleep(0.001)
-        _wait(lambda left=left: len(m.history) == 2 * (4 - left))
-    assert pauses == [0.02, 0.04, 0.08]
-    assert m.current.plan.strategy == "host" and "measuring again" in m.history[-2]
+    clock = Clock()
+    m = Monitor(_exe("a"), lambda: made.pop(0), clock=clock)
+    m._planned = clock.now
+
+    def calls() -> None:
+        for _ in range(adaptive.EVERY):
+            m.tick()
+
+    for k in range(3):
+        pause = adaptive.RETRY_SECONDS * 2**k
+        clock.now += 0.99 * pause
+        calls()
+        assert len(m.history) == 2 * k and not m._busy.locked()
+        clock.now += 0.02 * pause
+        calls()
+        _idle(m, 2 * (k + 1))
+    assert not made and m.current.plan.strategy == "host" and "measuring again" in m.history[-2]
 
 
 def test_plain_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,12 +207,16 @@ def test_a_real_replan(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = co(f, w, strategy="host")
     want = oracle(f, w, x)
     fast(x)
-    monitor = fast.session().monitor
+    session = fast.session()
+    before, was = session.current, session.known_costs
     for s in (1e-3, 9e-3, 9e-3, 9e-3):
-        monitor.look(s)
-    _wait(lambda: len(fast.history()) == 2)
+        session.monitor.look(s)
+    until(lambda: len(session.history) >= 2 and not session.monitor._busy.locked())
+    assert "planning again" in session.history[0] and session.history[-1].startswith("plan 'host' ")
+    assert not any("failed" in line for line in session.history)
+    assert session.known_costs is not None and session.known_costs is not was  # measured anew
+    assert session.current is not before and session.current.lowered is not None
     assert error(fast(x), want) < 1e-5
-    assert np.isfinite(np.asarray(fast(x))).all()
 
 
 def test_planning_again_has_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,15 +245,19 @@ def test_what_was_in_use_before_is_tried_first(monkeypatch: pytest.MonkeyPatch) 
     """The quick steps come at once, the new plan later; what was in use stays at hand."""
     fake = lambda name: Executable(Plan(name, ()), lambda leaves: [name], [name])  # type: ignore[arg-type]
     first, second, third = map(fake, "abc")
-    monkeypatch.setattr(adaptive, "SETTLE_SECONDS", 0.5)
-    m = Monitor(first, lambda: second, lambda: m.current, lambda: third)
-    began = time.monotonic()
+    monkeypatch.setattr(adaptive, "SETTLE_SECONDS", 5.0)
+    clock = Clock()
+    m = Monitor(first, lambda: second, lambda: m.current, lambda: third, clock=clock)
     for s in (1e-3, 1e-3, 2e-3, 2e-3, 2e-3):
         m.look(s)
-    _wait(lambda: m.current is second)
-    assert time.monotonic() - began < 0.4 and m.past == [first]
-    _wait(lambda: m.current is third)
-    assert time.monotonic() - began > 0.5 and m.past == [second, first]
+    until(lambda: m.past == [first])
+    for _ in range(4):
+        clock.now += 1.2
+        time.sleep(0.06)  # the thread looks every 50 ms
+    assert m.past == [first] and m.current is second
+    until(lambda: setattr(clock, "now", clock.now + 0.3) or m.current is third)
+    until(lambda: not m._busy.locked())
+    assert m.past == [second, first]
     m._swap(first, 0.0, True)
     assert m.past == [third, second]
     m.keep = 0
@@ -185,27 +265,39 @@ def test_what_was_in_use_before_is_tried_first(monkeypatch: pytest.MonkeyPatch) 
     assert m.past == []
 
 
-def test_a_measurement_has_the_machine_for_itself() -> None:
-    gate = adaptive.Gate()
-    inside, stop, seen = threading.Event(), threading.Event(), []
+def test_a_measurement_has_the_machine_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that comes meanwhile waits until it is over; while nothing is measured calls go through."""
+    monkeypatch.setattr(adaptive, "HOLD_SECONDS", 600.0)
+    gate, measured, order = adaptive.Gate(), threading.Event(), []
+    gate.wait()
+    asked = threading.Event()
 
-    def calls() -> None:
-        while not stop.is_set():
-            gate.wait()
-            seen.append(inside.is_set())
-            time.sleep(1e-4)
+    def call() -> None:
+        asked.set()
+        gate.wait()
+        order.append(measured.is_set())
 
-    thread = threading.Thread(target=calls)
-    thread.start()
     for _ in range(5):
+        measured.clear()
+        asked.clear()
         with gate.alone():
-            time.sleep(2e-3)  # who was past the gate is through
-            inside.set()
-            time.sleep(1e-2)
-            inside.clear()
-    stop.set()
-    thread.join()
-    assert len(seen) > 20 and not any(seen)
+            caller = threading.Thread(target=call)
+            caller.start()
+            assert asked.wait(60)
+            time.sleep(5e-3)  # one that does not wait is through
+            measured.set()
+        caller.join(60)
+    assert order == [True] * 5
+
+
+def test_calls_are_not_held_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "HOLD_SECONDS", 0.01)
+    gate = adaptive.Gate()
+    with gate.alone():
+        through = threading.Thread(target=gate.wait, daemon=True)
+        through.start()
+        through.join(60)
+        assert not through.is_alive()
 
 
 def test_planning_outlives_no_interpreter() -> None:
@@ -220,5 +312,5 @@ def test_planning_outlives_no_interpreter() -> None:
             m.look(s)
 
     threading.Thread(target=call, daemon=True).start()
-    _wait(lambda: bool(seen))
+    until(lambda: bool(seen))
     assert seen == [False]

@@ -19,11 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from flax.errors import ScopeParamShapeError
 
 import xcoexec
 from xcoexec import BindError, CoexecWarning, Plan, PlanError
 
-from .support import array, assert_on_host, co, error, oracle
+from .support import array, assert_on_host, co, error, oracle, until
 
 
 class Net(nn.Module):
@@ -93,7 +94,8 @@ def test_constants_only_and_passthrough() -> None:
     f = xcoexec.jit(lambda x: (jnp.arange(4.0), x, x + 1), strict=True)
     a, b, c = f(array(3))
     np.testing.assert_array_equal(np.asarray(a), np.arange(4.0))
-    np.testing.assert_array_equal(np.asarray(b) + 1, np.asarray(c))
+    np.testing.assert_array_equal(np.asarray(b), np.asarray(array(3)))
+    np.testing.assert_array_equal(np.asarray(c), np.asarray(array(3)) + 1)
 
 
 def test_new_weights_are_seen() -> None:
@@ -246,10 +248,11 @@ def test_many_calls_in_flight() -> None:
 def test_functions_come_and_go() -> None:
     """Executables and segments are freed in any order, also with calls in flight."""
     for i in range(12):
-        fast = co(lambda w, x: jax.nn.relu(x @ w), array(16, 32, seed=i), strategy="host")
-        y = fast(array(4, 16))
+        fn, w, x = lambda w, x: jax.nn.relu(x @ w), array(16, 32, seed=i), array(4, 16)
+        fast = co(fn, w, strategy="host")
+        y = fast(x)
         del fast
-        assert np.isfinite(np.asarray(y)).all()
+        assert error(y, oracle(fn, w, x)) < 1e-5
 
 
 def test_fork_and_exit() -> None:
@@ -306,7 +309,7 @@ def test_wrong_shapes_and_types_at_a_bound_function() -> None:
         rtol=1e-2,
         atol=1e-2,
     )
-    with pytest.raises(Exception, match=r"(?i)shape|incompatible|dimension"):
+    with pytest.raises(ScopeParamShapeError, match="kernel"):
         bound(array(2, 12, 12, 4))
     with pytest.raises(TypeError, match="type <class 'str'>"):
         bound("image")
@@ -487,14 +490,19 @@ def test_timeline(tmp_path: pathlib.Path) -> None:
 def test_a_timeline_has_a_row_for_each_thread(tmp_path: pathlib.Path) -> None:
     fn = lambda w, x: jax.nn.relu(x @ w) @ w
     fast = co(fn, array(512, 512), strategy="host", threads=2)
-    for _ in range(100):  # a loaded machine may let the calling thread do all of a call
+    events: list[dict[str, Any]] = []
+    rows: dict[int, str] = {}
+
+    def both_worked() -> bool:
+        """A loaded machine may let the calling thread do all of a call."""
         fast(array(256, 512))
         fast.timeline(tmp_path / "t.json")
-        events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
-        rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
-        if {"thread 0 (calls)", "thread 1"} <= set(rows.values()):
-            break
-    assert {"thread 0 (calls)", "thread 1"} <= set(rows.values())
+        events[:] = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+        rows.clear()
+        rows.update({e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"})
+        return {"thread 0 (calls)", "thread 1"} <= set(rows.values())
+
+    until(both_worked)
     steps = {e["name"]: e for e in events if e["ph"] == "X" and e["tid"] == 0}
     first, last = min(e["ts"] for e in steps.values()), max(e["ts"] + e["dur"] for e in steps.values())
     for tid in (t for t, n in rows.items() if n.startswith("thread")):

@@ -9,6 +9,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -45,29 +46,55 @@ def _run(cache: str) -> str:
     return done.stdout.strip() + done.stderr
 
 
-def test_second_process_loads_everything(tmp_path: pathlib.Path) -> None:
-    assert _run(str(tmp_path)).startswith("False")  # Numba is only imported in a process of its own
-    files = {p: p.read_bytes() for p in tmp_path.iterdir()}
+@pytest.fixture(scope="session")
+def filled(once: Any) -> pathlib.Path:
+    """A cache as a first process leaves it; `said` holds what that one has said."""
+
+    def fill(folder: pathlib.Path) -> None:
+        (folder / "said").write_text(_run(str(folder / "cache")))
+
+    return once("filled", fill)
+
+
+@pytest.fixture
+def copied(filled: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A copy of that cache, to damage."""
+    return pathlib.Path(shutil.copytree(filled / "cache", tmp_path / "cache"))
+
+
+def test_second_process_loads_everything(filled: pathlib.Path, copied: pathlib.Path) -> None:
+    assert (filled / "said").read_text().startswith("False")  # Numba is only imported in a process of its own
+    files = {p: p.read_bytes() for p in copied.iterdir()}
     assert any(p.suffix == ".o" for p in files) and any(p.suffix == ".json" for p in files)
     assert all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in files)
-    assert _run(str(tmp_path)) == "False"  # nothing is said, because nothing is wrong
-    assert {p: p.read_bytes() for p in tmp_path.iterdir()} == files
+    assert _run(str(copied)) == "False"  # nothing is said, because nothing is wrong
+    assert {p: p.read_bytes() for p in copied.iterdir()} == files
 
 
-@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:40], lambda b: b[:-3] + b"xyz", lambda b: b"\x80\x04."])
-def test_damaged_files_are_made_anew(tmp_path: pathlib.Path, damage) -> None:
-    _run(str(tmp_path))
-    for p in tmp_path.iterdir():
-        p.write_bytes(damage(p.read_bytes()))
-    assert "damaged" in _run(str(tmp_path))
+DAMAGES = (lambda b: b"", lambda b: b[:40], lambda b: b[:-3] + b"xyz", lambda b: b"\x80\x04.")
 
 
-def test_without_any_cache(tmp_path: pathlib.Path) -> None:
+def test_damaged_files_are_made_anew(copied: pathlib.Path) -> None:
+    """All of them, each in one of several ways."""
+    names = sorted(copied.iterdir(), key=lambda p: (p.suffix, p.name))
+    for i, p in enumerate(names):
+        p.write_bytes(DAMAGES[i % len(DAMAGES)](p.read_bytes()))
+    assert _run(str(copied)).count("damaged") >= len(names) > 2 * len(DAMAGES)
+    assert _run(str(copied)) == "False"
+
+
+def test_without_any_cache(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where there can be none."""
     _run("")
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    _run(str(blocked / "cache"))
-    assert blocked.read_text() == "not a folder"
+    for place in ("", str(blocked / "cache")):
+        monkeypatch.setenv("XCOEXEC_CACHE_DIR", place)
+        disk.write("record", "x", b"data")
+        assert disk.folder() is None and disk.read("record", "x") is None
+    assert blocked.read_text() == "not a folder" and [*tmp_path.iterdir()] == [blocked]
 
 
 def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
@@ -80,16 +107,16 @@ def test_native_functions_compile_in_this_process_too(monkeypatch: pytest.Monkey
         build._native_apart.cache_clear()
         build.start_native.cache_clear()
 
+    specs = (("native", "team", "stamp"), ("native", "team", "swap"))
     monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
     forget()
-    apart = build._native_apart(target(), build.NATIVE)
-    assert len(apart) == len(build.NATIVE)
+    apart = build._native_apart(target(), specs)
+    assert len(apart) == len(specs)
     forget()
     monkeypatch.setattr(build.subprocess, "Popen", refuse)
-    assert build._native_apart(target(), build.NATIVE) == {}
+    assert build._native_apart(target(), specs) == {}
     forget()
-    spec = build.NATIVE[-1]
-    assert build._compile(spec, target())[:4] == apart[build._object_name(spec, target())][:4] == b"\x7fELF"
+    assert {build._object_name(s, target()): build._compile(s, target()) for s in specs} == apart
 
 
 def test_many_kernels_are_compiled_by_several_processes(
@@ -477,20 +504,18 @@ def _subtle(i: int, kind: str, old: bytes) -> bytes:
     return json.dumps(value).encode()
 
 
-def test_a_cache_full_of_sealed_junk_changes_no_result(tmp_path: pathlib.Path) -> None:
+def test_a_cache_full_of_sealed_junk_changes_no_result(copied: pathlib.Path) -> None:
     """Every object and record replaced, with a header that fits: the same results, from a process that does not end
     early.
     """
-    root = tmp_path / "cache"
-    _run(str(root))
-    for change in (_junk, _subtle):
-        names = sorted(p.name for p in root.iterdir())
-        for i, name in enumerate(names):
-            head, _, old = (root / name).read_bytes().partition(b"\n")
-            kind = head.split()[2].decode()
-            disk.write(kind, name.rpartition(".v")[0], change(i, kind, old), root)
-        assert _run(str(root)).count("it is made anew") >= len(names)
-    assert _run(str(root)).count("it is made anew") == 0
+    files = sorted(copied.iterdir(), key=lambda p: (p.suffix, p.name))
+    for i, path in enumerate(files):
+        head, _, old = path.read_bytes().partition(b"\n")
+        kind = head.split()[2].decode()
+        change = _subtle if i % 3 == 0 else _junk
+        disk.write(kind, path.name.rpartition(".v")[0], change(i, kind, old), copied)
+    assert _run(str(copied)).count("it is made anew") >= len(files)
+    assert _run(str(copied)) == "False"
 
 
 # -- objects ------------------------------------------------------------------------------------------
@@ -504,7 +529,15 @@ def _objects() -> dict[str, bytes]:
 
     tail = (("in", 0), ("lit", "f", "0.25"), ("mul", 0, 1))
     specs = [gemm.spec(2, 1, False, COPY, ()), gemm.spec(3, 2, False, tail, ()), *build.NATIVE, *build.CALLS]
-    return {build._object_name(s, target()): build._compile(s, target()) for s in specs}
+    return {build._object_name(s, target()): _made(s) for s in specs}
+
+
+def _made(spec: Any) -> bytes:
+    """An object that is compiled once for all runs of the tests."""
+    name = build._object_name(spec, target())
+    kept = disk.read("object", name) or build._compile(spec, target())
+    disk.write("object", name, kept)
+    return kept
 
 
 def test_all_that_is_compiled_is_sound() -> None:
@@ -599,11 +632,11 @@ def test_what_passes_the_look_through_never_ends_the_process(tmp_path: pathlib.P
     for name, obj in _objects().items():
         (tmp_path / name).write_bytes(obj)
     done = subprocess.run(
-        [sys.executable, "-c", LOADS, str(tmp_path), "1", "40"], capture_output=True, text=True, cwd=ROOT, timeout=300
+        [sys.executable, "-c", LOADS, str(tmp_path), "1", "20"], capture_output=True, text=True, cwd=ROOT, timeout=300
     )
     assert done.returncode == 0, done.stderr
     passed, crashed = map(int, done.stdout.split())
-    assert passed > 50 and crashed == 0
+    assert passed > 25 and crashed == 0
 
 
 def test_an_object_that_cannot_be_linked_is_compiled_anew(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import types
+import time
 from typing import Any
 
 import jax
@@ -14,16 +14,19 @@ from jax import lax
 from xcoexec.codegen.runtime.relay import Relay
 
 from xcoexec.devices import null
+from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.ir.words import DIMS
+from xcoexec.lowering.executable import Executable
 from xcoexec.planning.simulate import replay
 from xcoexec.planning.strategies.codl import codl
 from xcoexec.session import contest
-from xcoexec.session.problem import Machine
+from xcoexec.session.attempt import Attempt
+from xcoexec.session.problem import Machine, Problem
 
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of
@@ -122,43 +125,76 @@ def test_the_plan_says_what_another_layout_costs() -> None:
     assert kept.note == ""
 
 
-ROWS, BOTH = {"rows"}, {"rows", "channel"}
+ROWS, CHANNEL, BOTH = {"rows"}, {"channel"}, {"rows", "channel"}
 
 
 def _dims(plan: Any) -> set[str]:
     return {p.dim for p in plan.placements if p.half == "split"}
 
 
+def _ends_in_a_product(w: Any, x: Any) -> Any:
+    y = jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC))
+    return y.reshape(1, -1) @ w[1]
+
+
+class _Timed(Attempt):
+    """A planning whose calls take as long as a test says, on a clock of its own: `rows_take` seconds for plans along
+    rows alone, 1 for others.
+    """
+
+    now, rows_take = 0.0, 1.0
+
+    def run(self, exe: Executable) -> Any:
+        out = super().run(exe)
+        self.now += self.rows_take if _dims(exe.plan) == ROWS else 1.0
+        return out
+
+
+def _planning(size: int, out: int, relay: Relay | None) -> _Timed:
+    w, x = [array(3, 3, 48, 48), array(size * size * 48, out)], array(1, size, size, 48)
+    leaves, tree = jax.tree_util.tree_flatten(((w, x), {}))
+    traced = trace(_ends_in_a_product, leaves, tree, paths(tree))
+    plain = jax.jit(lambda leaves: (_ends_in_a_product(w, leaves[0]),))
+    problem = Problem.of(traced, range(len(w)), w, [x], donated=(), plain=plain)
+    return _Timed(problem, Machine(2, relay=relay), costs=_costs(problem.graph, 1e-6, 1e11))
+
+
 @pytest.mark.parametrize(
-    ("apart", "near", "rows_take", "dims"),
-    [(True, 1.15, 0.5, ROWS), (True, 1.15, 0.99, BOTH), (True, 1.0, 0.5, BOTH), (False, 1.15, 0.5, BOTH)],
+    ("apart", "size", "out", "rows_take", "dims", "tried"),
+    [
+        (True, 24, 64, 0.5, ROWS, [BOTH, CHANNEL, ROWS]),
+        (True, 24, 64, 0.99, BOTH, [BOTH, CHANNEL, ROWS]),  # a near thing
+        (True, 12, 512, 0.5, BOTH, [BOTH, CHANNEL]),  # rows are predicted to take 1.23 times as long
+        (False, 24, 64, 0.5, BOTH, [BOTH]),  # both halves share cores
+    ],
 )
 def test_on_a_device_plans_along_one_dimension_are_measured_too(
-    monkeypatch: Any, apart: bool, near: float, rows_take: float, dims: set[str]
+    monkeypatch: pytest.MonkeyPatch,
+    apart: bool,
+    size: int,
+    out: int,
+    rows_take: float,
+    dims: set[str],
+    tried: list[set[str]],
 ) -> None:
     """The quickest by measurement is taken; its own plan where that is a near thing, the others are predicted far
     slower or both halves share cores.
     """
-    net = lambda w, x: (
-        jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC)).reshape(1, -1) @ w[1]
-    )
-    graph = stages_of(net, [array(3, 3, 48, 48), array(24 * 24 * 48, 64)], array(1, 24, 24, 48), weights=1)[1]
-    costs = _costs(graph, 1e-6, 1e11)
-    own = codl(graph, costs)
+    s = _planning(size, out, Relay(StandIn()) if apart else None)
+    s.rows_take = rows_take
+    built: list[set[str]] = []
+    make = s.executable
+    s.executable = lambda plan: built.append(_dims(plan)) or make(plan)  # type: ignore[method-assign, func-returns-value]
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    own = codl(s.graph, s.measured_costs())
     assert _dims(own) == BOTH
-
-    def briefly(_: Any, made: list[Plan]) -> list[float]:
-        assert [_dims(plan) for plan in made] == [BOTH, {"channel"}, ROWS]
-        return [rows_take if _dims(plan) == ROWS else 1.0 for plan in made]
-
-    monkeypatch.setattr(contest, "NEAR", near)
-    monkeypatch.setattr(contest, "_briefly", briefly)
-    monkeypatch.setattr(contest, "_balanced", lambda s, exe: exe)
-    s: Any = types.SimpleNamespace(
-        machine=Machine(1, relay=Relay(StandIn()) if apart else None),
-        graph=graph,
-        measured_costs=lambda: costs,
-        fits=lambda plan: True,
-        executable=lambda plan: plan,
+    exe = contest._realised(s, own, "codl")
+    assert _dims(exe.plan) == dims
+    assert built[: len(tried)] == tried and set(map(frozenset, built[len(tried) :])) <= {frozenset(dims)}
+    assert (
+        error(
+            np.asarray(exe.call(s.problem.example)[0]),
+            oracle(_ends_in_a_product, s.problem.weights, *s.problem.example),
+        )
+        < 1e-5
     )
-    assert _dims(contest._realised(s, own, "codl")) == dims

@@ -13,7 +13,7 @@ from .standin import StandIn
 
 def test_both_halves_are_measured_alone_and_together() -> None:
     found = contention.together(contention.LAYERS[0], Relay(StandIn()), 2)
-    assert all(0 < t < 1 for t in (*found.host, *found.device))
+    assert all(t > 0 for t in (*found.host, *found.device))
     assert found.factor == max(found.host[1] / found.host[0], found.device[1] / found.device[0])
 
 

@@ -4,6 +4,7 @@ folders.
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 import pickle
 from typing import Any
@@ -22,10 +23,10 @@ from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceabl
 from xcoexec.streams.datasets import Data
 from xcoexec.streams.spans import Span, crossing
 from xcoexec.streams.twin_search import Frozen, Search
-from xcoexec.streams.twins import Shape, initial, twin_of
-from xcoexec.tools.oracle import worst
+from xcoexec.streams.twins import OPERATIONS, Shape, initial, twin_of
 from xcoexec.tools.zoo_graphs import model_graph
 
+from .oracle import worst
 from .support import array
 
 NHWC = ("NHWC", "HWIO", "NHWC")
@@ -232,11 +233,21 @@ def test_a_twin_is_the_deepest_then_widest_that_is_fast_enough(monkeypatch: pyte
     assert duo.fitting(Shape("host", (1, 7, 7, 8), (1, 3, 3, 8), 0, ()), False, 9.0) is None  # sides that do not divide
 
 
-def test_latency_is_measured_on_the_half() -> None:
-    small, large = (
-        Shape("host", (1, 8, 8, 8), (1, 8, 8, 8), w, ("separable 3x3",) * d) for w, d in ((32, 1), (512, 3))
-    )
-    assert 0 < duo.latency(small, True) < duo.latency(large, True)
+@pytest.mark.parametrize("half", ["host", "device"])
+def test_latency_is_measured_on_the_half(half: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed is a call of the twin, all of whose layers are where it is to run."""
+    seen = []
+
+    def timed(call: Any) -> float:
+        call()
+        seen.append(inspect.getclosurevars(call).nonlocals["bound"])
+        return 7e-3
+
+    monkeypatch.setattr(duo, "median_seconds", timed)
+    shape = Shape(half, (1, 8, 8, 8), (1, 8, 8, 8), 32, (next(iter(OPERATIONS[half])),))
+    assert duo.latency.__wrapped__(shape, True) == 7e-3  # and nothing of it is kept
+    (bound,) = seen
+    assert {p.half for p in bound.plan().placements} == {half} and bound.report().ran == "xco"
 
 
 def test_bad_searches_are_named(trained: tuple[Any, Data], tmp_path: pathlib.Path) -> None:

@@ -7,7 +7,6 @@ import pathlib
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,14 +20,15 @@ from xcoexec.session import adaptive
 from xcoexec.session.adaptive import Monitor
 
 from . import exits
+from .support import until
 
-RUNS = 3  # of each scenario; the first has a cold cache
+RUNS = 2  # of each scenario; the first has a cold cache
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    return exits.warmed(tmp_path_factory.mktemp("warm"))
+def warm(once: Any) -> pathlib.Path:
+    return once("warm", exits.warmed)
 
 
 @pytest.mark.parametrize("scenario", exits.SCENARIOS, ids=lambda s: s.name)
@@ -50,6 +50,7 @@ def test_a_bad_end_is_noticed(warm: pathlib.Path, monkeypatch: pytest.MonkeyPatc
         "print('begun')": "",
     }
     monkeypatch.setattr(exits, "HANG", 2.0)
+    monkeypatch.setattr(exits, "LINGER", 1.0)
     monkeypatch.setattr(exits, "COMMAND", ("-c",))
     for text, why in told.items():
         run = exits.Run(exits.Scenario(text, True, (0.0, 0.0)), False, False, 0.0, False)
@@ -85,9 +86,7 @@ def test_workers_whose_maker_was_interrupted_have_numbers_of_their_own(interrupt
     with pytest.raises(KeyboardInterrupt):
         team.want(3)
     interrupted.undo()
-    end = time.monotonic() + 10
-    while not team._threads and time.monotonic() < end:
-        time.sleep(0.01)
+    until(lambda: team._threads)
     team.want(4)
     assert len(team._threads) == 3 == len({t.name for t in team._threads})
     mine = [t for t in threading.enumerate() if t in team._threads]
@@ -105,11 +104,11 @@ def test_planning_again_whose_caller_was_interrupted_ends(interrupted: Any, monk
         for _ in range(adaptive.PATIENCE):
             m.look(2e-3)
     interrupted.undo()
-    _wait(lambda: m.current.plan.strategy == "b" and not m._busy.locked())
+    until(lambda: m.current.plan.strategy == "b" and not m._busy.locked())
     m.look(1e-3)
     for _ in range(adaptive.PATIENCE):
         m.look(2e-3)
-    _wait(lambda: m.current.plan.strategy == "c")
+    until(lambda: m.current.plan.strategy == "c")
 
 
 def test_an_interrupt_before_the_thread_of_planning_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,14 +128,7 @@ def test_an_interrupt_before_the_thread_of_planning_again(monkeypatch: pytest.Mo
     m.history = []
     for _ in range(adaptive.PATIENCE):
         m.look(2e-3)
-    _wait(lambda: m.current.plan.strategy == "b")
-
-
-def _wait(done: Any) -> None:
-    end = time.monotonic() + 20
-    while not done() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert done()
+    until(lambda: m.current.plan.strategy == "b")
 
 
 def test_a_folder_takes_its_processes_with_it() -> None:
@@ -163,7 +155,7 @@ if sys.argv[1] == "fork":
 
 
 def test_the_library_imports_without_a_backend() -> None:
-    """XLA's threads are not there before the first call: a process may fork, or choose its devices, after the import."""
+    """XLA's threads are not there before the first call: a process may fork, or choose its devices, after it."""
     text = (
         "import xcoexec, xcoexec.codegen.runtime.host; from jax._src import xla_bridge; assert not xla_bridge._backends"
     )

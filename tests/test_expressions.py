@@ -164,6 +164,13 @@ def _signed(pick: Rule, when_equal: Rule) -> Rule:
     )
 
 
+def _converted(x: Any, to: Any) -> np.ndarray:
+    """To integers: the nearest inside of the range; NaN is 0."""
+    if to is np.int32 and np.asarray(x).dtype == np.float32:
+        x = np.clip(np.nan_to_num(np.asarray(x, np.float64)), -(2**31), 2**31 - 1)
+    return np.asarray(x).astype(to)
+
+
 _MAX, _MIN = _signed(np.maximum, np.logical_and), _signed(np.minimum, np.logical_or)
 
 #: operation -> (kinds of the operands, kind of the result, JAX's function, NumPy's); LOOSE ones may lose some digits
@@ -216,7 +223,7 @@ OPS: dict[str, tuple[str, str, Rule, Rule]] = {
             a,
             b,
             lambda x, to=TYPES[b]: jnp.asarray(x).astype(to),
-            lambda x, to=TYPES[b]: numpy_rules.converted(x, to),
+            lambda x, to=TYPES[b]: _converted(x, to),
         )
         for a in "fib"
         for b in "fib"

@@ -33,11 +33,12 @@ from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir.plan import Plan
 from xcoexec.session import prepare
 
-from .standin import CALLS, TRAPPED, StandIn
-from .support import array, build_on, dense, error, moved, oracle, stages_of, streaming
+from .standin import CALLS, TRAPPED, StandIn, sleeping
+from .support import array, build_on, dense, error, moved, oracle, stages_of, streaming, until
 from .test_relay import WEIGHTS, X, _chain, _residual
 
-LIMIT = 0.4  # seconds until a call that nobody begins is taken over
+LIMIT = 1.0  # seconds until a call that nobody begins is taken over, where a test is about that
+PATIENCE = 300.0  # the same in the others: no machine is so slow
 RAISED = (
     jax.errors.JaxRuntimeError,
     ValueError,
@@ -71,7 +72,16 @@ WANT = {name: oracle(fn, w, x) for name, (fn, w, x, _) in PROGRAMS.items()}
 @pytest.fixture
 def relay(monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     """The public API over a stand-in device, and the relay that it uses."""
-    mine = Relay(StandIn(), limit_seconds=LIMIT, last_seconds=30.0)
+    mine = Relay(StandIn(), limit_seconds=PATIENCE, last_seconds=PATIENCE)
+    monkeypatch.setattr(prepare, "device_relay", lambda cpus: mine)
+    yield mine
+    mine.stop()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
+    """One that soon takes over what nobody begins."""
+    mine = Relay(StandIn(), limit_seconds=LIMIT, last_seconds=PATIENCE)
     monkeypatch.setattr(prepare, "device_relay", lambda cpus: mine)
     yield mine
     mine.stop()
@@ -145,7 +155,7 @@ def test_every_call_of_the_driver_fails_once(relay: Relay, name: str, memory: st
                     break
                 _retired(fast, name, strict, seen)
             faults += 1
-    assert faults >= (2 if memory == "mapped" else 10) // (3 if strict else 1)
+    assert faults >= {("mapped", False): 2, ("mapped", True): 1, ("copy", False): 10, ("copy", True): 4}[memory, strict]
     assert relay.served and relay._open() is None
     del fast
     jax.clear_caches()
@@ -162,18 +172,19 @@ def test_a_device_that_is_lost_in_a_call(monkeypatch: pytest.MonkeyPatch, name: 
     """
     for n in (0, 1, 3):
         driver = StandIn()
-        relay = Relay(driver)
+        relay = Relay(driver, limit_seconds=PATIENCE, last_seconds=PATIENCE)
         monkeypatch.setattr(prepare, "device_relay", lambda cpus, relay=relay: relay)
         fast, other = _bound(name, memory), _bound("split", memory)
         pending, driver.fail_at, driver.lost = _pending(), ("launch", n), True
         with _warned() as seen:
             _read(fast, name)
+            assert driver.fail_at[1] == -1 or n > 1  # every call has two launches at least
             if driver.fail_at[1] == -1:
                 _retired(fast, name, False, seen)
                 assert [_read(other, "split") for _ in range(3)][-1] and other.report().ran == "jit"
         began = time.monotonic()
         relay.stop()
-        assert time.monotonic() - began < 5 and _pending() == pending
+        assert time.monotonic() - began < PATIENCE / 3 and _pending() == pending
 
 
 def _pending() -> int:
@@ -228,7 +239,7 @@ def _kill(relay: Relay) -> None:
     """The serving thread leaves, as if it had died."""
     relay._word(calls.Relay.SERVER).value = 0
     relay._wake()
-    relay._threads[-1].join(timeout=10)
+    relay._threads[-1].join(timeout=PATIENCE)
     assert not relay.served
 
 
@@ -252,39 +263,39 @@ def test_the_serving_thread_goes_during_a_call(relay: Relay) -> None:
     driver = relay.driver
     assert isinstance(driver, StandIn)
     driver.delay = 0.3
-    with ThreadPoolExecutor(1) as pool:
+    with _warned(), ThreadPoolExecutor(1) as pool:  # whether it had begun decides whether the function is told
         reading = pool.submit(_read, fast, "split")
-        time.sleep(0.02)
+        until(lambda: driver.busy or reading.done())
         _kill(relay)
-        assert reading.result(timeout=60)
+        assert reading.result(timeout=PATIENCE)
     driver.delay = 0.0
     fast = _bound("split")
-    with ThreadPoolExecutor(1) as pool, _sleeping(_segment(fast), 0.3) as began:
+    with _warned(), ThreadPoolExecutor(1) as pool, sleeping(_segment(fast), 0.3) as began:
         reading = pool.submit(_read, fast, "split")
-        assert began.wait(10)
+        assert began.wait(PATIENCE)
         relay._word(calls.Relay.SERVER).value = 0  # what it has begun it ends
         assert reading.result(timeout=60)
     assert _read(_bound("split"), "split")
 
 
-def test_a_serving_thread_that_does_not_begin(relay: Relay) -> None:
+def test_a_serving_thread_that_does_not_begin(hasty: Relay) -> None:
     """It lives and does nothing; another one takes the call over, and it finds nothing to do when it comes back."""
     fast, over = _bound("split"), threading.Event()
-    with relay._lock:
+    with hasty._lock:
         stuck = threading.Thread(target=over.wait, daemon=True)
         stuck.start()
-        relay._threads.append(stuck)
-        relay._word(calls.Relay.SERVER).value = len(relay._threads)
-        relay._wake()
+        hasty._threads.append(stuck)
+        hasty._word(calls.Relay.SERVER).value = len(hasty._threads)
+        hasty._wake()
     began = time.monotonic()
     with _warned() as seen:
         assert _read(fast, "split")
-        assert LIMIT <= time.monotonic() - began < 20
+        assert time.monotonic() - began >= LIMIT
         _retired(fast, "split", False, seen)
     assert "not begun in time" in str(seen[0].message)
-    before = len(relay._threads)
-    host.function("serve", 2, "serving")(relay.address, before - 1)  # it leaves at once
-    assert _read(_bound("split"), "split") and relay.served and len(relay._threads) == before
+    before = len(hasty._threads)
+    host.function("serve", 2, "serving")(hasty.address, before - 1)  # it leaves at once
+    assert _read(_bound("split"), "split") and hasty.served and len(hasty._threads) == before
     over.set()
 
 
@@ -320,39 +331,17 @@ def test_the_service_has_ended(relay: Relay) -> None:
 # -- the segment
 
 
-@contextlib.contextmanager
-def _sleeping(segment: Segment, seconds: float) -> Iterator[threading.Event]:
-    """The first step of a segment sleeps before it works. Gives an event: it has begun."""
-    address = word(word(segment.address + abi.Segment.STEPS).value + abi.Step.DRIVER)
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
-    real, began, end = kind(address.value), threading.Event(), threading.Event()
-
-    def slow(*args: int) -> int:
-        began.set()
-        end.wait(seconds)
-        return int(real(*args))
-
-    replaced, callback = address.value, kind(slow)
-    address.value = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    try:
-        yield began
-    finally:
-        end.set()
-        address.value = replaced
-        _kept.append(callback)  # a thread may still be inside
-
-
 _kept: list[Any] = []
 
 
 @pytest.mark.parametrize("memory", MEMORY)
-def test_a_slow_host_is_no_fault(relay: Relay, memory: str) -> None:
+def test_a_slow_host_is_no_fault(hasty: Relay, memory: str) -> None:
     """A segment that takes several times the limit: the result is right, the plan stays."""
     fast = _bound("split", memory, strict=True)
-    with _sleeping(_segment(fast), 4 * LIMIT):
+    with sleeping(_segment(fast), 4 * LIMIT):
         began = time.monotonic()
         assert _read(fast, "split") and time.monotonic() - began > 4 * LIMIT
-    assert _read(fast, "split") and fast.report().ran == "xco" and relay.errors == 0
+    assert _read(fast, "split") and fast.report().ran == "xco" and hasty.errors == 0
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -364,7 +353,7 @@ def test_a_segment_that_never_ends(monkeypatch: pytest.MonkeyPatch, memory: str,
     fast, other = _bound("split", memory, strict), _bound("host", memory)
     driver = relay.driver
     assert isinstance(driver, StandIn)
-    with _warned() as seen, _sleeping(_segment(fast), 60.0):
+    with _warned() as seen, sleeping(_segment(fast), 60.0):
         read = _read(fast, "split")
         relay.settle()
         assert driver.trapped == TRAPPED and (not read or not strict)  # a stand-in's plain jax.jit still runs
@@ -487,7 +476,7 @@ def test_a_fault_stays_with_the_function_that_had_it(relay: Relay, fault: str, m
 
 
 @pytest.mark.parametrize("memory", MEMORY)
-def test_a_site_that_is_never_given_free(relay: Relay, memory: str) -> None:
+def test_a_site_that_is_never_given_free(hasty: Relay, memory: str) -> None:
     """An execution ended between start and join, by an error that is not ours: the next one waits for it, not for ever,
     and takes nothing from it.
     """
@@ -496,17 +485,17 @@ def test_a_site_that_is_never_given_free(relay: Relay, memory: str) -> None:
     with _warned() as seen:
         began = time.monotonic()
         _read(fast, "split")
-        assert LIMIT <= time.monotonic() - began < 20
+        assert time.monotonic() - began >= LIMIT
         _retired(fast, "split", False, seen)
     assert TEXTS[calls.Text.HELD // 8] in str(seen[0].message)
 
 
-def test_a_long_call_does_not_cost_the_next_execution_its_site(relay: Relay) -> None:
+def test_a_long_call_does_not_cost_the_next_execution_its_site(hasty: Relay) -> None:
     """Executions in several threads, of which one holds the site for several times the limit: all of them are right."""
     fast = _bound("split", strict=True)
-    with _sleeping(_segment(fast), 3 * LIMIT), ThreadPoolExecutor(4) as pool:
+    with sleeping(_segment(fast), 3 * LIMIT), ThreadPoolExecutor(4) as pool:
         assert all(pool.map(lambda _: _read(fast, "split"), range(4)))
-    assert relay.errors == 0
+    assert hasty.errors == 0
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -569,13 +558,13 @@ _EXIT = """
 import os, sys, time, warnings; warnings.simplefilter("ignore")
 import jax, numpy as np
 from xcoexec.codegen.runtime.relay import Relay
-from xcoexec.codegen.native import call_layout as calls
-from tests.standin import StandIn
+from xcoexec.codegen.native import layout as abi
+from tests.standin import StandIn, sleeping
 from tests.support import Plan, array, build_on
-from tests.test_faults import TWO, SMALL, _two, _sleeping
+from tests.test_faults import TWO, SMALL, _two
 mode = sys.argv[1]
 driver = StandIn(delay=0.1)
-relay = Relay(driver, limit_seconds=0.5)
+relay = Relay(driver, limit_seconds=300.0 if mode == "fork" else 0.5)
 exe = build_on(relay, _two, TWO, SMALL, Plan.uniform(0.5))
 want = np.asarray(exe.call([SMALL])[0])
 if mode == "fork":
@@ -584,11 +573,11 @@ if mode == "fork":
     if pid == 0:
         began = time.monotonic()
         relay.stop()
-        os._exit(0 if time.monotonic() - began < 0.4 and relay._open() is None else 1)
+        os._exit(0 if time.monotonic() - began < 100 and relay._open() is None else 1)
     relay._word(calls.Relay.TAIL).value -= 1
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 if mode == "hung":
-    slow = _sleeping(exe.lowered.segments[0].segment, 30.0)
+    slow = sleeping(exe.lowered.segments[0].segment, 600.0)
     slow.__enter__()
     jax.numpy.zeros(3).block_until_ready()
     import threading
@@ -608,13 +597,11 @@ if mode == "flight":
 @pytest.mark.parametrize("mode", ["flight", "fork", "hung"])
 def test_the_end_of_the_process(mode: str) -> None:
     """It comes soon, with calls in flight, in a forked child, and with a segment that never ends."""
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", _EXIT, mode],
-        timeout=120,
+        timeout=200,
         capture_output=True,
         text=True,
         cwd=pathlib.Path(__file__).parent.parent,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert time.monotonic() - began < 60

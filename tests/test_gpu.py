@@ -35,8 +35,9 @@ from xcoexec.ir.plan import Plan
 from xcoexec.planning.memory import usage
 from xcoexec.session import prepare
 
+from .standin import sleeping
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
-from .test_faults import MEMORY, _kill, _refusing, _segment, _sleeping, _without_arenas
+from .test_faults import MEMORY, _kill, _refusing, _segment, _without_arenas
 from .test_relay import OPERATIONS, WEIGHTS, X, _chain, _residual
 
 pytestmark = pytest.mark.skipif(not os.environ.get("XCOEXEC_TEST_GPU"), reason="needs a CUDA GPU: make test-gpu")
@@ -301,7 +302,7 @@ def test_a_slow_host_is_no_fault(own: Relay, memory: str) -> None:
     w, x = array(64, 64), array(1, 64)
     fast = xcoexec.jit(fn, plan=Plan.uniform(0.5), memory=memory, strict=True).bind(w)
     assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
-    with _sleeping(_segment(fast), 1.5):
+    with sleeping(_segment(fast), 1.5):
         assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
     assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE and fast.report().ran == "xco"
 
@@ -314,12 +315,13 @@ from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.ir.plan import Plan
 from xcoexec.devices.cuda import cuda
 from tests.support import array
-from tests.test_faults import _segment, _sleeping
+from tests.standin import sleeping
+from tests.test_faults import _segment
 relay = Relay(cuda(), limit_seconds=0.3, last_seconds=0.6)
 prepare.device_relay = lambda cpus: relay
 fast = xcoexec.jit(lambda w, x: jnp.tanh(x @ w), plan=Plan.uniform(0.5), memory=sys.argv[1]).bind(array(64, 64))
 want = np.asarray(fast(array(1, 64)))
-with _sleeping(_segment(fast), 30.0):
+with sleeping(_segment(fast), 30.0):
     try:
         got = np.asarray(fast(array(1, 64)))
         print("right" if np.allclose(got, want) else "wrong", flush=True)

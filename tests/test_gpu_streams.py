@@ -11,8 +11,8 @@ from xcoexec import models
 from xcoexec.streams import Scheduler, task
 from xcoexec.streams.neuropipe import Around
 from xcoexec.streams.policies import POLICIES
-from xcoexec.tools.oracle import oracles, worst
 
+from .oracle import oracles, worst
 from .support import array
 from .test_gpu import exact, pytestmark  # noqa: F401
 from .test_neuropipe import _net, every_cut_is_right

@@ -53,8 +53,15 @@ def test_regions_and_chains_of_squeezenet() -> None:
 
 
 def test_two_readers_keep_a_value_visible() -> None:
-    _, graph = stages_of(lambda w, x: (jax.nn.relu(x @ w), (x @ w) + 1), array(8, 8), array(4, 8), weights=1)
-    assert len(graph.program.outputs) == 2
+    """It is computed once, as a layer of its own that both read."""
+
+    def fn(w: Any, x: Any) -> Any:
+        y = x @ w
+        return jax.nn.relu(y), y + 1
+
+    _, graph = stages_of(fn, array(8, 8), array(4, 8), weights=1)
+    assert [[op.prim for op in x.ops] for x in graph.layers] == [["dot_general"], ["max"], ["add"]]
+    assert all(graph.layers[0].out in x.ins for x in graph.layers[1:])
 
 
 def test_swish_is_one_layer() -> None:

@@ -22,7 +22,7 @@ import xcoexec
 from xcoexec.streams.cuts import Partly
 from xcoexec.streams.stream import Stage, Stream
 
-from .support import array
+from .support import array, until
 
 
 def _threads() -> list[str]:
@@ -33,10 +33,7 @@ def _threads() -> list[str]:
 def _nothing_left() -> Iterator[None]:
     yield
     gc.collect()
-    end = time.monotonic() + 5
-    while _threads() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not _threads()
+    until(lambda: not _threads())
 
 
 def _slow(seconds: float) -> Any:
@@ -104,25 +101,35 @@ def test_parts_that_an_item_does_not_need_take_no_time() -> None:
 
 def test_a_part_that_blocks_is_named() -> None:
     ended = threading.Event()
-    network = Stage("network 1", lambda v: _part(0, v), further=(("network 2", lambda v: ended.wait(20)),))
+    network = Stage("network 1", lambda v: _part(0, v), further=(("network 2", lambda v: ended.wait(600)),))
     stream = Stream([network], 2, 0.3, [(0, 2, None)] * 5)
-    with pytest.raises(TimeoutError, match=r"network 2 works on its item since 0\.[23]"):
+    with pytest.raises(TimeoutError, match=r"network 2 works on its item since \d+\.\d"):
         next(stream)
     ended.set()
 
 
 def test_stages_overlap() -> None:
-    """Three stages of 20 ms each: one after the other 60 ms an item, overlapped 20."""
+    """Three stages meet, each with an item of its own, once an item: one after the other they never would."""
+    together = threading.Barrier(3)
+
+    def stage(x: int) -> int:
+        """Each adds one: those that are at work at the same time see the same number."""
+        if 2 <= x < 20:  # the first and the last items have nobody to meet
+            together.wait(120)
+        return x + 1
+
+    with xcoexec.pipeline(stage, preprocess=stage, postprocess=stage, depth=1)(range(20)) as stream:
+        assert list(stream) == [x + 3 for x in range(20)]
+
+
+def test_statistics_of_a_stream() -> None:
     with xcoexec.pipeline(_slow(0.02), preprocess=_slow(0.02), postprocess=_slow(0.02))(range(20)) as stream:
         assert list(stream) == [x + 3 for x in range(20)]
         stats, end = stream.stats(), stream.stats(4)
-    assert end.items == 4 and end.throughput < stats.throughput * 2
-    assert stats.items == 20 and set(stats.stages) == {"preprocess", "network", "postprocess"}
-    assert stats.throughput > 25  # serially 16.7 a second
-    assert set(stats.busy) == set(stats.stages) and all(
-        0.5 < b <= 1 for b in stats.busy.values()
-    )  # alike, and all at work most of the time
+    assert end.items == 4 and stats.items == 20 and set(stats.stages) == {"preprocess", "network", "postprocess"}
+    assert set(stats.busy) == set(stats.stages) and all(0 < b <= 1 for b in stats.busy.values())
     assert 0.06 <= stats.latency <= stats.latency_99 and all(t >= 0.02 for t in stats.stages.values())
+    assert 0 < stats.throughput <= 50 * (1 + 1e-6)  # an item keeps every stage for 20 ms
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
@@ -191,10 +198,10 @@ def test_dropping_and_closing_leave_no_thread() -> None:
 def test_a_stage_that_blocks_is_named() -> None:
     gate = threading.Event()
     stream = xcoexec.pipeline(lambda x: x, preprocess=lambda x: gate.wait() and x, timeout=0.2)(range(3))
-    with pytest.raises(TimeoutError, match=r"no result within 0.2 s \(preprocess works on its item since 0\.\d s\)"):
+    with pytest.raises(TimeoutError, match=r"no result within 0.2 s \(preprocess works on its item since \d+\.\d s\)"):
         next(stream)
     gate.set()
-    waiting = xcoexec.pipeline(lambda x: x, timeout=0.1)(iter(lambda: gate.clear() or gate.wait(3), None))
+    waiting = xcoexec.pipeline(lambda x: x, timeout=0.1)(iter(lambda: gate.clear() or gate.wait(600), None))
     with pytest.raises(TimeoutError, match="it waits for the iterator of inputs"):
         next(waiting)
     gate.set()

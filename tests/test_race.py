@@ -23,7 +23,7 @@ def test_a_call_never_gets_the_result_of_another_threads_weights() -> None:
         def __iter__(self):
             if threading.current_thread().name == "held" and not held.is_set():
                 held.set()
-                go_on.wait(20)
+                go_on.wait(120)
             return super().__iter__()
 
     (entry,) = f._entries.values()
@@ -33,7 +33,7 @@ def test_a_call_never_gets_the_result_of_another_threads_weights() -> None:
     out = []
     t = threading.Thread(target=lambda: out.append(np.asarray(f(a, x))), name="held")
     t.start()
-    assert held.wait(20)
+    assert held.wait(120)
     f(b, x)
     go_on.set()
     t.join()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -33,7 +32,7 @@ from xcoexec.lowering.executable import Executable
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session import adaptive, prepare, rebalance, timeline
 
-from .standin import StandIn
+from .standin import StandIn, sleeping
 from .support import array, beside_a_device, build_on, error, oracle, stages_of
 
 DN = ("NHWC", "HWIO", "NHWC")
@@ -98,7 +97,7 @@ OPERATIONS = {
 def test_operations(relay: Relay, name: str, dim: str) -> None:
     fn, w, x = OPERATIONS[name]
     exe = build_on(relay, fn, w, x, Plan.uniform(0.4, dim))
-    got, want = np.asarray(exe.call([x])[0]), np.asarray(jax.jit(fn)(w, x))
+    got, want = np.asarray(exe.call([x])[0]), oracle(fn, w, x)
     assert error(got, want) < (2e-2 if name == "bf16" else 1e-5)
 
 
@@ -143,12 +142,17 @@ def test_branches_on_both_halves_join_late(relay: Relay) -> None:
 def test_a_missing_flag_is_caught() -> None:
     """The planted bug: joins that do not wait for the host. The check that the other tests use must see it."""
     shape = (2, 44, 36, 4)
-    exe = build_on(
-        Relay(StandIn(delay=2e-3, forget_flag=True)), _residual, WEIGHTS, array(*shape), Plan.uniform(0.5, "rows")
-    )
-    with pytest.raises(AssertionError):
-        for i in range(5):
-            _check(exe, _residual, WEIGHTS, array(*shape, seed=i), 1)
+    x = array(*shape)
+    for forgets in (False, True):
+        driver = StandIn(forget_flag=forgets)
+        exe = build_on(Relay(driver), _residual, WEIGHTS, x, Plan.uniform(0.5, "rows"))
+        segment = exe.lowered.segments[0].segment  # type: ignore[union-attr]
+        if not forgets:
+            with sleeping(segment, 0.05):
+                _check(exe, _residual, WEIGHTS, x, 1)
+            continue
+        with sleeping(segment, 600.0), pytest.raises(AssertionError):  # the host has not even begun
+            _check(exe, _residual, WEIGHTS, x, 1)
 
 
 def test_inside_scan(relay: Relay) -> None:
@@ -163,9 +167,12 @@ def test_inside_scan(relay: Relay) -> None:
     def loop(consts: Any, x: Any) -> Any:
         return lax.scan(lambda c, _: (lowered(consts, [c])[0], c.sum()), x, None, length=7)
 
-    want = lax.scan(lambda c, _: (fn(w, c), c.sum()), x, None, length=7)
-    for got, expected in zip(loop(consts, x), want, strict=True):
-        assert error(np.asarray(got), np.asarray(expected)) < 1e-5
+    carried, sums = np.asarray(x, np.float64), []
+    for _ in range(7):
+        sums.append(carried.sum())
+        carried = np.tanh(carried @ np.asarray(w, np.float64))
+    for got, expected in zip(loop(consts, x), (carried, np.array(sums)), strict=True):
+        assert error(np.asarray(got), expected) < 1e-5
     assert sum(s.calls for s in lowered.sites.values()) == 7
 
 
@@ -205,7 +212,7 @@ def test_memory_comes_back_after_work_in_flight() -> None:
 def on_standin(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """The public API over a stand-in device."""
     driver = StandIn(delay=1e-4)
-    relay = Relay(driver, limit_seconds=1.0)
+    relay = Relay(driver, limit_seconds=60.0)
     monkeypatch.setattr(prepare, "device_relay", lambda cpus: relay)
     driver.relay = relay  # type: ignore[attr-defined]
     return driver
@@ -215,7 +222,9 @@ def on_standin(monkeypatch: pytest.MonkeyPatch) -> StandIn:
 def test_the_whole_way(on_standin: StandIn, strategy: str) -> None:
     fast = xcoexec.jit(_residual, strategy=strategy, strict=True).bind(WEIGHTS)
     assert error(np.asarray(fast(X)), oracle(_residual, WEIGHTS, X)) < 1e-5
-    assert str(fast.plan()) and fast.report().ran in ("xco", "jit", "local")
+    plan = fast.plan()
+    assert fast.report().ran == plan.engine == (plan.engine if strategy == "auto" else "xco")
+    assert strategy == plan.strategy or (strategy == "auto" and {"jit", plan.strategy} <= {*plan.measured, "device"})
 
 
 def test_numpy_inputs_are_planned_for_on_their_own(on_standin: StandIn) -> None:
@@ -275,12 +284,12 @@ def test_shares_move_to_the_faster_half(relay: Relay, monkeypatch: pytest.Monkey
     assert lowered is not None and rebalance.halves(lowered.segments[0], lowered) is None  # no call yet
     jax.block_until_ready(exe.call([X]))
     assert rebalance.halves(lowered.segments[0], lowered) is not None
-    for host_seconds, device_seconds, expected in ((1e-3, 1e-3, 0.5), (2e-3, 1e-3, 4 / 11), (1e-3, 9e-3, 10 / 11)):
+    for host_seconds, device_seconds, expected in ((1e-3, 1e-3, 6 / 11), (2e-3, 1e-3, 4 / 11), (1e-3, 9e-3, 10 / 11)):
         monkeypatch.setattr(
             rebalance, "halves", lambda u, low, h=host_seconds, d=device_seconds: rebalance.HalfSeconds(h, d, h + d)
         )
         places = rebalance.rebalanced(graph, exe.plan.placements, lowered)
-        assert {round(p.p_cpu, 6) for p in places[:3]} in ({round(expected, 6)}, {round(6 / 11, 6)}, {round(5 / 11, 6)})
+        assert [p.p_cpu for p in places[:3]] == [pytest.approx(expected)] * 3
 
 
 def test_the_timeline_has_both_clocks(relay: Relay) -> None:
@@ -325,7 +334,8 @@ def test_drift_is_seen_on_the_devices_clock(relay: Relay) -> None:
     for _ in range(3):
         jax.block_until_ready(exe.call([X]))
     seconds = adaptive._segment_seconds(exe)
-    assert seconds is not None and 0 < seconds < 1
+    stamps = [site.stamps() for site in exe.lowered.sites.values()]  # type: ignore[union-attr]
+    assert seconds is not None and 0 < seconds <= 1e-9 * (max(s.max() for s in stamps) - min(s.min() for s in stamps))
 
 
 def test_plans_that_do_not_fit() -> None:
@@ -403,4 +413,4 @@ def test_the_serving_thread_ends(relay: Relay) -> None:
     (thread,) = other._threads
     assert thread.is_alive()
     other.stop()
-    assert not thread.is_alive() and threading.active_count() > 0
+    assert not thread.is_alive()

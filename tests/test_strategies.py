@@ -64,11 +64,15 @@ def test_shared_cores_are_never_split() -> None:
     assert {p.half for p in plan.placements} == {"host"}
 
 
-def test_one_entry_for_a_run_of_host_layers() -> None:
-    graph = _chain()
-    costs = Costs.of_halves((1e-5, 3e-5, 1e-5), (2e-5, 2e-5, 2e-5), 5e-6, 1e12, 1.0, True)
-    plan = STRATEGIES["edgenn"](graph, costs)
-    assert [p.half for p in plan.placements] == ["host", "host", "host"] or plan.predicted <= 5.0e-5
+@pytest.mark.parametrize(
+    ("middle", "halves", "seconds"),
+    [(2.4e-5, ["host", "host", "host"], 4.9e-5), (2.6e-5, ["host", "device", "host"], 5.0e-5)],
+)
+def test_one_entry_for_a_run_of_host_layers(middle: float, halves: list[str], seconds: float) -> None:
+    """A layer between two of the host stays with them while it loses less there than a second entry costs (5 us)."""
+    costs = Costs.of_halves((1e-5, middle, 1e-5), (2e-5, 2e-5, 2e-5), 5e-6, 1e12, 1.0, True)
+    plan = STRATEGIES["edgenn"](_chain(), costs)
+    assert [p.half for p in plan.placements] == halves and plan.predicted == pytest.approx(seconds)
 
 
 def test_branches_go_to_both_halves() -> None:
@@ -94,12 +98,14 @@ def test_ablations_of_edgenn() -> None:
     chain, fork = _chain(), _fork()
     whole = functools.partial(edgenn, intra=False)(chain, _costs(chain, 1e-3, 1e-3))
     assert all(p.half != "split" for p in whole.placements)
+    assert all(p.half == "split" for p in edgenn(chain, _costs(chain, 1e-3, 1e-3)).placements)
     apart = dataclasses.replace(fork, layers=tuple(dataclasses.replace(x, dims={}) for x in fork.layers))
     (region,) = apart.regions
     together = functools.partial(edgenn, inter=False)(apart, _costs(apart, 1e-3, 0.9e-3))
     assert {together.placements[i].half for b in region.branches for i in b} == {"device"}
     both = edgenn(apart, _costs(apart, 1e-3, 0.9e-3))
-    assert both.predicted is not None and together.predicted is not None and both.predicted <= together.predicted
+    assert both.predicted is not None and together.predicted is not None and both.predicted < 0.8 * together.predicted
+    assert {both.placements[i].half for b in region.branches for i in b} == {"device", "host"}
 
 
 def test_a_planner_of_ones_own() -> None:

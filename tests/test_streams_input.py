@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -118,7 +117,7 @@ def test_no_deadline_means_the_same_in_task_and_release() -> None:
     one.
     """
     gate = threading.Event()
-    net = Sleepy(0.001, 2, fault=lambda x: gate.wait(5) if x == "held" else None)
+    net = Sleepy(0.001, 2, fault=lambda x: gate.wait(600) if x == "held" else None)
     with Scheduler([task("never", net, deadline=INF), task("soon", net, deadline=30.0)], "mono_sched") as s:
         futures = [
             s.release("never", "held"),
@@ -128,7 +127,7 @@ def test_no_deadline_means_the_same_in_task_and_release() -> None:
             s.release("never", 4, 20.0),
         ]
         gate.set()
-        assert [f.result(5) for f in futures[1:]] == [10, 20, 30, 40] and s.served().outcomes == {"in time": 5}
+        assert [f.result(120) for f in futures[1:]] == [10, 20, 30, 40] and s.served().outcomes == {"in time": 5}
     assert list(dict.fromkeys(x for x, _, _ in net.ran)) == ["held", 4, 3, 1, 2]
 
 
@@ -221,7 +220,7 @@ def test_jobs_of_another_shape_are_refused_at_their_release() -> None:
     """Also those whose arrays fit but lie elsewhere in the input."""
     fast = xcoexec.jit(lambda w, d: jnp.tanh(jnp.tanh(d["a"] @ w) @ w) - d["b"], strategy="host").bind(array(4, 4))
     x = {"a": array(2, 4), "b": array(2, 4)}
-    with Scheduler([task("t", fast, x, deadline=9.0)]) as s:
+    with Scheduler([task("t", fast, x, deadline=600.0)]) as s:
         for bad in (
             {"a": x["a"], "c": x["b"]},
             [x["a"], x["b"]],
@@ -245,7 +244,7 @@ def test_jobs_of_another_shape_are_refused_at_their_release() -> None:
             )
             - x["b"]
         )
-        assert np.abs(np.asarray(s.release("t", x).result(9)) - want).max() < 1e-5
+        assert np.abs(np.asarray(s.release("t", x).result(120)) - want).max() < 1e-5
 
 
 BLOCKS: dict[str, Any] = {
@@ -339,17 +338,17 @@ def test_a_policy_of_whole_networks_wants_a_half_that_runs_them() -> None:
         )
     net.blocks = (Block("a", (Way("device", 0.02), Way("host", 0.001))), Block("b", (Way("device", 0.001),)))
     with Scheduler(
-        [task("t", net, deadline=9.0)], "mono_adapt"
+        [task("t", net, deadline=600.0)], "mono_adapt"
     ) as s:  # the second job would begin on the host, and never end
-        assert [f.result(5) for f in [s.release("t", i) for i in range(4)]] == [0, 10, 20, 30]
+        assert [f.result(120) for f in [s.release("t", i) for i in range(4)]] == [0, 10, 20, 30]
 
 
 def test_a_registry_is_shared_by_schedulers() -> None:
     prometheus = pytest.importorskip("prometheus_client")
     registry = prometheus.CollectorRegistry()
     for x in (1, 2):
-        with Scheduler([_task(deadline=9.0)], registry=registry) as s:
-            assert s.release("t", x).result(5) == 10 * x
+        with Scheduler([_task(deadline=600.0)], registry=registry) as s:
+            assert s.release("t", x).result(120) == 10 * x
     assert registry.get_sample_value("xcoexec_released_total", {"task": "t"}) == 2
     taken = prometheus.CollectorRegistry()
     prometheus.Gauge("xcoexec_ended", "Somebody else's", registry=taken)
@@ -366,7 +365,7 @@ RELEASES: list[tuple[tuple[Any, ...], type[Exception], str]] = [
 
 @pytest.fixture
 def serving() -> Iterator[Scheduler]:
-    with Scheduler([_task(deadline=9.0)]) as s:
+    with Scheduler([_task(deadline=600.0)]) as s:
         yield s
 
 
@@ -541,4 +540,3 @@ def test_what_cannot_be_looked_at_is_refused_too() -> None:
             raise RuntimeError("no")
 
     refused(lambda: _task(deadline=Rude()), TypeError, "got deadline=<Rude instance at 0x")
-    assert jax.default_backend()

@@ -17,7 +17,7 @@ from xcoexec.codegen.runtime import host
 
 import xcoexec
 
-from .support import array, oracle
+from .support import array, oracle, until
 
 W1, W2 = array(40, 64, seed=1), array(64, 24, seed=2)
 CPUS = sorted(os.sched_getaffinity(0))
@@ -141,20 +141,20 @@ def test_a_forked_child_works_without_the_parents_threads() -> None:
 
 
 def test_soak() -> None:
-    """100,000 calls: no thread more, no memory more, the same result to the last bit."""
+    """40,000 calls: no thread more, no memory more, the same result to the last bit."""
     fast, x = _bound(threads=2), array(3, 40)
     want = np.asarray(fast(x))
     for _ in range(2000):
         fast(x)
     jax.block_until_ready(fast(x))
     threads, before = threading.active_count(), _resident()
-    for i in range(100_000):
+    for i in range(40_000):
         out = fast(x)
         if i % 1000 == 0:
             assert np.array_equal(np.asarray(out), want)
     jax.block_until_ready(out)
     assert threading.active_count() == threads
-    assert _resident() - before < 16 << 20
+    assert _resident() - before < 6 << 20
 
 
 def _resident() -> int:
@@ -171,8 +171,8 @@ for threads in (None, 1, 2, 4):
     fast = xcoexec.jit(lambda w, x: jax.nn.softmax(x @ w), strategy="host", strict=True, threads=threads).bind(w)
     for _ in range(50):
         assert np.allclose(fast(x), 1 / 64)
-cores = os.sched_getaffinity(0)
-fast = xcoexec.jit(lambda w, x: jax.nn.softmax(x @ w), strategy="host", strict=True, affinity=cores).bind(w)
+cpus = os.sched_getaffinity(0)
+fast = xcoexec.jit(lambda w, x: jax.nn.softmax(x @ w), strategy="host", strict=True, affinity=cpus).bind(w)
 for _ in range(50):
     assert np.allclose(fast(x), 1 / 64)
 """
@@ -194,25 +194,32 @@ def test_exceptions_between_calls_leave_the_team_alone() -> None:
         assert np.array_equal(np.asarray(fast(x)), want)
 
 
+def _switches(thread: threading.Thread) -> str:
+    """How often a thread has been given a core and has left it."""
+    with open(f"/proc/self/task/{thread.native_id}/status") as f:
+        return "".join(line for line in f if "ctxt_switches" in line)
+
+
 def test_workers_that_calls_do_without_stay_parked() -> None:
     """Calls of two threads want one worker; the others sleep through them (they would spin on cores that somebody else
-    can use).
+    can use). Those that a wider call has woken may be late to sleep again where others keep the cores busy.
     """
     x = array(512, 40)
     wide, narrow = _bound(threads=5), _bound(threads=2)
     want = oracle(_fn, W1, W2, x)
     team = host.team(())
+    wide(x)
+    spare = team._threads[1:]
+    assert len(spare) >= 3
     parked = lambda: ctypes.c_int64.from_address(team.address + host.abi.Team.SPARE).value
+
+    def asleep() -> bool:
+        """None of them runs through a third of a second of calls."""
+        before, end = [*map(_switches, spare)], time.monotonic() + 0.3
+        while time.monotonic() < end:
+            assert np.allclose(narrow(x), want, atol=1e-6)
+        return parked() == len(spare) and [*map(_switches, spare)] == before
+
     for _ in range(3):
         assert np.allclose(wide(x), want, atol=1e-6)
-        end = time.monotonic() + 20
-        since = time.monotonic()
-        while (
-            time.monotonic() - since < 0.3 and time.monotonic() < end
-        ):  # on a busy machine those that were woken count late
-            assert np.allclose(narrow(x), want, atol=1e-6)
-            since = since if parked() == len(team._threads) - 1 else time.monotonic()
-        assert parked() == len(team._threads) - 1 >= 3
-        for _ in range(50):
-            narrow(x)
-        assert parked() == len(team._threads) - 1
+        until(asleep)

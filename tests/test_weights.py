@@ -87,7 +87,8 @@ def test_a_file_fills_every_leaf(name: str, tmp_path: pathlib.Path) -> None:
     assert jax.tree_util.tree_map(lambda x: x.shape, variables) == jax.tree_util.tree_map(lambda x: x.shape, shapes)
     total = sum(np.size(t) for k, t in tensors.items() if not k.endswith("num_batches_tracked"))
     assert total == sum(x.size for x in jax.tree_util.tree_leaves(variables))
-    module.apply(variables, example)
+    out = jax.eval_shape(module.apply, variables, example)
+    assert jax.tree_util.tree_leaves(out) == jax.tree_util.tree_leaves(jax.eval_shape(module.apply, shapes, example))
 
 
 def test_layouts() -> None:
@@ -229,18 +230,15 @@ def test_tensors_of_other_types() -> None:
 
 @pytest.mark.parametrize("name", ["vgg", "resnet", "vit", "bert", "fast_style"])
 def test_every_tensor_of_another_rank_is_named(name: str) -> None:
-    """A scalar, a vector or a batch of what is right, for each tensor: one sentence of the library, no NumPy error."""
+    """A scalar, a vector or a batch of what is right, in turn: one sentence of the library, no NumPy error."""
     module, example = SMALL[name]
     t = _tensors(module, example)
-    for key in [k for k in t if not k.endswith("num_batches_tracked")][:12]:
-        for bad in (
-            np.float32(1.0),
-            np.ones(7, np.float32),
-            np.ones((2, 3, 5), np.float32),
-            np.zeros((0, 3), np.float32),
-        ):
-            with pytest.raises(ValueError, match=r"models\.convert: got '"):
-                convert(module, {**t, key: bad}, example)
+    bad = [np.float32(1.0), np.ones(7, np.float32), np.ones((2, 3, 5), np.float32), np.zeros((0, 3), np.float32)]
+    keys = [k for k in t if not k.endswith("num_batches_tracked")][:12]
+    assert len(keys) == 12 or name == "vgg"
+    for i, key in enumerate(keys):
+        with pytest.raises(ValueError, match=r"models\.convert: got '"):
+            convert(module, {**t, key: bad[i % len(bad)]}, example)
 
 
 def test_half_precision_files(tmp_path: pathlib.Path) -> None:

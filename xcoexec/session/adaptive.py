@@ -30,6 +30,7 @@ QUICK_RETRY_SECONDS = (
 RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
 MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
+HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
 
 
 _working: set[threading.Thread] = set()  # threads that plan again
@@ -53,7 +54,7 @@ class Gate:
     def wait(self) -> None:
         """Waits while measured calls run (tens of milliseconds)."""
         if not self._open.is_set():
-            self._open.wait(1.0)
+            self._open.wait(HOLD_SECONDS)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -75,12 +76,15 @@ class Monitor:
     """`current` is the executable that calls use; it is swapped atomically (one attribute store).
 
     `steps` are ways to find a better one, called one after the other in a background thread, the quickest first, the
-    last one a plan from fresh numbers. `past`: executables that were in use before, the latest first.
+    last one a plan from fresh numbers. `past`: executables that were in use before, the latest first. `clock`: seconds
+    that pass.
     """
 
-    def __init__(self, current: Executable, *steps: Callable[[], Executable]):
+    def __init__(
+        self, current: Executable, *steps: Callable[[], Executable], clock: Callable[[], float] = time.monotonic
+    ):
         self.current = current
-        self._steps = steps
+        self._steps, self._clock = steps, clock
         self._looked = 0.0
         self._calls = 0
         self._baseline: float | None = None
@@ -95,9 +99,9 @@ class Monitor:
     def tick(self) -> None:
         """Counts a call; looks at the times once in a while."""
         self._calls += 1
-        if self._calls % EVERY or time.monotonic() - self._looked < LOOK_SECONDS:
+        if self._calls % EVERY or self._clock() - self._looked < LOOK_SECONDS:
             return
-        self._looked = time.monotonic()
+        self._looked = self._clock()
         if self.current.lowered is None:
             self.again()
         else:
@@ -113,7 +117,7 @@ class Monitor:
         ratio = seconds / self._baseline
         changed = (ratio > DRIFT or ratio < 1 / DRIFT) and abs(seconds - self._baseline) > LEAST_SECONDS
         self._drifts = self._drifts + 1 if changed else 0
-        if self._drifts < PATIENCE or time.monotonic() - self._last < PAUSE_SECONDS or self._busy.locked():
+        if self._drifts < PATIENCE or self._clock() - self._last < PAUSE_SECONDS or self._busy.locked():
             return
         self._drifts = 0
         self.history.append(
@@ -128,7 +132,7 @@ class Monitor:
         What was in use before is tried soon and often, a new plan is made seldom; each after pauses that grow while
         nothing changes.
         """
-        now = time.monotonic()
+        now = self._clock()
         full, quick = now - self._planned >= self._retry, bool(self.past) and now - self._last >= self._quick
         if not (full or quick) or self._busy.locked():
             return
@@ -140,7 +144,7 @@ class Monitor:
 
     def _begin(self, steps: Sequence[Callable[[], Executable]]) -> None:
         """Runs the steps in a thread. It takes the lock itself: an interrupt here could leave it locked for good."""
-        self._last = time.monotonic()
+        self._last = self._clock()
         if steps == self._steps:
             self._planned = self._last
         # not a daemon (as the caller's thread may be): a thread inside XLA must not outlive the interpreter; at exit
@@ -170,21 +174,21 @@ class Monitor:
 
     def _settle(self) -> None:
         """The quick steps have helped: the last one, whose compilations disturb calls, waits for a while."""
-        end = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < end:
+        end = self._clock() + SETTLE_SECONDS
+        while self._clock() < end:
             go_on()
             time.sleep(0.05)
 
     def _work(self, steps: Sequence[Callable[[], Executable]]) -> None:
         if not self._busy.acquire(blocking=False):  # another caller's thread was first
             return
-        began, me = time.monotonic(), threading.current_thread()
+        began, me = self._clock(), threading.current_thread()
         _working.add(me)
         try:
             for i, step in enumerate(steps):
                 if 0 < i == len(self._steps) - 1:
                     self._settle()
-                self._swap(step(), time.monotonic() - began, i + 1 < len(self._steps))
+                self._swap(step(), self._clock() - began, i + 1 < len(self._steps))
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down
