@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from xcoexec.codegen.native import call_layout as abi
+from xcoexec.codegen.native import layout
 from xcoexec.codegen.runtime.faults import word
 from xcoexec.codegen.runtime.relay import Relay
 
@@ -298,7 +299,7 @@ _kept: list[Any] = []
 @contextlib.contextmanager
 def sleeping(segment: Any, seconds: float) -> Iterator[threading.Event]:
     """The first step of a segment sleeps before it works. Gives an event: it has begun."""
-    address = word(word(segment.address + abi.Segment.STEPS).value + abi.Step.DRIVER)
+    address = word(word(segment.address + layout.Segment.STEPS).value + layout.Step.DRIVER)
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
     real, began, end = kind(address.value), threading.Event(), threading.Event()
 

@@ -558,7 +558,7 @@ _EXIT = """
 import os, sys, time, warnings; warnings.simplefilter("ignore")
 import jax, numpy as np
 from xcoexec.codegen.runtime.relay import Relay
-from xcoexec.codegen.native import layout as abi
+from xcoexec.codegen.native import call_layout as calls
 from tests.standin import StandIn, sleeping
 from tests.support import Plan, array, build_on
 from tests.test_faults import TWO, SMALL, _two
