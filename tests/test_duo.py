@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xcoexec
+from xcoexec.api.resident import ResidentFunction
 from xcoexec.ir.costs import Costs
 from xcoexec.session.session import Session
 from xcoexec.streams import datasets, duo
@@ -240,14 +241,15 @@ def test_latency_is_measured_on_the_half(half: str, monkeypatch: pytest.MonkeyPa
 
     def timed(call: Any) -> float:
         call()
-        seen.append(inspect.getclosurevars(call).nonlocals["bound"])
+        known = inspect.getclosurevars(call).nonlocals.values()
+        seen.extend(v for v in known if isinstance(v, ResidentFunction))
         return 7e-3
 
     monkeypatch.setattr(duo, "median_seconds", timed)
     shape = Shape(half, (1, 8, 8, 8), (1, 8, 8, 8), 32, (next(iter(OPERATIONS[half])),))
     assert duo.latency.__wrapped__(shape, True) == 7e-3  # and nothing of it is kept
-    (bound,) = seen
-    assert {p.half for p in bound.plan().placements} == {half} and bound.report().ran == "xco"
+    (resident,) = seen
+    assert {p.half for p in resident.plan().placements} == {half} and resident.report().ran == "xco"
 
 
 def test_bad_searches_are_named(trained: tuple[Any, Data], tmp_path: pathlib.Path) -> None:

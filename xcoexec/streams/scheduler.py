@@ -256,7 +256,8 @@ def task(
         made = checked(where, "network", network, "network", f" for the task {name!r}")
     elif x is None:
         raise TypeError(
-            f"{where}: got the function of {name!r} with resident weights, without an input; valid is one of the shape that"
+            f"{where}: got the function of {name!r} with resident weights, without an input; valid is one of the shape"
+            " that"
             " all its jobs"
             " have."
         )
