@@ -275,7 +275,8 @@ def test_the_serving_thread_goes_during_a_call(relay: Relay) -> None:
         assert began.wait(PATIENCE)
         relay._word(calls.Relay.SERVER).value = 0  # what it has begun it ends
         assert reading.result(timeout=60)
-    assert _read(_bound("split"), "split")
+    with _warned():
+        assert _read(_bound("split"), "split")
 
 
 def test_a_serving_thread_that_does_not_begin(hasty: Relay) -> None:
@@ -577,7 +578,7 @@ if mode == "fork":
     relay._word(calls.Relay.TAIL).value -= 1
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 if mode == "hung":
-    slow = sleeping(exe.lowered.segments[0].segment, 600.0)
+    slow = sleeping(exe.lowered.segments[0].segment, 30.0)
     slow.__enter__()
     jax.numpy.zeros(3).block_until_ready()
     import threading

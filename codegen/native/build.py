@@ -33,6 +33,7 @@ from .children import Folder, errors, go_on, start, wait
 
 Spec = tuple[Any, ...]
 SOURCES = pathlib.Path(__file__).parent.parent
+PACKAGE = __name__.rsplit(".", 2)[0]
 log = logging.getLogger("xcoexec")
 
 _lock = threading.RLock()
@@ -42,7 +43,8 @@ _sound: dict[str, bytes] = {}  # objects from files, looked through and not link
 SHARE = 6  # kernels that are worth a process
 CHILD_SECONDS = 300  # that a process which compiles may take
 LAST_LINES = 6  # of what a process said that failed
-#: kernel family -> the module that registers its generator. Every process loads generators by this table alone.
+#: kernel family -> the module that registers its generator; a family that is not here gets a row when its module is
+#: loaded. Every process loads generators by this table alone.
 FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
@@ -56,14 +58,11 @@ FAMILIES: dict[str, str] = {
 
 
 def family(name: str) -> Callable[[Callable[[str, Spec, Target], str]], Callable[[str, Spec, Target], str]]:
-    """Registers the generator of a kernel family: `(function name, spec, target) -> LLVM IR text`.
-
-    Raises `LookupError` for a family without a row in `FAMILIES`.
-    """
-    _module(name)
+    """Registers the generator of a kernel family: `(function name, spec, target) -> LLVM IR text`."""
 
     def register(fn: Callable[[str, Spec, Target], str]) -> Callable[[str, Spec, Target], str]:
         _families[name] = fn
+        FAMILIES.setdefault(name, fn.__module__.removeprefix(f"{PACKAGE}."))
         return fn
 
     return register
@@ -80,7 +79,7 @@ def _generator(name: str) -> Callable[[str, Spec, Target], str]:
     """The generator of a kernel family, loaded when it is first asked for. Raises `LookupError`."""
     module = _module(name)
     if name not in _families:
-        importlib.import_module(f"..{module}", __package__)
+        importlib.import_module(f".{module}", PACKAGE)
     if name not in _families:
         raise LookupError(f"The module {module} does not register the kernel family {name!r}.")
     return _families[name]
@@ -299,7 +298,7 @@ def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[
     child = start(out, command)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):
-        child.stdin.write(pickle.dumps((dataclasses.astuple(target), list(specs))))
+        child.stdin.write(pickle.dumps((dataclasses.astuple(target), list(specs), FAMILIES)))
         child.stdin.close()
     return child
 
@@ -337,7 +336,8 @@ def compile_into(folder: str, work: bytes) -> None:
     """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, from the
     parent's pipe alone.
     """
-    fields, specs = pickle.loads(work)
+    fields, specs, families = pickle.loads(work)
+    FAMILIES.update(families)
     chosen = Target(*fields)
     _host_target()
     for spec in specs:
