@@ -605,3 +605,4 @@ def test_the_end_of_the_process(mode: str) -> None:
         cwd=pathlib.Path(__file__).parent.parent,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+    assert "ignored in atexit callback" not in done.stderr, done.stderr[-2000:]

@@ -121,7 +121,7 @@ def test_functions_that_are_dropped_leave_nothing(blocks: Blocks) -> None:
     before, threads = make(WARM), set(threading.enumerate())
     after = make(FUNCTIONS)
     assert not blocks.alive
-    assert blocks.count > FUNCTIONS and not [x for x in gc.get_objects() if isinstance(x, Segment)]
+    assert blocks.count > FUNCTIONS and not [x for x in gc.get_objects() if type(x) is Segment]
     assert after - before < GROWTH_BYTES
     assert set(threading.enumerate()) <= threads
 
@@ -178,7 +178,7 @@ def test_a_call_in_flight_keeps_the_segment(blocks: Blocks) -> None:
             while not inside.wait(0.01) and not result.is_ready():
                 pass
             if inside.is_set():
-                assert not [x for x in gc.get_objects() if isinstance(x, Segment)] and len(blocks.alive) == 1
+                assert not [x for x in gc.get_objects() if type(x) is Segment] and len(blocks.alive) == 1
                 go_on.set()
         assert error(result, WANT) < 1e-5
         if inside.is_set():
