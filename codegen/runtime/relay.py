@@ -139,6 +139,7 @@ class Relay:
             if self._word(abi.Relay.CLOSED).value:
                 raise RuntimeError(f"xcoexec: {TEXTS[abi.Text.CLOSED // 8]}.")
             if not self._threads:
+                self._swap = function("swap", 2)  # at the end of the process nothing is compiled any more
                 self._serve()
             if self._watch is None:
                 self._watch = Watch(self, *self._limits)
@@ -224,8 +225,8 @@ class Relay:
 
     def _close(self) -> None:
         """No call is taken any more; one that is being enqueued is in the ring when this returns."""
-        swap, end = function("swap", 2), time.monotonic() + self._limits[0]
-        while swap(self.address + abi.Relay.LOCK, 1) and time.monotonic() < end:
+        end = time.monotonic() + self._limits[0]
+        while self._swap(self.address + abi.Relay.LOCK, 1) and time.monotonic() < end:
             time.sleep(1e-4)
         self._word(abi.Relay.CLOSED).value = self._word(abi.Relay.CLOSED).value or 1
         self._word(abi.Relay.LOCK).value = 0
