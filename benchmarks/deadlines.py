@@ -30,13 +30,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from rich.console import Console
-from xcoexec.models.classic import VGG
-from xcoexec.models.mobile import MobileNetV1
-from xcoexec.models.residual import ResNet
 
 import xcoexec
 from xcoexec.config import cores
 from xcoexec.ir.text import table
+from xcoexec.models.classic import VGG
+from xcoexec.models.mobile import MobileNetV1
+from xcoexec.models.residual import ResNet
 from xcoexec.session.timeline import write
 from xcoexec.streams import Scheduler, duo
 from xcoexec.streams.block_model import Model, model

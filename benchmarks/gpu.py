@@ -23,10 +23,10 @@ import jax
 import numpy as np
 from rich.console import Console
 from rich.progress import track
-from xcoexec.codegen.target import target
 
 import xcoexec
 from xcoexec import models
+from xcoexec.codegen.target import target
 from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
 from xcoexec.ir.text import table

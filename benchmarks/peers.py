@@ -21,7 +21,6 @@ import jax
 import jax.extend.core
 import numpy as np
 from rich.progress import track
-from xcoexec.models import layers
 
 import xcoexec
 from xcoexec import config, models
@@ -30,6 +29,7 @@ from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.text import columns
 from xcoexec.lowering.emit import run_ops
 from xcoexec.measure.timing import alternate
+from xcoexec.models import layers
 from xcoexec.tools import bench
 from xcoexec.tools.machine import environment
 from xcoexec.tools.oracle import error, oracles

@@ -32,10 +32,10 @@ os.environ.setdefault("XCOEXEC_ADAPT", "1")
 
 import jax
 import numpy as np
-from xcoexec.codegen.native import layout
-from xcoexec.codegen.runtime import host
 
 import xcoexec
+from xcoexec.codegen.native import layout
+from xcoexec.codegen.runtime import host
 from xcoexec.ir.plan import Plan
 from xcoexec.session import adaptive
 from xcoexec.session.contest import forced

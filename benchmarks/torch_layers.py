@@ -10,8 +10,8 @@ import jax
 import numpy as np
 import torch
 import torch.nn.functional as F
-from xcoexec.codegen.program import Literal, Op, Value
 
+from xcoexec.codegen.program import Literal, Op, Value
 from xcoexec.frontend.fold import fold
 from xcoexec.frontend.trace import paths, trace
 

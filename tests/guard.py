@@ -210,7 +210,6 @@ def build(program: Any, way: Variant, asked: set[str]) -> tuple[Any, Any]:
     could choose among."""
     from xcoexec.codegen.runtime import host
     from xcoexec.codegen.segment import assembly, storage, strips
-
     from xcoexec.partition.split import split
 
     placed: list[Any] = []

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
 from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.native import layout
 from xcoexec.codegen.runtime.faults import word
 from xcoexec.codegen.runtime.relay import Relay
-
 from xcoexec.devices.record import Device
 from xcoexec.devices.registry import register
 from xcoexec.ir.words import DEVICE

@@ -10,12 +10,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from xcoexec.codegen.runtime import host
-from xcoexec.codegen.runtime.relay import Relay
-from xcoexec.codegen.target import ISAS, Target, target
 
 import xcoexec
 from xcoexec.api.function import Function
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.codegen.target import ISAS, Target, target
 from xcoexec.frontend.fold import Folded
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.layers import LayerGraph

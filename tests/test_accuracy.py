@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from jax import lax
 from scipy import special
+
 from xcoexec.codegen.kernels import elementary
 from xcoexec.codegen.kernels.expressions import CONVERT, EMIT, EMIT_BOOL, EMIT_FLOAT, EMIT_INT
 from xcoexec.codegen.native.build import kernel_address

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
 from xcoexec.codegen.kernels import conv, winograd
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.target import Target, target
-
 from xcoexec.partition.split import split
 
 from .support import TOLERANCE, array, check_host, error, oracle, stages_of, targets

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from xcoexec.codegen.native import build, children, objects
 from xcoexec.codegen.store import disk, schema
 from xcoexec.codegen.target import target
-
 from xcoexec.measure import records
 
 ROOT = pathlib.Path(__file__).parent.parent

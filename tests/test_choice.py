@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import pytest
+
 from xcoexec.codegen.program import Group, Op, Value
 from xcoexec.codegen.segment import choice
 from xcoexec.codegen.segment.assembly import Groups

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen.runtime.relay import Relay
 
+from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.devices import null
 from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.costs import Costs

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from xcoexec.codegen.runtime.relay import Relay
 
+from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.measure import contention
 from xcoexec.measure.contention import Together
 

@@ -6,9 +6,9 @@ import pathlib
 import re
 
 import pytest
-from xcoexec.codegen import environment
 
 from xcoexec import config
+from xcoexec.codegen import environment
 
 ROOT = pathlib.Path(__file__).parent.parent
 READERS = {"xcoexec": "config.py", "codegen": "environment.py"}

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from xcoexec.codegen.native import children
 from xcoexec.codegen.runtime import host
-
 from xcoexec.ir.plan import Plan
 from xcoexec.lowering.executable import Executable
 from xcoexec.session import adaptive

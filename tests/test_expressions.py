@@ -14,11 +14,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jax import lax
+
+import xcoexec
 from xcoexec.codegen.rules import numpy_rules
 from xcoexec.codegen.rules.expressions import literal
 from xcoexec.codegen.rules.primitives import PRIMITIVES
-
-import xcoexec
 
 from .support import array, check_host, run_host, stages_of
 

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
+import xcoexec
 from xcoexec.codegen.kernels import block_shapes
 from xcoexec.codegen.rules.numpy_rules import Array
 from xcoexec.codegen.rules.primitives import PRIMITIVES
 from xcoexec.codegen.target import MATRIX_UNITS, Target, target
-
-import xcoexec
 from xcoexec.planning.strategies import STRATEGIES
 
 from .support import array

@@ -21,14 +21,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import xcoexec
 from xcoexec.codegen.native import call_layout as calls
 from xcoexec.codegen.native import layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.faults import TEXTS, word
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.segment.assembly import Segment
-
-import xcoexec
 from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir.plan import Plan
 from xcoexec.session import prepare

@@ -10,6 +10,7 @@ import re
 
 import jax
 import pytest
+
 from xcoexec.codegen.native import frame
 from xcoexec.codegen.program import Group, Op, Program, Value
 from xcoexec.codegen.runtime import host

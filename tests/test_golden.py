@@ -12,12 +12,12 @@ import jax
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+
+from xcoexec import models
 from xcoexec.codegen.kernels import gemm
 from xcoexec.codegen.native.build import Spec, kernel_text
 from xcoexec.codegen.program import format_program
 from xcoexec.codegen.target import Target
-
-from xcoexec import models
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.text import graph_text

@@ -24,11 +24,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import xcoexec
 from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
-
-import xcoexec
 from xcoexec.devices.cuda import CudaError, cuda
 from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir.plan import Plan

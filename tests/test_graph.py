@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.codegen.program import Group, Op, Value
 
 from xcoexec import models
+from xcoexec.codegen.program import Group, Op, Value
 
 from .support import array, stages_of
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import jax
 import pytest
+
+import xcoexec
 from xcoexec.codegen.native import layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.segment import descriptor
 from xcoexec.codegen.segment.assembly import Segment
-
-import xcoexec
 from xcoexec.compat import ffi_header
 from xcoexec.devices.registry import device_of
 from xcoexec.ir.plan import Plan

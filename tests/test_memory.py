@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
-from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
+from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph

@@ -12,6 +12,7 @@ import sys
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from xcoexec.codegen.program import Program, Value
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.storage import temporary

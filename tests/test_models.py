@@ -9,15 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from xcoexec.models.decoder import Decoder, Step
-from xcoexec.models.detect import YOLOv3
-from xcoexec.models.inception import GoogLeNet
-from xcoexec.models.transformer import BERT, ViT
 
 from xcoexec import models
 from xcoexec.cost.features import flops
 from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.plan import Plan
+from xcoexec.models.decoder import Decoder, Step
+from xcoexec.models.detect import YOLOv3
+from xcoexec.models.inception import GoogLeNet
+from xcoexec.models.transformer import BERT, ViT
 
 from .oracle import oracles, worst
 from .support import TOLERANCE, array, assert_on_host, co, error, oracle

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xcoexec.codegen.program import Unsupported
-from xcoexec.codegen.runtime.relay import Relay
 
 import xcoexec
 from xcoexec import models
+from xcoexec.codegen.program import Unsupported
+from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.ir.costs import Costs
 from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import fastest_way as trials

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
 from xcoexec.codegen.program import Literal
 from xcoexec.codegen.rules import reference
 from xcoexec.codegen.rules.primitives import PRIMITIVES
-
 from xcoexec.frontend.trace import paths, trace
 
 from . import oracle

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from xcoexec.codegen.runtime import host
 
+from xcoexec.codegen.runtime import host
 from xcoexec.errors import PlanError
 from xcoexec.frontend.fold import Folded
 from xcoexec.ir import words

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from xcoexec.codegen.runtime import host
 
 import xcoexec
 from xcoexec import models
+from xcoexec.codegen.runtime import host
 from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
 from xcoexec.cost.regress import Regression, fit, linear, surprise
@@ -232,7 +232,6 @@ def test_the_slopes_of_the_likelihood_are_its_differences() -> None:
 def test_what_was_trained_fits_its_record(predictor: Predictor) -> None:
     """And with terms, traits or models missing it does not: it would fail where it is asked."""
     from xcoexec.codegen.store.schema import Misfit
-
     from xcoexec.measure.records import PREDICTOR
 
     text = predictor.to_json()

@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
+from xcoexec import models
 from xcoexec.codegen.kernels.expressions import EMIT
 from xcoexec.codegen.kernels.families import family
 from xcoexec.codegen.program import Literal, Op, Value
 from xcoexec.codegen.rules import reference, splits
 from xcoexec.codegen.rules.convolution import CONVOLUTION, convolution, geometry
 from xcoexec.codegen.rules.primitives import PRIMITIVES, Primitive, is_reduction, primitive
-
-from xcoexec import models
 from xcoexec.cost.features import flops, uncounted
 from xcoexec.errors import SplitError
 from xcoexec.frontend.trace import paths, trace

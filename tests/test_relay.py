@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
+import xcoexec
 from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.native.ptx import KERNELS, ptx
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.runtime.sites import Merge, Window
-
-import xcoexec
 from xcoexec.errors import BindError, CoexecWarning, PlanError
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph

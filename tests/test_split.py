@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
-from xcoexec.codegen.rules import reference
 
+from xcoexec.codegen.rules import reference
 from xcoexec.errors import SplitError
 from xcoexec.ir.geometry import axis_of, cut
 from xcoexec.partition.split import split

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from xcoexec.codegen.segment.storage import ALIGN, Buffer, Lifetime, place
 
 lives = st.lists(

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from xcoexec.codegen.runtime import host
 
 import xcoexec
+from xcoexec.codegen.runtime import host
 
 from .support import array, oracle, until
 

@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+from xcoexec import models
 from xcoexec.models.classic import VGG
 from xcoexec.models.decoder import Decoder, Step
 from xcoexec.models.dense import FastStyle
@@ -23,8 +25,6 @@ from xcoexec.models.mobile import MobileNetV2
 from xcoexec.models.residual import Bottleneck, ResNet
 from xcoexec.models.transformer import BERT, ViT
 from xcoexec.models.weights import TABLES, convert, load
-
-from xcoexec import models
 
 IMAGE = jnp.zeros((1, 64, 64, 3))
 SMALL: dict[str, tuple[Any, Any]] = {

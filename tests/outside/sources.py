@@ -97,7 +97,9 @@ SUITES = (
             "FLAX_PROFILE": "1",
         },
         exact={
-            "tests/linen/linen_transforms_test.py::TransformTest::test_jit_with_setup_helpers": "two dense layers with jit against the same without",
+            "tests/linen/linen_transforms_test.py::TransformTest::test_jit_with_setup_helpers": (
+                "two dense layers with jit against the same without"
+            ),
         },
         left_out={"tests/io_test.py": "needs TensorFlow", "tests/tensorboard_test.py": "needs TensorFlow"},
     ),

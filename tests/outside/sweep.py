@@ -260,9 +260,8 @@ def _counts(records: list[Record]) -> str:
         ran = collections.Counter(r["ran"] for r in rs)
         status = collections.Counter(r["status"] for r in rs)
         counts = " ".join(f"{status[c]:11}" for c in columns)
-        lines.append(
-            f"{part:14} {strategy:9} {version:9} {len(rs):6} {ran['kernels']:8} {ran['xla']:6} {ran['fallback']:8} {counts}"
-        )
+        by = f"{ran['kernels']:8} {ran['xla']:6} {ran['fallback']:8}"
+        lines.append(f"{part:14} {strategy:9} {version:9} {len(rs):6} {by} {counts}")
     return "\n".join(lines)
 
 

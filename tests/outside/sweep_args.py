@@ -115,9 +115,11 @@ class Given:
 #: parameter -> a value that is part of the function (not an argument of the jitted call)
 STATIC: dict[str, Any] = {
     "axis": 0, "axes": (0,), "dimension": 0, "dimensions": (0,), "dims": (0,), "permutation": (1, 0), "shape": (3, 4),
-    "newshape": (4, 3), "new_sizes": (4, 3), "sizes": (4, 3), "num": 5, "k": 1, "n": 3, "N": 4, "M": 4, "num_classes": 5,
+    "newshape": (4, 3), "new_sizes": (4, 3), "sizes": (4, 3), "num": 5, "k": 1, "n": 3, "N": 4, "M": 4,
+    "num_classes": 5,
     "repeats": 2, "reps": 2, "shift": 1, "source": 0, "destination": 1, "axis1": 0, "axis2": 1, "deg": 2, "d": 2,
-    "indices_or_sections": 1, "sections": 1, "order": 1, "decimals": 1, "window": 3, "nbits": 8, "size": 4, "kth": 1, "fill_value": 2.0,
+    "indices_or_sections": 1, "sections": 1, "order": 1, "decimals": 1, "window": 3, "nbits": 8, "size": 4, "kth": 1,
+    "fill_value": 2.0,
     "pad_width": ((1, 1), (0, 2)), "length": 3, "start_index": 0, "limit_index": 2, "slice_size": 2, "index": 1,
     "operand_shape": (3, 4), "rank": 3, "exponent_bits": 5, "mantissa_bits": 4, "count": 2, "minval": 0, "maxval": 9,
     "obj": 1, "q": 0.3,

@@ -339,7 +339,9 @@ def _widened(x: Any) -> Any:
 
 
 def check(net: Net, strategy: str = "kernels") -> dict[str, Any]:
-    """Three steps of a network both ways: {"status", "detail", "error" (of the worst leaf's scale), "segments", "why"}."""
+    """Three steps of a network both ways: {"status", "detail", "error" (of the worst leaf's scale), "segments",
+    "why"}.
+    """
     from .sweep_compare import STRATEGIES, properties
 
     want, their_losses, _ = train(net, jax.jit)

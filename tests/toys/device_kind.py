@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from xcoexec.codegen.runtime.relay import Relay
-
 from xcoexec.devices.record import Device
 from xcoexec.devices.registry import register
 from xcoexec.ir.words import DEVICE
