@@ -210,6 +210,12 @@ def _lower_host_call(
 mlir.register_lowering(_host_call, _lower_host_call)
 
 
+@_host_call.def_impl
+def _(*args: Any, **params: Any) -> Any:
+    """One by one, as JAX computes a program again in which it has found a NaN (`jax_debug_nans`)."""
+    return jax._src.dispatch.apply_primitive(_host_call, *args, **params)  # type: ignore[attr-defined]
+
+
 def ffi_call(target: str, results: list[jax.ShapeDtypeStruct], segment: Any, args: list[Any]) -> list[Any]:
     """One call of a native handler: a function of its operands alone. `segment` has the address of its descriptor."""
     return _bind_call(target, results, segment.address, args, (), False, segment)
