@@ -156,7 +156,7 @@ def test_swap_under_calls() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         results = [pool.submit(call, i) for i in range(4)]
-        for k in range(60):
+        for k in range(30):
             compiled.monitor.current, before = exes[k % 3], sum(calls)
             until(lambda before=before: sum(calls) > before + 4 or any(r.done() for r in results))
         stop.set()

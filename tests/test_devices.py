@@ -39,7 +39,7 @@ from .support import LAYERS, array, build_on, dense, error, oracle
 X = array(8, 160)
 NAMES = ("lenet", "alexnet", "squeezenet", "googlenet", "resnet18", "mobilenet_v2")
 #: where the two with most layers are planned too; the other devices have the same code and other numbers
-DEEP = ("h200-slice-8", "khadas-vim3")
+DEEP = ("khadas-vim3",)
 
 
 def nets(device: str) -> tuple[str, ...]:

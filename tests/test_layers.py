@@ -13,7 +13,7 @@ from jax import lax
 import xcoexec
 from xcoexec.ir.plan import Plan
 
-from .support import TOLERANCE, array, assert_on_host, co, error, oracle
+from .support import QUICK, TOLERANCE, array, assert_on_host, co, error, oracle
 
 
 def _conv(stride: int = 1, groups: int = 1, dilation: int = 1, padding: Any = "SAME") -> Any:
@@ -57,7 +57,8 @@ def test_every_ratio(name: str, dim: str) -> None:
     w, x = array(*ws, seed=1), array(*xs)
     want = oracle(fn, w, x)
     for i in range(9):
-        fast = co(fn, w, plan=Plan.uniform(i / 8, dim), threads=2)
+        quick = {"compiler_options": QUICK} if i not in (4, 8) else {}
+        fast = co(fn, w, plan=Plan.uniform(i / 8, dim), threads=2, **quick)
         assert error(fast(x), want) < TOLERANCE, i
         if i == 8:
             assert_on_host(fast)

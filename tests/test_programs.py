@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from .outside import programs, training
 from .outside.sweep_compare import compare
 
-EXAMPLES = 200
+EXAMPLES = 120
 
 
 def test_random_programs() -> None:
@@ -44,7 +44,7 @@ def test_random_programs() -> None:
     assert len(ran) >= EXAMPLES and ran.count("kernels") > 0.3 * len(ran)
 
 
-@pytest.mark.parametrize("seed", [6, 11, 14])
+@pytest.mark.parametrize("seed", [6, 11])
 def test_three_steps_of_a_random_network(seed: int) -> None:
     net = training.random_net(seed)
     record = training.check(net)
