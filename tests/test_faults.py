@@ -565,7 +565,7 @@ import jax, numpy as np
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.native import call_layout as calls
 from tests.standin import StandIn, sleeping
-from tests.support import Plan, array, build_on
+from tests.support import Plan, array, build_on, until
 from tests.test_faults import TWO, SMALL, _two
 mode = sys.argv[1]
 driver = StandIn(delay=0.1)
@@ -573,6 +573,7 @@ relay = Relay(driver, limit_seconds=300.0 if mode == "fork" else 0.5)
 exe = build_on(relay, _two, TWO, SMALL, Plan.uniform(0.5))
 want = np.asarray(exe.call([SMALL])[0])
 if mode == "fork":
+    until(lambda: relay._word(calls.Relay.SLEEPS).value)  # the thread that serves must not look at what is planted
     relay._word(calls.Relay.TAIL).value += 1  # a call of the parent's is open
     pid = os.fork()
     if pid == 0:
