@@ -9,20 +9,37 @@ import importlib.metadata
 import pathlib
 import platform
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, Var
 from jax.extend.core import Literal as JaxLiteral
 from jax.interpreters import mlir
 from jax.sharding import SingleDeviceSharding as SingleDevice
+from jax.tree_util import PyTreeDef
+from jax.typing import ArrayLike
+
+
+class Jitted(Protocol):
+    """What `jax.jit` returns: it takes and returns what the function does."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> jax.stages.Lowered: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced: ...
+
+    def clear_cache(self) -> None: ...
+
 
 #: kept, so that a program which puts `xcoexec.jit` in the place of `jax.jit` does not put it in here too
-plain_jit = jax.jit
+plain_jit = cast("Callable[..., Jitted]", jax.jit)
 #: the class of concrete arrays (an array made here would start XLA at import)
-Array: Any = jax._src.array.ArrayImpl  # type: ignore[attr-defined]
+Array: type[jax.Array] = jax._src.array.ArrayImpl  # type: ignore[attr-defined]
+Avals = tuple[tuple[tuple[int, ...], str], ...]  # (shape, NumPy's name of the type) of each result
+Pairs = tuple[tuple[int, int], ...]  # (operand, result) that share a buffer
 
 #: primitives whose body is inlined -> parameter that holds it. `jit` was `pjit` in older traces.
 INLINE: dict[str, tuple[str, ...]] = {
@@ -39,7 +56,7 @@ INLINE: dict[str, tuple[str, ...]] = {
 }
 
 
-def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[Any]] | None:
+def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
     """The (open jaxpr, constants) of an equation that is inlined, or None."""
     for key in INLINE.get(eqn.primitive.name, ()):
         inner = eqn.params.get(key)
@@ -50,7 +67,7 @@ def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[Any]] | None:
     return None
 
 
-def primitives(jaxpr: Any) -> Iterator[str]:
+def primitives(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
     """The names of all primitives of a jaxpr, inside of loops, branches and calls too."""
     for eqn in jaxpr.eqns:
         yield eqn.primitive.name
@@ -65,23 +82,28 @@ def primitives(jaxpr: Any) -> Iterator[str]:
 MADE = {"slice": jax.lax.slice_p, "concatenate": jax.lax.concatenate_p}
 
 
-def bind(primitive: Any, args: list[Any], params: dict[str, Any]) -> list[Any]:
-    """Applies a primitive, one with function parameters (scan, while, cond) too; always a list."""
+def bind(primitive: Primitive, args: Sequence[ArrayLike], params: dict[str, object]) -> list[jax.Array]:
+    """Applies a primitive, one with function parameters (scan, while, cond) too; always a list. Raises what JAX does,
+    for shapes and types that do not belong together.
+    """
     out = primitive.bind(*args, **primitive.get_bind_params(params))
     return list(out) if primitive.multiple_results else [out]
 
 
+# outside of JAX's promised API, and so without types
 _config: Any = jax._src.config  # type: ignore[attr-defined]
 _core: Any = jax._src.core  # type: ignore[attr-defined]
 
 
 def versions() -> str:
-    """What an error report should name."""
+    """What an error report should name: the versions of this library, of JAX and of Python. Raises
+    `PackageNotFoundError` where this library is not installed.
+    """
     return f"xcoexec {importlib.metadata.version('xcoexec')}, jax {jax.__version__}, Python {platform.python_version()}"
 
 
 #: what `jax.jit` keys its programs by, besides their arguments
-configuration: Callable[[], Any] = _config.trace_context
+configuration: Callable[[], Hashable] = _config.trace_context
 
 
 #: what is traced in this thread (`.trace`), and what stands there while nothing is, so that a call computes with arrays
@@ -89,22 +111,24 @@ configuration: Callable[[], Any] = _config.trace_context
 TRACED, NOTHING = _core.trace_ctx, _core.eval_trace
 
 
-def default_device() -> Any:
-    """The device that `jax_default_device` names; None where it names none."""
-    return _config.default_device.value
+def default_device() -> jax.Device | str | None:
+    """The device (or the platform) that `jax_default_device` names; None where it names none."""
+    found: jax.Device | str | None = _config.default_device.value
+    return found
 
 
 def jit_is_disabled() -> bool:
+    """Whether `jax_disable_jit` is on."""
     return bool(_config.disable_jit.value)
 
 
 def mesh_is_set() -> bool:
     """Whether a mesh of devices is set around the call."""
-    mesh: Any = jax._src.mesh  # type: ignore[attr-defined]
+    mesh = jax._src.mesh  # type: ignore[attr-defined]
     return not (jax.sharding.get_abstract_mesh().empty and mesh.thread_resources.env.physical_mesh.empty)
 
 
-def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
+def settings() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context like the caller's own: what `with jax.default_matmul_precision(...)` and its like set holds for one
     thread only.
     """
@@ -122,7 +146,7 @@ def settings() -> Callable[[], contextlib.AbstractContextManager[Any]]:
     return same
 
 
-def worker(target: Callable[..., None], args: Sequence[Any] = (), name: str = "xcoexec") -> threading.Thread:
+def worker(target: Callable[..., None], args: Sequence[object] = (), name: str = "xcoexec") -> threading.Thread:
     """A daemon thread under its maker's JAX settings: what it traces computes as it would have there."""
     same = settings()
 
@@ -133,7 +157,8 @@ def worker(target: Callable[..., None], args: Sequence[Any] = (), name: str = "x
     return threading.Thread(target=run, name=name, daemon=True)
 
 
-def is_tracer(x: Any) -> bool:
+def is_tracer(x: object) -> bool:
+    """Whether a leaf is an array of a trace, without elements."""
     return isinstance(x, jax.core.Tracer)
 
 
@@ -142,22 +167,25 @@ class JitTrace:
     """What `jax.jit` makes of a call: its jaxpr, the results' structure, and which input leaves are given away."""
 
     closed: ClosedJaxpr
-    out_tree: Any
+    out_tree: PyTreeDef
     donated: tuple[int, ...]
     closed_over: bool  # the function reads values of a transformation around it
 
 
-def trace_of(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> JitTrace:
-    """Traces a jitted function, as its first call would, and for that call too: a function is traced once."""
+def trace_of(jitted: Jitted, args: Sequence[object], kwargs: Mapping[str, object]) -> JitTrace:
+    """Traces a jitted function, as its first call would, and for that call too: a function is traced once. Raises what
+    the function raises.
+    """
     traced = jitted.trace(*args, **kwargs)
     infos = jax.tree_util.tree_leaves(traced.args_info)
     donated = tuple(i for i, info in enumerate(infos) if info.donated)
     return JitTrace(traced.jaxpr, traced.out_tree, donated, bool(getattr(traced, "_num_consts", 0)))
 
 
-def as_weak(x: Any) -> Any:
-    """The same array, of a weak type."""
-    return jax.lax.convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=True, sharding=None)
+def as_weak(x: jax.Array) -> jax.Array:
+    """The same array, of the same shape and of a weak type."""
+    out: jax.Array = jax.lax.convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=True, sharding=None)
+    return out
 
 
 @functools.lru_cache
@@ -194,13 +222,20 @@ _host_call.multiple_results = True
 
 
 @_host_call.def_abstract_eval
-def _(*args: Any, results: tuple[tuple[tuple[int, ...], str], ...], **_: Any) -> list[Any]:
+def _(*args: object, results: Avals, **_: object) -> list[jax.core.ShapedArray]:
     return [jax.core.ShapedArray(shape, np.dtype(dtype)) for shape, dtype in results]
 
 
 def _lower_host_call(
-    ctx: Any, *args: Any, target: str, results: Any, segment: int, aliases: Any, effect: bool, owner: Owner
-) -> Any:
+    ctx: mlir.LoweringRuleContext,
+    *args: object,
+    target: str,
+    results: Avals,
+    segment: int,
+    aliases: Pairs,
+    effect: bool,
+    owner: Owner,
+) -> Sequence[mlir.ir.Value | Sequence[mlir.ir.Value]]:
     ctx.module_context.add_keepalive(owner)
     return jax.ffi.ffi_lowering(target, operand_output_aliases=dict(aliases) or None, has_side_effect=effect)(
         ctx, *args, segment=np.int64(segment)
@@ -211,29 +246,41 @@ mlir.register_lowering(_host_call, _lower_host_call)
 
 
 @_host_call.def_impl
-def _(*args: Any, **params: Any) -> Any:
+def _(*args: jax.Array, **params: object) -> list[jax.Array]:
     """One by one, as JAX computes a program again in which it has found a NaN (`jax_debug_nans`)."""
-    return jax._src.dispatch.apply_primitive(_host_call, *args, **params)  # type: ignore[attr-defined]
+    out: list[jax.Array] = jax._src.dispatch.apply_primitive(_host_call, *args, **params)  # type: ignore[attr-defined]
+    return out
 
 
-def ffi_call(target: str, results: list[jax.ShapeDtypeStruct], segment: Any, args: list[Any]) -> list[Any]:
-    """One call of a native handler: a function of its operands alone. `segment` has the address of its descriptor."""
+class Addressed(Protocol):
+    """What native code knows by the address of its words."""
+
+    @property
+    def address(self) -> int: ...
+
+
+def ffi_call(
+    target: str, results: Sequence[jax.ShapeDtypeStruct], segment: Addressed, args: Sequence[jax.Array]
+) -> list[jax.Array]:
+    """One call of a native handler: a function of its operands alone. `results`: shapes and types of what it returns;
+    `segment` has the address of its descriptor.
+    """
     return _bind_call(target, results, segment.address, args, (), False, segment)
 
 
 def host_call(
     target: str,
-    results: list[jax.ShapeDtypeStruct],
+    results: Sequence[jax.ShapeDtypeStruct],
     segment: int,
-    args: list[Any],
-    alias: bool | tuple[tuple[int, int], ...],
+    args: Sequence[jax.Array],
+    alias: bool | Pairs,
     owner: object = None,
-) -> list[Any]:
+) -> list[jax.Array]:
     """As `ffi_call`, with an effect that XLA sees and JAX does not: one that JAX knows of takes every call off its fast
     path.
 
-    `alias`: pairs (operand, result) that share a buffer; True: all results are the operands' own buffers. `owner`: what
-    the address lies in.
+    `segment`: the address of its descriptor. `alias`: pairs (operand, result) that share a buffer; True: all results
+    are the operands' own buffers. `owner`: what the address lies in.
     """
     pairs = alias if isinstance(alias, tuple) else tuple((i, i) for i in range(len(results)) if alias)
     return _bind_call(target, results, segment, args, pairs, True, owner)
@@ -241,13 +288,13 @@ def host_call(
 
 def _bind_call(
     target: str,
-    results: list[jax.ShapeDtypeStruct],
+    results: Sequence[jax.ShapeDtypeStruct],
     segment: int,
-    args: list[Any],
-    aliases: tuple[tuple[int, int], ...],
+    args: Sequence[jax.Array],
+    aliases: Pairs,
     effect: bool,
     owner: object,
-) -> list[Any]:
+) -> list[jax.Array]:
     shapes = tuple((tuple(r.shape), np.dtype(r.dtype).name) for r in results)
     return list(
         _host_call.bind(
@@ -272,7 +319,9 @@ __all__ = [
     "Jaxpr",
     "JaxprEqn",
     "JitTrace",
+    "Jitted",
     "SingleDevice",
+    "Var",
     "as_weak",
     "bind",
     "body",

@@ -53,7 +53,7 @@ def xla_flags() -> str:
 
 
 def environment_with(**changes: str) -> dict[str, str]:
-    """The environment of a process of its own, with changes."""
+    """The environment of this process with changes, for a process to be started."""
     return {**os.environ, **changes}
 
 
@@ -84,15 +84,15 @@ def _switch(name: str, default: str) -> bool:
 
 
 def adapt() -> bool:
-    """Whether bound functions watch their times and plan again."""
+    """Whether bound functions watch their times and plan again. Raises `ValueError` for anything but 0 or 1."""
     return _switch("XCOEXEC_ADAPT", "1")
 
 
 def disabled() -> bool:
-    """Whether new functions are plain `jax.jit`."""
+    """Whether new functions are plain `jax.jit`. Raises `ValueError` for anything but 0 or 1."""
     return _switch("XCOEXEC_DISABLE", "0")
 
 
 def whole_tracebacks() -> bool:
-    """Whether tracebacks keep the library's own frames."""
+    """Whether tracebacks keep the library's own frames. Raises `ValueError` for anything but 0 or 1."""
     return _switch("XCOEXEC_TRACEBACK", "0")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Any
 
 from .codegen.program import Unsupported
 
@@ -44,7 +43,7 @@ _short = reprlib.Repr()
 _short.maxother = _short.maxstring = 80
 
 
-def brief(x: Any) -> str:
+def brief(x: object) -> str:
     """A value as messages show it: arrays by type and shape, everything else in few characters."""
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         return f"an array {x.dtype}[{','.join(map(str, x.shape))}]"

@@ -11,17 +11,17 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from . import config
 from .compat import versions
 from .errors import BindError, CoexecWarning, Unsupported, XcoexecError
 
-_FOLDERS = (
-    __file__,
-    sys.modules[Unsupported.__module__].__file__ or __file__,
-)  # the kernels' sources may lie in another folder
+#: the kernels' sources may lie in another folder
+_FOLDERS = (__file__, sys.modules[Unsupported.__module__].__file__ or __file__)
 _ROOTS = tuple({os.path.dirname(os.path.abspath(f)) + os.sep for f in _FOLDERS})
+P = ParamSpec("P")
+R = TypeVar("R")
 REPORT = "this is an error of xcoexec: please report it, with the function and these versions"
 
 
@@ -46,20 +46,20 @@ class Asked(Exception):
 
 @contextlib.contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Names the stage in which an exception is raised."""
+    """Names the stage in which an exception is raised: raises `Failed` from it, `Asked` and `Failed` as they are."""
     try:
         yield
     except (Failed, Asked):
         raise
-    except Exception as e:
+    except Exception as e:  # whatever a stage raises is the library's own failure
         raise Failed(name, e) from e
 
 
-def asked(fn: Callable[..., Any], *args: Any) -> Any:
-    """Calls what the caller is responsible for: a planner or a plan of theirs."""
+def asked(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Calls what the caller is responsible for: a planner or a plan of theirs. Raises `Asked` with what that raises."""
     try:
-        return fn(*args)
-    except Exception as e:
+        return fn(*args, **kwargs)
+    except Exception as e:  # a user's planner may raise anything, and they are to see it
         raise Asked(e) from e
 
 
@@ -89,7 +89,9 @@ def _depth() -> int:
 
 
 def outside(tb: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without the library's own frames, unless XCOEXEC_TRACEBACK=1."""
+    """A traceback without the library's own frames, unless XCOEXEC_TRACEBACK=1. Raises `ValueError` where that is
+    neither 0 nor 1.
+    """
     if config.whole_tracebacks():
         return tb
     kept = []
@@ -103,14 +105,14 @@ def outside(tb: types.TracebackType | None) -> types.TracebackType | None:
     return out
 
 
-def boundary(fn: Callable[..., Any]) -> Callable[..., Any]:
+def boundary(fn: Callable[P, R]) -> Callable[P, R]:
     """Leaves the library's frames out of the tracebacks of a method that calls the user's function."""
 
     @functools.wraps(fn)
-    def inside(*args: Any, **kwargs: Any) -> Any:
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return fn(*args, **kwargs)
-        except Exception as e:
+        except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import jax
 import numpy as np
@@ -161,7 +161,7 @@ def model(
     checked(WHERE, "twins", twins, TWINS)
     checked(WHERE, "accuracy", accuracy, optional(ACCURACY))
     input_of(WHERE, resident, x)
-    s = resident.session()
+    s = cast("Session", resident.session())  # a plain one raises when it is asked for layers
     if spans is not None:
         checked(WHERE, "spans", spans, _covering(len(s.graph.layers)))
     if not divisible(s):
@@ -263,7 +263,7 @@ def twin_call(t: Twin, block: CompiledSpan, env: Env, threads: int) -> Call:
     (made,) = block.outputs
     resident = jit(t.apply, strategy=t.half, threads=threads).bind(t.params)
     resident(np.asarray(env[given]))
-    s = resident.session()
+    s = cast("Session", resident.session())  # a plain one raises when it is asked for layers
     whole = compile_span(s, Span(0, len(s.graph.layers)), t.half)
     (out,) = whole.outputs
 

@@ -9,7 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -227,7 +227,7 @@ def _measured(s: Session, cut: Cut, value: Any, around: Around) -> CutNetwork:
 def _whole(resident: ResidentFunction, value: Any) -> CutNetwork:
     """A function as a whole, with the seconds that an item takes alone."""
     seconds = _seconds(resident, value)
-    s = resident.session()
+    s = cast("Session", resident.session())  # a plain one raises when it is asked for layers
     on_host = not s.machine.apart or any(p.half != "device" for p in resident.plan().placements)
     return CutNetwork(resident, s, busy=(seconds, 0.0) if on_host else (0.0, seconds), threads=s.machine.threads)
 
