@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from .words import DEVICE, HOST
 Points = Mapping[str, tuple[tuple[float, float], ...]]  # dim -> (share, seconds) of parts of a layer, ascending
 Parts = Mapping[int, Points]  # by layer index
 FIXED = 3e-6  # seconds of a layer that do not shrink with its part
+
+
+class More(TypedDict, total=False):
+    """The fields of `Costs` that may be left out."""
+
+    parts: Mapping[str, Parts]
+    moves: Mapping[str, tuple[float, float]]
+    stream_rate: float
+    capacity: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +56,9 @@ class Costs:
         copy_rate: float,
         contention: float,
         shared_cores: bool,
-        **rest: Any,
+        **rest: Unpack[More],
     ) -> Costs:
-        """The costs of one machine's host half and device half; `rest`: the other fields."""
+        """The costs of one machine's host half and device half, in seconds by layer; `rest`: the other fields."""
         return cls({HOST: host, DEVICE: device}, sync, copy_rate, contention, shared_cores, **rest)
 
     @property
@@ -63,12 +72,14 @@ class Costs:
         return cast(tuple[float, ...], self.seconds[DEVICE])
 
     def part(self, device: str, layer: int, dim: str, share: float) -> float:
-        """Seconds of a share (0..1) of a layer along `dim` on a device: between measured points a straight line."""
+        """Seconds of a share (0..1) of a layer along `dim` on a device: between measured points a straight line.
+        Raises `KeyError` for a device that the costs do not name.
+        """
         points = self.parts.get(device, {}).get(layer, {}).get(dim, ())
         return _between(points, self.seconds[device][layer] or 0.0, share)
 
     def exchange(self, nbytes: float) -> float:
-        """Seconds to bring so many bytes from one half to the other."""
+        """Seconds to bring so many bytes from one half to the other, a host call with it."""
         return self.sync + nbytes / self.copy_rate
 
     def scaled(self, **factors: float) -> Costs:
@@ -77,14 +88,14 @@ class Costs:
         parts = {name: _times(known, factors.get(name, 1.0)) for name, known in self.parts.items()}
         return dataclasses.replace(self, seconds=seconds, parts=parts)
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """The two halves' figures as JSON has them: "host" and "device" seconds, "host_parts" and (device) "parts"."""
         rest = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("seconds", "parts")}
         parts = {"parts": self.parts.get(DEVICE, {}), "host_parts": self.parts.get(HOST, {})}
         return {HOST: self.host, DEVICE: self.device, **rest, **parts}
 
     def of_layers(self, start: int, stop: int) -> Costs:
-        """The costs of the layers `start:stop` alone, counted from 0."""
+        """The costs of the layers `start:stop` alone, in seconds, counted from 0."""
         seconds = {name: times[start:stop] for name, times in self.seconds.items()}
         parts = {
             name: {i - start: dims for i, dims in known.items() if start <= i < stop}

@@ -9,7 +9,11 @@ VECTOR = 16  # channels: one vector of the widest instruction set
 
 
 def axis_of(group: Group, dim: str) -> int | None:
-    """The axis of a group's result that "channel" or "rows" means, or None."""
+    """The axis of a group's result that `dim`, "channel" or "rows", means; None where the result has none.
+
+    "channel" is the feature axis of a convolution, else the last axis; "rows" the first spatial axis of a convolution,
+    of other results the last axis but one (up to rank 3) or axis 1.
+    """
     rank, conv = len(group.out.shape), convolution(group.anchor)
     if conv is not None:
         return conv.result[1] if dim == "channel" else conv.result[2]
@@ -19,11 +23,15 @@ def axis_of(group: Group, dim: str) -> int | None:
 
 
 def block(granule: int, size: int) -> int:
-    """Channels that a share should be a multiple of: whole granules, and whole vectors where there are enough."""
+    """Channels that a share of `size` should be a multiple of: whole granules, and whole vectors where there are
+    enough.
+    """
     return -(-VECTOR // granule) * granule if size >= 2 * VECTOR and granule < VECTOR else granule
 
 
 def cut(size: int, granule: int, p_cpu: float) -> int:
-    """The first index of the device half: `p_cpu` of `size`, in whole granules."""
+    """The first index of the device half along an axis of `size`: the host half's share `p_cpu` (0..1) of it, rounded
+    to whole granules.
+    """
     blocks = size // granule
     return min(size, max(0, round(p_cpu * blocks)) * granule) if p_cpu < 1 else size

@@ -30,27 +30,32 @@ class Layer:
 
     @property
     def ops(self) -> tuple[Op, ...]:
+        """Its operations in program order."""
         return self.group.ops
 
     @property
     def out(self) -> Value:
+        """Its result; of several the first one."""
         return self.group.out
 
     @property
     def outs(self) -> tuple[Value, ...]:
+        """The results of its last operation."""
         return self.group.outs
 
     @property
     def kind(self) -> str:
+        """The primitive that it is named after."""
         return self.group.leader.prim
 
     @functools.cached_property
     def ins(self) -> tuple[Value, ...]:
+        """What it reads and does not make, weights too, in order of first use."""
         return external(self.ops)
 
     @functools.cached_property
     def signature(self) -> str:
-        """Content of the layer without names: layers of one signature cost the same."""
+        """Hash of the layer's operations, shapes and types without its name: layers of one signature cost the same."""
         ids: dict[Value, int] = {}
         text = []
         for op in self.ops:

@@ -35,7 +35,9 @@ class Placement:
 
 
 def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Layer]]:
-    """The layers in runs that are placed together: neighbours of one split chain, every other layer alone."""
+    """The layers in runs that are placed together: neighbours of one split chain, every other layer alone. Raises
+    `ValueError` where there is not one placement for each layer.
+    """
     out: list[list[Layer]] = []
     before = 0
     for layer, place in zip(graph.layers, placements, strict=True):
@@ -48,8 +50,9 @@ def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Laye
 
 
 def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int, int]:
-    """(end of the host half's part, end of what the device half computes from resident weights, size) along the
-    placement's dimension.
+    """(end of the host half's part, end of what the device half computes from resident weights, size) as indices along
+    the axis of the placement's dimension; (0, 0, 0) where the result has no such axis. `apart`: the device half has a
+    memory of its own, so that weights can be streamed.
     """
     axis = axis_of(layer.group, place.dim)
     size, granule = layer.out.shape[axis] if axis is not None else 0, layer.dims.get(place.dim, 1)

@@ -33,7 +33,9 @@ class Plan:
 
     @classmethod
     def uniform(cls, p_cpu: float, dim: str = "channel") -> UniformPlan:
-        """A forced plan: every layer that can be split along `dim` gives the host half `p_cpu` (0..1) of it."""
+        """A forced plan: every layer that can be split along `dim` gives the host half `p_cpu` (0..1) of it. Raises
+        `PlanError` for another share or dimension.
+        """
         if isinstance(p_cpu, bool) or not isinstance(p_cpu, numbers.Real) or not 0.0 <= p_cpu <= 1.0:
             raise PlanError(f"Plan.uniform: got p_cpu={p_cpu!r}; valid is 0 to 1.")
         if dim not in DIMS:
@@ -56,25 +58,25 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class UniformPlan:
-    """The request of `Plan.uniform`, made a `Plan` when the graph is known."""
+    """The request of `Plan.uniform`, made a `Plan` when the graph is known. `p_cpu`: the host half's share, 0..1."""
 
     p_cpu: float
     dim: str
 
 
-def fields(plan: Plan) -> dict[str, Any]:
+def fields(plan: Plan) -> dict[str, object]:
     """A plan as JSON has it. What is no placement stays as it is, for `plan_json.check` to name."""
-    places: Any = plan.placements
+    places: object = plan.placements
     if isinstance(places, (list, tuple)):
         places = [dict(vars(p)) if isinstance(p, Placement) else p for p in places]
-    measured: Any = plan.measured
+    measured: object = plan.measured
     if isinstance(measured, Mapping):
         measured = dict(measured)
     return {"version": PLAN_VERSION, **vars(plan), "placements": places, "measured": measured}
 
 
 def made(data: Mapping[str, Any]) -> Plan:
-    """The plan of fields that are checked."""
+    """The plan of fields that `plan_json.check` has passed."""
     places = tuple(Placement(**p) for p in data["placements"])
     own = {k: v for k, v in data.items() if k != "version"}
     return Plan(**{**own, "placements": places})

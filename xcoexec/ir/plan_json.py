@@ -46,7 +46,7 @@ PLAN = Fields(
 REMEMBERED = Record("plan", PLAN)
 
 
-def write(data: Mapping[str, Any]) -> str:
+def write(data: Mapping[str, object]) -> str:
     """The text of a plan's fields. Raises `PlanError` where `read` would refuse it."""
     check(data, "Plan.to_json")
     return json.dumps(data, indent=1, sort_keys=True, allow_nan=False)

@@ -15,8 +15,8 @@ def ahead(fetches: Sequence[float]) -> float:
 
 
 class Ahead:
-    """The clock of streamed weights in a plan on paper: a piece may come when there is room, which pieces give back
-    once they are computed with.
+    """The clock of streamed weights in a plan on paper, in seconds: a piece may come when there is room, which pieces
+    give back once they are computed with. `sizes`: bytes of the pieces.
     """
 
     def __init__(self, sizes: Sequence[float]):
@@ -24,7 +24,7 @@ class Ahead:
         self._used: deque[tuple[float, float]] = deque()  # (bytes, end of the computation)
 
     def take(self, size: float) -> float:
-        """Since when there is room for a piece of so many bytes (0: from the beginning)."""
+        """Since when, in seconds, there is room for a piece of `size` bytes (0: from the beginning)."""
         since = 0.0
         while self._used and self._room < size * (1 - 1e-9):
             freed, since = self._used.popleft()
@@ -33,5 +33,5 @@ class Ahead:
         return since
 
     def used(self, size: float, end: float) -> None:
-        """A piece of so many bytes is computed with until `end`."""
+        """A piece of `size` bytes is computed with until `end` seconds."""
         self._used.append((size, end))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .layers import LayerGraph
 from .placement import Placement
 from .words import SPLIT
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Rows as aligned text; `right`: columns aligned right."""
+    """Rows of equally many cells as aligned text; `right`: indices of the columns aligned right."""
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join(
@@ -22,11 +25,12 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def milliseconds(seconds: float | None) -> str:
+    """Seconds as text in milliseconds; "-" where nobody knows them."""
     return "-" if seconds is None else f"{seconds * 1e3:.3f}"
 
 
 def where(p: Placement) -> str:
-    """A placement in words, with how its arrays cross and what of its weights is streamed."""
+    """A placement in words: the host half's share, how its arrays cross, and the share of it that is streamed."""
     words = [f"split {p.p_cpu:.3f} {p.dim}" if p.half == SPLIT else p.half]
     words += [f"chain {p.chain}"] if p.chain else []
     words += [f"streamed {p.streamed:.3f} in {p.pieces}"] if p.streamed else []
@@ -41,7 +45,7 @@ def plan_text(
     chosen: str,
     measured: Mapping[str, float],
 ) -> str:
-    """The fields of a plan: one line a layer."""
+    """The fields of a plan: one line a layer. `predicted` and the values of `measured` are seconds."""
     rows = [["layer", "placement", "predicted ms", "note"]]
     rows += [[p.layer, where(p), milliseconds(p.predicted), p.note] for p in placements]
     times = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(measured.items()))
@@ -77,8 +81,8 @@ def graph_text(graph: LayerGraph) -> str:
     return "\n".join(lines)
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Any:
-    """A rich table."""
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Table:
+    """A rich table; `right`: indices of the columns aligned right."""
     from rich.table import Table
 
     t = Table(title=title, title_justify="left")

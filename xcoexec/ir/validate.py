@@ -15,7 +15,9 @@ from .words import DEVICE, HOST, PLACES, SPLIT
 
 
 def check_graph(graph: LayerGraph) -> None:
-    """Every value is made before it is read, and edges point backwards."""
+    """Every value is made before it is read, and edges point backwards. Raises `AssertionError` that names the layer
+    where it is otherwise.
+    """
     there: set[Value] = {*graph.program.inputs, *graph.program.consts}
     for layer, reads in zip(graph.layers, graph.edges, strict=True):
         missing = [v for v in layer.ins if v not in there]
@@ -47,7 +49,9 @@ def check_plan(plan: Plan, graph: LayerGraph) -> None:
 
 
 def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: LayerGraph) -> None:
-    """One share and dimension for a whole chain, and nothing inside it that others read."""
+    """One share and dimension for a whole chain, and nothing inside it that others read. Raises `PlanError` that says
+    which chain is otherwise.
+    """
     if not places[0].chain:
         return
     if len({(p.p_cpu, p.dim) for p in places}) > 1:
@@ -69,6 +73,9 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
 
 
 def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:
+    """A placement that the layer of that index can have. Raises `PlanError` that says what the layer cannot do, or
+    which share (0..1) is none.
+    """
     layer = graph.layers[index]
     if place.half not in PLACES:
         raise PlanError(f"plan: got half={place.half!r} for {layer.name!r}; valid are {', '.join(PLACES)}.")
