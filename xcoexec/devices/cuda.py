@@ -22,7 +22,11 @@ class CudaError(RuntimeError):
 
 
 class Cuda:
-    """The device that JAX uses (`index` among those that this process sees), through its primary context."""
+    """The device that JAX uses (`index` among those that this process sees), through its primary context.
+
+    It is a `Driver`: addresses and handles are integers. Whatever the driver refuses raises `CudaError`, and so does a
+    device that is too old.
+    """
 
     platform = "CUDA"
     stream = 0
@@ -80,23 +84,26 @@ class Cuda:
         return handle.value or 0
 
     def event(self) -> int:
+        """The handle of a new event, without timing. Raises `CudaError`."""
         handle = ctypes.c_void_p()
         with self:
             self._call("cuEventCreate", ctypes.byref(handle), ctypes.c_uint(_NO_TIMING))
         return handle.value or 0
 
     def free_event(self, event: int) -> None:
+        """Destroys an event. Raises `CudaError`."""
         with self:
             self._call("cuEventDestroy_v2", ctypes.c_void_p(event))
 
     def memory(self) -> tuple[int, int]:
-        """(free, total) bytes of the device."""
+        """(free, total) bytes of the device. Raises `CudaError`."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         with self:
             self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value, total.value
 
     def describe(self, code: int) -> str:
+        """The driver's words for an error code, with the code."""
         text = ctypes.c_char_p()
         self._lib.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
         return (text.value or b"unknown error").decode() + f" (code {code})"
@@ -126,6 +133,9 @@ class Cuda:
         return n.value
 
     def mapped(self, nbytes: int) -> tuple[int, int]:
+        """(host address, device address) of so many bytes of host memory that the device reads and writes. Raises
+        `CudaError`.
+        """
         host, device = ctypes.c_void_p(), ctypes.c_uint64()
         with self:
             self._call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(nbytes), ctypes.c_uint(_MAPPED))
@@ -133,10 +143,12 @@ class Cuda:
         return host.value or 0, device.value
 
     def free_mapped(self, host: int) -> None:
+        """Frees what `mapped` gave, by its host address. Raises `CudaError`."""
         with self:
             self._call("cuMemFreeHost", ctypes.c_void_p(host))
 
     def words(self, nbytes: int) -> int:
+        """The address of so many bytes of device memory, zeroed. Raises `CudaError`."""
         address = ctypes.c_uint64()
         with self:
             self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(nbytes))
@@ -144,17 +156,19 @@ class Cuda:
         return address.value
 
     def free_words(self, address: int) -> None:
+        """Frees what `words` gave. Raises `CudaError`."""
         with self:
             self._call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def synchronize(self) -> None:
+        """Waits until the device has nothing to do. Raises `CudaError`, also for what has failed on it before."""
         with self:
             self._call("cuCtxSynchronize")
 
 
 @functools.lru_cache
 def cuda() -> Cuda:
-    """The device that JAX computes on by default."""
+    """The device that JAX computes on by default. Raises `CudaError` where the driver cannot be had."""
     import jax
 
     return Cuda(jax.devices()[0].local_hardware_id or 0)
@@ -162,7 +176,9 @@ def cuda() -> Cuda:
 
 @functools.lru_cache(maxsize=16)
 def relay(cpus: tuple[int, ...]) -> Relay:
-    """What serves host calls of that device with the team of these cores (none given: the process's team)."""
+    """What serves host calls of that device with the team of these cores (none given: the process's team). Raises
+    `CudaError` where the driver cannot be had.
+    """
     return Relay(cuda(), cpus)
 
 

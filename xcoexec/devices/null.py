@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn, Unpack
 
-from ..ir.costs import Costs
+from ..ir.costs import Costs, More
 from ..ir.layers import Layer, LayerGraph
 from ..ir.words import DEVICE
 from .record import Device
 
-Seconds = float | Callable[[Layer], float]
+Seconds = float | Callable[[Layer], float]  # of every layer, or by layer
 
 
 def _nowhere(cores: tuple[int, ...]) -> NoReturn:
@@ -37,7 +37,8 @@ def costs(
     sync: float = 1e-6,
     copy_rate: float = 1e12,
     contention: float = 1.0,
-    **rest: Any,
+    shared_cores: bool = RECORD.shares_cores,
+    **rest: Unpack[More],
 ) -> Costs:
     """Costs of a graph on a host and the null device: the same seconds for every layer, or a function of the layer.
 
@@ -46,8 +47,7 @@ def costs(
     """
     on_host = tuple(None if x.host_error else _seconds(host, x) for x in graph.layers)
     on_device = tuple(_seconds(device, x) for x in graph.layers)
-    rest.setdefault("shared_cores", RECORD.shares_cores)
-    return Costs.of_halves(on_host, on_device, sync, copy_rate, contention, **rest)
+    return Costs.of_halves(on_host, on_device, sync, copy_rate, contention, shared_cores, **rest)
 
 
 def _seconds(given: Seconds, layer: Layer) -> float:

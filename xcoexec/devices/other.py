@@ -9,7 +9,7 @@ from .record import Device
 
 
 def record(backend: str) -> Device:
-    """The record of such a backend. Its `connect` raises `NotImplementedError`."""
+    """The record of such a backend, by JAX's name of it. Its `connect` raises `NotImplementedError`."""
 
     def connect(cores: tuple[int, ...]) -> NoReturn:
         raise NotImplementedError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import jax
 
 from . import other
+from .link import SAME_MEMORY, Link, RelayLink
 from .record import Device
 from .xla_cpu import RECORD as XLA_CPU
 
@@ -26,7 +27,9 @@ def register(device: Device) -> Device:
 
 
 def device_half() -> Device:
-    """What the device half computes on: JAX's default backend. One without a file of its own cannot be connected."""
+    """What the device half computes on: JAX's default backend. One without a file of its own cannot be connected: its
+    `connect` raises `NotImplementedError`.
+    """
     backend = jax.default_backend()
     if backend not in FILES:
         return other.record(backend)
@@ -35,8 +38,15 @@ def device_half() -> Device:
 
 
 def device_of(relay: Relay | None) -> Device:
-    """The kind of device behind a relay; XLA:CPU, which needs none, where there is none."""
+    """The kind of device behind a relay; XLA:CPU, which needs none, where there is none. Raises `KeyError` for a driver
+    whose kind is not registered.
+    """
     return XLA_CPU if relay is None else _kinds[relay.driver.platform]
+
+
+def link_of(relay: Relay | None) -> Link:
+    """The link to the device behind a relay; without a relay the one within the CPU's memory."""
+    return SAME_MEMORY if relay is None else RelayLink(relay)
 
 
 def connected(relay: Relay | None) -> Relay:
@@ -46,4 +56,4 @@ def connected(relay: Relay | None) -> Relay:
     return relay
 
 
-__all__ = ["FILES", "connected", "device_half", "device_of", "register"]
+__all__ = ["FILES", "connected", "device_half", "device_of", "link_of", "register"]

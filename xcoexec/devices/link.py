@@ -1,0 +1,83 @@
+"""The link to a device half, as a session in use asks it; where both halves are on the CPU it has nothing to tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..codegen.runtime.relay import Relay
+
+
+class Link(Protocol):
+    """What connects a session to the device half."""
+
+    @property
+    def errors(self) -> int:
+        """Faults of the host calls of all programs so far."""
+        ...
+
+    def settle(self) -> None:
+        """Waits until the device has done what it was given, so that nothing writes to arrays that XLA takes back."""
+        ...
+
+    def describe(self, code: int) -> str:
+        """The driver's words for an error code."""
+        ...
+
+    def limit(self, asked: int | float) -> int | None:
+        """Bytes that a plan may keep on the device, of `asked` bytes (an int) or of a share (a float, 0..1) of its
+        memory; None where nothing bounds them. Raises `ValueError` where XLA's libraries have no room left.
+        """
+        ...
+
+
+class SameMemory:
+    """Both halves on the CPU: host calls raise by themselves, and all memory is one."""
+
+    errors = 0
+
+    def settle(self) -> None:
+        """Nothing runs beside a call."""
+
+    def describe(self, code: int) -> str:
+        """The code itself: no driver knows it."""
+        return f"code {code}"
+
+    def limit(self, asked: int | float) -> None:
+        """Nothing bounds what a plan keeps."""
+
+
+class RelayLink:
+    """A device of its own, behind its relay."""
+
+    def __init__(self, relay: Relay):
+        self._relay = relay
+
+    @property
+    def errors(self) -> int:
+        """Faults of the host calls of all programs so far."""
+        return self._relay.errors
+
+    def settle(self) -> None:
+        """Waits until the device has done what it was given, or says that it never will."""
+        self._relay.settle()
+
+    def describe(self, code: int) -> str:
+        """The driver's words for an error code."""
+        return self._relay.driver.describe(code)
+
+    def limit(self, asked: int | float) -> int:
+        """Bytes (see `Link.limit`), less those that XLA's libraries need. Raises `ValueError` where none are left."""
+        driver = self._relay.driver
+        nbytes = int(asked * driver.memory()[1]) if isinstance(asked, float) else asked
+        if nbytes <= driver.workspace:
+            raise ValueError(
+                f"xcoexec.jit: got device_memory={asked!r}; "
+                f"valid is more than {driver.workspace} bytes, which XLA's libraries need."
+            )
+        return nbytes - driver.workspace
+
+
+SAME_MEMORY = SameMemory()
+
+__all__ = ["SAME_MEMORY", "Link", "RelayLink"]
