@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jax import lax
@@ -11,6 +11,7 @@ from ..codegen.program import Literal, Op, Value
 
 Ins = tuple[Value | Literal, ...]
 Outs = tuple[Value, ...]
+Params = Mapping[str, Any]  # an equation's parameters: each primitive's are of other types
 
 
 def _slice(x: Value | Literal, out: Value, start: tuple[int, ...], name: str) -> Op:
@@ -26,7 +27,7 @@ def _reshape(x: Value | Literal, out: Value, name: str) -> Op:
     )
 
 
-def _split(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+def _split(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     axis, at, ops = params["axis"], 0, []
     for out, size in zip(outs, params["sizes"], strict=True):
         ops.append(_slice(ins[0], out, tuple(at if d == axis else 0 for d in range(len(out.shape))), name))
@@ -34,14 +35,14 @@ def _split(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
     return ops
 
 
-def _stack(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+def _stack(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     axis, shape = params["axis"], outs[0].shape
     layers = [Value((*shape[:axis], 1, *shape[axis + 1 :]), outs[0].dtype) for _ in ins]
     join = Op("concatenate", tuple(layers), outs, {"dimension": axis}, name, lax.concatenate_p)
     return [*(_reshape(x, v, name) for x, v in zip(ins, layers, strict=True)), join]
 
 
-def _unstack(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+def _unstack(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     axis, ops = params["axis"], []
     for i, out in enumerate(outs):
         layer = Value((*out.shape[:axis], 1, *out.shape[axis:]), out.dtype)
@@ -52,7 +53,7 @@ def _unstack(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
     return ops
 
 
-def _moved(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
+def _moved(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     """A reshape that first puts the dimensions in another order is that, and a reshape."""
     x, order = ins[0], params["dimensions"]
     if order is None or not isinstance(x, Value):
@@ -65,7 +66,7 @@ def _moved(ins: Ins, outs: Outs, params: Any, name: str) -> list[Op]:
 
 
 #: primitive -> the operations that mean the same
-EXPAND: dict[str, Callable[[Ins, Outs, Any, str], list[Op]]] = {
+EXPAND: dict[str, Callable[[Ins, Outs, Params, str], list[Op]]] = {
     "split": _split,
     "stack": _stack,
     "unstack": _unstack,

@@ -8,12 +8,12 @@ the program, where kernels and XLA read it with stride 0.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import jax
 import numpy as np
 from jax import lax
+from jax.typing import ArrayLike
 
 from ..codegen.program import Literal, Op, Value, consumers
 from ..codegen.rules import reference
@@ -30,7 +30,7 @@ class Def:
 
     value: Value
     args: tuple[Value, ...]
-    fn: Callable[..., Any]
+    fn: Callable[..., ArrayLike]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,14 +41,16 @@ class Folded:
     input_index: tuple[int, ...]
     weights: tuple[Value, ...]
     weight_index: tuple[int, ...]
-    closed: tuple[tuple[Value, Any], ...]
+    closed: tuple[tuple[Value, ArrayLike], ...]
     prologue: tuple[Def, ...]
     ops: tuple[Op, ...]
     outputs: tuple[Value | Literal, ...]
     weak: tuple[bool, ...] = ()  # the outputs that are of a weak type; none where nothing is said
 
-    def constants(self, weights: Sequence[Any]) -> Constants:
-        """The program's constants for given weights."""
+    def constants(self, weights: Sequence[ArrayLike]) -> Constants:
+        """The program's constants for given weights, which are of the shapes of `self.weights`. Raises `ValueError`
+        for more or fewer of them.
+        """
         return Constants(self, weights)
 
 
@@ -59,8 +61,8 @@ class Constants(Mapping[Value, Array]):
     only the small steps on the way are.
     """
 
-    def __init__(self, folded: Folded, weights: Sequence[Any]):
-        self._env: dict[Value, Any] = dict(zip(folded.weights, weights, strict=True)) | dict(folded.closed)
+    def __init__(self, folded: Folded, weights: Sequence[ArrayLike]):
+        self._env: dict[Value, ArrayLike] = dict(zip(folded.weights, weights, strict=True)) | dict(folded.closed)
         self._defs = {d.value: d for d in folded.prologue}
         self._steps: dict[Value, Array] = {}
 
@@ -84,18 +86,20 @@ class Constants(Mapping[Value, Array]):
         return self._steps[v]
 
 
-def _array(x: Any) -> Any:
+def _array(x: ArrayLike) -> Array:
     """A NumPy array; keys of random numbers are known to JAX alone."""
-    return x if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) else np.asarray(x)
+    if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
+        return x  # type: ignore[return-value]
+    return np.asarray(x)
 
 
 def _narrow(x: Array, dtype: str) -> Array:
     return x if str(x.dtype) == dtype else x.astype(dtype)
 
 
-def _wide(x: Any) -> Any:
-    x = np.asarray(x)
-    return x.astype(np.float64) if x.dtype == np.float32 else x
+def _wide(x: ArrayLike) -> Array:
+    found = np.asarray(x)
+    return found.astype(np.float64) if found.dtype == np.float32 else found
 
 
 def _overflown(x: Array, dtype: str) -> Array:
@@ -122,74 +126,78 @@ def _typed(i: Literal) -> Array:
     return np.asarray(i.val, i.dtype)
 
 
-def _definition(op: Op, v: Value, index: int) -> Def:
-    args = op.value_ins
+def _function(op: Op, index: int) -> Callable[..., ArrayLike]:
+    """The operation's result of that index as a function of the values that it reads."""
 
-    def by_reference(*xs: Any) -> Any:
+    def by_reference(*xs: Array) -> Array:
         it = iter(xs)
         return reference.apply(op, *(_wide(_typed(i)) if isinstance(i, Literal) else _wide(next(it)) for i in op.ins))
 
-    def by_jax(*xs: Any) -> Any:
+    def by_jax(*xs: Array) -> jax.Array:
         it = iter(xs)
         full = [_typed(i) if isinstance(i, Literal) else _narrow(next(it), i.dtype) for i in op.ins]
         return bind(op.primitive, full, dict(op.params))[index]
 
-    return Def(v, args, by_reference if _in_f64(op) else by_jax)
+    return by_reference if _in_f64(op) else by_jax
 
 
-def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
-    """Divides a trace whose inputs at `weight_index` are known at bind."""
-    chosen = set(weight_index)
-    weights = tuple(v for i, v in enumerate(traced.inputs) if i in chosen)
-    inputs = tuple(v for i, v in enumerate(traced.inputs) if i not in chosen)
-    known: set[Value] = {*weights, *(v for v, _ in traced.consts)}
-    prologue: list[Def] = []
-    ops: list[Op] = []
-    lazy: dict[Value, Op] = {}
+class _Bound:
+    """What is known at bind: `known` constants by their definitions `prologue`, and `lazy` broadcasts of constants,
+    which are put off until somebody needs all of their elements.
+    """
 
-    def settle(v: Value) -> None:
+    def __init__(self, known: Iterable[Value]):
+        self.known = set(known)
+        self.prologue: list[Def] = []
+        self.lazy: dict[Value, Op] = {}
+
+    def define(self, value: Value, args: tuple[Value, ...], fn: Callable[..., ArrayLike]) -> None:
+        """Makes a value known."""
+        self.prologue.append(Def(value, args, fn))
+        self.known.add(value)
+
+    def settle(self, v: Value) -> None:
         """Makes a constant of a broadcast that was put off (and of what it is made from)."""
-        op = lazy.pop(v, None)
+        op = self.lazy.pop(v, None)
         if op is not None:
             for a in op.value_ins:
-                settle(a)
-            prologue.append(_definition(op, v, 0))
-            known.add(v)
+                self.settle(a)
+            self.define(v, op.value_ins, _function(op, 0))
 
-    traced_ops, outputs = _without_literals(traced)
-    for op in traced_ops:
+    def takes(self, op: Op) -> bool:
+        """Whether an operation is computed at bind; its results are known, or put off, from now on."""
         sources = op.value_ins
-        constant = all(v in known or v in lazy for v in sources) and not primitive(op).effect
+        constant = all(v in self.known or v in self.lazy for v in sources) and not primitive(op).effect
         reads_lazily = is_elementwise(op) or is_movement(op)
         grows = is_broadcast(op) and op.out.size > max((v.size for v in sources), default=0)
         if not reads_lazily or (constant and not grows):
             for v in sources:
-                settle(v)
-        if not constant:
-            ops.append(op)
-        elif grows:
-            lazy[op.out] = op
-        else:
-            prologue += [_definition(op, v, i) for i, v in enumerate(op.outs)]
-            known.update(op.outs)
+                self.settle(v)
+        if constant and grows:
+            self.lazy[op.out] = op
+        elif constant:
+            for i, v in enumerate(op.outs):
+                self.define(v, sources, _function(op, i))
+        return constant
+
+
+def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
+    """Divides a trace whose inputs at the positions `weight_index` are known at bind."""
+    chosen = set(weight_index)
+    order = tuple(i for i in range(len(traced.inputs)) if i not in chosen)
+    weights = tuple(v for i, v in enumerate(traced.inputs) if i in chosen)
+    inputs = tuple(traced.inputs[i] for i in order)
+    bound = _Bound([*weights, *(v for v, _ in traced.consts)])
+    traced_ops, outputs = _without_literals(traced)
+    ops = [op for op in traced_ops if not bound.takes(op)]
     for out in outputs:
         if isinstance(out, Value):
-            settle(out)
-    ops = _with_broadcasts(ops, lazy)
-    ops = _fold_affine(ops, known, prologue, outputs)
+            bound.settle(out)
+    ops = _with_broadcasts(ops, bound.lazy)
+    ops = _fold_affine(ops, bound, outputs)
     ops = _live(ops, outputs)
-    order = [i for i in range(len(traced.inputs)) if i not in chosen]
-    return Folded(
-        inputs,
-        tuple(order),
-        weights,
-        tuple(sorted(chosen)),
-        traced.consts,
-        tuple(prologue),
-        tuple(ops),
-        outputs,
-        traced.weak,
-    )
+    index, prologue = tuple(sorted(chosen)), tuple(bound.prologue)
+    return Folded(inputs, order, weights, index, traced.consts, prologue, tuple(ops), outputs, traced.weak)
 
 
 def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, ...]]:
@@ -254,13 +262,14 @@ def _live(ops: list[Op], outputs: Sequence[Value | Literal]) -> list[Op]:
 
 
 def channel_axes(op: Op) -> tuple[int, int] | None:
-    """(output-channel axis of the weights, of the result) of a convolution or a plain x @ W."""
+    """(output-channel axis of the weights, of the result) of a convolution or a plain x @ W; None of anything else."""
     rule = primitive(op).channels
     return rule(op) if rule is not None else None
 
 
+Affine = Callable[[Array, Array, Array], tuple[Array, Array]]
 #: prim -> (does the running result stand on the left, new scale, new shift) given (scale, shift, constant).
-_AFFINE: dict[tuple[str, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] = {
+_AFFINE: dict[tuple[str, bool], Affine] = {
     ("add", True): lambda s, t, c: (s, t + c),
     ("add", False): lambda s, t, c: (s, t + c),
     ("sub", True): lambda s, t, c: (s, t - c),
@@ -271,7 +280,7 @@ _AFFINE: dict[tuple[str, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] = {
 }
 
 
-def _fold_affine(ops: list[Op], known: set[Value], prologue: list[Def], outputs: Sequence[Value | Literal]) -> list[Op]:
+def _fold_affine(ops: list[Op], bound: _Bound, outputs: Sequence[Value | Literal]) -> list[Op]:
     """Rewrites anchor, affine, affine, ... as anchor with scaled weights plus one shift."""
     readers = consumers(ops)
     out_set = set(outputs)
@@ -281,23 +290,22 @@ def _fold_affine(ops: list[Op], known: set[Value], prologue: list[Def], outputs:
         if op in gone:
             continue
         axes = channel_axes(op)
-        run = (
-            _affine_run(op, axes, readers, known, out_set)
-            if axes and op.ins[1] in known and op.out.dtype == "float32"
-            else []
-        )
-        if len(run) < 2:
+        foldable = axes is not None and op.ins[1] in bound.known and op.out.dtype == "float32"
+        run = _affine_run(op, axes[1], readers, bound.known, out_set) if axes is not None and foldable else []
+        if axes is None or len(run) < 2:
             out.append(op)
             continue
         gone.update(run)
-        out += _scaled(op, run, axes, known, prologue)  # type: ignore[arg-type]
+        out += _scaled(op, run, axes, bound)
     return out
 
 
 def _affine_run(
-    op: Op, axes: tuple[int, int] | None, readers: Mapping[Value, list[Op]], known: set[Value], outputs: set[Any]
+    op: Op, axis: int, readers: Mapping[Value, list[Op]], known: set[Value], outputs: set[Value | Literal]
 ) -> list[Op]:
-    assert axes is not None
+    """The additions and scalings by channel (along `axis`) that follow an operation, as long as nobody else reads what
+    is between them.
+    """
     run: list[Op] = []
     v = op.out
     while v not in outputs and len(readers.get(v, [])) == 1:
@@ -305,7 +313,7 @@ def _affine_run(
         left = nxt.ins[0] is v
         if (nxt.prim, left) not in _AFFINE or nxt.ins.count(v) != 1 or nxt.out.shape != op.out.shape:
             break
-        if not _per_channel(nxt.ins[1 if left else 0], len(op.out.shape), axes[1], known):
+        if not _per_channel(nxt.ins[1 if left else 0], len(op.out.shape), axis, known):
             break
         run.append(nxt)
         v = nxt.out
@@ -322,12 +330,13 @@ def _per_channel(c: Value | Literal, rank: int, axis: int, known: set[Value]) ->
     )
 
 
-def _scaled(op: Op, run: list[Op], axes: tuple[int, int], known: set[Value], prologue: list[Def]) -> list[Op]:
+def _scaled(op: Op, run: list[Op], axes: tuple[int, int], bound: _Bound) -> list[Op]:
+    """The operation with scaled weights and one shift, in the place of itself and the run that follows it."""
     wv = op.ins[1]
     assert isinstance(wv, Value)
     waxis, oaxis = axes
     channels, rank = op.out.shape[oaxis], len(op.out.shape)
-    steps: list[tuple[Any, Value | Literal]] = []
+    steps: list[tuple[Affine, Value | Literal]] = []
     v = op.out
     for a in run:
         left = a.ins[0] is v
@@ -335,24 +344,24 @@ def _scaled(op: Op, run: list[Op], axes: tuple[int, int], known: set[Value], pro
         v = a.out
     args = tuple(dict.fromkeys(c for _, c in steps if isinstance(c, Value)))
 
-    def affine(*xs: Any) -> tuple[Any, Any]:
+    def affine(*xs: Array) -> tuple[Array, Array]:
         vals = dict(zip(args, xs, strict=True))
-        s: Any = np.ones(channels)
-        t: Any = np.zeros(channels)
+        s: Array = np.ones(channels)
+        t: Array = np.zeros(channels)
         for rule, c in steps:
             x = np.broadcast_to(np.ravel(_wide(c.val if isinstance(c, Literal) else vals[c])), (channels,))
             s, t = rule(s, t, x)
         return s, t
 
-    def weights(w: Any, *xs: Any) -> Any:
+    def weights(w: Array, *xs: Array) -> Array:
         shape = [1] * len(wv.shape)
         shape[waxis] = channels
         return (_wide(w) * affine(*xs)[0].reshape(shape)).astype(np.float32)
 
     bshape = tuple(channels if d == oaxis else 1 for d in range(rank))
     w2, shift, mid = Value(wv.shape, "float32"), Value(bshape, "float32"), Value(op.out.shape, "float32")
-    prologue += [Def(w2, (wv, *args), weights), Def(shift, args, lambda *xs: affine(*xs)[1].reshape(bshape))]
-    known.update((w2, shift))
+    bound.define(w2, (wv, *args), weights)
+    bound.define(shift, args, lambda *xs: affine(*xs)[1].reshape(bshape))
     add = next(a for a in run if a.prim in ("add", "sub", "mul", "div"))
     return [
         dataclasses.replace(op, ins=(op.ins[0], w2), outs=(mid,)),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 
 from ..codegen.program import Group, Op, Program, Unsupported, Value, consumers, external
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_movement, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction, recognise
-from ..codegen.runtime.host import unsupported
 from ..cost.features import flops, nbytes, uncounted
 from ..ir.layers import Layer, LayerGraph, Region
 from ..partition.split import granules
@@ -22,9 +20,9 @@ LOOKAHEAD = 12
 LOOKAHEAD_ROWS = 32
 
 
-def graph_of(fn: Callable[..., Any], args: Sequence[Any], known: int) -> tuple[Folded, LayerGraph]:
+def graph_of(fn: Callable[..., object], args: Sequence[object], known: int) -> tuple[Folded, LayerGraph]:
     """Folded trace and graph of `fn(*args)`, whose first `known` arguments are weights; shapes (`jax.eval_shape`) are
-    enough.
+    enough. Raises what `fn` raises, and `Unsupported` as `build_graph`.
     """
     values, tree = jax.tree_util.tree_flatten((tuple(args), {}))
     weights = len(jax.tree_util.tree_leaves(tuple(args[:known])))
@@ -33,7 +31,9 @@ def graph_of(fn: Callable[..., Any], args: Sequence[Any], known: int) -> tuple[F
 
 
 def build_graph(folded: Folded) -> LayerGraph:
-    """The layer graph of one call."""
+    """The layer graph of one call. Raises `Unsupported` for an operation that has an effect and no result."""
+    from ..codegen.runtime.host import unsupported  # with the kernels, which whoever imports this room need not load
+
     unread = next((op.prim for op in folded.ops if not op.outs), None)
     if unread is not None:
         raise Unsupported(f"{unread}, which has an effect and no result")
@@ -59,7 +59,9 @@ def build_graph(folded: Folded) -> LayerGraph:
 
 
 def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[Group]:
-    """Every operation in one group (broadcasts of constants: in each group that reads them)."""
+    """Every operation in one group (broadcasts of constants: in each group that reads them). `data`: the values that
+    are no constants; `outputs`: those of the program.
+    """
     readers = consumers(ops)
     floating = {op.out: op for op in ops if is_broadcast(op) and not any(v in data - {op.out} for v in op.value_ins)}
     for op in list(floating.values()):

@@ -9,14 +9,16 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TypeGuard
 
 import jax
 import numpy as np
+from jax.tree_util import PyTreeDef
+from jax.typing import ArrayLike
 
 from ..codegen.program import Literal, Op, Value, itemsize
 from ..codegen.rules.primitives import primitive
-from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, body
+from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, body
 from .decompose import EXPAND
 
 
@@ -26,19 +28,26 @@ class Traced:
 
     inputs: tuple[Value, ...]
     paths: tuple[str, ...]
-    consts: tuple[tuple[Value, Any], ...]
+    consts: tuple[tuple[Value, ArrayLike], ...]
     ops: tuple[Op, ...]
     outputs: tuple[Value | Literal, ...]
-    out_tree: Any
+    out_tree: PyTreeDef
     effects: bool
     weak: tuple[bool, ...] = ()  # the results that are of a weak type
 
 
-def trace(fn: Callable[..., Any], leaves: Sequence[Any], in_tree: Any, paths: Sequence[str]) -> Traced:
-    """Traces `fn` on the arguments (args, kwargs) that `in_tree` makes of `leaves`."""
-    out_tree: list[Any] = []
+def trace(
+    fn: Callable[..., object],
+    leaves: Sequence[ArrayLike | jax.ShapeDtypeStruct],
+    in_tree: PyTreeDef,
+    paths: Sequence[str],
+) -> Traced:
+    """Traces `fn` on the arguments (args, kwargs) that `in_tree` makes of `leaves`, of which shapes and types are
+    enough. Raises what `fn` raises.
+    """
+    out_tree: list[PyTreeDef] = []
 
-    def flat(*xs: Any) -> list[Any]:
+    def flat(*xs: jax.Array) -> list[jax.Array]:
         args, kwargs = jax.tree_util.tree_unflatten(in_tree, xs)
         out = fn(*args, **kwargs)
         flat_out, tree = jax.tree_util.tree_flatten(out)
@@ -49,9 +58,9 @@ def trace(fn: Callable[..., Any], leaves: Sequence[Any], in_tree: Any, paths: Se
     return flattened(closed, out_tree[-1], paths)
 
 
-def flattened(closed: ClosedJaxpr, out_tree: Any, paths: Sequence[str]) -> Traced:
+def flattened(closed: ClosedJaxpr, out_tree: PyTreeDef, paths: Sequence[str]) -> Traced:
     """A jaxpr as one flat list of operations; NumPy arrays that it closes over are copied, as they may be written to
-    later.
+    later. `paths`: one for each input; raises `ValueError` for more or fewer.
     """
     state = _State()
     inputs = tuple(state.define(v) for v in closed.jaxpr.invars)
@@ -64,26 +73,33 @@ def flattened(closed: ClosedJaxpr, out_tree: Any, paths: Sequence[str]) -> Trace
     return Traced(inputs, tuple(paths), tuple(state.consts), ops, outputs, out_tree, bool(closed.jaxpr.effects), weak)
 
 
-def paths(tree: Any) -> list[str]:
+def paths(tree: PyTreeDef) -> list[str]:
     """The key path of every leaf of a tree, as `trace` takes them."""
     numbered = jax.tree_util.tree_unflatten(tree, range(tree.num_leaves))
     return [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_flatten_with_path(numbered)[0]]
+
+
+def _is_array(aval: object) -> TypeGuard[jax.core.ShapedArray]:
+    return hasattr(aval, "shape")
 
 
 class _State:
     """The walk over nested jaxprs: variables to values, operations in order."""
 
     def __init__(self) -> None:
-        self.env: dict[Any, Value | Literal] = {}
+        self.env: dict[Var, Value | Literal] = {}
         self.ops: list[Op] = []
-        self.consts: list[tuple[Value, Any]] = []
+        self.consts: list[tuple[Value, ArrayLike]] = []
 
-    def define(self, var: Any) -> Value:
-        v = Value(tuple(var.aval.shape), str(var.aval.dtype)) if hasattr(var.aval, "shape") else Value((), "token")
+    def define(self, var: Var) -> Value:
+        """A new value of a variable's shape and type; what has no shape is a token."""
+        aval = var.aval
+        v = Value(tuple(aval.shape), str(aval.dtype)) if _is_array(aval) else Value((), "token")
         self.env[var] = v
         return v
 
-    def read(self, atom: Any) -> Value | Literal:
+    def read(self, atom: Var | JaxLiteral) -> Value | Literal:
+        """What stands for a variable, or for a literal: one that is an array becomes a constant."""
         if not isinstance(atom, JaxLiteral):
             return self.env[atom]
         if np.ndim(atom.val):
@@ -93,6 +109,7 @@ class _State:
         return Literal(atom.val, str(getattr(atom.aval, "dtype", "token")))
 
     def walk(self, jaxpr: Jaxpr, prefix: str = "") -> None:
+        """Appends the operations of a jaxpr, those of its calls too; `prefix`: the names of the calls around it."""
         for eqn in jaxpr.eqns:
             inner = body(eqn)
             if inner is None:
@@ -149,8 +166,8 @@ def _module(path: str) -> str:
 
 def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, ...]:
     """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
-    casts alone, the weight operand of a convolution or product. An argument with `donated` leaves is gone after the
-    call.
+    casts alone, the weight operand of a convolution or product; none where that would be all inputs. `donated`:
+    positions of leaves that a call gives away; an argument with one is gone after the call, and no weight.
     """
     origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
     found: set[int] = set()
@@ -158,9 +175,8 @@ def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, .
         if primitive(op).carries and op.value_ins and op.value_ins[0] in origin:
             origin[op.out] = origin[op.value_ins[0]]
         elif primitive(op).contraction:
-            computed = any(
-                v not in origin for v in op.value_ins
-            )  # with such data on one side, the other is the weights
+            # with computed data on one side, the other is the weights
+            computed = any(v not in origin for v in op.value_ins)
             for i, v in enumerate(op.ins):
                 if v in origin and (i == 1 or (computed and primitive(op).either)):
                     found.add(origin[v])

@@ -20,7 +20,7 @@ from ..ir.geometry import axis_of
 
 @dataclasses.dataclass(frozen=True)
 class Slice:
-    """`value` is `source[start:stop]` along `axis`."""
+    """`value` is `source[start:stop]` along `axis`; their shapes differ in that axis alone."""
 
     value: Value
     source: Value
@@ -58,7 +58,8 @@ class Part:
 def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
     """The part of operations in program order that computes `start:stop` along `axis` of the last one's result.
 
-    Raises `SplitError` that names the primitive and the reason when there is no such part.
+    Raises `SplitError` that names the primitive and the reason when there is no such part, or where the range is empty
+    or lies outside of the result.
     """
     ops = tuple(dict.fromkeys(ops))  # the spread of a constant may stand in several layers
     out = ops[-1].out
@@ -104,44 +105,59 @@ def _rebuild(
     made: Mapping[Value, Op],
     out: Value,
 ) -> Part:
-    slices: dict[Value, Slice] = {}
-    new: dict[Value, Value] = {}
-    result: list[Op] = []
-    origin: dict[Op, Op] = {}
+    """The part of operations whose needs are known."""
+    work = _Work(requests, made)
+    for op, need in reversed(needs.items()):
+        work.rewrite(op, need)
+    return Part(tuple(work.origin), tuple(work.slices.values()), work.new[out], work.origin)
 
-    def add(op: Op, source: Op) -> None:
-        result.append(op)
-        origin[op] = source
 
-    def operand(v: Value | Literal, request: Request | None, reader: Op) -> Value | Literal:
+class _Work:
+    """A part in the making. `requests`: which range of a value is there (None: all of it); `made`: value -> the
+    operation that makes it; `new`: value -> what stands for it in the part; `origin`: as `Part.origin`, in the part's
+    order.
+    """
+
+    def __init__(self, requests: Mapping[Value, Request | None], made: Mapping[Value, Op]):
+        self.requests, self.made = requests, made
+        self.slices: dict[Value, Slice] = {}
+        self.new: dict[Value, Value] = {}
+        self.origin: dict[Op, Op] = {}
+
+    def rewrite(self, op: Op, need: Need) -> None:
+        """Appends the operation that computes what is requested of the result, behind the slices that it reads."""
+        kept = need.keep or (True,) * len(op.ins)
+        ins = tuple(self._operand(v, r, op) for v, r, k in zip(op.ins, need.operands, kept, strict=True) if k)
+        out = self.new[op.out] = Value(_part_shape(op.out.shape, self.requests[op.out]), op.out.dtype)
+        part = dataclasses.replace(op, ins=ins, outs=(out,), params={**op.params, **need.params})
+        self.origin[part] = op
+
+    def _operand(self, v: Value | Literal, request: Request | None, reader: Op) -> Value | Literal:
+        """What the reader takes in the place of an operand of which it needs `request` (None: all of it)."""
         if isinstance(v, Literal):
             return v
-        there = requests.get(v)
-        if v in made:
-            held = new[v]
-        elif request is None:
+        there = self.requests.get(v)
+        if request is None and v not in self.made:
             if there is not None:
                 raise SplitError(f"a value {v} is needed whole and in part; the layer cannot be split there.")
             return v
-        elif there is None:
-            held = v
-        else:
-            if v not in slices:
-                slices[v] = Slice(Value(_part_shape(v.shape, there), v.dtype), v, *there)
-            held = slices[v].value
+        held = self._held(v, there)
         if request == there or request is None:
             return held
         first = there[1] if there is not None else 0
         piece = _slice_of(held, request[0], request[1] - first, request[2] - first)
-        add(piece, reader)
+        self.origin[piece] = reader
         return piece.out
 
-    for op, need in reversed(needs.items()):
-        kept = need.keep or (True,) * len(op.ins)
-        ins = tuple(operand(v, r, op) for v, r, k in zip(op.ins, need.operands, kept, strict=True) if k)
-        new[op.out] = Value(_part_shape(op.out.shape, requests[op.out]), op.out.dtype)
-        add(dataclasses.replace(op, ins=ins, outs=(new[op.out],), params={**op.params, **need.params}), op)
-    return Part(tuple(result), tuple(slices.values()), new[out], origin)
+    def _held(self, v: Value, there: Request | None) -> Value:
+        """What of a value is there: its part, a slice that the part takes, or all of it."""
+        if v in self.made:
+            return self.new[v]
+        if there is None:
+            return v
+        if v not in self.slices:
+            self.slices[v] = Slice(Value(_part_shape(v.shape, there), v.dtype), v, *there)
+        return self.slices[v].value
 
 
 def _slice_of(v: Value, axis: int, start: int, stop: int) -> Op:
@@ -153,8 +169,8 @@ def _slice_of(v: Value, axis: int, start: int, stop: int) -> Op:
 
 
 def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, Request | None]:
-    """Value -> the range of it that `start:stop` of the last result needs, back to the first operation that cannot be
-    split.
+    """Value -> the range (axis, start, stop) of it that `start:stop` along `axis` of the last result needs, None for
+    all of it; back to the first operation that cannot be split.
     """
     requests: dict[Value, Request | None] = {ops[-1].out: (axis, start, stop)}
     made = {v: op for op in ops for v in op.outs}
@@ -169,8 +185,8 @@ def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Va
 
 
 def part_shares(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, float]:
-    """Value -> the share of it that `start:stop` of the last result needs, where only a part of it is needed and that
-    can be followed.
+    """Value -> the share of it (0..1) that `start:stop` along `axis` of the last result needs, where only a part of it
+    is needed and that can be followed.
     """
     needed = parts_needed(ops, axis, start, stop)
     return {v: (r[2] - r[1]) / v.shape[r[0]] for v, r in needed.items() if r is not None}
@@ -202,7 +218,9 @@ def _need(op: Op, request: Request | None) -> Need:
 
 
 def granules(group: Group) -> dict[str, int]:
-    """Split dim -> smallest block, for the dims along which this group can be split at all."""
+    """Split dim -> its granule, the smallest block in indices of its axis, for the dims along which this group can be
+    split at all.
+    """
     found = {}
     out, conv = group.out, convolution(group.anchor)
     for dim in ("channel", "rows"):
