@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,20 +54,24 @@ def _executables_hold() -> bool:
 class Halves:
     """Values of a call being traced, and how units run; what both ways have in common."""
 
-    def __init__(self, env: dict[Value, Any]):
+    def __init__(self, env: dict[Value, jax.Array]):
         self.env = env
 
-    def get(self, v: Value) -> Any:
+    def get(self, v: Value) -> jax.Array:
+        """The array of a value, of its shape and type."""
         return self.env[v]
 
-    def window(self, v: Value, windows: Mapping[Value, Slice]) -> Any:
+    def window(self, v: Value, windows: Mapping[Value, Slice]) -> jax.Array:
+        """The array of a value; one of `windows` is a range, along one axis, of the array of another value."""
         s = windows.get(v)
         return self.get(v) if s is None else lax.slice_in_dim(self.get(s.source), s.start, s.stop, axis=s.axis)
 
     def host(self, unit: HostUnit) -> None:
+        """Runs a host unit: its results, or its part of them, are there or under way from now on."""
         raise NotImplementedError
 
     def device(self, unit: DeviceUnit) -> None:
+        """Runs a device unit as JAX operations, behind the host units whose results it reads."""
         made = {v for op in unit.ops for v in op.outs}
         env = {v: self.window(v, unit.windows) for v in external(unit.ops)}
         run_ops(unit.ops, env)
@@ -78,12 +81,13 @@ class Halves:
 class Synchronous(Halves):
     """On the CPU a host unit is one blocking call."""
 
-    def __init__(self, env: dict[Value, Any], blobs: Mapping[HostUnit, Any]):
+    def __init__(self, env: dict[Value, jax.Array], blobs: Mapping[HostUnit, jax.Array]):
         super().__init__(env)
         self.blobs = blobs
         self.joins: dict[Value, Join] = {}  # by the device half's part
 
     def host(self, unit: HostUnit) -> None:
+        """Calls the segment, and waits for its results."""
         segment = unit.segment
         program = segment.program
         if not _executables_hold():
@@ -96,6 +100,7 @@ class Synchronous(Halves):
             self.joins[unit.join.parts[1]] = unit.join
 
     def device(self, unit: DeviceUnit) -> None:
+        """Runs a device unit; a result of both halves is put together."""
         super().device(unit)
         for v in unit.outs:
             if v in self.joins:
@@ -108,8 +113,8 @@ class _Pending:
     """A host unit that runs: its operands (alive until the join), and the last device result since it was started."""
 
     unit: HostUnit
-    operands: list[Any]
-    after: Any = None
+    operands: list[jax.Array]
+    after: jax.Array | None = None
 
 
 class _Stream:
@@ -123,12 +128,12 @@ class _Stream:
     def __init__(self, fetches: Mapping[tuple[DeviceUnit, Value], Fetch]):
         self.fetches = fetches
         self.waiting = list(fetches)
-        self.there: dict[tuple[DeviceUnit, Value], Any] = {}
+        self.there: dict[tuple[DeviceUnit, Value], jax.Array] = {}
         self.room = ahead([f.nbytes for f in fetches.values()])
-        self.last: list[Any] = []  # what was computed with the weights before
+        self.last: list[jax.Array] = []  # what was computed with the weights before
 
-    def more(self, after: Any) -> Any:
-        """Begins what there is room for, once `after` is there; returns `after`."""
+    def more(self, after: jax.Array) -> jax.Array:
+        """Begins what there is room for, in bytes, once `after` is there; returns `after`."""
         while self.waiting and self.fetches[self.waiting[0]].nbytes <= self.room:
             key = self.waiting.pop(0)
             self.room -= self.fetches[key].nbytes
@@ -139,7 +144,7 @@ class _Stream:
         self.last = [after]
         return after
 
-    def take(self, key: tuple[DeviceUnit, Value], late: Sequence[Any]) -> Any:
+    def take(self, key: tuple[DeviceUnit, Value], late: Sequence[jax.Array]) -> jax.Array:
         """The weights, complete. The device's stream waits for them, but not before the values `late` are there."""
         weights = self.there.pop(key)
         self.room += self.fetches[key].nbytes
@@ -157,7 +162,7 @@ class Asynchronous(Halves):
 
     def __init__(
         self,
-        env: dict[Value, Any],
+        env: dict[Value, jax.Array],
         sites: Mapping[HostUnit, Site],
         fetches: Mapping[tuple[DeviceUnit, Value], Fetch],
         first: Value | None,
@@ -170,12 +175,14 @@ class Asynchronous(Halves):
             env[first] = self.stream.more(env[first])
         self.pending: dict[Value, _Pending] = {}
 
-    def get(self, v: Value) -> Any:
+    def get(self, v: Value) -> jax.Array:
+        """The array of a value; the host unit that makes it is joined now if it still runs."""
         if v not in self.env:
             self._join(self.pending[v], None)
         return self.env[v]
 
     def host(self, unit: HostUnit) -> None:
+        """Starts the unit, once its operands are there; nobody waits for it yet."""
         program = unit.segment.program
         sources = [unit.windows[v].source if v in unit.windows else v for v in program.inputs]
         args = [self.get(s).astype(_carried(s)) for s in sources]
@@ -188,6 +195,7 @@ class Asynchronous(Halves):
         self.pending.update((v, rest) for v in ((unit.join.parts[1],) if unit.join else program.outputs))
 
     def device(self, unit: DeviceUnit) -> None:
+        """Runs a device unit, with its streamed weights; a host unit that makes the rest of its result is joined."""
         if unit.streamed:
             sources = [unit.windows[v].source if v in unit.windows else v for v in external(unit.ops)]
             late = [self.get(v) for v in sources if v not in unit.streamed and v not in self.early]
@@ -203,7 +211,7 @@ class Asynchronous(Halves):
         for p in self.pending.values():
             p.after = self.env[out]
 
-    def _join(self, rest: _Pending, part: Any) -> None:
+    def _join(self, rest: _Pending, part: jax.Array | None) -> None:
         unit, program = rest.unit, rest.unit.segment.program
         outputs = (unit.join.out,) if unit.join else program.outputs
         results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in outputs]
@@ -220,13 +228,15 @@ class Asynchronous(Halves):
         self.pending = {v: p for v, p in self.pending.items() if p is not rest}
 
 
-def _carried(v: Value) -> Any:
+def _carried(v: Value) -> type[np.int32] | type[np.float32]:
     """The type in which kernels hold a value; where it is another one, XLA converts at the segment's edge."""
     return np.int32 if kind(v.dtype) == "i" else np.float32
 
 
-def run_ops(ops: Sequence[Op], env: dict[Value, Any]) -> None:
-    """Evaluates operations in program order by their JAX primitives."""
+def run_ops(ops: Sequence[Op], env: dict[Value, jax.Array]) -> None:
+    """Evaluates operations in program order by their JAX primitives; `env` has what they read, and gets their results.
+    Raises `KeyError` for a value that nobody has made.
+    """
     for op in ops:
         args = [jnp.asarray(v.val, v.dtype) if isinstance(v, Literal) else env[v] for v in op.ins]
         with jax.named_scope(op.name or op.prim):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import jax
 import numpy as np
+from jax.typing import ArrayLike
 
 from ..compat import configuration, plain_jit
 from ..ir.plan import Plan
 from .lower import Lowered
+
+Flat = Callable[[Sequence[ArrayLike]], Sequence[jax.Array]]  # the inputs' leaves in, the results' leaves out
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -19,7 +21,7 @@ class Executable:
     """`call(leaves)`: the inputs' leaves in, flat results out. `lowered` is None for plain `jax.jit`."""
 
     plan: Plan
-    call: Callable[[Sequence[Any]], Sequence[Any]]
+    call: Flat
     lowered: Lowered | None
 
 
@@ -30,12 +32,13 @@ class Stale(Exception):
 def executable(
     plan: Plan,
     lowered: Lowered,
-    weights: Sequence[Any],
+    weights: Sequence[ArrayLike],
     donated: Sequence[int],
-    compiler_options: Mapping[str, Any] | None = None,
-    made_for: Any = None,
+    compiler_options: Mapping[str, object] | None = None,
+    made_for: Hashable = None,
 ) -> Executable:
-    """Packs the weights and wraps the lowered function in `jax.jit`; `donated`: positions among the inputs.
+    """Packs the weights and wraps the lowered function in `jax.jit`; `weights` are leaves of the shapes that were
+    traced, `donated`: positions among the inputs.
 
     `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it
     changes: then the call raises `Stale`.
@@ -43,20 +46,21 @@ def executable(
     args = tuple(lowered.arguments(weights))
     n = len(args)
 
-    def fn(*flat: Any) -> list[Any]:
+    def fn(*flat: jax.Array) -> list[jax.Array]:
         if made_for is not None and configuration() != made_for:
             raise Stale
         return lowered(flat[:n], flat[n:])
 
-    options: dict[str, Any] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
+    options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered)
 
 
-def local(plan: Plan, lowered: Lowered, weights: Sequence[Any]) -> Executable:
+def local(plan: Plan, lowered: Lowered, weights: Sequence[ArrayLike]) -> Executable:
     """A plan on XLA:CPU on a machine whose default backend is a device: for inputs in host memory.
 
-    Nothing in it is committed to a device, so results mix with the device's arrays as NumPy arrays would.
+    Nothing in it is committed to a device, so results mix with the device's arrays as NumPy arrays would. Raises
+    `RuntimeError` where JAX has no CPU backend.
     """
     cpu = jax.local_devices(backend="cpu")[0]
     with jax.default_device(cpu):
@@ -67,9 +71,10 @@ def local(plan: Plan, lowered: Lowered, weights: Sequence[Any]) -> Executable:
         n = len(args)
         jitted = plain_jit(lambda *flat: lowered(flat[:n], flat[n:]))
 
-    def call(leaves: Sequence[Any]) -> Sequence[Any]:
+    def call(leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
         near = [np.asarray(x) if isinstance(x, jax.Array) and x.devices() != {cpu} else x for x in leaves]
         with jax.default_device(cpu):
-            return jitted(*args, *near)
+            out: Sequence[jax.Array] = jitted(*args, *near)
+            return out
 
     return Executable(plan, call, lowered)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from ..codegen.program import Unsupported, Value, external
 from ..codegen.runtime.faults import Faults
@@ -52,10 +51,14 @@ class Lowered:
 
     @property
     def segments(self) -> tuple[HostUnit, ...]:
+        """The units on the host half."""
         return tuple(u for u in self.units if isinstance(u, HostUnit))
 
-    def arguments(self, weights: Sequence[Any]) -> list[jax.Array]:
-        """Constants and packed blobs for given weights, resident. With a relay the host half's stay in host memory."""
+    def arguments(self, weights: Sequence[ArrayLike]) -> list[jax.Array]:
+        """Constants and packed blobs (bytes, one for each segment) for given weights, resident. With a relay the host
+        half's stay in host memory. Raises `Unsupported` for a segment that reads no value of the call, `MemoryError`
+        where its intermediates find no room.
+        """
         known = _Sliced(self.folded.constants(weights), self.slices)
         resident = identities(self.folded, weights)
         args = [
@@ -63,10 +66,8 @@ class Lowered:
             for v in self.consts
         ]
         if not self.device.apart:
-            return [
-                *args,
-                *(jax.device_put(u.segment.pack(known)) for u in self.segments),
-            ]  # aligned: taken without a copy
+            # aligned: taken without a copy
+            return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]
         relay = connected(self.relay)
         self.sites.update((u, _site(relay, u, known, self.faults)) for u in self.segments)
         streamed = [(u, v) for u in self.units if isinstance(u, DeviceUnit) for v in u.streamed]
@@ -84,9 +85,9 @@ class Lowered:
                 return min(mine, key=lambda v: v.nbytes)
         raise Unsupported("a function that reads no input")
 
-    def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    def __call__(self, consts: Sequence[jax.Array], inputs: Sequence[jax.Array]) -> list[jax.Array]:
         """The computation as JAX traces it: flat constants (see `arguments`) and inputs in, flat results out."""
-        env: dict[Value, Any] = dict(zip(self.folded.inputs, inputs, strict=True))
+        env: dict[Value, jax.Array] = dict(zip(self.folded.inputs, inputs, strict=True))
         env.update(zip(self.consts, consts, strict=False))
         if not self.device.apart:
             halves: Halves = Synchronous(env, dict(zip(self.segments, consts[len(self.consts) :], strict=True)))
@@ -98,7 +99,8 @@ class Lowered:
             else:
                 halves.device(unit)
         out = [halves.get(v) if isinstance(v, Value) else jnp.asarray(v.val, v.dtype) for v in self.folded.outputs]
-        return [as_weak(x) if weak else x for x, weak in itertools.zip_longest(out, self.folded.weak, fillvalue=False)]
+        weak = self.folded.weak or (False,) * len(out)
+        return [as_weak(x) if w else x for x, w in zip(out, weak, strict=True)]
 
 
 def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray], faults: Faults) -> Site:
@@ -144,8 +146,10 @@ class _Sliced(Mapping[Value, np.ndarray]):
         return len(self._constants) + len(self._slices)
 
 
-def identities(folded: Folded, weights: Sequence[Any]) -> dict[Value, jax.Array]:
-    """Weights that are resident already (immutable `jax.Array`s) and need no copy."""
+def identities(folded: Folded, weights: Sequence[ArrayLike]) -> dict[Value, jax.Array]:
+    """Weights that are resident already (immutable `jax.Array`s) and need no copy. Raises `ValueError` for more or
+    fewer weights than the function has.
+    """
     pairs = [*zip(folded.weights, weights, strict=True), *folded.closed]
     return {v: w for v, w in pairs if isinstance(w, jax.Array)}
 
@@ -153,7 +157,9 @@ def identities(folded: Folded, weights: Sequence[Any]) -> dict[Value, jax.Array]
 def lower(
     graph: LayerGraph, folded: Folded, placements: Sequence[Placement], build: Build, relay: Relay | None = None
 ) -> Lowered:
-    """Units for the placements. `build` makes a segment; it raises `Unsupported` for what kernels cannot do."""
+    """Units for the placements, one for each layer of the graph. `build` makes a segment; it raises `Unsupported` for
+    what kernels cannot do. Raises `SplitError` for a layer that has no such parts.
+    """
     device = device_of(relay)
     register(device)
     plan = Units(graph, placements, build)

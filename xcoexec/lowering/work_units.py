@@ -73,15 +73,21 @@ class Units:
         self.readers = consumers(graph.program.ops)
 
     def host(self, layer: Layer) -> None:
+        """Adds a layer to the host work that waits."""
         self.groups.append((layer.index, layer.group))
 
     def device(self, layer: Layer, streamed: bool = False) -> None:
+        """A layer on the device half, behind the host work that waits; `streamed`: its weights of `STREAMED_BYTES` or
+        more come over at every call.
+        """
         self.flush()
         self.units.append(DeviceUnit(layer.ops, (layer.index,), streamed=self._large(layer.ops) if streamed else ()))
 
     def divided(self, layers: Sequence[Layer], axis: int, at: int, resident: int, pieces: int = 1) -> None:
-        """A chain whose last result is divided: up to `at` the host half's, up to `resident` the device half's from
-        resident weights, then from streamed ones in `pieces`. Each computes what its part needs, on its own."""
+        """A chain whose last result is divided along `axis`: up to index `at` the host half's, up to `resident` the
+        device half's from resident weights, then from streamed ones in `pieces`. Each computes what its part needs, on
+        its own. Raises `SplitError` where it has no such parts.
+        """
         ops, out = [op for layer in layers for op in layer.ops], layers[-1].out
         self.flush()
         granule = layers[-1].dims.get("channel", 1)
@@ -128,7 +134,9 @@ class Units:
         return frozenset(found)
 
     def flush(self, join: Join | None = None, slices: Sequence[Slice] = ()) -> None:
-        """Makes a segment of the host work that waits."""
+        """Makes a segment of the host work that waits; `join`: what becomes of its result, `slices`: what it reads of
+        other values. Raises what `build` raises.
+        """
         if not self.groups:
             return
         groups = tuple(group for _, group in self.groups)
