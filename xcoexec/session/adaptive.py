@@ -24,9 +24,8 @@ PATIENCE = 3  # looks in a row that must agree, so that noise does not flap
 PAUSE_SECONDS = 2.0  # least time between two plannings
 SETTLE_SECONDS = 5.0  # between the quick steps and a plan from fresh numbers
 PAST = 2  # executables that are kept to go back to
-QUICK_RETRY_SECONDS = (
-    2.0  # after a return to plain jax.jit: until what was in use before is tried again; twice as long every time
-)
+# after a return to plain jax.jit: until what was in use before is tried again; twice as long every time
+QUICK_RETRY_SECONDS = 2.0
 RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
 MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
@@ -52,14 +51,14 @@ class Gate:
         self._nothing = plain_jit(lambda x: x + 1)
 
     def wait(self) -> None:
-        """Waits while measured calls run (tens of milliseconds)."""
+        """Waits while measured calls run: tens of milliseconds, at most `HOLD_SECONDS` seconds."""
         if not self._open.is_set():
             self._open.wait(HOLD_SECONDS)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Nothing of this function is begun inside, and the device has done what it was given before; as much time is
-        left open after it.
+        """Nothing of this function is begun inside, and the device has done what it was given before; as much time, at
+        most 0.1 seconds, is left open after it.
         """
         self._open.clear()
         began = time.perf_counter()
@@ -97,7 +96,7 @@ class Monitor:
         self.history: list[str] = []
 
     def tick(self) -> None:
-        """Counts a call; looks at the times once in a while."""
+        """Counts a call; looks at the times once in a while (see `EVERY` and `LOOK_SECONDS`)."""
         self._calls += 1
         if self._calls % EVERY or self._clock() - self._looked < LOOK_SECONDS:
             return
@@ -108,7 +107,9 @@ class Monitor:
             self.look(_segment_seconds(self.current))
 
     def look(self, seconds: float | None) -> None:
-        """Compares recent seconds with the baseline; starts a planning when they differ for long enough."""
+        """Compares recent seconds of a call with the baseline; starts a planning when they differ for long enough. None
+        where nothing was stamped: then nothing is compared.
+        """
         if seconds is None:
             return
         if self._baseline is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 
@@ -56,19 +56,22 @@ class Attempt:
 
     @property
     def graph(self) -> LayerGraph:
+        """The layers that are planned."""
         return self.problem.graph
 
-    def run(self, exe: Executable) -> Any:
+    def run(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example, and waits for its results."""
         return self.problem.run(exe)
 
     def build(self, program: Program) -> Segment:
-        """A segment for this machine's team."""
+        """A segment for this machine's team. Raises `Unsupported` for what kernels cannot express."""
         self.progress("build", 0, 0)
         return self.machine.build(program, likely if self.hasty else None)
 
     def executable(self, plan: Plan) -> Executable:
-        """A plan as an executable with resident weights."""
+        """A plan as an executable with resident weights. Raises `Unsupported` or `SplitError` for layers that cannot
+        run as it says.
+        """
         p, relay = self.problem, self.machine.relay
         if plan.engine == "jit":
             return Executable(plan, p.plain, None)
@@ -86,7 +89,7 @@ class Attempt:
 
     @functools.cached_property
     def too_large(self) -> bool:
-        """Whether the weights as a whole are too large for the device."""
+        """Whether the weights as a whole have more bytes than may lie on the device."""
         return not self.fits(device_plan(self.graph))
 
     @functools.cached_property
@@ -96,6 +99,7 @@ class Attempt:
 
     @functools.cached_property
     def all_host(self) -> Executable:
+        """Every layer that kernels can run on the host half, the others on the device half."""
         plan = Plan(
             "host",
             host_placements(self.graph),
@@ -111,7 +115,7 @@ class Attempt:
 
     @functools.cached_property
     def local(self) -> Executable:
-        """The whole call on the CPU of a machine with a device."""
+        """The whole call on the CPU of a machine with a device. Raises `RuntimeError` where JAX has no CPU backend."""
         plan = Plan(
             "local",
             host_placements(self.graph),
@@ -171,7 +175,7 @@ class Attempt:
 
 
 def lowered_of(exe: Executable) -> Lowered:
-    """What an executable other than plain `jax.jit` was lowered to."""
+    """What an executable other than plain `jax.jit` was lowered to. Raises `AssertionError` for that one."""
     assert exe.lowered is not None
     return exe.lowered
 

@@ -35,7 +35,9 @@ WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share
 
 
 def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
-    """A plan given by the user, checked; `Plan.uniform` is spelled out for the graph's layers."""
+    """A plan given by the user, checked; `Plan.uniform` is spelled out for the graph's layers. Raises `PlanError` for a
+    plan that does not fit the graph.
+    """
     if isinstance(request, Plan):
         check_plan(request, graph)
         return request
@@ -53,7 +55,9 @@ def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
 
 
 def choose(s: Attempt, strategy: str | Strategy, request: Plan | UniformPlan | None) -> Executable:
-    """The executable for a strategy (a name, or any function of graph and costs) or a forced plan."""
+    """The executable for a strategy (a name, or any function of graph and costs) or a forced plan. Raises `Asked` for
+    what of the caller's does not fit the function or the device's memory.
+    """
     if request is not None:
         plan = asked(forced, s.graph, request)
         asked(_check_fits, s, plan)
@@ -113,7 +117,7 @@ def remembered(name: str, graph: LayerGraph) -> Plan | None:
         check_plan(plan, graph)
         return plan
 
-    return read(REMEMBERED, name, fitting)  # type: ignore[no-any-return]
+    return read(REMEMBERED, name, fitting)
 
 
 def _auto(s: Attempt) -> Executable:
@@ -136,7 +140,7 @@ def _auto(s: Attempt) -> Executable:
 
 
 def contest(s: Attempt) -> Executable:
-    """Times plain jax.jit and the candidates alternately, and takes the winner."""
+    """Times plain jax.jit and the candidates alternately, in seconds, and takes the winner."""
     if s.too_large:
         return _within(s)
     plain = s.plain
@@ -145,9 +149,8 @@ def contest(s: Attempt) -> Executable:
         return plain
     if s.machine.apart and s.problem.on_host and s.problem.all_kernels:
         candidates["local"] = s.local
-    if s.problem.sibling and all(
-        not x.host_error for x in s.graph.layers
-    ):  # no layer has to be measured if the usual winner wins clearly again
+    # no layer has to be measured if the usual winner wins clearly again
+    if s.problem.sibling and s.problem.all_kernels:
         seconds = _times(s, {"jit": plain, "host": s.all_host})
         if seconds["host"] < CLEAR * seconds["jit"]:
             return _chosen({"host": s.all_host}, "host", seconds)
@@ -159,9 +162,8 @@ def contest(s: Attempt) -> Executable:
             candidates[name] = _realised(s, plan, name)
     seconds = _times(s, candidates)
     s.plain_ready = True
-    if (
-        min(seconds.values()) > CLEAR * seconds["jit"]
-    ):  # a near thing: XLA on the folded graph may be better than on the function
+    # a near thing: XLA on the folded graph may be better than on the function
+    if min(seconds.values()) > CLEAR * seconds["jit"]:
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
         seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
@@ -238,7 +240,7 @@ def known(s: Attempt, exe: Executable, past: Sequence[Executable]) -> Executable
 
 
 def moved(s: Attempt, exe: Executable) -> Executable:
-    """An executable, or the same plan with shares as its halves now need them."""
+    """An executable, or the same plan with each split's share as its halves now need it, whichever is faster."""
     if exe.lowered is None or not s.machine.apart:
         return exe
     plan = dataclasses.replace(exe.plan, placements=rebalanced(s.graph, exe.plan.placements, exe.lowered))

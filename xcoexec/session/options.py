@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import TypedDict, Unpack
 
 import jax
 
@@ -18,6 +18,20 @@ from ..planning.strategies import STRATEGIES, Strategy
 
 COSTS = ("measured", "predicted")
 SPARE = 2  # cores left to the caller and the driver on a machine with a device
+
+
+class Words(TypedDict, total=False):
+    """What the user says: the parameters of `jit` but for the function and those of `jax.jit`."""
+
+    strategy: str | Strategy
+    threads: int | None
+    affinity: Iterable[int] | None
+    strict: bool
+    plan: Plan | UniformPlan | None
+    memory: str
+    device_memory: str | int | float | None
+    costs: str
+    progress: Progress | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,58 +55,73 @@ class Options:
     off: bool
 
     @classmethod
-    def checked(
-        cls,
-        *,
-        strategy: str | Strategy = "auto",
-        threads: int | None = None,
-        affinity: Iterable[int] | None = None,
-        strict: bool = False,
-        plan: Plan | UniformPlan | None = None,
-        device: Any = None,
-        progress: Progress | None = None,
-        memory: str = "auto",
-        device_memory: object = None,
-        costs: str = "measured",
-    ) -> Options:
-        """Raises `ValueError` or `TypeError` that says what is valid."""
-        _check_strategy(strategy)
-        _check_plan(plan)
-        if not isinstance(strict, bool):
-            raise TypeError(f"xcoexec.jit: got strict={brief(strict)}; valid is True or False.")
-        if device is not None and getattr(device, "platform", device) != jax.default_backend():
-            backend = jax.default_backend()
-            raise ValueError(
-                f"xcoexec.compile: got device={brief(device)}; valid is JAX's default backend, here {backend!r}."
-            )
-        _check_word("memory", memory, POLICIES)
-        _check_word("costs", costs, COSTS)
-        if progress is not None and not callable(progress):
-            raise TypeError(
-                f"xcoexec.jit: got progress={brief(progress)}; valid is a function of (stage, done, total)."
-            )
-        share, cpus = amount(device_memory), config.affinity(affinity)
+    def checked(cls, device: object = None, **words: Unpack[Words]) -> Options:
+        """What the user says, with what is valid where they say nothing; `device`: None, or JAX's default backend.
+        Raises `ValueError` or `TypeError` that says what is valid.
+        """
+        words = {**DEFAULTS, **words}
+        _check(words, device)
+        threads, progress = words["threads"], words["progress"]
+        memory, cpus = amount(words["device_memory"]), config.affinity(words["affinity"])
         apart = device_half().apart
-        count = config.threads(len(cpus) if cpus and threads is None else threads, SPARE if apart else 0)
-        if cpus and count > len(cpus):
-            raise ValueError(
-                f"xcoexec: got threads={count} for affinity={cpus}; valid are as many threads as cores, or fewer."
-            )
-        given = threads is not None or bool(cpus) or config.threads_set()
         return cls(
-            strategy,
-            strict,
-            plan,
-            memory,
-            costs == "predicted",
-            share,
-            cpus,
-            apart,
-            count,
-            given,
-            progress or silent,
-            config.disabled(),
+            strategy=words["strategy"],
+            strict=words["strict"],
+            plan=words["plan"],
+            memory=words["memory"],
+            predicted=words["costs"] == "predicted",
+            device_memory=memory,
+            cpus=cpus,
+            apart=apart,
+            threads=_count(threads, cpus, SPARE if apart else 0),
+            threads_given=threads is not None or bool(cpus) or config.threads_set(),
+            progress=progress or silent,
+            off=config.disabled(),
         )
+
+
+#: of what the user does not say
+DEFAULTS = Words(
+    strategy="auto",
+    threads=None,
+    affinity=None,
+    strict=False,
+    plan=None,
+    memory="auto",
+    device_memory=None,
+    costs="measured",
+    progress=None,
+)
+
+
+def _check(words: Words, device: object) -> None:
+    """Raises `ValueError` or `TypeError` for the first word that is not valid."""
+    _check_strategy(words["strategy"])
+    _check_plan(words["plan"])
+    strict, progress = words["strict"], words["progress"]
+    if not isinstance(strict, bool):
+        raise TypeError(f"xcoexec.jit: got strict={brief(strict)}; valid is True or False.")
+    if device is not None and getattr(device, "platform", device) != jax.default_backend():
+        backend = jax.default_backend()
+        raise ValueError(
+            f"xcoexec.compile: got device={brief(device)}; valid is JAX's default backend, here {backend!r}."
+        )
+    _check_word("memory", words["memory"], POLICIES)
+    _check_word("costs", words["costs"], COSTS)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"xcoexec.jit: got progress={brief(progress)}; valid is a function of (stage, done, total).")
+
+
+def _count(threads: int | None, cpus: tuple[int, ...], spare: int) -> int:
+    """Threads of the host half: as many as are asked for, else one for each of its cores `cpus`, else all but `spare`
+    cores. Raises `ValueError` for more threads than `cpus`.
+    """
+    count = config.threads(len(cpus) if cpus and threads is None else threads, spare)
+    if cpus and count > len(cpus):
+        raise ValueError(
+            f"xcoexec: got threads={count} for affinity={cpus}; valid are as many threads as cores, or fewer."
+        )
+    return count
 
 
 def _check_strategy(strategy: object) -> None:

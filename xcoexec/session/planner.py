@@ -48,29 +48,35 @@ class Planner:
         self.costs, self._plain_ready = attempt.costs, attempt.plain_ready
 
     def first(self, request: Plan | UniformPlan | None, progress: Progress) -> Executable:
-        """The executable of the strategy's plan, or of one that is asked for."""
+        """The executable of the strategy's plan, or of one that is asked for. Raises `Asked` for a plan or a strategy
+        of the caller's that does not fit.
+        """
         attempt = self._attempt(progress)
         exe = choose(attempt, self.strategy, request)
         self._ended(attempt)
         return exe
 
     def known(self, current: Executable, past: Sequence[Executable], alone: Alone) -> Executable:
-        """The best of what is there: can be had at once."""
+        """The best of what is there: can be had at once. Raises `InterruptedError` when the interpreter ends."""
         return known(self._attempt(_interruptible, alone), current, past)
 
     def moved(self, current: Executable, alone: Alone) -> Executable:
-        """The plan in use with its shares moved: needs a compilation."""
+        """The plan in use with its shares moved: needs a compilation. Raises `InterruptedError` when the interpreter
+        ends.
+        """
         return moved(self._attempt(_interruptible, alone, hasty=True), current)
 
     def again(self, alone: Alone) -> Executable:
-        """Plans from fresh numbers, as the strategy says."""
+        """Plans from fresh numbers, as the strategy says. Raises `InterruptedError` when the interpreter ends."""
         attempt = self._attempt(_interruptible, alone, fresh=True)
         exe = contest(attempt) if self.strategy == "auto" else choose(attempt, self.strategy, None)
         self._ended(attempt)
         return exe
 
     def executable(self, plan: Plan) -> Executable:
-        """A plan of the user's as an executable with resident weights; it is not taken into use."""
+        """A plan of the user's as an executable with resident weights; it is not taken into use. Raises `Unsupported`
+        or `SplitError` for layers that cannot run as it says.
+        """
         return self._attempt(silent).executable(plan)
 
     @property
@@ -79,7 +85,7 @@ class Planner:
         return not self._attempt(silent).too_large
 
     def fallback(self, strategy: str, why: str) -> Executable:
-        """What runs when co-execution cannot."""
+        """What runs when co-execution cannot; `why` stands in its plan."""
         return self._attempt(silent).fallback(strategy, why)
 
     def measured_costs(self) -> Costs:

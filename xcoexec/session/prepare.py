@@ -5,18 +5,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 import jax
+from jax.typing import ArrayLike
 
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
-from ..devices.registry import device_half
+from ..devices.registry import device_half, link_of
 from ..errors import BindError
 from ..frontend.trace import Traced
 from ..guard import Asked, Failed, asked, stage, warn
 from ..ir.plan import Plan
-from ..lowering.executable import Executable
+from ..lowering.executable import Executable, Flat
 from ..measure.training import stored
 from ..planning.strategies import strategy_name
 from .options import Options
@@ -38,25 +39,26 @@ class Task:
     traced: Traced
     index: tuple[int, ...]
     inputs: tuple[int, ...]
-    leaves: Sequence[Any]
+    leaves: Sequence[ArrayLike]
     donated: tuple[int, ...]
-    plain: Callable[[Sequence[Any]], Sequence[Any]]
-    given: Mapping[str, Any]
+    plain: Flat
+    given: Mapping[str, object]
     sibling: bool
-    compile_plain: Callable[[], Any]
+    compile_plain: Callable[[], object]
 
     @property
-    def weights(self) -> list[Any]:
+    def weights(self) -> list[ArrayLike]:
+        """The leaves that are weights."""
         return [self.leaves[i] for i in self.index]
 
     @property
-    def example(self) -> list[Any]:
+    def example(self) -> list[ArrayLike]:
         """The inputs; of those that are given away a copy, as the call that follows takes them."""
         found = [self.leaves[i] for i in self.inputs]
         return [jax.numpy.array(x, copy=True) if i in self.donated else x for i, x in enumerate(found)]
 
     def problem(self) -> Problem:
-        """The function folded and cut into layers."""
+        """The function folded and cut into layers. Raises `Unsupported` as `Problem.of`."""
         return Problem.of(
             self.traced,
             self.index,
@@ -65,7 +67,7 @@ class Task:
             donated=self.donated,
             plain=self.plain,
             sibling=self.sibling,
-            compiler_options=self.given.get("compiler_options"),
+            compiler_options=cast("Mapping[str, object] | None", self.given.get("compiler_options")),
         )
 
 
@@ -76,12 +78,13 @@ class Prepared:
 
 
 def prepared(
-    name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[Any]], str]
+    name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[ArrayLike]], str]
 ) -> Prepared | PlainSession:
     """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one
-    warning (an error when strict).
+    warning; when strict it raises `BindError`.
 
-    Where plain jax.jit cannot compile the function either, its exception is raised.
+    What the caller asked for and cannot have is raised as it is. Where plain jax.jit cannot compile the function
+    either, its exception is raised.
 
     `refuse`: of the weights, why they cannot be used ("" where they can).
     """
@@ -96,7 +99,7 @@ def prepared(
         raise
     except Failed as e:
         why, cause = e.why, e.__cause__
-    except Exception as e:
+    except Exception as e:  # whatever of the library fails outside of its stages too
         why, cause = Failed("preparing", e).why, e
     if task is not None:
         task.compile_plain()
@@ -113,23 +116,17 @@ def refused(name: str, options: Options, why: str) -> PlainSession:
 
 
 def device_relay(cpus: tuple[int, ...]) -> Relay | None:
-    """What connects the host half to the device half; None where both are on the CPU. Raises where there is no such
-    connection.
+    """What connects the host half to the device half; None where both are on the CPU. Raises `RuntimeError` where there
+    is no such connection (`NotImplementedError` for a backend that is not known).
     """
     return device_half().connect(cpus)
 
 
 def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
-    """Bytes that a plan may keep on the device for `device_memory=`; a share is of the memory that the device has."""
-    if given is None or relay is None:
-        return None
-    nbytes = int(given * relay.driver.memory()[1]) if isinstance(given, float) else given
-    if nbytes <= relay.driver.workspace:
-        raise ValueError(
-            f"xcoexec.jit: got device_memory={given!r}; "
-            f"valid is more than {relay.driver.workspace} bytes, which XLA's libraries need."
-        )
-    return nbytes - relay.driver.workspace
+    """Bytes that a plan may keep on the device for `device_memory=` (bytes, or a share of its memory as a float); None
+    for no bound. Raises `ValueError` where XLA's libraries have no room left.
+    """
+    return None if given is None else link_of(relay).limit(given)
 
 
 def _machine(options: Options) -> Machine:

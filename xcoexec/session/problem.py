@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import jax
+import numpy as np
+from jax.tree_util import PyTreeDef
+from jax.typing import ArrayLike
 
 from ..codegen.program import Program, Value
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Pick, Segment
+from ..devices.link import Link
 from ..devices.record import Device
-from ..devices.registry import device_of
+from ..devices.registry import device_of, link_of
 from ..frontend.fold import Folded, fold
 from ..frontend.graph import build_graph
 from ..frontend.trace import Traced
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan
 from ..ir.validate import check_graph
-from ..lowering.executable import Executable
+from ..lowering.executable import Executable, Flat
 from ..lowering.lower import identities
 from ..partition.split import split
 from ..planning.memory import usage
@@ -38,23 +41,34 @@ class Problem:
 
     folded: Folded
     graph: LayerGraph
-    out_tree: Any
-    weights: Sequence[Any]
-    example: Sequence[Any]
+    out_tree: PyTreeDef
+    weights: Sequence[ArrayLike]
+    example: Sequence[ArrayLike]
     donated: tuple[int, ...]
-    plain: Callable[[Sequence[Any]], Sequence[Any]]
+    plain: Flat
     sibling: bool = False
-    compiler_options: Mapping[str, Any] | None = None
+    compiler_options: Mapping[str, object] | None = None
 
     @classmethod
     def of(
-        cls, traced: Traced, index: Sequence[int], weights: Sequence[Any], example: Sequence[Any], **rest: Any
+        cls,
+        traced: Traced,
+        index: Sequence[int],
+        weights: Sequence[ArrayLike],
+        example: Sequence[ArrayLike],
+        *,
+        donated: tuple[int, ...],
+        plain: Flat,
+        sibling: bool = False,
+        compiler_options: Mapping[str, object] | None = None,
     ) -> Problem:
-        """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked."""
+        """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. Raises `Unsupported`
+        for a function that has no such graph.
+        """
         folded = fold(traced, index)
         graph = build_graph(folded)
         check_graph(graph)
-        return cls(folded, graph, traced.out_tree, weights, example, **rest)
+        return cls(folded, graph, traced.out_tree, weights, example, donated, plain, sibling, compiler_options)
 
     @functools.cached_property
     def hostless(self) -> bool:
@@ -77,13 +91,15 @@ class Problem:
             return False
         return all(not isinstance(x, jax.Array) for x in self.example)
 
-    def run(self, exe: Executable) -> Any:
+    def run(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example, and waits for its results."""
         leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
         return jax.block_until_ready(exe.call(leaves))
 
-    def constant(self, v: Value) -> Any:
-        """A constant of the program where it lies; weights as they are, without a copy."""
+    def constant(self, v: Value) -> jax.Array | np.ndarray:
+        """A constant of the program, of the value's shape and type, where it lies; weights as they are, without a copy.
+        Raises `KeyError` for what is no constant.
+        """
         resident = identities(self.folded, self.weights)
         return resident[v] if v in resident else self.folded.constants(self.weights)[v]
 
@@ -110,6 +126,11 @@ class Machine:
     def apart(self) -> bool:
         """Whether the device half is a device of its own, with its own memory and clock."""
         return self.device.apart
+
+    @property
+    def link(self) -> Link:
+        """What there is to ask of the way to the device half."""
+        return link_of(self.relay)
 
     def build(self, program: Program, pick: Pick | None = None) -> Segment:
         """A segment of a program for this machine's team. Raises `Unsupported` for what kernels cannot express."""

@@ -29,7 +29,7 @@ class HalfSeconds:
 
 
 def halves(unit: HostUnit, lowered: Lowered) -> HalfSeconds | None:
-    """What recent calls of a host unit took; None before the first."""
+    """What recent calls of a host unit took, in seconds; None before the first."""
     site = lowered.sites[unit]
     stamps, own = site.stamps(), unit.segment.stamps()
     if not len(stamps) or not len(own):
@@ -44,9 +44,8 @@ def span(lowered: Lowered) -> float | None:
     """Median seconds of a call from the first host call's start to the last one's join, on the device's clock; None
     before the first.
     """
-    last = (
-        min((site.calls for site in lowered.sites.values()), default=0) - 1
-    )  # the last call that is over at every site
+    # the last call that is over at every site
+    last = min((site.calls for site in lowered.sites.values()), default=0) - 1
     if last < 1:
         return None
     stamps = np.stack([site.stamps(last)[-RECENT:] for site in lowered.sites.values()])
@@ -64,7 +63,9 @@ def sharing(lowered: Lowered) -> float | None:
 
 
 def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered) -> tuple[Placement, ...]:
-    """The placements with each split's share moved to where both halves, at the speeds they showed, end together."""
+    """The placements with each split's share (0..1) moved to where both halves, at the speeds they showed, end
+    together.
+    """
     measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.join}
     out = list(placements)
     for members in chains(graph, placements):

@@ -41,17 +41,20 @@ class LayerReport:
 
     @property
     def gflops(self) -> float | None:
+        """10^9 FLOP a second of the host half's part; None where no seconds were stamped."""
         return self.flops / self.measured / 1e9 if self.measured else None
 
     @property
     def gbytes(self) -> float | None:
+        """GB/s of the host half's part; None where no seconds were stamped."""
         return self.nbytes / self.measured / 1e9 if self.measured else None
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
     """`ran`: "xco" when the plan's executable runs, "local" when it runs on the CPU beside an idle device, "jit" when
-    plain jax.jit does; `why` in words.
+    plain jax.jit does; `why` in words. `measured`: name -> seconds of what was timed when the plan was chosen;
+    `segments`: how many native calls one call makes.
     """
 
     ran: str
@@ -98,7 +101,9 @@ class Report:
         return "\n".join((columns(rows, (3, 4, 5, 6, 7, 8, 9)), ran, roof))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draws the roofline with the measured layers on it, as a PNG (needs matplotlib)."""
+        """Draws the roofline with the measured layers on it, as a PNG (needs matplotlib). Raises `ValueError` where no
+        kernel runs.
+        """
         if self.peaks is None:
             raise ValueError(
                 f"report: got no kernel to draw, {self.why}; valid is a report of a plan with host layers."
@@ -109,7 +114,9 @@ class Report:
 
 
 def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs | None, threads: int) -> Report:
-    """The report of a plan from the stamps of its segments' recent calls."""
+    """The report of a plan, in seconds, FLOP and bytes, from the stamps of its segments' recent calls. `threads`: of
+    the host half. Raises `ValueError` for a plan with more or fewer placements than the graph has layers.
+    """
     seconds: dict[int, float] = {}
     algorithms: dict[int, str] = {}
     for unit in lowered.segments if lowered else ():

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+from jax.typing import ArrayLike
 
 from .. import config
 from ..codegen.runtime import host
@@ -29,7 +30,7 @@ CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
 
 
-def deleted(leaves: Sequence[Any]) -> bool:
+def deleted(leaves: Sequence[ArrayLike]) -> bool:
     """Whether one of these arrays has been deleted or given away."""
     return any(isinstance(x, jax.Array) and x.is_deleted() for x in leaves)
 
@@ -44,8 +45,8 @@ class Session:
 
     def __init__(self, planner: Planner, exe: Executable, warn: Callable[[str, Plan], None]):
         self.planner, self._warn = planner, warn
-        self._relay, self._unflatten = planner.machine.relay, planner.problem.out_tree.unflatten
-        self._errors = 0  # of the relay, when this function last looked at its own
+        self._link, self._unflatten = planner.machine.link, planner.problem.out_tree.unflatten
+        self._errors = 0  # of the link, when this function last looked at its own
         self._failing = threading.Lock()
         self._failed: Executable | None = None  # what is used since a host call failed
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
@@ -55,19 +56,20 @@ class Session:
             self.monitor.keep = 0
 
     # -- calls
-    def call(self, leaves: Sequence[Any]) -> Any:
-        """The function's results for the inputs' leaves."""
-        exe, relay, failed = self.monitor.current, self._relay, ""
+    def call(self, leaves: Sequence[ArrayLike]) -> Any:
+        """The function's results for the inputs' leaves. Raises what XLA raises, but for a host call that fails: then
+        plain jax.jit computes them, with one warning (a `BindError` when strict).
+        """
+        exe, failed = self.monitor.current, ""
         try:
             out = exe.call(leaves)
         except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks
             failed = str(e)
-            if relay is not None:  # nothing may still write to arrays that XLA has taken back
-                relay.settle()
+            self._link.settle()  # nothing may still write to arrays that XLA has taken back
             if OWN not in failed or exe.lowered is None or deleted(leaves):
                 raise
         # XLA may keep an error until the results are read
-        if relay is not None and relay.errors != self._errors and exe.lowered is not None:
+        if self._link.errors != self._errors and exe.lowered is not None:
             fault = self._fault()
             failed = failed or (OWN + fault.text if fault is not None else "")
         if failed:
@@ -80,7 +82,7 @@ class Session:
 
     def _fault(self) -> Faults | None:
         """The faults of this function's own host calls, in the plan in use or one before it; None without any."""
-        errors = self._relay.errors if self._relay is not None else 0
+        errors = self._link.errors
         used = [e.lowered.faults for e in (self.current, *self.monitor.past) if e.lowered is not None]
         own = next((f for f in used if len(f)), None)
         if own is None:
@@ -93,8 +95,8 @@ class Session:
             if self._failed is not None:  # by another thread
                 return self._failed
             why, fault = error[error.index(OWN) + len(OWN) :].splitlines()[0].strip(), self._fault()
-            if self._relay is not None and fault is not None and fault.code:
-                why += f" ({self._relay.driver.describe(fault.code)})"
+            if fault is not None and fault.code:
+                why += f" ({self._link.describe(fault.code)})"
             exe = self.planner.fallback(self.current.plan.strategy, why)
             self._warn(why, exe.plan)
             self.monitor.stay(exe)
@@ -129,14 +131,17 @@ class Session:
     # -- what there is to see
     @property
     def problem(self) -> Problem:
+        """What was planned."""
         return self.planner.problem
 
     @property
     def machine(self) -> Machine:
+        """What it was planned for."""
         return self.planner.machine
 
     @property
     def graph(self) -> LayerGraph:
+        """The layers of the function."""
         return self.problem.graph
 
     @property
@@ -168,14 +173,16 @@ class Session:
         return self.current.plan
 
     def report(self) -> Report:
-        """Where each layer of the plan in use ran, how long, and against which bound."""
+        """Where each layer of the plan in use ran, how long (seconds), and against which bound."""
         exe = self.current
         if not exe.plan.placements:
             return Report("jit", exe.plan.chosen, (), {}, 0, None)
         return report(self.graph, exe.plan, exe.lowered, self.known_costs, self.machine.threads)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes a call, made now with the inputs that the plan was made for, as a trace for Perfetto."""
+        """Writes a call, made now with the inputs that the plan was made for, as a trace for Perfetto. Raises `OSError`
+        where the file cannot be written.
+        """
         exe = self.current
         fetches = tuple(exe.lowered.fetches.values()) if exe.lowered is not None else ()
         with host.team(self.machine.cpus).traced() as trace:
@@ -214,7 +221,7 @@ class PlainSession:
         return Report("jit", self._plan.chosen, (), {}, 0, None)
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes an empty trace: XLA's program has no stamps."""
+        """Writes an empty trace: XLA's program has no stamps. Raises `OSError` where the file cannot be written."""
         timeline.write(path, [])
 
     def _none(self) -> BindError:
