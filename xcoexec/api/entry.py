@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from ..compat import JitTrace, jit_is_disabled, primitives, trace_of
 from ..frontend.trace import flattened, paths, weight_leaves
@@ -37,10 +38,10 @@ class Kept(NamedTuple):
 
     where: tuple[int, ...]
     inputs: tuple[int, ...]
-    weights: list[Any]
+    weights: list[ArrayLike]
     session: Session | PlainSession
 
-    def serves(self, leaves: Sequence[Any], known: bool) -> bool:
+    def serves(self, leaves: Sequence[ArrayLike], known: bool) -> bool:
         """Whether leaves hold these weights; `known`: they always do."""
         return known or all(leaves[i] is w for i, w in zip(self.where, self.weights, strict=True))
 
@@ -71,12 +72,12 @@ class Entry:
         return kept is not None and self._signature.holds(call, kept.inputs)
 
     def session(self, call: Call) -> Session | PlainSession:
-        """As `kept`, without the weights."""
+        """As `kept`, without the weights; raises what `kept` raises."""
         return self.kept(call).session
 
     def kept(self, call: Call) -> Kept:
         """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised
-        as they are.
+        as they are; raises `BindError` when strict, where calls like these cannot be co-executed.
         """
         kept = self._serving(call)
         if kept is not None:
@@ -141,7 +142,7 @@ class Entry:
         given = function.plain.given
         return Task(traced, index, inputs, call.leaves, donated, plain, given, self._sibling, compile_plain)
 
-    def _not_admitted(self, weights: Sequence[Any]) -> str:
+    def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
         """New weights are packed again; mutable ones, or ones that change at every call, are left to jax.jit."""
         if self._known is not None:
             return ""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import jax
+from jax.typing import ArrayLike
 
 from ..compat import NOTHING, TRACED
+from ..lowering.executable import Flat
 from ..session.options import Options
 from .plain import Call, Plain
 
@@ -37,16 +38,14 @@ class Function:
         """The same function with another number of host threads."""
         return dataclasses.replace(self, options=dataclasses.replace(self.options, threads=threads))
 
-    def on_inputs(
-        self, call: Call, index: Sequence[int], leaves: Sequence[Any]
-    ) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def on_inputs(self, call: Call, index: Sequence[int], leaves: Sequence[ArrayLike]) -> Flat:
         """Plain `jax.jit` of calls like `call` as a function of the inputs' leaves; `index`: which `leaves` are
         weights.
         """
         weights = {i: leaves[i] for i in index}
         many, plain = len(leaves), self.plain
 
-        def run(inputs: Sequence[Any]) -> Sequence[Any]:
+        def run(inputs: Sequence[ArrayLike]) -> Sequence[jax.Array]:
             rest = iter(inputs)
             args, kwargs = plain.rebuilt(call, [weights[i] if i in weights else next(rest) for i in range(many)])
             return jax.tree_util.tree_leaves(plain.jitted(*args, **kwargs))

@@ -10,18 +10,20 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+import jax
+
 from ..errors import BindError, brief
 from ..guard import boundary, outside
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress
 from ..planning.strategies import Strategy
-from ..session.options import Options
+from ..session.options import Options, Words
 from ..session.report import Report
 from ..session.session import PlainSession, Session
 from .entry import Entry
 from .function import Function
-from .plain import Call, Plain
+from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
 from .signature import Signature, described
 
@@ -42,7 +44,7 @@ def jit(
     device_memory: str | int | float | None = None,
     costs: str = "measured",
     progress: Progress | None = None,
-    **given: Any,
+    **given: object,
 ) -> CoPjitFunction[P, R]: ...
 
 
@@ -59,12 +61,12 @@ def jit(
     device_memory: str | int | float | None = None,
     costs: str = "measured",
     progress: Progress | None = None,
-    **given: Any,
+    **given: object,
 ) -> Callable[[Callable[P, R]], CoPjitFunction[P, R]]: ...
 
 
 def jit(
-    fn: Callable[..., Any] | None = None,
+    fn: Callable[P, R] | None = None,
     *,
     strategy: str | Strategy = "auto",
     threads: int | None = None,
@@ -75,8 +77,8 @@ def jit(
     device_memory: str | int | float | None = None,
     costs: str = "measured",
     progress: Progress | None = None,
-    **given: Any,
-) -> Any:
+    **given: object,
+) -> CoPjitFunction[P, R] | Callable[[Callable[P, R]], CoPjitFunction[P, R]]:
     """Like `jax.jit`: the same arguments, results and tolerance; behind it the layers run on both halves.
 
     Weights are recognised by where they flow (the weight operand of a convolution or product) and kept
@@ -102,11 +104,13 @@ def jit(
       given: the parameters of `jax.jit` (static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
         inline, compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings, or
         a device other than the default one, plain `jax.jit` is used.
+
+    Raises `TypeError` or `ValueError` that says what is valid, and `BindError` at a call when strict.
     """
-    words: dict[str, Any] = dict(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan)
-    words |= dict(memory=memory, device_memory=device_memory, costs=costs, progress=progress)
+    words = Words(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan)
+    words |= Words(memory=memory, device_memory=device_memory, costs=costs, progress=progress)
     if fn is None:
-        return functools.partial(jit, **words, **given)
+        return functools.partial(jit, **words, **given)  # type: ignore[return-value]
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {brief(fn)}; valid is a callable.")
     options = Options.checked(**words)
@@ -118,9 +122,9 @@ class CoPjitFunction(Generic[P, R]):
     their type's name.)
     """
 
-    __wrapped__: Callable[..., Any]
+    __wrapped__: Callable[P, R]
 
-    def __init__(self, function: Function, words: dict[str, Any] | None = None):
+    def __init__(self, function: Function, words: Words | None = None):
         self.function, self._words = function, words
         self._plain = function.plain
         self._entries: dict[Signature, Entry] = {}
@@ -131,20 +135,26 @@ class CoPjitFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if self.function.stays_plain():
-                return self._plain(*args, **kwargs)  # type: ignore[no-any-return]
+                return self._plain(*args, **kwargs)
             call = self._call(args, kwargs)
             entry = self._entry(call)
             kept = entry.kept(call)
             session = kept.session
             if session.plain or kept.gone():
                 session.tick()
-                return self._plain.jitted(*call.args, **call.kwargs)  # type: ignore[no-any-return]
-            return session.call([call.leaves[i] for i in kept.inputs])  # type: ignore[union-attr, no-any-return]
-        except Exception as e:
+                return self._plain.jitted(*call.args, **call.kwargs)
+            return session.call([call.leaves[i] for i in kept.inputs])  # type: ignore[union-attr]
+        except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> CoPjitFunction[P, R]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., R]: ...
+
+    def __get__(self, instance: object, owner: type | None = None) -> CoPjitFunction[P, R] | Callable[..., R]:
         return self if instance is None else types.MethodType(self, instance)
 
     @property
@@ -160,7 +170,7 @@ class CoPjitFunction(Generic[P, R]):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._plain.jitted, name)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         if self._words is None:
             raise TypeError(
                 "xcoexec.compile: got a function made for one set of shapes to copy; valid is the function itself."
@@ -170,26 +180,26 @@ class CoPjitFunction(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<xcoexec.jit of {self._plain.fn!r}>"
 
-    def bind(self, *weights: Any) -> ResidentFunction[R]:
+    def bind(self, *weights: object) -> ResidentFunction[R]:
         """A function of the remaining arguments, with `weights` (the first ones) resident and packed.
 
-        NumPy arrays among them are copied: writing to them later changes nothing.
+        NumPy arrays among them are copied: writing to them later changes nothing. Raises `BindError` for traced ones.
         """
         return ResidentFunction(self.function, weights)
 
     @boundary
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """As `jax.jit(fn).lower`: the plain program, for XLA alone."""
+    def lower(self, *args: object, **kwargs: object) -> jax.stages.Lowered:
+        """As `jax.jit(fn).lower`: the plain program, for XLA alone. Raises what `fn` raises."""
         return self._plain.ask("lower", args, kwargs)
 
     @boundary
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """As `jax.jit(fn).trace`."""
+    def trace(self, *args: object, **kwargs: object) -> jax.stages.Traced:
+        """As `jax.jit(fn).trace`. Raises what `fn` raises."""
         return self._plain.ask("trace", args, kwargs)
 
     @boundary
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """As `jax.jit(fn).eval_shape`: shapes and types of the results."""
+    def eval_shape(self, *args: object, **kwargs: object) -> Any:
+        """As `jax.jit(fn).eval_shape`: shapes and types of the results. Raises what `fn` raises."""
         return self._plain.ask("eval_shape", args, kwargs)
 
     def clear_cache(self) -> None:
@@ -199,29 +209,33 @@ class CoPjitFunction(Generic[P, R]):
         self._plain.jitted.clear_cache()
 
     @boundary
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
-        """The plan for these arguments (made now if need be)."""
+    def plan(self, *args: object, **kwargs: object) -> Plan:
+        """The plan for these arguments (made now if need be). Raises `BindError` when strict, where there is none."""
         return self._session(args, kwargs).plan()
 
     @boundary
-    def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
+    def graph(self, *args: object, **kwargs: object) -> LayerGraph:
         """The layer graph for these arguments. Raises `BindError` where plain `jax.jit` is all there is."""
         return self._session(args, kwargs).graph
 
     @boundary
-    def report(self, *args: Any, **kwargs: Any) -> Report:
-        """Where each layer ran for these arguments, and how long."""
+    def report(self, *args: object, **kwargs: object) -> Report:
+        """Where each layer ran for these arguments, and how long (seconds). Raises `BindError` when strict, where plain
+        `jax.jit` is all there is.
+        """
         return self._session(args, kwargs).report()
 
-    def timeline(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
-        """Writes a call (made now) with such arguments as a trace for Perfetto."""
+    def timeline(self, path: str | os.PathLike[str], *args: object, **kwargs: object) -> None:
+        """Writes a call (made now) with such arguments as a trace for Perfetto. Raises `OSError` where the file cannot
+        be written.
+        """
         self._session(args, kwargs).timeline(path)
 
-    def _session(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Session | PlainSession:
+    def _session(self, args: Args, kwargs: Kwargs) -> Session | PlainSession:
         call = self._call(args, kwargs)
         return self._entry(call).session(call)
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def _call(self, args: Args, kwargs: Kwargs) -> Call:
         call, options = self._plain.call(args, kwargs), self.function.options
         if options.device_memory is not None and options.apart:
             raise BindError(
@@ -243,46 +257,47 @@ class CoPjitFunction(Generic[P, R]):
         return entry
 
 
-def _again(fn: Callable[..., Any], words: dict[str, Any], given: dict[str, Any]) -> Any:
+def _again(fn: Callable[P, R], words: Words, given: Kwargs) -> CoPjitFunction[P, R]:
     return jit(fn, **words, **given)
 
 
 def compile(
     fn: Callable[..., R],
-    *args: Any,
+    *args: object,
     strategy: str | Strategy = "auto",
     plan: Plan | UniformPlan | None = None,
     threads: int | None = None,
     affinity: Iterable[int] | None = None,
-    device: Any = None,
+    device: object = None,
     strict: bool = False,
     progress: Progress | None = None,
 ) -> FixedFunction[R]:
     """`fn` planned and built now, for arguments of these shapes and types; the explicit form of `jit`.
 
-    Returns a function that takes arguments like `args` and raises `BindError` for others. `device`: "cpu" or "gpu", as
-    JAX's default backend.
+    Returns a function that takes arguments like `args` (of which shapes and types count) and raises `BindError` for
+    others. `device`: "cpu" or "gpu", as JAX's default backend. Raises `TypeError` or `ValueError` that says what is
+    valid, and `BindError` when strict, where the function cannot be co-executed.
     """
     if not callable(fn):
         raise TypeError(f"xcoexec.compile: got {brief(fn)}; valid is a callable.")
-    words = dict(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan)
-    options = Options.checked(device=device, progress=progress, **words)  # type: ignore[arg-type]
+    words = Words(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan, progress=progress)
+    options = Options.checked(device=device, **words)
     return FixedFunction(CoPjitFunction(Function(Plain(fn, {}), options)), args)
 
 
 class FixedFunction(Generic[R]):
     """What `compile` returns: one structure, one set of shapes."""
 
-    def __init__(self, owner: CoPjitFunction[..., R], args: tuple[Any, ...]):
+    def __init__(self, owner: CoPjitFunction[..., R], args: Args):
         self._owner, self._args = owner, args
         call = self._call(args)
         self._signature, self._described = Signature.of(call), [described(x) for x in call.leaves]
         owner._session(args, {})
 
-    def _call(self, args: tuple[Any, ...]) -> Call:
+    def _call(self, args: Args) -> Call:
         return self._owner.function.plain.call(args, {})
 
-    def __call__(self, *args: Any) -> R:
+    def __call__(self, *args: object) -> R:
         call = self._call(args)
         got, known = Signature.of(call), self._signature
         if (got.tree, got.types) != (known.tree, known.types):
@@ -293,7 +308,7 @@ class FixedFunction(Generic[R]):
         return self._owner(*args)
 
     def session(self) -> Session | PlainSession:
-        """What runs the calls: its problem, plan, costs, report and history."""
+        """What runs the calls: its problem, plan, costs (seconds), report and history."""
         return self._owner._session(self._args, {})
 
     def plan(self) -> Plan:
@@ -305,9 +320,9 @@ class FixedFunction(Generic[R]):
         return self.session().graph
 
     def report(self) -> Report:
-        """Where each layer ran, and how long."""
+        """Where each layer ran, and how long (seconds)."""
         return self.session().report()
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes a call (made now) as a trace for Perfetto."""
+        """Writes a call (made now) as a trace for Perfetto. Raises `OSError` where the file cannot be written."""
         self.session().timeline(path)

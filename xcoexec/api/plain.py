@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.tree_util import PyTreeDef
+from jax.typing import ArrayLike
 
-from ..compat import plain_jit
+from ..compat import Jitted, plain_jit
 from ..errors import brief
 
 #: the parameters of `jax.jit`
 KNOWN = tuple(inspect.signature(plain_jit).parameters)[1:]
 
+Args = tuple[object, ...]  # by position: trees of arrays, and static values
+Kwargs = dict[str, object]  # by name
+
 
 class Static:
-    """A static argument: equals another one only where both have the same type and the same bits (0.0 is not -0.0)."""
+    """A static argument: equals another one only where both have the same type and the same bits (0.0 is not -0.0).
+    Raises `TypeError` for a value without a hash.
+    """
 
     __slots__ = ("key", "value")
 
-    def __init__(self, value: Any):
+    def __init__(self, value: object):
         self.value, self.key = value, strict_key(value)
 
     def __hash__(self) -> int:
@@ -35,7 +42,7 @@ class Static:
         return repr(self.value)
 
 
-def strict_key(value: Any) -> Hashable:
+def strict_key(value: object) -> Hashable:
     """A value with its type, by which equal values of other types or signs differ. Raises `TypeError` for what cannot
     be hashed.
     """
@@ -53,22 +60,24 @@ class Call(NamedTuple):
     depends on.
     """
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    leaves: list[Any]
-    tree: Any
+    args: Args
+    kwargs: Kwargs
+    leaves: list[ArrayLike]
+    tree: PyTreeDef
     static: Hashable
 
     def without_arrays(self) -> Call:
         """The same with nothing in the place of what is not static."""
-        kept = {k: v for k, v in self.kwargs.items() if type(v) is Static}
+        kept: Kwargs = {k: v for k, v in self.kwargs.items() if type(v) is Static}
         return Call(tuple(a if type(a) is Static else None for a in self.args), kept, [], self.tree, self.static)
 
 
 class Plain:
-    """Plain `jax.jit` of a function; `given`: its parameters as the caller named them."""
+    """Plain `jax.jit` of a function; `given`: its parameters as the caller named them. Raises `TypeError` for one that
+    it does not have or that is of another kind, `ValueError` for a position that cannot be given away.
+    """
 
-    def __init__(self, fn: Callable[..., Any], given: Mapping[str, Any]):
+    def __init__(self, fn: Callable[..., object], given: Mapping[str, object]):
         unknown = sorted(set(given) - set(KNOWN))
         if unknown:
             raise TypeError(
@@ -85,20 +94,22 @@ class Plain:
             )
         self.parameters = _parameters(fn)
         self.boxed = bool(self.nums or self.names)
-        self.jitted: Any = plain_jit(_unboxed(fn) if self.boxed else fn, **self.given)
+        self.jitted: Jitted = plain_jit(_unboxed(fn) if self.boxed else fn, **self.given)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.boxed:
             args, kwargs, _ = self._box(args, kwargs, 0)
         return self.jitted(*args, **kwargs)
 
-    def ask(self, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What a method of the jitted function ("lower", "trace", "eval_shape") says of a call."""
+    def ask(self, method: str, args: Args, kwargs: Kwargs) -> Any:
+        """What a method of the jitted function ("lower", "trace", "eval_shape") says of a call. Raises what the
+        function raises.
+        """
         if self.boxed:
             args, kwargs, _ = self._box(args, kwargs, 0)
         return getattr(self.jitted, method)(*args, **kwargs)
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], before: int = 0) -> Call:
+    def call(self, args: Args, kwargs: Kwargs, before: int = 0) -> Call:
         """A call taken apart. `before`: so many positional arguments stand before `args`."""
         if not self.boxed:
             leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
@@ -108,16 +119,13 @@ class Plain:
         leaves, tree = jax.tree_util.tree_flatten((rest, {k: v for k, v in kwargs.items() if type(v) is not Static}))
         return Call(args, kwargs, leaves, tree, static)
 
-    def _box(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], before: int
-    ) -> tuple[tuple[Any, ...], dict[str, Any], Hashable]:
+    def _box(self, args: Args, kwargs: Kwargs, before: int) -> tuple[Args, Kwargs, Hashable]:
         """The arguments with the static ones boxed, and those by position and name."""
         many, known = before + len(args), self.parameters
         places = {i if i >= 0 else many + i for i in self.nums}
         named = set(self.names)
-        if (
-            self.given.get("static_argnums") is None
-        ):  # what is not named follows from the other; where both are, each stands for itself
+        # what is not named follows from the other; where both are, each stands for itself
+        if self.given.get("static_argnums") is None:
             places = {i for i, name in enumerate(known) if name in named}
         elif self.given.get("static_argnames") is None:
             named = {known[i] for i in self.nums if -len(known) <= i < len(known)}
@@ -129,8 +137,8 @@ class Plain:
         )
         return boxed, words, static
 
-    def rebuilt(self, call: Call, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call like `call` with other leaves."""
+    def rebuilt(self, call: Call, leaves: Sequence[ArrayLike]) -> tuple[Args, Kwargs]:
+        """The arguments of a call like `call` with other leaves. Raises `ValueError` for more or fewer than it has."""
         rest, words = jax.tree_util.tree_unflatten(call.tree, leaves)
         dynamic = iter(rest)
         fixed = {k: v for k, v in call.kwargs.items() if type(v) is Static}
@@ -147,7 +155,7 @@ class Plain:
         return self if given == self.given else Plain(self.fn, given)
 
 
-def _boxed(value: Any) -> Any:
+def _boxed(value: object) -> object:
     """A static argument in its box; one without a hash stays as it is, for `jax.jit` to refuse."""
     try:
         return value if type(value) is Static else Static(value)
@@ -155,18 +163,18 @@ def _boxed(value: Any) -> Any:
         return value
 
 
-def _unboxed(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _unboxed(fn: Callable[..., object]) -> Callable[..., object]:
     """`fn` that takes its static arguments boxed."""
 
     @functools.wraps(fn)
-    def inside(*args: Any, **kwargs: Any) -> Any:
+    def inside(*args: object, **kwargs: object) -> object:
         open_ = lambda a: a.value if type(a) is Static else a
         return fn(*map(open_, args), **{k: open_(v) for k, v in kwargs.items()})
 
     return inside
 
 
-def _parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
+def _parameters(fn: Callable[..., object]) -> tuple[str, ...]:
     """The names of the parameters that may be given by position."""
     try:
         found = inspect.signature(fn).parameters.values()
@@ -175,25 +183,36 @@ def _parameters(fn: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
 
-def indices(x: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
-    out: Any = () if x is None else (x,) if isinstance(x, int) else x
-    try:
-        found: tuple[Any, ...] = tuple(out)
-    except TypeError:
-        found = (None,)
-    if isinstance(out, str) or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in found):
+def indices(x: object, what: str) -> tuple[int, ...]:
+    """The positions that a parameter of the name `what` lists: an int, several, or None for none. Raises `TypeError`
+    for anything else.
+    """
+    several = _several(x, int)
+    found = [int(i) for i in several if isinstance(i, (int, np.integer)) and not isinstance(i, bool)]
+    if isinstance(x, str) or len(found) < len(several):
         raise TypeError(f"xcoexec.jit: got {what}={brief(x)}; valid is an int or several.")
-    return tuple(map(int, found))
+    return tuple(found)
 
 
-def names(x: str | Iterable[str] | None, what: str) -> frozenset[str]:
-    try:
-        found = frozenset() if x is None else frozenset((x,)) if isinstance(x, str) else frozenset(x)
-    except TypeError:
-        found = frozenset((None,))  # type: ignore[arg-type]
-    if not all(isinstance(name, str) for name in found):
+def names(x: object, what: str) -> frozenset[str]:
+    """The names that a parameter of the name `what` lists: a text, several, or None for none. Raises `TypeError` for
+    anything else.
+    """
+    several = _several(x, str)
+    found = [name for name in several if isinstance(name, str)]
+    if len(found) < len(several):
         raise TypeError(f"xcoexec.jit: got {what}={brief(x)}; valid is a name or several.")
-    return found
+    return frozenset(found)
+
+
+def _several(x: object, one: type) -> tuple[object, ...]:
+    """What a parameter lists: `x` itself where it is of the type `one`; a None for what is no list either."""
+    if x is None or isinstance(x, one):
+        return () if x is None else (x,)
+    try:
+        return tuple(x)  # type: ignore[arg-type]
+    except TypeError:
+        return (None,)
 
 
 __all__ = ["Call", "Plain", "Static", "strict_key"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Hashable
+from typing import Generic, TypeVar
 
 import jax
 import numpy as np
+from jax.typing import ArrayLike
 
 from ..compat import is_tracer
 from ..errors import BindError
@@ -20,33 +21,36 @@ from ..session.report import Report
 from ..session.session import PlainSession, Session
 from .entry import Entry
 from .function import Function
-from .plain import Call
+from .plain import Args, Call, Kwargs
 from .signature import Signature, array_key
 
 R = TypeVar("R")
 
 
 class ResidentFunction(Generic[R]):
-    """A function with its weights resident: `fast(x)`. New shapes are planned when they come."""
+    """A function with its weights resident: `fast(x)`. New shapes are planned when they come.
 
-    def __init__(self, function: Function, weights: tuple[Any, ...]):
+    `weights`: the first arguments, trees of arrays. Raises `BindError` for traced ones.
+    """
+
+    def __init__(self, function: Function, weights: Args):
         if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
             raise BindError(
                 "bind: got traced arrays; "
                 "valid are concrete weights (bind outside of jax.jit, and call the function itself inside)."
             )
         self.function = function
-        self.weights = jax.tree_util.tree_map(self._kept, weights)
+        self.weights: Args = jax.tree_util.tree_map(self._kept, weights)
         self._keeping = function.keeping(len(weights))
         self._plain = self._keeping.plain
         self._known = len(jax.tree_util.tree_leaves(self.weights))
-        self._on_device: tuple[Any, ...] | None = None
+        self._on_device: Args | None = None
         self._entries: dict[Signature, Entry] = {}
-        self._quick: dict[Any, Session | PlainSession] = {}  # by the one array of a call
+        self._quick: dict[Hashable, Session | PlainSession] = {}  # by the one array of a call
         self._last: Session | PlainSession | None = None
         self._lock = threading.RLock()
 
-    def _kept(self, x: Any) -> Any:
+    def _kept(self, x: ArrayLike) -> ArrayLike:
         """A weight as it is kept: NumPy arrays are copied, unless there may be no room for a second copy."""
         options = self.function.options
         if not isinstance(x, np.ndarray):
@@ -56,20 +60,19 @@ class ResidentFunction(Generic[R]):
             return x
         return np.array(x) if options.apart else jax.numpy.array(x)  # the host half's weights need no device memory
 
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
+    def __call__(self, *args: object, **kwargs: object) -> R:
         try:
             if self.function.stays_plain():
                 return self._as_jit(args, kwargs)
-            if (
-                len(args) == 1 and not kwargs
-            ):  # one array, as most calls are: its type tells it from pytrees and tracers
+            # one array, as most calls are: its type tells it from pytrees and tracers
+            if len(args) == 1 and not kwargs:
                 quick = self._quick.get(array_key(args[0]))
                 if quick is not None:
                     self._last = quick
                     if quick.monitor.current.lowered is None:
                         return self._run_plain(quick, args, kwargs)
                     try:
-                        return quick.call(args)  # type: ignore[union-attr, no-any-return]
+                        return quick.call(args)  # type: ignore[union-attr, arg-type]
                     except Stale:  # JAX's configuration has changed: another program
                         self._quick.clear()
             call = self._call(args, kwargs)
@@ -78,27 +81,27 @@ class ResidentFunction(Generic[R]):
                 self._quick[key] = session
             if session.plain:
                 return self._run_plain(session, args, kwargs)
-            return session.call(call.leaves)  # type: ignore[union-attr, no-any-return]
-        except Exception as e:
+            return session.call(call.leaves)  # type: ignore[union-attr]
+        except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def _call(self, args: Args, kwargs: Kwargs) -> Call:
         return self._plain.call(args, kwargs, len(self.weights))
 
-    def _run_plain(self, session: Session | PlainSession, args: Sequence[Any], kwargs: dict[str, Any]) -> R:
+    def _run_plain(self, session: Session | PlainSession, args: Args, kwargs: Kwargs) -> R:
         session.tick()
         return self._as_jit(args, kwargs)
 
-    def _as_jit(self, args: Sequence[Any], kwargs: dict[str, Any]) -> R:
+    def _as_jit(self, args: Args, kwargs: Kwargs) -> R:
         """Plain jax.jit, with the weights where it wants them."""
         if self._on_device is None:
             there = lambda x: jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x
             with jax.ensure_compile_time_eval():  # also inside of a transformation the weights are arrays
                 self._on_device = tuple(jax.tree_util.tree_map(there, self.weights))
-        return self._plain(*self._on_device, *args, **kwargs)  # type: ignore[no-any-return]
+        return self._plain(*self._on_device, *args, **kwargs)
 
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call) -> Session | PlainSession:
+    def _find(self, args: Args, kwargs: Kwargs, call: Call) -> Session | PlainSession:
         """What runs these calls, made now if need be."""
         signature = Signature.of(call, places=self.function.options.apart)
         entry = self._entries.get(signature)
@@ -112,25 +115,25 @@ class ResidentFunction(Generic[R]):
             return self._entries[signature].session(whole)
 
     @boundary
-    def session(self, *args: Any, **kwargs: Any) -> Session | PlainSession:
+    def session(self, *args: object, **kwargs: object) -> Session | PlainSession:
         """What runs calls with these arguments, planned now if need be; without any, what ran the last call: its
         problem, plan, costs, report and history. Raises `BindError` before the first call.
         """
         return self._for("session", args, kwargs)
 
     @boundary
-    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+    def plan(self, *args: object, **kwargs: object) -> Plan:
         """The plan for these arguments; without any, the last call's. Raises `BindError` before the first call."""
         return self._for("plan", args, kwargs).plan()
 
     @boundary
-    def graph(self, *args: Any, **kwargs: Any) -> LayerGraph:
+    def graph(self, *args: object, **kwargs: object) -> LayerGraph:
         """The layer graph for these arguments; without any, that of the last call. Raises `BindError` where plain
         `jax.jit` is all there is, and before the first call.
         """
         return self._for("graph", args, kwargs).graph
 
-    def _for(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Session | PlainSession:
+    def _for(self, what: str, args: Args, kwargs: Kwargs) -> Session | PlainSession:
         if args or kwargs:
             self._last = self._find(args, kwargs, self._call(args, kwargs))
         if self._last is None:
@@ -140,8 +143,8 @@ class ResidentFunction(Generic[R]):
         return self._last
 
     def report(self) -> Report:
-        """Where each layer of the last call's plan ran, how long, and against which bound. Raises `BindError` before
-        the first call.
+        """Where each layer of the last call's plan ran, how long (seconds), and against which bound. Raises `BindError`
+        before the first call.
         """
         return self._for("report", (), {}).report()
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Sharding
+from jax.tree_util import PyTreeDef
+from jax.typing import ArrayLike
 
 from ..compat import Array, SingleDevice, configuration, default_device, mesh_is_set
+from ..devices.registry import device_half
 from .plain import Call
 
 NUMBERS = (bool, int, float, complex)
@@ -20,8 +24,8 @@ PLACING = ("in_shardings", "out_shardings", "device", "backend")
 class Away(NamedTuple):
     """The key of an array that lies on another device than the default one, or on several."""
 
-    type: Any
-    sharding: Any
+    type: Hashable
+    sharding: Sharding
 
 
 class Signature(NamedTuple):
@@ -30,10 +34,10 @@ class Signature(NamedTuple):
     where that makes no difference).
     """
 
-    tree: Any
-    leaves: tuple[Any, ...]
+    tree: PyTreeDef
+    leaves: tuple[Hashable, ...]
     static: Hashable
-    configuration: Any
+    configuration: Hashable
     near: tuple[bool, ...] | None = None
 
     @classmethod
@@ -49,13 +53,13 @@ class Signature(NamedTuple):
         return all(leaf_key(call.leaves[i]) == self.leaves[i] for i in inputs)
 
     @property
-    def types(self) -> tuple[Any, ...]:
-        """The leaves' types alone."""
+    def types(self) -> tuple[Hashable, ...]:
+        """The leaves' types (shape, dtype, weak) alone, without where they lie."""
         return tuple(k.type if isinstance(k, Away) else k for k in self.leaves)
 
 
 @functools.lru_cache
-def home() -> Any:
+def home() -> jax.Device:
     """The device that co-executed programs run on."""
     return jax.local_devices()[0]
 
@@ -63,11 +67,13 @@ def home() -> Any:
 @functools.lru_cache
 def alone() -> bool:
     """Whether there is no other device, so that every array lies on this one."""
-    return jax.default_backend() == "cpu" and jax.local_device_count() == 1
+    return not device_half().apart and jax.local_device_count() == 1
 
 
-def leaf_key(x: Any) -> Any:
-    """What a program depends on of a leaf: its type, and where it lies unless that is the default device."""
+def leaf_key(x: object) -> Hashable:
+    """What a program depends on of a leaf: its type (shape, dtype, weak), and where it lies unless that is the default
+    device.
+    """
     if type(x) is Array:
         s = x.sharding
         if type(s) is SingleDevice and s._device is home():
@@ -76,26 +82,29 @@ def leaf_key(x: Any) -> Any:
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, False
     if type(x) in NUMBERS:
-        return type(x)
+        return type(x)  # type: ignore[return-value]
     return type(x), getattr(x, "shape", None), getattr(x, "dtype", None), getattr(x, "weak_type", False)
 
 
-def array_key(x: Any) -> Any:
-    """A shorter signature, of a call with one array and nothing else; None for what is no array here at hand."""
-    kind = type(x)
-    if kind is Array:
+def array_key(x: object) -> Hashable:
+    """A shorter signature, of a call with one array and nothing else: shape, type and kind of the array; None for what
+    is no array here at hand.
+    """
+    if type(x) is Array:
         return (x.shape, x.dtype, x.weak_type) if alone() or type(leaf_key(x)) is not Away else None
-    return (np.ndarray, x.shape, x.dtype) if kind is np.ndarray else None
+    return (np.ndarray, x.shape, x.dtype) if type(x) is np.ndarray else None
 
 
-def described(x: Any) -> tuple[tuple[int, ...], str]:
+def described(x: ArrayLike) -> tuple[tuple[int, ...], str]:
     """Shape and type of a leaf, as messages show them."""
     weak = " of a weak type" if getattr(x, "weak_type", False) else ""
     return tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__)) + weak
 
 
-def placed_apart(call: Call, given: Mapping[str, Any]) -> str:
-    """Why a call's program does not run on the default device alone ("" where it does)."""
+def placed_apart(call: Call, given: Mapping[str, object]) -> str:
+    """Why a call's program does not run on the default device alone ("" where it does). `given`: the parameters of
+    `jax.jit` as the caller named them.
+    """
     named = [name for name in PLACING if _means_something(name, given.get(name))]
     if named:
         return f"it is given {' and '.join(named)}, which plain jax.jit keeps"
@@ -110,7 +119,7 @@ def placed_apart(call: Call, given: Mapping[str, Any]) -> str:
     return f"an argument lies on {away.sharding}, and co-executed programs run on {home()} alone"
 
 
-def _means_something(name: str, value: Any) -> bool:
+def _means_something(name: str, value: object) -> bool:
     """Whether a parameter that places arrays asks for another place than the default one."""
     if name == "backend":
         return value is not None and value != home().platform
