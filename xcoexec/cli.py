@@ -154,7 +154,9 @@ def _plan_on_numbers() -> None:
 
 
 def replayed() -> None:
-    """`xcoexec simulate`: replays the plan of a strategy on a device of numbers and writes its timeline."""
+    """`xcoexec simulate`: replays the plan of a strategy on a device of numbers and writes its timeline. Raises
+    `ValueError` for a flag that is not valid, as all commands do.
+    """
     from .planning.simulate import ROWS, replay
     from .session.timeline import write
 
@@ -172,7 +174,7 @@ def replayed() -> None:
 
 
 def plan() -> None:
-    """Prints the layer graph and the plan."""
+    """Prints the layer graph and the plan. Raises `ValueError` for a flag that is not valid."""
     from .ir.text import graph_text
 
     if FLAGS.device or FLAGS.costs == "predicted":
@@ -183,7 +185,7 @@ def plan() -> None:
 
 
 def run() -> None:
-    """Runs the model on a random input and prints the report."""
+    """Runs the model on a random input and prints the report. Raises `ValueError` for a flag that is not valid."""
     import dataclasses
 
     import jax
@@ -265,7 +267,9 @@ def _suite() -> None:
 
 
 def bench() -> None:
-    """Measures one model, or a suite with every strategy, against jax.jit, alternating in this process."""
+    """Measures one model, or a suite with every strategy, against jax.jit, alternating in this process. Raises
+    `ValueError` for a flag that is not valid.
+    """
     if FLAGS.suite:
         _suite()
         return
