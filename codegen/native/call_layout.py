@@ -68,7 +68,7 @@ ENTRY_WORDS = len(Entry)
 
 
 class Text(Words):
-    """Texts of faults, in this order (see `relay.TEXTS`)."""
+    """Texts of faults, in this order (see `faults.TEXTS`)."""
 
     DRIVER = auto()
     ORDER = auto()

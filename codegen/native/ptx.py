@@ -25,6 +25,7 @@ from .call_layout import ABANDONED, SITE_RING, STAMP_BYTES, Page
 
 BLOCK = 256  # threads
 UNROLL = 4  # loads in flight of one thread: the way over PCIe is long
+REFUSED = "the CUDA driver refused to launch a host call"  # what is said when a kernel of these cannot be launched
 
 _HEAD = """
 target triple = "nvptx64-nvidia-cuda"

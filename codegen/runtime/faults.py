@@ -7,9 +7,10 @@ import ctypes
 import numpy as np
 
 from ..native import call_layout as abi
+from ..native.ptx import REFUSED
 
-TEXTS = (  # in the order of the words M_...
-    "the CUDA driver refused to launch a host call",
+TEXTS = (  # in the order of `abi.Text`
+    REFUSED,
     "a host call was joined that nobody had started",
     "another execution of this program has begun a host call and never joins it",
     "no host call is taken any more: the process ends, or the device is lost",
