@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Protocol
 
 
@@ -18,9 +19,8 @@ class Driver(Protocol):
     blocks: int  # most blocks of one launch
     waiters: int  # most blocks of a kernel that waits: another kernel still has room beside it on every multiprocessor
     stream: int  # 0: the stream on which XLA launches
-    copies: tuple[
-        int, ...
-    ]  # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent, cuStreamSynchronize
+    # addresses of cuMemcpyAsync, cuMemcpy2DAsync, cuEventRecord, cuStreamWaitEvent, cuStreamSynchronize
+    copies: tuple[int, ...]
     sides: tuple[int, ...]  # streams beside XLA's: operands to the host, results from it, weights from it
 
     def mapped(self, nbytes: int) -> tuple[int, int]:
@@ -59,14 +59,13 @@ class Memory:
         self._driver = driver
         self.host = self.device = self.work = 0
         self.events: list[int] = []
-        try:
+        with contextlib.ExitStack() as back:
+            back.callback(self.free)
             self.host, self.device = driver.mapped(mapped)
             self.work = driver.words(words) if words else 0
             for _ in range(events):
                 self.events.append(driver.event())
-        except Exception:
-            self.free()
-            raise
+            back.pop_all()  # all of it is there, and stays
 
     def free(self) -> None:
         if self.host:

@@ -155,12 +155,11 @@ def write(kind: str, name: str, payload: bytes, root: pathlib.Path | None = None
         with open(descriptor, "wb") as f:
             f.write(_header(kind, name, payload) + payload)
         os.replace(part, path_of(kind, name, root))
-    except BaseException as e:
+    except OSError as e:
+        _tell(str(root), f"cannot be written ({e.strerror})")
+    finally:  # also of a write that is interrupted; of a whole one no part is left
         with contextlib.suppress(OSError):
             os.unlink(part)
-        if not isinstance(e, OSError):
-            raise
-        _tell(str(root), f"cannot be written ({e.strerror})")
 
 
 @dataclasses.dataclass(frozen=True)
