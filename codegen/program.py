@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+Params = Mapping[str, Any]  # parameters of an operation by name, whose types are JAX's and differ by primitive
+Scalar = bool | int | float | np.number | np.bool_
+
 
 class Unsupported(NotImplementedError):
     """The kernels cannot express an operation; the text says which and why."""
@@ -49,7 +52,7 @@ class Value:
 class Literal:
     """A scalar that is part of the program text."""
 
-    val: Any
+    val: Scalar
     dtype: str
     shape: tuple[int, ...] = ()
 
@@ -64,9 +67,9 @@ class Op:
     prim: str
     ins: tuple[Value | Literal, ...]
     outs: tuple[Value, ...]
-    params: Mapping[str, Any]
+    params: Params
     name: str = ""
-    primitive: Any = None
+    primitive: Any = None  # of JAX, which nothing here may import
 
     @property
     def out(self) -> Value:
@@ -172,7 +175,7 @@ def external(ops: Iterable[Op]) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(v for op in ops for v in op.value_ins if v not in made))
 
 
-def format_params(params: Mapping[str, Any]) -> str:
+def format_params(params: Params) -> str:
     """The parameters that say something, in a stable order (golden text)."""
     skip = {"sharding", "out_sharding", "precision", "preferred_element_type", "accuracy", "name"}
     shown = {

@@ -11,16 +11,16 @@ Movement (broadcast, transpose, slice, reverse) is pushed down to the operands: 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..program import Literal, Op, Unsupported, Value, kind
+from ..program import Literal, Op, Scalar, Unsupported, Value, kind
 from .movement import Axis
 from .primitives import is_elementwise, is_reduction, primitive
 
-Expr = tuple[tuple[Any, ...], ...]
+Node = tuple[Any, ...]  # a head (text), then what it says: numbers of nodes, or texts
+Expr = tuple[Node, ...]
 COPY: Expr = (("in", 0),)  # the operand itself
 MOST_OPS = 256  # operations of one expression
 LOAD = {"f": None, "i": "bits", "b": "fb"}  # what makes a loaded vector of f32 a value of its kind
@@ -45,10 +45,10 @@ class View:
         return tuple(out), offset
 
 
-def literal(value: Any, dtype: str = "float32") -> tuple[Any, ...]:
+def literal(value: Scalar, dtype: str = "float32") -> Node:
     """The node of a scalar: as text, because 2, 2.0 and True, or 0.0 and -0.0, are the same key of a dictionary."""
     k = kind(dtype)
-    number: Any = {"i": int, "b": bool}.get(k, lambda x: float(np.asarray(x).astype(dtype)))(value)
+    number = int(value) if k == "i" else bool(value) if k == "b" else float(np.asarray(value).astype(dtype))
     return ("lit", k, repr(number))
 
 
@@ -71,55 +71,74 @@ def expression(
     """
     if len(ops) > MOST_OPS:
         raise Unsupported(f"{len(ops)} operations in one group; an expression has at most {MOST_OPS}")
-    made = {v: op for op in ops for v in op.outs if v is not anchor}
-    nodes: dict[tuple[Any, ...], int] = {}
-    views: dict[View, int] = {}
-    built: dict[tuple[Value, tuple[Axis, ...]], int] = {}
-    if anchor is not None:
-        views[View(anchor, identity_axes(anchor.shape))] = 0
+    if not kind(result.dtype):
+        raise Unsupported(f"a result of type {result.dtype}; kernels know f32, s32 and bool")
+    draft = _Draft(ops, result, anchor, reductions)
+    last = draft.changed(STORE[kind(result.dtype)], draft.build(result, identity_axes(result.shape)))
+    if last != len(draft.nodes) - 1:
+        raise Unsupported("the result is an operand")
+    return tuple(draft.nodes), tuple(draft.views)
 
-    def node(head: str | None, *args: Any) -> int:
-        return args[0] if head is None else nodes.setdefault((head, *args), len(nodes))
 
-    def build(v: Value | Literal, axes: tuple[Axis, ...]) -> int:
+class _Draft:
+    """An expression in the making: its nodes and views in order, each with its number, and what has been built."""
+
+    def __init__(self, ops: tuple[Op, ...], result: Value, anchor: Value | None, reductions: bool):
+        self.result, self.anchor, self.reductions = result, anchor, reductions
+        self.made = {v: op for op in ops for v in op.outs if v is not anchor}
+        self.nodes: dict[Node, int] = {}
+        self.views: dict[View, int] = {}
+        self.built: dict[tuple[Value, tuple[Axis, ...]], int] = {}
+        if anchor is not None:
+            self.views[View(anchor, identity_axes(anchor.shape))] = 0
+
+    def node(self, head: str, *args: int | str) -> int:
+        return self.nodes.setdefault((head, *args), len(self.nodes))
+
+    def changed(self, head: str | None, n: int) -> int:
+        """A node over node `n`; without a head `n` itself."""
+        return n if head is None else self.node(head, n)
+
+    def build(self, v: Value | Literal, axes: tuple[Axis, ...]) -> int:
+        """The node of a value whose dimensions follow from the output index as `axes` say."""
         if not kind(v.dtype):
             raise Unsupported(f"a value of type {v.dtype}; kernels know f32, s32 and bool")
         if isinstance(v, Literal):
-            return node(*literal(v.val, v.dtype))
-        if (v, axes) not in built:
-            op = made.get(v)
+            return self.node(*literal(v.val, v.dtype))
+        if (v, axes) not in self.built:
+            op = self.made.get(v)
             rounding = "half" if v.dtype == "float16" and (op is None or not primitive(op).exact) else None
-            built[v, axes] = read(v, axes) if op is None else compute(op, axes)
-            built[v, axes] = node(rounding, built[v, axes])
-        return built[v, axes]
+            plain = self._read(v, axes) if op is None else self._compute(op, axes)
+            self.built[v, axes] = self.changed(rounding, plain)
+        return self.built[v, axes]
 
-    def read(v: Value, axes: tuple[Axis, ...]) -> int:
-        if v is anchor and axes != identity_axes(v.shape):
+    def _read(self, v: Value, axes: tuple[Axis, ...]) -> int:
+        if v is self.anchor and axes != identity_axes(v.shape):
             raise Unsupported("the tail moves the anchor's elements")
-        return node(LOAD[kind(v.dtype)], node("in", views.setdefault(View(v, axes), len(views))))
+        operand = self.node("in", self.views.setdefault(View(v, axes), len(self.views)))
+        return self.changed(LOAD[kind(v.dtype)], operand)
 
-    def compute(op: Op, axes: tuple[Axis, ...]) -> int:
-        if reductions and is_reduction(op):
-            row = identity_axes(result.shape)
+    def _compute(self, op: Op, axes: tuple[Axis, ...]) -> int:
+        if self.reductions and is_reduction(op):
+            row = identity_axes(self.result.shape)
             if (*axes, row[-1]) != row:
                 raise Unsupported("a reduction that is moved before it is used")
-            return node(op.prim, build(op.ins[0], row))
+            return self.node(op.prim, self.build(op.ins[0], row))
         moved = primitive(op).axes
         if moved is not None:
-            return build(op.ins[0], () if isinstance(op.ins[0], Literal) else moved(op, axes))
+            return self.build(op.ins[0], () if isinstance(op.ins[0], Literal) else moved(op, axes))
         if not is_elementwise(op):
             raise Unsupported(f"{op.prim} has no vector code")
-        args = [build(a, _operand_axes(a, op.out, axes)) for a in op.ins]
+        args = [self.build(a, _operand_axes(a, op.out, axes)) for a in op.ins]
         if op.prim == "convert_element_type":
-            return _converted(node, op.ins[0].dtype, op.out.dtype, args[0])
-        return node(_head(op), *args)
+            return self._converted(op.ins[0].dtype, op.out.dtype, args[0])
+        return self.node(_head(op), *args)
 
-    if not kind(result.dtype):
-        raise Unsupported(f"a result of type {result.dtype}; kernels know f32, s32 and bool")
-    last = node(STORE[kind(result.dtype)], build(result, identity_axes(result.shape)))
-    if last != len(nodes) - 1:
-        raise Unsupported("the result is an operand")
-    return tuple(nodes), tuple(views)
+    def _converted(self, before: str, after: str, n: int) -> int:
+        """A conversion; f32 and s32 are rounded to bf16 here (`build` rounds to f16)."""
+        change = kind(before) + kind(after)
+        n = self.changed(None if change[0] == change[1] else change, n)
+        return self.changed("bfloat" if after == "bfloat16" and before not in ("bfloat16", "bool") else None, n)
 
 
 def _head(op: Op) -> str:
@@ -129,13 +148,6 @@ def _head(op: Op) -> str:
     if not k or k not in primitive(op).vector:
         raise Unsupported(f"{op.prim} on {op.ins[0].dtype} has no vector code")
     return f"{head}:{op.params['y']}" if op.prim == "integer_pow" else head
-
-
-def _converted(node: Callable[..., int], before: str, after: str, n: int) -> int:
-    """A conversion; f32 and s32 are rounded to bf16 here (`build` rounds to f16)."""
-    change = kind(before) + kind(after)
-    n = node(None if change[0] == change[1] else change, n)
-    return node("bfloat" if after == "bfloat16" and before not in ("bfloat16", "bool") else None, n)
 
 
 def _operand_axes(a: Value | Literal, out: Value, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..program import Op
 
 Array = np.ndarray
-Rule = Callable[..., Any]
+Rule = Callable[..., Array]  # (operation, operands) -> result
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
@@ -128,7 +128,7 @@ def gather(op: Op, table: Array, index: Array) -> Array:
     return rows
 
 
-def pad(op: Op, x: Array, value: Any) -> Array:
+def pad(op: Op, x: Array, value: Array) -> Array:
     """Spread by the gaps and padded; what padding below zero cuts off is cut off last."""
     config = op.params["padding_config"]
     spread = [n + max(n - 1, 0) * gap for (_, _, gap), n in zip(config, x.shape, strict=True)]
@@ -137,23 +137,23 @@ def pad(op: Op, x: Array, value: Any) -> Array:
     return out[tuple(slice(max(-lo, 0), n - max(-hi, 0)) for (lo, hi, _), n in zip(config, out.shape, strict=True))]
 
 
-def _place(block: tuple[int, ...], shape: tuple[int, ...], starts: Sequence[Any]) -> tuple[slice, ...]:
+def _place(block: tuple[int, ...], shape: tuple[int, ...], starts: Sequence[Array]) -> tuple[slice, ...]:
     """Where a block lies whose start is clamped so that it is inside."""
     clamped = [min(max(int(i), 0), m - n) for i, n, m in zip(starts, block, shape, strict=True)]
     return tuple(slice(i, i + n) for i, n in zip(clamped, block, strict=True))
 
 
-def dynamic_slice(op: Op, x: Array, *starts: Any) -> Array:
+def dynamic_slice(op: Op, x: Array, *starts: Array) -> Array:
     return x[_place(op.params["slice_sizes"], x.shape, starts)]
 
 
-def dynamic_update_slice(op: Op, x: Array, update: Array, *starts: Any) -> Array:
+def dynamic_update_slice(op: Op, x: Array, update: Array, *starts: Array) -> Array:
     out = x.copy()
     out[_place(update.shape, x.shape, starts)] = update
     return out
 
 
-def converted(x: Any, dtype: Any) -> Array:
+def converted(x: npt.ArrayLike, dtype: npt.DTypeLike) -> Array:
     """XLA's conversion: a number outside of an integer's range becomes the nearest inside, NaN becomes 0."""
     x, to = np.asarray(x), np.dtype(dtype)
     if to.kind not in "iu" or x.dtype.kind in "biuc":

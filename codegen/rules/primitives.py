@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,12 @@ from ..program import Op, kind
 from . import flops, movement, numpy_rules, products, splits
 from .convolution import CONVOLUTION
 from .movement import Axis
-from .numpy_rules import each
+from .numpy_rules import Array, Rule, each
 from .products import Matrix
 from .splits import Need
+
+Split = Callable[[Op, int, int, int], Need]  # (operation, axis, start, stop) -> what the range needs
+Moved = Callable[[Op, tuple[Axis, ...]], tuple[Axis, ...]]  # (operation, axes of the result) -> of the operand
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +53,14 @@ class Primitive:
 
     name: str
     flops: Callable[[Op], int] | None = None
-    reference: Callable[..., Any] | None = None
-    split: Callable[[Op, int, int, int], Need] | None = None
+    reference: Rule | None = None
+    split: Split | None = None
     matrix: Callable[[Op], Matrix] | None = None
     channels: Callable[[Op], tuple[int, int] | None] | None = None
     combine: str = ""
     kernel: str = ""
     vector: str = ""
-    axes: Callable[[Op, tuple[Axis, ...]], tuple[Axis, ...]] | None = None
+    axes: Moved | None = None
     exact: bool = False
     costly: bool = False
     turns: bool = False
@@ -73,19 +75,50 @@ class Primitive:
         return self.matrix is not None
 
 
-def _elementwise(name: str, rule: Callable[..., Any] | None = None, vector: str = "", **facts: Any) -> Primitive:
+def _elementwise(
+    name: str,
+    rule: Callable[..., Array] | None = None,
+    vector: str = "",
+    *,
+    reference: Rule | None = None,
+    flops: Callable[[Op], int] = flops.each,
+    exact: bool = False,
+    costly: bool = False,
+    jumps: bool = False,
+    carries: bool = False,
+    model: str = "elementwise",
+) -> Primitive:
     """One FLOP for each element of the result; with vector code it can be split anywhere."""
-    reference = each(rule) if rule is not None else facts.pop("reference", None)
-    split = splits.elementwise if vector else None
-    return Primitive(name, **{"flops": flops.each, "split": split, **facts}, reference=reference, vector=vector)
+    return Primitive(
+        name,
+        flops=flops,
+        reference=each(rule) if rule is not None else reference,
+        split=splits.elementwise if vector else None,
+        vector=vector,
+        exact=exact,
+        costly=costly,
+        jumps=jumps,
+        carries=carries,
+        model=model,
+    )
 
 
-def _moving(name: str, **facts: Any) -> Primitive:
+def _moving(
+    name: str,
+    *,
+    reference: Rule,
+    split: Split | None = None,
+    axes: Moved | None = None,
+    kernel: str = "",
+    carries: bool = False,
+) -> Primitive:
     """No FLOP."""
-    return Primitive(name, flops=flops.none, **facts)
+    return Primitive(
+        name, flops=flops.none, reference=reference, split=split, axes=axes, kernel=kernel, carries=carries
+    )
 
 
-def _reduction(how: str, rule: Callable[..., Any], **start: float) -> Primitive:
+def _reduction(how: str, rule: Callable[..., Array], **start: float) -> Primitive:
     """A reduction over some axes."""
     return Primitive(
         f"reduce_{how}",
@@ -98,7 +131,7 @@ def _reduction(how: str, rule: Callable[..., Any], **start: float) -> Primitive:
     )
 
 
-def _pool(how: str, rule: Callable[..., Any], start: float) -> Primitive:
+def _pool(how: str, rule: Callable[..., Array], start: float) -> Primitive:
     """A reduction over windows."""
     return Primitive(
         f"reduce_window_{how}",

@@ -6,22 +6,23 @@ Given f64 operands the results are f64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, MutableMapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ..program import Literal, Op, Program, Value
+from .numpy_rules import Array
 from .primitives import primitive
 
-Array = np.ndarray
+Wide = Callable[[npt.ArrayLike], Array]  # an array in the type that is computed in
 
 
 def known(op: Op) -> bool:
     return primitive(op).reference is not None
 
 
-def apply(op: Op, *operands: Any) -> Array:
+def apply(op: Op, *operands: Array) -> Array:
     """The result of one operation. Raises `NotImplementedError` for a primitive without a rule (see `known`)."""
     rule = primitive(op).reference
     if rule is None:
@@ -30,21 +31,21 @@ def apply(op: Op, *operands: Any) -> Array:
         return rule(op, *operands)
 
 
-def run(program: Program, inputs: Sequence[Array], consts: Sequence[Array], dtype: Any = np.float64) -> list[Array]:
+def run(
+    program: Program, inputs: Sequence[Array], consts: Sequence[Array], dtype: npt.DTypeLike = np.float64
+) -> list[Array]:
     """The program's outputs, computed in `dtype`."""
 
-    def wide(a: Any) -> Any:
+    def wide(a: npt.ArrayLike) -> Array:
         return np.asarray(a, dtype) if np.issubdtype(np.asarray(a).dtype, np.floating) else np.asarray(a)
 
-    env: dict[Value, Any] = dict(zip((*program.inputs, *program.consts), map(wide, (*inputs, *consts)), strict=True))
+    env: dict[Value, Array] = dict(zip((*program.inputs, *program.consts), map(wide, (*inputs, *consts)), strict=True))
     run_ops(program.ops, env, wide)
     return [env[v] for v in program.outputs]
 
 
-def run_ops(
-    ops: Sequence[Op], env: dict[Value, Any] | Mapping[Value, Any], wide: Callable[[Any], Any] = np.asarray
-) -> None:
+def run_ops(ops: Sequence[Op], env: MutableMapping[Value, Array], wide: Wide = np.asarray) -> None:
     """Evaluates `ops` in `env`, adding their results."""
     for op in ops:
         args = [wide(v.val) if isinstance(v, Literal) else env[v] for v in op.ins]
-        env[op.out] = apply(op, *args)  # type: ignore[index]
+        env[op.out] = apply(op, *args)

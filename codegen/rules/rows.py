@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from ..program import Op, Unsupported, Value, kind
-from .expressions import Expr, View, expression
+from .expressions import Expr, Node, View, expression
 from .primitives import is_reduction
 
 PREFIX = "reduce_"
@@ -83,13 +82,13 @@ def _passes(expr: Expr, views: tuple[View, ...]) -> Rowwise:
 def subexpression(expr: Expr, root: int, reductions: dict[int, int]) -> Expr:
     """The nodes that `root` needs, renumbered."""
     new: dict[int, int] = {}
-    out: list[tuple[Any, ...]] = []
+    out: list[Node] = []
 
     def visit(i: int) -> int:
         if i not in new:
             head, *args = expr[i]
             if i in reductions:
-                node: tuple[Any, ...] = ("red", reductions[i])
+                node: Node = ("red", reductions[i])
             elif head in LEAVES:
                 node = expr[i]
             else:

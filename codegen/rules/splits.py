@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
 
-from ..program import Indivisible, Literal, Op, Value
+from ..program import Indivisible, Literal, Op, Params, Value
 from .convolution import Convolution, geometry
 
 Request = tuple[int, int, int]  # axis, start, stop
@@ -22,7 +20,7 @@ class Need:
     """What an equation needs for a request: one request an operand (None: all of it), new parameters, operands kept."""
 
     operands: tuple[Request | None, ...]
-    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    params: Params = dataclasses.field(default_factory=dict)
     keep: tuple[bool, ...] | None = None
 
 
