@@ -31,13 +31,14 @@ from ..target import initialise as _host_target
 from . import objects
 from .children import Folder, errors, go_on, start, wait
 
-Spec = tuple[Any, ...]
+Spec = tuple[Any, ...]  # a family's name, then what it specialises on: numbers, texts and tuples of them
+Generator = Callable[[str, Spec, Target], str]  # (function name, spec, target) -> LLVM IR text
 SOURCES = pathlib.Path(__file__).parent.parent
 PACKAGE = __name__.rsplit(".", 2)[0]
 log = logging.getLogger("xcoexec")
 
 _lock = threading.RLock()
-_families: dict[str, Callable[[str, Spec, Target], str]] = {}
+_families: dict[str, Generator] = {}
 _addresses: dict[tuple[str, Target], int] = {}  # by the text of a spec: 0.0 equals -0.0, and 1 equals 1.0
 _sound: dict[str, bytes] = {}  # objects from files, looked through and not linked yet
 SHARE = 6  # kernels that are worth a process
@@ -57,10 +58,10 @@ FAMILIES: dict[str, str] = {
 }
 
 
-def family(name: str) -> Callable[[Callable[[str, Spec, Target], str]], Callable[[str, Spec, Target], str]]:
-    """Registers the generator of a kernel family: `(function name, spec, target) -> LLVM IR text`."""
+def family(name: str) -> Callable[[Generator], Generator]:
+    """Registers the generator of a kernel family."""
 
-    def register(fn: Callable[[str, Spec, Target], str]) -> Callable[[str, Spec, Target], str]:
+    def register(fn: Generator) -> Generator:
         _families[name] = fn
         FAMILIES.setdefault(name, fn.__module__.removeprefix(f"{PACKAGE}."))
         return fn
@@ -75,7 +76,7 @@ def _module(name: str) -> str:
     return FAMILIES[name]
 
 
-def _generator(name: str) -> Callable[[str, Spec, Target], str]:
+def _generator(name: str) -> Generator:
     """The generator of a kernel family, loaded when it is first asked for. Raises `LookupError`."""
     module = _module(name)
     if name not in _families:
@@ -95,7 +96,7 @@ def source_hash() -> str:
 
 
 @functools.lru_cache
-def _engine(target: Target) -> tuple[Any, Any]:
+def _engine(target: Target) -> tuple[llvm.TargetMachine, llvm.ExecutionEngine]:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=target.cpu, features=target.features, opt=3, reloc="static", codemodel="large", jit=True
     )
@@ -103,7 +104,7 @@ def _engine(target: Target) -> tuple[Any, Any]:
     return machine, engine
 
 
-def _optimise(module: Any, machine: Any, name: str) -> None:
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, name: str) -> None:
     """Optimises for one exported function; what it does not reach goes. Nothing but C and LLVM may be called."""
     for fn in module.functions:
         if not fn.is_declaration:

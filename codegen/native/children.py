@@ -11,7 +11,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
 POLL_SECONDS = 0.2
 
@@ -48,7 +47,7 @@ class Folder:
     def __enter__(self) -> str:
         return self.name
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         with _lock:
             _remove(self.name)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from typing import Any
 
 import llvmlite.ir as ir
 from numba import cfunc, njit, types
@@ -17,7 +16,7 @@ from numba.extending import intrinsic
 I64, I32 = ir.IntType(64), ir.IntType(32)
 
 
-def _p(b: Any, address: Any, typ: Any = I64) -> Any:
+def _p(b: ir.IRBuilder, address: ir.Value, typ: ir.Type = I64) -> ir.Value:
     return b.inttoptr(address, typ.as_pointer())
 
 
@@ -26,7 +25,7 @@ def ld(typingctx, address):
     return types.int64(types.int64), lambda c, b, s, a: b.load(_p(b, a[0]))
 
 
-def _storing(typ: Any) -> Callable[..., Any]:
+def _storing(typ: ir.Type) -> Callable[..., ir.Value]:
     def codegen(c, b, s, a):
         b.store(a[1], _p(b, a[0], typ))
         return c.get_dummy_value()
@@ -94,14 +93,15 @@ def scratch(typingctx, words):
     return types.int64(words), codegen
 
 
-def _caller(n: int) -> Any:
+def _caller(n: int) -> Callable[..., int]:
+    """A call of a native function by its address, of `n` int64 besides."""
     sig = types.int64(*[types.int64] * (n + 1))
 
     def codegen(c, b, s, a):
         return b.call(_p(b, a[0], ir.FunctionType(I64, [I64] * n)), list(a[1:]))
 
     names = ", ".join(f"a{i}" for i in range(n))
-    scope: dict[str, Any] = {"sig": sig, "codegen": codegen}
+    scope: dict[str, object] = {"sig": sig, "codegen": codegen}
     exec(f"def call{n}(typingctx, address, {names}):\n    return sig, codegen", scope)
     return intrinsic(scope[f"call{n}"])
 
@@ -139,17 +139,17 @@ def now(address):
     return ld(t) * 1_000_000_000 + ld(t + 8)
 
 
-def native(arguments: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def native(arguments: int) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Marks a function of so many int64, returning int64, that `build.native_address` compiles."""
 
-    def mark(fn: Callable[..., Any]) -> Callable[..., Any]:
+    def mark(fn: Callable[..., int]) -> Callable[..., int]:
         fn.arguments = arguments  # type: ignore[attr-defined]
         return fn
 
     return mark
 
 
-def native_text(fn: Callable[..., Any], name: str) -> str:
+def native_text(fn: Callable[..., int], name: str) -> str:
     """LLVM IR of a marked function, exported as `int64 name(int64...)`.
 
     Numba compiles it; its Python entry points are left out, so that the code stands alone and can be kept

@@ -9,7 +9,6 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -238,7 +237,7 @@ def holds(header: str) -> bool:
     return sets_state(header)
 
 
-def hold_type() -> Any:
+def hold_type() -> dict[str, object]:
     """The type of an executable's hold on a segment, as `jax.ffi.register_ffi_type` takes it."""
     return {"type_id": _capsule(_hold_number.ctypes.data), "type_info": _capsule(_hold_info().ctypes.data)}
 

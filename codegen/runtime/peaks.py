@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from typing import Any
 
 import numpy as np
 
-from ..kernels.elementwise import nest
+from ..kernels.elementwise import Operand, nest
 from ..kernels.simd import Builder, i64
 from ..native.build import Spec, family, source_hash
 from ..program import Group, Op, Program, Value
@@ -64,7 +63,7 @@ def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) ->
     op = Op("peak", (x,), (y,), {})
 
     def lower(ctx: Context, group: Group) -> None:
-        def walk(s: Storage, n: int) -> Any:
+        def walk(s: Storage, n: int) -> Operand:
             return s, (n,), 0
 
         nest(ctx, Kernel(spec), words, (items,), [walk(ctx.storage(x), step), walk(ctx.output(y), 64)], 1, 1)

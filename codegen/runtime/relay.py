@@ -11,7 +11,6 @@ import ctypes
 import os
 import threading
 import time
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class Relay:
         self._entries = np.zeros(abi.RELAY_CAPACITY * abi.ENTRY_WORDS, np.int64)
         self._texts = [ctypes.create_string_buffer(f"xcoexec: {t}".encode()) for t in TEXTS]
         self._messages = np.array([ctypes.addressof(t) for t in self._texts], np.int64)
-        self._retired: list[tuple[np.ndarray, Memory, Any]] = []
+        self._retired: list[tuple[np.ndarray, Memory, object]] = []
         self._lock = threading.RLock()  # a garbage collection inside may retire a site
         self._threads: list[threading.Thread] = []  # that serve, the one in charge last
         self._watch: Watch | None = None
@@ -254,7 +253,7 @@ class Relay:
             self._word(at).value = self._word(abi.Relay.TAIL).value
         self._word(abi.Relay.CLOSED).value = 1
 
-    def retire(self, words: np.ndarray, memory: Memory, keep: Any) -> None:
+    def retire(self, words: np.ndarray, memory: Memory, keep: object) -> None:
         """Takes over the memory of a site that nobody calls any more; work of it may still be in flight."""
         with self._lock:
             self._retired.append((words, memory, keep))

@@ -9,11 +9,11 @@ import dataclasses
 import math
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..native import call_layout as abi
+from ..program import Value
 from ..segment.assembly import Segment
 from .driver import Memory
 from .faults import Faults
@@ -89,7 +89,7 @@ class Site:
         segment: Segment,
         inputs: Sequence[Window],
         outputs: Sequence[Merge],
-        consts: Any,
+        consts: Mapping[Value, np.ndarray],
         faults: Faults | None = None,
     ):
         relay.collect()

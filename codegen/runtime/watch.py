@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..native import call_layout as abi
 from .host import function
@@ -60,7 +60,7 @@ class Watch:
 
     def _work(self) -> None:
         park = function("park", 1, "serving")
-        seen: Any = None
+        seen: tuple[int, bool, bool] | None = None
         waited = 0.0
         while not self._over.is_set():
             park(self._relay.address)

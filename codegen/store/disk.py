@@ -19,11 +19,12 @@ import pathlib
 import stat
 import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..environment import cache_folder
 from .schema import Misfit, Schema, parse
 
+T = TypeVar("T")
 FORMAT = 2  # of the files; a new one is a new name
 MOST = {"object": 1 << 24}  # bytes of a file by its kind
 MOST_RECORD = 1 << 25
@@ -173,7 +174,7 @@ class Record:
         """The record of a name; None where there is none, or where it does not fit (one line in the log says so)."""
         return self.read(name, lambda value: value)
 
-    def read(self, name: str, make: Callable[[Any], Any]) -> Any:
+    def read(self, name: str, make: Callable[[Any], T]) -> T | None:
         """`make` of the record of a name; None where there is none, it does not fit, or `make` raises `ValueError`."""
         payload = read(self.kind, name)
         if payload is None:
@@ -187,7 +188,7 @@ class Record:
             unused(path_of(self.kind, name, root) if root else pathlib.Path(name), f"does not fit ({e})")
             return None
 
-    def store(self, name: str, value: Any) -> None:
+    def store(self, name: str, value: object) -> None:
         """Keeps a record. One that would not fit when it is read is not written; a line in the log says so."""
         try:
             text = json.dumps(value)

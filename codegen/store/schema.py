@@ -7,7 +7,7 @@ import json
 import reprlib
 import sys
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 Path = tuple[str | int, ...]
 
@@ -16,7 +16,7 @@ _short.maxstring = _short.maxother = 80
 _short.maxdict = _short.maxlist = _short.maxtuple = 4
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """A value in at most a line, however large it is."""
     return _short.repr(value)
 
@@ -35,11 +35,11 @@ class Misfit(ValueError):
 class Schema(Protocol):
     """A kind of values."""
 
-    def check(self, value: Any, path: Path = ()) -> None:
+    def check(self, value: object, path: Path = ()) -> None:
         """Raises `Misfit` where `value`, which lies at `path`, is of another kind."""
 
 
-def _misfit(path: Path, value: Any, valid: str) -> Misfit:
+def _misfit(path: Path, value: object, valid: str) -> Misfit:
     return Misfit(path, f"={short(value)}", valid)
 
 
@@ -52,11 +52,14 @@ class Number:
     above: bool = False
     whole: bool = False
 
-    def check(self, value: Any, path: Path = ()) -> None:
-        numeric = isinstance(value, int if self.whole else (int, float)) and not isinstance(value, bool)
-        # NaN compares with nothing, and integers of any length compare without a conversion
-        if not numeric or not self.least <= value <= self.most or (self.above and value == self.least):
+    def check(self, value: object, path: Path = ()) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not self._holds(value):
             raise _misfit(path, value, self._valid())
+
+    def _holds(self, x: int | float) -> bool:
+        # NaN compares with nothing, and integers of any length compare without a conversion
+        within = self.least <= x <= self.most and not (self.above and x == self.least)
+        return within and (isinstance(x, int) or not self.whole)
 
     def _valid(self) -> str:
         kind = "a whole number" if self.whole else "a finite number"
@@ -68,7 +71,7 @@ class Number:
 class Flag:
     """A truth value."""
 
-    def check(self, value: Any, path: Path = ()) -> None:
+    def check(self, value: object, path: Path = ()) -> None:
         if not isinstance(value, bool):
             raise _misfit(path, value, "true or false")
 
@@ -80,7 +83,7 @@ class Text:
     among: Collection[str] = ()
     most: int = 1 << 16
 
-    def check(self, value: Any, path: Path = ()) -> None:
+    def check(self, value: object, path: Path = ()) -> None:
         if self.among and not (isinstance(value, str) and value in self.among):
             raise _misfit(path, value, " or ".join(map(repr, self.among)))
         if not isinstance(value, str) or len(value) > self.most or any("\ud800" <= c <= "\udfff" for c in value):
@@ -93,7 +96,7 @@ class Maybe:
 
     kind: Schema
 
-    def check(self, value: Any, path: Path = ()) -> None:
+    def check(self, value: object, path: Path = ()) -> None:
         if value is not None:
             self.kind.check(value, path)
 
@@ -107,7 +110,7 @@ class Row:
     least: int = 0
     most: int = 1 << 17
 
-    def check(self, value: Any, path: Path = ()) -> None:
+    def check(self, value: object, path: Path = ()) -> None:
         if not isinstance(value, list):
             raise Misfit(path, f"={short(value)}, which is no list", "a list")
         more = len(value) - len(self.heads)
@@ -128,7 +131,7 @@ class Table:
     kind: Schema
     most: int = 1 << 17
 
-    def check(self, value: Any, path: Path = ()) -> None:
+    def check(self, value: object, path: Path = ()) -> None:
         if not isinstance(value, dict) or len(value) > self.most:
             raise _misfit(path, value, f"a table of at most {self.most} entries")
         for key, x in value.items():
@@ -143,7 +146,7 @@ class Fields:
     kinds: Mapping[str, Schema]
     optional: Collection[str] = ()
 
-    def check(self, value: Any, path: Path = ()) -> None:
+    def check(self, value: object, path: Path = ()) -> None:
         names = sorted(self.kinds)
         if not isinstance(value, dict):
             raise _misfit(path, value, f"a table with {', '.join(names)}")
@@ -160,10 +163,10 @@ class Where:
     """A value of a kind that also passes a test; `valid` says which one."""
 
     kind: Schema
-    test: Callable[[Any], bool]
+    test: Callable[[Any], bool]  # of a JSON value that `kind` has let through
     valid: str
 
-    def check(self, value: Any, path: Path = ()) -> None:
+    def check(self, value: object, path: Path = ()) -> None:
         self.kind.check(value, path)
         if not self.test(value):
             raise _misfit(path, value, self.valid)
@@ -174,7 +177,7 @@ SECONDS = Number(0.0, 1e6)
 RATE = Number(1.0, 1e18)  # bytes/s or FLOP/s
 
 
-def parse(text: Any, most: int) -> Any:
+def parse(text: object, most: int) -> Any:
     """The value of a JSON text (a str, or bytes in UTF-8) of at most `most` characters.
 
     JSON as its standard has it: no NaN, no infinity, no name twice. Raises `Misfit`.
@@ -192,11 +195,11 @@ def parse(text: Any, most: int) -> Any:
         raise Misfit((), f" that is not JSON ({short(str(e))})", "JSON text") from None
 
 
-def _refuse(name: str) -> Any:
+def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [k for k, _ in pairs]
