@@ -97,22 +97,26 @@ def pixel_index(params, first, at):
     st(at + 24, planes)
 
 
+@njit(inline="always")
+def epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps):
+    """Writes the addresses of `rows` pixels from the indices `at` on, of each operand of the epilogue, to `es`, and to
+    `steps` the bytes from one tile to the next.
+    """
+    for k in range(operands):
+        view = Gemm.VIEWS + OPERAND_WORDS * k
+        shift = group * par(params, view + View.GROUP) + channel * par(params, view + View.CHANNEL)
+        pixel_rows(params, bufs, view, at, rows, shift, es + 8 * ROWS * k)
+        st(steps + 8 * k, rows * par(params, view + View.W))
+
+
 @native(5)
 def gemm_driver(params, bufs, lo, hi, who):
     """Items: pixel chunk (outer), group, channel block. Each walks reduction blocks, then tiles of pixels."""
     xs, ys, es, at, steps = scratch(ROWS), scratch(ROWS), scratch(OPERAND_ROWS), scratch(4), scratch(MAX_OPERANDS)
-    groups, blocks, rblocks, operands = (
-        par(params, Gemm.GROUPS),
-        par(params, Gemm.BLOCKS),
-        par(params, Gemm.REDUCTIONS),
-        par(params, Gemm.OPERANDS),
-    )
-    q, extra, tiles, chunk = (
-        par(params, Gemm.ROWS),
-        par(params, Gemm.EXTRA),
-        par(params, Gemm.TILES),
-        par(params, Gemm.CHUNK),
-    )
+    groups, blocks = par(params, Gemm.GROUPS), par(params, Gemm.BLOCKS)
+    rblocks, operands = par(params, Gemm.REDUCTIONS), par(params, Gemm.OPERANDS)
+    q, extra = par(params, Gemm.ROWS), par(params, Gemm.EXTRA)
+    tiles, chunk = par(params, Gemm.TILES), par(params, Gemm.CHUNK)
     for item in range(lo, hi):
         b = params + 8 * (par(params, Gemm.BLOCK_TABLE) + BLOCK_WORDS * (item % blocks))
         group = (item // blocks) % groups
@@ -123,8 +127,8 @@ def gemm_driver(params, bufs, lo, hi, who):
         for rb in range(rblocks):
             red = params + 8 * (par(params, Gemm.REDUCTION_TABLE) + REDUCTION_WORDS * rb)
             taps, ntaps = params + 8 * ld(red + Reduction.TAPS), ld(red + Reduction.TAP_COUNT)
-            run, rw = ld(red + Reduction.RUN), ld(red + Reduction.WEIGHTS)
-            final = rb == rblocks - 1
+            run, wr = ld(red + Reduction.RUN), w + ld(red + Reduction.WEIGHTS) * vectors
+            first, final = rb == 0, rb == rblocks - 1
             t, stop = t0, min(t0 + chunk, tiles)
             while t < stop:
                 rows = q + 1 if t < extra else q
@@ -134,30 +138,10 @@ def gemm_driver(params, bufs, lo, hi, who):
                 pixel_rows(params, bufs, Gemm.X, at, rows, group * par(params, Gemm.X_GROUP), xs)
                 pixel_rows(params, bufs, Gemm.Y, at, rows, group * par(params, Gemm.Y_GROUP) + channel * 4, ys)
                 if final:
-                    for k in range(operands):
-                        view = Gemm.VIEWS + OPERAND_WORDS * k
-                        shift = group * par(params, view + View.GROUP) + channel * par(params, view + View.CHANNEL)
-                        pixel_rows(params, bufs, view, at, rows, shift, es + 8 * ROWS * k)
-                        st(steps + 8 * k, rows * par(params, view + View.W))
+                    epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps)
                 kernel = big if t < extra else small
                 xstep, ystep = rows * par(params, Gemm.X + View.W), rows * par(params, Gemm.Y + View.W)
-                call14(
-                    kernel,
-                    xs,
-                    w + rw * vectors,
-                    ys,
-                    es,
-                    taps,
-                    ntaps,
-                    run,
-                    rb == 0,
-                    final,
-                    lanes,
-                    count,
-                    xstep,
-                    ystep,
-                    steps,
-                )
+                call14(kernel, xs, wr, ys, es, taps, ntaps, run, first, final, lanes, count, xstep, ystep, steps)
                 t += count
     return 0
 

@@ -118,34 +118,40 @@ def _stamps(**times: int) -> str:
     )
 
 
-def _copy(
-    name: str,
-    typ: str,
-    nbytes: int,
-    enter: str,
-    leave: str,
-    source: tuple[str, str, str, str],
-    target: tuple[str, str, str],
-) -> str:
-    """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight.
+Source = tuple[str, str, str, str]  # names of (pointer, inner size, row stride, offset)
+To = tuple[str, str, str]  # names of (pointer, row stride, offset)
 
-    `source`: (pointer, inner size, row stride, offset) names; `target`: (pointer, row stride, offset).
-    """
-    pointer, inner, stride, offset = source
-    to, to_stride, to_offset = target
-    text = [
-        f"""
+
+def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: Source, target: To) -> str:
+    """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight."""
+    elements = range(UNROLL)
+    loads = "".join(_load(name, u, typ, nbytes, source, target) for u in elements)
+    stores = "".join(_store(name, u, typ, nbytes, target[0]) for u in elements)
+    inner = source[1]
+    return f"""
   %{name}.n = mul i64 %outer, {inner}
   br label %{name}.head
 {name}.head:
   %{name}.i = phi i64 [ %first, %{enter} ], [ %{name}.next, %{name}.tail ]
   %{name}.more = icmp ult i64 %{name}.i, %{name}.n
   br i1 %{name}.more, label %{name}.body, label %{leave}
-{name}.body:"""
-    ]
-    for u in range(UNROLL):
-        q = f"%{name}.{u}"
-        text.append(f"""
+{name}.body:{loads}{stores}
+  br label %{name}.tail
+{name}.tail:
+  %{name}.hop = mul i64 %all, {UNROLL}
+  %{name}.next = add i64 %{name}.i, %{name}.hop
+  br label %{name}.head
+"""
+
+
+def _load(name: str, u: int, typ: str, nbytes: int, source: Source, target: To) -> str:
+    """Loads element `u` of those in flight, and finds where it goes.
+
+    One beyond the end is the first one again: the same value, stored twice.
+    """
+    (pointer, inner, stride, offset), (_, to_stride, to_offset) = source, target
+    q = f"%{name}.{u}"
+    return f"""
   {q}.step = mul i64 %all, {u}
   {q}.raw = add i64 %{name}.i, {q}.step
   {q}.in = icmp ult i64 {q}.raw, %{name}.n
@@ -160,20 +166,14 @@ def _copy(
   {q}.v = load {typ}, ptr addrspace(1) {q}.p, align {nbytes}
   {q}.to = mul i64 {q}.row, {to_stride}
   {q}.to1 = add i64 {q}.to, {q}.rest
-  {q}.to2 = add i64 {q}.to1, {to_offset}""")
-    for u in range(UNROLL):  # elements beyond the end repeat the first one's: the same value, stored twice
-        q = f"%{name}.{u}"
-        text.append(f"""
-  {q}.tp = getelementptr {typ}, ptr addrspace(1) {to}, i64 {q}.to2
-  store {typ} {q}.v, ptr addrspace(1) {q}.tp, align {nbytes}""")
-    text.append(f"""
-  br label %{name}.tail
-{name}.tail:
-  %{name}.hop = mul i64 %all, {UNROLL}
-  %{name}.next = add i64 %{name}.i, %{name}.hop
-  br label %{name}.head
-""")
-    return "".join(text)
+  {q}.to2 = add i64 {q}.to1, {to_offset}"""
+
+
+def _store(name: str, u: int, typ: str, nbytes: int, pointer: str) -> str:
+    q = f"%{name}.{u}"
+    return f"""
+  {q}.tp = getelementptr {typ}, ptr addrspace(1) {pointer}, i64 {q}.to2
+  store {typ} {q}.v, ptr addrspace(1) {q}.tp, align {nbytes}"""
 
 
 def _start(name: str, typ: str, nbytes: int) -> str:

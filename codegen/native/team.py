@@ -119,6 +119,25 @@ def run_alone(job, libc):
         st(times + 8 * (s + 1), now(clock))
 
 
+@njit
+def rest(team, seen, spare, libc):
+    """Parks a worker until there is a call behind number `seen`, one is announced (not for a `spare` worker), or
+    STOP.
+    """
+    parked = team + (Team.SPARE if spare else Team.SLEEPERS)
+    cond = ld(team + (Team.SPARE_COND if spare else Team.COND))
+    call1(ld(libc + Libc.LOCK), ld(team + Team.MUTEX))
+    atomic_add(parked, 1)
+    while (
+        atomic_load(team + Team.SEQ) == seen
+        and atomic_load(team + Team.STOP) == 0
+        and (spare or atomic_load(team + Team.PENDING) == 0)
+    ):
+        call2(ld(libc + Libc.WAIT), cond, ld(team + Team.MUTEX))
+    atomic_add(parked, -1)
+    call1(ld(libc + Libc.UNLOCK), ld(team + Team.MUTEX))
+
+
 @native(2)
 def worker(team, index):
     """A worker's life: wait for a call (spinning, then parked unless one is announced by PENDING), help with it, until
@@ -142,18 +161,7 @@ def worker(team, index):
                 call1(ld(libc + Libc.YIELD), 0)
             spare = index >= atomic_load(team + Team.WORKERS)
             if waited > ld(team + Team.SPIN_NS) and (spare or atomic_load(team + Team.PENDING) == 0):
-                parked = team + (Team.SPARE if spare else Team.SLEEPERS)
-                cond = ld(team + (Team.SPARE_COND if spare else Team.COND))
-                call1(ld(libc + Libc.LOCK), ld(team + Team.MUTEX))
-                atomic_add(parked, 1)
-                while (
-                    atomic_load(team + Team.SEQ) == seen
-                    and atomic_load(team + Team.STOP) == 0
-                    and (spare or atomic_load(team + Team.PENDING) == 0)
-                ):
-                    call2(ld(libc + Libc.WAIT), cond, ld(team + Team.MUTEX))
-                atomic_add(parked, -1)
-                call1(ld(libc + Libc.UNLOCK), ld(team + Team.MUTEX))
+                rest(team, seen, spare, libc)
                 started = now(clock)
         seen = atomic_load(team + Team.SEQ)
         if index < atomic_load(team + Team.WORKERS):

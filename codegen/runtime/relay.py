@@ -20,13 +20,27 @@ from .faults import TEXTS, noted, word
 from .host import function, team, wake
 from .watch import Watch
 
-SPIN_SECONDS = (
-    2e-3  # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
-)
+# of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
+SPIN_SECONDS = 2e-3
 # until a call that nobody begins is taken over, and at the end of the process until calls without progress are given up
 LIMIT_SECONDS = 20.0
 LAST_SECONDS = 600.0  # until a call that somebody has begun is given up
 DEVICE_FACTOR = 6  # of these: until a device that nobody answers stops by itself
+
+
+def _words(driver: Driver) -> dict[int, int]:
+    """What native code has to know of a device: its kernels, its driver's functions, its streams."""
+    r = abi.Relay
+    words: dict[int, int] = {
+        r.LAUNCH: driver.launch,
+        r.STREAM: driver.stream,
+        r.BLOCKS: driver.blocks,
+        r.WAITERS: driver.waiters,
+    }
+    words.update(zip((r.START4, r.START16, r.JOIN4, r.JOIN16, r.STAMP, r.AWAIT), driver.functions, strict=True))
+    words.update(zip((r.COPY, r.COPY2D, r.RECORD, r.FOLLOW, r.SYNC), driver.copies, strict=True))
+    words.update(zip((r.OUT, r.IN, r.FETCH), driver.sides, strict=True))
+    return words
 
 
 class Relay:
@@ -62,35 +76,10 @@ class Relay:
             abi.Relay.TEAM: self._team.address,
             abi.Relay.LIBC: self._team.libc.ctypes.data,
             abi.Relay.SPIN_NS: int(SPIN_SECONDS * 1e9),
-            abi.Relay.LAUNCH: driver.launch,
-            abi.Relay.STREAM: driver.stream,
-            abi.Relay.BLOCKS: driver.blocks,
-            abi.Relay.WAITERS: driver.waiters,
             abi.Relay.LIMIT_NS: int(DEVICE_FACTOR * last_seconds * 1e9),
             abi.Relay.HELD_NS: int(limit_seconds * 1e9),
             abi.Relay.MESSAGES: self._messages.ctypes.data,
-            **dict(
-                zip(
-                    (
-                        abi.Relay.START4,
-                        abi.Relay.START16,
-                        abi.Relay.JOIN4,
-                        abi.Relay.JOIN16,
-                        abi.Relay.STAMP,
-                        abi.Relay.AWAIT,
-                    ),
-                    driver.functions,
-                    strict=True,
-                )
-            ),
-            **dict(
-                zip(
-                    (abi.Relay.COPY, abi.Relay.COPY2D, abi.Relay.RECORD, abi.Relay.FOLLOW, abi.Relay.SYNC),
-                    driver.copies,
-                    strict=True,
-                )
-            ),
-            **dict(zip((abi.Relay.OUT, abi.Relay.IN, abi.Relay.FETCH), driver.sides, strict=True)),
+            **_words(driver),
         }
         for at, value in words.items():
             self._word(at).value = value

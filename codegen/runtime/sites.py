@@ -99,42 +99,42 @@ class Site:
                 f"xcoexec: no memory is left for the {segment.arena_bytes} bytes of a host segment's intermediates."
             )
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
-        sizes = [4 * math.prod(w.words()[:2]) for w in inputs] + [4 * math.prod(m.words()[:2]) for m in outputs]
-        places = np.cumsum([abi.PAGE_BYTES, *(-(-n // 256) * 256 for n in sizes)])
-        copies = sum(w.copied for w in inputs) + sum(m.copied for m in outputs)
-        memory = Memory(relay.driver, int(places[-1]), 256, 2 if copies else 0)
-        self._host, device = memory.host, memory.device
+        parts, n = (*inputs, *outputs), len(inputs)
+        sizes = [4 * math.prod(p.words()[:2]) for p in parts]
+        places = np.cumsum([abi.PAGE_BYTES, *(-(-size // 256) * 256 for size in sizes)]).tolist()
+        memory = Memory(relay.driver, places[-1], 256, 2 if any(p.copied for p in parts) else 0)
+        self._host = memory.host
         ctypes.memset(self._host, 0, abi.PAGE_BYTES)
-        n = len(inputs)
-        hosts = [self._host + int(p) for p in places[:-1]]
+        hosts = [self._host + place for place in places[:-1]]
         self._bufs = np.array([*hosts[:n], *(a.ctypes.data for a in self._keep), *hosts[n:]], np.int64)
-        self._ins = self._table([self._row(w, device + int(p)) for w, p in zip(inputs, places[:n], strict=True)])
-        self._outs = self._table([self._row(m, device + int(p)) for m, p in zip(outputs, places[n:-1], strict=True)])
-        words: dict[int, int] = {
-            abi.Site.SEGMENT: segment.address,
+        rows = [self._row(p, memory.device + place) for p, place in zip(parts, places[:-1], strict=True)]
+        self._ins, self._outs = self._table(rows[:n]), self._table(rows[n:])
+        words = {
+            **self._described(memory),
             abi.Site.RELAY: relay.address,
-            abi.Site.PAGE: self._host,
-            abi.Site.WORK: memory.work,
-            abi.Site.BUFFERS: self._bufs.ctypes.data,
-            abi.Site.BUFFER_COUNT: len(self._bufs),
             abi.Site.OPERAND_COUNT: n,
-            abi.Site.OPERANDS: self._ins.ctypes.data,
             abi.Site.RESULT_COUNT: len(outputs),
-            abi.Site.RESULTS: self._outs.ctypes.data,
             abi.Site.COPIES: sum(w.copied for w in inputs),
-            abi.Site.FAULTS: self.faults.address,
-            **dict(zip((abi.Site.BEFORE, abi.Site.AFTER), memory.events, strict=False)),
         }
         self._words = _filled(abi.SITE_WORDS, words)
         self.address = self._words.ctypes.data
-        weakref.finalize(
-            self,
-            relay.retire,
-            self._words,
-            memory,
-            (self._keep, self._bufs, self._ins, self._outs, segment, self.faults),
-        )
+        keep = (self._keep, self._bufs, self._ins, self._outs, segment, self.faults)
+        weakref.finalize(self, relay.retire, self._words, memory, keep)
         relay.start()
+
+    def _described(self, memory: Memory) -> dict[int, int]:
+        """Where the site's own memory lies."""
+        return {
+            abi.Site.SEGMENT: self.segment.address,
+            abi.Site.PAGE: memory.host,
+            abi.Site.WORK: memory.work,
+            abi.Site.BUFFERS: self._bufs.ctypes.data,
+            abi.Site.BUFFER_COUNT: len(self._bufs),
+            abi.Site.OPERANDS: self._ins.ctypes.data,
+            abi.Site.RESULTS: self._outs.ctypes.data,
+            abi.Site.FAULTS: self.faults.address,
+            **dict(zip((abi.Site.BEFORE, abi.Site.AFTER), memory.events, strict=False)),
+        }
 
     @staticmethod
     def _table(rows: Sequence[Sequence[int]]) -> np.ndarray:
