@@ -18,8 +18,9 @@ from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
 from ..native.frame import call_frame, sets_state, type_info
 from ..program import Group, Program, Unsupported, Value, external, kind
-from ..segment.assembly import Context, Cut, Groups, Pick, Rules, Segment, Step, compile_segment
+from ..segment.assembly import Context, Groups, Pick, Rules, Segment, Step, compile_segment
 from ..segment.choice import default, measured
+from ..segment.cuts import Cut
 from ..segment.descriptor import Runtime
 from ..segment.strips import fused
 from ..target import Target

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ..native.build import Spec, kernel_address, prepare
 from ..program import Group, Op, Program, Unsupported, Value, consumers, kind
 from ..rules.convolution import convolution
 from ..target import Target
+from .cuts import Cut
 from .descriptor import Put, Runtime, describe, held_by, ring
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
@@ -98,9 +98,6 @@ class Step:
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
 Groups = tuple[tuple[Group, frozenset[Value]], ...]  # groups and which of the values they read are constants
 Pick = Callable[[Groups, tuple[str, ...], int], str]
-Cut = Callable[
-    [Sequence[Op], int, int, int], Any
-]  # (operations, axis, start, stop) -> the operations for that range of the result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +123,7 @@ class Context:
         self.group = 0
         self.consts = set(program.consts)
         self.packs: list[tuple[int, Packer]] = []
-        self._packed: dict[Any, Ref] = {}
+        self._packed: dict[Hashable, Ref] = {}
         self.blob = Buffer("arg", 0)
         self.raw: dict[Value, Buffer] = {}
         self._readers = consumers(program.ops)
@@ -157,7 +154,7 @@ class Context:
     def raw_const(self, v: Value) -> Buffer:
         return self.raw.setdefault(v, Buffer("arg", v.nbytes, len(self.program.inputs) + len(self.raw)))
 
-    def pack(self, nbytes: int, packer: Packer, key: Any) -> Ref:
+    def pack(self, nbytes: int, packer: Packer, key: Hashable) -> Ref:
         """Reserves packed bytes, filled by `packer` when weights are bound; once for each `key`, which names all that
         `packer` depends on.
         """

@@ -18,9 +18,8 @@ from ..target import Target
 from ..target import target as host_target
 from .assembly import Groups
 
-Alone = Callable[
-    [Groups, str, int, Target], tuple[Callable[[], object], int]
-]  # (groups, algorithm, threads, target) -> a call of them, packed bytes
+# (groups, algorithm, threads, target) -> a call of them, packed bytes
+Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]
 ROUNDS, CALLS = 4, 3  # calls of one algorithm in each round
 COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds

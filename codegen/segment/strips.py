@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from ..native import layout as abi
 from ..program import Group, Op, Program, Unsupported, Value, external
@@ -21,6 +20,8 @@ from .storage import Buffer, Storage, place
 SCRATCH_BYTES = 3 << 17  # of what lies between the layers of one strip: it stays in L2 beside weights and data
 WEIGHT_BYTES = 1 << 18  # of all layers of a strip: every strip reads them again, so they have to stay in L2 too
 NAMES = ("apart", "strips")
+# of one operation each: its primitive, the shapes that it reads, its result's, its parameters
+Form = tuple[tuple[str, tuple[tuple[int, ...], ...], tuple[int, ...], str], ...]
 Ranges = tuple[tuple[int, int, int], ...]  # (axis, start, stop) of the result that a strip computes
 
 
@@ -125,9 +126,9 @@ class _Buffers:
     def __init__(self) -> None:
         self.sources: list[Ref] = []
         self.shifts: list[dict[int, int]] = []
-        self._numbers: dict[Any, Buffer] = {}
+        self._numbers: dict[Hashable, Buffer] = {}
 
-    def inner(self, source: Ref, key: Any, strip: int = 0, shift: int = 0) -> Buffer:
+    def inner(self, source: Ref, key: Hashable, strip: int = 0, shift: int = 0) -> Buffer:
         """The strip's buffer for an outside place; `shift` bytes in strip number `strip`."""
         if key not in self._numbers:
             self._numbers[key] = Buffer("sub", source.buffer.nbytes, len(self.sources))
@@ -150,7 +151,7 @@ class _Strip(Context):
             dataclasses.replace(outer.rules, pick=lambda groups, names, threads: names[0], cut=None),
         )
 
-    def pack(self, nbytes: int, packer: Packer, key: Any) -> Ref:
+    def pack(self, nbytes: int, packer: Packer, key: Hashable) -> Ref:
         ref = self.outer.pack(nbytes, packer, key)
         return Ref(self.buffers.inner(Ref(ref.buffer, 0), ("blob", ref.buffer)), ref.offset)
 
@@ -173,20 +174,16 @@ def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges]) -> 
     last, alias = _distinct(groups[:-1], groups[-1])
     out = ctx.output(last.out)
     buffers = _Buffers()
-    forms: dict[Any, _Built] = {}
-    chosen: list[Any] = []
+    forms: dict[Form, _Built] = {}
+    chosen: list[Form] = []
     for number, ranges in enumerate(strips):
-        program, slices = _part(ctx, (*groups[:-1], last), ranges)
+        program, windows = _part(ctx, (*groups[:-1], last), ranges)
         strip = _Strip(ctx, program, buffers)
-        for v, (source, offset, halo) in slices.items():
-            s = ctx.storage(alias.get(source, source))
-            b = buffers.inner(
-                Ref(s.buffer, s.offset),
-                (s.buffer, s.offset, source),
-                number,
-                sum(o * t for o, t in zip(offset, s.strides, strict=True)),
-            )
-            strip.place(v, Storage(b, 0, v.shape, s.strides, halo(s)))
+        for v, window in windows.items():
+            s = ctx.storage(alias.get(window.source, window.source))
+            shift = sum(first * step for first, step in zip(window.first, s.strides, strict=True))
+            b = buffers.inner(Ref(s.buffer, s.offset), (s.buffer, s.offset, window.source), number, shift)
+            strip.place(v, Storage(b, 0, v.shape, s.strides, window.halo(s)))
         b = buffers.inner(
             Ref(out.buffer, out.offset), "out", number, sum(a * out.strides[axis] for axis, a, _ in ranges)
         )
@@ -211,8 +208,11 @@ def _distinct(before: Sequence[Group], last: Group) -> tuple[Group, dict[Value, 
     early = [op for g in before for op in g.ops]
     made = {v for op in (*early, *last.ops) for v in op.outs}
     read = {v for op in early for v in op.value_ins} - made
-    names: dict[Any, Value] = {v: Value(v.shape, v.dtype) for v in external(last.ops) if v in read}
-    renamed = {op: dataclasses.replace(op, ins=tuple(names.get(v, v) for v in op.ins)) for op in last.ops}
+    names: dict[Value, Value] = {v: Value(v.shape, v.dtype) for v in external(last.ops) if v in read}
+    renamed = {
+        op: dataclasses.replace(op, ins=tuple(names.get(v, v) if isinstance(v, Value) else v for v in op.ins))
+        for op in last.ops
+    }
     return Group(tuple(renamed.values()), renamed[last.anchor]), {new: old for old, new in names.items()}
 
 
@@ -241,8 +241,23 @@ def _block(ctx: Context, groups: Sequence[Group], pattern: Pattern) -> int:
     return max(1, shape[axis] // strips)
 
 
-def _part(ctx: Context, groups: Sequence[Group], ranges: Ranges) -> tuple[Program, dict[Value, Any]]:
-    """The program of one strip, and for each of its inputs (source, first index by dimension, halo)."""
+@dataclasses.dataclass(frozen=True)
+class _Window:
+    """An input of a strip: elements of `source`, the first of them at the indices `first`."""
+
+    source: Value
+    first: Sequence[int]
+    shape: tuple[int, ...]
+
+    def halo(self, s: Storage) -> tuple[tuple[int, int], ...]:
+        """Around a strip lie the rows next to it, or the border of the whole."""
+        before = (lo + f for (lo, _), f in zip(s.halo, self.first, strict=True))
+        after = (hi + n - f - m for (_, hi), n, f, m in zip(s.halo, s.shape, self.first, self.shape, strict=True))
+        return tuple(zip(before, after, strict=True))
+
+
+def _part(ctx: Context, groups: Sequence[Group], ranges: Ranges) -> tuple[Program, dict[Value, _Window]]:
+    """The program of one strip, and what each of its inputs is a part of."""
     assert ctx.rules.cut is not None
     at: dict[Value, tuple[Value, list[int]]] = {}
     for axis, start, stop in ranges:
@@ -259,22 +274,10 @@ def _part(ctx: Context, groups: Sequence[Group], ranges: Ranges) -> tuple[Progra
     outside = external(op for g in groups for op in g.ops)
     inputs = tuple(v for v in outside if v not in ctx.consts)
     program = Program(inputs, tuple(v for v in outside if v in ctx.consts), tuple(groups), (groups[-1].out,))
-
-    def described(v: Value) -> Any:
-        source, first = at.get(v, (v, [0] * len(v.shape)))
-
-        def halo(s: Storage) -> tuple[tuple[int, int], ...]:
-            """Around a strip lie the rows next to it, or the border of the whole."""
-            before = (lo + f for (lo, _), f in zip(s.halo, first, strict=True))
-            after = (hi + n - f - m for (_, hi), n, f, m in zip(s.halo, s.shape, first, v.shape, strict=True))
-            return tuple(zip(before, after, strict=True))
-
-        return source, first, halo
-
-    return program, {v: described(v) for v in inputs}
+    return program, {v: _Window(*at.get(v, (v, [0] * len(v.shape))), v.shape) for v in inputs}
 
 
-def _form(program: Program) -> Any:
+def _form(program: Program) -> Form:
     """Equal for strips that the same steps serve."""
     return tuple(
         (op.prim, tuple(v.shape for v in op.value_ins), op.out.shape, str(sorted(op.params.items(), key=str)))
@@ -283,7 +286,7 @@ def _form(program: Program) -> Any:
 
 
 def _step(
-    ctx: Context, buffers: _Buffers, forms: Mapping[Any, _Built], chosen: Sequence[Any], out: Buffer, span: int
+    ctx: Context, buffers: _Buffers, forms: Mapping[Form, _Built], chosen: Sequence[Form], out: Buffer, span: int
 ) -> None:
     if len(buffers.sources) + 1 > abi.STRIP_BUFFERS:
         raise Unsupported(f"{len(buffers.sources)} buffers in a strip")
