@@ -20,6 +20,7 @@ from .depthwise import LARGEST_WINDOW, Walk, depthwise
 from .elementwise import compute, copy, fill
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 
+Taken = tuple[tuple[int, int], ...]  # (first, step) of the part of a window that is used, by dimension
 ALGORITHMS = ("direct", "winograd4", "winograd2")
 
 
@@ -29,14 +30,8 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     Returns what of the tail is not fused.
     """
     geo = geometry(op)
-    x, w = op.ins
-    if not isinstance(w, Value) or w not in ctx.consts or not isinstance(x, Value):
-        raise Unsupported("a convolution whose weights are computed by the model")
-    if geo.batch_groups != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
-        raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
+    x, w = _operands(ctx, op, geo)
     rank = len(geo.window)
-    if not 1 <= rank <= 3:
-        raise Unsupported(f"a convolution over {rank} spatial dimensions; kernels have 1 to 3")
     phases = _phases(geo)
     if phases:
         around = [_padding(p, x.shape[d]) for p, d in zip(phases, geo.image[2:], strict=True)]
@@ -66,6 +61,18 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         order = [(geo.result[0], *geo.result[2:], geo.result[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))
     return () if tail is not None else rest
+
+
+def _operands(ctx: Context, op: Op, geo: Convolution) -> tuple[Value, Value]:
+    """Image and weights of a convolution that kernels can compute. Raises `Unsupported` for any other one."""
+    x, w = op.ins
+    if not isinstance(w, Value) or w not in ctx.consts or not isinstance(x, Value):
+        raise Unsupported("a convolution whose weights are computed by the model")
+    if geo.batch_groups != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
+        raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
+    if not 1 <= len(geo.window) <= 3:
+        raise Unsupported(f"a convolution over {len(geo.window)} spatial dimensions; kernels have 1 to 3")
+    return x, w
 
 
 def _image(
@@ -100,11 +107,9 @@ def _conv(
     groups: int,
     y: Storage,
     tail: Epilogue,
-    taken: tuple[tuple[int, int], ...] | None = None,
+    taken: Taken | None = None,
 ) -> None:
-    """Appends the steps on a padded image; `taken`: (first, step) of the weights' window that is used, by dimension
-    (None: all of it).
-    """
+    """Appends the steps on a padded image; `taken`: the part of the weights' window that is used (None: all of it)."""
     image, rank = geo.image, len(geo.window)
     channels_in, channels = image.shape[-1], y.shape[-1]
     per_in, per_out = channels_in // groups, channels // groups
@@ -116,24 +121,28 @@ def _conv(
     product = Product(pixels, tuple(taps), run, per_out, groups)
     walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
     shape = block_shape(ctx.target, math.prod(pixels), per_out)
-    vl, nv = ctx.target.vl, shape[1]
-
-    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[w], axes)
-        if taken is not None:
-            k = k[tuple(slice(first, None, step) for first, step in taken)]
-        k = k.reshape(-1, per_in, groups, per_out)
-        return pack_panels(np.transpose(k, (2, 0, 1, 3)).reshape(groups, -1, per_out), vl, nv)
-
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
-    weights = ctx.pack(panel_bytes(product, vl, nv) * groups, packer, ("panels", w, axes, groups, nv, taken))
+    weights = _weights(ctx, product, w, axes, shape[1], taken)
     add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
-    return None
+
+
+def _weights(ctx: Context, g: Product, w: Value, axes: tuple[int, ...], nv: int, taken: Taken | None) -> Ref:
+    """Panels of the weights, whose dimensions `axes` bring to (window..., channels in, channels out)."""
+    vl = ctx.target.vl
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        k = np.transpose(consts[w], axes)
+        if taken is not None:
+            k = k[tuple(slice(first, None, step) for first, step in taken)]
+        k = k.reshape(-1, w.shape[axes[-2]], g.groups, g.channels)
+        return pack_panels(np.transpose(k, (2, 0, 1, 3)).reshape(g.groups, -1, g.channels), vl, nv)
+
+    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", w, axes, g.groups, nv, taken))
 
 
 # -- transposed convolutions: every phase of the result is a small convolution of the image as it is ---------

@@ -36,41 +36,17 @@ def depthwise(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Stora
     n, oh, ow, channels = y.shape
     vecs = -(-channels // vl)
     image = geo.image
-    pixels = (
-        1
-        if ow < 4
-        else max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, ctx.target.registers // 5) and (ow % p <= 1 or p == 4))
-    )
+    pixels = _pixels(ow, ctx.target.registers)
     row = image.strides[1] * geo.strides[0]
-
-    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        flat = np.transpose(consts[w], axes).reshape(kh * kw, channels)
-        out = np.zeros((vecs, kh * kw, vl), np.float32)
-        for v in range(vecs):
-            part = flat[:, v * vl : (v + 1) * vl]
-            out[v, :, : part.shape[1]] = part
-        return out
-
-    ref = ctx.pack(vecs * kh * kw * vl * 4, packer, ("depthwise", w, axes))
-    weights = Storage(ref.buffer, ref.offset, (), (), ())
-    rows = max(
-        1, min(oh, -(-oh * n // (4 * ctx.threads)) if ctx.threads > 1 else 8, max(1, IMAGE_BYTES // max(1, row)) + 1)
-    )
+    weights = _weights(ctx, w, axes, kh * kw, channels)
+    share = -(-oh * n // (4 * ctx.threads)) if ctx.threads > 1 else 8
+    rows = max(1, min(oh, share, max(1, IMAGE_BYTES // max(1, row)) + 1))
     chunks = -(-oh // rows)
     kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
-    extra = [
-        oh,
-        rows,
-        ow,
-        channels - (vecs - 1) * vl,
-        row,
-        image.strides[1] * geo.dilation[0],
-        image.strides[2] * geo.strides[1],
-        image.strides[2] * geo.dilation[1],
-        y.strides[1],
-        y.strides[2],
-        *(s for _, strides, _ in tail.operands for s in strides[1:3]),
-    ]
+    across, down = image.strides[2], image.strides[1]
+    extra = [oh, rows, ow, channels - (vecs - 1) * vl]
+    extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1], *y.strides[1:3]]
+    extra += [s for _, strides, _ in tail.operands for s in strides[1:3]]
 
     def part(first: int, count: int, masked: bool) -> None:
         def shifted(o: Operand, outer: int, by_rows: int, per_vec: int) -> Operand:
@@ -90,3 +66,29 @@ def depthwise(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Stora
         part(0, vecs - ragged, False)
     if ragged:
         part(vecs - 1, 1, True)
+
+
+def _pixels(ow: int, registers: int) -> int:
+    """Neighbouring pixels that the kernel computes together: few enough for the registers, and a row of `ow` pixels
+    leaves at most one over.
+    """
+    if ow < 4:
+        return 1
+    return max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, registers // 5) and (ow % p <= 1 or p == 4))
+
+
+def _weights(ctx: Context, w: Value, axes: tuple[int, ...], taps: int, channels: int) -> Storage:
+    """The weights as the kernel reads them, [vectors of channels, taps, vl]; `axes` bring `w` to [kh, kw, 1, C]."""
+    vl = ctx.target.vl
+    vecs = -(-channels // vl)
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        flat = np.transpose(consts[w], axes).reshape(taps, channels)
+        out = np.zeros((vecs, taps, vl), np.float32)
+        for v in range(vecs):
+            part = flat[:, v * vl : (v + 1) * vl]
+            out[v, :, : part.shape[1]] = part
+        return out
+
+    ref = ctx.pack(vecs * taps * vl * 4, packer, ("depthwise", w, axes))
+    return Storage(ref.buffer, ref.offset, (), (), ())

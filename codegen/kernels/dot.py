@@ -48,46 +48,52 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     (ac, bc), (ab, bb) = op.params["dimension_numbers"]
     left, right = _side(a, ac, ab), _side(b, bc, bb)
     op, rest, moved = _transposed(op, rest)
-    innermost = moved[-1] if moved else 0  # dimension of the product that lies side by side in the result
-    computed = a not in ctx.consts and b not in ctx.consts
-    swapped = (a in ctx.consts and b not in ctx.consts) or (
-        computed and len(ab) <= innermost < len(ab) + len(left.free)
-    )
+    swapped = _swapped(ctx, left, right, moved)
     if swapped:
         left, right = right, left
-    m, n = left.sizes(left.free), right.sizes(right.free)
-    # canonical order of the result is (batch, left free, right free); position of each in the real one
-    nb = len(left.batch)
-    first, second = (len(n), 0) if swapped else (0, len(m))
-    order = tuple(
-        map(
-            moved.index,
-            (*range(nb), *(nb + first + i for i in range(len(m))), *(nb + second + i for i in range(len(n)))),
-        )
-    )
+    batch, m, n = left.sizes(left.batch), left.sizes(left.free), right.sizes(right.free)
+    order = _order(moved, len(batch), len(m), len(n), swapped)
 
     tail = epilogue(ctx, op, rest)
     out = ctx.output(tail.result if tail else op.out)
-    tensors = [(Ref(out.buffer, out.offset), out.strides)] + [
-        (Ref(s.buffer, s.offset + at), strides) for s, strides, at in (tail.operands if tail else ())
-    ]
-    lanes = [_lane(ref, [strides[i] for i in order], left.sizes(left.batch), m, n) for ref, strides in tensors]
+    tensors = [(Ref(out.buffer, out.offset), out.strides)]
+    tensors += [(Ref(s.buffer, s.offset + at), strides) for s, strides, at in (tail.operands if tail else ())]
+    lanes = [_lane(ref, [strides[i] for i in order], batch, m, n) for ref, strides in tensors]
     found = [lane for lane in lanes if lane is not None]
     walked = len(found) == len(lanes) and all(lane.channel in (0, 4) for lane in found)
     if tail is not None and walked and (found[0].channel == 4 or math.prod(n) == 1):
         _product(ctx, left, right, found, tail.expr)
         return ()
     final = ctx.output(op.out)
-    lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], left.sizes(left.batch), m, n)
+    lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], batch, m, n)
     if lane is not None and (lane.channel == 4 or math.prod(n) == 1):
         _product(ctx, left, right, [lane], COPY)
         return rest
-    y = ctx.scratch((*left.sizes(left.batch), *m, *n))
-    inner = _lane(Ref(y.buffer, y.offset), y.strides, left.sizes(left.batch), m, n)
+    y = ctx.scratch((*batch, *m, *n))
+    inner = _lane(Ref(y.buffer, y.offset), y.strides, batch, m, n)
     assert inner is not None
     _product(ctx, left, right, [inner], COPY)
     copy(ctx, y, final, tuple(y.strides[order.index(i)] for i in range(len(order))))
     return rest
+
+
+def _swapped(ctx: Context, left: Side, right: Side, moved: tuple[int, ...]) -> bool:
+    """Whether the left side gives the channels: it alone has weights, or, where neither has, its dimension lies side by
+    side in the result.
+    """
+    if right.value in ctx.consts or left.value in ctx.consts:
+        return right.value not in ctx.consts
+    innermost = moved[-1] if moved else 0
+    return len(left.batch) <= innermost < len(left.batch) + len(left.free)
+
+
+def _order(moved: tuple[int, ...], batch: int, m: int, n: int, swapped: bool) -> tuple[int, ...]:
+    """Where the dimensions (batch, of the side with the rows, of the side with the channels) are in the result, given
+    how many of each there are.
+    """
+    first, second = (n, 0) if swapped else (0, m)
+    rows, channels = (range(batch + at, batch + at + count) for at, count in ((first, m), (second, n)))
+    return tuple(map(moved.index, (*range(batch), *rows, *channels)))
 
 
 def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple[int, ...]]:

@@ -7,7 +7,8 @@ Coefficients are minimax fits of relative error, constant term first, rounded to
 from __future__ import annotations
 
 import math
-from typing import Any
+
+import llvmlite.ir as ir
 
 from .simd import Builder
 
@@ -49,7 +50,7 @@ ERFC_MIDDLE = 2.5
 ERFC_NONE = 10.1  # erfc is 0 from here on
 
 
-def _reduced(v: Builder, x: Any, low: Any = None) -> tuple[Any, Any]:
+def _reduced(v: Builder, x: ir.Value, low: ir.Value | None = None) -> tuple[ir.Value, ir.Value]:
     """(n as an integer, r) with x + low = n ln2 + r, |r| <= ln2/2; `low` is far below x."""
     t = v.fma(x, v.const(math.log2(math.e)), v.const(ROUND))
     n = v.b.fsub(t, v.const(ROUND))
@@ -58,17 +59,17 @@ def _reduced(v: Builder, x: Any, low: Any = None) -> tuple[Any, Any]:
     return _low_bits(v, t), v.fma(n, v.const(-LN2[1]), r)
 
 
-def _low_bits(v: Builder, t: Any) -> Any:
+def _low_bits(v: Builder, t: ir.Value) -> ir.Value:
     """n of t = ROUND + n."""
     return v.b.sub(v.bits(t), v.bits(v.const(ROUND)))
 
 
-def _power(v: Builder, n: Any) -> Any:
+def _power(v: Builder, n: ir.Value) -> ir.Value:
     """2**n for -126 <= n <= 127."""
     return v.floats(v.b.shl(v.b.add(n, v.iconst(127)), v.iconst(23)))
 
 
-def exp(v: Builder, x: Any, low: Any = None, times: Any = None) -> Any:
+def exp(v: Builder, x: ir.Value, low: ir.Value | None = None, times: ir.Value | None = None) -> ir.Value:
     """e**(x + low) * times; 2**n is applied in two steps, so that results may be denormal."""
     x = v.maximum(v.maximum(x, v.const(LEAST)), v.const(MOST), "<")
     n, r = _reduced(v, x, low)
@@ -78,7 +79,7 @@ def exp(v: Builder, x: Any, low: Any = None, times: Any = None) -> Any:
     return v.b.fmul(v.b.fmul(p, _power(v, half)), _power(v, v.b.sub(n, half)))
 
 
-def expm1(v: Builder, x: Any) -> Any:
+def expm1(v: Builder, x: ir.Value) -> ir.Value:
     """2 (2**(n-1) (e**r - 1) + 2**(n-1) - 1/2); x itself near 0, where its sign and denormals must last."""
     c = v.maximum(v.maximum(x, v.const(EXPM1_LEAST)), v.const(MOST), "<")
     n, r = _reduced(v, c)
@@ -88,7 +89,7 @@ def expm1(v: Builder, x: Any) -> Any:
     return v.select("<", v.unary("fabs", x), v.const(EXPM1_TINY), x, v.b.fadd(y, y))
 
 
-def log(v: Builder, x: Any) -> Any:
+def log(v: Builder, x: ir.Value) -> ir.Value:
     """ln x: x = 2**e * m, m in [sqrt(1/2), sqrt 2), atanh series in (m-1)/(m+1)."""
     tiny = v.b.fcmp_ordered("<", x, v.const(1.17549435e-38))
     scaled = v.b.select(tiny, v.b.fmul(x, v.const(2.0**23)), x)
@@ -106,7 +107,7 @@ def log(v: Builder, x: Any) -> Any:
     return v.b.select(v.b.fcmp_unordered("<", x, v.const(0.0)), v.const(float("nan")), ln)
 
 
-def log1p(v: Builder, x: Any) -> Any:
+def log1p(v: Builder, x: ir.Value) -> ir.Value:
     """Kahan: log(u) x/(u-1) with u = 1+x rounded."""
     u = v.b.fadd(v.const(1.0), x)
     d = v.b.fsub(u, v.const(1.0))
@@ -115,7 +116,7 @@ def log1p(v: Builder, x: Any) -> Any:
     return v.select("==", d, v.const(0.0), x, exact)
 
 
-def tanh(v: Builder, x: Any) -> Any:
+def tanh(v: Builder, x: ir.Value) -> ir.Value:
     """x + x**3 p(x**2) below 0.625, else 1 - 2/(e**2|x| + 1) with x's sign."""
     a = v.unary("fabs", x)
     z = v.b.fmul(x, x)
@@ -125,18 +126,18 @@ def tanh(v: Builder, x: Any) -> Any:
     return v.copysign(v.select("<", a, v.const(TANH_BORDER), small, big), x)
 
 
-def logistic(v: Builder, x: Any) -> Any:
+def logistic(v: Builder, x: ir.Value) -> ir.Value:
     """1/(1+e) or e/(1+e) with e = e**-|x|, which never overflows."""
     e = exp(v, v.b.fneg(v.unary("fabs", x)))
     top = v.select("<", x, v.const(0.0), e, v.const(1.0))
     return v.b.fdiv(top, v.b.fadd(v.const(1.0), e))
 
 
-def _erf_near_0(v: Builder, x: Any) -> Any:
+def _erf_near_0(v: Builder, x: ir.Value) -> ir.Value:
     return v.b.fmul(v.poly(v.b.fmul(x, x), ERF_SMALL), x)
 
 
-def erf(v: Builder, x: Any) -> Any:
+def erf(v: Builder, x: ir.Value) -> ir.Value:
     """An odd polynomial near 0, else 1 - 2**-p(|x|) with x's sign."""
     a = v.unary("fabs", x)
     p = v.b.fneg(v.poly(v.maximum(a, v.const(ERF_ONE), "<"), ERF_LARGE))
@@ -146,7 +147,7 @@ def erf(v: Builder, x: Any) -> Any:
     return v.select("<", a, v.const(ERF_BORDER), _erf_near_0(v, x), v.copysign(v.b.fsub(v.const(1.0), rest), x))
 
 
-def erfc(v: Builder, x: Any) -> Any:
+def erfc(v: Builder, x: ir.Value) -> ir.Value:
     """1 - erf near 0, else e**-a**2 q(t) / (a + c) with t = (a-c)/(a+c) for a = |x|; 2 minus that for negative x.
 
     The square is held in two parts, so that no digit of the exponent is lost.

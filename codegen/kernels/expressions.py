@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+
+import llvmlite.ir as ir
 
 from ..rules.expressions import Expr
 from . import elementary
 from .simd import Builder
 
-Rule = Callable[..., Any]  # (builder, operands) -> vector
+Rule = Callable[..., ir.Value]  # (builder, operands) -> vector
 
 
 #: XLA:CPU lets LLVM make one fused operation of a product and a sum; so do kernels where the target has one (never
@@ -18,22 +19,22 @@ Rule = Callable[..., Any]  # (builder, operands) -> vector
 FUSED = ("contract",)
 
 
-def _add(v: Builder, a: Any, b: Any) -> Any:
+def _add(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     return v.b.fadd(a, b, flags=FUSED)
 
 
-def _sub(v: Builder, a: Any, b: Any) -> Any:
+def _sub(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     return v.b.fsub(a, b, flags=FUSED)
 
 
-def _mul(v: Builder, a: Any, b: Any) -> Any:
+def _mul(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     return v.b.fmul(a, b, flags=FUSED)
 
 
 def _integer_pow(one: Rule, times: Rule, over: Rule | None) -> Rule:
     """x**y by squaring, in JAX's own order; `over` divides (None: y is never negative)."""
 
-    def rule(v: Builder, x: Any, y: str) -> Any:
+    def rule(v: Builder, x: ir.Value, y: str) -> ir.Value:
         n = abs(int(y))
         result = None
         while n:
@@ -47,15 +48,15 @@ def _integer_pow(one: Rule, times: Rule, over: Rule | None) -> Rule:
     return rule
 
 
-def _sign(v: Builder, x: Any) -> Any:
+def _sign(v: Builder, x: ir.Value) -> ir.Value:
     return v.b.select(v.b.fcmp_unordered("==", x, v.const(0.0)), x, v.copysign(v.const(1.0), x))
 
 
-def _sign_int(v: Builder, x: Any) -> Any:
+def _sign_int(v: Builder, x: ir.Value) -> ir.Value:
     return v.b.select(v.b.icmp_signed(">", x, v.iconst(0)), v.iconst(1), v.b.ashr(x, v.iconst(31)))
 
 
-def _select_int(v: Builder, which: Any, first: Any, *cases: Any) -> Any:
+def _select_int(v: Builder, which: ir.Value, first: ir.Value, *cases: ir.Value) -> ir.Value:
     """The case that an s32 names; one outside takes the nearest."""
     for k, case in enumerate(cases, 1):
         first = v.b.select(v.b.icmp_signed(">=", which, v.iconst(k)), case, first)
@@ -160,16 +161,21 @@ CONVERT: dict[str, Rule] = {
     "bfloat": lambda v, a: v.floats(v.bfloat(a)),
     "half": lambda v, a: v.half(a),
 }
-LITERAL: dict[str, Callable[[Builder, str], Any]] = {
+LITERAL: dict[str, Callable[[Builder, str], ir.Value]] = {
     "f": lambda v, x: v.const(float(x)),
     "i": lambda v, x: v.iconst(int(x)),
     "b": lambda v, x: v.bconst(x == "True"),
 }
 
 
-def emit(v: Builder, expr: Expr, operand: Callable[[int], Any], known: Mapping[Any, Any] = MappingProxyType({})) -> Any:
+def emit(
+    v: Builder,
+    expr: Expr,
+    operand: Callable[[int], ir.Value],
+    known: Mapping[int | str, ir.Value] = MappingProxyType({}),
+) -> ir.Value:
     """Vector code of `expr`; `operand(k)` gives the vector of operand k, `known[j]` that of a ("red", j) node."""
-    env: list[Any] = []
+    env: list[ir.Value] = []
     for head, *args in expr:
         if head == "in":
             env.append(operand(args[0]))

@@ -13,7 +13,10 @@ a pair of bf16, and so is each lane of the weights `[tap][run][NV*VL]`; sums are
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from collections.abc import Callable
+
+import llvmlite.ir as ir
 
 from ..native.build import Spec, family
 from ..rules.expressions import Expr
@@ -21,6 +24,7 @@ from ..target import Target
 from .expressions import emit
 from .simd import Builder, i64
 
+Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
 ARGUMENTS = 14
@@ -55,7 +59,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     wstep = nv * v.vl * 4
     multiply = v.fma if dtype == "float32" else v.dot_bf16
 
-    def step(a: list[Any], wa: Any, offset: Any) -> list[Any]:
+    def step(a: list[ir.Value], wa: ir.Value, offset: ir.Value) -> list[ir.Value]:
         bs = [v.load(v.add(wa, i * v.vl * 4)) for i in range(nv)]
         out = []
         for r in range(mr):
@@ -67,7 +71,8 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     tap_bytes = v.mul(run, wstep)
     with v.loop(tiles) as tile:
         x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
-        with v.carry(ntaps, _start(v, ys, y_on, first, mr, nv, lanes if tail else None)) as (t, a, done):
+        block = _Block(mr, nv, lanes if tail else None, ys, y_on)
+        with v.carry(ntaps, _start(v, block, first)) as (t, a, done):
             tap = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on)
             wt = v.add(w, v.mul(t, tap_bytes))
             if known:
@@ -77,11 +82,41 @@ def gemm(name: str, key: Spec, target: Target) -> str:
             else:
                 done(_reduce(v, step, a, wt, tap, run, wstep))
         e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
-        _finish(v, v.carried, ys, y_on, es, e_on, last, mr, nv, lanes if tail else None, expr, kinds)
+        _finish(v, block, v.carried, _Epilogue(expr, kinds, es, e_on), last)
     return v.finish()
 
 
-def _reduce(v: Builder, step: Any, acc: list[Any], w: Any, x: Any, run: Any, wstep: int) -> list[Any]:
+@dataclasses.dataclass(frozen=True)
+class _Block:
+    """The results of a tile: vectors `0..nv` of `mr` pixels, at `shift` bytes from the addresses that `rows` lists.
+
+    `lanes`: how many of the last vector (None: all).
+    """
+
+    mr: int
+    nv: int
+    lanes: ir.Value | None
+    rows: ir.Value
+    shift: ir.Value
+
+    def mask(self, v: Builder, i: int) -> None:
+        """Has only the lanes touched that vector `i` has."""
+        v.set_mask(self.lanes if i == self.nv - 1 else None)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Epilogue:
+    """What is applied to sums (see above), the addresses of its operands and how far on this tile's lie."""
+
+    expr: Expr
+    kinds: tuple[str, ...]
+    rows: ir.Value
+    shifts: list[ir.Value]
+
+
+def _reduce(
+    v: Builder, step: Step, acc: list[ir.Value], w: ir.Value, x: ir.Value, run: ir.Value, wstep: int
+) -> list[ir.Value]:
     """A run whose length is only known at the call, UNROLL elements at a time."""
     blocks, rest = v.b.sdiv(run, i64(UNROLL)), v.b.srem(run, i64(UNROLL))
     with v.carry(blocks, acc) as (k, a, inner):
@@ -94,7 +129,7 @@ def _reduce(v: Builder, step: Any, acc: list[Any], w: Any, x: Any, run: Any, wst
     return v.carried
 
 
-def _start(v: Builder, ys: Any, y_on: Any, first: Any, mr: int, nv: int, lanes: Any) -> list[Any]:
+def _start(v: Builder, block: _Block, first: ir.Value) -> list[ir.Value]:
     """Zeroes for the first block of the reduction, else the partial sums in y."""
     b = v.b
     entry = b.block
@@ -102,10 +137,10 @@ def _start(v: Builder, ys: Any, y_on: Any, first: Any, mr: int, nv: int, lanes: 
     b.cbranch(b.icmp_signed("!=", first, i64(0)), go, again)
     b.position_at_end(again)
     loaded = []
-    for r in range(mr):
-        row = v.add(v.ld64(ys, r), y_on)
-        for i in range(nv):
-            v.set_mask(lanes if lanes is not None and i == nv - 1 else None)
+    for r in range(block.mr):
+        row = v.add(v.ld64(block.rows, r), block.shift)
+        for i in range(block.nv):
+            block.mask(v, i)
             loaded.append(v.load(v.add(row, i * v.vl * 4)))
     v.set_mask(None)
     b.branch(go)
@@ -119,51 +154,40 @@ def _start(v: Builder, ys: Any, y_on: Any, first: Any, mr: int, nv: int, lanes: 
     return acc
 
 
-def _finish(
-    v: Builder,
-    acc: list[Any],
-    ys: Any,
-    y_on: Any,
-    es: Any,
-    e_on: list[Any],
-    last: Any,
-    mr: int,
-    nv: int,
-    lanes: Any,
-    expr: Expr,
-    kinds: tuple[str, ...],
-) -> None:
+def _finish(v: Builder, block: _Block, acc: list[ir.Value], tail: _Epilogue, last: ir.Value) -> None:
     """Stores partial sums, or, after the last block of the reduction, the epilogue's result."""
     b = v.b
     partial, final, end = (b.append_basic_block(n) for n in ("partial", "final", "end"))
     b.cbranch(b.icmp_signed("!=", last, i64(0)), final, partial)
-    for block, apply in ((partial, False), (final, True)):
-        b.position_at_end(block)
-        for i in range(nv):
-            v.set_mask(lanes if lanes is not None and i == nv - 1 else None)
-            shared: dict[int, Any] = {}
-            for r in range(mr):
-                value = acc[r * nv + i]
+    for place, apply in ((partial, False), (final, True)):
+        b.position_at_end(place)
+        for i in range(block.nv):
+            block.mask(v, i)
+            shared: dict[int, ir.Value] = {}
+            for r in range(block.mr):
+                value = acc[r * block.nv + i]
                 if apply:
-                    value = emit(v, expr, _operands(v, es, e_on, r, i, value, kinds, shared))
-                v.store(value, v.add(v.ld64(ys, r), y_on, i * v.vl * 4))
+                    value = emit(v, tail.expr, _operands(v, tail, r, i, value, shared))
+                v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
         v.set_mask(None)
         b.branch(end)
     b.position_at_end(end)
 
 
 def _operands(
-    v: Builder, es: Any, e_on: list[Any], r: int, i: int, acc: Any, kinds: tuple[str, ...], shared: dict[int, Any]
-) -> Any:
-    def operand(k: int) -> Any:
+    v: Builder, tail: _Epilogue, r: int, i: int, acc: ir.Value, shared: dict[int, ir.Value]
+) -> Callable[[int], ir.Value]:
+    """What an operand of the epilogue is at vector `i` of pixel `r`; `shared`: those that do not change by pixel."""
+
+    def operand(k: int) -> ir.Value:
         if k == 0:
             return acc
-        kind = kinds[k - 1]
+        kind = tail.kinds[k - 1]
         per_pixel = kind in "vs"
         if not per_pixel and k in shared:
             return shared[k]
-        base = v.ld64(es, (k - 1) * ROWS + (r if per_pixel else 0))
-        base = v.add(base, e_on[k - 1]) if per_pixel else base
+        base = v.ld64(tail.rows, (k - 1) * ROWS + (r if per_pixel else 0))
+        base = v.add(base, tail.shifts[k - 1]) if per_pixel else base
         value = v.load(v.add(base, i * v.vl * 4)) if kind in "vc" else v.broadcast(base)
         if not per_pixel:
             shared[k] = value

@@ -7,8 +7,9 @@ The last loop index counts chunks along the kernel's own dimension where the doc
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable
-from typing import Any
 
 import llvmlite.ir as ir
 
@@ -22,20 +23,20 @@ LAST = 5  # the innermost loop of a nest
 AHEAD = 8  # rows by which a matrix-vector product asks for weights in advance
 
 
-def minimum(v: Builder, a: Any, b: Any) -> Any:
+def minimum(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     return v.b.select(v.b.icmp_signed("<", a, b), a, b)
 
 
-def maximum(v: Builder, a: Any, b: Any) -> Any:
+def maximum(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     return v.b.select(v.b.icmp_signed(">", a, b), a, b)
 
 
-def _chunk(v: Builder, index: Any, total: Any, chunk: Any) -> Any:
+def _chunk(v: Builder, index: ir.Value, total: ir.Value, chunk: ir.Value) -> ir.Value:
     """How much of `total` the chunk at the innermost index covers."""
     return minimum(v, chunk, v.b.sub(total, v.b.mul(v.ld64(index, LAST), chunk)))
 
 
-def vectors(v: Builder, n: Any, body: Callable[[Any], None]) -> None:
+def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], None]) -> None:
     """`body(byte offset)` for whole vectors of n elements, then once for the masked rest."""
     full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
     with v.loop(full) as i:
@@ -62,8 +63,8 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
     steps = [v.ld64(words, 2 + k) for k in range(len(kinds))] if strided else []
     shift = v.b.mul(v.ld64(index, LAST), v.ld64(words, 1))
 
-    def body(offset: Any) -> None:
-        def at(k: int) -> Any:
+    def body(offset: ir.Value) -> None:
+        def at(k: int) -> ir.Value:
             if kinds[k] == "s":
                 return bases[k]
             if strided:
@@ -98,47 +99,68 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
     x0, w, y0 = (v.ld64(where, i) for i in range(3))
     weights = [v.load(v.add(w, t * v.vl * 4)) for t in range(kh * kw)]
     column = v.b.sdiv(xpix, i64(stride)) if dilation == 1 else v.b.sdiv(xtap, i64(dilation))
+    window = _Window(kh, kw, stride, dilation, weights, xtaprow, column)
     shared = {k: v.load(v.ld64(where, 3 + k)) for k, kind in enumerate(kinds) if kind == "c"}
 
-    def block(row: Any, p: Any, n: int) -> None:
-        x = v.add(x0, v.b.mul(row, xrow), v.b.mul(p, xpix))
-        acc: list[Any] = [None] * n
-        for i in range(kh):
-            line = v.add(x, v.mul(xtaprow, i))
-            loaded: dict[int, Any] = {}
-            for q in range(n):
-                for j in range(kw):
-                    c = q * stride + j * dilation
-                    if c not in loaded:
-                        loaded[c] = v.load(v.add(line, v.mul(column, c)))
-                    wv = weights[i * kw + j]
-                    acc[q] = v.b.fmul(loaded[c], wv) if acc[q] is None else v.fma(loaded[c], wv, acc[q])
+    def block(row: ir.Value, p: ir.Value, n: int) -> None:
+        acc = window.sums(v, v.add(x0, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)
         for q in range(n):
 
-            def operand(k: int, q: int = q) -> Any:
-                if k == 0:
-                    return acc[q]
-                if k - 1 in shared:
-                    return shared[k - 1]
-                at = v.add(
-                    v.ld64(where, 2 + k),
-                    v.b.mul(row, v.ld64(words, 8 + 2 * k)),
-                    v.b.mul(v.add(p, q), v.ld64(words, 9 + 2 * k)),
-                )
+            def operand(k: int, q: int = q) -> ir.Value:
+                if k == 0 or k - 1 in shared:
+                    return shared[k - 1] if k else acc[q]
+                base, by_row = v.ld64(where, 2 + k), v.b.mul(row, v.ld64(words, 8 + 2 * k))
+                at = v.add(base, by_row, v.b.mul(v.add(p, q), v.ld64(words, 9 + 2 * k)))
                 return v.load(at) if kinds[k - 1] == "v" else v.broadcast(at)
 
             v.store(emit(v, expr, operand), v.add(y0, v.b.mul(row, yrow), v.b.mul(v.add(p, q), ypix)))
 
     with v.loop(count) as row:
-        with v.loop(v.b.sdiv(ow, i64(pixels))) as p:
-            block(row, v.mul(p, pixels), pixels)
-        done = v.mul(v.b.sdiv(ow, i64(pixels)), pixels)
-        with v.loop(v.b.srem(ow, i64(pixels))) as p:
-            block(row, v.add(done, p), 1)
+        _in_blocks(v, ow, pixels, functools.partial(block, row))
     return v.finish()
 
 
-REDUCE: dict[str, tuple[float, Callable[[Builder, Any, Any], Any]]] = {
+def _in_blocks(v: Builder, total: ir.Value, size: int, body: Callable[[ir.Value, int], None]) -> None:
+    """`body(first, how many)` for blocks of `size` of `total` things, then for each one that is left."""
+    with v.loop(v.b.sdiv(total, i64(size))) as p:
+        body(v.mul(p, size), size)
+    done = v.mul(v.b.sdiv(total, i64(size)), size)
+    with v.loop(v.b.srem(total, i64(size))) as p:
+        body(v.add(done, p), 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Window:
+    """A depthwise convolution's window: a vector of weights for each element, and the byte steps from a row that it
+    reads to the next one, and from a column of the image to the next one.
+    """
+
+    kh: int
+    kw: int
+    stride: int
+    dilation: int
+    weights: list[ir.Value]
+    row: ir.Value
+    column: ir.Value
+
+    def sums(self, v: Builder, x: ir.Value, n: int) -> list[ir.Value]:
+        """The sums of `n` neighbouring pixels, whose first window begins at address `x`: each column is loaded once."""
+        acc: list[ir.Value] = [None] * n
+        for i in range(self.kh):
+            line = v.add(x, v.mul(self.row, i))
+            loaded: dict[int, ir.Value] = {}
+            for q in range(n):
+                for j in range(self.kw):
+                    c = q * self.stride + j * self.dilation
+                    if c not in loaded:
+                        loaded[c] = v.load(v.add(line, v.mul(self.column, c)))
+                    wv = self.weights[i * self.kw + j]
+                    acc[q] = v.b.fmul(loaded[c], wv) if acc[q] is None else v.fma(loaded[c], wv, acc[q])
+        return acc
+
+
+Combine = Callable[[Builder, ir.Value, ir.Value], ir.Value]
+REDUCE: dict[str, tuple[float, Combine]] = {
     "sum": (0.0, lambda v, a, b: v.b.fadd(a, b)),
     "max": (float("-inf"), lambda v, a, b: v.maximum(a, b)),
     "min": (float("inf"), lambda v, a, b: v.maximum(a, b, "<")),
@@ -159,23 +181,15 @@ def pool(name: str, key: Spec, target: Target) -> str:
     where, index, words = v.args
     x, y = v.ld64(where, 0), v.ld64(where, 1)
     dims = [[v.ld64(words, 3 + 5 * d + i) for i in range(5)] for d in range(3)]
-
-    def span(d: int, position: Any) -> tuple[Any, Any]:
-        """First input index and count of the clipped window."""
-        window, stride, padding, size, _ = dims[d]
-        begin = v.b.sub(v.b.mul(position, stride), padding)
-        lo = maximum(v, begin, i64(0))
-        return lo, maximum(v, v.b.sub(minimum(v, v.add(begin, window), size), lo), i64(0))
-
-    d0, dn = span(0, v.ld64(index, LAST - 1))
-    h0, hn = span(1, v.ld64(index, LAST))
+    d0, dn = _clipped(v, dims[0], v.ld64(index, LAST - 1))
+    h0, hn = _clipped(v, dims[1], v.ld64(index, LAST))
     plane = v.add(x, v.b.mul(d0, dims[0][4]), v.b.mul(h0, dims[1][4]))
     with v.loop(v.ld64(words, 0)) as p:
-        w0, wn = span(2, p)
+        w0, wn = _clipped(v, dims[2], p)
         corner = v.add(plane, v.b.mul(w0, dims[2][4]))
         out = v.add(y, v.b.mul(p, v.ld64(words, 2)))
 
-        def body(offset: Any) -> None:
+        def body(offset: ir.Value) -> None:
             with v.carry(dn, [v.const(start)]) as (i, a, done):
                 at = v.add(corner, offset, v.b.mul(i, dims[0][4]))
                 with v.carry(hn, a) as (j, a, mid):
@@ -188,6 +202,14 @@ def pool(name: str, key: Spec, target: Target) -> str:
 
         vectors(v, v.ld64(words, 1), body)
     return v.finish()
+
+
+def _clipped(v: Builder, dim: list[ir.Value], position: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """First index and count of the inputs that a window covers; `dim`: (window, stride, padding, input size, ...)."""
+    window, stride, padding, size, *_ = dim
+    begin = v.b.sub(v.b.mul(position, stride), padding)
+    lo = maximum(v, begin, i64(0))
+    return lo, maximum(v, v.b.sub(minimum(v, v.add(begin, window), size), lo), i64(0))
 
 
 @family("reduce")
@@ -204,7 +226,7 @@ def reduce(name: str, key: Spec, target: Target) -> str:
     n, step = v.ld64(words, 0), v.ld64(words, 1)
     if not inner_dim:
 
-        def body(offset: Any) -> None:
+        def body(offset: ir.Value) -> None:
             with v.carry(n, [v.const(start)]) as (r, a, done):
                 done([combine(v, a[0], v.load(v.add(x, offset, v.b.mul(r, step))))])
             v.store(v.carried[0], v.add(y, offset))
@@ -237,36 +259,18 @@ def gemv(name: str, key: Spec, target: Target) -> str:
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     x, w, y = (v.ld64(where, i) for i in range(3))
-    share = 4 // itemsize(dtype)
     k, ldw = v.ld64(words, 0), v.ld64(words, 1)
     n = _chunk(v, index, v.ld64(words, 2), v.ld64(words, 3))
+    columns = _Columns(x, w, y, ldw, n, dtype)
     vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
-
-    def rows(first: Any, count: int) -> None:
-        ahead = v.mul(
-            ldw, AHEAD
-        )  # the same columns of later rows: where a row ends, the hardware stops asking by itself
-        xs = [v.broadcast(v.add(x, v.mul(v.add(first, r), 4))) for r in range(count)]
-        ws = [v.add(w, v.b.mul(v.add(first, r), ldw)) for r in range(count)]
-
-        def body(o: Any) -> None:
-            acc = v.load(v.add(y, o))
-            for r in range(count):
-                at = v.add(ws[r], v.b.sdiv(o, i64(share)))
-                v.prefetch(v.add(at, ahead))
-                acc = v.fma(xs[r], v.load_stored(at, dtype), acc)
-            v.store(acc, v.add(y, o))
-
-        vectors(v, n, body)
-
     groups = v.b.sdiv(k, i64(unroll))
     with v.loop(groups) as g:
-        rows(v.mul(g, unroll), unroll)
+        columns.add_rows(v, v.mul(g, unroll), unroll)
     with v.loop(v.b.srem(k, i64(unroll))) as r:
-        rows(v.add(v.mul(groups, unroll), r), 1)
+        columns.add_rows(v, v.add(v.mul(groups, unroll), r), 1)
 
-    def last(o: Any) -> None:
-        def operand(i: int) -> Any:
+    def last(o: ir.Value) -> None:
+        def operand(i: int) -> ir.Value:
             if i == 0:
                 return v.load(v.add(y, o))
             base = v.ld64(where, 2 + i)
@@ -276,6 +280,36 @@ def gemv(name: str, key: Spec, target: Target) -> str:
 
     vectors(v, n, last)
     return v.finish()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Columns:
+    """A range of `n` columns of y = x @ W, by addresses; a row of W has `step` bytes of elements of `dtype`."""
+
+    x: ir.Value
+    w: ir.Value
+    y: ir.Value
+    step: ir.Value
+    n: ir.Value
+    dtype: str
+
+    def add_rows(self, v: Builder, first: ir.Value, count: int) -> None:
+        """Adds to y what `count` rows from number `first` on contribute."""
+        # the same columns of later rows: where a row ends, the hardware stops asking by itself
+        ahead = v.mul(self.step, AHEAD)
+        xs = [v.broadcast(v.add(self.x, v.mul(v.add(first, r), 4))) for r in range(count)]
+        ws = [v.add(self.w, v.b.mul(v.add(first, r), self.step)) for r in range(count)]
+        share = i64(4 // itemsize(self.dtype))
+
+        def body(o: ir.Value) -> None:
+            acc = v.load(v.add(self.y, o))
+            for r in range(count):
+                at = v.add(ws[r], v.b.sdiv(o, share))
+                v.prefetch(v.add(at, ahead))
+                acc = v.fma(xs[r], v.load_stored(at, self.dtype), acc)
+            v.store(acc, v.add(self.y, o))
+
+        vectors(v, self.n, body)
 
 
 @family("gather")
@@ -293,7 +327,7 @@ def gather(name: str, key: Spec, target: Target) -> str:
     inside = v.b.and_(v.b.icmp_signed(">=", i, i64(0)), v.b.icmp_signed("<", i, rows))
     row = v.add(table, v.b.mul(minimum(v, maximum(v, i, i64(0)), v.b.sub(rows, i64(1))), v.mul(n, 4)))
 
-    def body(o: Any) -> None:
+    def body(o: ir.Value) -> None:
         value = v.load(v.add(row, o))
         if mode == "fill":
             value = v.b.select(inside, value, v.const(float("nan")))
@@ -313,7 +347,7 @@ def shifted(name: str, key: Spec, target: Target) -> str:
     v = Builder(name, 3, target.vl)
     where, _, words = v.args
     x, y = v.ld64(where, 0), v.ld64(where, 1)
-    shift: Any = i64(0)
+    shift: ir.Value = i64(0)
     for k in range(count):
         i = v.b.sext(v.b.load(v.ptr(v.ld64(where, 2 + k), I32)), shift.type)
         i = minimum(v, maximum(v, i, i64(0)), v.ld64(words, 1 + 2 * k))
@@ -333,7 +367,7 @@ def narrow(name: str, key: Spec, target: Target) -> str:
     with v.b.if_then(v.b.icmp_signed("!=", v.b.and_(n, i64(1)), i64(0))):
         v.b.store(ir.Constant(ir.IntType(16), 0), v.ptr(v.add(y, v.mul(n, 2)), ir.IntType(16)))
 
-    def body(offset: Any) -> None:
+    def body(offset: ir.Value) -> None:
         value = v.load(v.add(x, offset))
         out = v.b.trunc(v.b.lshr(v.bfloat(value), v.iconst(16)), half)
         p = v.ptr(v.add(y, v.b.sdiv(offset, i64(2))), half)

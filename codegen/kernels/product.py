@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, expression
 from ..segment.assembly import Context, Kernel, Ref, Word
 from . import gemm
-from .block_shapes import cycles, slowdown
+from .block_shapes import Shape, cycles, slowdown
 from .elementwise import Operand, read
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
@@ -138,92 +138,108 @@ def add_gemm(
     y: Lane,
     expr: Expr,
     operands: Sequence[Lane],
-    shape: tuple[int, int],
+    shape: Shape,
     dtype: str = "float32",
 ) -> None:
-    """Appends the step; `weights` are panels as `pack_panels` makes them for the block `shape` (rows, vectors).
-
-    With `dtype` "bfloat16" runs and panels are of pairs.
+    """Appends the step that writes `expr` of the product and the operands to `y`; `weights` are panels as `pack_panels`
+    makes them for blocks of that `shape` (rows, vectors). With `dtype` "bfloat16" runs and panels are of pairs.
     """
-    vl, (mr, nv), unit = ctx.target.vl, shape, ctx.target.unit(dtype)
+    vl, unit = ctx.target.vl, ctx.target.unit(dtype)
     assert unit is not None, f"no matrix unit for {dtype}"
-    pixels = math.prod(g.pixels)
-    dims, (x, y, *operands) = _in_a_row(g.pixels, (x, y, *operands))
-    g = dataclasses.replace(g, pixels=dims)
-    tiles = len(split_evenly(pixels, mr))
-    rows, extra = divmod(pixels, tiles)
-    blocks = channel_blocks(g.channels, vl, nv)
-    chunk = _tiles_per_item(ctx, g, x, tiles, rows, len(blocks))
-    red = reduction_blocks(g.taps, g.run, g.depth if chunk <= 2 else max(64, PANEL_BYTES // (nv * vl * 4)))
-    kinds = tuple(o.kind for o in operands)
+    g, (x, y, *operands) = _in_a_row(g, (x, y, *operands))
+    cut = _cut(ctx, g, x, shape)
+    kinds, run = tuple(o.kind for o in operands), g.run if len(cut.sums) == 1 else 0
 
-    views = [w for o in operands for w in (o.ref, *o.pixels, o.group, o.channel)]
+    def kernel(rows: int, vectors: int, lanes: int) -> Kernel:
+        return Kernel(gemm.spec(max(rows, 1), vectors, lanes != vl, expr, kinds, run, dtype, unit.kernel))
+
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
-    taps_at = rtable + layout.REDUCTION_WORDS * len(red)
-    taps = [t for offsets, _, _ in red for t in offsets]
-    starts = np.cumsum([0, *(len(offsets) for offsets, _, _ in red)]).tolist()
-    rrows = [
-        w
-        for (offsets, run, first), at in zip(red, starts, strict=False)
-        for w in (taps_at + at, len(offsets), run, first * vl * 4)
-    ]
-    brows: list[Word] = []
-    at, run = 0, g.run if len(red) == 1 else 0
-    for first, vectors, lanes in blocks:
-        small, big = (
-            Kernel(gemm.spec(max(r, 1), vectors, lanes != vl, expr, kinds, run, dtype, unit.kernel))
-            for r in (rows, rows + (extra > 0))
-        )
-        brows += [first, lanes, at, big, small, vectors]
-        at += vectors * vl * 4 * g.depth
+    rwords = cut.sum_words(rtable, vl)
+    bwords, group_bytes = cut.words(kernel, vl * 4 * g.depth)
     words: list[Word] = [
-        pixels,
-        *g.pixels[1:],
-        tiles,
-        extra,
-        rows,
-        chunk,
-        g.groups,
-        len(blocks),
-        len(red),
-        len(operands),
-        rtable,
-        taps_at + len(taps),
-        x.ref,
-        *x.pixels,
-        x.group,
-        y.group,
-        weights,
-        at,
-        y.ref,
-        *y.pixels,
-        *views,
-        *rrows,
-        *taps,
-        *brows,
+        *(math.prod(g.pixels), *g.pixels[1:], cut.tiles, cut.extra, cut.rows, cut.chunk),
+        *(g.groups, len(cut.blocks), len(cut.sums), len(operands), rtable, rtable + len(rwords)),
+        *(x.ref, *x.pixels, x.group, y.group),
+        *(weights, group_bytes, y.ref, *y.pixels),
+        *(w for o in operands for w in (o.ref, *o.pixels, o.group, o.channel)),
+        *rwords,
+        *bwords,
     ]
     reads = [x.ref.buffer, weights.buffer, *(o.ref.buffer for o in operands)]
-    slower = slowdown(ctx.target, unit)
-    units = sum(
-        n * cycles((r, v)) * slower.get((r, v), 1.0)
-        for r, n in ((rows + 1, extra), (rows, tiles - extra))
-        if n
-        for _, v, _ in blocks
-    )
-    items, calls = -(-tiles // chunk) * g.groups * len(blocks), tiles * g.groups * len(blocks) * len(red)
-    ctx.add("gemm", words, items, reads, [y.ref.buffer], calls=calls, units=units * g.groups * g.depth)
+    each = g.groups * len(cut.blocks)
+    items, calls = -(-cut.tiles // cut.chunk) * each, cut.tiles * each * len(cut.sums)
+    units = cut.cycles(slowdown(ctx.target, unit)) * g.groups * g.depth
+    ctx.add("gemm", words, items, reads, [y.ref.buffer], calls=calls, units=units)
 
 
-def _in_a_row(pixels: tuple[int, int, int, int], lanes: Sequence[Lane]) -> tuple[tuple[int, int, int, int], list[Lane]]:
+@dataclasses.dataclass(frozen=True)
+class _Tiling:
+    """How a product is cut: pixels in `tiles` of `rows`, of which the first `extra` have one more, `chunk` tiles a work
+    item; channels in `blocks` (see `channel_blocks`), what is summed in `sums` (see `reduction_blocks`).
+    """
+
+    tiles: int
+    rows: int
+    extra: int
+    chunk: int
+    blocks: list[tuple[int, int, int]]
+    sums: list[tuple[list[int], int, int]]
+
+    def words(self, kernel: Callable[[int, int, int], Kernel], vector_bytes: int) -> tuple[list[Word], int]:
+        """The block table, and the bytes of a group's weights, of which a vector of channels has `vector_bytes`.
+
+        `kernel(rows, vectors, lanes)`: what computes a tile.
+        """
+        words: list[Word] = []
+        at = 0
+        for first, vectors, lanes in self.blocks:
+            small, big = (kernel(rows, vectors, lanes) for rows in (self.rows, self.rows + (self.extra > 0)))
+            words += [first, lanes, at, big, small, vectors]
+            at += vectors * vector_bytes
+        return words, at
+
+    def sum_words(self, first_word: int, vl: int) -> list[int]:
+        """The reduction table, whose first word has that number, and the tables of taps behind it."""
+        taps = [t for offsets, _, _ in self.sums for t in offsets]
+        at = first_word + layout.REDUCTION_WORDS * len(self.sums)
+        rows: list[int] = []
+        for offsets, run, first in self.sums:
+            rows += [at, len(offsets), run, first * vl * 4]
+            at += len(offsets)
+        return [*rows, *taps]
+
+    def cycles(self, slower: Mapping[Shape, float]) -> float:
+        """Cycles of one element of the reduction over all tiles, by the model and how much slower each shape is."""
+        tall = ((self.rows + 1, self.extra), (self.rows, self.tiles - self.extra))
+        return sum(
+            count * cycles((rows, vectors)) * slower.get((rows, vectors), 1.0)
+            for rows, count in tall
+            if count
+            for _, vectors, _ in self.blocks
+        )
+
+
+def _cut(ctx: Context, g: Product, x: Lane, shape: Shape) -> _Tiling:
+    """The tiling of a product for blocks of at most that shape."""
+    (mr, nv), vl, pixels = shape, ctx.target.vl, math.prod(g.pixels)
+    tiles, blocks = len(split_evenly(pixels, mr)), channel_blocks(g.channels, vl, nv)
+    rows, extra = divmod(pixels, tiles)
+    chunk = _tiles_per_item(ctx, g, x, tiles, rows, len(blocks))
+    most = g.depth if chunk <= 2 else max(64, PANEL_BYTES // (nv * vl * 4))
+    return _Tiling(tiles, rows, extra, chunk, blocks, reduction_blocks(g.taps, g.run, most))
+
+
+def _in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:
     """Pixel dimensions that every tensor walks without a jump, as one: long rows of tiles for one kernel call."""
-    n, d, h, w = pixels
+    n, d, h, w = g.pixels
     walks = [lane.pixels for lane in lanes]
     while (n, d, h) != (1, 1, 1):
         if h > 1 and not all(p[2] == p[3] * w for p in walks):
             break
         walks = [(0, p[0], p[1], p[3]) for p in walks]
         n, d, h, w = 1, n, d, w * h
-    return (n, d, h, w), [dataclasses.replace(lane, pixels=p) for lane, p in zip(lanes, walks, strict=True)]
+    flat = [dataclasses.replace(lane, pixels=p) for lane, p in zip(lanes, walks, strict=True)]
+    return dataclasses.replace(g, pixels=(n, d, h, w)), flat
 
 
 def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, blocks: int) -> int:

@@ -7,6 +7,7 @@ import math
 from ..program import Op, Unsupported, Value, kind
 from ..rules.primitives import primitive
 from ..segment.assembly import Context, Kernel
+from ..segment.storage import Storage
 from . import elementwise
 
 
@@ -54,14 +55,7 @@ def reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     x, axes = op.ins[0], sorted(op.params["axes"])
     if not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
         raise Unsupported("a reduction of a type other than f32")
-    s = ctx.storage(x)
-    kept = [d for d in range(len(x.shape)) if d not in axes]
-    live = [d for d in axes if x.shape[d] != 1]
-    if (live and live != list(range(live[0], live[-1] + 1))) or not s.dense:
-        order = (*kept, *axes)
-        target = ctx.scratch(tuple(x.shape[d] for d in order))
-        elementwise.copy(ctx, s, target, tuple(s.strides[d] for d in order))
-        s, live, kept = target, list(range(len(kept), len(order))), list(range(len(kept)))
+    s, kept, live = _together(ctx, ctx.storage(x), axes)
     before = math.prod(s.shape[d] for d in kept if not live or d < live[0])
     n = math.prod(s.shape[d] for d in live)
     after = math.prod(s.shape[d] for d in kept if live and d > live[-1])
@@ -91,3 +85,17 @@ def reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     if target is not y:
         elementwise.copy(ctx, target, y)
     return rest
+
+
+def _together(ctx: Context, s: Storage, axes: list[int]) -> tuple[Storage, list[int], list[int]]:
+    """A dense array whose reduced dimensions are neighbours (a copy where `s` is not that), and its dimensions that
+    are kept and that are reduced.
+    """
+    kept = [d for d in range(len(s.shape)) if d not in axes]
+    live = [d for d in axes if s.shape[d] != 1]
+    if s.dense and (not live or live == list(range(live[0], live[-1] + 1))):
+        return s, kept, live
+    order = (*kept, *axes)
+    target = ctx.scratch(tuple(s.shape[d] for d in order))
+    elementwise.copy(ctx, s, target, tuple(s.strides[d] for d in order))
+    return target, list(range(len(kept))), list(range(len(kept), len(order)))

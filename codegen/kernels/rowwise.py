@@ -7,7 +7,9 @@ operands are known by then; the last one stores the result. A row stays in the L
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable, Sequence
+
+import llvmlite.ir as ir
 
 from ..native.build import Spec, family
 from ..program import Unsupported, Value
@@ -19,9 +21,11 @@ from ..segment.storage import Storage
 from ..target import Target
 from .elementwise import coalesce, nest, read
 from .expressions import emit
-from .nests import REDUCE
+from .nests import REDUCE, vectors
 from .simd import Builder, i64
 
+Pass = tuple[str, Expr, int]  # a reduction: how, its operand, its level
+Step = Callable[[list[ir.Value], ir.Value, bool], list[ir.Value]]  # (totals, byte offset, masked) -> totals
 UNROLL = 4  # accumulators of a reduction, so that its additions do not wait for each other
 ITEM = 1 << 13  # elements worth a work item
 
@@ -59,20 +63,20 @@ def kernel(name: str, key: Spec, target: Target) -> str:
     where, _, words = v.args
     y, n = v.ld64(where, 0), v.ld64(words, 0)
     bases = [v.ld64(where, 1 + k) for k in range(len(kinds))]
-    known: dict[int, Any] = {}
+    known: dict[int | str, ir.Value] = {}
     kept = _kept(reductions, result)
 
-    def evaluate(expr: Expr, offset: Any) -> Any:
-        return emit(
-            v, expr, lambda k: v.load(v.add(bases[k], offset)) if kinds[k] == "v" else v.broadcast(bases[k]), known
-        )
+    def evaluate(expr: Expr, offset: ir.Value) -> ir.Value:
+        operand = lambda k: v.load(v.add(bases[k], offset)) if kinds[k] == "v" else v.broadcast(bases[k])
+        return emit(v, expr, operand, known)
 
     for level in sorted({r[2] for r in reductions}):
-        chosen = [(j, *r[:2]) for j, r in enumerate(reductions) if r[2] == level]
+        chosen = [j for j, r in enumerate(reductions) if r[2] == level]
 
-        def step(acc: list[Any], offset: Any, masked: bool, chosen: Any = chosen) -> list[Any]:
+        def step(acc: list[ir.Value], offset: ir.Value, masked: bool, chosen: list[int] = chosen) -> list[ir.Value]:
             new = []
-            for a, (j, how, operand) in zip(acc, chosen, strict=True):
+            for a, j in zip(acc, chosen, strict=True):
+                how, operand, _ = reductions[j]
                 start, combine = REDUCE[how]
                 value = evaluate(operand, offset)
                 if j == kept:
@@ -80,28 +84,23 @@ def kernel(name: str, key: Spec, target: Target) -> str:
                 new.append(combine(v, a, v.b.select(v.mask, value, v.const(start)) if masked else value))
             return new
 
-        sums = _walk(v, n, [v.const(REDUCE[how][0]) for _, how, _ in chosen], step, [how for _, how, _ in chosen])
-        known.update({j: total for (j, _, _), total in zip(chosen, sums, strict=True)})
-    if kept is not None:
-        result = _with_kept(result, reductions[kept][1])
+        known.update(zip(chosen, _walk(v, n, step, [reductions[j][0] for j in chosen]), strict=True))
+    final = result if kept is None else _with_kept(result, reductions[kept][1])
 
-    def last(offset: Any) -> None:
-        known["kept"] = v.load(v.add(y, offset)) if kept is not None else None  # type: ignore[index]
-        v.store(evaluate(result, offset), v.add(y, offset))
+    def last(offset: ir.Value) -> None:
+        if kept is not None:
+            known["kept"] = v.load(v.add(y, offset))
+        v.store(evaluate(final, offset), v.add(y, offset))
 
-    full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
-    with v.loop(full) as i:
-        last(v.mul(i, 4 * v.vl))
-    with v.b.if_then(v.b.icmp_signed(">", rest, i64(0))):
-        v.set_mask(rest)
-        last(v.mul(full, 4 * v.vl))
-        v.set_mask(None)
+    vectors(v, n, last)
     return v.finish()
 
 
-def _walk(v: Builder, n: Any, start: list[Any], step: Any, how: list[str]) -> list[Any]:
-    """Runs `step` over a row with UNROLL accumulators each, then the masked rest; totals are vectors of one value."""
-    width = len(start)
+def _walk(v: Builder, n: ir.Value, step: Step, how: list[str]) -> list[ir.Value]:
+    """Runs `step` over a row of `n` floats with UNROLL accumulators for each reduction, which joins as `how` says, then
+    over the masked rest; totals are vectors of one value.
+    """
+    width, start = len(how), [v.const(REDUCE[h][0]) for h in how]
     vecs, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
     rounds, single = v.b.sdiv(vecs, i64(UNROLL)), v.b.srem(vecs, i64(UNROLL))
     with v.carry(rounds, start * UNROLL) as (i, acc, done):
@@ -132,7 +131,7 @@ def _walk(v: Builder, n: Any, start: list[Any], step: Any, how: list[str]) -> li
     return [v.across(phi, functools.partial(REDUCE[h][1], v)) for phi, h in totals]
 
 
-def _kept(reductions: Any, result: Expr) -> int | None:
+def _kept(reductions: Sequence[Pass], result: Expr) -> int | None:
     """The reduction whose operand is costly and needed again by the result: it is stored on the way (softmax's exp)."""
     for j, (_, operand, level) in enumerate(reductions):
         last = level == max(r[2] for r in reductions)

@@ -13,8 +13,8 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
+import llvmlite.ir as ir
 import numpy as np
 
 from ..native.build import Spec, family
@@ -101,7 +101,8 @@ def eligible(op: Op) -> bool:
     return conv.window == (R, R) and ones and enough and not _exact(op.params.get("precision"))
 
 
-def _exact(precision: Any) -> bool:
+def _exact(precision: object) -> bool:
+    """Whether JAX's precision, or one of several, asks for more than the usual one."""
     return any(
         str(p).split(".")[-1].upper() in ("HIGH", "HIGHEST")
         for p in (precision if isinstance(precision, tuple) else (precision,))
@@ -131,15 +132,13 @@ def winograd(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storag
     """Appends input transform, (m + 2)**2 products and output transform."""
     vl, n2 = ctx.target.vl, (m + R - 1) ** 2
     batch, oh, ow, channels = y.shape
-    c_in = geo.image.shape[-1]
+    image, c_in = geo.image, geo.image.shape[-1]
     ty, tx = -(-oh // m), -(-ow // m)
     tiles = batch * ty * tx
-    wide, narrow = (
-        -(-c // vl) * vl * 4 for c in (channels, c_in)
-    )  # bytes of a row of products and of transformed input
-    far, near = apart(tiles * wide), apart(tiles * narrow)  # from one position of the tiles to the next
+    # bytes of a row of products and of transformed input, and from one position of the tiles to the next
+    wide, narrow = (-(-c // vl) * vl * 4 for c in (channels, c_in))
+    far, near = apart(tiles * wide), apart(tiles * narrow)
     data, products = ctx.scratch((n2, near // 4)), ctx.scratch((n2, far // 4))
-    image = geo.image
     loops, per_item = (batch, ty, tx), max(1, min(tx, -(-tiles // (4 * ctx.threads))))
 
     def walk(s: Storage) -> tuple[int, int, int]:
@@ -154,13 +153,7 @@ def winograd(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storag
 
     g = Product((1, 1, 1, tiles), (0,), c_in, channels, n2)
     shape = block_shape(ctx.target, tiles, channels)
-
-    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[w], axes).reshape(R * R, -1).astype(np.float32)
-        mats = matrices(m)
-        return pack_panels((np.kron(mats.g, mats.g).astype(np.float32) @ k).reshape(n2, c_in, channels), vl, shape[1])
-
-    weights = ctx.pack(panel_bytes(g, vl, shape[1]) * n2, packer, ("winograd", w, axes, m, shape[1]))
+    weights = _weights(ctx, g, w, axes, m, shape[1])
     rows = Lane(Ref(data.buffer, data.offset), (0, 0, 0, narrow), 4, near)
     sums = Lane(Ref(products.buffer, products.offset), (0, 0, 0, wide), 4, far)
     add_gemm(ctx, g, rows, weights, sums, COPY, [], shape)
@@ -168,26 +161,31 @@ def winograd(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storag
     kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
     outs: list[Operand] = [(products, tiled(wide), 0), (y, walk(y), 0)]
     outs += [(s, (strides[0], m * strides[1], m * strides[2]), offset) for s, strides, offset in tail.operands]
-    extra = [
-        far,
-        oh,
-        ow,
-        channels,
-        y.strides[1],
-        y.strides[2],
-        *(s for _, strides, _ in tail.operands for s in strides[1:3]),
-    ]
-    nest(
-        ctx, Kernel(("winograd_output", m, tail.expr, kinds)), extra, loops, outs, 1, per_item, n2 * -(-channels // vl)
-    )
+    extra = [far, oh, ow, channels, *y.strides[1:3]]
+    extra += [s for _, strides, _ in tail.operands for s in strides[1:3]]
+    kernel = Kernel(("winograd_output", m, tail.expr, kinds))
+    nest(ctx, kernel, extra, loops, outs, 1, per_item, n2 * -(-channels // vl))
+
+
+def _weights(ctx: Context, g: Product, w: Value, axes: tuple[int, ...], m: int, nv: int) -> Ref:
+    """Panels of the transformed weights G g G', one group a position; `axes` bring `w` to [3, 3, C, OC]."""
+    vl = ctx.target.vl
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        k = np.transpose(consts[w], axes).reshape(R * R, -1).astype(np.float32)
+        mats = matrices(m)
+        turned = (np.kron(mats.g, mats.g).astype(np.float32) @ k).reshape(g.groups, g.run, g.channels)
+        return pack_panels(turned, vl, nv)
+
+    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("winograd", w, axes, m, nv))
 
 
 # -- kernels ----------------------------------------------------------------------------------------
 
 
-def _transform(v: Builder, matrix: np.ndarray, x: Sequence[Any]) -> list[Any]:
+def _transform(v: Builder, matrix: np.ndarray, x: Sequence[ir.Value]) -> list[ir.Value]:
     """matrix @ x; rows that differ only in the sign of the odd (or even) terms share their two halves."""
-    out: list[Any] = [None] * len(matrix)
+    out: list[ir.Value] = [None] * len(matrix)
     for i, row in enumerate(matrix):
         if out[i] is not None:
             continue
@@ -202,7 +200,7 @@ def _transform(v: Builder, matrix: np.ndarray, x: Sequence[Any]) -> list[Any]:
     return out
 
 
-def _combine(v: Builder, row: np.ndarray, x: Sequence[Any]) -> Any:
+def _combine(v: Builder, row: np.ndarray, x: Sequence[ir.Value]) -> ir.Value:
     """The sum of row[k] x[k]: terms of coefficient one first, the others by FMA."""
     terms = sorted(((c, k) for k, c in enumerate(row) if c), key=lambda t: abs(t[0]) != 1)
     acc = None
@@ -228,7 +226,7 @@ def input_kernel(name: str, key: Spec, target: Target) -> str:
     x, d = v.ld64(where, 0), v.ld64(where, 1)
     row, pixel, step = (v.ld64(words, i) for i in range(3))
 
-    def body(offset: Any) -> None:
+    def body(offset: ir.Value) -> None:
         columns = []
         for j in range(n):
             at = v.add(x, offset, v.mul(pixel, j))
@@ -261,7 +259,7 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
     steps = [(v.ld64(words, 6 + 2 * k), v.ld64(words, 7 + 2 * k)) for k in range(len(kinds))]
     yrow, ypixel = v.ld64(words, 4), v.ld64(words, 5)
 
-    def body(offset: Any) -> None:
+    def body(offset: ir.Value) -> None:
         half = []
         for j in range(n):
             half.append(_transform(v, at, [v.load(v.add(products, offset, v.mul(step, i * n + j))) for i in range(n)]))
@@ -271,15 +269,11 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
                 for j, value in enumerate(_transform(v, at, [c[i] for c in half])):
                     with v.b.if_then(v.b.icmp_signed("<", i64(j), columns)):
 
-                        def operand(k: int, value: Any = value, i: int = i, j: int = j) -> Any:
+                        def operand(k: int, value: ir.Value = value, i: int = i, j: int = j) -> ir.Value:
                             if k == 0 or k - 1 in shared:
                                 return shared[k - 1] if k else value
-                            return _read(
-                                v,
-                                kinds[k - 1],
-                                v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j)),
-                                offset,
-                            )
+                            at = v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j))
+                            return _read(v, kinds[k - 1], at, offset)
 
                         v.store(emit(v, expr, operand), v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
 
@@ -287,5 +281,5 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
     return v.finish()
 
 
-def _read(v: Builder, kind: str, base: Any, offset: Any) -> Any:
+def _read(v: Builder, kind: str, base: ir.Value, offset: ir.Value) -> ir.Value:
     return v.load(v.add(base, offset)) if kind in "cv" else v.broadcast(base)
