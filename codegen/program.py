@@ -38,10 +38,12 @@ class Value:
 
     @property
     def size(self) -> int:
+        """How many elements it has."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of its elements, each in its own type."""
         return self.size * itemsize(self.dtype)
 
     def __repr__(self) -> str:
@@ -50,7 +52,7 @@ class Value:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Literal:
-    """A scalar that is part of the program text."""
+    """A scalar that is part of the program text; `shape` is always ()."""
 
     val: Scalar
     dtype: str
@@ -73,10 +75,12 @@ class Op:
 
     @property
     def out(self) -> Value:
+        """The first result, the only one of most operations."""
         return self.outs[0]
 
     @property
     def value_ins(self) -> tuple[Value, ...]:
+        """The operands that are arrays, in order: literals are left out."""
         return tuple(v for v in self.ins if isinstance(v, Value))
 
 

@@ -46,16 +46,17 @@ class Convolution:
 
     @property
     def transposed(self) -> bool:
+        """Whether zeroes are inserted into the image (lhs_dilation)."""
         return any(d != 1 for d in self.spread)
 
     @property
     def granule(self) -> int:
-        """Channels of the result that belong together: a group's."""
+        """Channels of the result that belong together: a group's (1 where all are one group)."""
         return self.channels // self.groups if self.groups > 1 else 1
 
 
 def convolution(op: Op) -> Convolution | None:
-    """The geometry of an operation that is a convolution; None for any other."""
+    """The geometry of an operation that is a convolution, its axes and sizes; None for any other."""
     if op.prim != CONVOLUTION:
         return None
     p, (x, w) = op.params, op.ins
@@ -79,7 +80,7 @@ def convolution(op: Op) -> Convolution | None:
 
 
 def geometry(op: Op) -> Convolution:
-    """`convolution` of what is known to be one."""
+    """`convolution` of what is known to be one; asserts that it is."""
     found = convolution(op)
     assert found is not None, f"{op.prim} is no convolution"
     return found

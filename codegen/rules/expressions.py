@@ -35,7 +35,9 @@ class View:
     axes: tuple[Axis, ...]
 
     def strides(self, rank: int, element_strides: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-        """(stride for each output dim, offset), in the unit of `element_strides`."""
+        """(stride for each output dim, offset), in the unit of `element_strides` (bytes or elements), one an axis of
+        the value.
+        """
         out = [0] * rank
         offset = 0
         for (dim, step, start), s in zip(self.axes, element_strides, strict=True):
@@ -53,6 +55,7 @@ def literal(value: Scalar, dtype: str = "float32") -> Node:
 
 
 def identity_axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:
+    """The axes of an array of that shape that is read at the very output index."""
     return tuple((i, 1, 0) if n != 1 else (None, 0, 0) for i, n in enumerate(shape))
 
 

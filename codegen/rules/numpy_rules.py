@@ -27,6 +27,7 @@ def each(rule: Callable[..., Array]) -> Rule:
 
 
 def logistic(x: Array) -> Array:
+    """1 / (1 + e**-x) of an array of any shape."""
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-x))
 
@@ -42,7 +43,7 @@ def divide(a: Array, b: Array) -> Array:
 
 
 def select_n(which: Array, *cases: Array) -> Array:
-    """The case that a bool or an integer names; one outside takes the nearest."""
+    """The case, each an array of one shape, that a bool or an integer names; one outside takes the nearest."""
     out = cases[0]
     for k, case in enumerate(cases[1:], 1):
         out = np.where(np.asarray(which) >= k, case, out)
@@ -50,11 +51,13 @@ def select_n(which: Array, *cases: Array) -> Array:
 
 
 def integer_pow(op: Op, x: Array) -> Array:
+    """x**y for a whole number y, the parameter, of an array of any shape."""
     y = op.params["y"]
     return x**y if y >= 0 else 1 / x ** (-y)
 
 
 def convolution(op: Op, x: Array, w: Array) -> Array:
+    """Image and weights in the layout of the operation -> its result, of its shape: a sum over the window's taps."""
     p = op.params
     dn = p["dimension_numbers"]
     x = np.transpose(x, dn.lhs_spec)
@@ -84,6 +87,7 @@ def convolution(op: Op, x: Array, w: Array) -> Array:
 
 
 def product(op: Op, a: Array, b: Array) -> Array:
+    """The contraction of two arrays as [batch..., free of a..., free of b...]: the operation's shape."""
     (ac, bc), (ab, bb) = op.params["dimension_numbers"]
     afree = [d for d in range(a.ndim) if d not in (*ac, *ab)]
     bfree = [d for d in range(b.ndim) if d not in (*bc, *bb)]
@@ -95,6 +99,8 @@ def product(op: Op, a: Array, b: Array) -> Array:
 
 
 def window(combine: Callable[..., Array], start: float) -> Rule:
+    """The rule of a reduction over windows: `combine` joins two arrays of one shape, `start` changes nothing."""
+
     def rule(op: Op, x: Array) -> Array:
         p = op.params
         grown = [(n - 1) * d + 1 for n, d in zip(x.shape, p["base_dilation"], strict=True)]
@@ -114,6 +120,7 @@ def window(combine: Callable[..., Array], start: float) -> Rule:
 
 
 def broadcast(op: Op, x: Array) -> Array:
+    """The operand spread over the shape that is a parameter."""
     shape = [1] * len(op.params["shape"])
     for d, n in zip(op.params["broadcast_dimensions"], np.shape(x), strict=True):
         shape[d] = n
@@ -121,6 +128,7 @@ def broadcast(op: Op, x: Array) -> Array:
 
 
 def gather(op: Op, table: Array, index: Array) -> Array:
+    """Rows of a table [n, ...] by an index [..., 1]; one outside is the nearest row, or NaN in the mode that fills."""
     i = index[..., 0]
     rows = table[np.clip(i, 0, table.shape[0] - 1)]
     if "fill" in str(op.params["mode"]).lower():
@@ -129,7 +137,7 @@ def gather(op: Op, table: Array, index: Array) -> Array:
 
 
 def pad(op: Op, x: Array, value: Array) -> Array:
-    """Spread by the gaps and padded; what padding below zero cuts off is cut off last."""
+    """Spread by the gaps and padded along each axis; what padding below zero cuts off is cut off last."""
     config = op.params["padding_config"]
     spread = [n + max(n - 1, 0) * gap for (_, _, gap), n in zip(config, x.shape, strict=True)]
     out = np.full([max(lo, 0) + n + max(hi, 0) for (lo, hi, _), n in zip(config, spread, strict=True)], value, x.dtype)
@@ -144,10 +152,12 @@ def _place(block: tuple[int, ...], shape: tuple[int, ...], starts: Sequence[Arra
 
 
 def dynamic_slice(op: Op, x: Array, *starts: Array) -> Array:
+    """The block of the shape `slice_sizes` at scalar starts, which are clamped so that it lies inside."""
     return x[_place(op.params["slice_sizes"], x.shape, starts)]
 
 
 def dynamic_update_slice(op: Op, x: Array, update: Array, *starts: Array) -> Array:
+    """A copy of x with `update` at scalar starts, which are clamped so that it lies inside."""
     out = x.copy()
     out[_place(update.shape, x.shape, starts)] = update
     return out
@@ -164,40 +174,49 @@ def converted(x: npt.ArrayLike, dtype: npt.DTypeLike) -> Array:
 
 
 def convert(op: Op, x: Array) -> Array:
+    """`converted` to the type that is a parameter; the shape stays."""
     return converted(x, op.params["new_dtype"])
 
 
 def slice_(op: Op, x: Array) -> Array:
+    """From start to limit in steps, along each axis."""
     p = op.params
     steps = p["strides"] or (1,) * x.ndim
     return x[tuple(slice(a, b, s) for a, b, s in zip(p["start_indices"], p["limit_indices"], steps, strict=True))]
 
 
 def reduce(combine: Callable[..., Array], **start: float) -> Rule:
+    """The rule of a reduction over the axes that are a parameter; `combine(x, axes, ...)` is NumPy's."""
     return lambda op, x: combine(x, tuple(op.params["axes"]), **start)
 
 
 def reshape(op: Op, x: Array) -> Array:
+    """The same elements in the shape that is a parameter."""
     return np.reshape(x, op.params["new_sizes"])
 
 
 def squeeze(op: Op, x: Array) -> Array:
+    """The operand without the axes that are a parameter, each of size 1."""
     return np.squeeze(x, tuple(op.params["dimensions"]))
 
 
 def transpose(op: Op, x: Array) -> Array:
+    """The operand with its axes in the order that is a parameter."""
     return np.transpose(x, op.params["permutation"])
 
 
 def concatenate(op: Op, *xs: Array) -> Array:
+    """The operands one after the other along an axis."""
     return np.concatenate(xs, op.params["dimension"])
 
 
 def rev(op: Op, x: Array) -> Array:
+    """The operand from its end along the axes that are a parameter."""
     return np.flip(x, op.params["dimensions"])
 
 
 def iota(op: Op) -> Array:
+    """0, 1, 2, ... along one axis of an array of a shape that is a parameter."""
     shape, axis = op.params["shape"], op.params["dimension"]
     counted = np.arange(shape[axis], dtype=op.params["dtype"])
     return np.broadcast_to(counted.reshape([-1 if d == axis else 1 for d in range(len(shape))]), shape)

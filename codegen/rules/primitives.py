@@ -72,6 +72,7 @@ class Primitive:
 
     @property
     def contraction(self) -> bool:
+        """Whether it amounts to a matrix product."""
         return self.matrix is not None
 
 
@@ -276,7 +277,7 @@ UNKNOWN = Primitive("")
 
 
 def primitive(op: Op) -> Primitive:
-    """The entry of an operation's primitive; `UNKNOWN` where it has none."""
+    """The entry of an operation's primitive; `UNKNOWN` where it has none, and nothing is known of it."""
     return PRIMITIVES.get(op.prim, UNKNOWN)
 
 

@@ -26,6 +26,7 @@ class Matrix:
 
 
 def convolution(op: Op) -> Matrix:
+    """The product of a convolution: pixels [rows, inner] by weights [inner, columns] in each group."""
     conv = geometry(op)
     kind = "depthwise" if conv.depthwise else "pointwise" if conv.pointwise else "conv"
     rows, columns = op.out.size // conv.channels, conv.channels // conv.groups
@@ -33,6 +34,7 @@ def convolution(op: Op) -> Matrix:
 
 
 def product(op: Op) -> Matrix:
+    """The product of a dot_general: free dimensions of one side [rows, inner] by the other's [inner, columns]."""
     (ac, _), (ab, _) = op.params["dimension_numbers"]
     a, b = op.ins[0].shape, op.ins[1].shape
     groups, inner = math.prod(a[d] for d in ab), math.prod(a[d] for d in ac)
@@ -41,13 +43,13 @@ def product(op: Op) -> Matrix:
 
 
 def convolution_channels(op: Op) -> tuple[int, int]:
-    """(output-channel axis of the weights, of the result)."""
+    """The axis of output channels: (of the weights, of the result)."""
     conv = geometry(op)
     return conv.weights[0], conv.result[1]
 
 
 def product_channels(op: Op) -> tuple[int, int] | None:
-    """The same for a plain x @ W; None for any other product."""
+    """The axis of output channels, (of the weights, of the result), of a plain x @ W; None for any other product."""
     w = op.ins[1]
     (_, contract), (_, batch) = op.params["dimension_numbers"]
     if not isinstance(w, Value) or batch or len(contract) != len(w.shape) - 1:

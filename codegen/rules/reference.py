@@ -19,11 +19,15 @@ Wide = Callable[[npt.ArrayLike], Array]  # an array in the type that is computed
 
 
 def known(op: Op) -> bool:
+    """Whether the primitive of an operation has a rule."""
     return primitive(op).reference is not None
 
 
 def apply(op: Op, *operands: Array) -> Array:
-    """The result of one operation. Raises `NotImplementedError` for a primitive without a rule (see `known`)."""
+    """The result of one operation, of its shape, for operands of theirs.
+
+    Raises `NotImplementedError` for a primitive without a rule (see `known`).
+    """
     rule = primitive(op).reference
     if rule is None:
         raise NotImplementedError(f"{op.prim} has no NumPy reference.")
@@ -34,7 +38,10 @@ def apply(op: Op, *operands: Array) -> Array:
 def run(
     program: Program, inputs: Sequence[Array], consts: Sequence[Array], dtype: npt.DTypeLike = np.float64
 ) -> list[Array]:
-    """The program's outputs, computed in `dtype`."""
+    """The program's outputs for arrays of its shapes, with every array of floating-point numbers in `dtype`.
+
+    Raises `NotImplementedError` for a primitive without a rule.
+    """
 
     def wide(a: npt.ArrayLike) -> Array:
         return np.asarray(a, dtype) if np.issubdtype(np.asarray(a).dtype, np.floating) else np.asarray(a)
@@ -45,7 +52,10 @@ def run(
 
 
 def run_ops(ops: Sequence[Op], env: MutableMapping[Value, Array], wide: Wide = np.asarray) -> None:
-    """Evaluates `ops` in `env`, adding their results."""
+    """Evaluates `ops` in `env`, adding their results; literals go through `wide` first.
+
+    Raises `NotImplementedError` for a primitive without a rule, `KeyError` for an operand that `env` lacks.
+    """
     for op in ops:
         args = [wide(v.val) if isinstance(v, Literal) else env[v] for v in op.ins]
         env[op.out] = apply(op, *args)

@@ -13,7 +13,7 @@ LEAVES = ("in", "lit", "red")
 
 
 def is_row_reduction(op: Op) -> bool:
-    """A reduction of f32 over the last dimension alone."""
+    """Whether an operation is a reduction of f32 [..., C] over its last axis alone, of more than one element."""
     x = op.ins[0] if op.ins else None
     return (
         is_reduction(op)
@@ -45,8 +45,8 @@ class Rowwise:
 
 
 def recognise(ops: tuple[Op, ...]) -> Rowwise | None:
-    """Operations in program order as passes over rows of the last result; None when there is no row reduction, or they
-    are not of that form.
+    """Operations in program order as passes over rows of the last result [..., C]; None when there is no row reduction,
+    or they are not of that form.
     """
     out = ops[-1].out
     if (
@@ -80,7 +80,7 @@ def _passes(expr: Expr, views: tuple[View, ...]) -> Rowwise:
 
 
 def subexpression(expr: Expr, root: int, reductions: dict[int, int]) -> Expr:
-    """The nodes that `root` needs, renumbered."""
+    """The nodes that `root` needs, renumbered; `reductions`: nodes that are read as ("red", number) instead."""
     new: dict[int, int] = {}
     out: list[Node] = []
 

@@ -25,6 +25,8 @@ class Need:
 
 
 def elementwise(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The same range of each operand along `axis`; all of one that is spread along it."""
+
     def one(v: Value | Literal) -> Request | None:
         if isinstance(v, Literal) or not v.shape or (v.shape[axis] == 1 and op.out.shape[axis] != 1):
             return None
@@ -47,6 +49,10 @@ def _rows(
 
 
 def convolution(op: Op, axis: int, start: int, stop: int) -> Need:
+    """Along the batch the same images, along channels their weights, along rows what their windows read.
+
+    Raises `Indivisible` for batch groups, for channels that cut a group, and for rows of a transposed convolution.
+    """
     conv = geometry(op)
     if conv.batch_groups != 1:
         raise Indivisible(f"{op.prim} with batch_group_count > 1 cannot be split.")
@@ -77,6 +83,10 @@ def _channels(op: Op, conv: Convolution, start: int, stop: int) -> Need:
 
 
 def window(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The elements along `axis` that the windows of the range read, with the padding that is left around them.
+
+    Raises `Indivisible` for a window with base dilation, and where the part would need negative padding.
+    """
     p = op.params
     if p["base_dilation"][axis] != 1:
         raise Indivisible(f"{op.prim}: rows of a window with base dilation cannot be split.")
@@ -97,6 +107,7 @@ def window(op: Op, axis: int, start: int, stop: int) -> Need:
 
 
 def product(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The range of whichever operand has the `axis` of the result: of both along a batch dimension."""
     (ac, bc), (ab, bb) = op.params["dimension_numbers"]
     a, b = op.ins
     afree = [d for d in range(len(a.shape)) if d not in (*ac, *ab)]
@@ -110,11 +121,13 @@ def product(op: Op, axis: int, start: int, stop: int) -> Need:
 
 
 def reduce(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The same range along the operand's axis that this `axis` of the result is."""
     kept = [d for d in range(len(op.ins[0].shape)) if d not in op.params["axes"]]
     return Need(((kept[axis], start, stop),))
 
 
 def broadcast(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The range of the operand where it has this `axis`, else all of it; the part's shape becomes a parameter."""
     dims, shape = op.params["broadcast_dimensions"], list(op.params["shape"])
     shape[axis] = stop - start
     source = op.ins[0].shape
@@ -124,11 +137,15 @@ def broadcast(op: Op, axis: int, start: int, stop: int) -> Need:
 
 
 def transpose(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The same range along the axis that the permutation takes from."""
     return Need(((op.params["permutation"][axis], start, stop),))
 
 
 def reshape(op: Op, axis: int, start: int, stop: int) -> Need:
-    """An axis passes through when the reshape leaves it and everything before it alone (up to ones)."""
+    """An axis passes through when the reshape leaves it and everything before it alone (up to ones).
+
+    Raises `Indivisible` for an axis that the reshape regroups.
+    """
     source, target = op.ins[0].shape, op.out.shape
     for i, n in enumerate(source):
         if n == target[axis] and math.prod(source[:i]) == math.prod(target[:axis]):
@@ -140,11 +157,13 @@ def reshape(op: Op, axis: int, start: int, stop: int) -> Need:
 
 
 def squeeze(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The same range along the operand's axis that this `axis` of the result is."""
     kept = [d for d in range(len(op.ins[0].shape)) if d not in op.params["dimensions"]]
     return Need(((kept[axis], start, stop),))
 
 
 def concatenate(op: Op, axis: int, start: int, stop: int) -> Need:
+    """Along the axis of concatenation the operands that lie in the range, else the same range of each."""
     if axis != op.params["dimension"]:
         return Need(tuple((axis, start, stop) for _ in op.ins))
     requests: list[Request | None] = []
@@ -157,12 +176,14 @@ def concatenate(op: Op, axis: int, start: int, stop: int) -> Need:
 
 
 def pad(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The same range of the operand along `axis`. Raises `Indivisible` for an axis that is padded."""
     if tuple(op.params["padding_config"][axis]) != (0, 0, 0):
         raise Indivisible("pad: a padded dimension cannot be split.")
     return Need(((axis, start, stop), None))
 
 
 def slice_(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The elements along `axis` that the range takes, and a slice of these with its own bounds."""
     p = op.params
     step = (p["strides"] or (1,) * len(op.out.shape))[axis]
     first = p["start_indices"][axis] + start * step
@@ -173,5 +194,6 @@ def slice_(op: Op, axis: int, start: int, stop: int) -> Need:
 
 
 def rev(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The range along `axis`, counted from the other end where the axis is reversed."""
     n = op.out.shape[axis]
     return Need(((axis, n - stop, n - start) if axis in op.params["dimensions"] else (axis, start, stop),))
