@@ -133,7 +133,10 @@ def _native(name: str, key: Spec, target: Target) -> str:
 
 
 def native_address(module: str, function: str, target: Target) -> int:
-    """Address of a function that is marked with `native.native`; Numba is only imported when it is not in the cache."""
+    """Address of a function that is marked with `native.native`; Numba is only imported when it is not in the cache.
+
+    Raises what `kernel_address` raises.
+    """
     return kernel_address(("native", module, function), target)
 
 
@@ -143,7 +146,11 @@ def kernel_text(spec: Spec, target: Target, name: str = "kernel") -> str:
 
 
 def kernel_address(spec: Spec, target: Target) -> int:
-    """Address of the native function of `spec`, built at most once a process."""
+    """Address of the native function of `spec`, built at most once a process.
+
+    Raises `LookupError` for an unknown family, `RuntimeError` for a function that does not stand alone or cannot be
+    linked, and `InterruptedError` when the interpreter is ending.
+    """
     key = (str(spec), target)
     with _lock:
         if key not in _addresses:
@@ -181,7 +188,7 @@ def _link(name: str, obj: bytes, target: Target) -> int:
 def prepare(specs: Iterable[Spec], target: Target) -> None:
     """Compiles the kernels that neither this process nor the cache has, several at a time when there are many.
 
-    Raises `LookupError` for a family without a row in `FAMILIES`.
+    Raises `LookupError` for a family without a row in `FAMILIES`, `InterruptedError` when the interpreter is ending.
     """
     with _lock:
         missing = [
@@ -334,8 +341,8 @@ def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
 
 
 def compile_into(folder: str, work: bytes) -> None:
-    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, from the
-    parent's pipe alone.
+    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, as bytes from
+    the parent's pipe alone. Raises `LookupError` for an unknown family.
     """
     fields, specs, families = pickle.loads(work)
     FAMILIES.update(families)

@@ -73,13 +73,19 @@ def _said(folder: str, number: int) -> str:
 
 
 def errors(folder: str, child: subprocess.Popen[bytes]) -> str:
-    """What a process that `start` made for a folder has said on standard error."""
+    """What a process that `start` made for a folder has said on standard error.
+
+    Raises `KeyError` when the folder is gone.
+    """
     with open(_said(folder, _open[folder].index(child)), errors="replace") as said:
         return said.read()
 
 
 def wait(child: subprocess.Popen[bytes], seconds: float) -> None:
-    """Waits for a process. Raises `TimeoutExpired`, and `InterruptedError` when the interpreter is ending."""
+    """Waits for a process for so many seconds.
+
+    Raises `subprocess.TimeoutExpired` when it has not ended by then, `InterruptedError` when the interpreter is ending.
+    """
     end = time.monotonic() + seconds
     while True:
         try:

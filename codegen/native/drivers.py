@@ -34,17 +34,19 @@ from .words import call3, call5, call14, ld, native, scratch, st
 
 @njit(inline="always")
 def par(params, word):
+    """Word number `word` of a step's parameters."""
     return ld(params + 8 * word)
 
 
 @njit(inline="always")
 def address(params, bufs, word):
+    """The address that two words name: a buffer's number and an offset in bytes."""
     return ld(bufs + 8 * par(params, word)) + par(params, word + 1)
 
 
 @njit(inline="always")
 def place(params, base, word, w, h, d, n):
-    """Address of the pixel (n, d, h, w) of the view at `word`."""
+    """Address of the pixel (n, d, h, w) of the view at `word`, whose strides are bytes; `base`: of its first pixel."""
     return (
         base
         + n * par(params, word + View.N)

@@ -59,6 +59,7 @@ def fail(frame, relay, faults, which):
 
 @njit
 def failed(faults):
+    """Whether a program has failed, so that it runs no more."""
     return atomic_load(faults + Faults.FAILED) != 0
 
 
@@ -70,7 +71,9 @@ def answer(frame, relay, faults, code):
 
 @njit
 def launch(relay, function, elements, most, values, n, stream):
-    """Launches a kernel of at most `most` blocks with `n` parameters of 64 bits; returns the driver's code."""
+    """Launches a kernel for so many elements, in at most `most` blocks, with `n` parameters of 64 bits; returns the
+    driver's code (0: none).
+    """
     if stream == 0:
         return noted(relay, NO_STREAM)
     pointers = scratch(16)
@@ -110,7 +113,10 @@ def follow(relay, stream, event, other):
 
 @njit
 def copy(relay, target, pitch, source, source_pitch, width, rows, stream):
-    """Copies `rows` rows of `width` bytes with a copy engine."""
+    """Copies `rows` rows of `width` bytes with a copy engine; returns the driver's code (0: none).
+
+    `pitch`, `source_pitch`: bytes from one row to the next.
+    """
     if rows == 1 or (pitch == width and source_pitch == width):
         return noted(relay, call4(ld(relay + Relay.COPY), target, source, width * rows, stream))
     words = scratch(COPY2D_WORDS)

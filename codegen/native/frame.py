@@ -153,7 +153,10 @@ def call_frame(arguments: Sequence[int], results: Sequence[int], attribute: int)
 
 
 def type_info(deleter: int) -> np.ndarray:
-    """What XLA has to know of a type: the address of the function that it calls with each state that it gives up."""
+    """What XLA has to know of a type, [3] int64.
+
+    That is the address of the function that it calls with each state that it gives up.
+    """
     memory = np.zeros(TYPE_INFO_BYTES // 8, np.int64)
     memory[TypeInfo.STRUCT_SIZE // 8], memory[TypeInfo.DELETER // 8] = TYPE_INFO_BYTES, deleter
     return memory

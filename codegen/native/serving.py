@@ -20,8 +20,8 @@ from .words import atomic_add, atomic_load, atomic_store, call1, call2, compare_
 
 @native(1)
 def reserve(desc):
-    """Makes the arena that the calls of a segment on a relay take in turn, so that none of them can be refused it. 0
-    when memory is out.
+    """Makes the arena that the calls of a segment on a relay take in turn, so that none of them can be refused its
+    bytes. 0 when memory is out.
     """
     libc = ld(desc + Segment.LIBC)
     arena = take_arena(desc, libc)

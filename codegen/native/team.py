@@ -71,7 +71,7 @@ def wake(mutex, cond, libc):
 
 @njit
 def note(trace, desc, step, who, began, ended):
-    """One entry of the trace: a thread's work on a step."""
+    """One entry of the trace: a thread's work on a step, from `began` to `ended` (nanoseconds)."""
     i = atomic_add(trace + Trace.NEXT, 1)
     if i < ld(trace + Trace.CAPACITY):
         entry = trace + Trace.ENTRIES + 8 * TRACED_WORDS * i
@@ -234,6 +234,7 @@ def take_arena(desc, libc):
 
 @njit
 def give_arena(desc, libc, p):
+    """Keeps an arena for the next call of a segment, or frees it where enough are kept."""
     for i in range(ARENA_SLOTS):
         if compare_exchange(desc + Segment.SLOTS + 8 * i, 0, p) == 1:
             return
@@ -242,7 +243,7 @@ def give_arena(desc, libc, p):
 
 @njit
 def keep_times(desc, job):
-    """Copies the stamps of a call into the segment's ring, for profiles and timelines."""
+    """Copies the stamps of a call, [steps + 1] nanoseconds, into the segment's ring, for profiles and timelines."""
     n = ld(desc + Segment.STEP_COUNT) + 1
     slot = atomic_add(desc + Segment.CALLS, 1) % CALL_RING
     ring, times = ld(desc + Segment.TIMES) + slot * 8 * n, ld(job + Job.TIMES)

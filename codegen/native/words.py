@@ -22,6 +22,7 @@ def _p(b: ir.IRBuilder, address: ir.Value, typ: ir.Type = I64) -> ir.Value:
 
 @intrinsic
 def ld(typingctx, address):
+    """The int64 at an address (8 bytes)."""
     return types.int64(types.int64), lambda c, b, s, a: b.load(_p(b, a[0]))
 
 
@@ -35,21 +36,26 @@ def _storing(typ: ir.Type) -> Callable[..., ir.Value]:
 
 @intrinsic
 def st(typingctx, address, value):
+    """Stores an int64 at an address (8 bytes)."""
     return types.void(types.int64, types.int64), _storing(I64)
 
 
 @intrinsic
 def st32(typingctx, address, value):
+    """Stores an int32 at an address (4 bytes)."""
     return types.void(types.int64, types.int32), _storing(I32)
 
 
 @intrinsic
 def atomic_load(typingctx, address):
+    """The int64 at an address, in one order for all threads."""
     return types.int64(types.int64), lambda c, b, s, a: b.load_atomic(_p(b, a[0]), "seq_cst", 8)
 
 
 @intrinsic
 def atomic_store(typingctx, address, value):
+    """Stores an int64 at an address, in one order for all threads."""
+
     def codegen(c, b, s, a):
         b.store_atomic(a[1], _p(b, a[0]), "seq_cst", 8)
         return c.get_dummy_value()
@@ -65,6 +71,7 @@ def atomic_add(typingctx, address, value):
 
 @intrinsic
 def exchange(typingctx, address, value):
+    """Stores a value and returns the one before."""
     return types.int64(types.int64, types.int64), lambda c, b, s, a: b.atomic_rmw("xchg", _p(b, a[0]), a[1], "seq_cst")
 
 
@@ -81,7 +88,7 @@ def compare_exchange(typingctx, address, expected, value):
 
 @intrinsic(prefer_literal=True)
 def scratch(typingctx, words):
-    """Address of `words` (a literal) int64 on the stack of the calling function."""
+    """Address of `words` (a literal) int64 of 8 bytes each on the stack of the calling function."""
     if not isinstance(words, types.IntegerLiteral):
         return None
     n = words.literal_value

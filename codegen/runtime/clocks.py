@@ -15,6 +15,8 @@ from .relay import Relay
 class Clock:
     """Places in a device program where the device's clock is read: `address(i)` is what the FFI attribute of the i-th
     carries.
+
+    Raises `RuntimeError` when the driver refuses the memory.
     """
 
     def __init__(self, relay: Relay, count: int):
@@ -24,10 +26,11 @@ class Clock:
         self._times = np.ctypeslib.as_array(ctypes.cast(self._host, ctypes.POINTER(ctypes.c_int64)), (count,))
 
     def address(self, i: int) -> int:
+        """What the FFI attribute of the i-th place carries."""
         return int(self._rows.ctypes.data) + 8 * abi.TICK_WORDS * i
 
     def times(self) -> np.ndarray:
-        """Nanoseconds at each place in the last finished run."""
+        """[count] nanoseconds of the device's clock, int64: at each place in the last finished run."""
         return self._times.copy()
 
     def close(self) -> None:
@@ -46,9 +49,11 @@ class HostClock:
         )
 
     def address(self, i: int) -> int:
+        """What the FFI attribute of the i-th place carries."""
         return int(self._rows.ctypes.data) + 8 * abi.TICK_WORDS * i
 
     def times(self) -> np.ndarray:
+        """[count] nanoseconds of the CPU's clock, int64: at each place in the last finished run."""
         return self._times.copy()
 
     def close(self) -> None:

@@ -24,13 +24,13 @@ class Driver(Protocol):
     sides: tuple[int, ...]  # streams beside XLA's: operands to the host, results from it, weights from it
 
     def mapped(self, nbytes: int) -> tuple[int, int]:
-        """Host-mapped memory: (host address, device address). Raises `RuntimeError` when refused."""
+        """Host-mapped memory of so many bytes: (host address, device address). Raises `RuntimeError` when refused."""
         ...
 
     def free_mapped(self, host: int) -> None: ...
 
     def words(self, nbytes: int) -> int:
-        """Zeroed device memory."""
+        """Zeroed device memory of so many bytes: its address. Raises `RuntimeError` when refused."""
         ...
 
     def free_words(self, address: int) -> None: ...
@@ -39,12 +39,14 @@ class Driver(Protocol):
         """(free, total) bytes of the device."""
         ...
 
-    def event(self) -> int: ...
+    def event(self) -> int:
+        """A new event: its handle. Raises `RuntimeError` when refused."""
+        ...
 
     def free_event(self, event: int) -> None: ...
 
     def synchronize(self) -> None:
-        """Waits until the device has nothing to do."""
+        """Waits until the device has nothing to do. Raises `RuntimeError` when it cannot say that any more."""
         ...
 
     def describe(self, code: int) -> str:
@@ -53,7 +55,9 @@ class Driver(Protocol):
 
 
 class Memory:
-    """Mapped memory, device words and events of one site; given back together, also when only a part could be had."""
+    """`mapped` bytes of mapped memory, `words` bytes of device memory (0: none) and events of one site; given back
+    together, also when only a part could be had. Raises `RuntimeError` when the driver refuses one.
+    """
 
     def __init__(self, driver: Driver, mapped: int, words: int, events: int):
         self._driver = driver
@@ -68,6 +72,7 @@ class Memory:
             back.pop_all()  # all of it is there, and stays
 
     def free(self) -> None:
+        """Gives all of it back; a second time nothing happens."""
         if self.host:
             self._driver.free_mapped(self.host)
         if self.work:

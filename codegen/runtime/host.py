@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None)
 
 
 def libc(name: str) -> int:
-    """Address of a function of the C library."""
+    """Address of a function of the C library. Raises `AttributeError` for a name that it lacks."""
     address = ctypes.cast(getattr(_libc, name), ctypes.c_void_p).value
     assert address is not None
     return address
@@ -87,7 +87,7 @@ class Team:
         return value
 
     def spin(self, seconds: float) -> None:
-        """Sets how long workers spin before they park."""
+        """Sets for how many seconds workers spin before they park."""
         self._word(abi.Team.SPIN_NS, int(seconds * 1e9))
 
     def want(self, threads: int) -> None:
@@ -113,8 +113,9 @@ class Team:
 
     @contextlib.contextmanager
     def traced(self) -> Iterator[Callable[[], np.ndarray]]:
-        """While it lasts every thread notes its work; gives a function that returns it, [entries, 5]: address of the
-        segment, step, thread (0: who called), began, ended in nanoseconds. One at a time."""
+        """While it lasts every thread notes its work; gives a function that returns it, [entries, 5] int64: address of
+        the segment, step, thread (0: who called), began, ended in nanoseconds. One at a time.
+        """
         with self._tracing:
             if self._trace is None:  # kept for good: a thread may still write into it
                 self._trace = np.zeros(abi.Trace.ENTRIES // 8 + abi.TRACED_WORDS * TRACED, np.int64)
@@ -172,11 +173,11 @@ def build(
     pick: Pick | None = None,
     cut: Cut | None = None,
 ) -> Segment:
-    """A segment of `program` for `threads` threads. Raises `Unsupported` for what kernels cannot express.
+    """A segment of `program` for `threads` threads.
 
-    `cpus`: the cores that may be used (none given: the caller's thread and the process's team). `pick` chooses
-    among algorithms (none given: by measurement). `cut` takes a range of a group's result (none given: no layers are
-    fused).
+    `cpus`: the cores that may be used (none given: the caller's thread and the process's team). `pick` chooses among
+    algorithms (none given: by measurement). `cut` takes a range of a group's result (none given: no layers are fused).
+    Raises `Unsupported` for what kernels cannot express, `MemoryError` when there is none for the segment.
     """
     if threads > 1 or cpus:
         team(cpus).want(threads)
@@ -259,7 +260,7 @@ def unsupported(group: Group, consts: Sequence[Value]) -> str:
 def steps(
     group: Group, consts: Collection[Value], threads: int, pick: Pick = default, inside: bool = True
 ) -> tuple[Step, ...]:
-    """The steps of a group; nothing is compiled. Raises `Unsupported`.
+    """The steps of a group; nothing is compiled. Raises `Unsupported` for what kernels cannot express.
 
     `inside`: as it is in a network, where operands are made with the border that it needs or in their part of a
     concatenation, and a result in another shape is no work.
@@ -281,7 +282,9 @@ def _unwritten(v: Value) -> np.ndarray:
 class Call:
     """A segment with its buffers, called without XLA: for tests and measurements.
 
-    `inputs` and `consts` are f32 (or s32) NumPy arrays in the order of the program's inputs and constants.
+    `inputs` and `consts` are f32 (or s32) NumPy arrays of the program's shapes, in the order of its inputs and
+    constants. A call returns the results in the order of its outputs: the same arrays every time. Raises `ValueError`
+    for another number of constants.
     """
 
     def __init__(self, segment: Segment, inputs: Sequence[np.ndarray], consts: Sequence[np.ndarray]):
@@ -291,9 +294,9 @@ class Call:
 
     @classmethod
     def on(cls, segment: Segment, args: Sequence[np.ndarray], outputs: Sequence[np.ndarray] | None = None) -> Call:
-        """A call with its arguments as the segment takes them (inputs, raw constants, the packed blob).
+        """A call with its arguments as the segment takes them (inputs, raw constants, the packed blob), C-contiguous.
 
-        `outputs`: where results go (none given: arrays of the call's own).
+        `outputs`: arrays of the outputs' shapes where results go (none given: arrays of the call's own).
         """
         call = object.__new__(cls)
         call._prepare(segment, args, outputs)

@@ -37,13 +37,13 @@ class Peaks:
     threads: int
 
     def seconds(self, flops: int, nbytes: int) -> float:
-        """The least time for so much work: the roofline (Williams et al., 2009)."""
+        """The least seconds for so many FLOP and bytes: the roofline (Williams et al., 2009)."""
         return max(flops / self.flops, nbytes / self.bandwidth)
 
 
 @functools.lru_cache
 def peaks(threads: int) -> Peaks:
-    """The peaks of this machine; measured once (about 0.5 s), then read from the cache."""
+    """The peaks (FLOP/s, bytes/s) of this machine; measured once (about 0.5 s), then read from the cache."""
     name = f"peaks-{target().fingerprint}-{threads}-{source_hash()[:12]}"
     stored = PEAKS.load(name)
     if stored is None:

@@ -243,7 +243,9 @@ class Relay:
         self._word(abi.Relay.CLOSED).value = 1
 
     def retire(self, words: np.ndarray, memory: Memory, keep: object) -> None:
-        """Takes over the memory of a site that nobody calls any more; work of it may still be in flight."""
+        """Takes over the memory of a site that nobody calls any more (`words`: as sites have them); work of it may
+        still be in flight, which needs `keep` too.
+        """
         with self._lock:
             self._retired.append((words, memory, keep))
 
@@ -255,7 +257,10 @@ class Relay:
             self.driver.synchronize()
 
     def collect(self) -> None:
-        """Frees what retired sites left, once nothing uses it. Raises what the driver raises; then all of it stays."""
+        """Frees what retired sites left, once nothing uses it.
+
+        Raises `RuntimeError` when the driver does; then all of it stays.
+        """
         with self._lock:
             waiting = len(self._retired)
         if not waiting:

@@ -33,10 +33,11 @@ class Window:
 
     @classmethod
     def whole(cls, shape: tuple[int, ...], copied: bool = False) -> Window:
+        """All of an operand of that shape; one without axes counts as [1]."""
         return cls(shape or (1,), 0, 0, (shape or (1,))[0], copied)
 
     def words(self) -> tuple[int, int, int, int]:
-        """(outer, inner, stride, offset) in elements."""
+        """(outer, inner, stride, offset) in elements of 4 bytes: `outer` runs of `inner`, `stride` apart."""
         inner = math.prod(self.shape[self.axis + 1 :])
         return (
             math.prod(self.shape[: self.axis]),
@@ -59,10 +60,11 @@ class Merge:
 
     @classmethod
     def whole(cls, shape: tuple[int, ...], copied: bool = False) -> Merge:
+        """A result of that shape that the host half makes alone; one without axes counts as [1]."""
         return cls(shape or (1,), 0, (shape or (1,))[0], copied)
 
     def words(self) -> tuple[int, int, int]:
-        """(outer, the host's, the device's) in elements."""
+        """(outer, the host's, the device's) in elements of 4 bytes: each of `outer` runs is theirs in turn."""
         inner = math.prod(self.shape[self.axis + 1 :])
         return math.prod(self.shape[: self.axis]), self.at * inner, (self.shape[self.axis] - self.at) * inner
 
@@ -79,8 +81,9 @@ class Site:
     """One segment inside a device program: its weights in host memory, its operands and results in mapped memory.
 
     `address` is what the FFI attribute carries. `inputs`: what of each operand the segment reads; `outputs`: where its
-    results go. `consts`: the segment's constants by value. `faults`: those of its program (none given: of its own).
-    Raises `MemoryError`, and `RuntimeError` from the driver.
+    results go. `consts`: the segment's constants by value, of their shapes. `faults`: those of its program (none given:
+    of its own). Raises `MemoryError` when there is none for the segment's intermediates, `RuntimeError` when the driver
+    refuses some or the relay has been stopped.
     """
 
     def __init__(
@@ -166,10 +169,10 @@ class Site:
 
 
 class Fetch:
-    """Weights in mapped host memory that a device program takes at every call; `address` is what the FFI attribute
-    carries.
+    """Weights of any shape in mapped host memory that a device program takes at every call; `address` is what the FFI
+    attribute carries, `nbytes` the bytes of a call.
 
-    `faults`: those of the program (none given: of its own).
+    `faults`: those of the program (none given: of its own). Raises `RuntimeError` when the driver refuses the memory.
     """
 
     def __init__(self, relay: Relay, weights: np.ndarray, faults: Faults | None = None):

@@ -33,14 +33,12 @@ class Watch:
     otherwise.
 
     The device waits for that call, and everything that the call needs is in host memory, so it only takes somebody to
-    do it:
-      * no serving thread lives: another one is made at once;
-      * the operands are there and nobody has begun for `limit_seconds`: another thread takes the serving one's place;
-      * somebody has begun: a slow segment is no fault. Only when it has not ended after `last_seconds` the call is
-      given up, and
-        the device stops with an error (see `ptx.py`): memory that a thread may still write to is never read as a
-        result.
-    Time in which the process itself stands still does not count.
+    do it: where no serving thread lives, another one is made at once; where the operands are there and nobody has begun
+    for `limit_seconds`, another thread takes the serving one's place.
+
+    Once somebody has begun, a slow segment is no fault. Only when it has not ended after `last_seconds` the call is
+    given up, and the device stops with an error (see `ptx.py`): memory that a thread may still write to is never read
+    as a result. Time in which the process itself stands still does not count.
     """
 
     def __init__(self, relay: Watched, limit_seconds: float, last_seconds: float):

@@ -62,7 +62,7 @@ def contents(path: str | os.PathLike[str], most: int, ours: bool = False) -> byt
     """The bytes of a regular file of at most `most` bytes. `ours`: a file of this user alone, and no link.
 
     It is opened once and looked at before it is read, so that neither a pipe nor a device holds the reader up. Raises
-    `OSError` and `Refused`.
+    `OSError` where it cannot be opened or read, and `Refused` for a file that is something else or larger.
     """
     names = ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY", *(("O_NOFOLLOW",) if ours else ()))
     if ours and not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
@@ -110,6 +110,7 @@ def _tell(root: str, fault: str) -> None:
 
 
 def path_of(kind: str, name: str, root: pathlib.Path) -> pathlib.Path:
+    """Where something is kept in the folder `root`; the end of a long name is a hash."""
     if len(name) > LONGEST:
         name = f"{name[:LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     return root / f"{name}.v{FORMAT}.{'o' if kind == 'object' else 'json'}"
@@ -120,7 +121,9 @@ def _header(kind: str, name: str, payload: bytes) -> bytes:
 
 
 def read(kind: str, name: str, root: pathlib.Path | None = None) -> bytes | None:
-    """What is kept under a kind and a name, or None; one line in the log says why a file that is there is not used."""
+    """The bytes that are kept under a kind and a name, or None; one line in the log says why a file that is there is
+    not used.
+    """
     root = root or folder()
     if root is None:
         return None
@@ -139,11 +142,14 @@ def read(kind: str, name: str, root: pathlib.Path | None = None) -> bytes | None
 
 
 def unused(path: pathlib.Path, why: str) -> None:
+    """The line in the log that a file is not used."""
     log.warning("xcoexec: the cache file %s %s; it is made anew.", path, why)
 
 
 def write(kind: str, name: str, payload: bytes, root: pathlib.Path | None = None) -> None:
-    """Keeps `payload` under a kind and a name: owner-only, whole or not at all. A full disk is no error."""
+    """Keeps bytes under a kind and a name: owner-only, whole or not at all. Neither a full disk nor a missing folder is
+    an error.
+    """
     root = root or folder()
     if root is None:
         return

@@ -53,6 +53,7 @@ class Number:
     whole: bool = False
 
     def check(self, value: object, path: Path = ()) -> None:
+        """Raises `Misfit` for what is no such number."""
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not self._holds(value):
             raise _misfit(path, value, self._valid())
 
@@ -72,6 +73,7 @@ class Flag:
     """A truth value."""
 
     def check(self, value: object, path: Path = ()) -> None:
+        """Raises `Misfit` for what is not true or false."""
         if not isinstance(value, bool):
             raise _misfit(path, value, "true or false")
 
@@ -84,6 +86,7 @@ class Text:
     most: int = 1 << 16
 
     def check(self, value: object, path: Path = ()) -> None:
+        """Raises `Misfit` for what is no such text, and for one with half of a surrogate pair."""
         if self.among and not (isinstance(value, str) and value in self.among):
             raise _misfit(path, value, " or ".join(map(repr, self.among)))
         if not isinstance(value, str) or len(value) > self.most or any("\ud800" <= c <= "\udfff" for c in value):
@@ -97,6 +100,7 @@ class Maybe:
     kind: Schema
 
     def check(self, value: object, path: Path = ()) -> None:
+        """Raises `Misfit` for what is neither nothing nor of the kind."""
         if value is not None:
             self.kind.check(value, path)
 
@@ -111,6 +115,7 @@ class Row:
     most: int = 1 << 17
 
     def check(self, value: object, path: Path = ()) -> None:
+        """Raises `Misfit` for what is no list, for one of another length, and for the first entry that does not fit."""
         if not isinstance(value, list):
             raise Misfit(path, f"={short(value)}, which is no list", "a list")
         more = len(value) - len(self.heads)
@@ -132,6 +137,7 @@ class Table:
     most: int = 1 << 17
 
     def check(self, value: object, path: Path = ()) -> None:
+        """Raises `Misfit` for what is no table, for one of too many entries, and for the first that does not fit."""
         if not isinstance(value, dict) or len(value) > self.most:
             raise _misfit(path, value, f"a table of at most {self.most} entries")
         for key, x in value.items():
@@ -147,6 +153,7 @@ class Fields:
     optional: Collection[str] = ()
 
     def check(self, value: object, path: Path = ()) -> None:
+        """Raises `Misfit` for what is no table, for names missing or unknown, and for the first that does not fit."""
         names = sorted(self.kinds)
         if not isinstance(value, dict):
             raise _misfit(path, value, f"a table with {', '.join(names)}")
@@ -167,6 +174,7 @@ class Where:
     valid: str
 
     def check(self, value: object, path: Path = ()) -> None:
+        """Raises `Misfit` for what is not of the kind, or does not pass the test."""
         self.kind.check(value, path)
         if not self.test(value):
             raise _misfit(path, value, self.valid)
@@ -178,9 +186,9 @@ RATE = Number(1.0, 1e18)  # bytes/s or FLOP/s
 
 
 def parse(text: object, most: int) -> Any:
-    """The value of a JSON text (a str, or bytes in UTF-8) of at most `most` characters.
+    """The value of a JSON text (a str, or bytes in UTF-8) of at most `most` characters (bytes: as many bytes).
 
-    JSON as its standard has it: no NaN, no infinity, no name twice. Raises `Misfit`.
+    JSON as its standard has it: no NaN, no infinity, no name twice. Raises `Misfit` for anything else.
     """
     if not isinstance(text, (str, bytes)):
         raise Misfit((), f" of type {type(text).__name__}", "JSON text, as a str or as bytes in UTF-8")
