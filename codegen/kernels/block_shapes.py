@@ -47,8 +47,8 @@ def cycles(shape: Shape) -> float:
 
 
 def slowdown(target: Target, unit: MatrixUnit = VECTOR) -> Mapping[Shape, float]:
-    """How much slower than the model each shape is on this machine (1: as the model has it), measured once for units
-    that share the vector unit's kernels.
+    """How much slower than the model each block shape is on this machine (1: as the model has it), measured once for
+    units that share the vector unit's kernels.
 
     A shape that spills, or a core with fewer load ports, shows here; differences within the noise do not.
     """
@@ -114,7 +114,9 @@ def _measure(target: Target, unit: MatrixUnit, mr: int, nv: int) -> float:
 
 
 def block_shape(target: Target, pixels: int, channels: int, dtype: str = "float32") -> Shape:
-    """The (rows, vectors) with the least time for `pixels` x `channels` outputs of one group."""
+    """The shape (rows, vectors) with the least time, by model and measurement, for `pixels` x `channels`
+    outputs of a group.
+    """
     vectors, unit = -(-channels // target.vl), target.unit(dtype) or VECTOR
     slower = slowdown(target, unit)
 

@@ -27,7 +27,8 @@ ALGORITHMS = ("direct", "winograd4", "winograd2")
 def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """conv_general_dilated with constant weights: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
 
-    Returns what of the tail is not fused.
+    The image becomes [n, (d, (h,)) w, c] where it is not. Returns what of the tail is not fused. Raises `Unsupported`
+    for weights that the model computes, batch groups, other types than floating point, and more than 3 spatial axes.
     """
     geo = geometry(op)
     x, w = _operands(ctx, op, geo)

@@ -32,6 +32,10 @@ class Walk:
 
 
 def depthwise(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue) -> None:
+    """Appends the steps that write a depthwise convolution and its tail to `y` [n, h, w, c].
+
+    `axes` bring the weights `w` to the shape [kh, kw, 1, c].
+    """
     vl, (kh, kw) = ctx.target.vl, geo.window
     n, oh, ow, channels = y.shape
     vecs = -(-channels // vl)

@@ -30,6 +30,7 @@ class Side:
     contract: tuple[int, ...]
 
     def sizes(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """The lengths of some axes."""
         return tuple(self.value.shape[d] for d in dims)
 
 
@@ -40,7 +41,8 @@ def _side(v: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> Side:
 def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """dot_general with any dimension numbers; constant weights are packed at bind, others before the product.
 
-    The side with the weights gives the channels. Returns what of the tail is not fused.
+    The side with the weights gives the channels. Returns what of the tail is not fused. Raises `Unsupported` for
+    operands that are literals or of another kind than floating point.
     """
     a, b = op.ins
     if not isinstance(a, Value) or not isinstance(b, Value) or {kind(v.dtype) for v in (a, b, op.out)} != {"f"}:

@@ -18,7 +18,7 @@ Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every 
 
 
 def read(ctx: Context, view: View, rank: int) -> Operand:
-    """The operand of a view over an output of `rank` dimensions."""
+    """The operand of a view over an output of `rank` axes, its strides and offset in bytes."""
     s = ctx.storage(view.value)
     strides, offset = view.strides(rank, s.strides)
     return s, strides, offset
@@ -37,6 +37,7 @@ def nest(
     """Appends a step of the nest driver: `loops` (outermost first), `chunk` iterations an item.
 
     `operands[outputs]` is the one that is written, all others are read. `units`: vector operations of one kernel call.
+    Raises `Unsupported` for more operands or loops than the driver has.
     """
     if len(operands) > MAX_OPERANDS or len(loops) > MAX_RANK:
         raise Unsupported(
@@ -62,7 +63,9 @@ def nest(
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Drops loops of length 1 and merges neighbours that every operand walks without a jump."""
+    """Drops loops of length 1 of a `shape`, and merges neighbours that every operand walks without a jump (strides in
+    bytes).
+    """
     dims: list[int] = []
     walks: list[list[int]] = [[] for _ in strides]
     for d, n in enumerate(shape):
@@ -82,7 +85,11 @@ def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[li
 
 
 def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand], shape: tuple[int, ...]) -> None:
-    """Appends `out = expr(operands)` over an index space of `shape`."""
+    """Appends `out = expr(operands)` over an index space of `shape`.
+
+    Raises `Unsupported` for an output with stride 0 along the innermost axis, and for more operands or loops than a
+    nest has.
+    """
     everything = [out, *operands]
     dims, walks = coalesce(shape, [o[1] for o in everything])
     kinds = tuple("v" if w[-1] == 4 else "s" if w[-1] == 0 else "g" for w in walks)
@@ -110,17 +117,23 @@ def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand],
 def copy(
     ctx: Context, source: Storage, target: Storage, source_strides: tuple[int, ...] | None = None, offset: int = 0
 ) -> None:
-    """Appends a copy into `target`, over its shape; `source_strides` for a moved source."""
+    """Appends a copy into `target`, over its shape; `source_strides` (bytes) for a moved source, `offset` (bytes) for a
+    part of it. Raises `Unsupported` for more loops than a nest has.
+    """
     strides = source.strides if source_strides is None else source_strides
     compute(ctx, COPY, (target, target.strides, 0), [(source, strides, offset)], target.shape)
 
 
 def fill(ctx: Context, value: float, target: Storage) -> None:
+    """Appends a step that writes one number to all of `target`."""
     compute(ctx, (literal(value),), (target, target.strides, 0), [], target.shape)
 
 
 def tail(ctx: Context, ops: tuple[Op, ...], result: Value) -> None:
-    """Appends the elementwise program `ops` that ends in `result`."""
+    """Appends the elementwise program `ops` that ends in `result`.
+
+    Raises `Unsupported` for what has no vector code, and for more operands or loops than a nest has.
+    """
     expr, views = expression(ops, result)
     out = ctx.output(result)
     operands = [read(ctx, view, len(result.shape)) for view in views]
@@ -128,7 +141,7 @@ def tail(ctx: Context, ops: tuple[Op, ...], result: Value) -> None:
 
 
 def dense(ctx: Context, s: Storage) -> Storage:
-    """`s` itself, or a dense copy of it."""
+    """`s` itself, or a copy of its shape whose elements lie side by side."""
     if s.dense:
         return s
     target = ctx.scratch(s.shape)

@@ -18,7 +18,10 @@ Rule = Callable[[Context, Op, tuple[Op, ...]], tuple[Op, ...]]  # returns what o
 
 @functools.cache
 def family(name: str) -> Rule:
-    """The rule of a kernel family by its name: ".module.function" beside this file, or an absolute one."""
+    """The rule of a kernel family by its name: ".module.function" beside this file, or an absolute one.
+
+    Raises `ImportError` or `AttributeError` for a name of nothing.
+    """
     module, _, function = name.rpartition(".")
     rule: Rule = getattr(importlib.import_module(module, __package__), function)
     return rule
@@ -31,7 +34,9 @@ def rule_of(op: Op) -> Rule | None:
 
 
 def lower_group(ctx: Context, group: Group) -> None:
-    """Appends the steps of one group. Raises `Unsupported` with the operation's name."""
+    """Appends the steps of one group. Raises `Unsupported`, with the operation's name, for what kernels
+    cannot express.
+    """
     anchor, tail = group.anchor, group.tail
     last = bool(tail) and anchor.out is group.out  # it reads what the others make: all of them are one expression
     try:

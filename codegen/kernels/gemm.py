@@ -41,7 +41,10 @@ def spec(
     dtype: str = "float32",
     family: str = "gemm",
 ) -> Spec:
-    """The micro-kernel of a block; `family`: that of the matrix unit."""
+    """The micro-kernel of a block of the shape [mr, nv * VL]; `family`: that of the matrix unit.
+
+    A run that is longer than `SHORT`, or that `UNROLL` divides, is left to the call.
+    """
     return (family, mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype)
 
 
@@ -50,7 +53,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes, tiles, x
     step, y step, operand steps.
 
-    The addresses are those of the first tile; every further one lies so many bytes on.
+    The addresses are those of the first tile; every further one lies so many bytes (the steps) on.
     """
     _, mr, nv, tail, expr, kinds, known, dtype = key
     v = Builder(name, ARGUMENTS, target.vl)

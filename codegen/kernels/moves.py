@@ -15,7 +15,10 @@ from . import elementwise
 
 
 def reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Another shape of the same elements: no work, unless the source is strided or the result is an output."""
+    """Another shape of the same elements: no work, unless the source is strided or the result is an output.
+
+    Raises `Unsupported` for a literal, a type that kernels do not know, and for a reshape that permutes.
+    """
     x = op.ins[0]
     if not isinstance(x, Value) or not kind(x.dtype) or op.params.get("dimensions") is not None:
         raise Unsupported(f"a reshape of {x}")
@@ -28,7 +31,10 @@ def reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Operands made in this segment already lie in their part; the others are copied into it."""
+    """Operands made in this segment already lie in their part along the axis; the others are copied into it.
+
+    Raises `Unsupported` for a literal and for a type that kernels do not know.
+    """
     axis, at = op.params["dimension"], 0
     y = ctx.output(op.out)
     for v in op.ins:
@@ -43,6 +49,11 @@ def concatenate(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The padding's number everywhere, then the operand in its place; gaps and both ends along any axis.
+
+    Raises `Unsupported` for a padding that is negative or computed, and for an operand that is a literal or of another
+    type than floating point.
+    """
     x, value = op.ins
     if (
         not isinstance(x, Value)
@@ -61,7 +72,11 @@ def pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Rows of a table by s32 index (an embedding)."""
+    """Rows of a table [n, ...] by s32 index [..., 1] (an embedding).
+
+    Raises `Unsupported` for other types, for another gather than of whole rows, for one that fills with another number
+    than NaN, and for a result whose elements do not lie side by side.
+    """
     table, index = op.ins
     dn, mode = op.params["dimension_numbers"], str(op.params["mode"]).lower()
     if (
@@ -99,6 +114,11 @@ def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def dynamic_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """A block of the operand at s32 starts, which are clamped so that it lies inside.
+
+    Raises `Unsupported` for a literal, a type that kernels do not know, starts that are not s32, and for a block that
+    takes single elements across the innermost axis.
+    """
     x, *starts = op.ins
     y = ctx.output(op.out)
     _shifted(ctx, x, y, starts, y.shape, move_source=True)
@@ -106,6 +126,11 @@ def dynamic_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def dynamic_update_slice(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """A copy of the operand, then the update at s32 starts, which are clamped so that it lies inside.
+
+    Raises `Unsupported` for a literal, a type that kernels do not know, starts that are not s32, and for an update of
+    single elements across the innermost axis.
+    """
     x, update, *starts = op.ins
     if not isinstance(x, Value):
         raise Unsupported("an update of a literal")

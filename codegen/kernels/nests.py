@@ -24,10 +24,12 @@ AHEAD = 8  # rows by which a matrix-vector product asks for weights in advance
 
 
 def minimum(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The lesser of two scalars of i64."""
     return v.b.select(v.b.icmp_signed("<", a, b), a, b)
 
 
 def maximum(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The greater of two scalars of i64."""
     return v.b.select(v.b.icmp_signed(">", a, b), a, b)
 
 
@@ -37,7 +39,7 @@ def _chunk(v: Builder, index: ir.Value, total: ir.Value, chunk: ir.Value) -> ir.
 
 
 def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], None]) -> None:
-    """`body(byte offset)` for whole vectors of n elements, then once for the masked rest."""
+    """`body(offset in bytes)` for whole vectors of n f32, then once for the masked rest."""
     full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
     with v.loop(full) as i:
         body(v.mul(i, 4 * v.vl))
@@ -52,7 +54,7 @@ def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], None]) -> None:
 def elementwise(name: str, key: Spec, target: Target) -> str:
     """("elementwise", expr, kinds): operand 0 is the output; kinds "v" contiguous, "s" one scalar, "g" strided.
 
-    Words: total, chunk, then the inner byte stride of each operand ("g" makes the whole kernel scalar).
+    Words: total, chunk (elements), then the inner stride of each operand in bytes ("g" makes the whole kernel scalar).
     """
     _, expr, kinds = key
     strided = "g" in kinds
@@ -83,10 +85,9 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
 def depthwise(name: str, key: Spec, target: Target) -> str:
     """("depthwise", kh, kw, stride, dilation, pixels, expr, kinds, tail): one channel vector of some rows.
 
-    Operands: x, weights [kh*kw][VL], y, the epilogue's. Loops end in (row chunk, channel vector).
-    Words: OH, rows, OW, lanes of the last vector (0: full), x: row step, tap row step, pixel step, tap
-    step; y: row, pixel; each epilogue operand: row, pixel.
-    Neighbouring output pixels share the columns that they read.
+    Operands: x, weights [kh * kw, VL], y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows,
+    OW, lanes of the last vector (0: full), x: row step, tap row step, pixel step, tap step; y: row, pixel; each
+    epilogue operand: row, pixel. Steps are bytes. Neighbouring output pixels share the columns that they read.
     """
     _, kh, kw, stride, dilation, pixels, expr, kinds, tail = key
     v = Builder(name, 3, target.vl)
@@ -170,10 +171,10 @@ REDUCE: dict[str, tuple[float, Combine]] = {
 
 @family("pool")
 def pool(name: str, key: Spec, target: Target) -> str:
-    """("pool", reduction): one output row; windows are clipped at the border, so no halo is read.
+    """("pool", reduction): one output row [w, c]; windows are clipped at the border, so no halo is read.
 
-    Operands: x (image), y (row). Loops end in (D, H of the output). Words: OW, C, y pixel step, then
-    (window, stride, padding, input size, byte step) of D, H and W.
+    Operands: x (image [d, h, w, c]), y (row). Loops end in (D, H of the output). Words: OW, C, y pixel step, then
+    (window, stride, padding, input size, step) of D, H and W. Steps are bytes.
     """
     _, kind = key
     start, combine = REDUCE[kind]
@@ -216,7 +217,7 @@ def _clipped(v: Builder, dim: list[ir.Value], position: ir.Value) -> tuple[ir.Va
 def reduce(name: str, key: Spec, target: Target) -> str:
     """("reduce", reduction, inner): x seen as [A, R, B]; inner=False: B > 1, a chunk of B at a time.
 
-    Operands: x, y. Words: R, byte step of R, B, chunk of B. With inner=True B is 1 and R contiguous.
+    Operands: x, y. Words: R, step of R in bytes, B, chunk of B. With inner=True B is 1 and R contiguous.
     """
     _, kind, inner_dim = key
     start, combine = REDUCE[kind]
@@ -249,11 +250,11 @@ def reduce(name: str, key: Spec, target: Target) -> str:
 
 @family("gemv")
 def gemv(name: str, key: Spec, target: Target) -> str:
-    """("gemv", rows, expr, kinds, dtype): y = epilogue(x @ W) for a range of columns; W [K, N] of `dtype` as the user
-    stores it.
+    """("gemv", rows, expr, kinds, dtype): y = epilogue(x @ W) for a range of columns; x [K], y [N] of f32, W [K, N] of
+    `dtype` as the user stores it.
 
-    Rows are read `rows` at a time, so that memory sees a few long streams. Operands: x, W, y, the
-    epilogue's ("v" or "s"). Words: K, bytes of a row, N, columns a chunk.
+    Rows are read `rows` at a time, so that memory sees a few long streams. Operands: x, W, y, the epilogue's ("v" or
+    "s"). Words: K, bytes of a row, N, columns a chunk.
     """
     _, unroll, expr, kinds, dtype = key
     v = Builder(name, 3, target.vl)
@@ -314,7 +315,7 @@ class _Columns:
 
 @family("gather")
 def gather(name: str, key: Spec, target: Target) -> str:
-    """("gather", mode): copies the row that an s32 index names. Operands: index, table, out row.
+    """("gather", mode): copies the row that an s32 index names. Operands: index, table [rows, floats], out row.
 
     Words: rows of the table, floats of a row. mode "clip" clamps the index, "fill" writes NaN.
     """
@@ -341,7 +342,7 @@ def gather(name: str, key: Spec, target: Target) -> str:
 def shifted(name: str, key: Spec, target: Target) -> str:
     """("shifted", indices, move source): a contiguous copy, one side moved by s32 indices that are read at the call.
 
-    Operands: source, target, indices. Words: floats, then for each index its largest value and byte step.
+    Operands: source, target, indices. Words: floats, then for each index its largest value and its step in bytes.
     """
     _, count, move_source = key
     v = Builder(name, 3, target.vl)

@@ -31,7 +31,11 @@ class Epilogue:
 
 
 def epilogue(ctx: Context, anchor: Op, rest: tuple[Op, ...]) -> Epilogue | None:
-    """The group's tail as an epilogue, or None when it has to be a step of its own."""
+    """The group's tail as an epilogue over the anchor's shape, or None when it has to be a step of its own.
+
+    That is a tail of another shape, one that no expression can follow, one with more than 6 operands, and one with an
+    operand whose stride along the last axis is neither 0 nor 4 bytes.
+    """
     if not rest:
         return Epilogue(COPY, (), anchor.out)
     result = rest[-1].out
@@ -48,7 +52,7 @@ def epilogue(ctx: Context, anchor: Op, rest: tuple[Op, ...]) -> Epilogue | None:
 
 
 def operand_kind(pixels: Sequence[int], channel: int) -> str:
-    """As gemm's operand kinds: does it change with the pixel, does it change with the channel?"""
+    """As gemm's operand kinds, by strides in bytes: does it change with the pixel, does it change with the channel?"""
     return {(True, 4): "v", (True, 0): "s", (False, 4): "c", (False, 0): "p"}[any(pixels), channel]
 
 
@@ -63,6 +67,7 @@ class Lane:
 
     @property
     def kind(self) -> str:
+        """Its kind as an operand of the epilogue (see `operand_kind`)."""
         return operand_kind(self.pixels, self.channel)
 
 
@@ -78,6 +83,7 @@ class Product:
 
     @property
     def depth(self) -> int:
+        """Products that are summed for one element of the result."""
         return len(self.taps) * self.run
 
 
@@ -98,7 +104,7 @@ def channel_blocks(channels: int, vl: int, vectors: int) -> list[tuple[int, int,
 
 
 def reduction_blocks(taps: Sequence[int], run: int, most: int) -> list[tuple[list[int], int, int]]:
-    """(tap offsets, run, first element) of each block of at most about `most` elements, in weight order."""
+    """(tap offsets in bytes, run, first element) of each block of at most about `most` elements, in weight order."""
     if len(taps) * run <= most:
         return [(list(taps), run, 0)]
     if run <= most:
@@ -114,7 +120,9 @@ def reduction_blocks(taps: Sequence[int], run: int, most: int) -> list[tuple[lis
 
 
 def pack_panels(weights: np.ndarray, vl: int, vectors: int) -> np.ndarray:
-    """[groups, K, channels] -> for each group and channel block [K, vectors * vl], zero-padded, one after the other."""
+    """[groups, K, channels] -> f32 [groups, n]: for each group and channel block [K, vectors * vl], zero-padded, one
+    after the other.
+    """
     groups, k, channels = weights.shape
     parts = []
     for first, nv, _ in channel_blocks(channels, vl, vectors):
@@ -126,7 +134,7 @@ def pack_panels(weights: np.ndarray, vl: int, vectors: int) -> np.ndarray:
 
 
 def panel_bytes(g: Product, vl: int, nv: int) -> int:
-    """Bytes of one group's packed weights."""
+    """Bytes of one group's packed weights, in blocks of at most `nv` vectors of `vl` f32."""
     return sum(vectors for _, vectors, _ in channel_blocks(g.channels, vl, nv)) * vl * 4 * g.depth
 
 
@@ -251,7 +259,7 @@ def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, bl
 
 
 def collapse(shape: Sequence[int], strides: Sequence[int]) -> int | None:
-    """The one stride that walks all these dimensions (0 for none), or None when they do not lie in a row."""
+    """The one stride in bytes that walks all these axes (0 for none), or None when they do not lie in a row."""
     dims = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     if any(s != s2 * n2 for (_, s), (n2, s2) in itertools.pairwise(dims)):
         return None
@@ -259,7 +267,7 @@ def collapse(shape: Sequence[int], strides: Sequence[int]) -> int | None:
 
 
 def pixel_strides(strides: Sequence[int]) -> tuple[int, int, int, int]:
-    """Strides of the pixel dimensions as (N, D, H, W); missing ones are D, then H, then N."""
+    """Strides in bytes of the pixel axes as (N, D, H, W); missing ones are D, then H, then N."""
     n, *rest = strides if len(strides) > 1 else (0, *strides)
     d, h, w = (0,) * (3 - len(rest)) + tuple(rest)
     return n, d, h, w

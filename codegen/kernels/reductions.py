@@ -12,6 +12,10 @@ from . import elementwise
 
 
 def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """A reduction over windows of 1 to 3 axes between batch and channels: [n, ..., c].
+
+    Raises `Unsupported` for dilation, for another type than floating point, and for a window along batch or channels.
+    """
     p, x = op.params, op.ins[0]
     window, strides, padding = p["window_dimensions"], p["window_strides"], p["padding"]
     if (
@@ -43,15 +47,17 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     operands = [(s, (s.strides[0], 0, 0), 0), (y, (y.strides[0], ystrides[0], ystrides[1]), 0)]
     kernel = Kernel(("pool", primitive(op).combine))
     rows = math.prod((y.shape[0], *oshape[:2]))
-    chunk, units = (
-        max(1, min(-(-rows // (4 * ctx.threads)), 64)),
-        math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl),
-    )
+    chunk = max(1, min(-(-rows // (4 * ctx.threads)), 64))
+    units = math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl)
     elementwise.nest(ctx, kernel, extra, (y.shape[0], *oshape[:2]), operands, 1, chunk, units)
     return rest
 
 
 def reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """A reduction over some axes; those that are no neighbours are brought together by a copy.
+
+    Raises `Unsupported` for another type than floating point.
+    """
     x, axes = op.ins[0], sorted(op.params["axes"])
     if not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
         raise Unsupported("a reduction of a type other than f32")

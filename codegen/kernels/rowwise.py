@@ -31,7 +31,11 @@ ITEM = 1 << 13  # elements worth a work item
 
 
 def rowwise(ctx: Context, result: Value, row: Rowwise) -> None:
-    """Appends the step of a recognised group that makes `result`."""
+    """Appends the step of a recognised group that makes `result` [..., C].
+
+    Raises `Unsupported` where the elements of a row of the result, or of an operand, do not lie side by side, and for
+    more operands or loops than a nest has.
+    """
     out, rank = ctx.output(result), len(result.shape)
     if out.strides[-1] != 4:
         raise Unsupported("a row whose elements do not lie side by side")
@@ -55,8 +59,8 @@ def _contiguous(ctx: Context, view: View, rank: int) -> tuple[Storage, tuple[int
 
 @family("rowwise")
 def kernel(name: str, key: Spec, target: Target) -> str:
-    """("rowwise", reductions (how, operand, level), result, kinds): one row. Operands: y, then those read ("v" or "s").
-    Words: C.
+    """("rowwise", reductions (how, operand, level), result, kinds): one row [C]. Operands: y, then those read ("v" or
+    "s"). Words: C.
     """
     _, reductions, result, kinds = key
     v = Builder(name, 3, target.vl)

@@ -25,6 +25,7 @@ class BFloat(ir.Type):
 
 
 def i64(n: int) -> ir.Constant:
+    """A constant of 64 bits: an address, a count or a size in bytes."""
     return ir.Constant(I64, n)
 
 
@@ -64,17 +65,20 @@ class Builder:
 
     # -- scalars and memory
     def ld64(self, addr: ir.Value, index: int = 0) -> ir.Value:
+        """The int64 that lies `index` words of 8 bytes behind an address."""
         return self.b.load(self.ptr(self.b.add(addr, i64(8 * index)) if index else addr, I64))
 
     def ptr(self, addr: ir.Value, typ: ir.Type) -> ir.Value:
         return self.b.inttoptr(addr, typ.as_pointer())
 
     def add(self, a: ir.Value, *rest: ir.Value | int) -> ir.Value:
+        """The sum of scalars of i64; an int is a constant."""
         for r in rest:
             a = self.b.add(a, i64(r) if isinstance(r, int) else r)
         return a
 
     def mul(self, a: ir.Value, c: ir.Value | int) -> ir.Value:
+        """The product of two scalars of i64; an int is a constant."""
         return self.b.mul(a, i64(c) if isinstance(c, int) else c)
 
     def set_mask(self, lanes: ir.Value | None) -> None:
@@ -124,6 +128,7 @@ class Builder:
         self.call("llvm.prefetch.p0", ir.VoidType(), *arguments)
 
     def store(self, value: ir.Value, addr: ir.Value) -> None:
+        """Stores a vector of f32 at any address; masked-out lanes are not written."""
         p = self.ptr(addr, self.vec)
         if self.mask is None:
             self.b.store(value, p).align = 4
@@ -131,6 +136,7 @@ class Builder:
             self.call(f"llvm.masked.store.v{self.vl}f32.p0", ir.VoidType(), value, p, ir.Constant(I32, 4), self.mask)
 
     def broadcast(self, addr: ir.Value) -> ir.Value:
+        """The f32 at an address, in every lane."""
         return self._splat(self.b.load(self.ptr(addr, F32)), self.vec)
 
     def _splat(self, scalar: ir.Value, typ: ir.VectorType) -> ir.Value:
@@ -139,12 +145,15 @@ class Builder:
         return self.b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, self.vl), [0] * self.vl))
 
     def const(self, x: float) -> ir.Constant:
+        """A vector of f32 with the number in every lane."""
         return ir.Constant(self.vec, [float(x)] * self.vl)
 
     def iconst(self, n: int) -> ir.Constant:
+        """A vector of s32 with the number in every lane."""
         return ir.Constant(self.ivec, [n] * self.vl)
 
     def bconst(self, value: bool) -> ir.Constant:
+        """A vector of i1 with the truth value in every lane."""
         return ir.Constant(ir.VectorType(ir.IntType(1), self.vl), [int(value)] * self.vl)
 
     def call(self, name: str, ret: ir.Type, *args: ir.Value) -> ir.Value:
@@ -155,6 +164,7 @@ class Builder:
         return self.b.call(fn, args)
 
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """a * b + c, rounded once."""
         return self.call(f"llvm.fma.v{self.vl}f32", self.vec, a, b, c)
 
     def across(self, x: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
@@ -210,6 +220,7 @@ class Builder:
         self.carried = list(phis)
 
     def finish(self) -> str:
+        """Ends the function; the module's LLVM IR."""
         self.b.ret_void()
         return str(self.module)
 
@@ -253,9 +264,11 @@ class Builder:
         return acc
 
     def bits(self, x: ir.Value) -> ir.Value:
+        """A vector of f32 seen as s32."""
         return self.b.bitcast(x, self.ivec)
 
     def floats(self, x: ir.Value) -> ir.Value:
+        """A vector of s32 seen as f32."""
         return self.b.bitcast(x, self.vec)
 
     def unary(self, name: str, x: ir.Value) -> ir.Value:

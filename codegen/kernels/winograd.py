@@ -110,7 +110,7 @@ def _exact(precision: object) -> bool:
 
 
 def spare(op: Op) -> dict[int, int]:
-    """Zeroes that whole tiles read beyond the padding, by spatial dimension (0, 1)."""
+    """Zeroes that whole tiles read beyond the padding, by spatial axis (0, 1); none for what is not eligible."""
     if not eligible(op):
         return {}
     return {i: -n % 4 for i, n in enumerate(geometry(op).sizes)}
@@ -122,14 +122,17 @@ LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into 
 
 
 def apart(nbytes: int) -> int:
-    """The step between the positions of a tile, so that the stores (or loads) of one vector at all positions fall into
-    different sets.
+    """Bytes between the positions of a tile of `nbytes` each, so that the stores (or loads) of one vector at all
+    positions fall into different sets of the cache.
     """
     return nbytes + LINE * (nbytes % (2 * LINE) == 0)
 
 
 def winograd(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue, m: int) -> None:
-    """Appends input transform, (m + 2)**2 products and output transform."""
+    """Appends input transform, (m + 2)**2 products and output transform, which writes y [n, h, w, c].
+
+    `axes` bring the weights `w` to the shape [3, 3, c, channels].
+    """
     vl, n2 = ctx.target.vl, (m + R - 1) ** 2
     batch, oh, ow, channels = y.shape
     image, c_in = geo.image, geo.image.shape[-1]
@@ -216,8 +219,8 @@ def _combine(v: Builder, row: np.ndarray, x: Sequence[ir.Value]) -> ir.Value:
 
 @family("winograd_input")
 def input_kernel(name: str, key: Spec, target: Target) -> str:
-    """("winograd_input", m): B' d B of one tile. Operands: x, data. Words: x row step, x pixel step, step between
-    positions, channels.
+    """("winograd_input", m): B' d B of one tile [m + 2, m + 2, c]. Operands: x, data. Words: x row step, x pixel step,
+    step between positions (bytes), channels.
     """
     m = key[1]
     n, bt = m + R - 1, matrices(m).bt
@@ -241,10 +244,11 @@ def input_kernel(name: str, key: Spec, target: Target) -> str:
 
 @family("winograd_output")
 def output_kernel(name: str, key: Spec, target: Target) -> str:
-    """("winograd_output", m, expr, kinds): A' M A of one tile and the epilogue, cut off at the border of the result.
+    """("winograd_output", m, expr, kinds): A' M A of one tile [m, m, c] and the epilogue, cut off at the border of the
+    result.
 
-    Operands: products, y, the epilogue's. Loops end in (tile row, tile column). Words: step between positions,
-    OH, OW, channels, y row step, y pixel step, then row and pixel step of each epilogue operand.
+    Operands: products, y, the epilogue's. Loops end in (tile row, tile column). Words: step between positions, OH, OW,
+    channels, y row step, y pixel step, then row and pixel step of each epilogue operand. Steps are bytes.
     """
     _, m, expr, kinds = key
     n, at = m + R - 1, matrices(m).at
@@ -272,8 +276,8 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
                         def operand(k: int, value: ir.Value = value, i: int = i, j: int = j) -> ir.Value:
                             if k == 0 or k - 1 in shared:
                                 return shared[k - 1] if k else value
-                            at = v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j))
-                            return _read(v, kinds[k - 1], at, offset)
+                            pixel = v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j))
+                            return _read(v, kinds[k - 1], pixel, offset)
 
                         v.store(emit(v, expr, operand), v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
 

@@ -135,10 +135,11 @@ class Context:
 
     # -- values
     def readers(self, v: Value) -> list[Op]:
+        """The operations that read a value, in program order."""
         return self._readers.get(v, [])
 
     def storage(self, v: Value) -> Storage:
-        """Where a value is read: a place given earlier, or a constant's."""
+        """Where a value is read: a place given earlier, or a constant's. Raises `Unsupported` before it is made."""
         if v not in self._places:
             if v not in self.consts:
                 raise Unsupported(f"a value {v} is read before it is made")
@@ -152,6 +153,7 @@ class Context:
         return dense(ref.buffer, v.shape, ref.offset)
 
     def raw_const(self, v: Value) -> Buffer:
+        """The argument that brings a constant as it is, in its own type and shape."""
         return self.raw.setdefault(v, Buffer("arg", v.nbytes, len(self.program.inputs) + len(self.raw)))
 
     def pack(self, nbytes: int, packer: Packer, key: Hashable) -> Ref:
@@ -171,6 +173,7 @@ class Context:
         return self.rules.pick(known, names, self.threads)
 
     def place(self, v: Value, storage: Storage) -> None:
+        """Says where a value lies, in the place of what would be chosen."""
         self._places[v] = storage
 
     def made(self, values: Iterable[Value]) -> None:
@@ -182,7 +185,7 @@ class Context:
 
     def output(self, v: Value) -> Storage:
         """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers
-        need.
+        need. Raises `Unsupported` for a type that kernels do not know.
         """
         if not kind(v.dtype):
             raise Unsupported(f"a result of type {v.dtype}; kernels know f32, s32 and bool")
@@ -191,6 +194,7 @@ class Context:
         return self._places[v]
 
     def scratch(self, shape: tuple[int, ...]) -> Storage:
+        """A temporary of f32 of that shape, for work inside a step."""
         return temporary(Value(shape, "float32"), ((0, 0),) * len(shape))
 
     def _inside_concatenation(self, v: Value) -> Storage | None:
@@ -220,6 +224,7 @@ class Context:
         calls: int = 0,
         units: float = 0.0,
     ) -> None:
+        """Appends a step as `Step` has it; one without items is none."""
         if items:
             self.steps.append(
                 Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span, calls, units)
@@ -227,8 +232,8 @@ class Context:
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """Dimension of `v` -> padding and what is `spare` behind it, for a channels-last convolution that reads `v` as its
-    image.
+    """Axis of `v` -> (padding before, padding behind with what is `spare` there), for a channels-last convolution that
+    reads `v` as its image; nothing for any other operation.
     """
     conv = convolution(op)
     if conv is None or op.ins[0] is not v or op.ins[1] is v or conv.transposed or conv.image[1] != len(v.shape) - 1:
@@ -257,7 +262,7 @@ class Segment:
     _ring: np.ndarray
 
     def pack(self, consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        """The packed weights, f32, for constants given by value."""
+        """The packed weights, [blob_bytes / 4] f32 (at least 64 bytes), for constants given by value."""
         n = max(self.blob_bytes, 64) // 4
         padded = np.zeros(n + 16, np.float32)
         blob = padded[-padded.ctypes.data % 64 // 4 :][:n]  # aligned, so that JAX can take it without a copy
@@ -285,7 +290,7 @@ class Segment:
         return int(self._descriptor[abi.Segment.CALLS // 8])
 
     def stamps(self) -> np.ndarray:
-        """[calls kept, steps + 1] nanoseconds of the monotonic clock: start, then the end of each step."""
+        """[calls kept, steps + 1] nanoseconds of the monotonic clock, int64: start, then the end of each step."""
         n = min(self.calls, abi.CALL_RING)
         return self._ring[:n].copy()
 
@@ -297,7 +302,10 @@ def _family(spec: Spec) -> str:
 
 
 def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Rules) -> Segment:
-    """Steps and native code for `program`. Raises `Unsupported` when a group cannot be expressed."""
+    """Steps and native code for `program`.
+
+    Raises `Unsupported` when a group cannot be expressed, `MemoryError` when there is none for the descriptor.
+    """
     ctx = Context(program, target, threads, rules)
     while ctx.group < len(program.groups):
         fused = rules.fuse(ctx, ctx.group)

@@ -35,7 +35,9 @@ class Runtime:
 
 
 def allocate(nbytes: int) -> int:
-    """Address of memory of the C library, which `release` gives back. Raises `MemoryError`."""
+    """Address of `nbytes` bytes of the C library, which `release` gives back. Raises `MemoryError` when
+    there are none.
+    """
     out = ctypes.c_void_p()
     if ctypes.CDLL(None).posix_memalign(ctypes.byref(out), ctypes.c_size_t(64), ctypes.c_size_t(nbytes)) or not out:
         raise MemoryError(f"xcoexec: no memory is left for the {nbytes} bytes that describe a host segment.")
@@ -46,7 +48,7 @@ def describe(words: Mapping[int, int], steps: int, table: Callable[[Put], int], 
     """A descriptor with the given words, held once: the whole block, [words] int64.
 
     `table` puts the step table of so many `steps` together and tells its address. It is asked twice: for the size, and
-    for where it lies then. Raises `MemoryError`.
+    for where it lies then. Raises `MemoryError` when there is none for the block.
     """
     ahead = abi.DESCRIPTOR_WORDS + abi.CALL_RING * (steps + 1)
     rows: list[int] = []

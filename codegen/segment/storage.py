@@ -36,6 +36,7 @@ class Storage:
 
     @property
     def dense(self) -> bool:
+        """Whether the elements lie side by side, the last axis fastest."""
         return all(
             n == 1 or s == d for n, s, d in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
         )
@@ -47,11 +48,13 @@ class Storage:
         return Storage(self.buffer, self.offset + start * self.strides[axis], shape, self.strides, halo)
 
     def reshaped(self, shape: tuple[int, ...]) -> Storage:
+        """The same elements in another shape; asserts that they lie side by side."""
         assert self.dense, "only a dense array can be seen in another shape"
         return Storage(self.buffer, self.offset, shape, dense_strides(shape), ((0, 0),) * len(shape))
 
 
 def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
+    """Bytes from one index to the next along each axis, where elements lie side by side, the last axis fastest."""
     strides, step = [], itemsize
     for n in reversed(shape):
         strides.append(step)
@@ -60,11 +63,12 @@ def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
 
 
 def dense(buffer: Buffer, shape: tuple[int, ...], offset: int = 0) -> Storage:
+    """An array of f32 or s32 whose elements lie side by side in a buffer from `offset` bytes on."""
     return Storage(buffer, offset, shape, dense_strides(shape), ((0, 0),) * len(shape))
 
 
 def temporary(value: Value, halo: tuple[tuple[int, int], ...]) -> Storage:
-    """A fresh temporary for `value`, inside a border of `halo` zeroes."""
+    """A fresh temporary for `value` of its shape, inside a border of `halo` (before, behind) zeroes along each axis."""
     outer = tuple(lo + n + hi for n, (lo, hi) in zip(value.shape, halo, strict=True))
     strides = dense_strides(outer)
     nbytes = strides[0] * outer[0] if outer else 4
@@ -83,10 +87,10 @@ class Lifetime:
 
 
 def place(lifetimes: Iterable[Lifetime]) -> tuple[dict[Buffer, int], int, int]:
-    """(offset of each temporary, bytes to clear once, bytes in all): live buffers never overlap.
+    """(offset in bytes of each temporary, bytes to clear once, bytes in all): live buffers never overlap.
 
-    Bordered buffers come first, each geometry in slots of its own; the rest, largest first, takes the
-    lowest gap that is free during its life.
+    Bordered buffers come first, each geometry in slots of its own; the rest, largest first, takes the lowest gap that
+    is free during its life.
     """
     offsets: dict[Buffer, int] = {}
     top = 0

@@ -37,8 +37,8 @@ class Pattern:
 
 
 def fused(ctx: Context, at: int) -> int:
-    """Appends one step for the groups from number `at` on if a pattern fits them and it is faster; returns how many
-    groups that are.
+    """Appends one step for the groups from number `at` on if a pattern fits them, their weights fit `WEIGHT_BYTES`
+    bytes and it is faster; returns how many groups that are (0: none). What cannot be cut is not fused.
     """
     if ctx.rules.cut is None:
         return 0
