@@ -119,10 +119,10 @@ def _stamps(**times: int) -> str:
 
 
 Source = tuple[str, str, str, str]  # names of (pointer, inner size, row stride, offset)
-To = tuple[str, str, str]  # names of (pointer, row stride, offset)
+Sink = tuple[str, str, str]  # names of (pointer, row stride, offset)
 
 
-def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: Source, target: To) -> str:
+def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: Source, target: Sink) -> str:
     """A grid-stride loop over `[outer, inner]` elements, `UNROLL` of them in flight."""
     elements = range(UNROLL)
     loads = "".join(_load(name, u, typ, nbytes, source, target) for u in elements)
@@ -144,7 +144,7 @@ def _copy(name: str, typ: str, nbytes: int, enter: str, leave: str, source: Sour
 """
 
 
-def _load(name: str, u: int, typ: str, nbytes: int, source: Source, target: To) -> str:
+def _load(name: str, u: int, typ: str, nbytes: int, source: Source, target: Sink) -> str:
     """Loads element `u` of those in flight, and finds where it goes.
 
     One beyond the end is the first one again: the same value, stored twice.

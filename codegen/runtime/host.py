@@ -42,7 +42,10 @@ def libc(name: str) -> int:
 
 
 def function(name: str, arguments: int, module: str = "team") -> Callable[..., int]:
-    """A native function, callable from Python (the GIL is released meanwhile)."""
+    """A native function of so many int64, callable from Python (the GIL is released meanwhile).
+
+    Raises what `native_address` raises.
+    """
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * arguments)(native_address(module, name, host_target()))
 
 
@@ -222,7 +225,10 @@ def _capsule(address: int) -> object:
 
 
 def handler_capsule(module: str = "team", name: str = "handler") -> object:
-    """An XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes."""
+    """An XLA FFI handler as the capsule that `jax.ffi.register_ffi_target` takes.
+
+    Raises what `native_address` raises.
+    """
     return _capsule(native_address(module, name, host_target()))
 
 

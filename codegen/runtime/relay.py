@@ -46,7 +46,7 @@ def _words(driver: Driver) -> dict[int, int]:
 class Relay:
     """Serves the host calls of one device with one team. `cpus`: the team's cores (none given: the process's team).
 
-    `limit_seconds`, `last_seconds`: how long a call may wait to be begun, and to be ended (see `Watch`).
+    `limit_seconds`, `last_seconds`: seconds that a call may wait to be begun, and to be ended (see `Watch`).
     """
 
     def __init__(

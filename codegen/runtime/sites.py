@@ -102,7 +102,8 @@ class Site:
                 f"xcoexec: no memory is left for the {segment.arena_bytes} bytes of a host segment's intermediates."
             )
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
-        parts, n = (*inputs, *outputs), len(inputs)
+        parts: list[Window | Merge] = [*inputs, *outputs]
+        n = len(inputs)
         sizes = [4 * math.prod(p.words()[:2]) for p in parts]
         places = np.cumsum([abi.PAGE_BYTES, *(-(-size // 256) * 256 for size in sizes)]).tolist()
         memory = Memory(relay.driver, places[-1], 256, 2 if any(p.copied for p in parts) else 0)
@@ -202,7 +203,7 @@ class Fetch:
         self._words[abi.Fetch.STAMPS // 8] = self._stamped if on else 0
 
     def stamps(self) -> tuple[int, int]:
-        """Nanoseconds of the device's clock when the last traced copy began and ended; zeros where none was traced."""
+        """(began, ended) of the last traced copy in nanoseconds of the device's clock; zeros where none was traced."""
         return int(self._stamps[0]), int(self._stamps[1])
 
 

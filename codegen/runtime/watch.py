@@ -49,7 +49,7 @@ class Watch:
         self.thread.start()
 
     def stop(self, wake: Callable[[], None]) -> None:
-        """Ends the thread; `wake` brings it out of where it is parked."""
+        """Ends the thread, for at most 2 seconds; `wake` brings it out of where it is parked."""
         self._over.set()
         end = time.monotonic() + 2.0
         while self.thread.is_alive() and time.monotonic() < end:
