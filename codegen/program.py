@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 Params = Mapping[str, Any]  # parameters of an operation by name, whose types are JAX's and differ by primitive
-Scalar = bool | int | float | np.number | np.bool_
+Scalar = bool | int | float | np.number | np.bool_ | np.ndarray  # an array of shape ()
 
 
 class Unsupported(NotImplementedError):

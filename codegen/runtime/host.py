@@ -9,6 +9,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -245,7 +246,14 @@ def holds(header: str) -> bool:
     return sets_state(header)
 
 
-def hold_type() -> dict[str, object]:
+class HoldType(TypedDict):
+    """As `jax.ffi.register_ffi_type` has it: capsules."""
+
+    type_id: object
+    type_info: NotRequired[object]
+
+
+def hold_type() -> HoldType:
     """The type of an executable's hold on a segment, as `jax.ffi.register_ffi_type` takes it."""
     return {"type_id": _capsule(_hold_number.ctypes.data), "type_info": _capsule(_hold_info().ctypes.data)}
 

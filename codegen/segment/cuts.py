@@ -8,7 +8,7 @@ from typing import Protocol
 from ..program import Group, Op, Value
 
 
-class Slice(Protocol):
+class Excerpt(Protocol):
     """`value` is `source` from `start` on along `axis`."""
 
     @property
@@ -24,17 +24,17 @@ class Slice(Protocol):
     def start(self) -> int: ...
 
 
-class Part(Protocol):
+class Portion(Protocol):
     """The operations of one range, and the slices of outside values that they read."""
 
     @property
-    def slices(self) -> Sequence[Slice]: ...
+    def slices(self) -> Sequence[Excerpt]: ...
 
     def groups(self, layers: Sequence[Group]) -> Sequence[Sequence[Group]]:
         """For each layer the groups that compute its part."""
         ...
 
 
-Cut = Callable[[Sequence[Op], int, int, int], Part]  # (operations, axis, start, stop of the result) -> their part
+Cut = Callable[[Sequence[Op], int, int, int], Portion]  # (operations, axis, start, stop of the result) -> their portion
 
-__all__ = ["Cut", "Part", "Slice"]
+__all__ = ["Cut", "Excerpt", "Portion"]
