@@ -37,12 +37,13 @@ class Regression:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """Of the points in the correction; solved for from rounded numbers, because rounding the weights themselves
-        would not do.
+        """Of the points in the correction, an array of shape [n]; solved for from rounded numbers, because rounding the
+        weights themselves would not do.
         """
         return np.asarray(np.linalg.solve(_covariance(self.points, self.scale, self.spread), self.values))
 
     def seconds(self, work: Work) -> float:
+        """Seconds of kernels of this class."""
         linear = float(np.dot(self.coefficients, work.terms))
         near = self.points - np.asarray(work.traits) / self.lengths
         correction = self.scale**2 * float(_alike(np.einsum("ij,ij->i", near, near)) @ self.weights)
@@ -64,7 +65,7 @@ def _rounded(x: Any) -> Any:
 
 
 def fit(works: Sequence[Work], seconds: Sequence[float]) -> Regression:
-    """The model of one class from measured seconds."""
+    """The model of one class from measured seconds, one for each of `works`."""
     terms, times = np.array([w.terms for w in works], float), np.array(seconds, float)
     coefficients = linear(terms, times)
     traits = np.array([w.traits for w in works], float)
@@ -77,7 +78,9 @@ def fit(works: Sequence[Work], seconds: Sequence[float]) -> Regression:
 
 
 def linear(terms: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Coefficients (none negative) with the least sum of relative errors, by weighted least squares."""
+    """Coefficients of shape [terms] (none negative) with the least sum of relative errors of `terms @ coefficients`, by
+    weighted least squares; `terms` has the shape [n, terms], `seconds` [n].
+    """
     from scipy.optimize import nnls  # a quarter of a second of import, for those who train a predictor
 
     sizes = np.abs(terms).max(0)
@@ -110,11 +113,11 @@ def _covariance(points: np.ndarray, scale: float, noise: float) -> np.ndarray:
 
 
 def surprise(logs: np.ndarray, squares: np.ndarray, ratio: np.ndarray) -> tuple[float, np.ndarray]:
-    """How unlikely `ratio` [n] is, and how that changes with each of `logs`: the logarithms of lengths (one a trait),
-    scale and noise.
+    """How unlikely `ratio` is, and how that changes with each of `logs`: the logarithms of lengths (one a trait), scale
+    and noise.
 
-    `squares` [n, n, traits]: of the points' distances (Rasmussen and Williams, equations 5.8 and 5.9, without the
-    constant).
+    `ratio` has the shape [n], `squares` of the points' distances [n, n, traits] (Rasmussen and Williams, equations 5.8
+    and 5.9, without the constant).
     """
     *lengths, scale, noise = np.exp(logs)
     apart = squares / np.square(lengths)

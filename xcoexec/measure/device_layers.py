@@ -50,13 +50,14 @@ def whole(layer: Layer) -> TimedOps:
 
 
 def weight_bytes(piece: TimedOps, consts: Collection[Value]) -> int:
+    """Bytes of the weights that a piece reads; `consts`: the program's constants."""
     known = set(consts) | {s.value for s in piece.slices.values() if s.source in consts}
     return sum(v.nbytes for v in external(piece.ops) if v in known)
 
 
 def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, TimedOps] | None:
-    """What is measured of a layer with at most so many bytes of weights, and which share of it that is; None where it
-    cannot be divided.
+    """(share, piece): what is measured of a layer with at most `most` bytes of weights, and which share (0..1) of it
+    that is; None where it cannot be divided.
     """
     all_of_it = whole(layer)
     nbytes = weight_bytes(all_of_it, consts)
@@ -71,7 +72,9 @@ def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, TimedO
 
 
 def worth_parts(layer: Layer, consts: set[Value], seconds: float, most: float) -> bool:
-    """Whether parts of a layer are measured on their own: it takes long enough, and its weights are no burden."""
+    """Whether parts of a layer are measured on their own: it takes long enough (`seconds`), and its weights are no
+    burden (at most `most` bytes).
+    """
     return seconds > WORTH_SECONDS and weight_bytes(whole(layer), consts) <= most
 
 
@@ -81,7 +84,7 @@ def _part(layer: Layer, axis: int, start: int) -> TimedOps:
 
 
 def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
-    """(dim, share) -> a part of a layer, the last indices along the dimension."""
+    """(dim, share) -> a part of a layer: the last indices along the dimension, of shares 0..1 that can be cut out."""
     found = {}
     for dim, granule in layer.dims.items():
         axis = axis_of(layer.group, dim)
@@ -104,6 +107,8 @@ def seconds(
 ) -> list[float]:
     """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a
     relay XLA:CPU's.
+
+    `constant` gives the array of a constant, `example` one of the shape and type of any other value.
     """
     out: list[float] = []
     batch: list[TimedOps] = []
@@ -134,7 +139,9 @@ def _together(
 
 
 def intervals(times: np.ndarray) -> list[float]:
-    """Seconds of each piece from [runs, places] nanoseconds: the median, less that of nothing."""
+    """Seconds of each piece from nanoseconds of shape [runs, places]: the median, less that of nothing. Two places
+    belong to a piece, the first two to nothing.
+    """
     gaps = np.median(np.diff(times.reshape(len(times), -1, 2), axis=2)[:, :, 0], axis=0) * 1e-9
     return [max(float(g - gaps[0]), 5e-7) for g in gaps[1:]]
 
@@ -213,7 +220,9 @@ def to_predict(
 
 
 def host_call_of(piece: TimedOps, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> host.Call:
-    """A part of a layer as a call of the team, on made data."""
+    """A part of a layer as a call of the team, on made arrays of its values' shapes. Raises `Unsupported` where kernels
+    cannot express the part.
+    """
     ops = [op for g in piece.groups for op in g.ops]
     known = {s.value for s in piece.slices.values() if s.source in consts} | consts
     outside = external(ops)

@@ -63,7 +63,7 @@ def store(record: Record, name: str, value: Any) -> None:
 
 
 def example(v: Value, seed: int = 0) -> Any:
-    """A random array of a value's shape and type."""
+    """A random array of a value's shape and type: normal numbers, keys, or zeros for all other types."""
     rng = np.random.default_rng(seed)
     if v.dtype in ("float32", "float16", "float64", "bfloat16"):
         return jax.numpy.asarray(rng.standard_normal(v.shape, np.float32), v.dtype)
@@ -84,7 +84,9 @@ def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
 def host_seconds(
     graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], budget: float = 0.15
 ) -> tuple[float | None, ...]:
-    """Seconds of each layer on the host half, from the stamps of calls of an all-host plan."""
+    """Seconds of each layer on the host half (None: it does not run there), from the stamps of calls of an all-host
+    plan; `budget`: seconds of these calls.
+    """
     median_seconds(call, budget, 5)
     seconds: list[float | None] = [None] * len(graph.layers)
     for unit in lowered.segments:
@@ -111,7 +113,7 @@ def layer_seconds(unit: HostUnit) -> dict[int, float]:
 
 
 def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> tuple[float, ...]:
-    """Seconds of each layer on XLA:CPU, inside programs of many layers."""
+    """Seconds of each layer on XLA:CPU, inside programs of many layers. `constant` gives the array of a constant."""
     consts = set(graph.program.consts)
     known: dict[str, float] = load(WHOLES, "device") or {}
     todo = {x.signature: x for x in graph.layers if x.signature not in known}
@@ -179,7 +181,9 @@ def parts_seconds(
 def host_parts(
     graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]
 ) -> dict[int, Points]:
-    """Seconds of parts of layers on the host half, of those that are worth splitting."""
+    """Layer index -> dim -> (share, seconds) of parts on the host half, of the layers that are worth splitting;
+    `on_host`: seconds of the whole layers.
+    """
     consts = set(graph.program.consts)
     name = f"host-parts-{threads}"
     known: dict[str, Any] = load(PARTS, name) or {}
@@ -200,7 +204,9 @@ def host_parts(
 
 
 def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | None) -> tuple[tuple[float, float], ...]:
-    """Parts of which none takes longer than a larger one, which on the host half only a disturbed measurement does."""
+    """(share, seconds) of parts, ascending, of which none takes longer than a larger one, which on the host half only a
+    disturbed measurement does; `whole`: seconds of the layer.
+    """
     out: list[tuple[float, float]] = []
     least = whole if whole is not None else math.inf
     for share, seconds in reversed(points):
@@ -211,8 +217,8 @@ def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | No
 
 @functools.lru_cache(maxsize=8)
 def overheads(relay: Relay | None) -> Overheads:
-    """The fixed costs around layers, measured once a machine (kept on disk) and read once a process: every executable
-    asks for them.
+    """The fixed costs around layers (seconds, bytes/s), measured once a machine (kept on disk) and read once a process:
+    every executable asks for them.
     """
     device = device_of(relay)
     name = f"overhead{device.suffix}"
@@ -248,7 +254,9 @@ def _copy_rate() -> float:
 def device_costs(
     graph: LayerGraph, constant: Constant, progress: Progress = silent, relay: Relay | None = None
 ) -> Costs:
-    """The costs of a graph of which nothing can run on the host half."""
+    """The costs (seconds of each layer, and the figures around them) of a graph of which nothing can run on the host
+    half.
+    """
     return _costs(graph, (None,) * len(graph.layers), constant, progress, relay, 1, ())
 
 
@@ -263,8 +271,8 @@ def measure(
     cpus: tuple[int, ...] = (),
     sampled: bool = False,
 ) -> Costs:
-    """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half;
-    `sampled`: see `parts_seconds`.
+    """All costs that planning needs (seconds, bytes/s); `call` runs `lowered`, a plan with everything possible on the
+    host half; `sampled`: see `parts_seconds`.
     """
     return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay, threads, cpus, sampled)
 
@@ -288,7 +296,9 @@ def _costs(
 
 
 def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
-    """By how much both halves slow down together, measured once a machine and number of threads."""
+    """The factor (1 to 2) by which seconds grow while both halves work, measured once a machine and number of
+    threads.
+    """
     name = f"contention{device_of(relay).suffix}-{threads}" + "".join(f"-{c}" for c in cpus)
     known = load(CONTENTION, name)
     if known is None:

@@ -39,7 +39,9 @@ class Made:
 
 
 def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = False) -> Made:
-    """A convolution with bias and activation; of some only a part of the rows or channels, as halves have them."""
+    """A convolution of an image of shape [1, rows, size, c] with bias and activation; of some only a part of the rows
+    or channels, as halves have them.
+    """
     while True:
         size = int(rng.choice(list(STAGES)))
         into = int(rng.choice(STAGES[size]))
@@ -67,6 +69,7 @@ def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = F
 
 
 def dense(rng: np.random.Generator, rows: int) -> Made:
+    """A product of arrays of shapes [rows, inner] and [inner, out] with bias and ReLU."""
     inner, out = (
         int(rng.choice((64, 128, 256, 400, 512, 768, 1024, 1280, 1500, 2048, 2500, 3072, 4096))) for _ in range(2)
     )
@@ -79,6 +82,7 @@ def dense(rng: np.random.Generator, rows: int) -> Made:
 
 
 def window(rng: np.random.Generator) -> Made:
+    """Pooling, by maximum or sum, of an image of shape [1, size, size, channels] with stride 2."""
     size = int(rng.choice(list(STAGES)))
     channels, side = int(rng.choice(STAGES[size][1:])), int(rng.choice((2, 3)))
     largest = bool(rng.random() < 0.6)
@@ -97,6 +101,7 @@ def window(rng: np.random.Generator) -> Made:
 
 
 def add(rng: np.random.Generator) -> Made:
+    """The sum of two images of shape [1, size, size, channels] with ReLU."""
     size = int(rng.choice(list(STAGES)))
     channels = int(rng.choice(STAGES[size][1:]))
     return Made(
@@ -105,6 +110,7 @@ def add(rng: np.random.Generator) -> Made:
 
 
 def mean(rng: np.random.Generator) -> Made:
+    """The mean over all places of an image of shape [1, size, size, channels]."""
     size = int(rng.choice((7, 14, 28)))
     channels = int(rng.choice(STAGES[size][1:]))
     return Made(
@@ -113,6 +119,7 @@ def mean(rng: np.random.Generator) -> Made:
 
 
 def softmax(rng: np.random.Generator) -> Made:
+    """Softmax over the last axis of an array of shape [rows, columns]."""
     rows, columns = int(rng.choice((1, 16, 64, 196, 512))), int(rng.choice((10, 64, 196, 512, 768, 1000)))
     return Made(f"softmax {rows}x{columns}", lambda w, x: jax.nn.softmax(x), (), (rows, columns))
 
@@ -137,6 +144,7 @@ KINDS: tuple[tuple[int, Callable[[np.random.Generator], Made]], ...] = (
 
 
 def made_layers(count: int = LAYERS, seed: int = 0) -> list[Made]:
+    """So many different layers, each kind as often as `KINDS` says; the same ones for the same seed."""
     rng = np.random.default_rng(seed)
     odds = np.array([often for often, _ in KINDS], float)
     found: dict[str, Made] = {}

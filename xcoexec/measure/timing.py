@@ -32,7 +32,9 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 def median_seconds(fn: Callable[[], Any], budget: float = SECONDS_A_LAYER, least: int = 3) -> float:
-    """Median seconds of a call, after one warm-up call."""
+    """Median seconds of a call, after one warm-up call: of calls for `budget` seconds (1000 at most), `least` at
+    least.
+    """
     fn()
     times: list[float] = []
     end = time.perf_counter() + budget
@@ -44,8 +46,8 @@ def median_seconds(fn: Callable[[], Any], budget: float = SECONDS_A_LAYER, least
 
 
 def warm_up(call: Callable[[], Any]) -> None:
-    """Calls until cores that slept are awake: a team that has waited for a compilation is several times slower at
-    first.
+    """Calls for `WARM_SECONDS` seconds, until cores that slept are awake: a team that has waited for a compilation is
+    several times slower at first.
     """
     end = time.perf_counter() + WARM_SECONDS
     while time.perf_counter() < end:

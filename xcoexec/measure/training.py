@@ -217,14 +217,17 @@ def _on_device(batch: _Batch, relay: Relay | None) -> _OnDevice:
 
 
 def quiet(times: np.ndarray) -> np.ndarray:
-    """Seconds of each column of [calls, columns]: the median of the quickest calls. A machine that changes its state
-    meanwhile slows some kernels more than others, so that calls of one state only can be compared."""
+    """Seconds of each column of an array of shape [calls, columns]: the median of the quickest calls. A machine that
+    changes its state meanwhile slows some kernels more than others, so that calls of one state only can be compared.
+    """
     whole = times.sum(1)
     return np.asarray(np.median(times[whole <= np.percentile(whole, QUIET)], 0))
 
 
 def sizes(layer: Layer) -> tuple[float, ...]:
-    """Rows, columns, channels in and out, window, stride and depth of a layer, as a black box is given them."""
+    """A number for the primitive, then rows, columns, channels in and out, window, stride and groups of a layer, by the
+    shapes of its first operand and its result: what a black box is given.
+    """
     op, out = layer.group.anchor, layer.out.shape
     given = layer.ins[0].shape
     conv = convolution(op)
@@ -240,7 +243,9 @@ def sampled(
     layers: Sequence[Made] | None = None,
     progress: Progress = silent,
 ) -> list[Sample]:
-    """All samples of this machine."""
+    """All samples of this machine: the seconds of every step (host half) and layer (device half) of `layers`, made ones
+    where none are given.
+    """
     if layers is None:
         layers = made_layers(LAYERS // 2 if device_of(relay).apart else LAYERS)  # a GPU's kernels take long to compile
     made = list(layers)
@@ -285,6 +290,9 @@ def held_out(samples: Sequence[Sample]) -> set[str]:
 
 
 def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: tuple[int, ...] = ()) -> Predictor:
+    """The predictor that is fitted to the samples' seconds, with the figures around layers as they are on this
+    machine.
+    """
     return trained(
         [(s.half, s.work, s.seconds) for s in samples],
         device_blocks(relay, threads),
@@ -295,7 +303,9 @@ def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: t
 
 
 def stored(relay: Relay | None, threads: int) -> Predictor:
-    """The predictor that `train` has left on this machine. Raises `ValueError` where there is none."""
+    """The predictor that `train` has left on this machine. Raises `ValueError` where there is none for so many
+    threads.
+    """
     found = load(PREDICTOR, record_name(relay, threads))
     if found is None:
         raise ValueError(
@@ -308,7 +318,7 @@ def stored(relay: Relay | None, threads: int) -> Predictor:
 def train(
     relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), progress: Progress = silent
 ) -> tuple[Predictor, list[Sample]]:
-    """Measures, fits, and keeps the predictor on disk under this machine's fingerprint."""
+    """Measures the seconds of made layers, fits, and keeps the predictor on disk under this machine's fingerprint."""
     samples = sampled(relay, threads, cpus, progress=progress)
     predictor = fitted(samples, relay, threads, cpus)
     store(PREDICTOR, record_name(relay, threads), json.loads(predictor.to_json()))
@@ -319,7 +329,9 @@ def train(
 
 
 def judged(samples: Sequence[Sample], relay: Relay | None, threads: int) -> list[PredictionAccuracy]:
-    """Accuracy on held-out layers by half and class, then over all; models are made from the other layers."""
+    """Accuracy of predicted seconds on held-out layers by half and class, then over all; models are made from the other
+    layers.
+    """
     out = held_out(samples)
     predictor = fitted([s for s in samples if s.layer not in out], relay, threads)
     found: list[PredictionAccuracy] = []

@@ -39,13 +39,15 @@ class Overheads:
 
 
 def tiny(shape: tuple[int, ...]) -> Segment:
-    """A segment that adds 1."""
+    """A segment that adds 1 to an f32 array of this shape."""
     v, w = Value(shape, "float32"), Value(shape, "float32")
     return host.build(Program((v,), (), (Group.of(Op("add", (v, Literal(1.0, "float32")), (w,), {})),), (w,)), 1)
 
 
 def exchange_overheads(relay: Relay) -> Overheads:
-    """The figures of this machine: a host call of a small and a large array, by kernels and by copies, and a fetch."""
+    """The figures of this machine (seconds, bytes/s): a host call of a small and a large array, by kernels and by
+    copies, and a fetch.
+    """
     register(device_of(relay))
     sizes = (SMALL, LARGE)
     stamps = [_stamps(relay, n) for n in sizes]
@@ -113,7 +115,9 @@ def _fetch_seconds(relay: Relay) -> float:
 
 
 def between(relay: Relay, fn: Callable[[Any], Any], x: Any) -> float:
-    """Seconds of `fn(x)` inside a program, between two reads of the device's clock: the least median of the rounds."""
+    """Seconds of `fn(x)` inside a program, between two reads of the device's clock: the least median of the rounds. `x`
+    and its result have one shape and type.
+    """
     clock = Clock(relay, 2)
 
     def tick(i: int, v: Any) -> Any:

@@ -48,7 +48,7 @@ class Timeline:
 
     @property
     def seconds(self) -> float:
-        """When the last event ends."""
+        """When the last event ends, in seconds since the call began."""
         return max((e.end for e in self.events), default=0.0)
 
     def busy(self, row: int) -> float:
@@ -129,7 +129,7 @@ class _Machine:
 
 
 def replay(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
-    """The timeline of one call. Raises `PlanError` for a plan of another graph."""
+    """The timeline of one call, in seconds. Raises `PlanError` for a plan of another graph."""
     if [p.layer for p in plan.placements] != [x.name for x in graph.layers]:
         raise PlanError("simulate: got a plan for another function; valid is one made for this graph.")
     machine = _Machine(graph, plan, costs)
@@ -178,8 +178,8 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
 
 
 def member_shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float], dict[int, float]]:
-    """Layer -> the share of it that the host half and the device half compute; in chains of rows both compute the
-    border.
+    """Layer index -> the share (0..1) of it that the host half and the device half compute; in chains of rows both
+    compute the border.
     """
     last = members[-1]
     axis = axis_of(last.group, place.dim)

@@ -62,7 +62,7 @@ class Heavy:
     moved: tuple[int, int]  # bytes of the operands, of the result
 
     def pieces(self, streamed: float) -> int:
-        """How many pieces the streamed share comes in."""
+        """How many pieces the streamed share (0..1) comes in."""
         return (
             1
             if self.granule is None
@@ -73,7 +73,9 @@ class Heavy:
 
 
 def capacity(graph: LayerGraph, costs: Costs) -> Plan:
-    """The plan with the least predicted time whose weights fit `costs.capacity`. Raises `PlanError` where none does."""
+    """The plan with the least predicted seconds whose weights fit `costs.capacity` bytes. Raises `PlanError` where none
+    does.
+    """
     heavy, tail = _heavy(graph, costs)
     layers = {h.layer.index for h in heavy}
     alone = [Placement(x.name, HOST if x.index in layers else DEVICE, 0.0) for x in graph.layers]
@@ -125,7 +127,9 @@ def _host_seconds(h: Heavy, costs: Costs) -> tuple[float, float]:
 
 
 def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
-    """Seconds until the last of the layers ends, by the bounds above."""
+    """Seconds until the last of the layers ends, by the bounds above; `shares`: (host, resident, streamed) of each
+    layer.
+    """
     sizes = [
         streamed * h.nbytes / h.pieces(streamed) for h, (_, _, streamed) in zip(heavy, shares, strict=True) if streamed
     ]

@@ -45,7 +45,7 @@ class Piece:
 def codl(
     graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True, greedy: bool = False
 ) -> Plan:
-    """The shortest path over (place in the program, where its arrays lie).
+    """The shortest path, in seconds, over (place in the program, where its arrays lie).
 
     `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning has both);
     without `chain` every layer is split alone; with `greedy` chains grow layer by layer, as in the paper's Algorithm 1.

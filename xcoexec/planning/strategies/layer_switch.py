@@ -23,7 +23,7 @@ from ...ir.words import DEVICE, HOST
 
 
 def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Plan:
-    """The placement of whole layers with the least predicted time; inputs and results lie on the device."""
+    """The placement of whole layers with the least predicted seconds; inputs and results lie on the device."""
     on_host = _greedy(graph, costs) if greedy else _exact(graph, costs)
     places = []
     for x, host in zip(graph.layers, on_host, strict=True):
