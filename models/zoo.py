@@ -44,14 +44,16 @@ class Entry:
         return self.make()
 
     def variables(self, seed: int = 0) -> Any:
-        """Random weights, and running statistics that are not trivial (so that folding is seen to matter)."""
+        """Random weights, and running statistics that are not trivial (so that folding is seen to matter): f32 arrays
+        of the shapes that the module wants.
+        """
         module = self.module
         shapes = jax.eval_shape(module.init, jax.random.key(0), self.example())
         rng = np.random.default_rng(seed)
         return jax.tree_util.tree_map_with_path(lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes)
 
     def example(self, batch: int = 1, seed: int = 0) -> Any:
-        """A random input: f32 [batch, *shape], token ids s32 [batch, *shape], or a decoder's `Step`."""
+        """A random input: f32 of shape [batch, *shape], token ids s32 [batch, *shape], or a decoder's `Step`."""
         rng = np.random.default_rng(seed)
         if not self.vocabulary:
             return jnp.asarray(rng.standard_normal((batch, *self.shape), np.float32))

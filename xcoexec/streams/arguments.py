@@ -143,10 +143,10 @@ def _wrong(rule: Rule, value: Any) -> type[Exception] | None:
 
 
 def told(where: str, error: BaseException) -> BaseException:
-    """What who waits for a user's function is told of its exception.
+    """What who waits for a user's function is told of its exception; nothing is raised here.
 
-    StopIteration would end the loop over the results as if nothing were there: it is a `RuntimeError`, as in
-    generators (PEP 479).
+    StopIteration would end the loop over the results as if nothing were there: it is a `RuntimeError`, as in generators
+    (PEP 479).
     """
     if not isinstance(error, StopIteration):
         return error

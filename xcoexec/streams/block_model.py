@@ -105,7 +105,7 @@ class Model:
         return leaves
 
     def run(self, block: int, way: Way, state: Env) -> Env:
-        """The values behind a block, from those in front of it."""
+        """The arrays behind a block, from those in front of it."""
         return self.calls[block, way](state)
 
     def result(self, state: Env) -> Any:
@@ -114,12 +114,12 @@ class Model:
 
 
 def shape_of(leaves: Sequence[Any]) -> tuple[tuple[tuple[int, ...], str], ...]:
-    """(sizes, dtype) of arrays."""
+    """(shape, dtype) of each array; of another leaf its type's name instead of a dtype."""
     return tuple((tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__))) for x in leaves)
 
 
 def form(shape: Sequence[tuple[tuple[int, ...], str]], tree: jax.tree_util.PyTreeDef) -> str:
-    """An input's arrays in words, and where they are in it."""
+    """The shapes of an input's arrays in words, and where they are in it."""
     texts = [f"{dtype}[{','.join(map(str, sizes))}]" for sizes, dtype in shape]
     return texts[0] if jax.tree_util.treedef_is_leaf(tree) and texts else f"({', '.join(texts)}) in {shown(tree)}"
 
@@ -258,7 +258,9 @@ def _moved(p: CompiledSpan, env: Env, s: Session) -> float:
 
 
 def twin_call(t: Twin, block: CompiledSpan, env: Env, threads: int) -> Call:
-    """A twin in its block's place, compiled for its half like any network; `env`: the values in front of the block."""
+    """A twin in its block's place, compiled for its half like any network; `env`: the arrays in front of the block,
+    whose shapes it is compiled for.
+    """
     (given,) = block.inputs
     (made,) = block.outputs
     resident = jit(t.apply, strategy=t.half, threads=threads).bind(t.params)

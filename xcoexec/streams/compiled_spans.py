@@ -116,7 +116,7 @@ def divisible(s: Session) -> bool:
 
 
 def begin(s: Session, leaves: Sequence[Any]) -> dict[Value, Any]:
-    """The values at the beginning of a call; `leaves`: of its input."""
+    """The arrays at the beginning of a call; `leaves`: of its input."""
     return dict(zip(s.problem.folded.inputs, leaves, strict=True))
 
 

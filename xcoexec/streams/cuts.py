@@ -55,7 +55,7 @@ class CutNetwork:
     threads: int = 1
 
     def period(self, around: Around) -> float:
-        """Seconds between results by the model."""
+        """Seconds between results by the model; `around`: seconds of the user's work."""
         return busiest(*self.busy, around, cores(), self.threads)
 
     @property
@@ -128,7 +128,9 @@ class CutNetworks:
             trial.again()
 
     def first(self, value: Any) -> Trial[CutNetwork]:
-        """The ways of computing items of a shape."""
+        """The ways of computing items like `value`, made when the first one with its shapes comes. Raises `ValueError`
+        for a cut that does not fit the network.
+        """
         leaves, tree = jax.tree_util.tree_flatten(value)
         key = (tree, tuple((np.shape(x), str(getattr(x, "dtype", type(x)))) for x in leaves))
         with self._lock:
@@ -238,7 +240,7 @@ def _seconds(resident: ResidentFunction, value: Any) -> float:
 
 
 def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> bool:
-    """Whether a network of so many seconds on so many threads may be better off with fewer: sharing cores costs its
+    """Whether a network of so many `seconds` on so many `threads` may be better off with fewer: sharing cores costs its
     team more than it seems.
     """
     left = max(1, threads - around.workers)
@@ -259,7 +261,9 @@ def beside(resident: ResidentFunction, workers: int) -> ResidentFunction:
 
 
 def planned(s: Session, way: str, around: Around) -> Cut:
-    """A cut by the paper's rule ("neuropipe", or "neuropipe, printed") or the best one there is ("auto")."""
+    """A cut by the paper's rule ("neuropipe", or "neuropipe, printed") or the one with the least seconds between
+    results ("auto").
+    """
     if way == "auto":
         return best(s.costs(), crossing_bytes(s.graph), around, cores(), s.machine.threads)
     k = neuropipe(s.costs(), around.before + around.behind, printed=way == "neuropipe, printed")

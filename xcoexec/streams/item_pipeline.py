@@ -70,7 +70,7 @@ class Pipeline:
 
     def periods(self, around: Around | None = None) -> tuple[float, ...]:
         """Seconds between results that the model predicts for each shape of item seen so far; `around`: the user's
-        work, as measured by default.
+        work, as measured by default. Raises `TypeError` for anything else.
         """
         checked(f"{WHERE}: periods()", "around", around, optional(AROUND))
         if self.networks is None:

@@ -76,12 +76,15 @@ class Cpufreq:
         self.levels = tuple(1e3 * f for f in khz)
 
     def state(self) -> Any:
+        """The policies' upper limits in kHz, as their files have them."""
         return {p.name: (p / "scaling_max_freq").read_text().strip() for p in self.policies}
 
     def set(self, hertz: float) -> None:
+        """Sets the upper limit of all policies. Raises `OSError` without the rights to do so."""
         self.put({p.name: str(round(hertz / 1e3)) for p in self.policies})
 
     def put(self, state: Any) -> None:
+        """Writes back what `state` gave. Raises `OSError` without the rights to do so."""
         for p in self.policies:
             if p.name in state:
                 (p / "scaling_max_freq").write_text(state[p.name])
@@ -107,13 +110,16 @@ class Nvml:
         self.levels = tuple(1e6 * c for c in sorted(clocks))
 
     def state(self) -> Any:
+        """The application clocks of memory and graphics, in MHz."""
         clock = lambda kind: self._nvml.nvmlDeviceGetApplicationsClock(self._device, kind)
         return {"memory": clock(self._nvml.NVML_CLOCK_MEM), "graphics": clock(self._nvml.NVML_CLOCK_GRAPHICS)}
 
     def set(self, hertz: float) -> None:
+        """Sets the graphics clock, beside the highest memory clock."""
         self.put({"memory": self._memory, "graphics": round(hertz / 1e6)})
 
     def put(self, state: Any) -> None:
+        """Sets what `state` gave."""
         self._nvml.nvmlDeviceSetApplicationsClocks(self._device, state["memory"], state["graphics"])
 
 
@@ -132,15 +138,18 @@ class Nvpmodel:
         self.levels = tuple(self._modes)
 
     def state(self) -> Any:
+        """The number of the mode that is set. Raises `PowerError` where nvpmodel fails or names none."""
         found = re.findall(r"^\s*(\d+)\s*$", self._call("-q").stdout, re.M)
         if not found:
             raise PowerError("xcoexec.pipeline: got an answer of nvpmodel -q without a mode.")
         return int(found[-1])
 
     def set(self, hertz: float) -> None:
+        """Sets the mode in which the GPU has this clock, one of `levels`. Raises `PowerError` where nvpmodel fails."""
         self.put(self._modes[hertz])
 
     def put(self, state: Any) -> None:
+        """Sets what `state` gave. Raises `PowerError` where nvpmodel fails."""
         self._call("-m", str(state))
 
     def _call(self, *args: str) -> Any:
@@ -154,14 +163,14 @@ class Nvpmodel:
 
 
 def level(levels: Sequence[float], seconds: float, target: float) -> float:
-    """The lowest clock at which what takes `seconds` at the highest one takes at most `target`: seconds * highest /
-    clock.
+    """The lowest of `levels` (Hz, ascending) at which what takes `seconds` at the highest one takes at most `target`
+    seconds: seconds * highest / clock.
     """
     return next((f for f in levels if seconds * levels[-1] / f <= target), levels[-1])
 
 
 def chosen(mode: str, knobs: Sequence[Knob], seconds: Mapping[str, float], interval: float | None) -> dict[str, float]:
-    """Knob -> clock. `seconds`: what each half takes an item at its highest clock.
+    """Knob -> clock (Hz). `seconds`: what each half takes an item at its highest clock.
 
     "save": each half as slow as `interval` (seconds between items) allows. "boost": the slower half at its highest
     clock, the other one as slow as that still allows. "basic": nothing is changed.
@@ -222,7 +231,9 @@ class Power:
             self.repair()
 
     def apply(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        """Sets the clocks for what each half ("host", "device") takes an item; returns them."""
+        """Sets the clocks for the seconds that each half ("host", "device") takes an item; returns them (knob -> Hz).
+        Raises `PowerError` where they cannot be set; they are then as before.
+        """
         wanted = chosen(self.mode, self.knobs, seconds, self.interval)
         for knob in self.knobs:
             if knob.name in wanted:
@@ -264,7 +275,9 @@ class Power:
             self._changed = False
 
     def repair(self) -> None:
-        """Puts back what a process that was killed has left."""
+        """Puts back what a process that was killed has left. Raises `PowerError` where the process that changed the
+        clocks still runs.
+        """
         with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, KeyError):
             left = json.loads(self.file.read_text())
             if _alive(int(left["pid"])):

@@ -26,6 +26,9 @@ class Replica:
         self._scheduler: Scheduler = checked(WHERE, "make()", made, SCHEDULER)
 
     async def infer(self, name: str, x: Any, deadline: float | None = None) -> Any:
+        """The result of a job; `deadline`: seconds from now, instead of the task's. Raises what `Scheduler.release`
+        raises, and `SkippedError` for a job that was skipped.
+        """
         return await self._scheduler.submit(name, x, deadline)
 
     def served(self) -> Any:

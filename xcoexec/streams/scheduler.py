@@ -131,8 +131,9 @@ class Scheduler:
         return self._running.release(name, x, deadline)
 
     async def submit(self, name: str, x: Any, deadline: float | None = None, timeout: float | None = None) -> Any:
-        """`release` for asyncio: waits for the result; cancelled or after `timeout` seconds (`TimeoutError`) the job is
-        dropped.
+        """`release` for asyncio: waits for the result; cancelled or after `timeout` seconds (then it raises
+        `TimeoutError`) the job is dropped. Raises what `release` raises, and `TypeError` or `ValueError` for another
+        timeout.
         """
         timeout = checked(WHERE, "timeout", timeout, optional(RULES["wait"]))
         return await asyncio.wait_for(asyncio.wrap_future(self.release(name, x, deadline)), timeout)
@@ -192,7 +193,7 @@ class Scheduler:
         return self._running.blocks
 
     def served(self) -> Served:
-        """What has been done so far."""
+        """What has been done so far, in jobs, shares and seconds."""
         r = self._running
         with r.lock:
             outcomes = dict(r.outcomes)
@@ -205,7 +206,9 @@ class Scheduler:
             )
 
     def events(self) -> list[dict[str, Any]]:
-        """Every block as a trace event, a row for each half; for `xcoexec.session.timeline.write`."""
+        """Every block as a trace event (microseconds since the start), a row for each half; for
+        `xcoexec.session.timeline.write`.
+        """
         work = []
         for task, block, half, twin, start, end in list(self.blocks):
             name = f"{task} {block}" + (" (twin)" if twin else "")
@@ -269,8 +272,10 @@ def task(
 
 def admits(tasks: Sequence[Task], by: str | Policy = "slack", periods: int = ADMISSION_PERIODS) -> bool:
     """Whether periodic tasks meet all deadlines by their measured seconds: they need at most the time that there is,
-    and a simulation of so many of the longest periods misses none. Raises `TypeError` for anything but `Task`s: of
-    what `task` returns the second.
+    and a simulation of so many of the longest periods misses none.
+
+    Raises `TypeError` for anything but `Task`s: of what `task` returns the second; `TypeError` or `ValueError` for
+    periods that are no integer from 1 on.
     """
     periods = checked("xcoexec.streams.admits", "periods", periods, "count")
     if wrong := [t for t in tasks if not isinstance(t, Task)]:

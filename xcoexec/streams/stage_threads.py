@@ -79,7 +79,9 @@ class Channel:
         return True
 
     def get(self, timeout: float | None = None) -> Any:
-        """Waits for an item; `END` once the stream is closed. Raises `TimeoutError`."""
+        """Waits for an item; `END` once the stream is closed. Raises `TimeoutError` where none comes within `timeout`
+        seconds (None: no end).
+        """
         try:
             item = self._items.get(timeout=timeout)
         except Empty:

@@ -158,8 +158,9 @@ class Stream:
         self._shared.stop()
 
     def stats(self, last: int = 0) -> Stats:
-        """Latency and throughput of what has left so far, or of the `last` so many items (0: all). Raises `ValueError`
-        before the first.
+        """Latency (seconds) and throughput (items a second) of what has left so far, or of the `last` so many items (0:
+        all). Raises `ValueError` before the first, `TypeError` or `ValueError` for a `last` that is no integer from 0
+        on.
         """
         last = checked(f"{WHERE}: stats()", "last", last, "last")
         found = list(self._spans)[-last:]
@@ -180,7 +181,7 @@ class Stream:
         )
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes when each stage worked on which item, for Perfetto."""
+        """Writes when each stage worked on which item, for Perfetto. Raises `TypeError` for what is no path."""
         checked(f"{WHERE}: timeline()", "path", path, "path")
         first = min((s[0][0] for s in self._spans), default=0.0)
         spans = [

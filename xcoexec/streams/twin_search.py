@@ -35,11 +35,13 @@ class Frozen:
 
     @classmethod
     def of(cls, fn: Callable[..., Any], weights: Any, x: np.ndarray) -> Frozen:
+        """The function with its layers for inputs of the shape of `x`, weights as constants."""
         folded, graph = graph_of(lambda w, x: fn(w, x), (weights, x), 1)
         known = folded.constants(jax.tree_util.tree_leaves(weights))
         return cls(folded, graph, {v: jnp.asarray(known[v]) for v in graph.program.consts})
 
     def run(self, span: Span, env: Mapping[Value, Any]) -> dict[Value, Any]:
+        """The arrays behind a span, from those in front of it."""
         values = {**self.constants, **env}
         run_ops([op for x in self.graph.layers[span.start : span.stop] for op in x.ops], values)
         return {v: a for v, a in values.items() if v not in self.constants}
@@ -51,14 +53,16 @@ class Frozen:
         return given, made  # type: ignore[return-value]
 
     def before(self, x: Any, spans: Sequence[Span], block: int) -> dict[Value, Any]:
-        """The values that are there in front of a block."""
+        """The arrays that are there in front of a block, for inputs `x` of the shape that the function was traced
+        for.
+        """
         env: dict[Value, Any] = {self.folded.inputs[0]: x}
         for span in spans[:block]:
             env = self.run(span, env)
         return env
 
     def logits(self, x: Any, spans: Sequence[Span], twins: Mapping[int, Callable[[Any], Any]]) -> Any:
-        """The function's one result, with twins in the places of some blocks."""
+        """The function's one result, of shape [n, classes], with twins in the places of some blocks."""
         env: dict[Value, Any] = {self.folded.inputs[0]: x}
         for i, span in enumerate(spans):
             if i in twins:
@@ -76,7 +80,7 @@ MOST_NORM = 1.0  # of a gradient
 @dataclasses.dataclass(frozen=True)
 class Search:
     """Steps of the search and of the training behind it, batch size, seed; `by`: "darts" or "similarity" (the baseline
-    of Figure 14).
+    of Figure 14). Raises `ValueError` for another `by`.
     """
 
     steps: int = 120
@@ -93,13 +97,13 @@ class Search:
 
 
 def apart(got: Any, want: Any) -> Any:
-    """How far a twin's values are from the block's: mean square, as a share of the block's own."""
+    """How far a twin's values are from the block's, arrays of one shape: mean square, as a share of the block's own."""
     return jnp.mean((got - want) ** 2) / (jnp.mean(want**2) + 1e-6)
 
 
 def loss_of(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlinear: bool) -> Callable[..., Any]:
     """(params, choice, x, y) -> cross-entropy of the path through the twin, and how far its values are from the
-    block's.
+    block's; `x`, `y`: images of shape [n, height, width, channels] and labels [n].
     """
     given, made = net.ends(spans[block])
 

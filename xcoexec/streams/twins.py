@@ -48,14 +48,16 @@ class Shape:
 
     @property
     def stride(self) -> tuple[int, int]:
-        """Of the head, which is its window too."""
+        """Of the head, which is its window too: along the image's two axes, rows and columns."""
         sides = self.given[1:3]
         made = self.made[1:3] if len(self.made) == 4 else tuple(GRID if g % GRID == 0 else g for g in sides)
         return (sides[0] // made[0], sides[1] // made[1])
 
 
 def replaced(shape: Shape) -> bool:
-    """Whether a twin of this kind can make the block's values: images of NHWC whose sides divide, or vectors."""
+    """Whether a twin of this kind can make the block's values: images of NHWC whose sides divide, or arrays of shape
+    [n, c].
+    """
     a, b = shape.given, shape.made
     if len(a) == len(b) == 4:
         return all(m and g % m == 0 for g, m in zip(a[1:3], b[1:3], strict=True))
@@ -69,7 +71,7 @@ def _he(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def initial(shape: Shape, seed: int = 0) -> Params:
-    """Random weights of every operation of every layer."""
+    """Random f32 weights of every operation of every layer."""
     rng = np.random.default_rng(seed)
     if not shape.image:
         sizes = [int(np.prod(shape.given[1:])), *[shape.width] * len(shape.layers), shape.made[-1]]
@@ -116,7 +118,9 @@ def _apply_operation(p: Mapping[str, Any], x: Any) -> Any:
 
 
 def apply(params: Params, x: Any, choice: Any = None) -> Any:
-    """A twin's values; `choice` [layers, operations]: how much of each operation while it is not chosen yet."""
+    """A twin's values, of the shape `made`, from an array of the shape `given`; `choice`, of shape [layers,
+    operations]: how much of each operation while it is not chosen yet.
+    """
     if "dense" in params:
         y = x.reshape(x.shape[0], -1)
         for w, b in params["dense"][:-1]:
@@ -132,7 +136,9 @@ def apply(params: Params, x: Any, choice: Any = None) -> Any:
 
 
 def twin_of(shape: Shape, nonlinear: bool, params: Params, x: Any, choice: Any = None) -> Any:
-    """`apply`; `nonlinear`: the block ends with ReLU, so its values are never negative."""
+    """`apply` (arrays of the shapes `given` and `made`); `nonlinear`: the block ends with ReLU, so its values are never
+    negative.
+    """
     y = apply(params, x, choice)
     return jax.nn.relu(y) if nonlinear else y
 

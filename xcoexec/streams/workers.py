@@ -100,11 +100,15 @@ class Running:
             thread.start()
 
     def now(self) -> float:
+        """Seconds since the start."""
         return time.perf_counter() - self._began
 
     # -- who asks -----------------------------------------------------------------------------------------
 
     def release(self, name: str, x: Any, deadline: float | None) -> Future[Any]:
+        """A job now; its result as a future. `deadline`: seconds from now, None: the task's. Raises `RuntimeError`
+        where no job is taken any more.
+        """
         future: Future[Any] = Future()
         self._change(self._release, name, x, deadline, future)
         return future

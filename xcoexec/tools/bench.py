@@ -30,6 +30,7 @@ def measure(
     against float64, and whether the plan's executable ran.
 
     `threads` of the host half (default: the cores that this process may use); `rounds` of blocks of `block` seconds.
+    Raises `ValueError` for an unknown model, strategy or number of threads.
     """
     entry = models.get(name)
     n = config.threads(threads)
@@ -119,7 +120,7 @@ PEAKS = ("xco_peak_bytes", "xco_first_peak_bytes")
 
 
 def text(records: Sequence[Record]) -> str:
-    """Records as a table; at least one."""
+    """Records as a table, seconds in ms; at least one."""
     e = records[0]
     table = columns([list(HEAD), *map(_row, records)], (1, 2, 3, 4, 5, 7, 8, 9, 10))
     machine = f"{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}"

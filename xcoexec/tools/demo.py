@@ -29,7 +29,9 @@ console = Console(width=None if sys.stdout.isatty() else 120)
 
 
 def main(out: str = "out", threads: int | None = None) -> None:
-    """Runs everything and writes `timeline.json` and `plan.png` into the folder `out`."""
+    """Runs everything and writes `timeline.json` and `plan.png` into the folder `out`. Raises `SystemExit` where one of
+    the demo's packages is missing.
+    """
     try:
         import matplotlib  # noqa: F401
         import optax  # noqa: F401
@@ -98,7 +100,7 @@ def digits(threads: int | None) -> None:
 
 
 def fit(module: Any, x: jax.Array, y: jax.Array, progress: Any) -> tuple[Any, int]:
-    """Some seconds of Adam; (weights, steps)."""
+    """Some seconds of Adam on images `x` of shape [n, 28, 28, 1] and labels `y` of shape [n]; (weights, steps)."""
     import optax
 
     weights = module.init(jax.random.key(0), x[:1])
@@ -128,7 +130,7 @@ def fit(module: Any, x: jax.Array, y: jax.Array, progress: Any) -> tuple[Any, in
 
 
 def photographs() -> list[jax.Array]:
-    """scikit-learn's two sample photographs, f32 [1, 224, 224, 3], normalised."""
+    """scikit-learn's two sample photographs, f32 arrays of shape [1, 224, 224, 3], normalised."""
     from sklearn.datasets import load_sample_images
 
     out = []
@@ -144,7 +146,9 @@ def photographs() -> list[jax.Array]:
 def photograph_model(
     name: str, photos: list[jax.Array], threads: int | None
 ) -> tuple[ResidentFunction[Any], dict[str, float]]:
-    """Plans one network (random weights), compares it with jax.jit on every photograph, prints its table."""
+    """Plans one network (random weights), compares it with jax.jit on every photograph, prints its table; returns the
+    function and the median seconds of both.
+    """
     entry = models.get(name)
     weights = entry.variables()
     plain = jax.jit(entry.module.apply)
@@ -188,7 +192,9 @@ NAMES = {
 
 
 def draw(plans: Sequence[tuple[str, ResidentFunction[Any], dict[str, float]]], path: pathlib.Path) -> None:
-    """One column a network, one bar a layer: where it ran and how long, and what XLA alone takes for it."""
+    """One column a network, one bar a layer: where it ran and how long, and what XLA alone takes for it. `plans`:
+    (name, function, median seconds of "jit" and "xco").
+    """
     import matplotlib
 
     matplotlib.use("Agg")

@@ -20,7 +20,7 @@ def oracle(fn: Callable[..., Any], *args: Any) -> np.ndarray:
 
 def oracles(fn: Callable[..., Any], *args: Any) -> list[np.ndarray]:
     """The leaves of `fn(*args)`, of which those that `fn` makes in f32 are f64, by the NumPy meaning of every
-    primitive.
+    primitive; their shapes are the same.
     """
     values, tree = jax.tree_util.tree_flatten((args, {}))
     traced = trace(fn, values, tree, paths(tree))
@@ -37,7 +37,9 @@ def _wide(x: Any) -> np.ndarray:
 
 
 def error(got: Any, want: np.ndarray) -> float:
-    """The largest difference, relative to the largest absolute value that there should be."""
+    """The largest difference of two arrays of one shape, relative to the largest absolute value that there should
+    be.
+    """
     scale = max(float(np.max(np.abs(want))), 1e-30)
     return float(np.max(np.abs(np.asarray(got, np.float64) - want))) / scale
 

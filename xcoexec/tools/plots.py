@@ -119,7 +119,7 @@ def _points(ax: Any, record: Record) -> None:
 
 
 def timelines(records: Sequence[Record]) -> Any:
-    """When each row of the simulated plan is busy."""
+    """In which seconds each row of the simulated plan is busy."""
     return _each(records, 6.5, 2.2, _timeline)
 
 

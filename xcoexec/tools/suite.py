@@ -160,7 +160,9 @@ def load(path: str | os.PathLike[str]) -> list[Record]:
 
 
 def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
-    """One record: quartiles of every variant's seconds, errors against float64, what each plan is."""
+    """One record: quartiles of every variant's seconds, errors against float64, what each plan is. Raises `ValueError`
+    for a model that the zoo does not have.
+    """
     entry = models.get(model)
     weights = entry.variables()
     x = entry.example(batch)
@@ -290,7 +292,7 @@ def _clock() -> float | str:
 
 
 def table(records: Sequence[Record]) -> str:
-    """Medians and their quartiles, milliseconds; then the gain over jax.jit."""
+    """Medians and their quartiles (seconds, shown in ms); then the gain over jax.jit."""
     variants = list(records[0]["seconds"])
     rows = [["variant", *(f"{r['model']} ms" for r in records), *(f"{r['model']} gain" for r in records)]]
     for v in variants:
@@ -302,10 +304,10 @@ def table(records: Sequence[Record]) -> str:
 
 
 def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
-    """What got slower or faster than in an older run, beyond the spread of both; raises `SuiteError` where no case is
+    """What got slower or faster than in an older run, beyond the spread of both. Raises `SuiteError` where no case is
     in both.
 
-    Times are compared relative to plain jax.jit's in the same run (whose own change is shown): what makes everything
+    Seconds are compared relative to plain jax.jit's in the same run (whose own change is shown): what makes everything
     slower is the machine.
     """
     before = {_case(r): r for r in old}
