@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,7 +44,8 @@ FIXED_MATTERS = (
 )
 ROUNDINGS = 8
 LEAST_EXCESS = 2e-3  # of the capacity
-Shares = tuple[float, float, float]
+Shares = tuple[float, float, float]  # host, resident, streamed
+Row = tuple[Mapping[int, float], float, float]  # of the program: coefficients by column, at least, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,8 +194,31 @@ def _step(h: Heavy) -> float:
     return block(h.granule, _size(h)) / _size(h)
 
 
+class _Columns(NamedTuple):
+    """The program's variables by their columns: six of each layer, then the bytes of all buffers."""
+
+    host: range
+    resident: range
+    streamed: range
+    both: range
+    ends: range
+    copies: range
+    buffers: int
+
+    @classmethod
+    def of(cls, layers: int) -> _Columns:
+        host, resident, streamed, both, ends, copies = (range(k * layers, (k + 1) * layers) for k in range(6))
+        return cls(host, resident, streamed, both, ends, copies, 6 * layers)
+
+    @property
+    def width(self) -> int:
+        return self.buffers + 1
+
+
 def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | None:
-    """The shares of every layer with the least time until the last one ends; None where nothing fits."""
+    """(host, resident, streamed) shares (0..1) of every layer with the least seconds until the last one ends; None
+    where nothing fits into `room` bytes.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
@@ -201,57 +226,71 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
     if not n:
         return [] if room >= 0 else None
     room = min(room, 2.0 * sum(h.nbytes for h in heavy))
-    host, resident, streamed, both, ends, copies = (range(k * n, (k + 1) * n) for k in range(6))
-    buffers, count = 6 * n, 6 * n + 1
-    rows: list[tuple[Mapping[int, float], float, float]] = []  # coefficients, at least, at most
-    inf = math.inf
+    at = _Columns.of(n)
     scale = 1 / max(room, 1.0)  # bytes as parts of the room, so that all coefficients are of one size
-    for i, h in enumerate(heavy):
-        before = {ends[i - 1]: -1.0} if i else {}
-        move = h.nbytes / costs.stream_rate
-        over, back = _host_seconds(h, costs)
-        rows.append(({host[i]: 1, resident[i]: 1, streamed[i]: 1}, 1, 1))
-        rows.append(({host[i]: 1, both[i]: -1}, -inf, 0))
-        rows.append(({ends[i]: 1, **before, host[i]: -back, both[i]: -over}, h.gap, inf))
-        rows.append(({ends[i]: 1, **before, resident[i]: -h.device, streamed[i]: -h.device}, h.gap, inf))
-        piece = 1.0 if h.granule is None else min(1.0, h.largest / h.nbytes)
-        rows.append(({ends[i]: 1, copies[i]: -1, streamed[i]: -h.device * piece}, 0, inf))
-        rows.append(({copies[i]: 1, streamed[i]: -move, **({copies[i - 1]: -1} if i else {})}, 0, inf))
-        if i:
-            rows.append(
-                ({copies[i]: 1, streamed[i]: -move, ends[i - 1]: -1}, -AHEAD * h.largest / costs.stream_rate, inf)
-            )
-        rows.append(({buffers: 1, streamed[i]: -(AHEAD + SPARE_PIECES) * piece * h.nbytes * scale}, 0, inf))
-    rows.append(
-        (
-            {buffers: 1, **{resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}},
-            -inf,
-            room * scale if room > 0 else -1.0,
-        )
-    )
+    rows = [row for i in range(n) for row in _layer_rows(heavy, i, at, costs, scale)]
+    held = {at.buffers: 1.0, **{at.resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}}
+    rows.append((held, -math.inf, room * scale if room > 0 else -1.0))
     entries = [(r, c, v) for r, (row, _, _) in enumerate(rows) for c, v in row.items()]
     matrix = coo_array(
-        ([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), count)
+        ([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), at.width)
     ).tocsr()
-    most = np.full(count, inf)
-    most[: 4 * n] = 1.0
-    most[[host[i] for i, h in enumerate(heavy) if h.host is None]] = 0.0
-    whole = np.zeros(count)
-    whole[[both[i] for i, h in enumerate(heavy) if costs.sync > FIXED_MATTERS * min(h.device, h.host or h.device)]] = 1
-    whole[[k[i] for i, h in enumerate(heavy) if h.granule is None for k in (host, resident, streamed)]] = 1
-    cost = np.zeros(count)
-    cost[ends[-1]] = 1.0
-    cost[list(streamed)] = 1e-9  # where streaming costs nothing, weights are resident all the same
     result = milp(
-        cost,
+        _objective(at),
         constraints=LinearConstraint(matrix, [lo for _, lo, _ in rows], [hi for _, _, hi in rows]),
-        bounds=Bounds(np.zeros(count), most),
-        integrality=whole,
+        bounds=Bounds(np.zeros(at.width), _most(heavy, at)),
+        integrality=_whole(heavy, at, costs),
         options={"time_limit": SEARCH_SECONDS, "mip_rel_gap": 1e-2},
     )
     if result.x is None:
         return None
-    return [(float(result.x[host[i]]), float(result.x[resident[i]]), float(result.x[streamed[i]])) for i in range(n)]
+    x = [float(v) for v in result.x]
+    return [(x[at.host[i]], x[at.resident[i]], x[at.streamed[i]]) for i in range(n)]
+
+
+def _layer_rows(heavy: Sequence[Heavy], i: int, at: _Columns, costs: Costs, scale: float) -> Iterator[Row]:
+    """The bounds above of layer i, in their order; `scale`: of bytes."""
+    h, inf = heavy[i], math.inf
+    host, resident, streamed, both, end, copy = (columns[i] for columns in at[:6])
+    before = {at.ends[i - 1]: -1.0} if i else {}
+    move = h.nbytes / costs.stream_rate
+    over, back = _host_seconds(h, costs)
+    yield {host: 1, resident: 1, streamed: 1}, 1, 1
+    yield {host: 1, both: -1}, -inf, 0
+    yield {end: 1, **before, host: -back, both: -over}, h.gap, inf
+    yield {end: 1, **before, resident: -h.device, streamed: -h.device}, h.gap, inf
+    piece = 1.0 if h.granule is None else min(1.0, h.largest / h.nbytes)
+    yield {end: 1, copy: -1, streamed: -h.device * piece}, 0, inf
+    yield {copy: 1, streamed: -move, **({at.copies[i - 1]: -1} if i else {})}, 0, inf
+    if i:
+        yield {copy: 1, streamed: -move, at.ends[i - 1]: -1}, -AHEAD * h.largest / costs.stream_rate, inf
+    yield {at.buffers: 1, streamed: -(AHEAD + SPARE_PIECES) * piece * h.nbytes * scale}, 0, inf
+
+
+def _objective(at: _Columns) -> np.ndarray:
+    """What is least: the last end."""
+    cost = np.zeros(at.width)
+    cost[at.ends[-1]] = 1.0
+    cost[list(at.streamed)] = 1e-9  # where streaming costs nothing, weights are resident all the same
+    return cost
+
+
+def _most(heavy: Sequence[Heavy], at: _Columns) -> np.ndarray:
+    """The most of each variable: 1 of shares, 0 of what the host half cannot compute."""
+    most = np.full(at.width, math.inf)
+    most[: at.ends[0]] = 1.0
+    most[[at.host[i] for i, h in enumerate(heavy) if h.host is None]] = 0.0
+    return most
+
+
+def _whole(heavy: Sequence[Heavy], at: _Columns, costs: Costs) -> np.ndarray:
+    """1 for the variables that are whole numbers."""
+    whole = np.zeros(at.width)
+    fixed = (costs.sync > FIXED_MATTERS * min(h.device, h.host or h.device) for h in heavy)
+    whole[[at.both[i] for i, matters in enumerate(fixed) if matters]] = 1
+    undivided = [i for i, h in enumerate(heavy) if h.granule is None]
+    whole[[columns[i] for i in undivided for columns in (at.host, at.resident, at.streamed)]] = 1
+    return whole
 
 
 def _least(heavy: Sequence[Heavy]) -> float:
