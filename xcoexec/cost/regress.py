@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -17,6 +17,17 @@ PASSES = 6  # of the regression, each with less weight for what the one before c
 PASSES_LIKELY = 25  # of the search for the most likely lengths
 POINTS = 240  # most that the correction keeps
 DIGITS = 3  # of stored numbers
+
+
+class Stored(TypedDict):
+    """A `Regression` as JSON has it: arrays as lists of numbers with `DIGITS` digits."""
+
+    coefficients: list[float]
+    points: list[list[float]]
+    lengths: list[float]
+    values: list[float]
+    scale: float
+    spread: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,19 +60,32 @@ class Regression:
         correction = self.scale**2 * float(_alike(np.einsum("ij,ij->i", near, near)) @ self.weights)
         return max(linear, 1e-9) * math.exp(min(max(correction, -1.0), 1.0))
 
-    def record(self) -> dict[str, Any]:
-        return {f.name: _rounded(getattr(self, f.name)) for f in dataclasses.fields(self)}
+    def record(self) -> Stored:
+        """The fields as JSON has them, for `of`."""
+        return {
+            "coefficients": _row(self.coefficients),
+            "points": [_row(p) for p in self.points],
+            "lengths": _row(self.lengths),
+            "values": _row(self.values),
+            "scale": _rounded(self.scale),
+            "spread": _rounded(self.spread),
+        }
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Regression:
-        values: dict[str, Any] = {
-            k: np.asarray(v, float) if isinstance(v, list) else float(v) for k, v in record.items()
-        }
-        return cls(**values)
+    def of(cls, record: Stored) -> Regression:
+        """The model of a record whose entries are of their kinds."""
+        rows = (record["coefficients"], record["lengths"], record["values"])
+        coefficients, lengths, values = (np.asarray(row, float) for row in rows)
+        points = np.asarray(record["points"], float)
+        return cls(coefficients, points, lengths, values, float(record["scale"]), float(record["spread"]))
 
 
-def _rounded(x: Any) -> Any:
-    return [_rounded(v) for v in x] if np.ndim(x) else float(f"{x:.{DIGITS}g}")
+def _rounded(x: float) -> float:
+    return float(f"{x:.{DIGITS}g}")
+
+
+def _row(xs: np.ndarray) -> list[float]:
+    return [_rounded(x) for x in xs]
 
 
 def fit(works: Sequence[Work], seconds: Sequence[float]) -> Regression:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
@@ -86,7 +85,7 @@ def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ())
     return Together((by_itself, both), (device, beside))
 
 
-def _seconds(call: Callable[[], Any], segment: Segment) -> float:
+def _seconds(call: Callable[[], object], segment: Segment) -> float:
     """What a segment takes in calls, by its own stamps."""
     warm_up(call)
     median_seconds(call, WARM_SECONDS)

@@ -32,7 +32,8 @@ SAMPLE_BYTES = (
 )  # of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
 UNKNOWN_SECONDS = 1e-4  # of a layer that can neither be measured nor run on the host half
 
-Constant = Callable[[Value], Any]
+#: gives the array of a value: a constant of the program where it lies, so that nothing is copied that is not measured
+ArrayOf = Callable[[Value], jax.Array | np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,8 +102,8 @@ def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
 def seconds(
     pieces: Sequence[TimedOps],
     consts: Collection[Value],
-    constant: Constant,
-    example: Callable[[Value], Any],
+    constant: ArrayOf,
+    example: ArrayOf,
     relay: Relay | None,
 ) -> list[float]:
     """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a
@@ -125,16 +126,16 @@ def seconds(
 def _together(
     pieces: Sequence[TimedOps],
     consts: Collection[Value],
-    constant: Constant,
-    example: Callable[[Value], Any],
+    constant: ArrayOf,
+    example: ArrayOf,
     relay: Relay | None,
 ) -> list[float]:
-    run, token, given, clock = program(pieces, consts, constant, example, relay)
+    p = program(pieces, consts, constant, example, relay)
     times = []
     for _ in range(RUNS + 1):
-        run(token, given).block_until_ready()
-        times.append(clock.times())
-    clock.close()
+        p.run(p.token, p.given).block_until_ready()
+        times.append(p.clock.times())
+    p.clock.close()
     return intervals(np.array(times[1:]))
 
 
@@ -146,57 +147,93 @@ def intervals(times: np.ndarray) -> list[float]:
     return [max(float(g - gaps[0]), 5e-7) for g in gaps[1:]]
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class TimedProgram:
+    """A jitted function of (`token`, `given`) that computes pieces one after the other, with the clock read around
+    each. `token`: what orders the reads; `given`: the arrays that each piece reads.
+    """
+
+    run: jax.stages.Wrapped
+    token: jax.Array
+    given: Sequence[Sequence[jax.Array | np.ndarray]]
+    clock: Clock | HostClock
+
+
 def program(
     pieces: Sequence[TimedOps],
     consts: Collection[Value],
-    constant: Constant,
-    example: Callable[[Value], Any],
+    constant: ArrayOf,
+    example: ArrayOf,
     relay: Relay | None,
-) -> tuple[Callable[..., Any], Any, Any, Clock | HostClock]:
-    """(jitted function, its first and second argument, the clock): all pieces one after the other, with the clock read
-    around each.
-    """
+) -> TimedProgram:
+    """All pieces one after the other, with the clock (in nanoseconds) read twice before them and around each."""
     device, places = device_of(relay), 2 * len(pieces) + 2
     register(device)
-    clock = Clock(connected(relay), places) if device.apart else HostClock(places)
-    handler = f"{TARGET}_{'tick' if device.apart else 'stamp'}"
+    ticks = _Ticks(Clock(connected(relay), places) if device.apart else HostClock(places), device.apart)
 
-    def tick(i: int, token: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
+    def fn(token: jax.Array, given: Sequence[Sequence[jax.Array]]) -> jax.Array:
+        token, _ = ticks.read(0, token, [])
+        token, _ = ticks.read(1, token, [])
+        for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
+            env = dict(zip(_reads(piece, consts), args, strict=True))
+            token = _timed(2 * i + 2, token, piece, env, consts, ticks)
+        return token
+
+    arrays = [[_given(v, p, consts, constant, example) for v in _reads(p, consts)] for p in pieces]
+    return TimedProgram(plain_jit(fn), jax.numpy.zeros(4), arrays, ticks.clock)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Ticks:
+    """The places of a traced program where its clock is read; `apart`: by a device of its own."""
+
+    clock: Clock | HostClock
+    apart: bool
+
+    def read(self, i: int, token: jax.Array, values: Sequence[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+        """The i-th place: behind the token and these values, and before what is returned in their places."""
         arrays = [
             k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)
         ]  # keys are known to JAX alone
         args = [token, *(values[k] for k in arrays)]
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
-        first, *rest = host_call(handler, shapes, clock.address(i), args, True)
+        handler = f"{TARGET}_{'tick' if self.apart else 'stamp'}"
+        first, *rest = host_call(handler, shapes, self.clock.address(i), args, True)
         out = dict(enumerate(values)) | dict(zip(arrays, rest, strict=True))
         return first, list(out.values())
 
-    def fn(token: Any, given: Sequence[Sequence[Any]]) -> Any:
-        token, _ = tick(0, token, [])
-        token, _ = tick(1, token, [])
-        for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
-            env: dict[Value, Any] = dict(zip(_reads(piece, consts), args, strict=True))
-            known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
-            ordered = [v for v in env if device.apart or v not in known] or list(
-                env
-            )  # on the CPU weights are not moved before their use
-            token, held = tick(2 * i + 2, token, [env[v] for v in ordered])
-            env.update(zip(ordered, held, strict=True))
-            for v, s in piece.slices.items():
-                if s.source not in consts:
-                    env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)
-            run_ops(piece.ops, env)
-            token, _ = tick(2 * i + 3, token, [env[piece.out]])
-        return token
 
-    def value(v: Value, piece: TimedOps) -> Any:
-        s = piece.slices.get(v)
-        if s is not None:
-            return jax.numpy.asarray(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
-        return jax.numpy.asarray(constant(v)) if v in consts else example(v)
+def _timed(
+    place: int,
+    token: jax.Array,
+    piece: TimedOps,
+    env: dict[Value, jax.Array],
+    consts: Collection[Value],
+    ticks: _Ticks,
+) -> jax.Array:
+    """A piece of a traced program between the places `place` and `place + 1`; `env`: what it is given."""
+    known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
+    ordered = [v for v in env if ticks.apart or v not in known] or list(
+        env
+    )  # on the CPU weights are not moved before their use
+    token, held = ticks.read(place, token, [env[v] for v in ordered])
+    env.update(zip(ordered, held, strict=True))
+    for v, s in piece.slices.items():
+        if s.source not in consts:
+            env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)
+    run_ops(piece.ops, env)
+    token, _ = ticks.read(place + 1, token, [env[piece.out]])
+    return token
 
-    given = [[value(v, p) for v in _reads(p, consts)] for p in pieces]
-    return plain_jit(fn), jax.numpy.zeros(4), given, clock
+
+def _given(
+    v: Value, piece: TimedOps, consts: Collection[Value], constant: ArrayOf, example: ArrayOf
+) -> jax.Array | np.ndarray:
+    """The array that a piece is given for a value: of a constant the part that it reads."""
+    s = piece.slices.get(v)
+    if s is not None:
+        return jax.numpy.asarray(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
+    return jax.numpy.asarray(constant(v)) if v in consts else example(v)
 
 
 def _reads(piece: TimedOps, consts: Collection[Value]) -> list[Value]:

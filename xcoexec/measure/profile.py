@@ -7,8 +7,8 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 import jax
 import numpy as np
@@ -21,21 +21,20 @@ from ..cost.features import flops
 from ..devices.host import RECORD as HOST_CORES
 from ..devices.registry import connected, device_half, device_of
 from ..ir.costs import Costs, Points
-from ..ir.layers import LayerGraph
+from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement
 from ..ir.words import DEVICE, HOST
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 from . import contention, device_layers, transfers
+from .device_layers import ArrayOf, TimedOps
 from .records import CONTENTION, OVERHEADS, PARTS, WHOLES
 from .timing import WARM_SECONDS, Progress, empty_call, median_seconds, silent, warm_up
 from .transfers import Overheads
 
 IN_TURN = 2.0  # contention of halves on the same cores
-Constant = Callable[
-    [Value], Any
-]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
-
+T = TypeVar("T")
+Timed = Callable[[Sequence[TimedOps]], list[float]]  # median seconds of pieces on the device
 
 #: type of a key of random numbers -> the generator's name
 KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
@@ -53,16 +52,18 @@ def load(record: Record, name: str) -> Any:
     return record.load(f"{name}-{machine()}")
 
 
-def read(record: Record, name: str, make: Callable[[Any], Any]) -> Any:
+def read(record: Record, name: str, make: Callable[[Any], T]) -> T | None:
     """`make` of such a record; also None where `make` raises `ValueError`."""
-    return record.read(f"{name}-{machine()}", make)
+    found: T | None = record.read(f"{name}-{machine()}", make)
+    return found
 
 
-def store(record: Record, name: str, value: Any) -> None:
+def store(record: Record, name: str, value: object) -> None:
+    """Keeps a record of this machine in the disk cache."""
     record.store(f"{name}-{machine()}", value)
 
 
-def example(v: Value, seed: int = 0) -> Any:
+def example(v: Value, seed: int = 0) -> jax.Array:
     """A random array of a value's shape and type: normal numbers, keys, or zeros for all other types."""
     rng = np.random.default_rng(seed)
     if v.dtype in ("float32", "float16", "float64", "bfloat16"):
@@ -82,7 +83,7 @@ def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
 
 
 def host_seconds(
-    graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], budget: float = 0.15
+    graph: LayerGraph, lowered: Lowered, call: Callable[[], object], budget: float = 0.15
 ) -> tuple[float | None, ...]:
     """Seconds of each layer on the host half (None: it does not run there), from the stamps of calls of an all-host
     plan; `budget`: seconds of these calls.
@@ -112,7 +113,7 @@ def layer_seconds(unit: HostUnit) -> dict[int, float]:
     return out
 
 
-def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> tuple[float, ...]:
+def device_seconds(graph: LayerGraph, constant: ArrayOf, progress: Progress = silent) -> tuple[float, ...]:
     """Seconds of each layer on XLA:CPU, inside programs of many layers. `constant` gives the array of a constant."""
     consts = set(graph.program.consts)
     known: dict[str, float] = load(WHOLES, "device") or {}
@@ -134,7 +135,7 @@ def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = s
 
 def parts_seconds(
     graph: LayerGraph,
-    constant: Constant,
+    constant: ArrayOf,
     relay: Relay,
     on_host: Sequence[float | None],
     progress: Progress = silent,
@@ -145,37 +146,48 @@ def parts_seconds(
     `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device;
     one that cannot be divided then counts as on the host half.
     """
-    consts = set(graph.program.consts)
     name = f"device{device_of(relay).suffix}" + "-sampled" * sampled
-    most = device_layers.SAMPLE_BYTES if sampled else math.inf
     known: dict[str, Any] = load(PARTS, name) or {}
     todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
     if todo:
+        consts, most = set(graph.program.consts), device_layers.SAMPLE_BYTES if sampled else math.inf
+        timed = lambda pieces: device_layers.seconds(pieces, consts, constant, example, relay)
         progress("profile", 0, 2)
-        samples = [device_layers.sample(x, consts, most) for x in todo]
-        times = iter(
-            device_layers.seconds([piece for _, piece in filter(None, samples)], consts, constant, example, relay)
-        )
-        wholes = [
-            next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS
-            for x, sample in zip(todo, samples, strict=True)
-        ]
+        wholes = _wholes(todo, consts, timed, on_host, most)
         known.update((x.signature, [t]) for x, t in zip(todo, wholes, strict=True))
         progress("profile", 1, 2)
-        points = [
-            (x, *key, piece)
-            for x, t in zip(todo, wholes, strict=True)
-            if device_layers.worth_parts(x, consts, t, most)
-            for key, piece in device_layers.parts(x).items()
-        ]
-        for (x, dim, share, _), t in zip(
-            points, device_layers.seconds([p for *_, p in points], consts, constant, example, relay), strict=True
-        ):
-            known[x.signature].append([dim, share, t])
+        for x, *part in _parts(todo, consts, timed, wholes, most):
+            known[x.signature].append(part)
         progress("profile", 2, 2)
         store(PARTS, name, known)
     seconds = tuple(known[x.signature][0] for x in graph.layers)
     return seconds, device_layers.known_parts(graph, known, seconds)
+
+
+def _wholes(
+    layers: Sequence[Layer], consts: set[Value], timed: Timed, on_host: Sequence[float | None], most: float
+) -> list[float]:
+    """Seconds of layers on a device, of which parts with at most `most` bytes of weights are measured."""
+    samples = [device_layers.sample(x, consts, most) for x in layers]
+    times = iter(timed([piece for _, piece in filter(None, samples)]))
+    return [
+        next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS
+        for x, sample in zip(layers, samples, strict=True)
+    ]
+
+
+def _parts(
+    layers: Sequence[Layer], consts: set[Value], timed: Timed, wholes: Sequence[float], most: float
+) -> Iterator[tuple[Layer, str, float, float]]:
+    """(layer, dim, share, seconds) of the parts that are worth measuring; `wholes`: seconds of the layers."""
+    points = [
+        (x, *key, piece)
+        for x, t in zip(layers, wholes, strict=True)
+        if device_layers.worth_parts(x, consts, t, most)
+        for key, piece in device_layers.parts(x).items()
+    ]
+    for (x, dim, share, _), t in zip(points, timed([p for *_, p in points]), strict=True):
+        yield x, dim, share, t
 
 
 def host_parts(
@@ -252,7 +264,7 @@ def _copy_rate() -> float:
 
 
 def device_costs(
-    graph: LayerGraph, constant: Constant, progress: Progress = silent, relay: Relay | None = None
+    graph: LayerGraph, constant: ArrayOf, progress: Progress = silent, relay: Relay | None = None
 ) -> Costs:
     """The costs (seconds of each layer, and the figures around them) of a graph of which nothing can run on the host
     half.
@@ -263,8 +275,8 @@ def device_costs(
 def measure(
     graph: LayerGraph,
     lowered: Lowered,
-    call: Callable[[], Any],
-    constant: Constant,
+    call: Callable[[], object],
+    constant: ArrayOf,
     progress: Progress = silent,
     relay: Relay | None = None,
     threads: int = 1,
@@ -280,7 +292,7 @@ def measure(
 def _costs(
     graph: LayerGraph,
     on_host: tuple[float | None, ...],
-    constant: Constant,
+    constant: ArrayOf,
     progress: Progress,
     relay: Relay | None,
     threads: int,
@@ -307,14 +319,29 @@ def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
     return float(known)
 
 
-def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> dict[str, Any]:
+class Around(TypedDict):
+    """The fields of `Costs` that do not depend on layers: seconds, bytes/s and a factor."""
+
+    sync: float
+    copy_rate: float
+    shared_cores: bool
+    contention: float
+    moves: NotRequired[dict[str, tuple[float, float]]]
+    stream_rate: NotRequired[float]
+
+
+def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> Around:
     """The fields of `Costs` that do not depend on layers. On a machine whose device half is the CPU the halves share
     their cores.
     """
     fixed = overheads(relay)
     device = device_of(relay)
-    common = {"sync": fixed.sync, "copy_rate": fixed.rate, "shared_cores": device.shares_cores}
-    if device.shares_cores:
-        return {**common, "contention": IN_TURN}
-    factor = contended(connected(relay), threads, cpus)
-    return {**common, "contention": factor, "moves": dict(fixed.moves), "stream_rate": fixed.stream_rate}
+    found: Around = {
+        "sync": fixed.sync,
+        "copy_rate": fixed.rate,
+        "shared_cores": device.shares_cores,
+        "contention": IN_TURN if device.shares_cores else contended(connected(relay), threads, cpus),
+    }
+    if not device.shares_cores:
+        found["moves"], found["stream_rate"] = dict(fixed.moves), fixed.stream_rate
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +24,7 @@ STAGES: Mapping[int, tuple[int, ...]] = {
 MOST_FLOPS, MOST_BYTES = 8e8, 1.2e7
 NHWC = ("NHWC", "HWIO", "NHWC")
 
-Apply = Callable[[Sequence[Any], Any], Any]
+Apply = Callable[[Sequence[jax.Array], jax.Array], jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +57,7 @@ def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = F
             break
     groups = into if depthwise else 1
 
-    def apply(w: Sequence[Any], x: Any) -> Any:
+    def apply(w: Sequence[jax.Array], x: jax.Array) -> jax.Array:
         y = lax.conv_general_dilated(
             x, w[0], (stride, stride), "SAME", dimension_numbers=NHWC, feature_group_count=groups
         )
@@ -87,7 +86,7 @@ def window(rng: np.random.Generator) -> Made:
     channels, side = int(rng.choice(STAGES[size][1:])), int(rng.choice((2, 3)))
     largest = bool(rng.random() < 0.6)
 
-    def apply(w: Sequence[Any], x: Any) -> Any:
+    def apply(w: Sequence[jax.Array], x: jax.Array) -> jax.Array:
         return lax.reduce_window(
             x, -jnp.inf if largest else 0.0, lax.max if largest else lax.add, (1, side, side, 1), (1, 2, 2, 1), "SAME"
         )

@@ -10,9 +10,8 @@ import dataclasses
 import functools
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +21,6 @@ from ..codegen.kernels.conv import ALGORITHMS
 from ..codegen.program import Program, Value, external
 from ..codegen.rules.convolution import convolution
 from ..codegen.runtime import host
-from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
 from ..cost.accuracy import PredictionAccuracy, accuracy, by_flops, by_trees
@@ -34,6 +32,7 @@ from ..ir.layers import Layer, LayerGraph
 from ..ir.text import columns
 from ..ir.words import DEVICE, HOST
 from . import device_layers
+from .device_layers import TimedProgram
 from .host_work import KERNELS, host_work
 from .profile import Progress, around, load, silent, store
 from .records import PREDICTOR
@@ -71,7 +70,7 @@ class _Batch:
     names: Sequence[str]
     layers: Sequence[Layer]
     makers: Mapping[Value, Layer]
-    values: Mapping[Value, Any]
+    values: Mapping[Value, np.ndarray]
 
     @classmethod
     def of(cls, made: Sequence[Made], seed: int) -> _Batch:
@@ -177,25 +176,24 @@ class _OnDevice:
     """Layers of a batch in one program of the device half, and what its clock showed around each by call."""
 
     batch: _Batch
-    run: Any  # what jax.jit returns, then an executable
-    arguments: tuple[Any, Any]
-    clock: Clock | HostClock
+    program: TimedProgram
     times: list[np.ndarray]
+    run: Callable[..., jax.Array]  # what jax.jit returns, then an executable
 
-    def compiling(self, pool: ThreadPoolExecutor) -> Future[Any]:
+    def compiling(self, pool: ThreadPoolExecutor) -> Future[jax.stages.Compiled]:
         """Traced here, under the caller's settings, and compiled by a thread."""
-        return pool.submit(self.run.lower(*self.arguments).compile)
+        return pool.submit(self.program.run.lower(self.program.token, self.program.given).compile)
 
     def round(self) -> None:
         for i in range(DEVICE_CALLS + 1):
-            self.run(*self.arguments).block_until_ready()
+            self.run(self.program.token, self.program.given).block_until_ready()
             if i:
-                self.times.append(self.clock.times())
+                self.times.append(self.program.clock.times())
 
     def samples(self, blocks: Blocks) -> Iterator[Sample]:
         gaps = np.diff(np.array(self.times).reshape(len(self.times), -1, 2), axis=2)[:, :, 0] * 1e-9
         empty, *seconds = quiet(gaps)
-        self.clock.close()
+        self.program.clock.close()
         for name, layer, t in zip(self.batch.names, self.batch.layers, seconds, strict=True):
             yield Sample(
                 DEVICE,
@@ -210,10 +208,9 @@ class _OnDevice:
 
 def _on_device(batch: _Batch, relay: Relay | None) -> _OnDevice:
     value = lambda v: jnp.asarray(batch.values[v]) if v in batch.values else jnp.full(v.shape, 0.5, v.dtype)
-    run, token, given, clock = device_layers.program(
-        [device_layers.whole(x) for x in batch.layers], batch.consts, value, value, relay
-    )
-    return _OnDevice(batch, run, (token, given), clock, [])
+    whole = [device_layers.whole(x) for x in batch.layers]
+    timed = device_layers.program(whole, batch.consts, value, value, relay)
+    return _OnDevice(batch, timed, [], timed.run)
 
 
 def quiet(times: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from ..codegen.program import Value
 from ..errors import PlanError
@@ -55,7 +54,7 @@ class Timeline:
         """Seconds in which a row has work."""
         return sum(e.end - e.start for e in self.events if e.row == row)
 
-    def trace(self) -> list[dict[str, Any]]:
+    def trace(self) -> list[dict[str, object]]:
         """The events as `xcoexec.session.timeline.write` takes them: the same file as a real run's."""
         return [*rows(ROWS), *(event(e.name, e.row, e.start, e.end) for e in self.events)]
 

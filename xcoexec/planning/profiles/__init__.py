@@ -157,17 +157,18 @@ def parse(name: str, text: str) -> Profile:
     return Profile(name, title, halves[HOST], halves[DEVICE], **numbers)
 
 
-def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Mapping[str, Any]:
-    if not isinstance(data.get(key), dict):
+def _table(name: str, data: Mapping[str, object], key: str, inside: str = "") -> Mapping[str, object]:
+    found = data.get(key)
+    if not isinstance(found, dict):
         where = f"{inside}.{key}" if inside else key
         raise ProfileError(
             f"devices: got the profile {name!r} without the table [{where}]; valid is a table of numbers."
         )
-    return data[key]  # type: ignore[no-any-return]
+    return found
 
 
-def _number(name: str, table: Mapping[str, Any], key: str, where: str, most: float = MOST_VALUE) -> Number:
-    got: Any = table.get(key)
+def _number(name: str, table: Mapping[str, object], key: str, where: str, most: float = MOST_VALUE) -> Number:
+    got: Any = table.get(key)  # whatever a file says
     try:
         schema.Row((schema.Number(LEAST, most), schema.Text())).check(got)
         sound = bool(got[1].strip())

@@ -13,8 +13,8 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from ...codegen.program import Value
 from ...codegen.rules.convolution import convolution
 from ...codegen.rules.primitives import primitive
 from ...ir.costs import Costs
@@ -136,7 +136,7 @@ def _offer(
 def clean(graph: LayerGraph) -> list[int]:
     """Numbers of layers before which only the last layer's result is still needed; the beginning and the end too."""
     n = len(graph.layers)
-    last_use: dict[Any, int] = {}
+    last_use: dict[Value, int] = {}
     for x in graph.layers:
         for v in x.ins:
             last_use[v] = x.index

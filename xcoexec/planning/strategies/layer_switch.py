@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from ...codegen.program import Value
 from ...ir.costs import Costs
 from ...ir.layers import LayerGraph
 from ...ir.placement import Placement
@@ -61,10 +61,10 @@ def total(graph: LayerGraph, costs: Costs, on_host: Sequence[bool]) -> float:
     return seconds
 
 
-def _values(graph: LayerGraph) -> dict[Any, list[int]]:
+def _values(graph: LayerGraph) -> dict[Value, list[int]]:
     """Value of a call -> the layers that read it (-1: whoever called)."""
     consts = set(graph.program.consts)
-    found: dict[Any, list[int]] = {}
+    found: dict[Value, list[int]] = {}
     for x in graph.layers:
         for v in x.ins:
             if v not in consts:
