@@ -10,7 +10,7 @@ import functools
 import itertools
 import json
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -26,7 +26,7 @@ from .datasets import Data
 from .jobs import Accuracy
 from .neuropipe import OTHER
 from .spans import Span
-from .twin_search import Batch, Frozen, Search, darts, descend, loss_of, similar
+from .twin_search import Apply, Batch, Frozen, Search, darts, descend, loss_of, similar
 from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced, twin_of
 
 LATENCY = 1.2  # times what its block takes on its own half that a twin may take
@@ -50,7 +50,7 @@ class Duo:
             for k, (shape, nonlinear) in self.shapes.items()
         )
 
-    def model(self, resident: ResidentFunction, x: Any) -> Model:
+    def model(self, resident: ResidentFunction, x: object) -> Model:
         """Blocks and twins, compiled and timed for inputs of the shapes of `x`: what a task of the scheduler runs.
         Raises `ValueError` for an input that the function cannot take.
         """
@@ -99,14 +99,15 @@ def _flat(params: Params) -> dict[str, np.ndarray]:
     return {str(i): np.asarray(x) for i, x in enumerate(jax.tree_util.tree_leaves(params))}
 
 
-def _nested(like: Params, flat: Mapping[str, Any]) -> Params:
+def _nested(like: Params, flat: Mapping[str, np.ndarray]) -> Params:
     leaves, tree = jax.tree_util.tree_flatten(like)
-    return jax.tree_util.tree_unflatten(tree, [np.asarray(flat[str(i)]) for i in range(len(leaves))])
+    params: Params = jax.tree_util.tree_unflatten(tree, [np.asarray(flat[str(i)]) for i in range(len(leaves))])
+    return params
 
 
 def generate(
-    fn: Callable[..., Any],
-    weights: Any,
+    fn: Apply,
+    weights: object,
     data: Data,
     *,
     threads: int | None = None,

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import jax
 import numpy as np
@@ -21,6 +20,7 @@ from .arguments import RULES, Rule, checked, optional
 from .cuts import CutNetworks, functions, named
 from .neuropipe import Around, Cut
 from .power import Power
+from .stage_threads import Work
 from .stream import WHERE, Stage, Stream, inputs
 
 TIMEOUT_SECONDS = 600.0
@@ -49,7 +49,7 @@ class Pipeline:
         self.networks = networks
         self._power = power
 
-    def __call__(self, items: Iterable[Any]) -> Stream:
+    def __call__(self, items: Iterable[object]) -> Stream:
         """The results of these inputs, in order. Raises `TypeError` for what is not iterable."""
         items = inputs(items)
         if self.networks is not None:
@@ -81,11 +81,11 @@ class Pipeline:
 class _Timed:
     """A user's function that remembers what it takes."""
 
-    def __init__(self, fn: Callable[[Any], Any]):
+    def __init__(self, fn: Work):
         self.fn = fn
         self.seconds = deque[float](maxlen=REMEMBERED)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: object) -> object:
         begin = time.perf_counter()
         out = self.fn(x)
         self.seconds.append(time.perf_counter() - begin)
@@ -97,10 +97,10 @@ class _Timed:
 
 
 def pipeline(
-    fn: Callable[[Any], Any],
+    fn: Work,
     *,
-    preprocess: Callable[[Any], Any] | None = None,
-    postprocess: Callable[[Any], Any] | None = None,
+    preprocess: Work | None = None,
+    postprocess: Work | None = None,
     depth: int = 2,
     workers: int = 1,
     cut: str | Cut | None = None,

@@ -45,11 +45,14 @@ class Knob(Protocol):
     @property
     def levels(self) -> Sequence[float]: ...
 
-    def state(self) -> Any: ...
+    def state(self) -> object:
+        """The clocks as they are, as something that JSON has."""
 
-    def set(self, hertz: float) -> None: ...
+    def set(self, hertz: float) -> None:
+        """Sets the clocks to one of `levels`."""
 
-    def put(self, state: Any) -> None: ...
+    def put(self, state: Any) -> None:
+        """Puts back what `state` gave."""
 
 
 # -- backends -------------------------------------------------------------------------------------------
@@ -75,7 +78,7 @@ class Cpufreq:
             khz = [least + (most - least) * i / 4 for i in range(5)]
         self.levels = tuple(1e3 * f for f in khz)
 
-    def state(self) -> Any:
+    def state(self) -> dict[str, str]:
         """The policies' upper limits in kHz, as their files have them."""
         return {p.name: (p / "scaling_max_freq").read_text().strip() for p in self.policies}
 
@@ -83,7 +86,7 @@ class Cpufreq:
         """Sets the upper limit of all policies. Raises `OSError` without the rights to do so."""
         self.put({p.name: str(round(hertz / 1e3)) for p in self.policies})
 
-    def put(self, state: Any) -> None:
+    def put(self, state: Mapping[str, str]) -> None:
         """Writes back what `state` gave. Raises `OSError` without the rights to do so."""
         for p in self.policies:
             if p.name in state:
@@ -98,18 +101,24 @@ class Nvml:
     def __init__(self, index: int = 0):
         try:
             import pynvml
-
+        except ImportError as e:
+            raise self._none(e) from None
+        try:
             pynvml.nvmlInit()
             self._nvml, self._device = pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)
             self._memory = max(pynvml.nvmlDeviceGetSupportedMemoryClocks(self._device))
             clocks = pynvml.nvmlDeviceGetSupportedGraphicsClocks(self._device, self._memory)
-        except Exception as e:
-            raise PowerError(
-                f"xcoexec.pipeline: got no application clocks of a GPU ({e}); valid is an NVIDIA GPU and nvidia-ml-py."
-            ) from None
+        except (pynvml.NVMLError, ValueError) as e:
+            raise self._none(e) from None
         self.levels = tuple(1e6 * c for c in sorted(clocks))
 
-    def state(self) -> Any:
+    @staticmethod
+    def _none(why: Exception) -> PowerError:
+        return PowerError(
+            f"xcoexec.pipeline: got no application clocks of a GPU ({why}); valid is an NVIDIA GPU and nvidia-ml-py."
+        )
+
+    def state(self) -> dict[str, int]:
         """The application clocks of memory and graphics, in MHz."""
         clock = lambda kind: self._nvml.nvmlDeviceGetApplicationsClock(self._device, kind)
         return {"memory": clock(self._nvml.NVML_CLOCK_MEM), "graphics": clock(self._nvml.NVML_CLOCK_GRAPHICS)}
@@ -118,7 +127,7 @@ class Nvml:
         """Sets the graphics clock, beside the highest memory clock."""
         self.put({"memory": self._memory, "graphics": round(hertz / 1e6)})
 
-    def put(self, state: Any) -> None:
+    def put(self, state: Mapping[str, int]) -> None:
         """Sets what `state` gave."""
         self._nvml.nvmlDeviceSetApplicationsClocks(self._device, state["memory"], state["graphics"])
 
@@ -128,7 +137,9 @@ class Nvpmodel:
 
     name, half = "nvpmodel", "device"
 
-    def __init__(self, clocks: Mapping[int, float], run: Callable[..., Any] = subprocess.run):
+    def __init__(
+        self, clocks: Mapping[int, float], run: Callable[..., subprocess.CompletedProcess[str]] = subprocess.run
+    ):
         if not clocks:
             raise PowerError(
                 "xcoexec.pipeline: got no modes of nvpmodel; valid are mode numbers with the GPU's clock in each."
@@ -137,7 +148,7 @@ class Nvpmodel:
         self._run = run
         self.levels = tuple(self._modes)
 
-    def state(self) -> Any:
+    def state(self) -> int:
         """The number of the mode that is set. Raises `PowerError` where nvpmodel fails or names none."""
         found = re.findall(r"^\s*(\d+)\s*$", self._call("-q").stdout, re.M)
         if not found:
@@ -148,11 +159,11 @@ class Nvpmodel:
         """Sets the mode in which the GPU has this clock, one of `levels`. Raises `PowerError` where nvpmodel fails."""
         self.put(self._modes[hertz])
 
-    def put(self, state: Any) -> None:
+    def put(self, state: int) -> None:
         """Sets what `state` gave. Raises `PowerError` where nvpmodel fails."""
         self._call("-m", str(state))
 
-    def _call(self, *args: str) -> Any:
+    def _call(self, *args: str) -> subprocess.CompletedProcess[str]:
         try:
             return self._run(["nvpmodel", *args], capture_output=True, text=True, check=True)
         except (OSError, subprocess.CalledProcessError) as e:
@@ -244,7 +255,7 @@ class Power:
             try:
                 for knob in self.knobs:
                     knob.set(wanted[knob.name])
-            except Exception as e:
+            except Exception as e:  # whatever a knob raises: each is a library's or the user's own
                 self.restore()
                 raise PowerError(
                     f"xcoexec.pipeline: got an error when setting clocks ({e}); they are as before. Valid is with the"
@@ -290,7 +301,7 @@ class Power:
             self.file.unlink()
             self.log.append("repaired what a process that was killed had left")
 
-    def _put(self, states: Mapping[str, Any]) -> None:
+    def _put(self, states: Mapping[str, object]) -> None:
         for knob in self.knobs:
             if knob.name in states:
                 knob.put(states[knob.name])

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .metrics import metrics
 from .policies import policy as by_name
 from .virtual import releases, simulate
 from .workers import WHERE, Ended, Running
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 QUEUE = 64  # jobs of a task that may wait
 ADMISSION_PERIODS = 20
@@ -83,7 +86,7 @@ class Scheduler:
         *,
         queue: int = QUEUE,
         admission: bool = False,
-        registry: Any = None,
+        registry: CollectorRegistry | None = None,
     ):
         networks = _networks(tasks)
         self.tasks = {name: task for name, (_, task) in networks.items()}
@@ -108,13 +111,13 @@ class Scheduler:
         lifetime.keep(self, self._running)
         try:
             self._running.begin()
-        except BaseException:  # no room for threads; Ctrl-C
+        except BaseException:  # no room for threads, Ctrl-C: whatever it is, the threads that run must end
             self._running.abandon()
             raise
 
     # -- who asks -----------------------------------------------------------------------------------------
 
-    def release(self, name: str, x: Any, deadline: float | None = None) -> Future[Any]:
+    def release(self, name: str, x: object, deadline: float | None = None) -> Future[Any]:
         """A job now; its result as a future, which raises `SkippedError` where it came too late or there was no room,
         and `CancelledError` where the scheduler ended before the job did.
 
@@ -130,7 +133,7 @@ class Scheduler:
             self._checks[name](x)
         return self._running.release(name, x, deadline)
 
-    async def submit(self, name: str, x: Any, deadline: float | None = None, timeout: float | None = None) -> Any:
+    async def submit(self, name: str, x: object, deadline: float | None = None, timeout: float | None = None) -> Any:
         """`release` for asyncio: waits for the result; cancelled or after `timeout` seconds (then it raises
         `TimeoutError`) the job is dropped. Raises what `release` raises, and `TypeError` or `ValueError` for another
         timeout.
@@ -138,7 +141,7 @@ class Scheduler:
         timeout = checked(WHERE, "timeout", timeout, optional(RULES["wait"]))
         return await asyncio.wait_for(asyncio.wrap_future(self.release(name, x, deadline)), timeout)
 
-    def run(self, seconds: float, inputs: Mapping[str, Any], offsets: Sequence[float] = ()) -> list[Future[Any]]:
+    def run(self, seconds: float, inputs: Mapping[str, object], offsets: Sequence[float] = ()) -> list[Future[Any]]:
         """Releases the jobs of all periodic tasks for so many seconds, each at its time, and waits until all have
         ended.
 
@@ -205,7 +208,7 @@ class Scheduler:
                 released, outcomes, over / max(released, 1), accuracy, r.now(), dict(r.busy), r.deciding, pace
             )
 
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[dict[str, object]]:
         """Every block as a trace event (microseconds since the start), a row for each half; for
         `xcoexec.session.timeline.write`.
         """
@@ -241,7 +244,7 @@ def _is_task(x: object) -> bool:
 def task(
     name: str,
     network: Network | ResidentFunction,
-    x: Any = None,
+    x: object = None,
     *,
     deadline: float,
     period: float | None = None,

@@ -10,11 +10,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 import jax
 import numpy as np
 from jax import lax
+
+from .compiled_spans import Array
 
 WIDTHS = (512, 384, 256, 192, 128, 96, 64, 48, 32)
 GRID = 8  # places along a side of what the layers of a twin from an image to a vector work on, about
@@ -26,7 +28,18 @@ OPERATIONS: Mapping[str, Mapping[str, tuple[int, bool]]] = {
 }
 NHWC = ("NHWC", "HWIO", "NHWC")
 
-Params = Any
+Layer = tuple[Array, Array]  # weights [..., outputs], bias [outputs]
+
+
+class Params(TypedDict, total=False):
+    """A twin's weights: "dense" alone for a stack of dense layers, else the three others. "layers": of each layer its
+    operations' arrays by name.
+    """
+
+    dense: list[Layer]
+    head: Layer
+    layers: list[dict[str, dict[str, Array]]]
+    tail: Layer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,18 +119,18 @@ def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> di
     return {"w": _he(rng, window, window, width, width), "b": np.zeros(width, np.float32)}
 
 
-def _conv(x: Any, w: Any, groups: int = 1, stride: tuple[int, int] = (1, 1)) -> Any:
-    return lax.conv_general_dilated(x, w, stride, "SAME", dimension_numbers=NHWC, feature_group_count=groups)
+def _conv(x: jax.Array, w: Array, groups: int = 1, stride: tuple[int, ...] = (1, 1)) -> jax.Array:
+    return lax.conv_general_dilated(x, w, stride, "SAME", dimension_numbers=NHWC, feature_group_count=groups)  # type: ignore[arg-type]
 
 
-def _apply_operation(p: Mapping[str, Any], x: Any) -> Any:
+def _apply_operation(p: Mapping[str, Array], x: jax.Array) -> jax.Array:
     if not p:
         return x
     y = _conv(x, p["depthwise"], groups=x.shape[-1]) if "depthwise" in p else x
     return x + jax.nn.relu(_conv(y, p["w"]) + p["b"])
 
 
-def apply(params: Params, x: Any, choice: Any = None) -> Any:
+def apply(params: Params, x: jax.Array, choice: jax.Array | None = None) -> jax.Array:
     """A twin's values, of the shape `made`, from an array of the shape `given`; `choice`, of shape [layers,
     operations]: how much of each operation while it is not chosen yet.
     """
@@ -131,11 +144,16 @@ def apply(params: Params, x: Any, choice: Any = None) -> Any:
     y = jax.nn.relu(_conv(x, head, stride=head.shape[:2]) + bias)
     for i, layer in enumerate(params["layers"]):
         outs = [_apply_operation(p, y) for p in layer.values()]
-        y = outs[0] if choice is None else sum(jax.nn.softmax(choice[i])[k] * o for k, o in enumerate(outs))
+        y = outs[0] if choice is None else _mixed(outs, choice[i])
     return (_conv(y, tail) if tail.ndim == 4 else y.mean((1, 2)) @ tail) + last
 
 
-def twin_of(shape: Shape, nonlinear: bool, params: Params, x: Any, choice: Any = None) -> Any:
+def _mixed(outs: Sequence[jax.Array], choice: jax.Array) -> jax.Array:
+    """What a layer makes while its operation is not chosen yet: all operations' results by their shares."""
+    return sum(jax.nn.softmax(choice)[k] * o for k, o in enumerate(outs))  # type: ignore[return-value]
+
+
+def twin_of(shape: Shape, nonlinear: bool, params: Params, x: jax.Array, choice: jax.Array | None = None) -> jax.Array:
     """`apply` (arrays of the shapes `given` and `made`); `nonlinear`: the block ends with ReLU, so its values are never
     negative.
     """
