@@ -32,7 +32,7 @@ class Start(NamedTuple):
     due: float
 
 
-Choose = Callable[["Core", Job, float], Way | None]
+Choose = Callable[["Core", Job, float], Way | None]  # (core, job, now in seconds)
 
 
 @dataclasses.dataclass(frozen=True)

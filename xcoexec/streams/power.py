@@ -49,7 +49,7 @@ class Knob(Protocol):
         """The clocks as they are, as something that JSON has."""
 
     def set(self, hertz: float) -> None:
-        """Sets the clocks to one of `levels`."""
+        """Sets the clocks to one of `levels` (Hz)."""
 
     def put(self, state: Any) -> None:
         """Puts back what `state` gave."""

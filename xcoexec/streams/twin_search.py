@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 
-Batch = tuple[np.ndarray, np.ndarray]
+Batch = tuple[np.ndarray, np.ndarray]  # images [n, height, width, channels] f32, labels [n] i32
 Apply = Callable[[Any, jax.Array], jax.Array]  # (weights, images) -> logits; weights are a pytree of the user's
 #: (params, choice, images, labels) -> loss
 Loss = Callable[[Params, jax.Array | None, jax.Array, jax.Array], jax.Array]
