@@ -90,7 +90,7 @@ def initial(shape: Shape, seed: int = 0) -> Params:
         sizes = [int(np.prod(shape.given[1:])), *[shape.width] * len(shape.layers), shape.made[-1]]
         return {"dense": [(_he(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]}
     width, made = shape.width, shape.made[-1]
-    layers = [
+    layers: list[dict[str, dict[str, Array]]] = [
         {name: _operation(rng, shape.half, name, width) for name in _names(shape.half, layer)} for layer in shape.layers
     ]
     bias = lambda n: np.zeros(n, np.float32)
@@ -106,7 +106,7 @@ def _names(half: str, layer: str) -> Sequence[str]:
     return tuple(OPERATIONS[half]) if layer == "any" else (layer,)
 
 
-def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> dict[str, np.ndarray]:
+def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> dict[str, Array]:
     window, separable = OPERATIONS[half][name]
     if not window:
         return {}

@@ -32,8 +32,8 @@ def oracles(fn: Callable[..., object], *args: object) -> list[np.ndarray]:
 
 def _wide(x: ArrayLike) -> np.ndarray:
     """An array with f64 in the place of f32."""
-    x = np.asarray(x)
-    return x.astype(np.float64) if x.dtype == np.float32 else x
+    array = np.asarray(x)
+    return array.astype(np.float64) if array.dtype == np.float32 else array
 
 
 def error(got: ArrayLike, want: np.ndarray) -> float:
