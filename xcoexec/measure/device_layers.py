@@ -27,9 +27,8 @@ SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight line
 WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
 RUNS = 15
 TOGETHER = 24  # pieces in one program
-SAMPLE_BYTES = (
-    1 << 26
-)  # of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
+#: of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
+SAMPLE_BYTES = 1 << 26
 UNKNOWN_SECONDS = 1e-4  # of a layer that can neither be measured nor run on the host half
 
 #: gives the array of a value: a constant of the program where it lies, so that nothing is copied that is not measured
@@ -192,9 +191,8 @@ class _Ticks:
 
     def read(self, i: int, token: jax.Array, values: Sequence[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
         """The i-th place: behind the token and these values, and before what is returned in their places."""
-        arrays = [
-            k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)
-        ]  # keys are known to JAX alone
+        # keys are known to JAX alone
+        arrays = [k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)]
         args = [token, *(values[k] for k in arrays)]
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
         handler = f"{TARGET}_{'tick' if self.apart else 'stamp'}"
@@ -213,9 +211,8 @@ def _timed(
 ) -> jax.Array:
     """A piece of a traced program between the places `place` and `place + 1`; `env`: what it is given."""
     known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
-    ordered = [v for v in env if ticks.apart or v not in known] or list(
-        env
-    )  # on the CPU weights are not moved before their use
+    # on the CPU weights are not moved before their use
+    ordered = [v for v in env if ticks.apart or v not in known] or list(env)
     token, held = ticks.read(place, token, [env[v] for v in ordered])
     env.update(zip(ordered, held, strict=True))
     for v, s in piece.slices.items():

@@ -45,9 +45,8 @@ def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = F
         size = int(rng.choice(list(STAGES)))
         into = int(rng.choice(STAGES[size]))
         behind = size if stride == 1 else size // 2 if size // 2 in STAGES else 14
-        out = (
-            into if depthwise else int(rng.choice(STAGES[behind][behind == 112 :]))
-        )  # nobody asks for an image of three channels
+        # nobody asks for an image of three channels
+        out = into if depthwise else int(rng.choice(STAGES[behind][behind == 112 :]))
         if not depthwise and out >= 32 and rng.random() < 0.2:
             out = max(16, int(rng.integers(1, out // 16 + 1)) * 16)
         rows = size if rng.random() < 0.75 else int(rng.integers(max(window, size // 4), size + 1))

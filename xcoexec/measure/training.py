@@ -74,9 +74,8 @@ class _Batch:
 
     @classmethod
     def of(cls, made: Sequence[Made], seed: int) -> _Batch:
-        noise = np.random.default_rng(seed).standard_normal(
-            NOISE, np.float32
-        )  # repeated: new numbers for all weights would take seconds
+        # repeated: new numbers for all weights would take seconds
+        noise = np.random.default_rng(seed).standard_normal(NOISE, np.float32)
         weights = [[jnp.asarray(np.resize(noise * 0.05, s)) for s in m.weights] for m in made]
         inputs = [jnp.asarray(np.resize(noise, m.shape)) for m in made]
         fn = lambda ws, xs: [m.apply(w, x * 1.5) for m, w, x in zip(made, ws, xs, strict=True)]

@@ -275,8 +275,7 @@ def _check(cut: Cut, layers: int) -> None:
     if not _follow_one_another(cut) or cut.stages[-1][2] != layers:
         raise ValueError(
             f"xcoexec.pipeline: got cut={cut.stages!r}; valid are stages (half, first layer, last + 1) that cover"
-            " layers"
-            f" 0 to {layers} in order."
+            f" layers 0 to {layers} in order."
         )
 
 

@@ -294,8 +294,7 @@ class Power:
             if _alive(int(left["pid"])):
                 raise PowerError(
                     f"xcoexec.pipeline: got clocks that process {left['pid']} is controlling ({self.file}); valid is"
-                    " one"
-                    " process at a time."
+                    " one process at a time."
                 )
             self._put(left["states"])
             self.file.unlink()
@@ -341,8 +340,7 @@ def _there() -> list[Knob]:
     if not found:
         raise PowerError(
             "xcoexec.pipeline: got a machine without clocks that can be set; valid is one with cpufreq or an NVIDIA"
-            " GPU,"
-            " or mode='basic'."
+            " GPU, or mode='basic'."
         )
     return found
 

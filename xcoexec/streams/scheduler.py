@@ -263,9 +263,7 @@ def task(
     elif x is None:
         raise TypeError(
             f"{where}: got the function of {name!r} with resident weights, without an input; valid is one of the shape"
-            " that"
-            " all its jobs"
-            " have."
+            " that all its jobs have."
         )
     else:
         input_of(where, network, x, f" for the task {name!r}")

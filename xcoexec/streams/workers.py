@@ -175,9 +175,8 @@ class Running:
         self._telling.add(me)
         try:
             while self._answers:
-                with contextlib.suppress(
-                    IndexError, InvalidStateError
-                ):  # told by another thread; cancelled in this moment
+                # told by another thread; cancelled in this moment
+                with contextlib.suppress(IndexError, InvalidStateError):
                     _answer(*self._answers.popleft())
         finally:
             self._telling.discard(me)

@@ -4,11 +4,12 @@ One linear program over all layers with large weights: least time under the byte
 each such layer three shares of its output channels, `host + resident + streamed = 1`; its end `e` and the end `c` of
 the copy of its weights, which come in pieces, are bounded from below by
 
-    e[i] >= e[i-1] + gap[i] + (t_host[i] + result bytes / copy_rate) * host[i] + (sync + operand bytes / copy_rate) *
-    both[i] e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i]) e[i] >= c[i] + t_device[i] * streamed[i]
-    * piece[i]                         the last piece is computed after its copy c[i] >= c[i-1] + bytes[i] * streamed[i]
-    / rate                              one copy engine c[i] >= e[i-1] + (bytes[i] * streamed[i] - AHEAD * largest
-    piece) / rate    room for so many pieces
+    e[i] >= e[i-1] + gap[i] + (t_host[i] + result bytes / copy_rate) * host[i]
+                            + (sync + operand bytes / copy_rate) * both[i]
+    e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i])
+    e[i] >= c[i] + t_device[i] * streamed[i] * piece[i]          the last piece is computed after its copy
+    c[i] >= c[i-1] + bytes[i] * streamed[i] / rate               one copy engine
+    c[i] >= e[i-1] + (bytes[i] * streamed[i] - AHEAD * largest piece) / rate     room for so many pieces
 
 and the device holds `sum(bytes * resident) + buffers <= capacity`. `gap`: the layers between, on the device; `piece`: a
 piece's part of a layer. Shares of layers that cannot be divided are whole numbers, and so is `both >= host` where the
@@ -39,9 +40,8 @@ PIECES = 16  # or this part of the capacity, where that is less
 LEAST_SHARE = 1 / 64  # of a layer: a smaller part is not worth a call
 ALIGNED = 4  # channels: what is resident ends at 16 bytes
 SEARCH_SECONDS = 2.0
-FIXED_MATTERS = (
-    0.02  # of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
-)
+#: of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
+FIXED_MATTERS = 0.02
 ROUNDINGS = 8
 LEAST_EXCESS = 2e-3  # of the capacity
 Shares = tuple[float, float, float]  # host, resident, streamed
@@ -93,9 +93,8 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
         excess = min(p.nbytes for p in rounded) - costs.capacity
         if excess <= 0:
             break
-        room -= (
-            max(excess, LEAST_EXCESS * costs.capacity) * 2**attempt
-        )  # whole blocks and pieces take a little more than the program's shares
+        # whole blocks and pieces take a little more than the program's shares
+        room -= max(excess, LEAST_EXCESS * costs.capacity) * 2**attempt
     plans = [*rounded, *(_placed(graph, costs, heavy, shares) for shares in _simple(heavy))]
     best = min((p for p in plans if p.nbytes <= costs.capacity), key=lambda p: p.seconds, default=None)
     if best is None:

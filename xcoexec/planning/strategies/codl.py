@@ -255,9 +255,8 @@ class _Search:
                 return None
             host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
             device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
-            whole = (
-                dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
-            )  # its sums run over all channels
+            # its sums run over all channels
+            whole = dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
             data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:

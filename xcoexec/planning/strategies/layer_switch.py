@@ -109,10 +109,8 @@ def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
         up, down = n + 2 * k, n + 2 * k + 1
         cost[up] = cost[down] = switch_seconds(v.nbytes, costs)
         for r in readers:
-            for name, sign in (
-                (up, 1.0),
-                (down, -1.0),
-            ):  # name - sign * (x[r] - x[made]) >= 0; whoever called is on the device
+            # name - sign * (x[r] - x[made]) >= 0; whoever called is on the device
+            for name, sign in ((up, 1.0), (down, -1.0)):
                 entries.append((rows, name, 1.0))
                 entries += [(rows, r, -sign)] if r >= 0 else []
                 entries += [(rows, home[v], sign)] if v in home else []
