@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -266,8 +265,16 @@ def host_call_of(piece: TimedOps, consts: set[Value], threads: int, cpus: tuple[
     return host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
 
 
-def known_parts(graph: LayerGraph, known: Mapping[str, Any], wholes: Sequence[float | None]) -> dict[int, Points]:
-    """Layer -> dim -> (share, seconds), from a record by signature: [seconds of the whole, [dim, share, seconds], ...].
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What was measured of a layer: seconds of the `whole`, and (dim, share, seconds) of parts of it."""
+
+    whole: float
+    parts: list[tuple[str, float, float]] = dataclasses.field(default_factory=list)
+
+
+def known_parts(graph: LayerGraph, known: Mapping[str, Measured], wholes: Sequence[float | None]) -> dict[int, Points]:
+    """Layer index -> dim -> (share, seconds), from what was measured, by signature.
 
     `wholes`: seconds of the layers as they are now; parts that were measured when a layer took longer or shorter are
     scaled.
@@ -275,9 +282,9 @@ def known_parts(graph: LayerGraph, known: Mapping[str, Any], wholes: Sequence[fl
     found: dict[int, Points] = {}
     for x in graph.layers:
         points: dict[str, list[tuple[float, float]]] = {}
-        then, *measured = known.get(x.signature, [0.0])
-        scale = (wholes[x.index] or then) / then if then else 1.0
-        for dim, share, s in measured:
+        then = known.get(x.signature, Measured(0.0))
+        scale = (wholes[x.index] or then.whole) / then.whole if then.whole else 1.0
+        for dim, share, s in then.parts:
             points.setdefault(dim, []).append((share, s * scale))
         found[x.index] = {d: tuple(sorted(p)) for d, p in points.items()}
     return found

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, TypeVar
 
 import jax
@@ -27,7 +27,7 @@ from ..ir.words import DEVICE, HOST
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 from . import contention, device_layers, transfers
-from .device_layers import ArrayOf, TimedOps
+from .device_layers import ArrayOf, Measured, TimedOps
 from .records import CONTENTION, OVERHEADS, PARTS, WHOLES
 from .timing import WARM_SECONDS, Progress, empty_call, median_seconds, silent, warm_up
 from .transfers import Overheads
@@ -72,6 +72,16 @@ def example(v: Value, seed: int = 0) -> jax.Array:
         keys = jax.random.split(jax.random.key(seed, impl=KEYS[v.dtype]), max(v.size, 1))
         return keys[: v.size].reshape(v.shape)
     return jax.numpy.zeros(v.shape, v.dtype)
+
+
+def _known_parts(name: str) -> dict[str, Measured]:
+    """By signature, what a record says of layers."""
+    rows = (load(PARTS, name) or {}).items()
+    return {key: Measured(whole, [(dim, share, s) for dim, share, s in parts]) for key, (whole, *parts) in rows}
+
+
+def _keep_parts(name: str, known: Mapping[str, Measured]) -> None:
+    store(PARTS, name, {key: [x.whole, *x.parts] for key, x in known.items()})
 
 
 def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
@@ -147,20 +157,20 @@ def parts_seconds(
     one that cannot be divided then counts as on the host half.
     """
     name = f"device{device_of(relay).suffix}" + "-sampled" * sampled
-    known: dict[str, Any] = load(PARTS, name) or {}
+    known = _known_parts(name)
     todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
     if todo:
         consts, most = set(graph.program.consts), device_layers.SAMPLE_BYTES if sampled else math.inf
         timed = lambda pieces: device_layers.seconds(pieces, consts, constant, example, relay)
         progress("profile", 0, 2)
         wholes = _wholes(todo, consts, timed, on_host, most)
-        known.update((x.signature, [t]) for x, t in zip(todo, wholes, strict=True))
+        known.update((x.signature, Measured(t)) for x, t in zip(todo, wholes, strict=True))
         progress("profile", 1, 2)
-        for x, *part in _parts(todo, consts, timed, wholes, most):
-            known[x.signature].append(part)
+        for x, part in _parts(todo, consts, timed, wholes, most):
+            known[x.signature].parts.append(part)
         progress("profile", 2, 2)
-        store(PARTS, name, known)
-    seconds = tuple(known[x.signature][0] for x in graph.layers)
+        _keep_parts(name, known)
+    seconds = tuple(known[x.signature].whole for x in graph.layers)
     return seconds, device_layers.known_parts(graph, known, seconds)
 
 
@@ -178,8 +188,8 @@ def _wholes(
 
 def _parts(
     layers: Sequence[Layer], consts: set[Value], timed: Timed, wholes: Sequence[float], most: float
-) -> Iterator[tuple[Layer, str, float, float]]:
-    """(layer, dim, share, seconds) of the parts that are worth measuring; `wholes`: seconds of the layers."""
+) -> Iterator[tuple[Layer, tuple[str, float, float]]]:
+    """(layer, (dim, share, seconds)) of the parts that are worth measuring; `wholes`: seconds of the layers."""
     points = [
         (x, *key, piece)
         for x, t in zip(layers, wholes, strict=True)
@@ -187,7 +197,7 @@ def _parts(
         for key, piece in device_layers.parts(x).items()
     ]
     for (x, dim, share, _), t in zip(points, timed([p for *_, p in points]), strict=True):
-        yield x, dim, share, t
+        yield x, (dim, share, t)
 
 
 def host_parts(
@@ -198,19 +208,20 @@ def host_parts(
     """
     consts = set(graph.program.consts)
     name = f"host-parts-{threads}"
-    known: dict[str, Any] = load(PARTS, name) or {}
+    known = _known_parts(name)
     before = len(known)
     for x, t in zip(graph.layers, on_host, strict=True):
         if t is None or t < device_layers.WORTH_SECONDS or x.signature in known:
             continue
-        known[x.signature] = [t]
+        known[x.signature] = Measured(t)
         for (dim, share), piece in device_layers.parts(x).items():
             with contextlib.suppress(Unsupported):
                 call = device_layers.host_call_of(piece, consts, threads, cpus)
                 warm_up(call)
-                known[x.signature].append([dim, share, median_seconds(call, WARM_SECONDS, device_layers.RUNS)])
+                seconds = median_seconds(call, WARM_SECONDS, device_layers.RUNS)
+                known[x.signature].parts.append((dim, share, seconds))
     if len(known) > before:
-        store(PARTS, name, known)
+        _keep_parts(name, known)
     found = device_layers.known_parts(graph, known, on_host)
     return {i: {d: no_slower_than_more(points, on_host[i]) for d, points in dims.items()} for i, dims in found.items()}
 

@@ -114,15 +114,14 @@ def pipeline(
       fn: the network, such as what `xcoexec.jit(...).bind(weights)` returns; its results are waited for in its own
         thread.
       preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its
-      own.
+        own.
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
       workers: threads that prepare items (different ones at the same time; results stay in order). The network's host
         half gets as many threads fewer where that is quicker, unless `threads=` said how many.
       cut: how a network with resident weights is cut into stages on both halves: "auto" (the best cuts by measured
         seconds, the device alone and the network as a whole, which may have split layers: the stream tries them on its
-        first items),
-        "neuropipe" (the paper's rule), "neuropipe, printed" (with the paper's misprint), "none", or a `Cut`. Without a
-        device of its own nothing is cut by "auto".
+        first items), "neuropipe" (the paper's rule), "neuropipe, printed" (with the paper's misprint), "none", or a
+        `Cut`. Without a device of its own nothing is cut by "auto".
       power: clocks that are just high enough (`xcoexec.streams.Power`), set after the first items and put back at the
         end.
       timeout: seconds (inf: none) after which a result that does not come is a `TimeoutError` that names the stage that
