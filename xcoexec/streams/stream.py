@@ -48,8 +48,8 @@ class Stream:
     next ones still come.
 
     It is closed at its end, by `close`, at the end of `with`, with its last reference, and at the exit of the
-    process; who takes from a closed stream gets nothing more. In a process forked from its own a `RuntimeError` says
-    so.
+    process; who takes from a closed stream gets nothing more. It raises `TimeoutError` where no result comes within
+    `timeout` seconds, and `RuntimeError` in a process forked from its own.
     """
 
     def __init__(
