@@ -35,8 +35,8 @@ class Metrics:
                 registry.register(made)
                 put.append(made)
         except ValueError as e:  # somebody else's of that name
-            for made in put:
-                registry.unregister(made)
+            for mine in put:
+                registry.unregister(mine)
             raise ValueError(
                 f"xcoexec.Scheduler: got a registry that refuses a name ({e}); valid is one without xcoexec's names."
             ) from None
