@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 def rotate(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
-    """Rotary position embedding (Su et al., 2021) of x [N, T, H, D] by the halves; cos, sin [T, D / 2]."""
+    """Rotary position embedding (Su et al., 2021) by the halves of x, of shape [N, T, H, D]; cos, sin: [T, D / 2]."""
     a, b = jnp.split(x, 2, -1)
     cos, sin = cos[:, None, :], sin[:, None, :]
     return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
@@ -35,7 +35,9 @@ def rotate(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
 def angles(
     position: jax.Array, tokens: int, length: int, dim: int, base: float = 10000.0
 ) -> tuple[jax.Array, jax.Array]:
-    """cos and sin [tokens, dim / 2] of the positions from `position` on, read from tables for `length` positions."""
+    """cos and sin, of shape [tokens, dim / 2], of the positions from `position` on, read from tables for `length`
+    positions.
+    """
     table = jnp.arange(length)[:, None] / base ** (jnp.arange(0, dim, 2) / dim)
     return tuple(jax.lax.dynamic_slice_in_dim(f(table), position, tokens) for f in (jnp.cos, jnp.sin))  # type: ignore[return-value]
 
@@ -96,5 +98,6 @@ class Decoder(nn.Module):
         return dense(self.vocabulary, name="head")(norm()(x)), tuple(caches)
 
     def empty_cache(self, batch: int) -> Cache:
+        """Zeros: keys and values of every layer, each of shape [batch, length, groups, width / heads]."""
         shape = (batch, self.length, self.groups, self.width // self.heads)
         return tuple((jnp.zeros(shape), jnp.zeros(shape)) for _ in range(self.depth))

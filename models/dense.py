@@ -32,6 +32,7 @@ class FCN8s(nn.Module):
         return self.up(x, 8)
 
     def up(self, x: jax.Array, factor: int) -> jax.Array:
+        """A transposed convolution: from the shape [N, H, W, C] to [N, H * factor, W * factor, classes]."""
         return nn.ConvTranspose(self.classes, (2 * factor, 2 * factor), (factor, factor), use_bias=False)(x)
 
 
@@ -64,7 +65,9 @@ class FastStyle(nn.Module):
         return self.conv(x, 3, 9)
 
     def conv(self, x: jax.Array, features: int, kernel: int, stride: int = 1) -> jax.Array:
-        """Convolution over a reflected border."""
+        """Convolution over a reflected border: from the shape [N, H, W, C] to [N, H / stride, W / stride, features],
+        rounded up.
+        """
         n = kernel // 2
         return nn.Conv(features, (kernel, kernel), (stride, stride), padding="VALID")(
             jnp.pad(x, ((0, 0), (n, n), (n, n), (0, 0)), mode="reflect")

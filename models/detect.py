@@ -72,7 +72,7 @@ class YOLOv3(nn.Module):
 
 
 def space_to_depth(x: jax.Array, block: int) -> jax.Array:
-    """[N, H, W, C] -> [N, H / block, W / block, block * block * C]."""
+    """From the shape [N, H, W, C] to [N, H / block, W / block, block * block * C]."""
     n, h, w, c = x.shape
     return (
         x.reshape(n, h // block, block, w // block, block, c)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 Activation = Callable[[jax.Array], jax.Array] | None
+Padding = str | tuple[tuple[int, int], tuple[int, int]]  # Flax's name of one, or (before, behind) of rows and columns
 
 
 class ConvNorm(nn.Module):
@@ -20,7 +20,7 @@ class ConvNorm(nn.Module):
     stride: int = 1
     groups: int = 1
     activation: Activation = nn.relu
-    padding: Any = None
+    padding: Padding | None = None
     dilation: int = 1
     epsilon: float = 1e-5
 
@@ -39,21 +39,23 @@ class ConvNorm(nn.Module):
         return x if self.activation is None else self.activation(x)
 
 
-def max_pool(x: jax.Array, window: int, stride: int, padding: Any = "VALID") -> jax.Array:
+def max_pool(x: jax.Array, window: int, stride: int, padding: Padding = "VALID") -> jax.Array:
+    """The largest values in windows over an image of shape [N, H, W, C]; `padding` as in Flax."""
     return nn.max_pool(x, window_shape=(window, window), strides=(stride, stride), padding=padding)
 
 
 def flatten(x: jax.Array) -> jax.Array:
+    """From the shape [N, ...] to [N, product of the rest]."""
     return x.reshape(x.shape[0], -1)
 
 
 def around(n: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """n pixels of padding on every side of an image."""
+    """n pixels of padding on every side of an image: (before, behind) along the axis of rows and that of columns."""
     return (n, n), (n, n)
 
 
 def upsample(x: jax.Array, factor: int) -> jax.Array:
-    """Nearest neighbour: every pixel of [N, H, W, C] `factor` x `factor` times."""
+    """Nearest neighbour: every pixel of an image of shape [N, H, W, C] `factor` x `factor` times."""
     n, h, w, c = x.shape
     return jnp.broadcast_to(x[:, :, None, :, None, :], (n, h, factor, w, factor, c)).reshape(
         n, h * factor, w * factor, c

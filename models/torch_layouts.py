@@ -7,10 +7,10 @@ structure of the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
+from .classic import VGG, AlexNet
 from .decoder import Decoder
 from .dense import FastStyle
 from .detect import RetinaFace
@@ -23,21 +23,24 @@ from .transformer import BERT, ViT
 Array = np.ndarray
 Line = tuple[str, str, str]  # Flax path, PyTorch name, layout
 Table = Iterator[Line]
+Take = Callable[[str], Array | None]  # the tensor of that end of a module's name; None: there is none
+Leaves = dict[str, Array | None]  # collection/leaf -> array
+Layout = Callable[[Take], Leaves]
 
 # -- layouts: PyTorch tensors of one module -> Flax leaves (collection/leaf -> array) ------------------------
 
 
-def _conv(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
+def _conv(take: Take) -> Leaves:
     w = take("weight")
     return {"params/kernel": None if w is None else w.transpose(2, 3, 1, 0), "params/bias": take("bias")}
 
 
-def _dense(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
+def _dense(take: Take) -> Leaves:
     w = take("weight")
     return {"params/kernel": None if w is None else w.T, "params/bias": take("bias")}
 
 
-def _norm(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
+def _norm(take: Take) -> Leaves:
     names = {
         "params/scale": "weight",
         "params/bias": "bias",
@@ -47,10 +50,10 @@ def _norm(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
     return {leaf: take(name) for leaf, name in names.items()}
 
 
-def _flat(channels: int) -> Callable[[Callable[[str], Array | None]], dict[str, Array | None]]:
+def _flat(channels: int) -> Layout:
     """A dense layer behind a flattened image: PyTorch flattens [C, H, W], Flax [H, W, C]."""
 
-    def rule(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
+    def rule(take: Take) -> Leaves:
         w = take("weight")
         if w is not None:
             side = round((w.shape[1] // channels) ** 0.5)
@@ -60,10 +63,10 @@ def _flat(channels: int) -> Callable[[Callable[[str], Array | None]], dict[str, 
     return rule
 
 
-def _part(index: int) -> Callable[[Callable[[str], Array | None]], dict[str, Array | None]]:
+def _part(index: int) -> Layout:
     """One third of a dense layer that computes queries, keys and values at once."""
 
-    def rule(take: Callable[[str], Array | None]) -> dict[str, Array | None]:
+    def rule(take: Take) -> Leaves:
         w, b = take("weight"), take("bias")
         return {
             "params/kernel": None if w is None else np.split(w, 3)[index].T,
@@ -73,11 +76,11 @@ def _part(index: int) -> Callable[[Callable[[str], Array | None]], dict[str, Arr
     return rule
 
 
-def _whole(leaf: str, *index: int) -> Callable[[Callable[[str], Array | None]], dict[str, Array | None]]:
+def _whole(leaf: str, *index: int) -> Layout:
     return lambda take: {f"params/{leaf}": take("")}
 
 
-LAYOUTS: dict[str, Callable[[Callable[[str], Array | None]], dict[str, Array | None]]] = {
+LAYOUTS: dict[str, Layout] = {
     "conv": _conv,
     "dense": _dense,
     "norm": _norm,
@@ -98,7 +101,7 @@ def _normed(path: str, conv: str, norm: str) -> Table:
     yield f"{path}/BatchNorm_0", norm, "norm"
 
 
-def _vgg(module: Any) -> Table:
+def _vgg(module: VGG) -> Table:
     at = count = 0
     for convs, _ in module.stages:
         for _ in range(convs):
@@ -109,14 +112,14 @@ def _vgg(module: Any) -> Table:
         yield f"Dense_{i}", f"classifier.{name}", layout
 
 
-def _alexnet(module: Any) -> Table:
+def _alexnet(module: AlexNet) -> Table:
     for i, at in enumerate((0, 3, 6, 8, 10)):
         yield f"Conv_{i}", f"features.{at}", "conv"
     for i, (name, layout) in enumerate((("1", "flat256"), ("4", "dense"), ("6", "dense"))):
         yield f"Dense_{i}", f"classifier.{name}", layout
 
 
-def _squeezenet(module: Any) -> Table:
+def _squeezenet(module: SqueezeNet) -> Table:
     yield "Conv_0", "features.0", "conv"
     for i, at in enumerate((3, 4, 5, 7, 8, 9, 10, 12)):
         for j, name in enumerate(("squeeze", "expand1x1", "expand3x3")):
@@ -124,7 +127,7 @@ def _squeezenet(module: Any) -> Table:
     yield "Conv_1", "classifier.1", "conv"
 
 
-def _googlenet(module: Any) -> Table:
+def _googlenet(module: GoogLeNet) -> Table:
     names = ["conv1", "conv2", "conv3"]
     stages = iter(("3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b"))
     for m in MODULES:
@@ -156,7 +159,7 @@ def _stages(blocks: tuple[int, ...], basic: bool, prefix: str) -> Table:
             number += 1
 
 
-def _resnet(module: Any) -> Table:
+def _resnet(module: ResNet) -> Table:
     yield from _stages(module.blocks, module.block is BasicBlock, "")
     yield "Dense_0", "fc", "dense"
 
@@ -166,14 +169,14 @@ def _separable(path: str, name: str) -> Table:
     yield from _normed(f"{path}/ConvNorm_1", f"{name}.3", f"{name}.4")
 
 
-def _mobilenet_v1(module: Any) -> Table:
+def _mobilenet_v1(module: MobileNetV1) -> Table:
     yield from _normed("ConvNorm_0", "model.0.0", "model.0.1")
     for i in range(len(SEPARABLE)):
         yield from _separable(f"Separable_{i}", f"model.{i + 1}")
     yield "Dense_0", "fc", "dense"
 
 
-def _mobilenet_v2(module: Any) -> Table:
+def _mobilenet_v2(module: MobileNetV2) -> Table:
     yield from _normed("ConvNorm_0", "features.0.0", "features.0.1")
     number = 0
     for expansion, _, repeats, _ in module.stages:
@@ -188,7 +191,7 @@ def _mobilenet_v2(module: Any) -> Table:
     yield "Dense_0", "classifier.1", "dense"
 
 
-def _retinaface(module: Any) -> Table:
+def _retinaface(module: RetinaFace) -> Table:
     if module.wide:
         yield from _stages((3, 4, 6, 3), False, "body.")
     else:
@@ -207,7 +210,7 @@ def _retinaface(module: Any) -> Table:
             yield f"Conv_{3 * h + i}", f"{head}.{i}.conv1x1", "conv"
 
 
-def _fast_style(module: Any) -> Table:
+def _fast_style(module: FastStyle) -> Table:
     names = [("conv1", "in1"), ("conv2", "in2"), ("conv3", "in3")]
     names += [(f"res{i}.conv{c}", f"res{i}.in{c}") for i in range(1, 6) for c in (1, 2)]
     names += [("deconv1", "in4"), ("deconv2", "in5"), ("deconv3", "")]
@@ -217,7 +220,7 @@ def _fast_style(module: Any) -> Table:
             yield f"InstanceNorm_{i}", norm, "norm"
 
 
-def _vit(module: Any) -> Table:
+def _vit(module: ViT) -> Table:
     yield "", "cls_token", "raw:token"
     yield "", "pos_embed", "raw:position"
     yield "Conv_0", "patch_embed.proj", "conv"
@@ -233,7 +236,7 @@ def _vit(module: Any) -> Table:
     yield "Dense_0", "head", "dense"
 
 
-def _bert(module: Any) -> Table:
+def _bert(module: BERT) -> Table:
     yield "", "embeddings.position_embeddings.weight", "raw:position"
     yield "", "embeddings.token_type_embeddings.weight", "raw:kind"
     yield "Embed_0", "embeddings.word_embeddings", "embed"
@@ -250,7 +253,7 @@ def _bert(module: Any) -> Table:
     yield "Dense_0", "pooler.dense", "dense"
 
 
-def _decoder(module: Any) -> Table:
+def _decoder(module: Decoder) -> Table:
     yield "Embed_0", "model.embed_tokens", "embed"
     for i in range(module.depth):
         name = f"model.layers.{i}"
@@ -265,10 +268,10 @@ def _decoder(module: Any) -> Table:
 
 
 #: module class name -> table; the layouts are those of torchvision, timm (ViT), Transformers (BERT, Llama), and the
-#: widely used PyTorch versions of MobileNetV1, RetinaFace and fast neural style
-TABLES: dict[str, Callable[[Any], Table]] = {
-    "AlexNet": _alexnet,
-    "VGG": _vgg,
+#: widely used PyTorch versions of MobileNetV1, RetinaFace and fast neural style; each takes a module of its class
+TABLES: dict[str, Callable[..., Table]] = {
+    AlexNet.__name__: _alexnet,
+    VGG.__name__: _vgg,
     SqueezeNet.__name__: _squeezenet,
     GoogLeNet.__name__: _googlenet,
     ResNet.__name__: _resnet,
@@ -282,4 +285,4 @@ TABLES: dict[str, Callable[[Any], Table]] = {
 }
 
 
-__all__ = ["LAYOUTS", "TABLES", "Array"]
+__all__ = ["LAYOUTS", "TABLES", "Array", "Leaves", "Line", "Take"]

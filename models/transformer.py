@@ -13,7 +13,9 @@ gelu = functools.partial(nn.gelu, approximate=False)
 
 
 def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """softmax(q k' / sqrt(d)) v for q [N, T, H, D], k and v [N, S, H, D] (Vaswani et al., 2017, equation 1)."""
+    """softmax(q k' / sqrt(d)) v (Vaswani et al., 2017, equation 1); q has the shape [N, T, H, D], k and v [N, S,
+    H, D].
+    """
     scores = jnp.einsum("nthd,nshd->nhts", q, k) / math.sqrt(q.shape[-1])
     return jnp.einsum("nhts,nshd->nthd", nn.softmax(scores), v)
 
@@ -31,6 +33,8 @@ class SelfAttention(nn.Module):
 
 
 class MLP(nn.Module):
+    """A dense layer, GELU, and a dense layer back to the width of the input [N, T, width]."""
+
     hidden: int
 
     @nn.compact

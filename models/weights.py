@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import stat
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import flax.linen as nn
 import jax
 import numpy as np
+from flax.typing import MutableCollection, MutableVariableDict, VariableDict
 
-from .torch_layouts import LAYOUTS, TABLES, Array
+from .torch_layouts import LAYOUTS, TABLES, Array, Leaves, Line, Take
 from .zoo import Entry, get
 
 #: leaves of these ends carry nothing that inference needs
@@ -21,7 +23,7 @@ TRAINING = ("aux1.", "aux2.", "cls.")  # heads that are only there for training
 PREFIXES = ("", "module.", "bert.")
 
 
-def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = None) -> Any:
+def convert(model: str | nn.Module, tensors: Mapping[str, object], example: object = None) -> VariableDict:
     """Flax variables from PyTorch tensors by name.
 
     `model`: a name of the zoo, or a module of the zoo's classes with an `example` input. Raises `ValueError`
@@ -34,29 +36,17 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
         )
     entry = get(model) if isinstance(model, str) else Entry(type(model).__name__, lambda: model, (), 0)
     module = entry.module
-    table = TABLES.get(type(module).__name__)
-    if table is None:
-        raise ValueError(
-            f"models.convert: got {entry.name!r}; models with PyTorch layouts are of {', '.join(sorted(TABLES))}."
-        )
+    lines = _lines(entry.name, module)
     shapes = jax.eval_shape(module.init, jax.random.key(0), entry.example() if example is None else example)
-    lines = list(table(module))
     prefix = next((p for p in PREFIXES if any(t.startswith(p + lines[0][1]) for t in tensors)), "")
-    used: set[str] = set()
-    variables: dict[str, Any] = {}
+    found = _Tensors(tensors, prefix)
+    variables: MutableVariableDict = {}
     for path, name, layout in lines:
-
-        def take(leaf: str, name: str = name) -> Array | None:
-            key = prefix + (f"{name}.{leaf}" if leaf else name)
-            used.add(key)
-            return _array(key, tensors[key]) if key in tensors else None
-
-        for leaf, value in _arranged(layout, take, prefix + name).items():
+        for leaf, value in _arranged(layout, functools.partial(found.take, name), prefix + name).items():
             collection, last = leaf.split("/")
             where = [collection, *(path.split("/") if path else []), last]
             _put(variables, shapes, where, value, prefix + name)
-    unknown = sorted(t for t in tensors if t not in used and not t.endswith(IGNORED) and not t.startswith(TRAINING))
-    if unknown:
+    if unknown := found.unknown():
         raise ValueError(
             f"models.convert: got a tensor {unknown[0]!r} (and {len(unknown) - 1} more) that {entry.name} does not"
             " have."
@@ -64,11 +54,41 @@ def convert(model: str | nn.Module, tensors: Mapping[str, Any], example: Any = N
     return variables
 
 
-def _array(name: str, tensor: Any) -> Array:
+def _lines(name: str, module: nn.Module) -> list[Line]:
+    """The table of a module's class."""
+    table = TABLES.get(type(module).__name__)
+    if table is None:
+        raise ValueError(
+            f"models.convert: got {name!r}; models with PyTorch layouts are of {', '.join(sorted(TABLES))}."
+        )
+    return list(table(module))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tensors:
+    """PyTorch tensors by name, and the names that were asked for; `prefix`: what the file puts before every name."""
+
+    tensors: Mapping[str, object]
+    prefix: str
+    used: set[str] = dataclasses.field(default_factory=set)
+
+    def take(self, name: str, leaf: str) -> Array | None:
+        """A module's tensor; None where there is none."""
+        key = self.prefix + (f"{name}.{leaf}" if leaf else name)
+        self.used.add(key)
+        return _array(key, self.tensors[key]) if key in self.tensors else None
+
+    def unknown(self) -> list[str]:
+        """The names that nobody asked for, but for what inference does not need."""
+        rest = [t for t in self.tensors if t not in self.used]
+        return sorted(t for t in rest if not t.endswith(IGNORED) and not t.startswith(TRAINING))
+
+
+def _array(name: str, tensor: object) -> Array:
     """A tensor as an array of floating-point numbers."""
     try:
         array = np.asarray(tensor)
-    except Exception as e:  # of whatever library the tensor is
+    except Exception as e:  # a tensor is of any library, whose `__array__` may raise errors of its own
         raise ValueError(
             f"models.convert: got {name!r} of type {type(tensor).__name__}, which is no array ({e})."
         ) from None
@@ -77,7 +97,7 @@ def _array(name: str, tensor: Any) -> Array:
     return array
 
 
-def _arranged(layout: str, take: Callable[[str], Array | None], name: str) -> dict[str, Array | None]:
+def _arranged(layout: str, take: Take, name: str) -> Leaves:
     """The leaves of one module in Flax's order."""
     shapes: list[tuple[int, ...]] = []
 
@@ -96,12 +116,12 @@ def _arranged(layout: str, take: Callable[[str], Array | None], name: str) -> di
         ) from None
 
 
-def _put(variables: dict[str, Any], shapes: Any, where: list[str], value: Array | None, name: str) -> None:
+def _put(variables: MutableVariableDict, shapes: object, where: list[str], value: Array | None, name: str) -> None:
     """Stores a leaf if the model has it; checks its shape."""
     wanted = shapes
     for key in where:
         wanted = wanted.get(key) if isinstance(wanted, Mapping) else None
-    if wanted is None:
+    if not isinstance(wanted, jax.ShapeDtypeStruct):
         if value is not None and where[0] == "params":
             raise ValueError(f"models.convert: got {name!r} with a {where[-1]}; this model has none there.")
         return
@@ -116,17 +136,18 @@ def _put(variables: dict[str, Any], shapes: Any, where: list[str], value: Array 
         raise ValueError(
             f"models.convert: got {name!r} of shape {value.shape} for {'/'.join(where)}; valid is {wanted.shape}."
         )
-    node = variables
+    node: MutableCollection = variables
     for key in where[:-1]:
         node = node.setdefault(key, {})
     node[where[-1]] = jax.numpy.asarray(np.ascontiguousarray(value), wanted.dtype)
 
 
-def load(model: str | nn.Module, path: str | os.PathLike[str], example: Any = None) -> Any:
+def load(model: str | nn.Module, path: str | os.PathLike[str], example: object = None) -> VariableDict:
     """Flax variables from a safetensors file of a PyTorch model (needs the package safetensors: `pip install
     xcoexec[weights]`).
 
-    Raises `ValueError` where the file is none, cannot be read, or does not fit the model (see `convert`).
+    Raises `ValueError` where the file is none, cannot be read, or does not fit the model (see `convert`),
+    `ImportError` without that package.
     """
     try:
         from safetensors.numpy import load_file

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import cast
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.typing import VariableDict
 
 from .classic import FCNN, VGG, AlexNet, LeNet5
 from .decoder import Decoder, Step
@@ -43,29 +44,34 @@ class Entry:
     def module(self) -> nn.Module:
         return self.make()
 
-    def variables(self, seed: int = 0) -> Any:
-        """Random weights, and running statistics that are not trivial (so that folding is seen to matter)."""
+    def variables(self, seed: int = 0) -> VariableDict:
+        """Random weights, and running statistics that are not trivial (so that folding is seen to matter): f32 arrays
+        of the shapes that the module wants.
+        """
         module = self.module
         shapes = jax.eval_shape(module.init, jax.random.key(0), self.example())
         rng = np.random.default_rng(seed)
-        return jax.tree_util.tree_map_with_path(lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes)
+        made: VariableDict = jax.tree_util.tree_map_with_path(
+            lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes
+        )
+        return made
 
-    def example(self, batch: int = 1, seed: int = 0) -> Any:
-        """A random input: f32 [batch, *shape], token ids s32 [batch, *shape], or a decoder's `Step`."""
+    def example(self, batch: int = 1, seed: int = 0) -> jax.Array | Step:
+        """A random input: f32 of shape [batch, *shape], token ids s32 [batch, *shape], or a decoder's `Step`."""
         rng = np.random.default_rng(seed)
         if not self.vocabulary:
             return jnp.asarray(rng.standard_normal((batch, *self.shape), np.float32))
         tokens = jnp.asarray(rng.integers(0, self.vocabulary, (batch, *self.shape)), jnp.int32)
         if not self.step:
             return tokens
-        module: Any = self.module
+        module = cast(Decoder, self.module)
         cache = jax.tree_util.tree_map(
             lambda c: jnp.asarray(rng.standard_normal(c.shape, np.float32)), module.empty_cache(batch)
         )
         return Step(tokens, cache, jnp.int32(module.length // 2))
 
 
-def _draw(rng: np.random.Generator, path: str, s: Any) -> jax.Array:
+def _draw(rng: np.random.Generator, path: str, s: jax.ShapeDtypeStruct) -> jax.Array:
     if path.endswith("['kernel']"):
         scale = np.sqrt(2.0 / max(1, int(np.prod(s.shape[:-1]))))
         return jnp.asarray(rng.standard_normal(s.shape, np.float32) * np.float32(scale))

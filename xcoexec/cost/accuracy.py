@@ -31,7 +31,7 @@ class PredictionAccuracy:
 def accuracy(
     half: str, kind: str, measured: Sequence[float], predicted: Mapping[str, Sequence[float] | None]
 ) -> PredictionAccuracy:
-    """Compares predictions (by model) with measured seconds."""
+    """Compares predicted seconds (by model; None: that model is not there) with measured ones, layer by layer."""
     errors = {m: None if p is None else np.abs(np.array(p) / np.array(measured) - 1) for m, p in predicted.items()}
     within = {m: None if e is None else float(np.mean(e <= CLOSE)) for m, e in errors.items()}
     return PredictionAccuracy(
@@ -40,14 +40,16 @@ def accuracy(
 
 
 def by_flops(known: Sequence[tuple[float, float]], asked: Sequence[float]) -> list[float]:
-    """A fixed cost and a rate, from (FLOP, seconds)."""
+    """Seconds for each FLOP in `asked`, by a fixed cost and a rate that are fitted to (FLOP, seconds)."""
     table = np.array(known)
     fixed, rate = linear(np.stack([np.ones(len(table)), table[:, 0]], 1), table[:, 1])
     return [float(fixed + rate * f) for f in asked]
 
 
 def by_trees(known: Sequence[tuple[Sequence[float], float]], asked: Sequence[Sequence[float]]) -> list[float] | None:
-    """Gradient boosting over sizes on the logarithm of seconds; None without scikit-learn."""
+    """Seconds for each layer in `asked`, by gradient boosting over (sizes, seconds) on the logarithm of seconds; None
+    without scikit-learn.
+    """
     try:
         from sklearn.ensemble import GradientBoostingRegressor
     except ImportError:

@@ -19,7 +19,8 @@ def optimum(t_cpu: float, t_gpu: float, output_bytes: float, rate: float) -> flo
 
 
 def split_seconds(p: float, t_cpu: float, t_gpu: float, output_bytes: float, costs: Costs) -> float:
-    """`total` with what the paper leaves out: a synchronisation, and both halves slowing down together.
+    """`total` with what the paper leaves out: a synchronisation, and both halves slowing down together. `p`: the host
+    half's share, 0..1; `t_cpu`, `t_gpu`: seconds of the whole layer.
 
     Where the halves share their cores they run one after the other and nothing overlaps.
     """
@@ -34,5 +35,5 @@ def split_seconds(p: float, t_cpu: float, t_gpu: float, output_bytes: float, cos
 
 
 def bound(t_cpu: float, t_gpu: float) -> float:
-    """No split of one layer can be faster: `t_cpu * t_gpu / (t_cpu + t_gpu)`."""
+    """Seconds that no split of one layer can go below: `t_cpu * t_gpu / (t_cpu + t_gpu)`."""
     return t_cpu * t_gpu / (t_cpu + t_gpu)

@@ -57,14 +57,17 @@ class Predictor:
     kernels: Kernels
 
     def seconds(self, half: str, work: Work) -> float:
+        """Seconds of kernels on a half ("host", "device") by the model of their class, or by the one for all classes
+        that have none.
+        """
         model = self.models.get((half, work.kind))
         if model is not None:
             return model.seconds(work)
         return self.models[half, REST].seconds(_general(work))
 
     def host(self, group: Group, consts: Collection[Value], footprint: float) -> float:
-        """Seconds on the host half with the algorithm that will be chosen, in a program of so many bytes. Raises
-        `Unsupported`.
+        """Seconds on the host half with the algorithm that will be chosen, in a program of `footprint` bytes. Raises
+        `Unsupported` where kernels cannot express the group.
         """
         found = {
             name: sum(self.seconds(HOST, w) for w in works)
@@ -74,10 +77,13 @@ class Predictor:
         return found[best] if found[best] < self.kernels.gain * found[first] else found[first]
 
     def device(self, group: Group) -> float:
+        """Seconds of a group on the device half."""
         return self.seconds(DEVICE, device_work(group, self.blocks))
 
     def costs(self, graph: LayerGraph, parts: Parts | None = None) -> Costs:
-        """The costs of a graph without a measurement; `parts`: those of layers that are predicted too."""
+        """The costs of a graph (seconds of each layer on both halves) without a measurement; `parts`: those of layers
+        that are predicted too.
+        """
         consts, footprint = frozenset(graph.program.consts), float(sum(x.nbytes for x in graph.layers))
         alike: dict[str, _Predicted] = {}
         for x in graph.layers:
@@ -104,6 +110,7 @@ class Predictor:
             return None
 
     def to_json(self) -> str:
+        """The models as text, for `from_json`; the kernels are no part of it."""
         models = [[*key, m.record()] for key, m in self.models.items()]
         return json.dumps(
             {
@@ -140,7 +147,7 @@ def trained(
     around: Mapping[str, object],
     kernels: Kernels,
 ) -> Predictor:
-    """A predictor from (half, work, seconds)."""
+    """A predictor from (half, work, seconds). A class has a model of its own from `FEW` measurements on."""
     by_key: dict[Key, list[tuple[Work, float]]] = {}
     for half, work, seconds in samples:
         by_key.setdefault((half, work.kind), []).append((work, seconds))

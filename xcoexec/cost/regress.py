@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -17,6 +17,17 @@ PASSES = 6  # of the regression, each with less weight for what the one before c
 PASSES_LIKELY = 25  # of the search for the most likely lengths
 POINTS = 240  # most that the correction keeps
 DIGITS = 3  # of stored numbers
+
+
+class Stored(TypedDict):
+    """A `Regression` as JSON has it: arrays as lists of numbers with `DIGITS` digits."""
+
+    coefficients: list[float]
+    points: list[list[float]]
+    lengths: list[float]
+    values: list[float]
+    scale: float
+    spread: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,34 +48,48 @@ class Regression:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """Of the points in the correction; solved for from rounded numbers, because rounding the weights themselves
-        would not do.
+        """Of the points in the correction, an array of shape [n]; solved for from rounded numbers, because rounding the
+        weights themselves would not do.
         """
         return np.asarray(np.linalg.solve(_covariance(self.points, self.scale, self.spread), self.values))
 
     def seconds(self, work: Work) -> float:
+        """Seconds of kernels of this class."""
         linear = float(np.dot(self.coefficients, work.terms))
         near = self.points - np.asarray(work.traits) / self.lengths
         correction = self.scale**2 * float(_alike(np.einsum("ij,ij->i", near, near)) @ self.weights)
         return max(linear, 1e-9) * math.exp(min(max(correction, -1.0), 1.0))
 
-    def record(self) -> dict[str, Any]:
-        return {f.name: _rounded(getattr(self, f.name)) for f in dataclasses.fields(self)}
+    def record(self) -> Stored:
+        """The fields as JSON has them, for `of`."""
+        return {
+            "coefficients": _row(self.coefficients),
+            "points": [_row(p) for p in self.points],
+            "lengths": _row(self.lengths),
+            "values": _row(self.values),
+            "scale": _rounded(self.scale),
+            "spread": _rounded(self.spread),
+        }
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Regression:
-        values: dict[str, Any] = {
-            k: np.asarray(v, float) if isinstance(v, list) else float(v) for k, v in record.items()
-        }
-        return cls(**values)
+    def of(cls, record: Stored) -> Regression:
+        """The model of a record whose entries are of their kinds."""
+        rows = (record["coefficients"], record["lengths"], record["values"])
+        coefficients, lengths, values = (np.asarray(row, float) for row in rows)
+        points = np.asarray(record["points"], float)
+        return cls(coefficients, points, lengths, values, float(record["scale"]), float(record["spread"]))
 
 
-def _rounded(x: Any) -> Any:
-    return [_rounded(v) for v in x] if np.ndim(x) else float(f"{x:.{DIGITS}g}")
+def _rounded(x: float) -> float:
+    return float(f"{x:.{DIGITS}g}")
+
+
+def _row(xs: np.ndarray) -> list[float]:
+    return [_rounded(x) for x in xs]
 
 
 def fit(works: Sequence[Work], seconds: Sequence[float]) -> Regression:
-    """The model of one class from measured seconds."""
+    """The model of one class from measured seconds, one for each of `works`."""
     terms, times = np.array([w.terms for w in works], float), np.array(seconds, float)
     coefficients = linear(terms, times)
     traits = np.array([w.traits for w in works], float)
@@ -77,7 +102,9 @@ def fit(works: Sequence[Work], seconds: Sequence[float]) -> Regression:
 
 
 def linear(terms: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Coefficients (none negative) with the least sum of relative errors, by weighted least squares."""
+    """Coefficients of shape [terms] (none negative) with the least sum of relative errors of `terms @ coefficients`, by
+    weighted least squares; `terms` has the shape [n, terms], `seconds` [n].
+    """
     from scipy.optimize import nnls  # a quarter of a second of import, for those who train a predictor
 
     sizes = np.abs(terms).max(0)
@@ -110,11 +137,11 @@ def _covariance(points: np.ndarray, scale: float, noise: float) -> np.ndarray:
 
 
 def surprise(logs: np.ndarray, squares: np.ndarray, ratio: np.ndarray) -> tuple[float, np.ndarray]:
-    """How unlikely `ratio` [n] is, and how that changes with each of `logs`: the logarithms of lengths (one a trait),
-    scale and noise.
+    """How unlikely `ratio` is, and how that changes with each of `logs`: the logarithms of lengths (one a trait), scale
+    and noise.
 
-    `squares` [n, n, traits]: of the points' distances (Rasmussen and Williams, equations 5.8 and 5.9, without the
-    constant).
+    `ratio` has the shape [n], `squares` of the points' distances [n, n, traits] (Rasmussen and Williams, equations 5.8
+    and 5.9, without the constant).
     """
     *lengths, scale, noise = np.exp(logs)
     apart = squares / np.square(lengths)

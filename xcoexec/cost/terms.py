@@ -54,8 +54,8 @@ class Kernels:
 
 @functools.lru_cache
 def cache_bytes(level: int = 2) -> int:
-    """Of one core's L2 cache, or of the L3 that it shares (a virtual machine may show more than it has: at most 32
-    MiB).
+    """Bytes of one core's L2 cache, or of the L3 that it shares (`level`: 2 or 3; a virtual machine may show more than
+    it has: at most 32 MiB).
     """
     least, most = {2: (1 << 18, 1 << 22), 3: (1 << 22, 1 << 25)}[level]
     try:
@@ -65,8 +65,8 @@ def cache_bytes(level: int = 2) -> int:
 
 
 def cold(footprint: float) -> float:
-    """The share (0..1) of a program's bytes that its next call no longer finds in the L3 cache: from half the cache's
-    size on, all at twice.
+    """The share (0..1) of a program's `footprint` bytes that its next call no longer finds in the L3 cache: from half
+    the cache's size on, all at twice.
     """
     return min(max((footprint / cache_bytes(3) - 0.5) / 1.5, 0.0), 1.0)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
@@ -49,17 +48,19 @@ class Together:
 
     @property
     def factor(self) -> float:
-        """By how much the half that suffers more takes longer."""
+        """By how much the half that suffers more takes longer: its seconds beside the other half over its seconds
+        alone.
+        """
         return max(both / alone for alone, both in (self.host, self.device))
 
 
 def slowdown(relay: Relay, threads: int, cpus: tuple[int, ...] = ()) -> float:
-    """The factor of this machine (1 to 2): the mean of the layers'."""
+    """The factor (1 to 2) by which seconds grow on this machine while both halves work: the mean of the layers'."""
     return min(max(statistics.fmean(together(x, relay, threads, cpus).factor for x in LAYERS), 1.0), MOST)
 
 
 def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ()) -> Together:
-    """One layer, divided in the middle of its channels."""
+    """Seconds of both parts of one layer, which is divided in the middle of its channels."""
     rng = np.random.default_rng(0)
     weights = [rng.standard_normal(s, np.float32) * 0.05 for s in made.weights]
     x = jax.numpy.asarray(rng.standard_normal(made.shape, np.float32))
@@ -84,7 +85,7 @@ def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ())
     return Together((by_itself, both), (device, beside))
 
 
-def _seconds(call: Callable[[], Any], segment: Segment) -> float:
+def _seconds(call: Callable[[], object], segment: Segment) -> float:
     """What a segment takes in calls, by its own stamps."""
     warm_up(call)
     median_seconds(call, WARM_SECONDS)

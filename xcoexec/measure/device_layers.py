@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -27,12 +26,12 @@ SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight line
 WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
 RUNS = 15
 TOGETHER = 24  # pieces in one program
-SAMPLE_BYTES = (
-    1 << 26
-)  # of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
+#: of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
+SAMPLE_BYTES = 1 << 26
 UNKNOWN_SECONDS = 1e-4  # of a layer that can neither be measured nor run on the host half
 
-Constant = Callable[[Value], Any]
+#: gives the array of a value: a constant of the program where it lies, so that nothing is copied that is not measured
+ArrayOf = Callable[[Value], jax.Array | np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,13 +49,14 @@ def whole(layer: Layer) -> TimedOps:
 
 
 def weight_bytes(piece: TimedOps, consts: Collection[Value]) -> int:
+    """Bytes of the weights that a piece reads; `consts`: the program's constants."""
     known = set(consts) | {s.value for s in piece.slices.values() if s.source in consts}
     return sum(v.nbytes for v in external(piece.ops) if v in known)
 
 
 def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, TimedOps] | None:
-    """What is measured of a layer with at most so many bytes of weights, and which share of it that is; None where it
-    cannot be divided.
+    """(share, piece): what is measured of a layer with at most `most` bytes of weights, and which share (0..1) of it
+    that is; None where it cannot be divided.
     """
     all_of_it = whole(layer)
     nbytes = weight_bytes(all_of_it, consts)
@@ -71,7 +71,9 @@ def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, TimedO
 
 
 def worth_parts(layer: Layer, consts: set[Value], seconds: float, most: float) -> bool:
-    """Whether parts of a layer are measured on their own: it takes long enough, and its weights are no burden."""
+    """Whether parts of a layer are measured on their own: it takes long enough (`seconds`), and its weights are no
+    burden (at most `most` bytes).
+    """
     return seconds > WORTH_SECONDS and weight_bytes(whole(layer), consts) <= most
 
 
@@ -81,7 +83,7 @@ def _part(layer: Layer, axis: int, start: int) -> TimedOps:
 
 
 def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
-    """(dim, share) -> a part of a layer, the last indices along the dimension."""
+    """(dim, share) -> a part of a layer: the last indices along the dimension, of shares 0..1 that can be cut out."""
     found = {}
     for dim, granule in layer.dims.items():
         axis = axis_of(layer.group, dim)
@@ -98,12 +100,14 @@ def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
 def seconds(
     pieces: Sequence[TimedOps],
     consts: Collection[Value],
-    constant: Constant,
-    example: Callable[[Value], Any],
+    constant: ArrayOf,
+    example: ArrayOf,
     relay: Relay | None,
 ) -> list[float]:
     """Median seconds of each piece between two reads of the device's clock, less what two reads alone take. Without a
     relay XLA:CPU's.
+
+    `constant` gives the array of a constant, `example` one of the shape and type of any other value.
     """
     out: list[float] = []
     batch: list[TimedOps] = []
@@ -120,76 +124,112 @@ def seconds(
 def _together(
     pieces: Sequence[TimedOps],
     consts: Collection[Value],
-    constant: Constant,
-    example: Callable[[Value], Any],
+    constant: ArrayOf,
+    example: ArrayOf,
     relay: Relay | None,
 ) -> list[float]:
-    run, token, given, clock = program(pieces, consts, constant, example, relay)
+    p = program(pieces, consts, constant, example, relay)
     times = []
     for _ in range(RUNS + 1):
-        run(token, given).block_until_ready()
-        times.append(clock.times())
-    clock.close()
+        p.run(p.token, p.given).block_until_ready()
+        times.append(p.clock.times())
+    p.clock.close()
     return intervals(np.array(times[1:]))
 
 
 def intervals(times: np.ndarray) -> list[float]:
-    """Seconds of each piece from [runs, places] nanoseconds: the median, less that of nothing."""
+    """Seconds of each piece from nanoseconds of shape [runs, places]: the median, less that of nothing. Two places
+    belong to a piece, the first two to nothing.
+    """
     gaps = np.median(np.diff(times.reshape(len(times), -1, 2), axis=2)[:, :, 0], axis=0) * 1e-9
     return [max(float(g - gaps[0]), 5e-7) for g in gaps[1:]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TimedProgram:
+    """A jitted function of (`token`, `given`) that computes pieces one after the other, with the clock read around
+    each. `token`: what orders the reads; `given`: the arrays that each piece reads.
+    """
+
+    run: jax.stages.Wrapped
+    token: jax.Array
+    given: Sequence[Sequence[jax.Array | np.ndarray]]
+    clock: Clock | HostClock
 
 
 def program(
     pieces: Sequence[TimedOps],
     consts: Collection[Value],
-    constant: Constant,
-    example: Callable[[Value], Any],
+    constant: ArrayOf,
+    example: ArrayOf,
     relay: Relay | None,
-) -> tuple[Callable[..., Any], Any, Any, Clock | HostClock]:
-    """(jitted function, its first and second argument, the clock): all pieces one after the other, with the clock read
-    around each.
-    """
+) -> TimedProgram:
+    """All pieces one after the other, with the clock (in nanoseconds) read twice before them and around each."""
     device, places = device_of(relay), 2 * len(pieces) + 2
     register(device)
-    clock = Clock(connected(relay), places) if device.apart else HostClock(places)
-    handler = f"{TARGET}_{'tick' if device.apart else 'stamp'}"
+    ticks = _Ticks(Clock(connected(relay), places) if device.apart else HostClock(places), device.apart)
 
-    def tick(i: int, token: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
-        arrays = [
-            k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)
-        ]  # keys are known to JAX alone
+    def fn(token: jax.Array, given: Sequence[Sequence[jax.Array]]) -> jax.Array:
+        token, _ = ticks.read(0, token, [])
+        token, _ = ticks.read(1, token, [])
+        for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
+            env = dict(zip(_reads(piece, consts), args, strict=True))
+            token = _timed(2 * i + 2, token, piece, env, consts, ticks)
+        return token
+
+    arrays = [[_given(v, p, consts, constant, example) for v in _reads(p, consts)] for p in pieces]
+    return TimedProgram(plain_jit(fn), jax.numpy.zeros(4), arrays, ticks.clock)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Ticks:
+    """The places of a traced program where its clock is read; `apart`: by a device of its own."""
+
+    clock: Clock | HostClock
+    apart: bool
+
+    def read(self, i: int, token: jax.Array, values: Sequence[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+        """The i-th place: behind the token and these values, and before what is returned in their places."""
+        # keys are known to JAX alone
+        arrays = [k for k, x in enumerate(values) if not jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)]
         args = [token, *(values[k] for k in arrays)]
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
-        first, *rest = host_call(handler, shapes, clock.address(i), args, True)
+        handler = f"{TARGET}_{'tick' if self.apart else 'stamp'}"
+        first, *rest = host_call(handler, shapes, self.clock.address(i), args, True)
         out = dict(enumerate(values)) | dict(zip(arrays, rest, strict=True))
         return first, list(out.values())
 
-    def fn(token: Any, given: Sequence[Sequence[Any]]) -> Any:
-        token, _ = tick(0, token, [])
-        token, _ = tick(1, token, [])
-        for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
-            env: dict[Value, Any] = dict(zip(_reads(piece, consts), args, strict=True))
-            known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
-            ordered = [v for v in env if device.apart or v not in known] or list(
-                env
-            )  # on the CPU weights are not moved before their use
-            token, held = tick(2 * i + 2, token, [env[v] for v in ordered])
-            env.update(zip(ordered, held, strict=True))
-            for v, s in piece.slices.items():
-                if s.source not in consts:
-                    env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)
-            run_ops(piece.ops, env)
-            token, _ = tick(2 * i + 3, token, [env[piece.out]])
-        return token
 
-    def value(v: Value, piece: TimedOps) -> Any:
-        s = piece.slices.get(v)
-        if s is not None:
-            return jax.numpy.asarray(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
-        return jax.numpy.asarray(constant(v)) if v in consts else example(v)
+def _timed(
+    place: int,
+    token: jax.Array,
+    piece: TimedOps,
+    env: dict[Value, jax.Array],
+    consts: Collection[Value],
+    ticks: _Ticks,
+) -> jax.Array:
+    """A piece of a traced program between the places `place` and `place + 1`; `env`: what it is given."""
+    known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
+    # on the CPU weights are not moved before their use
+    ordered = [v for v in env if ticks.apart or v not in known] or list(env)
+    token, held = ticks.read(place, token, [env[v] for v in ordered])
+    env.update(zip(ordered, held, strict=True))
+    for v, s in piece.slices.items():
+        if s.source not in consts:
+            env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)
+    run_ops(piece.ops, env)
+    token, _ = ticks.read(place + 1, token, [env[piece.out]])
+    return token
 
-    given = [[value(v, p) for v in _reads(p, consts)] for p in pieces]
-    return plain_jit(fn), jax.numpy.zeros(4), given, clock
+
+def _given(
+    v: Value, piece: TimedOps, consts: Collection[Value], constant: ArrayOf, example: ArrayOf
+) -> jax.Array | np.ndarray:
+    """The array that a piece is given for a value: of a constant the part that it reads."""
+    s = piece.slices.get(v)
+    if s is not None:
+        return jax.numpy.asarray(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
+    return jax.numpy.asarray(constant(v)) if v in consts else example(v)
 
 
 def _reads(piece: TimedOps, consts: Collection[Value]) -> list[Value]:
@@ -213,7 +253,9 @@ def to_predict(
 
 
 def host_call_of(piece: TimedOps, consts: set[Value], threads: int, cpus: tuple[int, ...]) -> host.Call:
-    """A part of a layer as a call of the team, on made data."""
+    """A part of a layer as a call of the team, on made arrays of its values' shapes. Raises `Unsupported` where kernels
+    cannot express the part.
+    """
     ops = [op for g in piece.groups for op in g.ops]
     known = {s.value for s in piece.slices.values() if s.source in consts} | consts
     outside = external(ops)
@@ -223,8 +265,16 @@ def host_call_of(piece: TimedOps, consts: set[Value], threads: int, cpus: tuple[
     return host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
 
 
-def known_parts(graph: LayerGraph, known: Mapping[str, Any], wholes: Sequence[float | None]) -> dict[int, Points]:
-    """Layer -> dim -> (share, seconds), from a record by signature: [seconds of the whole, [dim, share, seconds], ...].
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What was measured of a layer: seconds of the `whole`, and (dim, share, seconds) of parts of it."""
+
+    whole: float
+    parts: list[tuple[str, float, float]] = dataclasses.field(default_factory=list)
+
+
+def known_parts(graph: LayerGraph, known: Mapping[str, Measured], wholes: Sequence[float | None]) -> dict[int, Points]:
+    """Layer index -> dim -> (share, seconds), from what was measured, by signature.
 
     `wholes`: seconds of the layers as they are now; parts that were measured when a layer took longer or shorter are
     scaled.
@@ -232,9 +282,9 @@ def known_parts(graph: LayerGraph, known: Mapping[str, Any], wholes: Sequence[fl
     found: dict[int, Points] = {}
     for x in graph.layers:
         points: dict[str, list[tuple[float, float]]] = {}
-        then, *measured = known.get(x.signature, [0.0])
-        scale = (wholes[x.index] or then) / then if then else 1.0
-        for dim, share, s in measured:
+        then = known.get(x.signature, Measured(0.0))
+        scale = (wholes[x.index] or then.whole) / then.whole if then.whole else 1.0
+        for dim, share, s in then.parts:
             points.setdefault(dim, []).append((share, s * scale))
         found[x.index] = {d: tuple(sorted(p)) for d, p in points.items()}
     return found

@@ -15,8 +15,8 @@ from ..cost.terms import Kernels, Work, cache_bytes, cold
 
 
 def host_work(group: Group, consts: Collection[Value], threads: int, footprint: float) -> dict[str, tuple[Work, ...]]:
-    """Algorithm -> the work of its steps, for each algorithm that a layer may get, in a program of so many bytes.
-    Raises `Unsupported`.
+    """Algorithm -> the work of its steps, for each algorithm that a layer may get, in a program of `footprint` bytes.
+    Raises `Unsupported` where kernels cannot express the group.
     """
     offered: list[tuple[str, ...]] = []
 
@@ -45,7 +45,7 @@ def _works(steps: Sequence[Step], group: Group, algorithm: str, threads: int, fo
 
 def step_work(step: Step, group: Group, algorithm: str, threads: int, footprint: float) -> Work:
     """A step's fixed cost, kernel calls and units of work of the thread with the most items, bytes, and bytes beyond
-    the L2 and the L3 cache.
+    the L2 and the L3 cache, in a program of `footprint` bytes.
     """
     kind = step.kernel if algorithm == ALGORITHMS[0] else f"{step.kernel} {algorithm}"
     share = -(-step.items // threads) / step.items

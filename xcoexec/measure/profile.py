@@ -7,8 +7,8 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 import jax
 import numpy as np
@@ -21,21 +21,20 @@ from ..cost.features import flops
 from ..devices.host import RECORD as HOST_CORES
 from ..devices.registry import connected, device_half, device_of
 from ..ir.costs import Costs, Points
-from ..ir.layers import LayerGraph
+from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement
 from ..ir.words import DEVICE, HOST
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 from . import contention, device_layers, transfers
+from .device_layers import ArrayOf, Measured, TimedOps
 from .records import CONTENTION, OVERHEADS, PARTS, WHOLES
 from .timing import WARM_SECONDS, Progress, empty_call, median_seconds, silent, warm_up
 from .transfers import Overheads
 
 IN_TURN = 2.0  # contention of halves on the same cores
-Constant = Callable[
-    [Value], Any
-]  # a constant of the program where it lies, as a jax or NumPy array: nothing is copied that is not measured
-
+T = TypeVar("T")
+Timed = Callable[[Sequence[TimedOps]], list[float]]  # median seconds of pieces on the device
 
 #: type of a key of random numbers -> the generator's name
 KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
@@ -53,17 +52,19 @@ def load(record: Record, name: str) -> Any:
     return record.load(f"{name}-{machine()}")
 
 
-def read(record: Record, name: str, make: Callable[[Any], Any]) -> Any:
+def read(record: Record, name: str, make: Callable[[Any], T]) -> T | None:
     """`make` of such a record; also None where `make` raises `ValueError`."""
-    return record.read(f"{name}-{machine()}", make)
+    found: T | None = record.read(f"{name}-{machine()}", make)
+    return found
 
 
-def store(record: Record, name: str, value: Any) -> None:
+def store(record: Record, name: str, value: object) -> None:
+    """Keeps a record of this machine in the disk cache."""
     record.store(f"{name}-{machine()}", value)
 
 
-def example(v: Value, seed: int = 0) -> Any:
-    """A random array of a value's shape and type."""
+def example(v: Value, seed: int = 0) -> jax.Array:
+    """A random array of a value's shape and type: normal numbers, keys, or zeros for all other types."""
     rng = np.random.default_rng(seed)
     if v.dtype in ("float32", "float16", "float64", "bfloat16"):
         return jax.numpy.asarray(rng.standard_normal(v.shape, np.float32), v.dtype)
@@ -71,6 +72,16 @@ def example(v: Value, seed: int = 0) -> Any:
         keys = jax.random.split(jax.random.key(seed, impl=KEYS[v.dtype]), max(v.size, 1))
         return keys[: v.size].reshape(v.shape)
     return jax.numpy.zeros(v.shape, v.dtype)
+
+
+def _known_parts(name: str) -> dict[str, Measured]:
+    """By signature, what a record says of layers."""
+    rows = (load(PARTS, name) or {}).items()
+    return {key: Measured(whole, [(dim, share, s) for dim, share, s in parts]) for key, (whole, *parts) in rows}
+
+
+def _keep_parts(name: str, known: Mapping[str, Measured]) -> None:
+    store(PARTS, name, {key: [x.whole, *x.parts] for key, x in known.items()})
 
 
 def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
@@ -82,9 +93,11 @@ def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
 
 
 def host_seconds(
-    graph: LayerGraph, lowered: Lowered, call: Callable[[], Any], budget: float = 0.15
+    graph: LayerGraph, lowered: Lowered, call: Callable[[], object], budget: float = 0.15
 ) -> tuple[float | None, ...]:
-    """Seconds of each layer on the host half, from the stamps of calls of an all-host plan."""
+    """Seconds of each layer on the host half (None: it does not run there), from the stamps of calls of an all-host
+    plan; `budget`: seconds of these calls.
+    """
     median_seconds(call, budget, 5)
     seconds: list[float | None] = [None] * len(graph.layers)
     for unit in lowered.segments:
@@ -110,8 +123,8 @@ def layer_seconds(unit: HostUnit) -> dict[int, float]:
     return out
 
 
-def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = silent) -> tuple[float, ...]:
-    """Seconds of each layer on XLA:CPU, inside programs of many layers."""
+def device_seconds(graph: LayerGraph, constant: ArrayOf, progress: Progress = silent) -> tuple[float, ...]:
+    """Seconds of each layer on XLA:CPU, inside programs of many layers. `constant` gives the array of a constant."""
     consts = set(graph.program.consts)
     known: dict[str, float] = load(WHOLES, "device") or {}
     todo = {x.signature: x for x in graph.layers if x.signature not in known}
@@ -132,7 +145,7 @@ def device_seconds(graph: LayerGraph, constant: Constant, progress: Progress = s
 
 def parts_seconds(
     graph: LayerGraph,
-    constant: Constant,
+    constant: ArrayOf,
     relay: Relay,
     on_host: Sequence[float | None],
     progress: Progress = silent,
@@ -143,64 +156,80 @@ def parts_seconds(
     `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device;
     one that cannot be divided then counts as on the host half.
     """
-    consts = set(graph.program.consts)
     name = f"device{device_of(relay).suffix}" + "-sampled" * sampled
-    most = device_layers.SAMPLE_BYTES if sampled else math.inf
-    known: dict[str, Any] = load(PARTS, name) or {}
+    known = _known_parts(name)
     todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
     if todo:
+        consts, most = set(graph.program.consts), device_layers.SAMPLE_BYTES if sampled else math.inf
+        timed = lambda pieces: device_layers.seconds(pieces, consts, constant, example, relay)
         progress("profile", 0, 2)
-        samples = [device_layers.sample(x, consts, most) for x in todo]
-        times = iter(
-            device_layers.seconds([piece for _, piece in filter(None, samples)], consts, constant, example, relay)
-        )
-        wholes = [
-            next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS
-            for x, sample in zip(todo, samples, strict=True)
-        ]
-        known.update((x.signature, [t]) for x, t in zip(todo, wholes, strict=True))
+        wholes = _wholes(todo, consts, timed, on_host, most)
+        known.update((x.signature, Measured(t)) for x, t in zip(todo, wholes, strict=True))
         progress("profile", 1, 2)
-        points = [
-            (x, *key, piece)
-            for x, t in zip(todo, wholes, strict=True)
-            if device_layers.worth_parts(x, consts, t, most)
-            for key, piece in device_layers.parts(x).items()
-        ]
-        for (x, dim, share, _), t in zip(
-            points, device_layers.seconds([p for *_, p in points], consts, constant, example, relay), strict=True
-        ):
-            known[x.signature].append([dim, share, t])
+        for x, part in _parts(todo, consts, timed, wholes, most):
+            known[x.signature].parts.append(part)
         progress("profile", 2, 2)
-        store(PARTS, name, known)
-    seconds = tuple(known[x.signature][0] for x in graph.layers)
+        _keep_parts(name, known)
+    seconds = tuple(known[x.signature].whole for x in graph.layers)
     return seconds, device_layers.known_parts(graph, known, seconds)
+
+
+def _wholes(
+    layers: Sequence[Layer], consts: set[Value], timed: Timed, on_host: Sequence[float | None], most: float
+) -> list[float]:
+    """Seconds of layers on a device, of which parts with at most `most` bytes of weights are measured."""
+    samples = [device_layers.sample(x, consts, most) for x in layers]
+    times = iter(timed([piece for _, piece in filter(None, samples)]))
+    return [
+        next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS
+        for x, sample in zip(layers, samples, strict=True)
+    ]
+
+
+def _parts(
+    layers: Sequence[Layer], consts: set[Value], timed: Timed, wholes: Sequence[float], most: float
+) -> Iterator[tuple[Layer, tuple[str, float, float]]]:
+    """(layer, (dim, share, seconds)) of the parts that are worth measuring; `wholes`: seconds of the layers."""
+    points = [
+        (x, *key, piece)
+        for x, t in zip(layers, wholes, strict=True)
+        if device_layers.worth_parts(x, consts, t, most)
+        for key, piece in device_layers.parts(x).items()
+    ]
+    for (x, dim, share, _), t in zip(points, timed([p for *_, p in points]), strict=True):
+        yield x, (dim, share, t)
 
 
 def host_parts(
     graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]
 ) -> dict[int, Points]:
-    """Seconds of parts of layers on the host half, of those that are worth splitting."""
+    """Layer index -> dim -> (share, seconds) of parts on the host half, of the layers that are worth splitting;
+    `on_host`: seconds of the whole layers.
+    """
     consts = set(graph.program.consts)
     name = f"host-parts-{threads}"
-    known: dict[str, Any] = load(PARTS, name) or {}
+    known = _known_parts(name)
     before = len(known)
     for x, t in zip(graph.layers, on_host, strict=True):
         if t is None or t < device_layers.WORTH_SECONDS or x.signature in known:
             continue
-        known[x.signature] = [t]
+        known[x.signature] = Measured(t)
         for (dim, share), piece in device_layers.parts(x).items():
             with contextlib.suppress(Unsupported):
                 call = device_layers.host_call_of(piece, consts, threads, cpus)
                 warm_up(call)
-                known[x.signature].append([dim, share, median_seconds(call, WARM_SECONDS, device_layers.RUNS)])
+                seconds = median_seconds(call, WARM_SECONDS, device_layers.RUNS)
+                known[x.signature].parts.append((dim, share, seconds))
     if len(known) > before:
-        store(PARTS, name, known)
+        _keep_parts(name, known)
     found = device_layers.known_parts(graph, known, on_host)
     return {i: {d: no_slower_than_more(points, on_host[i]) for d, points in dims.items()} for i, dims in found.items()}
 
 
 def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | None) -> tuple[tuple[float, float], ...]:
-    """Parts of which none takes longer than a larger one, which on the host half only a disturbed measurement does."""
+    """(share, seconds) of parts, ascending, of which none takes longer than a larger one, which on the host half only a
+    disturbed measurement does; `whole`: seconds of the layer.
+    """
     out: list[tuple[float, float]] = []
     least = whole if whole is not None else math.inf
     for share, seconds in reversed(points):
@@ -211,8 +240,8 @@ def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | No
 
 @functools.lru_cache(maxsize=8)
 def overheads(relay: Relay | None) -> Overheads:
-    """The fixed costs around layers, measured once a machine (kept on disk) and read once a process: every executable
-    asks for them.
+    """The fixed costs around layers (seconds, bytes/s), measured once a machine (kept on disk) and read once a process:
+    every executable asks for them.
     """
     device = device_of(relay)
     name = f"overhead{device.suffix}"
@@ -246,25 +275,27 @@ def _copy_rate() -> float:
 
 
 def device_costs(
-    graph: LayerGraph, constant: Constant, progress: Progress = silent, relay: Relay | None = None
+    graph: LayerGraph, constant: ArrayOf, progress: Progress = silent, relay: Relay | None = None
 ) -> Costs:
-    """The costs of a graph of which nothing can run on the host half."""
+    """The costs (seconds of each layer, and the figures around them) of a graph of which nothing can run on the host
+    half.
+    """
     return _costs(graph, (None,) * len(graph.layers), constant, progress, relay, 1, ())
 
 
 def measure(
     graph: LayerGraph,
     lowered: Lowered,
-    call: Callable[[], Any],
-    constant: Constant,
+    call: Callable[[], object],
+    constant: ArrayOf,
     progress: Progress = silent,
     relay: Relay | None = None,
     threads: int = 1,
     cpus: tuple[int, ...] = (),
     sampled: bool = False,
 ) -> Costs:
-    """All costs that planning needs; `call` runs `lowered`, a plan with everything possible on the host half;
-    `sampled`: see `parts_seconds`.
+    """All costs that planning needs (seconds, bytes/s); `call` runs `lowered`, a plan with everything possible on the
+    host half; `sampled`: see `parts_seconds`.
     """
     return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay, threads, cpus, sampled)
 
@@ -272,7 +303,7 @@ def measure(
 def _costs(
     graph: LayerGraph,
     on_host: tuple[float | None, ...],
-    constant: Constant,
+    constant: ArrayOf,
     progress: Progress,
     relay: Relay | None,
     threads: int,
@@ -288,7 +319,9 @@ def _costs(
 
 
 def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
-    """By how much both halves slow down together, measured once a machine and number of threads."""
+    """The factor (1 to 2) by which seconds grow while both halves work, measured once a machine and number of
+    threads.
+    """
     name = f"contention{device_of(relay).suffix}-{threads}" + "".join(f"-{c}" for c in cpus)
     known = load(CONTENTION, name)
     if known is None:
@@ -297,14 +330,29 @@ def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
     return float(known)
 
 
-def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> dict[str, Any]:
+class Around(TypedDict):
+    """The fields of `Costs` that do not depend on layers: seconds, bytes/s and a factor."""
+
+    sync: float
+    copy_rate: float
+    shared_cores: bool
+    contention: float
+    moves: NotRequired[dict[str, tuple[float, float]]]
+    stream_rate: NotRequired[float]
+
+
+def around(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> Around:
     """The fields of `Costs` that do not depend on layers. On a machine whose device half is the CPU the halves share
     their cores.
     """
     fixed = overheads(relay)
     device = device_of(relay)
-    common = {"sync": fixed.sync, "copy_rate": fixed.rate, "shared_cores": device.shares_cores}
-    if device.shares_cores:
-        return {**common, "contention": IN_TURN}
-    factor = contended(connected(relay), threads, cpus)
-    return {**common, "contention": factor, "moves": dict(fixed.moves), "stream_rate": fixed.stream_rate}
+    found: Around = {
+        "sync": fixed.sync,
+        "copy_rate": fixed.rate,
+        "shared_cores": device.shares_cores,
+        "contention": IN_TURN if device.shares_cores else contended(connected(relay), threads, cpus),
+    }
+    if not device.shares_cores:
+        found["moves"], found["stream_rate"] = dict(fixed.moves), fixed.stream_rate
+    return found

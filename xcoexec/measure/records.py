@@ -44,13 +44,8 @@ OVERHEADS = Record("overhead", Fields({"sync": SECONDS, "rate": RATE, "moves": _
 
 #: half, or class of kernels -> (terms, traits) of its models, as cost/terms.py makes them
 SIZES = {HOST: (11, 7), DEVICE: (6, 3), "product": (10, 6), REST: (3, 1)}
-PRODUCTS = (
-    "dense",
-    "vector",
-    "conv",
-    "pointwise",
-    "depthwise",
-)  # classes of the device half; each kind of tiles adds a term
+#: classes of the device half; each kind of tiles adds a term
+PRODUCTS = ("dense", "vector", "conv", "pointwise", "depthwise")
 
 _count = Number(1, 1 << 20, whole=True)
 _model = Fields(

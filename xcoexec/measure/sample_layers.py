@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +24,7 @@ STAGES: Mapping[int, tuple[int, ...]] = {
 MOST_FLOPS, MOST_BYTES = 8e8, 1.2e7
 NHWC = ("NHWC", "HWIO", "NHWC")
 
-Apply = Callable[[Sequence[Any], Any], Any]
+Apply = Callable[[Sequence[jax.Array], jax.Array], jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,14 +38,15 @@ class Made:
 
 
 def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = False) -> Made:
-    """A convolution with bias and activation; of some only a part of the rows or channels, as halves have them."""
+    """A convolution of an image of shape [1, rows, size, c] with bias and activation; of some only a part of the rows
+    or channels, as halves have them.
+    """
     while True:
         size = int(rng.choice(list(STAGES)))
         into = int(rng.choice(STAGES[size]))
         behind = size if stride == 1 else size // 2 if size // 2 in STAGES else 14
-        out = (
-            into if depthwise else int(rng.choice(STAGES[behind][behind == 112 :]))
-        )  # nobody asks for an image of three channels
+        # nobody asks for an image of three channels
+        out = into if depthwise else int(rng.choice(STAGES[behind][behind == 112 :]))
         if not depthwise and out >= 32 and rng.random() < 0.2:
             out = max(16, int(rng.integers(1, out // 16 + 1)) * 16)
         rows = size if rng.random() < 0.75 else int(rng.integers(max(window, size // 4), size + 1))
@@ -56,7 +56,7 @@ def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = F
             break
     groups = into if depthwise else 1
 
-    def apply(w: Sequence[Any], x: Any) -> Any:
+    def apply(w: Sequence[jax.Array], x: jax.Array) -> jax.Array:
         y = lax.conv_general_dilated(
             x, w[0], (stride, stride), "SAME", dimension_numbers=NHWC, feature_group_count=groups
         )
@@ -67,6 +67,7 @@ def conv(rng: np.random.Generator, window: int, stride: int, depthwise: bool = F
 
 
 def dense(rng: np.random.Generator, rows: int) -> Made:
+    """A product of arrays of shapes [rows, inner] and [inner, out] with bias and ReLU."""
     inner, out = (
         int(rng.choice((64, 128, 256, 400, 512, 768, 1024, 1280, 1500, 2048, 2500, 3072, 4096))) for _ in range(2)
     )
@@ -79,11 +80,12 @@ def dense(rng: np.random.Generator, rows: int) -> Made:
 
 
 def window(rng: np.random.Generator) -> Made:
+    """Pooling, by maximum or sum, of an image of shape [1, size, size, channels] with stride 2."""
     size = int(rng.choice(list(STAGES)))
     channels, side = int(rng.choice(STAGES[size][1:])), int(rng.choice((2, 3)))
     largest = bool(rng.random() < 0.6)
 
-    def apply(w: Sequence[Any], x: Any) -> Any:
+    def apply(w: Sequence[jax.Array], x: jax.Array) -> jax.Array:
         return lax.reduce_window(
             x, -jnp.inf if largest else 0.0, lax.max if largest else lax.add, (1, side, side, 1), (1, 2, 2, 1), "SAME"
         )
@@ -97,6 +99,7 @@ def window(rng: np.random.Generator) -> Made:
 
 
 def add(rng: np.random.Generator) -> Made:
+    """The sum of two images of shape [1, size, size, channels] with ReLU."""
     size = int(rng.choice(list(STAGES)))
     channels = int(rng.choice(STAGES[size][1:]))
     return Made(
@@ -105,6 +108,7 @@ def add(rng: np.random.Generator) -> Made:
 
 
 def mean(rng: np.random.Generator) -> Made:
+    """The mean over all places of an image of shape [1, size, size, channels]."""
     size = int(rng.choice((7, 14, 28)))
     channels = int(rng.choice(STAGES[size][1:]))
     return Made(
@@ -113,6 +117,7 @@ def mean(rng: np.random.Generator) -> Made:
 
 
 def softmax(rng: np.random.Generator) -> Made:
+    """Softmax over the last axis of an array of shape [rows, columns]."""
     rows, columns = int(rng.choice((1, 16, 64, 196, 512))), int(rng.choice((10, 64, 196, 512, 768, 1000)))
     return Made(f"softmax {rows}x{columns}", lambda w, x: jax.nn.softmax(x), (), (rows, columns))
 
@@ -137,6 +142,7 @@ KINDS: tuple[tuple[int, Callable[[np.random.Generator], Made]], ...] = (
 
 
 def made_layers(count: int = LAYERS, seed: int = 0) -> list[Made]:
+    """So many different layers, each kind as often as `KINDS` says; the same ones for the same seed."""
     rng = np.random.default_rng(seed)
     odds = np.array([often for often, _ in KINDS], float)
     found: dict[str, Made] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -23,7 +22,7 @@ WARM_SECONDS = 0.02  # of calls before parts are measured on the host half, and 
 #: what is told how far a measurement is: (what is done, steps done, steps in all)
 Progress = Callable[[str, int, int], None]
 #: in which a block of calls is measured
-Alone = Callable[[], contextlib.AbstractContextManager[Any]]
+Alone = Callable[[], contextlib.AbstractContextManager[object]]
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -31,8 +30,10 @@ def silent(what: str, done: int, total: int) -> None:
     go_on()
 
 
-def median_seconds(fn: Callable[[], Any], budget: float = SECONDS_A_LAYER, least: int = 3) -> float:
-    """Median seconds of a call, after one warm-up call."""
+def median_seconds(fn: Callable[[], object], budget: float = SECONDS_A_LAYER, least: int = 3) -> float:
+    """Median seconds of a call, after one warm-up call: of calls for `budget` seconds (1000 at most), `least` at
+    least.
+    """
     fn()
     times: list[float] = []
     end = time.perf_counter() + budget
@@ -43,9 +44,9 @@ def median_seconds(fn: Callable[[], Any], budget: float = SECONDS_A_LAYER, least
     return float(np.median(times))
 
 
-def warm_up(call: Callable[[], Any]) -> None:
-    """Calls until cores that slept are awake: a team that has waited for a compilation is several times slower at
-    first.
+def warm_up(call: Callable[[], object]) -> None:
+    """Calls for `WARM_SECONDS` seconds, until cores that slept are awake: a team that has waited for a compilation is
+    several times slower at first.
     """
     end = time.perf_counter() + WARM_SECONDS
     while time.perf_counter() < end:
@@ -60,7 +61,7 @@ def empty_call() -> float:
 
 
 def alternate(
-    calls: Mapping[str, Callable[[], Any]],
+    calls: Mapping[str, Callable[[], object]],
     rounds: int = ROUNDS,
     seconds: float = ROUND_SECONDS,
     progress: Progress = silent,
@@ -89,7 +90,7 @@ def alternate(
     return {k: float(np.median(v)) for k, v in times.items()}
 
 
-def _block(fn: Callable[[], Any], seconds: float) -> list[float]:
+def _block(fn: Callable[[], object], seconds: float) -> list[float]:
     """Seconds of each of the calls of about so many seconds, two at least, behind one that is not counted."""
     fn()
     times: list[float] = []

@@ -10,9 +10,8 @@ import dataclasses
 import functools
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +21,6 @@ from ..codegen.kernels.conv import ALGORITHMS
 from ..codegen.program import Program, Value, external
 from ..codegen.rules.convolution import convolution
 from ..codegen.runtime import host
-from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
 from ..cost.accuracy import PredictionAccuracy, accuracy, by_flops, by_trees
@@ -34,6 +32,7 @@ from ..ir.layers import Layer, LayerGraph
 from ..ir.text import columns
 from ..ir.words import DEVICE, HOST
 from . import device_layers
+from .device_layers import TimedProgram
 from .host_work import KERNELS, host_work
 from .profile import Progress, around, load, silent, store
 from .records import PREDICTOR
@@ -71,13 +70,12 @@ class _Batch:
     names: Sequence[str]
     layers: Sequence[Layer]
     makers: Mapping[Value, Layer]
-    values: Mapping[Value, Any]
+    values: Mapping[Value, np.ndarray]
 
     @classmethod
     def of(cls, made: Sequence[Made], seed: int) -> _Batch:
-        noise = np.random.default_rng(seed).standard_normal(
-            NOISE, np.float32
-        )  # repeated: new numbers for all weights would take seconds
+        # repeated: new numbers for all weights would take seconds
+        noise = np.random.default_rng(seed).standard_normal(NOISE, np.float32)
         weights = [[jnp.asarray(np.resize(noise * 0.05, s)) for s in m.weights] for m in made]
         inputs = [jnp.asarray(np.resize(noise, m.shape)) for m in made]
         fn = lambda ws, xs: [m.apply(w, x * 1.5) for m, w, x in zip(made, ws, xs, strict=True)]
@@ -177,25 +175,24 @@ class _OnDevice:
     """Layers of a batch in one program of the device half, and what its clock showed around each by call."""
 
     batch: _Batch
-    run: Any  # what jax.jit returns, then an executable
-    arguments: tuple[Any, Any]
-    clock: Clock | HostClock
+    program: TimedProgram
     times: list[np.ndarray]
+    run: Callable[..., jax.Array]  # what jax.jit returns, then an executable
 
-    def compiling(self, pool: ThreadPoolExecutor) -> Future[Any]:
+    def compiling(self, pool: ThreadPoolExecutor) -> Future[jax.stages.Compiled]:
         """Traced here, under the caller's settings, and compiled by a thread."""
-        return pool.submit(self.run.lower(*self.arguments).compile)
+        return pool.submit(self.program.run.lower(self.program.token, self.program.given).compile)
 
     def round(self) -> None:
         for i in range(DEVICE_CALLS + 1):
-            self.run(*self.arguments).block_until_ready()
+            self.run(self.program.token, self.program.given).block_until_ready()
             if i:
-                self.times.append(self.clock.times())
+                self.times.append(self.program.clock.times())
 
     def samples(self, blocks: Blocks) -> Iterator[Sample]:
         gaps = np.diff(np.array(self.times).reshape(len(self.times), -1, 2), axis=2)[:, :, 0] * 1e-9
         empty, *seconds = quiet(gaps)
-        self.clock.close()
+        self.program.clock.close()
         for name, layer, t in zip(self.batch.names, self.batch.layers, seconds, strict=True):
             yield Sample(
                 DEVICE,
@@ -210,21 +207,23 @@ class _OnDevice:
 
 def _on_device(batch: _Batch, relay: Relay | None) -> _OnDevice:
     value = lambda v: jnp.asarray(batch.values[v]) if v in batch.values else jnp.full(v.shape, 0.5, v.dtype)
-    run, token, given, clock = device_layers.program(
-        [device_layers.whole(x) for x in batch.layers], batch.consts, value, value, relay
-    )
-    return _OnDevice(batch, run, (token, given), clock, [])
+    whole = [device_layers.whole(x) for x in batch.layers]
+    timed = device_layers.program(whole, batch.consts, value, value, relay)
+    return _OnDevice(batch, timed, [], timed.run)
 
 
 def quiet(times: np.ndarray) -> np.ndarray:
-    """Seconds of each column of [calls, columns]: the median of the quickest calls. A machine that changes its state
-    meanwhile slows some kernels more than others, so that calls of one state only can be compared."""
+    """Seconds of each column of an array of shape [calls, columns]: the median of the quickest calls. A machine that
+    changes its state meanwhile slows some kernels more than others, so that calls of one state only can be compared.
+    """
     whole = times.sum(1)
     return np.asarray(np.median(times[whole <= np.percentile(whole, QUIET)], 0))
 
 
 def sizes(layer: Layer) -> tuple[float, ...]:
-    """Rows, columns, channels in and out, window, stride and depth of a layer, as a black box is given them."""
+    """A number for the primitive, then rows, columns, channels in and out, window, stride and groups of a layer, by the
+    shapes of its first operand and its result: what a black box is given.
+    """
     op, out = layer.group.anchor, layer.out.shape
     given = layer.ins[0].shape
     conv = convolution(op)
@@ -240,7 +239,9 @@ def sampled(
     layers: Sequence[Made] | None = None,
     progress: Progress = silent,
 ) -> list[Sample]:
-    """All samples of this machine."""
+    """All samples of this machine: the seconds of every step (host half) and layer (device half) of `layers`, made ones
+    where none are given.
+    """
     if layers is None:
         layers = made_layers(LAYERS // 2 if device_of(relay).apart else LAYERS)  # a GPU's kernels take long to compile
     made = list(layers)
@@ -285,6 +286,9 @@ def held_out(samples: Sequence[Sample]) -> set[str]:
 
 
 def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: tuple[int, ...] = ()) -> Predictor:
+    """The predictor that is fitted to the samples' seconds, with the figures around layers as they are on this
+    machine.
+    """
     return trained(
         [(s.half, s.work, s.seconds) for s in samples],
         device_blocks(relay, threads),
@@ -295,7 +299,9 @@ def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: t
 
 
 def stored(relay: Relay | None, threads: int) -> Predictor:
-    """The predictor that `train` has left on this machine. Raises `ValueError` where there is none."""
+    """The predictor that `train` has left on this machine. Raises `ValueError` where there is none for so many
+    threads.
+    """
     found = load(PREDICTOR, record_name(relay, threads))
     if found is None:
         raise ValueError(
@@ -308,7 +314,7 @@ def stored(relay: Relay | None, threads: int) -> Predictor:
 def train(
     relay: Relay | None, threads: int, cpus: tuple[int, ...] = (), progress: Progress = silent
 ) -> tuple[Predictor, list[Sample]]:
-    """Measures, fits, and keeps the predictor on disk under this machine's fingerprint."""
+    """Measures the seconds of made layers, fits, and keeps the predictor on disk under this machine's fingerprint."""
     samples = sampled(relay, threads, cpus, progress=progress)
     predictor = fitted(samples, relay, threads, cpus)
     store(PREDICTOR, record_name(relay, threads), json.loads(predictor.to_json()))
@@ -319,7 +325,9 @@ def train(
 
 
 def judged(samples: Sequence[Sample], relay: Relay | None, threads: int) -> list[PredictionAccuracy]:
-    """Accuracy on held-out layers by half and class, then over all; models are made from the other layers."""
+    """Accuracy of predicted seconds on held-out layers by half and class, then over all; models are made from the other
+    layers.
+    """
     out = held_out(samples)
     predictor = fitted([s for s in samples if s.layer not in out], relay, threads)
     found: list[PredictionAccuracy] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -39,13 +38,15 @@ class Overheads:
 
 
 def tiny(shape: tuple[int, ...]) -> Segment:
-    """A segment that adds 1."""
+    """A segment that adds 1 to an f32 array of this shape."""
     v, w = Value(shape, "float32"), Value(shape, "float32")
     return host.build(Program((v,), (), (Group.of(Op("add", (v, Literal(1.0, "float32")), (w,), {})),), (w,)), 1)
 
 
 def exchange_overheads(relay: Relay) -> Overheads:
-    """The figures of this machine: a host call of a small and a large array, by kernels and by copies, and a fetch."""
+    """The figures of this machine (seconds, bytes/s): a host call of a small and a large array, by kernels and by
+    copies, and a fetch.
+    """
     register(device_of(relay))
     sizes = (SMALL, LARGE)
     stamps = [_stamps(relay, n) for n in sizes]
@@ -75,12 +76,12 @@ def _site(relay: Relay, n: int, way: str) -> Site:
     return Site(relay, tiny((n,)), [Window.whole((n,), way == "read")], [Merge.whole((n,), way == "write")], {})
 
 
-def _pass(site: Site, x: Any) -> Any:
+def _pass(site: Site, x: jax.Array) -> jax.Array:
     """One host call in a traced function."""
     result = [jax.ShapeDtypeStruct(x.shape, np.float32)]
-    return host_call(
-        f"{TARGET}_join", result, site.address, host_call(f"{TARGET}_start", result, site.address, [x], True), False
-    )[0]
+    started = host_call(f"{TARGET}_start", result, site.address, [x], True)
+    joined: jax.Array = host_call(f"{TARGET}_join", result, site.address, started, False)[0]
+    return joined
 
 
 def _stamps(relay: Relay, n: int) -> np.ndarray:
@@ -105,19 +106,24 @@ def _fetch_seconds(relay: Relay) -> float:
     fetch = Fetch(relay, np.zeros(FETCHED, np.float32))
     results = [jax.ShapeDtypeStruct((FETCHED,), np.float32), jax.ShapeDtypeStruct((1,), np.float32)]
 
-    def fn(x: Any) -> Any:
+    def fn(x: jax.Array) -> jax.Array:
         weights, word = host_call(f"{TARGET}_fetch", results, fetch.address, [x], False)
-        return host_call(f"{TARGET}_fetched", results[:1], fetch.address, [weights, word], True)[0][:8]
+        fetched: jax.Array = host_call(f"{TARGET}_fetched", results[:1], fetch.address, [weights, word], True)[0]
+        return fetched[:8]
 
     return between(relay, fn, jax.numpy.zeros(8))
 
 
-def between(relay: Relay, fn: Callable[[Any], Any], x: Any) -> float:
-    """Seconds of `fn(x)` inside a program, between two reads of the device's clock: the least median of the rounds."""
+def between(relay: Relay, fn: Callable[[jax.Array], jax.Array], x: jax.Array) -> float:
+    """Seconds of `fn(x)` inside a program, between two reads of the device's clock: the least median of the rounds. `x`
+    and its result have one shape and type.
+    """
     clock = Clock(relay, 2)
 
-    def tick(i: int, v: Any) -> Any:
-        return host_call(f"{TARGET}_tick", [jax.ShapeDtypeStruct(v.shape, v.dtype)], clock.address(i), [v], True)[0]
+    def tick(i: int, v: jax.Array) -> jax.Array:
+        result = [jax.ShapeDtypeStruct(v.shape, v.dtype)]
+        ticked: jax.Array = host_call(f"{TARGET}_tick", result, clock.address(i), [v], True)[0]
+        return ticked
 
     f = plain_jit(lambda x: tick(1, fn(tick(0, x))))
     seconds = []

@@ -29,7 +29,7 @@ UNITS = {
 
 def amount(given: object) -> float | int | None:
     """Bytes (an int) or a share of the device's memory (a float up to 1) that `device_memory=` asks for; None for no
-    bound.
+    bound. Raises `ValueError` for anything else.
     """
     if given is None:
         return None
@@ -47,7 +47,8 @@ def amount(given: object) -> float | int | None:
 
 
 def ways(graph: LayerGraph, placements: Sequence[Placement], policy: str, moves: Moves) -> tuple[Placement, ...]:
-    """The placements with a way for every array that crosses between the halves.
+    """The placements with a way for every array that crosses between the halves; `moves`: (seconds, bytes/s) of each
+    way, as in `Costs`.
 
     "auto" takes for each what costs less by this machine's figures; pieces that are not contiguous are then always
     mapped, because copy engines are slow with short rows. What a placement says already stays.
@@ -111,10 +112,12 @@ class Usage:
 
     @property
     def total(self) -> int:
+        """Bytes of all three."""
         return self.resident + self.streaming + self.values
 
     @property
     def text(self) -> str:
+        """All three in MB, as messages show them."""
         parts = (
             (self.resident, "resident weights"),
             (self.streaming, "buffers for streamed ones"),
@@ -129,7 +132,9 @@ def large(layer: Layer, consts: set[Value]) -> int:
 
 
 def weight_shares(layer: Layer, place: Placement) -> tuple[float, float, float]:
-    """What of a layer the host half computes, the device half from resident weights, and from streamed ones."""
+    """The shares (0..1) of a layer that the host half computes, the device half from resident weights, and from
+    streamed ones.
+    """
     if place.half == HOST:
         return 1.0, 0.0, 0.0
     at, resident, size = bounds(layer, place)
@@ -139,7 +144,7 @@ def weight_shares(layer: Layer, place: Placement) -> tuple[float, float, float]:
 
 
 def usage(graph: LayerGraph, placements: Sequence[Placement]) -> Usage:
-    """What a plan keeps on the device."""
+    """The bytes that a plan keeps on the device."""
     consts = set(graph.program.consts)
     resident: dict[object, int] = {}
     fetches = []

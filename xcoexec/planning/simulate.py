@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from ..codegen.program import Value
 from ..errors import PlanError
@@ -48,14 +47,14 @@ class Timeline:
 
     @property
     def seconds(self) -> float:
-        """When the last event ends."""
+        """When the last event ends, in seconds since the call began."""
         return max((e.end for e in self.events), default=0.0)
 
     def busy(self, row: int) -> float:
         """Seconds in which a row has work."""
         return sum(e.end - e.start for e in self.events if e.row == row)
 
-    def trace(self) -> list[dict[str, Any]]:
+    def trace(self) -> list[dict[str, object]]:
         """The events as `xcoexec.session.timeline.write` takes them: the same file as a real run's."""
         return [*rows(ROWS), *(event(e.name, e.row, e.start, e.end) for e in self.events)]
 
@@ -129,7 +128,7 @@ class _Machine:
 
 
 def replay(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
-    """The timeline of one call. Raises `PlanError` for a plan of another graph."""
+    """The timeline of one call, in seconds. Raises `PlanError` for a plan of another graph."""
     if [p.layer for p in plan.placements] != [x.name for x in graph.layers]:
         raise PlanError("simulate: got a plan for another function; valid is one made for this graph.")
     machine = _Machine(graph, plan, costs)
@@ -178,8 +177,8 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
 
 
 def member_shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float], dict[int, float]]:
-    """Layer -> the share of it that the host half and the device half compute; in chains of rows both compute the
-    border.
+    """Layer index -> the share (0..1) of it that the host half and the device half compute; in chains of rows both
+    compute the border.
     """
     last = members[-1]
     axis = axis_of(last.group, place.dim)

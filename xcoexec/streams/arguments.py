@@ -12,8 +12,9 @@ import numbers
 import os
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 NETWORK = ("begin", "run", "result")  # methods of what a task runs
 KNOB = ("state", "set", "put")  # and of what sets a half's clocks
 
@@ -25,7 +26,7 @@ class _Short(reprlib.Repr):
         super().__init__()
         self.maxother = self.maxstring = 100
 
-    def repr1(self, x: Any, level: int) -> str:
+    def repr1(self, x: object, level: int) -> str:
         shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
         if isinstance(shape, tuple) and dtype is not None and not isinstance(x, numbers.Number):
             return f"{dtype}[{','.join(map(str, shape))}]"
@@ -37,12 +38,12 @@ shown = _Short().repr
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """`words`: what is valid; `kind`: whether a value is of the right kind; `holds`: whether it is valid then; `made`:
-    what goes on.
+    """`words`: what is valid; `kind`: whether a value is of the right kind; `holds`: whether one of that kind is valid;
+    `made`: what goes on.
     """
 
     words: str
-    kind: Callable[[Any], bool]
+    kind: Callable[[object], bool]
     holds: Callable[[Any], bool] = lambda x: True
     made: Callable[[Any], Any] = lambda x: x
 
@@ -54,14 +55,14 @@ def optional(rule: Rule) -> Rule:
     return Rule(f"{rule.words}, or None", kind, holds, lambda x: None if x is None else rule.made(x))
 
 
-def _real(x: Any) -> bool:
+def _real(x: object) -> bool:
     return isinstance(x, numbers.Real)
 
 
-def _within(test: Callable[[float], bool]) -> Callable[[Any], bool]:
+def _within(test: Callable[[float], bool]) -> Callable[[float], bool]:
     """Whether a number that is no truth value passes a test; integers beyond all floats do not."""
 
-    def holds(x: Any) -> bool:
+    def holds(x: float) -> bool:
         try:
             return not isinstance(x, bool) and test(float(x))
         except OverflowError:
@@ -80,11 +81,11 @@ def _integer(words: str, least: int) -> Rule:
     )
 
 
-def _has(*methods: str) -> Callable[[Any], bool]:
+def _has(*methods: str) -> Callable[[object], bool]:
     return lambda x: not isinstance(x, type) and all(callable(getattr(x, m, None)) for m in methods)
 
 
-def _isin(*kinds: type) -> Callable[[Any], bool]:
+def _isin(*kinds: type) -> Callable[[object], bool]:
     return lambda x: isinstance(x, kinds)
 
 
@@ -120,7 +121,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def checked(where: str, what: str, value: Any, rule: str | Rule, of: str = "") -> Any:
+def checked(where: str, what: str, value: T, rule: str | Rule, of: str = "") -> T:
     """A value as a rule makes it. `where`: the public call; `what`: its argument; `of`: words behind the value.
 
     Raises `TypeError` for another kind of value, `ValueError` for one that is not valid.
@@ -129,24 +130,24 @@ def checked(where: str, what: str, value: Any, rule: str | Rule, of: str = "") -
     error = _wrong(r, value)
     if error is not None:
         raise error(f"{where}: got {what}={shown(value)}{of}; valid is {r.words}.")
-    return r.made(value)
+    return r.made(value)  # type: ignore[no-any-return]
 
 
-def _wrong(rule: Rule, value: Any) -> type[Exception] | None:
+def _wrong(rule: Rule, value: object) -> type[Exception] | None:
     """The kind of exception that a value deserves; None where it is valid."""
     try:
         if not rule.kind(value):
             return TypeError
         return None if rule.holds(value) else ValueError
-    except Exception:  # of a value that cannot even be looked at
+    except Exception:  # whatever a value raises that cannot even be looked at: its methods are the user's
         return TypeError
 
 
 def told(where: str, error: BaseException) -> BaseException:
-    """What who waits for a user's function is told of its exception.
+    """What who waits for a user's function is told of its exception; nothing is raised here.
 
-    StopIteration would end the loop over the results as if nothing were there: it is a `RuntimeError`, as in
-    generators (PEP 479).
+    StopIteration would end the loop over the results as if nothing were there: it is a `RuntimeError`, as in generators
+    (PEP 479).
     """
     if not isinstance(error, StopIteration):
         return error

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..api.functions import jit
 from ..api.resident import ResidentFunction
@@ -19,7 +20,7 @@ from ..ir.words import HALVES
 from ..session.session import Session
 from .arguments import Rule, checked, optional, shown
 from .blocks import blocks, replaceable
-from .compiled_spans import CompiledSpan, Env, begin, compile_span, divisible, finish
+from .compiled_spans import Array, CompiledSpan, Env, Shapes, begin, compile_span, divisible, finish
 from .jobs import ACCURACY, BOTH, Accuracy, Block, Way
 from .spans import Span
 
@@ -42,11 +43,14 @@ class Network(Protocol):
     @property
     def accuracy(self) -> Accuracy: ...
 
-    def begin(self, x: Any) -> Any: ...
+    def begin(self, x: Any) -> object:
+        """A job's state in front of its first block."""
 
-    def run(self, block: int, way: Way, state: Any) -> Any: ...
+    def run(self, block: int, way: Way, state: Any) -> object:
+        """The state behind a block, from that in front of it."""
 
-    def result(self, state: Any) -> Any: ...
+    def result(self, state: Any) -> object:
+        """A job's result, of the state behind the last block."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +61,8 @@ class Twin:
 
     block: int
     half: str
-    apply: Callable[[Any, Any], Any]
-    params: Any
+    apply: Callable[[Any, jax.Array], jax.Array]
+    params: object
 
 
 RESIDENT = Rule("what xcoexec.jit(...).bind(weights) returns", lambda x: isinstance(x, ResidentFunction))
@@ -84,16 +88,16 @@ class Model:
     blocks: tuple[Block, ...]
     accuracy: Accuracy
     calls: Mapping[tuple[int, Way], Call]
-    shape: tuple[tuple[tuple[int, ...], str], ...]
+    shape: Shapes
     tree: jax.tree_util.PyTreeDef
 
-    def begin(self, x: Any) -> Env:
+    def begin(self, x: object) -> Env:
         """The values in front of the first block. Raises `ValueError` for an input of another shape: blocks are
         compiled and timed for one.
         """
         return begin(self.session, self.check(x))
 
-    def check(self, x: Any) -> list[Any]:
+    def check(self, x: object) -> list[Array]:
         """An input's arrays. Raises `ValueError` for one of another shape."""
         leaves, tree = jax.tree_util.tree_flatten(x)
         if tree != self.tree or shape_of(leaves) != self.shape:
@@ -105,26 +109,26 @@ class Model:
         return leaves
 
     def run(self, block: int, way: Way, state: Env) -> Env:
-        """The values behind a block, from those in front of it."""
+        """The arrays behind a block, from those in front of it."""
         return self.calls[block, way](state)
 
-    def result(self, state: Env) -> Any:
+    def result(self, state: Env) -> object:
         """What the function returns."""
         return finish(self.session, state)
 
 
-def shape_of(leaves: Sequence[Any]) -> tuple[tuple[tuple[int, ...], str], ...]:
-    """(sizes, dtype) of arrays."""
+def shape_of(leaves: Sequence[ArrayLike]) -> Shapes:
+    """(shape, dtype) of each array; of another leaf its type's name instead of a dtype."""
     return tuple((tuple(np.shape(x)), str(getattr(x, "dtype", type(x).__name__))) for x in leaves)
 
 
-def form(shape: Sequence[tuple[tuple[int, ...], str]], tree: jax.tree_util.PyTreeDef) -> str:
-    """An input's arrays in words, and where they are in it."""
+def form(shape: Shapes, tree: jax.tree_util.PyTreeDef) -> str:
+    """The shapes of an input's arrays in words, and where they are in it."""
     texts = [f"{dtype}[{','.join(map(str, sizes))}]" for sizes, dtype in shape]
     return texts[0] if jax.tree_util.treedef_is_leaf(tree) and texts else f"({', '.join(texts)}) in {shown(tree)}"
 
 
-def input_of(where: str, resident: ResidentFunction, x: Any, of: str = "") -> None:
+def input_of(where: str, resident: ResidentFunction, x: object, of: str = "") -> None:
     """Calls a function. Raises `ValueError` for an input that it cannot take."""
     try:
         jax.block_until_ready(resident(x))
@@ -139,7 +143,7 @@ def input_of(where: str, resident: ResidentFunction, x: Any, of: str = "") -> No
 
 def model(
     resident: ResidentFunction,
-    x: Any,
+    x: object,
     *,
     spans: Sequence[Span] | None = None,
     twins: Sequence[Twin] = (),
@@ -258,7 +262,9 @@ def _moved(p: CompiledSpan, env: Env, s: Session) -> float:
 
 
 def twin_call(t: Twin, block: CompiledSpan, env: Env, threads: int) -> Call:
-    """A twin in its block's place, compiled for its half like any network; `env`: the values in front of the block."""
+    """A twin in its block's place, compiled for its half like any network; `env`: the arrays in front of the block,
+    whose shapes it is compiled for.
+    """
     (given,) = block.inputs
     (made,) = block.outputs
     resident = jit(t.apply, strategy=t.half, threads=threads).bind(t.params)

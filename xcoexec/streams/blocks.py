@@ -28,7 +28,7 @@ class Worth:
 
     @property
     def degree(self) -> float:
-        """CD = T_sec / T_pri (Equation 1)."""
+        """CD = T_sec / T_pri (Equation 1), seconds over seconds."""
         return self.secondary / self.primary
 
 
@@ -92,7 +92,7 @@ def fastest(span: Span, costs: Costs) -> float:
 
 
 def worth(spans: Sequence[Span], costs: Costs) -> list[Worth]:
-    """CD and WP of each block."""
+    """CD (a ratio of seconds) and WP (the block's share of the network's seconds, 0..1) of each block."""
     total = sum(fastest(x, costs) for x in spans)
     out = []
     for x in spans:
@@ -103,8 +103,8 @@ def worth(spans: Sequence[Span], costs: Costs) -> list[Worth]:
 
 
 def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: float = EPSILON) -> list[Worth]:
-    """Blocks that deserve a twin and can have one: it can only stand for a block that makes one value from one
-    value.
+    """Blocks that deserve a twin and can have one: it can only stand for a block that makes one value from one value.
+    `epsilon`: the least ratio of seconds (CD).
     """
     return [
         w
@@ -114,8 +114,9 @@ def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: f
 
 
 def deserves(degree: float, share: float, count: int, epsilon: float = EPSILON) -> bool:
-    """Whether one of `count` blocks is much slower on its other half (CD > epsilon) and a good part of the work (WP >=
-    1 / blocks: the paper's > leaves out networks of one block)."""
+    """Whether one of `count` blocks is much slower on its other half (`degree`: CD > epsilon) and a good part of the
+    work (`share`: WP >= 1 / blocks: the paper's > leaves out networks of one block).
+    """
     return degree > epsilon and share >= 1 / count
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -25,8 +24,10 @@ from ..planning.strategies import STRATEGIES
 from ..session.session import Session
 from .spans import Span, crossing
 
-#: the values (arrays) that are there at some place of a call
-Env = Mapping[Value, Any]
+Array = jax.Array | np.ndarray
+#: the arrays that are there at some place of a call
+Env = Mapping[Value, Array]
+Shapes = tuple[tuple[tuple[int, ...], str], ...]  # (sizes, dtype) of each array of an input
 
 
 def cut_out(folded: Folded, graph: LayerGraph, span: Span) -> tuple[Folded, LayerGraph]:
@@ -59,7 +60,7 @@ class CompiledSpan:
     apart: bool
     handed: bool = False
 
-    def __call__(self, env: Env) -> dict[Value, Any]:
+    def __call__(self, env: Env) -> dict[Value, Array]:
         """Waits for the results; where they lie on the device, they stay there until somebody on the host half asks."""
         given = [self._near(env[v]) for v in self.inputs]
         out = self.executable.call(given)
@@ -69,7 +70,7 @@ class CompiledSpan:
         jax.block_until_ready(out)
         return {**env, **dict(zip(self.outputs, out, strict=True))}
 
-    def _near(self, x: Any) -> Any:
+    def _near(self, x: Array) -> Array:
         """A value where this half reads it."""
         return np.asarray(x) if self.apart and self.half != "device" else x
 
@@ -115,16 +116,16 @@ def divisible(s: Session) -> bool:
     return all(isinstance(v, Value) and v in there for v in s.problem.folded.outputs) and len(s.graph.layers) > 1
 
 
-def begin(s: Session, leaves: Sequence[Any]) -> dict[Value, Any]:
-    """The values at the beginning of a call; `leaves`: of its input."""
+def begin(s: Session, leaves: Sequence[Array]) -> dict[Value, Array]:
+    """The arrays at the beginning of a call; `leaves`: of its input."""
     return dict(zip(s.problem.folded.inputs, leaves, strict=True))
 
 
-def finish(s: Session, env: Env) -> Any:
+def finish(s: Session, env: Env) -> object:
     """What the function returns, of the values at the end of a call. Only for what is `divisible`."""
     return jax.tree_util.tree_unflatten(
         s.problem.out_tree, [env[v] for v in s.problem.folded.outputs if isinstance(v, Value)]
     )
 
 
-__all__ = ["CompiledSpan", "Env", "begin", "compile_span", "cut_out", "divisible", "finish"]
+__all__ = ["Array", "CompiledSpan", "Env", "Shapes", "begin", "compile_span", "cut_out", "divisible", "finish"]

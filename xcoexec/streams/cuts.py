@@ -9,7 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 import jax
 import numpy as np
@@ -22,7 +22,7 @@ from ..ir.words import HALVES
 from ..measure.timing import median_seconds
 from ..session.session import Session
 from .arguments import Rule, checked, shown
-from .compiled_spans import CompiledSpan, begin, compile_span, divisible, finish
+from .compiled_spans import CompiledSpan, Env, Shapes, begin, compile_span, divisible, finish
 from .fastest_way import Trial, Turn
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
 from .spans import Span, crossing_bytes
@@ -55,7 +55,7 @@ class CutNetwork:
     threads: int = 1
 
     def period(self, around: Around) -> float:
-        """Seconds between results by the model."""
+        """Seconds between results by the model; `around`: seconds of the user's work."""
         return busiest(*self.busy, around, cores(), self.threads)
 
     @property
@@ -63,13 +63,13 @@ class CutNetwork:
         """Parts that are computed in turn."""
         return len(self.parts) or 1
 
-    def run(self, part: int, value: Any) -> Any:
+    def run(self, part: int, value: object) -> object:
         """What a part makes of an item: the function's result, or (of another part than the last) the values that the
         next one reads.
         """
         if self.resident is not None:
             return jax.block_until_ready(self.resident(value))
-        env = begin(self.session, jax.tree_util.tree_leaves(value)) if part == 0 else value
+        env = begin(self.session, jax.tree_util.tree_leaves(value)) if part == 0 else cast(Env, value)
         env = self.parts[part](env)
         return finish(self.session, env) if part == self.count - 1 else env
 
@@ -80,7 +80,7 @@ class Partly:
 
     trial: Trial[CutNetwork]
     turn: Turn[CutNetwork]
-    value: Any
+    value: object
 
 
 class CutNetworks:
@@ -101,7 +101,7 @@ class CutNetworks:
         self.wanted = cut
         self.host_operations = host_operations
         self._prepared = prepared
-        self.known: dict[Any, Trial[CutNetwork]] = {}
+        self.known: dict[tuple[jax.tree_util.PyTreeDef, Shapes], Trial[CutNetwork]] = {}
         self._fewer: ResidentFunction | None = None
         self._lock = threading.Lock()
 
@@ -127,8 +127,10 @@ class CutNetworks:
         for trial in self.known.values():
             trial.again()
 
-    def first(self, value: Any) -> Trial[CutNetwork]:
-        """The ways of computing items of a shape."""
+    def first(self, value: object) -> Trial[CutNetwork]:
+        """The ways of computing items like `value`, made when the first one with its shapes comes. Raises `ValueError`
+        for a cut that does not fit the network.
+        """
         leaves, tree = jax.tree_util.tree_flatten(value)
         key = (tree, tuple((np.shape(x), str(getattr(x, "dtype", type(x)))) for x in leaves))
         with self._lock:
@@ -138,7 +140,7 @@ class CutNetworks:
                 self.known[key] = Trial(ways, ways[0].period(around), around.workers)
             return self.known[key]
 
-    def _ways(self, value: Any, around: Around) -> list[CutNetwork]:
+    def _ways(self, value: object, around: Around) -> list[CutNetwork]:
         wholes = self._wholes(value, around)
         s = wholes[-1].session
         if self.wanted == "none":
@@ -156,7 +158,7 @@ class CutNetworks:
         _check(cut, len(s.graph.layers))
         return [_measured(s, cut, value, around)]
 
-    def _wholes(self, value: Any, around: Around) -> list[CutNetwork]:
+    def _wholes(self, value: object, around: Around) -> list[CutNetwork]:
         """The network in one piece: as it is, and with threads left to those who prepare items, where that may be
         quicker.
         """
@@ -182,7 +184,7 @@ def _there_is_room_for(ways: Iterator[CutNetwork]) -> Iterator[CutNetwork]:
         )
 
 
-def _best_cuts(s: Session, value: Any, around: Around) -> Iterator[CutNetwork]:
+def _best_cuts(s: Session, value: object, around: Around) -> Iterator[CutNetwork]:
     """The best cut by the layers' seconds, the best one by those and what its stages took beside their layers, and the
     device alone.
     """
@@ -205,13 +207,13 @@ def _best_cuts(s: Session, value: Any, around: Around) -> Iterator[CutNetwork]:
         yield _measured(s, whole, value, around)
 
 
-def _measured(s: Session, cut: Cut, value: Any, around: Around) -> CutNetwork:
+def _measured(s: Session, cut: Cut, value: object, around: Around) -> CutNetwork:
     """A cut's parts, compiled, with the seconds that each of them takes alone."""
     made = [compile_span(s, Span(start, stop), half) for half, start, stop in cut.stages]
     parts = [dataclasses.replace(p, handed=q.half != p.half) for p, q in zip(made, [*made[1:], made[-1]], strict=True)]
     took = []
     for _ in range(1 + PROBES):
-        env: Any = begin(s, jax.tree_util.tree_leaves(value))
+        env: Env = begin(s, jax.tree_util.tree_leaves(value))
         ends = [time.perf_counter()]
         for p in parts:
             env = p(env)
@@ -224,7 +226,7 @@ def _measured(s: Session, cut: Cut, value: Any, around: Around) -> CutNetwork:
     return CutNetwork(None, s, tuple(parts), timed, busy, s.machine.threads)
 
 
-def _whole(resident: ResidentFunction, value: Any) -> CutNetwork:
+def _whole(resident: ResidentFunction, value: object) -> CutNetwork:
     """A function as a whole, with the seconds that an item takes alone."""
     seconds = _seconds(resident, value)
     s = cast("Session", resident.session())  # a plain one raises when it is asked for layers
@@ -232,13 +234,13 @@ def _whole(resident: ResidentFunction, value: Any) -> CutNetwork:
     return CutNetwork(resident, s, busy=(seconds, 0.0) if on_host else (0.0, seconds), threads=s.machine.threads)
 
 
-def _seconds(resident: ResidentFunction, value: Any) -> float:
+def _seconds(resident: ResidentFunction, value: object) -> float:
     jax.block_until_ready(resident(value))
     return median_seconds(lambda: jax.block_until_ready(resident(value)), PROBE_SECONDS)
 
 
 def leaves_room(around: Around, seconds: float, threads: int, cores: int) -> bool:
-    """Whether a network of so many seconds on so many threads may be better off with fewer: sharing cores costs its
+    """Whether a network of so many `seconds` on so many `threads` may be better off with fewer: sharing cores costs its
     team more than it seems.
     """
     left = max(1, threads - around.workers)
@@ -259,7 +261,9 @@ def beside(resident: ResidentFunction, workers: int) -> ResidentFunction:
 
 
 def planned(s: Session, way: str, around: Around) -> Cut:
-    """A cut by the paper's rule ("neuropipe", or "neuropipe, printed") or the best one there is ("auto")."""
+    """A cut by the paper's rule ("neuropipe", or "neuropipe, printed") or the one with the least seconds between
+    results ("auto").
+    """
     if way == "auto":
         return best(s.costs(), crossing_bytes(s.graph), around, cores(), s.machine.threads)
     k = neuropipe(s.costs(), around.before + around.behind, printed=way == "neuropipe, printed")
@@ -271,12 +275,11 @@ def _check(cut: Cut, layers: int) -> None:
     if not _follow_one_another(cut) or cut.stages[-1][2] != layers:
         raise ValueError(
             f"xcoexec.pipeline: got cut={cut.stages!r}; valid are stages (half, first layer, last + 1) that cover"
-            " layers"
-            f" 0 to {layers} in order."
+            f" layers 0 to {layers} in order."
         )
 
 
-def named(cut: object, fn: object) -> str | Cut:
+def named(cut: str | Cut | None, fn: object) -> str | Cut:
     """A `cut=` as the user gave it, checked; without one "auto" for a function with resident weights and "none" for any
     other. Raises `TypeError` or `ValueError`.
     """
@@ -312,19 +315,17 @@ def stage_names(count: int) -> Iterable[str]:
     return ("network",) if count == 1 else tuple(f"network {i + 1}" for i in range(count))
 
 
-def functions(networks: CutNetworks) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+def functions(networks: CutNetworks) -> Sequence[tuple[str, Callable[[object], object]]]:
     """The network's parts for a stream: each makes a result of an item, or something `Partly` computed for the next
     one.
     """
 
-    def compute(part: int, value: Any) -> Any:
-        if part == 0:
-            trial = networks.first(value)
-            value = Partly(trial, trial.next(), value)
-        trial, turn = value.trial, value.turn
+    def compute(part: int, value: object) -> object:
+        given = value if isinstance(value, Partly) else _begun(networks, value)
+        trial, turn = given.trial, given.turn
         try:
-            out = turn.way.run(part, value.value)
-        except BaseException:
+            out = turn.way.run(part, given.value)
+        except BaseException:  # whatever the network raises (Ctrl-C too), its item has left
             trial.left(turn)
             raise
         if part + 1 < turn.way.count:
@@ -333,6 +334,12 @@ def functions(networks: CutNetworks) -> Sequence[tuple[str, Callable[[Any], Any]
         return out
 
     return [(name, functools.partial(compute, i)) for i, name in enumerate(stage_names(networks.count))]
+
+
+def _begun(networks: CutNetworks, value: object) -> Partly:
+    """An item in front of its network."""
+    trial = networks.first(value)
+    return Partly(trial, trial.next(), value)
 
 
 __all__ = ["CUTS", "CutNetwork", "CutNetworks", "Partly", "functions", "named", "planned"]

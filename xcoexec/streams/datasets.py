@@ -24,8 +24,8 @@ class Data:
     test: tuple[np.ndarray, np.ndarray]
 
     def batches(self, size: int, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Training batches without end, shuffled anew every time round. Raises `ValueError` for a size that there are
-        no images for.
+        """Training batches (images of shape [size, height, width, channels], labels [size]) without end, shuffled anew
+        every time round. Raises `ValueError` for a size that there are no images for.
         """
         x, y = self.train
         if not 0 < size <= len(x):
@@ -49,7 +49,10 @@ def _divided(x: np.ndarray, y: np.ndarray, test: float = 0.25, seed: int = 0) ->
 
 
 def digits(size: int = 28) -> Data:
-    """scikit-learn's 1797 handwritten digits, 8x8 in the middle of a frame, each pixel three wide, cut to size."""
+    """scikit-learn's 1797 handwritten digits as images of shape [n, size, size, 1]: 8x8 in the middle of a frame, each
+    pixel three wide. Raises `ValueError` for a size below 24, `ImportError` that names the extra where scikit-learn is
+    missing.
+    """
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -66,7 +69,7 @@ def digits(size: int = 28) -> Data:
 
 
 def coloured_shapes(count: int = 2000, seed: int = 0) -> Data:
-    """Ten classes: five shapes in two colours, at random places and sizes on noise; 32x32x3."""
+    """Ten classes: five shapes in two colours, at random places and sizes on noise; images of shape [n, 32, 32, 3]."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, SHAPES * len(COLOURS), count)
     rows, columns = np.mgrid[0:SIZE, 0:SIZE]
@@ -88,8 +91,8 @@ def coloured_shapes(count: int = 2000, seed: int = 0) -> Data:
 
 
 def cifar10(folder: str | pathlib.Path) -> Data:
-    """CIFAR-10 from the folder of its Python version (data_batch_1 .. 5, test_batch). Raises `FileNotFoundError` that
-    names what is missing.
+    """CIFAR-10, images of shape [n, 32, 32, 3], from the folder of its Python version (data_batch_1 .. 5, test_batch).
+    Raises `FileNotFoundError` that names what is missing.
 
     The files are pickles, which can run code: only read what comes from its authors.
     """
@@ -113,8 +116,8 @@ def cifar10(folder: str | pathlib.Path) -> Data:
 
 
 def gtsrb(folder: str | pathlib.Path, size: int = SIZE) -> Data:
-    """German traffic signs from folders of images by class (00000, 00001, ...), resized. Raises `FileNotFoundError`
-    where there are none.
+    """German traffic signs from folders of images by class (00000, 00001, ...), resized to the shape [n, size, size,
+    3]. Raises `FileNotFoundError` where there are none.
     """
     from PIL import Image
 

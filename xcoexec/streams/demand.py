@@ -136,8 +136,8 @@ class Demand:
         self.price = dict.fromkeys(HALVES, 1.0)
 
     def room_for(self, job: Job, pace: Mapping[str, float]) -> bool:
-        """Whether a job that comes now is among those that there is room for; `pace`: by how much blocks take longer on
-        each half now.
+        """Whether a job that comes now is among those that there is room for; `pace`: by how much the seconds of blocks
+        grow on each half now.
         """
         name = job.task.name
         self._last[name] = job

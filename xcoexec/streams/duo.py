@@ -10,7 +10,7 @@ import functools
 import itertools
 import json
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -26,7 +26,7 @@ from .datasets import Data
 from .jobs import Accuracy
 from .neuropipe import OTHER
 from .spans import Span
-from .twin_search import Batch, Frozen, Search, darts, descend, loss_of, similar
+from .twin_search import Apply, Batch, Frozen, Search, darts, descend, loss_of, similar
 from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced, twin_of
 
 LATENCY = 1.2  # times what its block takes on its own half that a twin may take
@@ -50,8 +50,10 @@ class Duo:
             for k, (shape, nonlinear) in self.shapes.items()
         )
 
-    def model(self, resident: ResidentFunction, x: Any) -> Model:
-        """Blocks and twins, compiled and timed for inputs like `x`: what a task of the scheduler runs."""
+    def model(self, resident: ResidentFunction, x: object) -> Model:
+        """Blocks and twins, compiled and timed for inputs of the shapes of `x`: what a task of the scheduler runs.
+        Raises `ValueError` for an input that the function cannot take.
+        """
         return model(resident, x, spans=self.spans, twins=self.twins, accuracy=self.accuracy)
 
     def save(self, folder: str | pathlib.Path) -> None:
@@ -97,14 +99,15 @@ def _flat(params: Params) -> dict[str, np.ndarray]:
     return {str(i): np.asarray(x) for i, x in enumerate(jax.tree_util.tree_leaves(params))}
 
 
-def _nested(like: Params, flat: Mapping[str, Any]) -> Params:
+def _nested(like: Params, flat: Mapping[str, np.ndarray]) -> Params:
     leaves, tree = jax.tree_util.tree_flatten(like)
-    return jax.tree_util.tree_unflatten(tree, [np.asarray(flat[str(i)]) for i in range(len(leaves))])
+    params: Params = jax.tree_util.tree_unflatten(tree, [np.asarray(flat[str(i)]) for i in range(len(leaves))])
+    return params
 
 
 def generate(
-    fn: Callable[..., Any],
-    weights: Any,
+    fn: Apply,
+    weights: object,
     data: Data,
     *,
     threads: int | None = None,
@@ -160,8 +163,8 @@ def generate(
 def twin(
     net: Frozen, spans: Sequence[Span], block: int, worth: Worth, data: Data, search: Search
 ) -> tuple[tuple[Shape, bool], Params] | None:
-    """The twin of one block (its shape, whether it ends with ReLU, its weights); None where none of the shapes is fast
-    enough on its half.
+    """The twin of one block (its shape, whether it ends with ReLU, its weights); None where none of the shapes takes
+    few enough seconds on its half.
     """
     kind = _kind(net, spans[block], worth.half)
     nonlinear = net.graph.layers[spans[block].stop - 1].group.result.prim in ("max", "reduce_window_max")
@@ -191,8 +194,8 @@ def _kind(net: Frozen, span: Span, primary: str) -> Shape:
 
 
 def fitting(shape: Shape, nonlinear: bool, seconds: float) -> Shape | None:
-    """The deepest stack, and of these the widest, that takes at most so long on its half with its slowest operations,
-    by measurement.
+    """The deepest stack, and of these the widest, that takes at most so many `seconds` on its half with its slowest
+    operations, by measurement; None where not even the smallest one does, or a twin cannot make the block's values.
     """
     if not replaced(shape):
         return None
@@ -218,8 +221,8 @@ def latency(shape: Shape, nonlinear: bool) -> float:
 
 
 def measured_paths(net: Frozen, duo: Duo, data: Data, search: Search) -> Accuracy:
-    """Accuracy on the test images of all paths, or, where there are too many, of those with one, two and all twins and
-    random ones.
+    """Accuracy (shares of the test images, 0..1) of all paths, or, where there are too many, of those with one, two and
+    all twins and random ones.
     """
     keys = sorted(duo.shapes)
     everything = [frozenset(c) for n in range(len(keys) + 1) for c in itertools.combinations(keys, n)]

@@ -32,7 +32,7 @@ class Start(NamedTuple):
     due: float
 
 
-Choose = Callable[["Core", Job, float], Way | None]
+Choose = Callable[["Core", Job, float], Way | None]  # (core, job, now in seconds)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Pace:
         self.factor = 1.0
 
     def see(self, took: float, due: float) -> float:
-        """A block that took so many seconds and should have taken `due`; returns the factor now."""
+        """A block that took so many seconds and should have taken `due` seconds; returns the factor now."""
         if due > 0:
             self._took = REMEMBERED * self._took + min(took, MOST * due)
             self._due = REMEMBERED * self._due + due
@@ -91,7 +91,7 @@ class Core:
         self._order = (lambda j: (j.at == 0, *j.key)) if policy.whole else lambda j: j.key
 
     def release(self, job: Job) -> None:
-        """A job has come."""
+        """A job has come; it waits at its place in the order."""
         room = self._demand is None or self._demand.room_for(job, self.pace) or not self.policy.sheds
         bisect.insort(self.ready if room else self.deferred, job, key=self._order)
 
@@ -104,8 +104,8 @@ class Core:
         (self.ready if job in self.ready else self.deferred).remove(job)
 
     def decide(self, now: float) -> tuple[list[Start], list[Job]]:
-        """What begins now: jobs in the order of their deadlines, each in the way that the policy chooses; and those
-        skipped on the way.
+        """What begins now (`now`: seconds): jobs in the order of their deadlines, each in the way that the policy
+        chooses; and those skipped on the way.
 
         Deferred jobs are begun on a half that the others leave idle, if they should be in time or nothing runs. Nobody
         looks at the jobs behind as soon as both halves are at work, nor at more than the first 16.
@@ -156,8 +156,8 @@ class Core:
         return now + (job.task.least[job.at] if self.policy.ahead else 0.0) > job.deadline
 
     def alone(self, job: Job, now: float) -> bool:
-        """Whether nothing runs, and no other job waits that could still be in time (those that cannot may not have been
-        skipped yet).
+        """Whether nothing runs, and no other job waits that could still be in time at `now` seconds (those that cannot
+        may not have been skipped yet).
         """
         return not self.running and all(
             other is job or self._lost(other, now) for other in itertools.chain(self.ready, self.deferred)
@@ -173,7 +173,7 @@ class Core:
         return start
 
     def finish(self, start: Start, now: float, failed: bool = False) -> bool:
-        """A block has ended; returns whether its job has."""
+        """A block has ended, at `now` seconds; returns whether its job has."""
         job = start.job
         way = start.way
         if not failed:
@@ -192,15 +192,17 @@ class Core:
         return False
 
     def expected(self, job: Job, way: Way) -> float:
-        """When a job's next block should end in a way: behind what its halves have before it, its values' move
-        included, at the pace of now.
+        """When, in seconds, a job's next block should end in a way: behind what its halves have before it, its values'
+        move included, at the pace of now.
         """
         if way.half == BOTH:
             return max(self.free.values()) + job.due(way) * max(self.pace.values())
         return self.free[way.half] + self.takes(job, way)
 
     def latest(self, job: Job) -> float:
-        """When a job's next block has to have ended, so that the others can end by the deadline at the pace of now."""
+        """When, in seconds, a job's next block has to have ended, so that the others can end by the deadline at the
+        pace of now.
+        """
         return job.deadline - job.task.least[job.at + 1] * min(self.pace.values())
 
     def takes(self, job: Job, way: Way) -> float:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import jax
 import numpy as np
@@ -21,6 +20,7 @@ from .arguments import RULES, Rule, checked, optional
 from .cuts import CutNetworks, functions, named
 from .neuropipe import Around, Cut
 from .power import Power
+from .stage_threads import Work
 from .stream import WHERE, Stage, Stream, inputs
 
 TIMEOUT_SECONDS = 600.0
@@ -49,7 +49,7 @@ class Pipeline:
         self.networks = networks
         self._power = power
 
-    def __call__(self, items: Iterable[Any]) -> Stream:
+    def __call__(self, items: Iterable[object]) -> Stream:
         """The results of these inputs, in order. Raises `TypeError` for what is not iterable."""
         items = inputs(items)
         if self.networks is not None:
@@ -70,7 +70,7 @@ class Pipeline:
 
     def periods(self, around: Around | None = None) -> tuple[float, ...]:
         """Seconds between results that the model predicts for each shape of item seen so far; `around`: the user's
-        work, as measured by default.
+        work, as measured by default. Raises `TypeError` for anything else.
         """
         checked(f"{WHERE}: periods()", "around", around, optional(AROUND))
         if self.networks is None:
@@ -81,11 +81,11 @@ class Pipeline:
 class _Timed:
     """A user's function that remembers what it takes."""
 
-    def __init__(self, fn: Callable[[Any], Any]):
+    def __init__(self, fn: Work):
         self.fn = fn
         self.seconds = deque[float](maxlen=REMEMBERED)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: object) -> object:
         begin = time.perf_counter()
         out = self.fn(x)
         self.seconds.append(time.perf_counter() - begin)
@@ -97,10 +97,10 @@ class _Timed:
 
 
 def pipeline(
-    fn: Callable[[Any], Any],
+    fn: Work,
     *,
-    preprocess: Callable[[Any], Any] | None = None,
-    postprocess: Callable[[Any], Any] | None = None,
+    preprocess: Work | None = None,
+    postprocess: Work | None = None,
     depth: int = 2,
     workers: int = 1,
     cut: str | Cut | None = None,
@@ -114,15 +114,14 @@ def pipeline(
       fn: the network, such as what `xcoexec.jit(...).bind(weights)` returns; its results are waited for in its own
         thread.
       preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its
-      own.
+        own.
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
       workers: threads that prepare items (different ones at the same time; results stay in order). The network's host
         half gets as many threads fewer where that is quicker, unless `threads=` said how many.
       cut: how a network with resident weights is cut into stages on both halves: "auto" (the best cuts by measured
         seconds, the device alone and the network as a whole, which may have split layers: the stream tries them on its
-        first items),
-        "neuropipe" (the paper's rule), "neuropipe, printed" (with the paper's misprint), "none", or a `Cut`. Without a
-        device of its own nothing is cut by "auto".
+        first items), "neuropipe" (the paper's rule), "neuropipe, printed" (with the paper's misprint), "none", or a
+        `Cut`. Without a device of its own nothing is cut by "auto".
       power: clocks that are just high enough (`xcoexec.streams.Power`), set after the first items and put back at the
         end.
       timeout: seconds (inf: none) after which a result that does not come is a `TimeoutError` that names the stage that

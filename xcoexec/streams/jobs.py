@@ -50,7 +50,7 @@ class Block:
 
     @functools.cached_property
     def primary(self) -> Way:
-        """Its own layers on their faster half."""
+        """Its own layers on the half where they take fewer seconds."""
         return min((w for w in self.undivided if not w.twin), key=lambda w: w.seconds)
 
     @functools.cached_property
@@ -60,11 +60,14 @@ class Block:
 
     @functools.cached_property
     def degree(self) -> float:
-        """By how much its own layers are slower there (CD of BlastNet's Equation 1)."""
+        """By how much its own layers are slower there: a ratio of seconds, infinite where they cannot run (CD of
+        BlastNet's Equation 1).
+        """
         return min((w.seconds for w in self.others if not w.twin), default=float("inf")) / self.primary.seconds
 
     @functools.cached_property
     def fastest(self) -> float:
+        """Seconds in the fastest of its ways."""
         return min(w.seconds for w in self.ways)
 
 
@@ -84,8 +87,8 @@ class Accuracy:
         return not self.of_paths or frozenset() in self.of_paths
 
     def of(self, twins: frozenset[int]) -> float:
-        """Of a path that was not measured: the losses of the largest measured parts of it and of each other twin alone
-        added, the worst sum.
+        """The accuracy (a share) of a path; of one that was not measured: the losses of the largest measured parts of
+        it and of each other twin alone added, the worst sum.
         """
         if not self.of_paths:
             return 1.0
@@ -99,7 +102,9 @@ class Accuracy:
 
 
 def terms(name: str, deadline: float, period: float | None, bound: float) -> tuple[float, float | None, float]:
-    """A task's deadline, period and accuracy bound as numbers. Raises `TypeError` or `ValueError`."""
+    """A task's deadline and period (seconds) and accuracy bound (a share) as numbers. Raises `TypeError` or
+    `ValueError` for a name or numbers that are not valid.
+    """
     checked(WHERE, "name", name, "name")
     given = (
         ("deadline", deadline, "deadline"),
@@ -135,8 +140,9 @@ ACCURACY = Rule(
 @dataclasses.dataclass(frozen=True)
 class Task:
     """Blocks that are run for every job. `period` seconds between releases (None: jobs come when they are submitted),
-    `deadline` seconds after the release (inf: none); `bound`: the least accuracy (a share) that a job's path may
-    have."""
+    `deadline` seconds after the release (inf: none); `bound`: the least accuracy (a share) that a job's path may have.
+    Raises `TypeError` or `ValueError` for what is not valid.
+    """
 
     name: str
     blocks: tuple[Block, ...]
@@ -154,7 +160,7 @@ class Task:
             raise ValueError(f"{WHERE}: got the accuracy bound {self.bound:g}{of}; valid is up to {reached:g}.")
 
     def seconds(self, half: str) -> float:
-        """Of the whole on one half, by its own layers; infinite where a block cannot run there."""
+        """Seconds of the whole on one half, by its own layers; infinite where a block cannot run there."""
         return sum(b.own[half].seconds if half in b.own else float("inf") for b in self.blocks)
 
     @functools.cached_property
@@ -223,6 +229,7 @@ class Job:
 
     @property
     def missed(self) -> bool:
+        """Whether it was skipped or ended behind its deadline."""
         return self.skipped or (self.end is not None and self.end > self.deadline)
 
     def moving(self, way: Way) -> float:

@@ -11,7 +11,7 @@ import atexit
 import contextlib
 import os
 import weakref
-from typing import Any, Protocol
+from typing import Protocol
 
 from . import gc_freeze
 
@@ -31,7 +31,7 @@ class Shared(Protocol):
         """In a forked process: answers who waits, without the locks that may have been held."""
 
 
-_living: weakref.WeakSet[Any] = weakref.WeakSet()
+_living: weakref.WeakSet[Shared] = weakref.WeakSet()
 
 
 def keep(owner: object, shared: Shared) -> None:

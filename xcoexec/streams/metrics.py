@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector, CollectorRegistry
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds
 
@@ -14,7 +17,7 @@ class Metrics:
     is missing.
     """
 
-    def __init__(self, registry: Any):
+    def __init__(self, registry: CollectorRegistry):
         try:
             import prometheus_client as prometheus
         except ImportError:
@@ -26,14 +29,14 @@ class Metrics:
         self._seconds = prometheus.Histogram(
             "xcoexec_response_seconds", "From release to end", ["task"], buckets=BUCKETS, registry=None
         )
-        put: list[Any] = []
+        put: list[Collector] = []
         try:
             for made in (self._released, self._ended, self._seconds):
                 registry.register(made)
                 put.append(made)
         except ValueError as e:  # somebody else's of that name
-            for made in put:
-                registry.unregister(made)
+            for mine in put:
+                registry.unregister(mine)
             raise ValueError(
                 f"xcoexec.Scheduler: got a registry that refuses a name ({e}); valid is one without xcoexec's names."
             ) from None
@@ -48,10 +51,10 @@ class Metrics:
 
 
 _lock = threading.Lock()
-_known: weakref.WeakKeyDictionary[Any, Metrics] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[CollectorRegistry, Metrics] = weakref.WeakKeyDictionary()
 
 
-def metrics(registry: Any) -> Metrics | None:
+def metrics(registry: CollectorRegistry | None) -> Metrics | None:
     """Those of a registry, which all schedulers that are given it share: it has one place for each name."""
     if registry is None:
         return None

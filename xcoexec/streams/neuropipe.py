@@ -66,9 +66,9 @@ def front_and_rear(k: int, layers: int) -> Cut:
 def speedup(alpha: float, gamma: float) -> float:
     """Equation 1: (gamma + 1) / (1 - (alpha - 1)(gamma - 1)), over doing everything one after the other.
 
-    alpha: the host operations' share of a serial item, `t_host / (t_host + t_acc)`; gamma: `t_cpu / t_acc` of the
-    network. Holds up to alpha = 1/2; beyond, the network stays whole on the accelerator and the host operations are the
-    slowest stage: 1/alpha.
+    alpha: the host operations' share (0..1) of a serial item's seconds, `t_host / (t_host + t_acc)`; gamma: `t_cpu /
+    t_acc` of the network. Holds up to alpha = 1/2; beyond, the network stays whole on the accelerator and the host
+    operations are the slowest stage: 1/alpha.
     """
     return (gamma + 1) / (1 - (alpha - 1) * (gamma - 1)) if alpha < 0.5 else 1 / alpha
 

@@ -56,7 +56,7 @@ def blastnet_any(core: Core, job: Job, now: float) -> Way | None:
 
 def slack(core: Core, job: Job, now: float) -> Way | None:
     """Ours: of all ways (twins, its own layers on either half, divided over both) the one that should end first,
-    waiting included, and costs the others least: what it takes of a half's time counts too, at that half's price.
+    waiting included, and costs the others least: what it takes of a half's seconds counts too, at that half's price.
 
     So a job may wait for a busy half behind the jobs before it. Ways that end too late for the job are a choice only
     where all do. While nothing else is there, blocks may be divided, and twins are not used where their own layers are
@@ -108,7 +108,9 @@ POLICIES: Mapping[str, Policy] = {
 
 
 def policy(name: str | Policy) -> Policy:
-    """A policy by its name. Raises `TypeError` or `ValueError` that says what is valid."""
+    """A policy by its name. Raises `ValueError` for an unknown name, `TypeError` for what is neither a name nor a
+    policy.
+    """
     if isinstance(name, Policy) and callable(name.choose):
         return name
     if not isinstance(name, str) or name not in POLICIES:

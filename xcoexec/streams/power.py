@@ -45,11 +45,14 @@ class Knob(Protocol):
     @property
     def levels(self) -> Sequence[float]: ...
 
-    def state(self) -> Any: ...
+    def state(self) -> object:
+        """The clocks as they are, as something that JSON has."""
 
-    def set(self, hertz: float) -> None: ...
+    def set(self, hertz: float) -> None:
+        """Sets the clocks to one of `levels` (Hz)."""
 
-    def put(self, state: Any) -> None: ...
+    def put(self, state: Any) -> None:
+        """Puts back what `state` gave."""
 
 
 # -- backends -------------------------------------------------------------------------------------------
@@ -75,13 +78,16 @@ class Cpufreq:
             khz = [least + (most - least) * i / 4 for i in range(5)]
         self.levels = tuple(1e3 * f for f in khz)
 
-    def state(self) -> Any:
+    def state(self) -> dict[str, str]:
+        """The policies' upper limits in kHz, as their files have them."""
         return {p.name: (p / "scaling_max_freq").read_text().strip() for p in self.policies}
 
     def set(self, hertz: float) -> None:
+        """Sets the upper limit of all policies. Raises `OSError` without the rights to do so."""
         self.put({p.name: str(round(hertz / 1e3)) for p in self.policies})
 
-    def put(self, state: Any) -> None:
+    def put(self, state: Mapping[str, str]) -> None:
+        """Writes back what `state` gave. Raises `OSError` without the rights to do so."""
         for p in self.policies:
             if p.name in state:
                 (p / "scaling_max_freq").write_text(state[p.name])
@@ -95,25 +101,34 @@ class Nvml:
     def __init__(self, index: int = 0):
         try:
             import pynvml
-
+        except ImportError as e:
+            raise self._none(e) from None
+        try:
             pynvml.nvmlInit()
             self._nvml, self._device = pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)
             self._memory = max(pynvml.nvmlDeviceGetSupportedMemoryClocks(self._device))
             clocks = pynvml.nvmlDeviceGetSupportedGraphicsClocks(self._device, self._memory)
-        except Exception as e:
-            raise PowerError(
-                f"xcoexec.pipeline: got no application clocks of a GPU ({e}); valid is an NVIDIA GPU and nvidia-ml-py."
-            ) from None
+        except (pynvml.NVMLError, ValueError) as e:
+            raise self._none(e) from None
         self.levels = tuple(1e6 * c for c in sorted(clocks))
 
-    def state(self) -> Any:
+    @staticmethod
+    def _none(why: Exception) -> PowerError:
+        return PowerError(
+            f"xcoexec.pipeline: got no application clocks of a GPU ({why}); valid is an NVIDIA GPU and nvidia-ml-py."
+        )
+
+    def state(self) -> dict[str, int]:
+        """The application clocks of memory and graphics, in MHz."""
         clock = lambda kind: self._nvml.nvmlDeviceGetApplicationsClock(self._device, kind)
         return {"memory": clock(self._nvml.NVML_CLOCK_MEM), "graphics": clock(self._nvml.NVML_CLOCK_GRAPHICS)}
 
     def set(self, hertz: float) -> None:
+        """Sets the graphics clock, beside the highest memory clock."""
         self.put({"memory": self._memory, "graphics": round(hertz / 1e6)})
 
-    def put(self, state: Any) -> None:
+    def put(self, state: Mapping[str, int]) -> None:
+        """Sets what `state` gave."""
         self._nvml.nvmlDeviceSetApplicationsClocks(self._device, state["memory"], state["graphics"])
 
 
@@ -122,7 +137,9 @@ class Nvpmodel:
 
     name, half = "nvpmodel", "device"
 
-    def __init__(self, clocks: Mapping[int, float], run: Callable[..., Any] = subprocess.run):
+    def __init__(
+        self, clocks: Mapping[int, float], run: Callable[..., subprocess.CompletedProcess[str]] = subprocess.run
+    ):
         if not clocks:
             raise PowerError(
                 "xcoexec.pipeline: got no modes of nvpmodel; valid are mode numbers with the GPU's clock in each."
@@ -131,19 +148,22 @@ class Nvpmodel:
         self._run = run
         self.levels = tuple(self._modes)
 
-    def state(self) -> Any:
+    def state(self) -> int:
+        """The number of the mode that is set. Raises `PowerError` where nvpmodel fails or names none."""
         found = re.findall(r"^\s*(\d+)\s*$", self._call("-q").stdout, re.M)
         if not found:
             raise PowerError("xcoexec.pipeline: got an answer of nvpmodel -q without a mode.")
         return int(found[-1])
 
     def set(self, hertz: float) -> None:
+        """Sets the mode in which the GPU has this clock, one of `levels`. Raises `PowerError` where nvpmodel fails."""
         self.put(self._modes[hertz])
 
-    def put(self, state: Any) -> None:
+    def put(self, state: int) -> None:
+        """Sets what `state` gave. Raises `PowerError` where nvpmodel fails."""
         self._call("-m", str(state))
 
-    def _call(self, *args: str) -> Any:
+    def _call(self, *args: str) -> subprocess.CompletedProcess[str]:
         try:
             return self._run(["nvpmodel", *args], capture_output=True, text=True, check=True)
         except (OSError, subprocess.CalledProcessError) as e:
@@ -154,14 +174,14 @@ class Nvpmodel:
 
 
 def level(levels: Sequence[float], seconds: float, target: float) -> float:
-    """The lowest clock at which what takes `seconds` at the highest one takes at most `target`: seconds * highest /
-    clock.
+    """The lowest of `levels` (Hz, ascending) at which what takes `seconds` at the highest one takes at most `target`
+    seconds: seconds * highest / clock.
     """
     return next((f for f in levels if seconds * levels[-1] / f <= target), levels[-1])
 
 
 def chosen(mode: str, knobs: Sequence[Knob], seconds: Mapping[str, float], interval: float | None) -> dict[str, float]:
-    """Knob -> clock. `seconds`: what each half takes an item at its highest clock.
+    """Knob -> clock (Hz). `seconds`: what each half takes an item at its highest clock.
 
     "save": each half as slow as `interval` (seconds between items) allows. "boost": the slower half at its highest
     clock, the other one as slow as that still allows. "basic": nothing is changed.
@@ -222,7 +242,9 @@ class Power:
             self.repair()
 
     def apply(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        """Sets the clocks for what each half ("host", "device") takes an item; returns them."""
+        """Sets the clocks for the seconds that each half ("host", "device") takes an item; returns them (knob -> Hz).
+        Raises `PowerError` where they cannot be set; they are then as before.
+        """
         wanted = chosen(self.mode, self.knobs, seconds, self.interval)
         for knob in self.knobs:
             if knob.name in wanted:
@@ -233,7 +255,7 @@ class Power:
             try:
                 for knob in self.knobs:
                     knob.set(wanted[knob.name])
-            except Exception as e:
+            except Exception as e:  # whatever a knob raises: each is a library's or the user's own
                 self.restore()
                 raise PowerError(
                     f"xcoexec.pipeline: got an error when setting clocks ({e}); they are as before. Valid is with the"
@@ -264,20 +286,21 @@ class Power:
             self._changed = False
 
     def repair(self) -> None:
-        """Puts back what a process that was killed has left."""
+        """Puts back what a process that was killed has left. Raises `PowerError` where the process that changed the
+        clocks still runs.
+        """
         with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, KeyError):
             left = json.loads(self.file.read_text())
             if _alive(int(left["pid"])):
                 raise PowerError(
                     f"xcoexec.pipeline: got clocks that process {left['pid']} is controlling ({self.file}); valid is"
-                    " one"
-                    " process at a time."
+                    " one process at a time."
                 )
             self._put(left["states"])
             self.file.unlink()
             self.log.append("repaired what a process that was killed had left")
 
-    def _put(self, states: Mapping[str, Any]) -> None:
+    def _put(self, states: Mapping[str, object]) -> None:
         for knob in self.knobs:
             if knob.name in states:
                 knob.put(states[knob.name])
@@ -317,8 +340,7 @@ def _there() -> list[Knob]:
     if not found:
         raise PowerError(
             "xcoexec.pipeline: got a machine without clocks that can be set; valid is one with cpufreq or an NVIDIA"
-            " GPU,"
-            " or mode='basic'."
+            " GPU, or mode='basic'."
         )
     return found
 

@@ -5,10 +5,13 @@ scheduler's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .arguments import Rule, checked
-from .scheduler import Scheduler
+from .scheduler import Scheduler, Served
+
+if TYPE_CHECKING:
+    from ray.serve import Application
 
 WHERE = "xcoexec.streams.replicas"
 SCHEDULER = Rule("an xcoexec.Scheduler", lambda x: isinstance(x, Scheduler))
@@ -25,14 +28,18 @@ class Replica:
         made = checked(WHERE, "make", make, "callable")()
         self._scheduler: Scheduler = checked(WHERE, "make()", made, SCHEDULER)
 
-    async def infer(self, name: str, x: Any, deadline: float | None = None) -> Any:
+    async def infer(self, name: str, x: object, deadline: float | None = None) -> object:
+        """The result of a job; `deadline`: seconds from now, instead of the task's. Raises what `Scheduler.release`
+        raises, and `SkippedError` for a job that was skipped.
+        """
         return await self._scheduler.submit(name, x, deadline)
 
-    def served(self) -> Any:
+    def served(self) -> Served:
+        """What the replica's scheduler has done so far."""
         return self._scheduler.served()
 
 
-def deployment(make: Callable[[], Scheduler], **options: Any) -> Any:
+def deployment(make: Callable[[], Scheduler], **options: object) -> Application:
     """A Ray Serve application whose replicas each run a scheduler that `make` returns; `options` as in
     `ray.serve.deployment`.
 

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .metrics import metrics
 from .policies import policy as by_name
 from .virtual import releases, simulate
 from .workers import WHERE, Ended, Running
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 QUEUE = 64  # jobs of a task that may wait
 ADMISSION_PERIODS = 20
@@ -83,7 +86,7 @@ class Scheduler:
         *,
         queue: int = QUEUE,
         admission: bool = False,
-        registry: Any = None,
+        registry: CollectorRegistry | None = None,
     ):
         networks = _networks(tasks)
         self.tasks = {name: task for name, (_, task) in networks.items()}
@@ -108,13 +111,13 @@ class Scheduler:
         lifetime.keep(self, self._running)
         try:
             self._running.begin()
-        except BaseException:  # no room for threads; Ctrl-C
+        except BaseException:  # no room for threads, Ctrl-C: whatever it is, the threads that run must end
             self._running.abandon()
             raise
 
     # -- who asks -----------------------------------------------------------------------------------------
 
-    def release(self, name: str, x: Any, deadline: float | None = None) -> Future[Any]:
+    def release(self, name: str, x: object, deadline: float | None = None) -> Future[Any]:
         """A job now; its result as a future, which raises `SkippedError` where it came too late or there was no room,
         and `CancelledError` where the scheduler ended before the job did.
 
@@ -130,14 +133,15 @@ class Scheduler:
             self._checks[name](x)
         return self._running.release(name, x, deadline)
 
-    async def submit(self, name: str, x: Any, deadline: float | None = None, timeout: float | None = None) -> Any:
-        """`release` for asyncio: waits for the result; cancelled or after `timeout` seconds (`TimeoutError`) the job is
-        dropped.
+    async def submit(self, name: str, x: object, deadline: float | None = None, timeout: float | None = None) -> Any:
+        """`release` for asyncio: waits for the result; cancelled or after `timeout` seconds (then it raises
+        `TimeoutError`) the job is dropped. Raises what `release` raises, and `TypeError` or `ValueError` for another
+        timeout.
         """
         timeout = checked(WHERE, "timeout", timeout, optional(RULES["wait"]))
         return await asyncio.wait_for(asyncio.wrap_future(self.release(name, x, deadline)), timeout)
 
-    def run(self, seconds: float, inputs: Mapping[str, Any], offsets: Sequence[float] = ()) -> list[Future[Any]]:
+    def run(self, seconds: float, inputs: Mapping[str, object], offsets: Sequence[float] = ()) -> list[Future[Any]]:
         """Releases the jobs of all periodic tasks for so many seconds, each at its time, and waits until all have
         ended.
 
@@ -192,7 +196,7 @@ class Scheduler:
         return self._running.blocks
 
     def served(self) -> Served:
-        """What has been done so far."""
+        """What has been done so far, in jobs, shares and seconds."""
         r = self._running
         with r.lock:
             outcomes = dict(r.outcomes)
@@ -204,8 +208,10 @@ class Scheduler:
                 released, outcomes, over / max(released, 1), accuracy, r.now(), dict(r.busy), r.deciding, pace
             )
 
-    def events(self) -> list[dict[str, Any]]:
-        """Every block as a trace event, a row for each half; for `xcoexec.session.timeline.write`."""
+    def events(self) -> list[dict[str, object]]:
+        """Every block as a trace event (microseconds since the start), a row for each half; for
+        `xcoexec.session.timeline.write`.
+        """
         work = []
         for task, block, half, twin, start, end in list(self.blocks):
             name = f"{task} {block}" + (" (twin)" if twin else "")
@@ -238,7 +244,7 @@ def _is_task(x: object) -> bool:
 def task(
     name: str,
     network: Network | ResidentFunction,
-    x: Any = None,
+    x: object = None,
     *,
     deadline: float,
     period: float | None = None,
@@ -257,9 +263,7 @@ def task(
     elif x is None:
         raise TypeError(
             f"{where}: got the function of {name!r} with resident weights, without an input; valid is one of the shape"
-            " that"
-            " all its jobs"
-            " have."
+            " that all its jobs have."
         )
     else:
         input_of(where, network, x, f" for the task {name!r}")
@@ -269,8 +273,10 @@ def task(
 
 def admits(tasks: Sequence[Task], by: str | Policy = "slack", periods: int = ADMISSION_PERIODS) -> bool:
     """Whether periodic tasks meet all deadlines by their measured seconds: they need at most the time that there is,
-    and a simulation of so many of the longest periods misses none. Raises `TypeError` for anything but `Task`s: of
-    what `task` returns the second.
+    and a simulation of so many of the longest periods misses none.
+
+    Raises `TypeError` for anything but `Task`s: of what `task` returns the second; `TypeError` or `ValueError` for
+    periods that are no integer from 1 on.
     """
     periods = checked("xcoexec.streams.admits", "periods", periods, "count")
     if wrong := [t for t in tasks if not isinstance(t, Task)]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import functools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Final
 
 from .arguments import told
 from .cuts import Partly
@@ -21,7 +22,17 @@ from .power import Power
 WHERE = "xcoexec.pipeline"
 JOIN_SECONDS = 2.0
 CLOSED_SECONDS = 0.05  # after which a thread that waits for another one's item looks whether the stream is closed
-END = object()  # behind the last item
+#: what stages do with an item: functions of the user's, of whatever items theirs are
+Work = Callable[[Any], object]
+
+
+class End(enum.Enum):
+    """What stands behind the last item."""
+
+    END = "end"
+
+
+END: Final = End.END
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +44,12 @@ class Stage:
     """
 
     name: str
-    run: Callable[[Any], Any]
+    run: Work
     workers: int = 1
-    further: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
+    further: tuple[tuple[str, Work], ...] = ()
 
     @functools.cached_property
-    def parts(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    def parts(self) -> tuple[tuple[str, Work], ...]:
         return ((self.name, self.run), *self.further)
 
 
@@ -49,7 +60,7 @@ class Item:
     It is handed on, in its order, before a stage works on it: the next one waits until `unready` is released.
     """
 
-    value: Any
+    value: object
     error: BaseException | None = None
     spans: list[tuple[float, float]] = dataclasses.field(default_factory=list)
     unready: threading.Lock = dataclasses.field(default_factory=threading.Lock)
@@ -63,13 +74,13 @@ class Channel:
     """
 
     def __init__(self, depth: int):
-        self._items = SimpleQueue[Any]()
+        self._items = SimpleQueue[Item | End]()
         self._room = SimpleQueue[None]()
         self._closed = False
         for _ in range(depth):
             self._room.put(None)
 
-    def put(self, item: Any) -> bool:
+    def put(self, item: Item | End) -> bool:
         """Waits for room; False once the stream is closed."""
         self._room.get()
         if self._closed:
@@ -78,8 +89,10 @@ class Channel:
         self._items.put(item)
         return True
 
-    def get(self, timeout: float | None = None) -> Any:
-        """Waits for an item; `END` once the stream is closed. Raises `TimeoutError`."""
+    def get(self, timeout: float | None = None) -> Item | End:
+        """Waits for an item; `END` once the stream is closed. Raises `TimeoutError` where none comes within `timeout`
+        seconds (None: no end).
+        """
         try:
             item = self._items.get(timeout=timeout)
         except Empty:
@@ -108,7 +121,7 @@ class Shared:
         self.power = power
         # what a stage's threads work on lies in the channel behind it already: `depth` more may wait there
         self.channels = [Channel(depth), *(Channel(depth + s.workers + len(s.further)) for s in stages)]
-        self.further = {name: SimpleQueue[Any]() for s in stages for name, _ in s.further}
+        self.further = {name: SimpleQueue[tuple[Item, threading.Lock] | End]() for s in stages for name, _ in s.further}
         # of each part: thread -> since when it works on its item
         self.busy: dict[str, dict[int, float]] = {name: {} for s in stages for name, _ in s.parts}
         self.turns = [threading.Lock() for _ in stages]  # whose thread takes the next item
@@ -139,7 +152,7 @@ class Shared:
         self.closed = self.elsewhere = True
 
 
-def feed(shared: Shared, items: Iterator[Any]) -> None:
+def feed(shared: Shared, items: Iterator[object]) -> None:
     """Takes from the user's iterator what there is room for; an exception in it ends the stream after the items before
     it.
     """
@@ -154,13 +167,13 @@ def feed(shared: Shared, items: Iterator[Any]) -> None:
     shared.channels[0].put(END)
 
 
-def _taken(items: Iterator[Any]) -> Item | None:
+def _taken(items: Iterator[object]) -> Item | None:
     """The user's next input; None at the end."""
     try:
         return Item(next(items))
     except StopIteration:
         return None
-    except BaseException as e:
+    except BaseException as e:  # whatever the user's iterator raises comes up behind the items before it
         return Item(None, e)
 
 
@@ -221,7 +234,7 @@ def _do(shared: Shared, stage: Stage, part: int, item: Item, mine: threading.Loc
         begin = busy[me] = time.perf_counter()
         try:
             item.value = run(item.value)
-        except BaseException as e:
+        except BaseException as e:  # whatever a function of the user's raises comes up at its own item
             item.value = None
             item.error = told(f"{WHERE}: the stage {name!r}", e)
         del busy[me]
@@ -234,4 +247,17 @@ def _do(shared: Shared, stage: Stage, part: int, item: Item, mine: threading.Loc
     mine.release()
 
 
-__all__ = ["CLOSED_SECONDS", "END", "WHERE", "Channel", "Item", "Shared", "Stage", "feed", "work", "work_further"]
+__all__ = [
+    "CLOSED_SECONDS",
+    "END",
+    "WHERE",
+    "Channel",
+    "End",
+    "Item",
+    "Shared",
+    "Stage",
+    "Work",
+    "feed",
+    "work",
+    "work_further",
+]

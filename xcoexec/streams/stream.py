@@ -19,7 +19,7 @@ from ..session.timeline import write
 from . import lifetime
 from .arguments import checked, shown
 from .power import Power
-from .stage_threads import CLOSED_SECONDS, END, WHERE, Shared, Stage, feed, work, work_further
+from .stage_threads import CLOSED_SECONDS, END, WHERE, End, Item, Shared, Stage, feed, work, work_further
 
 KEPT = 20_000  # items that statistics are kept of
 MOST_SECONDS = threading.TIMEOUT_MAX / 2  # that a lock can wait
@@ -48,12 +48,12 @@ class Stream:
     next ones still come.
 
     It is closed at its end, by `close`, at the end of `with`, with its last reference, and at the exit of the
-    process; who takes from a closed stream gets nothing more. In a process forked from its own a `RuntimeError` says
-    so.
+    process; who takes from a closed stream gets nothing more. It raises `TimeoutError` where no result comes within
+    `timeout` seconds, and `RuntimeError` in a process forked from its own.
     """
 
     def __init__(
-        self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[Any], power: Power | None = None
+        self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[object], power: Power | None = None
     ):
         given = inputs(items)
         self._names = [name for s in stages for name, _ in s.parts]
@@ -63,7 +63,7 @@ class Stream:
         self._spans: deque[list[tuple[float, float]]] = deque(maxlen=KEPT)
         self._ended = False
         self._power = power
-        targets: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [("feed", feed, (shared, given))]
+        targets: list[tuple[str, Callable[..., None], tuple[object, ...]]] = [("feed", feed, (shared, given))]
         targets += [(s.name, work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
         targets += [(name, work_further, (shared, s, k)) for s in stages for k, (name, _) in enumerate(s.further, 1)]
         for name, target, args in targets:
@@ -72,7 +72,7 @@ class Stream:
         try:
             for thread in shared.threads:
                 thread.start()
-        except BaseException:  # no room for threads; Ctrl-C
+        except BaseException:  # no room for threads, Ctrl-C: whatever it is, the threads that run must end
             shared.abandon()
             raise
 
@@ -94,7 +94,7 @@ class Stream:
             raise TimeoutError(
                 f"{WHERE}: got no result within {self._timeout:g} s ({stuck}); the stream is closed."
             ) from None
-        except BaseException:  # Ctrl-C
+        except BaseException:  # Ctrl-C, a signal handler's own error: whatever it is, the threads must end
             self.close()
             raise
         if item is END:
@@ -111,7 +111,7 @@ class Stream:
             self._power.apply(self._halves())
         return item.value
 
-    def _take(self) -> Any:
+    def _take(self) -> Item | End:
         """The next item, finished; `END` at the end and once the stream is closed, by whichever thread."""
         end = time.monotonic() + self._timeout
         item = self._shared.channels[-1].get(self._timeout)
@@ -158,8 +158,9 @@ class Stream:
         self._shared.stop()
 
     def stats(self, last: int = 0) -> Stats:
-        """Latency and throughput of what has left so far, or of the `last` so many items (0: all). Raises `ValueError`
-        before the first.
+        """Latency (seconds) and throughput (items a second) of what has left so far, or of the `last` so many items (0:
+        all). Raises `ValueError` before the first, `TypeError` or `ValueError` for a `last` that is no integer from 0
+        on.
         """
         last = checked(f"{WHERE}: stats()", "last", last, "last")
         found = list(self._spans)[-last:]
@@ -180,7 +181,7 @@ class Stream:
         )
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes when each stage worked on which item, for Perfetto."""
+        """Writes when each stage worked on which item, for Perfetto. Raises `TypeError` for what is no path."""
         checked(f"{WHERE}: timeline()", "path", path, "path")
         first = min((s[0][0] for s in self._spans), default=0.0)
         spans = [
@@ -191,7 +192,7 @@ class Stream:
         )
 
 
-def inputs(items: Iterable[Any]) -> Iterator[Any]:
+def inputs(items: Iterable[object]) -> Iterator[object]:
     """An iterator of a stream's inputs. Raises `TypeError` for what is none; what its own `__iter__` raises comes
     through.
     """

@@ -10,11 +10,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 import jax
 import numpy as np
 from jax import lax
+
+from .compiled_spans import Array
 
 WIDTHS = (512, 384, 256, 192, 128, 96, 64, 48, 32)
 GRID = 8  # places along a side of what the layers of a twin from an image to a vector work on, about
@@ -26,7 +28,18 @@ OPERATIONS: Mapping[str, Mapping[str, tuple[int, bool]]] = {
 }
 NHWC = ("NHWC", "HWIO", "NHWC")
 
-Params = Any
+Layer = tuple[Array, Array]  # weights [..., outputs], bias [outputs]
+
+
+class Params(TypedDict, total=False):
+    """A twin's weights: "dense" alone for a stack of dense layers, else the three others. "layers": of each layer its
+    operations' arrays by name.
+    """
+
+    dense: list[Layer]
+    head: Layer
+    layers: list[dict[str, dict[str, Array]]]
+    tail: Layer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,14 +61,16 @@ class Shape:
 
     @property
     def stride(self) -> tuple[int, int]:
-        """Of the head, which is its window too."""
+        """Of the head, which is its window too: along the image's two axes, rows and columns."""
         sides = self.given[1:3]
         made = self.made[1:3] if len(self.made) == 4 else tuple(GRID if g % GRID == 0 else g for g in sides)
         return (sides[0] // made[0], sides[1] // made[1])
 
 
 def replaced(shape: Shape) -> bool:
-    """Whether a twin of this kind can make the block's values: images of NHWC whose sides divide, or vectors."""
+    """Whether a twin of this kind can make the block's values: images of NHWC whose sides divide, or arrays of shape
+    [n, c].
+    """
     a, b = shape.given, shape.made
     if len(a) == len(b) == 4:
         return all(m and g % m == 0 for g, m in zip(a[1:3], b[1:3], strict=True))
@@ -69,13 +84,13 @@ def _he(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def initial(shape: Shape, seed: int = 0) -> Params:
-    """Random weights of every operation of every layer."""
+    """Random f32 weights of every operation of every layer."""
     rng = np.random.default_rng(seed)
     if not shape.image:
         sizes = [int(np.prod(shape.given[1:])), *[shape.width] * len(shape.layers), shape.made[-1]]
         return {"dense": [(_he(rng, a, b), np.zeros(b, np.float32)) for a, b in itertools.pairwise(sizes)]}
     width, made = shape.width, shape.made[-1]
-    layers = [
+    layers: list[dict[str, dict[str, Array]]] = [
         {name: _operation(rng, shape.half, name, width) for name in _names(shape.half, layer)} for layer in shape.layers
     ]
     bias = lambda n: np.zeros(n, np.float32)
@@ -91,7 +106,7 @@ def _names(half: str, layer: str) -> Sequence[str]:
     return tuple(OPERATIONS[half]) if layer == "any" else (layer,)
 
 
-def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> dict[str, np.ndarray]:
+def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> dict[str, Array]:
     window, separable = OPERATIONS[half][name]
     if not window:
         return {}
@@ -104,19 +119,21 @@ def _operation(rng: np.random.Generator, half: str, name: str, width: int) -> di
     return {"w": _he(rng, window, window, width, width), "b": np.zeros(width, np.float32)}
 
 
-def _conv(x: Any, w: Any, groups: int = 1, stride: tuple[int, int] = (1, 1)) -> Any:
-    return lax.conv_general_dilated(x, w, stride, "SAME", dimension_numbers=NHWC, feature_group_count=groups)
+def _conv(x: jax.Array, w: Array, groups: int = 1, stride: tuple[int, ...] = (1, 1)) -> jax.Array:
+    return lax.conv_general_dilated(x, w, stride, "SAME", dimension_numbers=NHWC, feature_group_count=groups)  # type: ignore[arg-type]
 
 
-def _apply_operation(p: Mapping[str, Any], x: Any) -> Any:
+def _apply_operation(p: Mapping[str, Array], x: jax.Array) -> jax.Array:
     if not p:
         return x
     y = _conv(x, p["depthwise"], groups=x.shape[-1]) if "depthwise" in p else x
     return x + jax.nn.relu(_conv(y, p["w"]) + p["b"])
 
 
-def apply(params: Params, x: Any, choice: Any = None) -> Any:
-    """A twin's values; `choice` [layers, operations]: how much of each operation while it is not chosen yet."""
+def apply(params: Params, x: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+    """A twin's values, of the shape `made`, from an array of the shape `given`; `choice`, of shape [layers,
+    operations]: how much of each operation while it is not chosen yet.
+    """
     if "dense" in params:
         y = x.reshape(x.shape[0], -1)
         for w, b in params["dense"][:-1]:
@@ -127,12 +144,19 @@ def apply(params: Params, x: Any, choice: Any = None) -> Any:
     y = jax.nn.relu(_conv(x, head, stride=head.shape[:2]) + bias)
     for i, layer in enumerate(params["layers"]):
         outs = [_apply_operation(p, y) for p in layer.values()]
-        y = outs[0] if choice is None else sum(jax.nn.softmax(choice[i])[k] * o for k, o in enumerate(outs))
+        y = outs[0] if choice is None else _mixed(outs, choice[i])
     return (_conv(y, tail) if tail.ndim == 4 else y.mean((1, 2)) @ tail) + last
 
 
-def twin_of(shape: Shape, nonlinear: bool, params: Params, x: Any, choice: Any = None) -> Any:
-    """`apply`; `nonlinear`: the block ends with ReLU, so its values are never negative."""
+def _mixed(outs: Sequence[jax.Array], choice: jax.Array) -> jax.Array:
+    """What a layer makes while its operation is not chosen yet: all operations' results by their shares."""
+    return sum(jax.nn.softmax(choice)[k] * o for k, o in enumerate(outs))  # type: ignore[return-value]
+
+
+def twin_of(shape: Shape, nonlinear: bool, params: Params, x: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+    """`apply` (arrays of the shapes `given` and `made`); `nonlinear`: the block ends with ReLU, so its values are never
+    negative.
+    """
     y = apply(params, x, choice)
     return jax.nn.relu(y) if nonlinear else y
 

@@ -29,12 +29,12 @@ class Schedule:
 
     @property
     def missing_rate(self) -> float:
-        """Equation 3: (overtime + skipped) / released."""
+        """Equation 3, a share (0..1): (overtime + skipped) / released."""
         return missing_rate(self.jobs)
 
     @property
     def accuracy(self) -> float:
-        """Mean over the jobs that ended, by their paths."""
+        """The mean share (0..1) over the jobs that ended, by their paths."""
         return float(np.mean([j.task.accuracy.of(j.twins) for j in self.jobs if j.end is not None] or [1.0]))
 
     def busy(self, half: str) -> float:
@@ -43,7 +43,7 @@ class Schedule:
 
 
 def missing_rate(jobs: Iterable[Job]) -> float:
-    """Equation 3: (overtime + skipped) / released."""
+    """Equation 3, a share (0..1): (overtime + skipped) / released."""
     jobs = list(jobs)
     return sum(j.missed for j in jobs) / max(len(jobs), 1)
 
@@ -54,8 +54,8 @@ def releases(
     offsets: Sequence[float] = (),
     where: str = "xcoexec.streams.virtual.releases",
 ) -> list[Job]:
-    """The periodic jobs of so many seconds, in order; `offsets`: when each task releases its first one. Raises
-    `TypeError` or `ValueError`.
+    """The periodic jobs of so many seconds, in order; `offsets`: seconds until each task releases its first one. Raises
+    `TypeError` or `ValueError` for other seconds or offsets, and `ValueError` for more offsets than tasks.
     """
     seconds = checked(where, "seconds", seconds, "span")
     offsets = checked(where, "offsets", offsets, "offsets")
@@ -69,7 +69,9 @@ def releases(
 
 
 def simulate(jobs: Sequence[Job], by: str | Policy, load: Load | None = None) -> Schedule:
-    """Runs jobs that nobody has run yet under a policy; blocks take their seconds times what `load` says."""
+    """Runs jobs that nobody has run yet under a policy; blocks take their seconds times what `load` says. Raises
+    `TypeError` or `ValueError` for another policy.
+    """
     core = Core(policy(by))
     blocks = []
     waiting = sorted(jobs, key=lambda j: (j.release, j.task.name, j.number))

@@ -16,7 +16,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from queue import SimpleQueue
-from typing import Any
 
 from ..compat import worker
 from ..errors import SkippedError
@@ -53,8 +52,8 @@ class _Request:
     """A job on its way: its input or its state between blocks, and who waits for it."""
 
     job: Job
-    state: Any
-    future: Future[Any]
+    state: object
+    future: Future[object]
 
 
 class Running:
@@ -100,16 +99,20 @@ class Running:
             thread.start()
 
     def now(self) -> float:
+        """Seconds since the start."""
         return time.perf_counter() - self._began
 
     # -- who asks -----------------------------------------------------------------------------------------
 
-    def release(self, name: str, x: Any, deadline: float | None) -> Future[Any]:
-        future: Future[Any] = Future()
+    def release(self, name: str, x: object, deadline: float | None) -> Future[object]:
+        """A job now; its result as a future. `deadline`: seconds from now, None: the task's. Raises `RuntimeError`
+        where no job is taken any more.
+        """
+        future: Future[object] = Future()
         self._change(self._release, name, x, deadline, future)
         return future
 
-    def _release(self, name: str, x: Any, deadline: float | None, future: Future[Any]) -> None:
+    def _release(self, name: str, x: object, deadline: float | None, future: Future[object]) -> None:
         self.open()
         self.numbers[name] += 1
         job = Job(self.tasks[name], self.numbers[name], self.now(), deadline)
@@ -145,7 +148,7 @@ class Running:
 
     # -- what changes -------------------------------------------------------------------------------------
 
-    def _change(self, change: Callable[..., None], *args: Any) -> None:
+    def _change(self, change: Callable[..., None], *args: object) -> None:
         """A change with the lock held. Answers are told when it is free: they run the user's callbacks, which may come
         back here.
 
@@ -157,7 +160,7 @@ class Running:
                 over = self._over
                 try:
                     change(*args)
-                except BaseException as e:
+                except BaseException as e:  # a policy is the user's, and Ctrl-C may come anywhere
                     if not over:
                         self._close(f"after {type(e).__name__} in its decisions", e)
                     raise
@@ -172,9 +175,8 @@ class Running:
         self._telling.add(me)
         try:
             while self._answers:
-                with contextlib.suppress(
-                    IndexError, InvalidStateError
-                ):  # told by another thread; cancelled in this moment
+                # told by another thread; cancelled in this moment
+                with contextlib.suppress(IndexError, InvalidStateError):
                     _answer(*self._answers.popleft())
         finally:
             self._telling.discard(me)
@@ -240,7 +242,7 @@ class Running:
         request.state, error = self._block(start, request.state)
         try:
             self._change(self._after, start, request, began, error)
-        except BaseException as e:  # those who wait were told
+        except BaseException as e:  # whatever it is: those who wait were told, and the thread has to end
             self._over = self._over or f"after {type(e).__name__}"
         finally:
             del request, error  # a traceback knows this frame: with the future in it that is a circle
@@ -261,7 +263,7 @@ class Running:
             self._tidied = self.now()
             _trim(0)
 
-    def _block(self, start: Start, state: Any) -> tuple[Any, BaseException | None]:
+    def _block(self, start: Start, state: object) -> tuple[object, BaseException | None]:
         """What a block makes of a job's state, or its exception."""
         job = start.job
         network = self._networks[job.task.name]
@@ -270,7 +272,7 @@ class Running:
                 state = network.begin(state)
             state = network.run(job.at, start.way, state)
             return network.result(state) if job.at == len(job.task.blocks) - 1 else state, None
-        except BaseException as e:
+        except BaseException as e:  # whatever a network raises is its job's answer
             return None, told(f"{WHERE}: a block of {job.task.name!r}", e)
 
     def _account(self, start: Start, began: float) -> None:
@@ -341,7 +343,7 @@ def _answer(request: _Request, error: BaseException | None, cancelled: bool) -> 
         request.future.set_result(request.state)
 
 
-def _cancelled(running: weakref.ref[Running], job: Job, future: Future[Any]) -> None:
+def _cancelled(running: weakref.ref[Running], job: Job, future: Future[object]) -> None:
     """Whom `wait` and `as_completed` make wait for a cancelled future is told; the job leaves."""
     if future.cancelled():
         future.set_running_or_notify_cancel()

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import NotRequired, TypeVar
 
 import jax
 
@@ -16,11 +16,37 @@ from ..api.functions import jit
 from ..codegen.environment import CACHE_DIR
 from ..ir.text import columns
 from ..measure.timing import alternate
-from .machine import environment
+from .machine import Environment, environment
 from .oracle import oracles, worst
 
-Record = dict[str, Any]
+T = TypeVar("T")
 SEED = 0
+
+
+class Record(Environment):
+    """What `measure` finds of a model: seconds, errors relative to the output's scale; peaks, where they were
+    measured, are those of `peak_memory`.
+    """
+
+    model: str
+    batch: int
+    strategy: str
+    threads: int
+    seed: int
+    jit_seconds: float
+    xco_seconds: float
+    speedup: float
+    first_call_seconds: float
+    jit_first_call_seconds: float
+    error: float
+    jit_error: float
+    ran: str
+    chosen: str
+    host_layers: int
+    layers: int
+    jit_peak_bytes: NotRequired[int]
+    xco_peak_bytes: NotRequired[int]
+    xco_first_peak_bytes: NotRequired[int]
 
 
 def measure(
@@ -30,11 +56,11 @@ def measure(
     against float64, and whether the plan's executable ran.
 
     `threads` of the host half (default: the cores that this process may use); `rounds` of blocks of `block` seconds.
+    Raises `ValueError` for an unknown model, strategy or number of threads.
     """
     entry = models.get(name)
     n = config.threads(threads)
-    weights = entry.variables(SEED)
-    x = entry.example(batch, SEED)
+    weights, x = entry.variables(SEED), entry.example(batch, SEED)
     apply = entry.module.apply
     plain = jax.jit(apply)
     fast = jit(apply, strategy=strategy, threads=n).bind(weights)
@@ -65,7 +91,7 @@ def measure(
     }
 
 
-def _first(call: Callable[[], Any]) -> tuple[Any, float]:
+def _first(call: Callable[[], T]) -> tuple[T, float]:
     """What a first call returns, and its seconds."""
     start = time.perf_counter()
     out = call()
@@ -115,11 +141,10 @@ HEAD = (
     "memory",
     "memory, first",
 )
-PEAKS = ("xco_peak_bytes", "xco_first_peak_bytes")
 
 
 def text(records: Sequence[Record]) -> str:
-    """Records as a table; at least one."""
+    """Records as a table, seconds in ms; at least one."""
     e = records[0]
     table = columns([list(HEAD), *map(_row, records)], (1, 2, 3, 4, 5, 7, 8, 9, 10))
     machine = f"{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}"
@@ -127,7 +152,9 @@ def text(records: Sequence[Record]) -> str:
 
 
 def _row(r: Record) -> list[str]:
-    memory = [f"{r[k] / r['jit_peak_bytes']:.2f}x" if k in r else "-" for k in PEAKS]
+    plain = r.get("jit_peak_bytes")
+    peaks = (r.get("xco_peak_bytes"), r.get("xco_first_peak_bytes"))
+    memory = ["-" if peak is None or plain is None else f"{peak / plain:.2f}x" for peak in peaks]
     return [
         r["model"],
         str(r["batch"]),

@@ -6,7 +6,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,17 @@ from .. import models
 from ..api.functions import jit
 from ..api.resident import ResidentFunction
 from ..ir.text import milliseconds, table
-from ..measure.timing import alternate
+from ..measure.timing import Progress, alternate
 from ..session import timeline
 from ..session.session import Session
 from .progress import shown
+
+if TYPE_CHECKING:
+    import flax.linen as nn
+    import optax
+    from flax.typing import VariableDict
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
 
 PHOTO_MODELS = ("mobilenet_v2", "squeezenet", "resnet18")
 TRAIN_SECONDS = 5.0
@@ -29,7 +36,9 @@ console = Console(width=None if sys.stdout.isatty() else 120)
 
 
 def main(out: str = "out", threads: int | None = None) -> None:
-    """Runs everything and writes `timeline.json` and `plan.png` into the folder `out`."""
+    """Runs everything and writes `timeline.json` and `plan.png` into the folder `out`. Raises `SystemExit` where one of
+    the demo's packages is missing.
+    """
     try:
         import matplotlib  # noqa: F401
         import optax  # noqa: F401
@@ -46,7 +55,7 @@ def main(out: str = "out", threads: int | None = None) -> None:
         "Next, three networks on two photographs. Their weights are random: what counts is speed and that the results"
         " agree.\n"
     )
-    events: list[dict[str, Any]] = []
+    events: list[dict[str, object]] = []
     shown_plans = []
     for pid, name in enumerate(PHOTO_MODELS):
         fast, seconds = photograph_model(name, photos, threads)
@@ -97,8 +106,8 @@ def digits(threads: int | None) -> None:
     console.print(f"  jax.jit {us['jit']:.0f} us, xcoexec {us['xco']:.0f} us: {seconds['jit'] / seconds['xco']:.2f}x\n")
 
 
-def fit(module: Any, x: jax.Array, y: jax.Array, progress: Any) -> tuple[Any, int]:
-    """Some seconds of Adam; (weights, steps)."""
+def fit(module: nn.Module, x: jax.Array, y: jax.Array, progress: Progress) -> tuple[VariableDict, int]:
+    """Some seconds of Adam on images `x` of shape [n, 28, 28, 1] and labels `y` of shape [n]; (weights, steps)."""
     import optax
 
     weights = module.init(jax.random.key(0), x[:1])
@@ -106,8 +115,10 @@ def fit(module: Any, x: jax.Array, y: jax.Array, progress: Any) -> tuple[Any, in
     state = optimiser.init(weights)
 
     @jax.jit
-    def step(weights: Any, state: Any, x: jax.Array, y: jax.Array) -> tuple[Any, Any]:
-        def loss(w: Any) -> jax.Array:
+    def step(
+        weights: VariableDict, state: optax.OptState, x: jax.Array, y: jax.Array
+    ) -> tuple[VariableDict, optax.OptState]:
+        def loss(w: VariableDict) -> jax.Array:
             return optax.softmax_cross_entropy_with_integer_labels(module.apply(w, x), y).mean()
 
         updates, state = optimiser.update(jax.grad(loss)(weights), state)
@@ -128,7 +139,7 @@ def fit(module: Any, x: jax.Array, y: jax.Array, progress: Any) -> tuple[Any, in
 
 
 def photographs() -> list[jax.Array]:
-    """scikit-learn's two sample photographs, f32 [1, 224, 224, 3], normalised."""
+    """scikit-learn's two sample photographs, f32 arrays of shape [1, 224, 224, 3], normalised."""
     from sklearn.datasets import load_sample_images
 
     out = []
@@ -143,8 +154,10 @@ def photographs() -> list[jax.Array]:
 
 def photograph_model(
     name: str, photos: list[jax.Array], threads: int | None
-) -> tuple[ResidentFunction[Any], dict[str, float]]:
-    """Plans one network (random weights), compares it with jax.jit on every photograph, prints its table."""
+) -> tuple[ResidentFunction, dict[str, float]]:
+    """Plans one network (random weights), compares it with jax.jit on every photograph, prints its table; returns the
+    function and the median seconds of both.
+    """
     entry = models.get(name)
     weights = entry.variables()
     plain = jax.jit(entry.module.apply)
@@ -187,8 +200,10 @@ NAMES = {
 }
 
 
-def draw(plans: Sequence[tuple[str, ResidentFunction[Any], dict[str, float]]], path: pathlib.Path) -> None:
-    """One column a network, one bar a layer: where it ran and how long, and what XLA alone takes for it."""
+def draw(plans: Sequence[tuple[str, ResidentFunction, dict[str, float]]], path: pathlib.Path) -> None:
+    """One column a network, one bar a layer: where it ran and how long, and what XLA alone takes for it. `plans`:
+    (name, function, median seconds of "jit" and "xco").
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -202,7 +217,7 @@ def draw(plans: Sequence[tuple[str, ResidentFunction[Any], dict[str, float]]], p
         _draw_layers(ax, fast)
         title = f"{name}: {1e3 * seconds['xco']:.2f} ms, jax.jit {1e3 * seconds['jit']:.2f} ms"
         ax.set_title(title, fontsize=10, loc="left")
-    handles: list[Any] = [Patch(color=COLOURS[k], label=v) for k, v in NAMES.items()]
+    handles: list[Artist] = [Patch(color=COLOURS[k], label=v) for k, v in NAMES.items()]
     handles.append(Line2D([], [], color="#444444", marker="|", linestyle="", label="the layer in XLA alone"))
     fig.legend(handles=handles, loc="lower center", ncols=4, fontsize=9, frameon=False)
     fig.suptitle("Which layer ran where, and how long (batch 1, 224x224)", fontsize=12)
@@ -210,7 +225,7 @@ def draw(plans: Sequence[tuple[str, ResidentFunction[Any], dict[str, float]]], p
     fig.savefig(path, dpi=110)
 
 
-def _draw_layers(ax: Any, fast: ResidentFunction[Any]) -> None:
+def _draw_layers(ax: Axes, fast: ResidentFunction) -> None:
     """One network's column."""
     layers = [x for x in fast.report().layers if x.measured or x.flops]
     where_is = {x.name: i for i, x in enumerate(fast.graph().layers)}

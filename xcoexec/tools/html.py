@@ -6,7 +6,7 @@ import base64
 import html
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from . import plots
 from .plots import names as _names
@@ -71,11 +71,9 @@ def _cell(text: str, bold: bool = False) -> str:
     return f"<td{' class=best' if bold else ''}>{html.escape(text)}</td>"
 
 
-def _by_variant(records: Sequence[Record], key: str, text: Callable[[Record, str], str]) -> str:
-    """A table with a row for each variant of `key` and a column for each network."""
-    return _table(
-        ["variant", *_names(records)], [[_cell(v), *(_cell(text(r, v)) for r in records)] for v in records[0][key]]
-    )
+def _by_variant(records: Sequence[Record], variants: Iterable[str], text: Callable[[Record, str], str]) -> str:
+    """A table with a row for each variant and a column for each network."""
+    return _table(["variant", *_names(records)], [[_cell(v), *(_cell(text(r, v)) for r in records)] for v in variants])
 
 
 def _times(records: Sequence[Record]) -> str:
@@ -93,7 +91,7 @@ def _simulated(records: Sequence[Record]) -> str:
         s = r["simulated"][v]
         return f"{s / r['seconds'][v][1]:.2f}" if s else "-"
 
-    return _by_variant(records, "simulated", one)
+    return _by_variant(records, records[0]["simulated"], one)
 
 
 def _sharing(records: Sequence[Record]) -> str:
@@ -101,11 +99,11 @@ def _sharing(records: Sequence[Record]) -> str:
         calls, seconds = r["sharing"][v]
         return f"{calls} host calls" + (f", {seconds * 1e6:.0f} us" if seconds else "")
 
-    return _by_variant(records, "sharing", one)
+    return _by_variant(records, records[0]["sharing"], one)
 
 
 def _errors(records: Sequence[Record]) -> str:
-    return _by_variant(records, "errors", lambda r, v: f"{r['errors'][v]:.0e}")
+    return _by_variant(records, records[0]["errors"], lambda r, v: f"{r['errors'][v]:.0e}")
 
 
 def _halves(records: Sequence[Record]) -> str:
@@ -113,7 +111,7 @@ def _halves(records: Sequence[Record]) -> str:
         h = r["halves"][v]
         return "jax.jit" if r["ran"][v] == "jit" else f"{h['device']} device, {h['split']} split, {h['host']} host"
 
-    return _by_variant(records, "ran", one)
+    return _by_variant(records, records[0]["ran"], one)
 
 
 __all__ = ["write"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import version
+from typing import TypedDict
 
 import jax
 
@@ -12,15 +13,30 @@ from ..codegen.target import target
 from ..config import cores, xla_flags
 from ..devices.registry import device_half
 
-PACKAGES = ("jax", "numba", "llvmlite")  # whose versions matter
+
+class Environment(TypedDict):
+    """Versions, processor, instruction set, device, precision and XLA's flags."""
+
+    xcoexec: str
+    jax: str
+    numba: str
+    llvmlite: str
+    python: str
+    cpu: str
+    isa: str
+    device: str
+    precision: str
+    xla_flags: str
 
 
-def environment() -> dict[str, str]:
+def environment() -> Environment:
     """Versions, processor, instruction set, device, precision and XLA's flags, by name."""
     precision: str | None = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
     return {
         "xcoexec": __version__,
-        **{package: version(package) for package in PACKAGES},
+        "jax": version("jax"),
+        "numba": version("numba"),
+        "llvmlite": version("llvmlite"),
         "python": platform.python_version(),
         "cpu": f"{cores()}-core {target().cpu}",
         "isa": target().name,
@@ -30,4 +46,4 @@ def environment() -> dict[str, str]:
     }
 
 
-__all__ = ["environment"]
+__all__ = ["Environment", "environment"]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..planning.simulate import ROWS
 from ..session.drawing import COLOURS
 from .suite import Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SHOWN = 12  # layers with a colour of their own in a stack
 COLUMNS = 2  # of small pictures
@@ -24,7 +28,7 @@ def slug(title: str) -> str:
     return title.lower().replace(" ", "-")
 
 
-def png(figure: Any) -> bytes:
+def png(figure: Figure) -> bytes:
     """A figure as the bytes of a PNG; the figure is closed."""
     import matplotlib.pyplot as plt
 
@@ -35,7 +39,7 @@ def png(figure: Any) -> bytes:
     return out.getvalue()
 
 
-def _axes(count: int, width: float, height: float) -> tuple[Any, list[Any]]:
+def _axes(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """(figure, axes without frames above and at the right)."""
     import matplotlib
 
@@ -54,7 +58,7 @@ def _axes(count: int, width: float, height: float) -> tuple[Any, list[Any]]:
     return figure, axes[:count]
 
 
-def bars(records: Sequence[Record]) -> Any:
+def bars(records: Sequence[Record]) -> Figure:
     """Gains over jax.jit, a group of bars for each network."""
     variants = [v for v in records[0]["seconds"] if v != "jit"]
     width = 0.85 / len(variants)
@@ -69,12 +73,12 @@ def bars(records: Sequence[Record]) -> Any:
     return figure
 
 
-def stacks(records: Sequence[Record]) -> Any:
+def stacks(records: Sequence[Record]) -> Figure:
     """Seconds of each layer on either half, the longest ones by name."""
     return _each(records, 6.5, 3.6, _stack)
 
 
-def _stack(ax: Any, record: Record) -> None:
+def _stack(ax: Axes, record: Record) -> None:
     layers = record["layers"]
     longest = sorted(range(len(layers)), key=lambda i: -max(layers[i][4] or 0.0, layers[i][5]))[:SHOWN]
     rest = [i for i in range(len(layers)) if i not in longest]
@@ -93,12 +97,12 @@ def _stack(ax: Any, record: Record) -> None:
     ax.legend(frameon=False, fontsize=5, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.18))
 
 
-def roofline(records: Sequence[Record]) -> Any:
+def roofline(records: Sequence[Record]) -> Figure:
     """FLOP/s over FLOP/byte of every layer on both halves."""
     return _each(records, 5.0, 3.6, _points)
 
 
-def _points(ax: Any, record: Record) -> None:
+def _points(ax: Axes, record: Record) -> None:
     for column, name, colour in ((4, "host half", COLOURS[0]), (5, "device half", COLOURS[1])):
         known = [x for x in record["layers"] if x[2] and x[3] and x[column]]
         total = sum(x[column] for x in known) or 1.0
@@ -118,12 +122,12 @@ def _points(ax: Any, record: Record) -> None:
     ax.legend(frameon=False, fontsize=7)
 
 
-def timelines(records: Sequence[Record]) -> Any:
-    """When each row of the simulated plan is busy."""
+def timelines(records: Sequence[Record]) -> Figure:
+    """In which seconds each row of the simulated plan is busy."""
     return _each(records, 6.5, 2.2, _timeline)
 
 
-def _timeline(ax: Any, record: Record) -> None:
+def _timeline(ax: Axes, record: Record) -> None:
     variant, events = next(iter(record["timelines"].items()), ("no plan", []))
     for row, _, start, end in events:
         ax.barh(
@@ -139,7 +143,7 @@ def _timeline(ax: Any, record: Record) -> None:
     ax.set_xlabel(f"ms, {variant} (simulated from measured layers)", fontsize=7)
 
 
-def _each(records: Sequence[Record], width: float, height: float, draw: Callable[[Any, Record], None]) -> Any:
+def _each(records: Sequence[Record], width: float, height: float, draw: Callable[[Axes, Record], None]) -> Figure:
     """A small picture for each network."""
     figure, axes = _axes(len(records), width, height)
     for ax, record, name in zip(axes, records, names(records), strict=True):

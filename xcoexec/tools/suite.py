@@ -12,7 +12,7 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, NotRequired, TypedDict
 
 import jax
 import numpy as np
@@ -30,15 +30,58 @@ from ..ir.text import columns
 from ..measure.timing import Progress, alternate, empty_call, silent
 from ..planning.baselines import device_plan
 from ..planning.simulate import replay
+from ..planning.strategies import Strategy
 from ..session.rebalance import sharing
 from ..strategies import codl, edgenn, layer_switch
-from .machine import environment
+from .machine import Environment, environment
 from .oracle import oracles, worst
 
-Record = dict[str, Any]
+
+class Variant(TypedDict):
+    """What `xcoexec.jit` is told."""
+
+    strategy: str | Strategy
+    memory: NotRequired[str]
+
+
+class Simulated(TypedDict):
+    """What the simulator makes of what was measured, by variant.
+
+    `simulated`: seconds of a call. `layers`: name, kind, FLOP, bytes and seconds on the host and the device half of
+    each layer. `timelines`: row, name, start and end (seconds) of each event.
+    """
+
+    simulated: dict[str, float | None]
+    layers: list[list[Any]]
+    timelines: dict[str, list[list[Any]]]
+    costs: dict[str, object] | None
+
+
+class Record(Simulated):
+    """A case of a suite, as the lines of its file have it. By variant: quartiles of `seconds`, `predicted` seconds, and
+    what its plan is; `stands_for`: the variant that was measured for it.
+    """
+
+    suite: str
+    model: str
+    batch: int
+    seconds: dict[str, list[float]]
+    predicted: dict[str, float | None]
+    plans: dict[str, dict[str, object]]
+    stands_for: dict[str, str]
+    sharing: dict[str, list[float | None]]
+    errors: dict[str, float]
+    ran: dict[str, str]
+    halves: dict[str, dict[str, int]]
+    cores: int
+    affinity: list[int]
+    clock_mhz: float | str
+    environment: Environment
+
+
 #: name -> what `xcoexec.jit` is told; beside the strategies the papers' ablations
-VARIANTS: Mapping[str, Mapping[str, Any]] = {
-    **{name: {"strategy": name} for name in ("device", "host", "edgenn", "codl", "layer_switch", "auto")},
+VARIANTS: Mapping[str, Variant] = {
+    **{name: Variant(strategy=name) for name in ("device", "host", "edgenn", "codl", "layer_switch", "auto")},
     "edgenn, no intra": {"strategy": functools.partial(edgenn, intra=False)},
     "edgenn, no inter": {"strategy": functools.partial(edgenn, inter=False)},
     "edgenn, copies": {"strategy": "edgenn", "memory": "copy"},
@@ -138,7 +181,7 @@ def _alone(file: pathlib.Path) -> Iterator[IO[str]]:
 
 
 def _finished(file: pathlib.Path) -> list[Record]:
-    records = []
+    records: list[Record] = []
     for i, line in enumerate(file.read_text().splitlines(), 1):
         try:
             records.append(json.loads(line))
@@ -160,7 +203,9 @@ def load(path: str | os.PathLike[str]) -> list[Record]:
 
 
 def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
-    """One record: quartiles of every variant's seconds, errors against float64, what each plan is."""
+    """One record: quartiles of every variant's seconds, errors against float64, what each plan is. Raises `ValueError`
+    for a model that the zoo does not have.
+    """
     entry = models.get(model)
     weights = entry.variables()
     x = entry.example(batch)
@@ -169,7 +214,7 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
     outs = {"jit": jax.block_until_ready(plain(weights, x))}
     outs |= {v: jax.block_until_ready(f(x)) for v, f in resident.items()}
     stands_for = _measured_once({v: f.plan() for v, f in resident.items()})
-    calls: dict[str, Callable[[], Any]] = {"jit": lambda: jax.block_until_ready(plain(weights, x))}
+    calls: dict[str, Callable[[], object]] = {"jit": lambda: jax.block_until_ready(plain(weights, x))}
     calls |= {v: functools.partial(_wait, f, x) for v, f in resident.items() if stands_for[v] == v}
     samples: dict[str, list[float]] = {}
     alternate(calls, suite.rounds, suite.block, samples=samples)
@@ -198,7 +243,7 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
 
 def _measured_once(plans: Mapping[str, Plan]) -> dict[str, str]:
     """Variant -> the first variant with the same plan: what is the same is measured once."""
-    first: dict[Any, str] = {}
+    first: dict[tuple[str, tuple[Placement, ...]], str] = {}
     found = {}
     for variant, plan in plans.items():
         places = tuple(dataclasses.replace(p, predicted=None, note="") for p in plan.placements)
@@ -211,7 +256,7 @@ def _counted(plan: Plan) -> dict[str, int]:
     return {half: sum(p.half == half for p in plan.placements) for half in ("device", "split", "host")}
 
 
-def _simulated(resident: Mapping[str, ResidentFunction[Any]], seconds: Mapping[str, float]) -> Record:
+def _simulated(resident: Mapping[str, ResidentFunction], seconds: Mapping[str, float]) -> Simulated:
     """What was measured of the layers, and the simulator's seconds and events of each plan from it (None: nothing had
     to be measured).
 
@@ -252,7 +297,7 @@ def _as_in(seconds: float, half: str, graph: LayerGraph, plan: Plan, costs: Cost
     return costs.scaled(**{half: max(seconds - around, 0.1 * layers) / layers})
 
 
-def _brief(plan: Plan) -> Record:
+def _brief(plan: Plan) -> dict[str, object]:
     """A plan without what is as usual."""
     usual = {f.name: f.default for f in dataclasses.fields(Placement)}
     places = [
@@ -262,7 +307,7 @@ def _brief(plan: Plan) -> Record:
     return {"engine": plan.engine, "placements": places}
 
 
-def _sharing(f: ResidentFunction[Any]) -> list[float | None]:
+def _sharing(f: ResidentFunction) -> list[float | None]:
     """(host calls, seconds in which the device's stream hands over and merges) of a call; no seconds where the halves
     share a memory.
     """
@@ -272,7 +317,7 @@ def _sharing(f: ResidentFunction[Any]) -> list[float | None]:
     return [len(lowered.segments), sharing(lowered) if lowered.sites else None]
 
 
-def _wait(call: Callable[..., Any], x: Any) -> Any:
+def _wait(call: Callable[..., object], x: object) -> object:
     return jax.block_until_ready(call(x))
 
 
@@ -290,7 +335,7 @@ def _clock() -> float | str:
 
 
 def table(records: Sequence[Record]) -> str:
-    """Medians and their quartiles, milliseconds; then the gain over jax.jit."""
+    """Medians and their quartiles (seconds, shown in ms); then the gain over jax.jit."""
     variants = list(records[0]["seconds"])
     rows = [["variant", *(f"{r['model']} ms" for r in records), *(f"{r['model']} gain" for r in records)]]
     for v in variants:
@@ -302,10 +347,10 @@ def table(records: Sequence[Record]) -> str:
 
 
 def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
-    """What got slower or faster than in an older run, beyond the spread of both; raises `SuiteError` where no case is
+    """What got slower or faster than in an older run, beyond the spread of both. Raises `SuiteError` where no case is
     in both.
 
-    Times are compared relative to plain jax.jit's in the same run (whose own change is shown): what makes everything
+    Seconds are compared relative to plain jax.jit's in the same run (whose own change is shown): what makes everything
     slower is the machine.
     """
     before = {_case(r): r for r in old}

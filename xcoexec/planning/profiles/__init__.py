@@ -46,7 +46,9 @@ class Half:
     efficiency: Mapping[str, Number]
 
     def seconds(self, layer: Layer) -> float:
-        """A launch and the roofline (Williams et al., 2009), at the efficiency of the layer's kind."""
+        """Seconds of a layer: a launch and the roofline (Williams et al., 2009), at the efficiency of the layer's
+        kind.
+        """
         share = self.efficiency[kind(layer)].value
         return self.launch.value + max(layer.flops / self.flops.value, layer.nbytes / self.bandwidth.value) / share
 
@@ -64,7 +66,7 @@ class Profile:
     contention: Number
 
     def costs(self, graph: LayerGraph) -> Costs:
-        """The costs of a graph's layers; what kernels cannot run stays on the device half."""
+        """The costs of a graph's layers, in seconds; what kernels cannot run stays on the device half."""
         on_host = tuple(None if x.host_error else self.host.seconds(x) for x in graph.layers)
         on_device = tuple(self.device.seconds(x) for x in graph.layers)
         link = (self.sync.value, self.copy_rate.value, self.contention.value)
@@ -94,7 +96,9 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str | os.PathLike[str]) -> Profile:
-    """A profile that comes with the package, or one in a file (a path that ends with .toml). Raises `ProfileError`."""
+    """A profile that comes with the package, or one in a file (a path that ends with .toml). Raises `ProfileError` for
+    another name, and for a file that cannot be read or is no profile.
+    """
     if not isinstance(name, (str, os.PathLike)) or not isinstance(os.fspath(name), str):
         raise ProfileError(
             f"devices: got a device of type {type(name).__name__}; "
@@ -153,17 +157,18 @@ def parse(name: str, text: str) -> Profile:
     return Profile(name, title, halves[HOST], halves[DEVICE], **numbers)
 
 
-def _table(name: str, data: Mapping[str, Any], key: str, inside: str = "") -> Mapping[str, Any]:
-    if not isinstance(data.get(key), dict):
+def _table(name: str, data: Mapping[str, object], key: str, inside: str = "") -> Mapping[str, object]:
+    found = data.get(key)
+    if not isinstance(found, dict):
         where = f"{inside}.{key}" if inside else key
         raise ProfileError(
             f"devices: got the profile {name!r} without the table [{where}]; valid is a table of numbers."
         )
-    return data[key]  # type: ignore[no-any-return]
+    return found
 
 
-def _number(name: str, table: Mapping[str, Any], key: str, where: str, most: float = MOST_VALUE) -> Number:
-    got: Any = table.get(key)
+def _number(name: str, table: Mapping[str, object], key: str, where: str, most: float = MOST_VALUE) -> Number:
+    got: Any = table.get(key)  # whatever a file says
     try:
         schema.Row((schema.Number(LEAST, most), schema.Text())).check(got)
         sound = bool(got[1].strip())

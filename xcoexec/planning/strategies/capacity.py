@@ -4,11 +4,12 @@ One linear program over all layers with large weights: least time under the byte
 each such layer three shares of its output channels, `host + resident + streamed = 1`; its end `e` and the end `c` of
 the copy of its weights, which come in pieces, are bounded from below by
 
-    e[i] >= e[i-1] + gap[i] + (t_host[i] + result bytes / copy_rate) * host[i] + (sync + operand bytes / copy_rate) *
-    both[i] e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i]) e[i] >= c[i] + t_device[i] * streamed[i]
-    * piece[i]                         the last piece is computed after its copy c[i] >= c[i-1] + bytes[i] * streamed[i]
-    / rate                              one copy engine c[i] >= e[i-1] + (bytes[i] * streamed[i] - AHEAD * largest
-    piece) / rate    room for so many pieces
+    e[i] >= e[i-1] + gap[i] + (t_host[i] + result bytes / copy_rate) * host[i]
+                            + (sync + operand bytes / copy_rate) * both[i]
+    e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i])
+    e[i] >= c[i] + t_device[i] * streamed[i] * piece[i]          the last piece is computed after its copy
+    c[i] >= c[i-1] + bytes[i] * streamed[i] / rate               one copy engine
+    c[i] >= e[i-1] + (bytes[i] * streamed[i] - AHEAD * largest piece) / rate     room for so many pieces
 
 and the device holds `sum(bytes * resident) + buffers <= capacity`. `gap`: the layers between, on the device; `piece`: a
 piece's part of a layer. Shares of layers that cannot be divided are whole numbers, and so is `both >= host` where the
@@ -19,7 +20,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,12 +40,12 @@ PIECES = 16  # or this part of the capacity, where that is less
 LEAST_SHARE = 1 / 64  # of a layer: a smaller part is not worth a call
 ALIGNED = 4  # channels: what is resident ends at 16 bytes
 SEARCH_SECONDS = 2.0
-FIXED_MATTERS = (
-    0.02  # of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
-)
+#: of a layer's time: below that a host call's fixed cost grows with the share, and no whole numbers are needed
+FIXED_MATTERS = 0.02
 ROUNDINGS = 8
 LEAST_EXCESS = 2e-3  # of the capacity
-Shares = tuple[float, float, float]
+Shares = tuple[float, float, float]  # host, resident, streamed
+Row = tuple[Mapping[int, float], float, float]  # of the program: coefficients by column, at least, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Heavy:
     moved: tuple[int, int]  # bytes of the operands, of the result
 
     def pieces(self, streamed: float) -> int:
-        """How many pieces the streamed share comes in."""
+        """How many pieces the streamed share (0..1) comes in."""
         return (
             1
             if self.granule is None
@@ -73,7 +75,9 @@ class Heavy:
 
 
 def capacity(graph: LayerGraph, costs: Costs) -> Plan:
-    """The plan with the least predicted time whose weights fit `costs.capacity`. Raises `PlanError` where none does."""
+    """The plan with the least predicted seconds whose weights fit `costs.capacity` bytes. Raises `PlanError` where none
+    does.
+    """
     heavy, tail = _heavy(graph, costs)
     layers = {h.layer.index for h in heavy}
     alone = [Placement(x.name, HOST if x.index in layers else DEVICE, 0.0) for x in graph.layers]
@@ -89,9 +93,8 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
         excess = min(p.nbytes for p in rounded) - costs.capacity
         if excess <= 0:
             break
-        room -= (
-            max(excess, LEAST_EXCESS * costs.capacity) * 2**attempt
-        )  # whole blocks and pieces take a little more than the program's shares
+        # whole blocks and pieces take a little more than the program's shares
+        room -= max(excess, LEAST_EXCESS * costs.capacity) * 2**attempt
     plans = [*rounded, *(_placed(graph, costs, heavy, shares) for shares in _simple(heavy))]
     best = min((p for p in plans if p.nbytes <= costs.capacity), key=lambda p: p.seconds, default=None)
     if best is None:
@@ -125,7 +128,9 @@ def _host_seconds(h: Heavy, costs: Costs) -> tuple[float, float]:
 
 
 def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> float:
-    """Seconds until the last of the layers ends, by the bounds above."""
+    """Seconds until the last of the layers ends, by the bounds above; `shares`: (host, resident, streamed) of each
+    layer.
+    """
     sizes = [
         streamed * h.nbytes / h.pieces(streamed) for h, (_, _, streamed) in zip(heavy, shares, strict=True) if streamed
     ]
@@ -188,8 +193,31 @@ def _step(h: Heavy) -> float:
     return block(h.granule, _size(h)) / _size(h)
 
 
+class _Columns(NamedTuple):
+    """The program's variables by their columns: six of each layer, then the bytes of all buffers."""
+
+    host: range
+    resident: range
+    streamed: range
+    both: range
+    ends: range
+    copies: range
+    buffers: int
+
+    @classmethod
+    def of(cls, layers: int) -> _Columns:
+        host, resident, streamed, both, ends, copies = (range(k * layers, (k + 1) * layers) for k in range(6))
+        return cls(host, resident, streamed, both, ends, copies, 6 * layers)
+
+    @property
+    def width(self) -> int:
+        return self.buffers + 1
+
+
 def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | None:
-    """The shares of every layer with the least time until the last one ends; None where nothing fits."""
+    """(host, resident, streamed) shares (0..1) of every layer with the least seconds until the last one ends; None
+    where nothing fits into `room` bytes.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
@@ -197,57 +225,71 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
     if not n:
         return [] if room >= 0 else None
     room = min(room, 2.0 * sum(h.nbytes for h in heavy))
-    host, resident, streamed, both, ends, copies = (range(k * n, (k + 1) * n) for k in range(6))
-    buffers, count = 6 * n, 6 * n + 1
-    rows: list[tuple[Mapping[int, float], float, float]] = []  # coefficients, at least, at most
-    inf = math.inf
+    at = _Columns.of(n)
     scale = 1 / max(room, 1.0)  # bytes as parts of the room, so that all coefficients are of one size
-    for i, h in enumerate(heavy):
-        before = {ends[i - 1]: -1.0} if i else {}
-        move = h.nbytes / costs.stream_rate
-        over, back = _host_seconds(h, costs)
-        rows.append(({host[i]: 1, resident[i]: 1, streamed[i]: 1}, 1, 1))
-        rows.append(({host[i]: 1, both[i]: -1}, -inf, 0))
-        rows.append(({ends[i]: 1, **before, host[i]: -back, both[i]: -over}, h.gap, inf))
-        rows.append(({ends[i]: 1, **before, resident[i]: -h.device, streamed[i]: -h.device}, h.gap, inf))
-        piece = 1.0 if h.granule is None else min(1.0, h.largest / h.nbytes)
-        rows.append(({ends[i]: 1, copies[i]: -1, streamed[i]: -h.device * piece}, 0, inf))
-        rows.append(({copies[i]: 1, streamed[i]: -move, **({copies[i - 1]: -1} if i else {})}, 0, inf))
-        if i:
-            rows.append(
-                ({copies[i]: 1, streamed[i]: -move, ends[i - 1]: -1}, -AHEAD * h.largest / costs.stream_rate, inf)
-            )
-        rows.append(({buffers: 1, streamed[i]: -(AHEAD + SPARE_PIECES) * piece * h.nbytes * scale}, 0, inf))
-    rows.append(
-        (
-            {buffers: 1, **{resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}},
-            -inf,
-            room * scale if room > 0 else -1.0,
-        )
-    )
+    rows = [row for i in range(n) for row in _layer_rows(heavy, i, at, costs, scale)]
+    held = {at.buffers: 1.0, **{at.resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}}
+    rows.append((held, -math.inf, room * scale if room > 0 else -1.0))
     entries = [(r, c, v) for r, (row, _, _) in enumerate(rows) for c, v in row.items()]
     matrix = coo_array(
-        ([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), count)
+        ([v for _, _, v in entries], ([r for r, _, _ in entries], [c for _, c, _ in entries])), (len(rows), at.width)
     ).tocsr()
-    most = np.full(count, inf)
-    most[: 4 * n] = 1.0
-    most[[host[i] for i, h in enumerate(heavy) if h.host is None]] = 0.0
-    whole = np.zeros(count)
-    whole[[both[i] for i, h in enumerate(heavy) if costs.sync > FIXED_MATTERS * min(h.device, h.host or h.device)]] = 1
-    whole[[k[i] for i, h in enumerate(heavy) if h.granule is None for k in (host, resident, streamed)]] = 1
-    cost = np.zeros(count)
-    cost[ends[-1]] = 1.0
-    cost[list(streamed)] = 1e-9  # where streaming costs nothing, weights are resident all the same
     result = milp(
-        cost,
+        _objective(at),
         constraints=LinearConstraint(matrix, [lo for _, lo, _ in rows], [hi for _, _, hi in rows]),
-        bounds=Bounds(np.zeros(count), most),
-        integrality=whole,
+        bounds=Bounds(np.zeros(at.width), _most(heavy, at)),
+        integrality=_whole(heavy, at, costs),
         options={"time_limit": SEARCH_SECONDS, "mip_rel_gap": 1e-2},
     )
     if result.x is None:
         return None
-    return [(float(result.x[host[i]]), float(result.x[resident[i]]), float(result.x[streamed[i]])) for i in range(n)]
+    x = [float(v) for v in result.x]
+    return [(x[at.host[i]], x[at.resident[i]], x[at.streamed[i]]) for i in range(n)]
+
+
+def _layer_rows(heavy: Sequence[Heavy], i: int, at: _Columns, costs: Costs, scale: float) -> Iterator[Row]:
+    """The bounds above of layer i, in their order; `scale`: of bytes."""
+    h, inf = heavy[i], math.inf
+    host, resident, streamed, both, end, copy = (columns[i] for columns in at[:6])
+    before = {at.ends[i - 1]: -1.0} if i else {}
+    move = h.nbytes / costs.stream_rate
+    over, back = _host_seconds(h, costs)
+    yield {host: 1, resident: 1, streamed: 1}, 1, 1
+    yield {host: 1, both: -1}, -inf, 0
+    yield {end: 1, **before, host: -back, both: -over}, h.gap, inf
+    yield {end: 1, **before, resident: -h.device, streamed: -h.device}, h.gap, inf
+    piece = 1.0 if h.granule is None else min(1.0, h.largest / h.nbytes)
+    yield {end: 1, copy: -1, streamed: -h.device * piece}, 0, inf
+    yield {copy: 1, streamed: -move, **({at.copies[i - 1]: -1} if i else {})}, 0, inf
+    if i:
+        yield {copy: 1, streamed: -move, at.ends[i - 1]: -1}, -AHEAD * h.largest / costs.stream_rate, inf
+    yield {at.buffers: 1, streamed: -(AHEAD + SPARE_PIECES) * piece * h.nbytes * scale}, 0, inf
+
+
+def _objective(at: _Columns) -> np.ndarray:
+    """What is least: the last end."""
+    cost = np.zeros(at.width)
+    cost[at.ends[-1]] = 1.0
+    cost[list(at.streamed)] = 1e-9  # where streaming costs nothing, weights are resident all the same
+    return cost
+
+
+def _most(heavy: Sequence[Heavy], at: _Columns) -> np.ndarray:
+    """The most of each variable: 1 of shares, 0 of what the host half cannot compute."""
+    most = np.full(at.width, math.inf)
+    most[: at.ends[0]] = 1.0
+    most[[at.host[i] for i, h in enumerate(heavy) if h.host is None]] = 0.0
+    return most
+
+
+def _whole(heavy: Sequence[Heavy], at: _Columns, costs: Costs) -> np.ndarray:
+    """1 for the variables that are whole numbers."""
+    whole = np.zeros(at.width)
+    fixed = (costs.sync > FIXED_MATTERS * min(h.device, h.host or h.device) for h in heavy)
+    whole[[at.both[i] for i, matters in enumerate(fixed) if matters]] = 1
+    undivided = [i for i, h in enumerate(heavy) if h.granule is None]
+    whole[[columns[i] for i in undivided for columns in (at.host, at.resident, at.streamed)]] = 1
+    return whole
 
 
 def _least(heavy: Sequence[Heavy]) -> float:

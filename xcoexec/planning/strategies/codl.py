@@ -13,8 +13,8 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from ...codegen.program import Value
 from ...codegen.rules.convolution import convolution
 from ...codegen.rules.primitives import primitive
 from ...ir.costs import Costs
@@ -45,7 +45,7 @@ class Piece:
 def codl(
     graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True, greedy: bool = False
 ) -> Plan:
-    """The shortest path over (place in the program, where its arrays lie).
+    """The shortest path, in seconds, over (place in the program, where its arrays lie).
 
     `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning has both);
     without `chain` every layer is split alone; with `greedy` chains grow layer by layer, as in the paper's Algorithm 1.
@@ -136,7 +136,7 @@ def _offer(
 def clean(graph: LayerGraph) -> list[int]:
     """Numbers of layers before which only the last layer's result is still needed; the beginning and the end too."""
     n = len(graph.layers)
-    last_use: dict[Any, int] = {}
+    last_use: dict[Value, int] = {}
     for x in graph.layers:
         for v in x.ins:
             last_use[v] = x.index
@@ -255,9 +255,8 @@ class _Search:
                 return None
             host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
             device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
-            whole = (
-                dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
-            )  # its sums run over all channels
+            # its sums run over all channels
+            whole = dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
             data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from ...codegen.program import Value
 from ...ir.costs import Costs
 from ...ir.layers import LayerGraph
 from ...ir.placement import Placement
@@ -23,7 +23,7 @@ from ...ir.words import DEVICE, HOST
 
 
 def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Plan:
-    """The placement of whole layers with the least predicted time; inputs and results lie on the device."""
+    """The placement of whole layers with the least predicted seconds; inputs and results lie on the device."""
     on_host = _greedy(graph, costs) if greedy else _exact(graph, costs)
     places = []
     for x, host in zip(graph.layers, on_host, strict=True):
@@ -61,10 +61,10 @@ def total(graph: LayerGraph, costs: Costs, on_host: Sequence[bool]) -> float:
     return seconds
 
 
-def _values(graph: LayerGraph) -> dict[Any, list[int]]:
+def _values(graph: LayerGraph) -> dict[Value, list[int]]:
     """Value of a call -> the layers that read it (-1: whoever called)."""
     consts = set(graph.program.consts)
-    found: dict[Any, list[int]] = {}
+    found: dict[Value, list[int]] = {}
     for x in graph.layers:
         for v in x.ins:
             if v not in consts:
@@ -109,10 +109,8 @@ def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
         up, down = n + 2 * k, n + 2 * k + 1
         cost[up] = cost[down] = switch_seconds(v.nbytes, costs)
         for r in readers:
-            for name, sign in (
-                (up, 1.0),
-                (down, -1.0),
-            ):  # name - sign * (x[r] - x[made]) >= 0; whoever called is on the device
+            # name - sign * (x[r] - x[made]) >= 0; whoever called is on the device
+            for name, sign in ((up, 1.0), (down, -1.0)):
                 entries.append((rows, name, 1.0))
                 entries += [(rows, r, -sign)] if r >= 0 else []
                 entries += [(rows, home[v], sign)] if v in home else []
