@@ -21,7 +21,7 @@ from ..lowering.executable import Executable
 from ..measure.profile import host_placements, read, store
 from ..measure.timing import ROUND_SECONDS, alternate
 from ..planning.memory import usage
-from ..planning.strategies import RIVALS, STRATEGIES, Strategy, strategy_name
+from ..planning.strategies import BOUNDED, RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt, lowered_of
 from .rebalance import rebalanced
 
@@ -30,7 +30,6 @@ CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further can
 NEAR = 1.15  # a rival that is predicted to take longer than this times the plan's time is not compiled
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
-CANDIDATES = ("device", "host", "edgenn", "codl", "layer_switch")  # of a device with room for all weights
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
 
@@ -156,8 +155,10 @@ def contest(s: Attempt) -> Executable:
             return _chosen({"host": s.all_host}, "host", seconds)
     costs = s.measured_costs()
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
-    for name in CANDIDATES:
-        plan = STRATEGIES[name](s.graph, costs)
+    for name, strategy in STRATEGIES.items():
+        if name in BOUNDED:
+            continue
+        plan = strategy(s.graph, costs)
         if _worth_a_try(plan, [c.plan for c in candidates.values()], not s.machine.apart):
             candidates[name] = _realised(s, plan, name)
     seconds = _times(s, candidates)
@@ -290,4 +291,4 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-__all__ = ["CANDIDATES", "choose", "contest", "forced", "known", "moved"]
+__all__ = ["choose", "contest", "forced", "known", "moved"]

@@ -20,6 +20,8 @@ STRATEGIES: dict[str, Strategy] = {
     "layer_switch": layer_switch.layer_switch,
     "capacity": capacity.capacity,
 }
+#: planners for a device without room for all weights
+BOUNDED = ("capacity",)
 #: planners whose plans are measured beside a strategy's own on a device: predictions of plans that differ this little
 #: err by more
 RIVALS: dict[str, tuple[Strategy, ...]] = {
@@ -36,6 +38,7 @@ def strategy_name(strategy: str | Strategy) -> str:
 
 
 __all__ = [
+    "BOUNDED",
     "NAMES",
     "RIVALS",
     "STRATEGIES",
