@@ -12,6 +12,7 @@ os.environ.setdefault("XCOEXEC_CACHE_DIR", str(ROOT / ".pytest_cache" / "xcoexec
 if not os.environ.get("XCOEXEC_TEST_GPU"):
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("XCOEXEC_ADAPT", "0")
+os.environ.setdefault("XCOEXEC_WAIT", "1")
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402

@@ -67,15 +67,19 @@ def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
     return None
 
 
+def bodies(eqn: JaxprEqn) -> list[Jaxpr]:
+    """The jaxprs inside of an equation: of loops, branches and calls."""
+    program = lambda x: isinstance(x, (Jaxpr, ClosedJaxpr))
+    found = jax.tree_util.tree_leaves(list(eqn.params.values()), is_leaf=program)
+    return [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in found if program(x)]
+
+
 def primitives(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
     """The names of all primitives of a jaxpr, inside of loops, branches and calls too."""
     for eqn in jaxpr.eqns:
         yield eqn.primitive.name
-        for value in jax.tree_util.tree_leaves(
-            list(eqn.params.values()), is_leaf=lambda x: isinstance(x, (Jaxpr, ClosedJaxpr))
-        ):
-            if isinstance(value, (Jaxpr, ClosedJaxpr)):
-                yield from primitives(value)
+        for inner in bodies(eqn):
+            yield from primitives(inner)
 
 
 #: primitives of operations that no trace made

@@ -3,6 +3,7 @@
 XCOEXEC_THREADS: host threads when `threads=` is not given (default: the cores this process may use).
 XCOEXEC_ADAPT: 0 switches the re-planning at run time off.
 XCOEXEC_DISABLE: with 1 functions made from now on are plain `jax.jit`.
+XCOEXEC_WAIT: with 1 first calls wait for their plans where `wait=` is not given.
 XCOEXEC_TRACEBACK: with 1 errors of the user's function keep the library's own frames.
 
 `codegen/environment.py` reads those of the kernels:
@@ -91,6 +92,11 @@ def adapt() -> bool:
 def disabled() -> bool:
     """Whether new functions are plain `jax.jit`. Raises `ValueError` for anything but 0 or 1."""
     return _switch("XCOEXEC_DISABLE", "0")
+
+
+def wait() -> bool:
+    """Whether first calls wait for their plans. Raises `ValueError` for anything but 0 and 1."""
+    return _switch("XCOEXEC_WAIT", "0")
 
 
 def whole_tracebacks() -> bool:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import JitTrace, jit_is_disabled, primitives, trace_of
+from ..compat import JitTrace, jit_is_disabled, primitives, settings, trace_of
+from ..errors import brief
 from ..frontend.trace import flattened, paths, weight_leaves
-from ..guard import stage
+from ..frontend.worth import small
+from ..guard import Failed, stage, warn
 from ..planning.strategies import strategy_name
-from ..session.prepare import Task, prepared, refused
+from ..session.pending import PendingSession, shown
+from ..session.prepare import PLAIN, Manner, Task, prepared, refused
 from ..session.session import PlainSession, Session, deleted
 from .function import Function
 from .plain import Call
@@ -28,6 +33,7 @@ OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
 CALLS_BACK = "it calls back to Python, and planning would do so many times"
 CLOSED_OVER = "it reads values of a transformation around it"
+SMALL = "it is over within microseconds, of which no plan can win any"
 
 
 class Kept(NamedTuple):
@@ -65,6 +71,7 @@ class Entry:
         self._made: JitTrace | None = None
         self._current: Kept | None = None
         self._refused = ""
+        self._told: list[tuple[str, str, bool, str]] = []  # warnings of the background, for the next call
 
     def fits(self, call: Call) -> bool:
         """Whether a call is one of these, with the same weights as the last one."""
@@ -75,14 +82,32 @@ class Entry:
         """As `kept`, without the weights; raises what `kept` raises."""
         return self.kept(call).session
 
+    def planned(self, call: Call) -> Session | PlainSession:
+        """As `session`; waits until a plan is made. Raises what `kept` raises."""
+        session = self.session(call)
+        while isinstance(session, PendingSession):
+            session.wait()
+            session = self.session(call)
+        return session
+
+    def wait(self, timeout: float | None) -> bool:
+        """Waits for a planning that goes on, for at most `timeout` seconds; whether there is none any more."""
+        session = self.current
+        return session.wait(timeout) if isinstance(session, PendingSession) else True
+
+    @property
+    def settled(self) -> bool:
+        """Whether calls like these are plain jax.jit's for good."""
+        return self._current is not None and self._current.session.settled and not self._refused
+
     def kept(self, call: Call) -> Kept:
         """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised
         as they are; raises `BindError` when strict, where calls like these cannot be co-executed.
         """
+        self.tell()
         kept = self._serving(call)
         if kept is not None:
-            self._misses = 0
-            return kept
+            return self._served(kept, call)
         with self._lock:
             kept = self._serving(call)
             if kept is not None:
@@ -94,7 +119,25 @@ class Entry:
             if self._made is None:
                 self._made = trace_of(self._function.plain.jitted, call.args, call.kwargs)
             why = self._unfit(self._made, call)
-            return self._refuse(why) if why else self._prepare(self._made, call)
+            return self._refuse(why) if why else self._planning(self._made, call)
+
+    def tell(self) -> None:
+        """Warns of what the planning in the background met, once."""
+        while self._told:
+            warn(*self._told.pop(0))
+
+    def _served(self, kept: Kept, call: Call) -> Kept:
+        """What is kept for a call; a planning whose weights do not come again ends."""
+        if not isinstance(kept.session, PendingSession):
+            self._misses = 0
+            return kept
+        if kept.session.saw(call.leaves) < MISSES:
+            return kept
+        with self._lock:
+            if self._current is not kept:
+                return self.kept(call)
+            kept.session.stop()
+            return self._refuse(NEW_WEIGHTS)
 
     @property
     def current(self) -> Session | PlainSession | None:
@@ -118,17 +161,72 @@ class Entry:
             return CALLS_BACK
         return placed_apart(call, self._function.plain.given)
 
-    def _prepare(self, made: JitTrace, call: Call) -> Kept:
+    def _planning(self, made: JitTrace, call: Call) -> Kept:
+        """Plans: now, in the background, or not at all where nothing can be won."""
+        options = self._function.options
+        self._misses += self._current is not None
+        if not options.waits:
+            if small(made.closed):
+                return self._keep_plain(PlainSession(strategy_name(options.strategy), SMALL))
+            return self._later(made, call)
+        progress, line = shown(options.progress)
+        try:
+            kept = self._current = self._compiled(made, call, Manner(progress))
+        finally:
+            line.end()
+        return kept
+
+    def _later(self, made: JitTrace, call: Call) -> Kept:
+        """Plain jax.jit, while a plan is made in the background."""
+        options, same = self._function.options, settings()
+        if made.donated:  # the call that follows takes them
+            given = set(made.donated)
+            copied = [jax.numpy.array(x, copy=True) if i in given else x for i, x in enumerate(call.leaves)]
+            call = call._replace(leaves=copied)
+
+        def job(session: PendingSession) -> None:
+            told: list[tuple[str, str, bool, str]] = []
+
+            def progress(stage: str, done: int, total: int) -> None:
+                session.at(stage, done, total)
+                options.progress(stage, done, total)
+
+            manner = Manner(progress, session.gate, lambda *warning: told.append(warning))
+            try:
+                with same():
+                    found = self._compiled(made, call, manner, session)
+            except Exception as e:  # no caller is there to raise it to
+                why = Failed("planning", e).why
+                manner.warn(self._function.name, why, False, PLAIN)
+                found = self._plainly(PlainSession(strategy_name(options.strategy), why))
+            with self._lock:
+                if self._current is not kept:
+                    return
+                if isinstance(found.session, PlainSession) and deleted(call.leaves):
+                    self._current, self._misses = None, self._misses + 1  # with what the next call brings
+                    return
+                self._current = found
+                self._told += told
+                session.became = found.session
+
+        kept = self._current = self._plainly(PendingSession(strategy_name(options.strategy), job))
+        return kept
+
+    def _compiled(self, made: JitTrace, call: Call, manner: Manner, pending: PendingSession | None = None) -> Kept:
+        """What runs such calls, when it is planned; `pending`: what runs them meanwhile."""
+
         def task() -> Task:
             with stage("reading the jaxpr"):
-                return self._task(made, call)
+                found = self._task(made, call)
+            if pending is not None and self._known is None:
+                pending.weights = tuple((i, call.leaves[i]) for i in found.index)
+            return found
 
-        found = prepared(self._function.name, self._function.options, task, self._not_admitted)
+        found = prepared(self._function.name, self._function.options, task, self._not_admitted, manner)
         if isinstance(found, PlainSession):
-            return self._keep_plain(found)
+            return self._plainly(found)
         weights = [call.leaves[i] for i in found.task.index]
-        kept = self._current = Kept(found.task.index, found.task.inputs, weights, found.session)
-        return kept
+        return Kept(found.task.index, found.task.inputs, weights, found.session)
 
     def _task(self, made: JitTrace, call: Call) -> Task:
         """What is to be compiled for a call: its weights and inputs told apart."""
@@ -148,7 +246,6 @@ class Entry:
             return ""
         if any(isinstance(w, np.ndarray) for w in weights):
             return NUMPY_WEIGHTS
-        self._misses += self._current is not None
         return NEW_WEIGHTS if self._misses >= MISSES else ""
 
     def _refuse(self, why: str) -> Kept:
@@ -158,8 +255,23 @@ class Entry:
 
     def _keep_plain(self, session: PlainSession) -> Kept:
         """From now on calls like these are plain jax.jit's, whatever their weights."""
-        kept = self._current = Kept((), tuple(range(len(self._signature.leaves))), [], session)
+        kept = self._current = self._plainly(session)
         return kept
 
+    def _plainly(self, session: PlainSession) -> Kept:
+        """Plain jax.jit, whatever the weights."""
+        return Kept((), tuple(range(len(self._signature.leaves))), [], session)
 
-__all__ = ["Entry"]
+
+def ready(entries: Mapping[Signature, Entry], timeout: float | None) -> bool:
+    """Waits for all plannings that go on, for at most `timeout` seconds together; whether there are none any more.
+    Raises `ValueError` for a timeout that is no number of seconds.
+    """
+    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
+        raise ValueError(f"xcoexec.ready: got timeout={brief(timeout)}; valid are seconds from 0 on, or None.")
+    end = None if timeout is None else time.monotonic() + timeout
+    left = lambda: None if end is None else max(end - time.monotonic(), 0.0)
+    return all([entry.wait(left()) for entry in tuple(entries.values())])
+
+
+__all__ = ["Entry", "ready"]

@@ -21,7 +21,7 @@ from ..planning.strategies import Strategy
 from ..session.options import Options, Words
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .entry import Entry
+from .entry import Entry, ready
 from .function import Function
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
@@ -44,6 +44,7 @@ def jit(
     device_memory: str | int | float | None = None,
     costs: str = "measured",
     progress: Progress | None = None,
+    wait: bool | None = None,
     **given: object,
 ) -> CoPjitFunction[P, R]: ...
 
@@ -61,6 +62,7 @@ def jit(
     device_memory: str | int | float | None = None,
     costs: str = "measured",
     progress: Progress | None = None,
+    wait: bool | None = None,
     **given: object,
 ) -> Callable[[Callable[P, R]], CoPjitFunction[P, R]]: ...
 
@@ -77,6 +79,7 @@ def jit(
     device_memory: str | int | float | None = None,
     costs: str = "measured",
     progress: Progress | None = None,
+    wait: bool | None = None,
     **given: object,
 ) -> CoPjitFunction[P, R] | Callable[[Callable[P, R]], CoPjitFunction[P, R]]:
     """Like `jax.jit`: the same arguments, results and tolerance; behind it the layers run on both halves.
@@ -101,6 +104,9 @@ def jit(
       costs: "measured" (every layer on both halves) or "predicted" by what `xcoexec profile` has learned of this
         machine.
       progress: called with (stage, done, total) while planning.
+      wait: the first call waits until its plan is made. Else plain `jax.jit` answers the first calls while the plan is
+        made in the background; `ready()` waits for it. A named strategy, a plan, strict and device_memory wait always
+        (default: False, or XCOEXEC_WAIT).
       given: the parameters of `jax.jit` (static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
         inline, compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings, or
         a device other than the default one, plain `jax.jit` is used.
@@ -108,7 +114,7 @@ def jit(
     Raises `TypeError` or `ValueError` that says what is valid, and `BindError` at a call when strict.
     """
     words = Words(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan)
-    words |= Words(memory=memory, device_memory=device_memory, costs=costs, progress=progress)
+    words |= Words(memory=memory, device_memory=device_memory, costs=costs, progress=progress, wait=wait)
     if fn is None:
         return functools.partial(jit, **words, **given)  # type: ignore[return-value]
     if not callable(fn):
@@ -129,11 +135,17 @@ class CoPjitFunction(Generic[P, R]):
         self._plain = function.plain
         self._entries: dict[Signature, Entry] = {}
         self._last: Entry | None = None
+        self._settled: int | None = None  # programs of plain jax.jit's, where all of them are its for good
         self._lock = threading.RLock()
         functools.update_wrapper(self, function.plain.fn, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            if self._settled is not None:
+                out = self._plain.jitted(*args, **kwargs)
+                if self._plain.jitted._cache_size() != self._settled:  # a program that nobody has looked at yet
+                    self._settled = None
+                return out
             if self.function.stays_plain():
                 return self._plain(*args, **kwargs)
             call = self._call(args, kwargs)
@@ -142,11 +154,20 @@ class CoPjitFunction(Generic[P, R]):
             session = kept.session
             if session.plain or kept.gone():
                 session.tick()
-                return self._plain.jitted(*call.args, **call.kwargs)
+                out = self._plain.jitted(*call.args, **call.kwargs)
+                session.ran()
+                if session.settled:
+                    self._settle()
+                return out
             return session.call([call.leaves[i] for i in kept.inputs])  # type: ignore[union-attr]
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
+
+    def _settle(self) -> None:
+        """Calls need no look while plain jax.jit is to answer all of them: it tells its programs apart itself."""
+        if not self._plain.boxed and all(e.settled for e in tuple(self._entries.values())):
+            self._settled = self._plain.jitted._cache_size()
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> CoPjitFunction[P, R]: ...
@@ -205,35 +226,42 @@ class CoPjitFunction(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forgets all programs, `jax.jit`'s too."""
         with self._lock:
-            self._entries, self._last = {}, None
+            self._entries, self._last, self._settled = {}, None, None
         self._plain.jitted.clear_cache()
+
+    def ready(self, timeout: float | None = None) -> bool:
+        """Waits until the functions that were called are planned, for at most `timeout` seconds; whether all are."""
+        return ready(self._entries, timeout)
 
     @boundary
     def plan(self, *args: object, **kwargs: object) -> Plan:
         """The plan for these arguments (made now if need be). Raises `BindError` when strict, where there is none."""
-        return self._session(args, kwargs).plan()
+        return self._planned(args, kwargs).plan()
 
     @boundary
     def graph(self, *args: object, **kwargs: object) -> LayerGraph:
         """The layer graph for these arguments. Raises `BindError` where plain `jax.jit` is all there is."""
-        return self._session(args, kwargs).graph
+        return self._planned(args, kwargs).graph
 
     @boundary
     def report(self, *args: object, **kwargs: object) -> Report:
-        """Where each layer ran for these arguments, and how long (seconds). Raises `BindError` when strict, where plain
-        `jax.jit` is all there is.
+        """Where each layer ran for these arguments, and how long (seconds); what the planning does while it goes on.
+        Raises `BindError` when strict, where plain `jax.jit` is all there is.
         """
-        return self._session(args, kwargs).report()
+        call = self._call(args, kwargs)
+        session = self._entry(call).session(call)
+        session.ran()
+        return session.report()
 
     def timeline(self, path: str | os.PathLike[str], *args: object, **kwargs: object) -> None:
         """Writes a call (made now) with such arguments as a trace for Perfetto. Raises `OSError` where the file cannot
         be written.
         """
-        self._session(args, kwargs).timeline(path)
+        self._planned(args, kwargs).timeline(path)
 
-    def _session(self, args: Args, kwargs: Kwargs) -> Session | PlainSession:
+    def _planned(self, args: Args, kwargs: Kwargs) -> Session | PlainSession:
         call = self._call(args, kwargs)
-        return self._entry(call).session(call)
+        return self._entry(call).planned(call)
 
     def _call(self, args: Args, kwargs: Kwargs) -> Call:
         call, options = self._plain.call(args, kwargs), self.function.options
@@ -281,6 +309,7 @@ def compile(
     if not callable(fn):
         raise TypeError(f"xcoexec.compile: got {brief(fn)}; valid is a callable.")
     words = Words(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan, progress=progress)
+    words["wait"] = True
     options = Options.checked(device=device, **words)
     return FixedFunction(CoPjitFunction(Function(Plain(fn, {}), options)), args)
 
@@ -292,7 +321,7 @@ class FixedFunction(Generic[R]):
         self._owner, self._args = owner, args
         call = self._call(args)
         self._signature, self._described = Signature.of(call), [described(x) for x in call.leaves]
-        owner._session(args, {})
+        owner._planned(args, {})
 
     def _call(self, args: Args) -> Call:
         return self._owner.function.plain.call(args, {})
@@ -309,7 +338,7 @@ class FixedFunction(Generic[R]):
 
     def session(self) -> Session | PlainSession:
         """What runs the calls: its problem, plan, costs (seconds), report and history."""
-        return self._owner._session(self._args, {})
+        return self._owner._planned(self._args, {})
 
     def plan(self) -> Plan:
         """The plan in use."""

@@ -94,7 +94,7 @@ class Plain:
             )
         self.parameters = _parameters(fn)
         self.boxed = bool(self.nums or self.names)
-        self.jitted: Jitted = plain_jit(_unboxed(fn) if self.boxed else fn, **self.given)
+        self.jitted: Jitted = plain_jit(_unboxed(fn) if self.boxed else _alone(fn), **self.given)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.boxed:
@@ -171,6 +171,22 @@ def _unboxed(fn: Callable[..., object]) -> Callable[..., object]:
         open_ = lambda a: a.value if type(a) is Static else a
         return fn(*map(open_, args), **{k: open_(v) for k, v in kwargs.items()})
 
+    return inside
+
+
+def _alone(fn: Callable[..., object]) -> Callable[..., object]:
+    """`fn` in a function of its own: JAX keeps the programs of one function together, whoever compiled them, and here
+    they are counted (`CoPjitFunction`).
+    """
+
+    @functools.wraps(fn, updated=())
+    def inside(*args: object, **kwargs: object) -> object:
+        return fn(*args, **kwargs)
+
+    named = fn
+    while isinstance(named, functools.partial):
+        named = named.func
+    inside.__name__ = str(getattr(named, "__name__", type(named).__name__))
     return inside
 
 

@@ -11,15 +11,16 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import is_tracer
+from ..compat import NOTHING, TRACED, is_tracer
 from ..errors import BindError
 from ..guard import boundary, outside
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan
 from ..lowering.executable import Stale
+from ..session.pending import PendingSession
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .entry import Entry
+from .entry import Entry, ready
 from .function import Function
 from .plain import Args, Call, Kwargs
 from .signature import Signature, array_key
@@ -39,7 +40,7 @@ class ResidentFunction(Generic[R]):
                 "bind: got traced arrays; "
                 "valid are concrete weights (bind outside of jax.jit, and call the function itself inside)."
             )
-        self.function = function
+        self.function, self._off = function, function.options.off
         self.weights: Args = jax.tree_util.tree_map(self._kept, weights)
         self._keeping = function.keeping(len(weights))
         self._plain = self._keeping.plain
@@ -62,7 +63,7 @@ class ResidentFunction(Generic[R]):
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         try:
-            if self.function.stays_plain():
+            if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
                 return self._as_jit(args, kwargs)
             # one array, as most calls are: its type tells it from pytrees and tracers
             if len(args) == 1 and not kwargs:
@@ -77,7 +78,8 @@ class ResidentFunction(Generic[R]):
                         self._quick.clear()
             call = self._call(args, kwargs)
             self._last = session = self._find(args, kwargs, call)
-            if len(args) == 1 and not kwargs and (key := array_key(args[0])) is not None:
+            waits = isinstance(session, PendingSession)
+            if not waits and len(args) == 1 and not kwargs and (key := array_key(args[0])) is not None:
                 self._quick[key] = session
             if session.plain:
                 return self._run_plain(session, args, kwargs)
@@ -91,7 +93,9 @@ class ResidentFunction(Generic[R]):
 
     def _run_plain(self, session: Session | PlainSession, args: Args, kwargs: Kwargs) -> R:
         session.tick()
-        return self._as_jit(args, kwargs)
+        out = self._as_jit(args, kwargs)
+        session.ran()
+        return out
 
     def _as_jit(self, args: Args, kwargs: Kwargs) -> R:
         """Plain jax.jit, with the weights where it wants them."""
@@ -106,6 +110,7 @@ class ResidentFunction(Generic[R]):
         signature = Signature.of(call, places=self.function.options.apart)
         entry = self._entries.get(signature)
         if entry is not None and entry.current is not None:
+            entry.tell()
             return entry.current
         whole = self._plain.call((*self.weights, *args), kwargs)
         with self._lock:
@@ -113,6 +118,12 @@ class ResidentFunction(Generic[R]):
                 first = Signature.of(whole)
                 self._entries[signature] = Entry(self._keeping, whole, first, self._known, bool(self._entries))
             return self._entries[signature].session(whole)
+
+    def ready(self, timeout: float | None = None) -> bool:
+        """Waits until what was called is planned, for at most `timeout` seconds; whether all of it is. Raises
+        `ValueError` for a timeout that is no number of seconds.
+        """
+        return ready(self._entries, timeout)
 
     @boundary
     def session(self, *args: object, **kwargs: object) -> Session | PlainSession:
@@ -133,20 +144,23 @@ class ResidentFunction(Generic[R]):
         """
         return self._for("graph", args, kwargs).graph
 
-    def _for(self, what: str, args: Args, kwargs: Kwargs) -> Session | PlainSession:
+    def _for(self, what: str, args: Args, kwargs: Kwargs, wait: bool = True) -> Session | PlainSession:
+        """What runs such calls, or ran the last one; with `wait`, when its plan is made."""
         if args or kwargs:
             self._last = self._find(args, kwargs, self._call(args, kwargs))
         if self._last is None:
             raise BindError(
                 f"{what}: the bound function has not been called yet; call it once, so that its shapes are known."
             )
+        if isinstance(self._last, PendingSession):
+            self._last = self._last.found(wait)
         return self._last
 
     def report(self) -> Report:
-        """Where each layer of the last call's plan ran, how long (seconds), and against which bound. Raises `BindError`
-        before the first call.
+        """Where each layer of the last call's plan ran, how long (seconds), and against which bound; what the planning
+        does while it goes on. Raises `BindError` before the first call.
         """
-        return self._for("report", (), {}).report()
+        return self._for("report", (), {}, wait=False).report()
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes a call (made now, with inputs like the last call's) as a trace for Perfetto: halves, waits, every

@@ -32,13 +32,14 @@ class Words(TypedDict, total=False):
     device_memory: str | int | float | None
     costs: str
     progress: Progress | None
+    wait: bool | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Options:
     """See `jit` for what the user says. `cpus`, `threads`: the host half's; `threads_given`: somebody said how many;
     `device_memory`: bytes (an int) or a share of the device's (a float); `apart`: inputs in host memory and on the
-    device are planned for on their own; `off`: everything is plain `jax.jit`.
+    device are planned for on their own; `off`: everything is plain `jax.jit`; `waits`: a first call waits for its plan.
     """
 
     strategy: str | Strategy
@@ -53,6 +54,7 @@ class Options:
     threads_given: bool
     progress: Progress
     off: bool
+    waits: bool
 
     @classmethod
     def checked(cls, device: object = None, **words: Unpack[Words]) -> Options:
@@ -77,6 +79,7 @@ class Options:
             threads_given=threads is not None or bool(cpus) or config.threads_set(),
             progress=progress or silent,
             off=config.disabled(),
+            waits=_waits(words),
         )
 
 
@@ -91,6 +94,7 @@ DEFAULTS = Words(
     device_memory=None,
     costs="measured",
     progress=None,
+    wait=None,
 )
 
 
@@ -101,6 +105,8 @@ def _check(words: Words, device: object) -> None:
     strict, progress = words["strict"], words["progress"]
     if not isinstance(strict, bool):
         raise TypeError(f"xcoexec.jit: got strict={brief(strict)}; valid is True or False.")
+    if not isinstance(words["wait"], (bool, type(None))):
+        raise TypeError(f"xcoexec.jit: got wait={brief(words['wait'])}; valid is True or False.")
     if device is not None and getattr(device, "platform", device) != jax.default_backend():
         backend = jax.default_backend()
         raise ValueError(
@@ -110,6 +116,16 @@ def _check(words: Words, device: object) -> None:
     _check_word("costs", words["costs"], COSTS)
     if progress is not None and not callable(progress):
         raise TypeError(f"xcoexec.jit: got progress={brief(progress)}; valid is a function of (stage, done, total).")
+
+
+def _waits(words: Words) -> bool:
+    """Whether a first call waits for its plan: where that is asked for, and where plain `jax.jit` is no answer (another
+    plan is, errors are to be raised, or there is no room for it).
+    """
+    asked = words["strategy"] != "auto" or words["plan"] is not None
+    bound = words["strict"] or words["device_memory"] is not None
+    wanted = words["wait"]
+    return asked or bound or (config.wait() if wanted is None else wanted)
 
 
 def _count(threads: int | None, cpus: tuple[int, ...], spare: int) -> int:

@@ -47,11 +47,13 @@ class Planner:
         """Keeps what a planning has found out."""
         self.costs, self._plain_ready = attempt.costs, attempt.plain_ready
 
-    def first(self, request: Plan | UniformPlan | None, progress: Progress) -> Executable:
+    def first(
+        self, request: Plan | UniformPlan | None, progress: Progress, alone: Alone = contextlib.nullcontext
+    ) -> Executable:
         """The executable of the strategy's plan, or of one that is asked for. Raises `Asked` for a plan or a strategy
         of the caller's that does not fit.
         """
-        attempt = self._attempt(progress)
+        attempt = self._attempt(progress, alone)
         exe = choose(attempt, self.strategy, request)
         self._ended(attempt)
         return exe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +19,16 @@ from ..frontend.trace import Traced
 from ..guard import Asked, Failed, asked, stage, warn
 from ..ir.plan import Plan
 from ..lowering.executable import Executable, Flat
+from ..measure.profile import Progress
 from ..measure.training import stored
 from ..planning.strategies import strategy_name
+from .adaptive import Gate
 from .options import Options
 from .planner import Planner
 from .problem import Machine, Problem
 from .session import PlainSession, Session
 
+PLAIN = "with plain jax.jit"
 CPU_ALONE = "on the CPU alone, because its weights do not fit the device's memory"
 
 
@@ -72,13 +76,28 @@ class Task:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Manner:
+    """How a planning goes on: whom it tells its progress, under which gate it measures while the function is in use
+    (None: its caller waits), and who is warned.
+    """
+
+    progress: Progress
+    gate: Gate | None = None
+    warn: Callable[[str, str, bool, str], None] = warn
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Prepared:
     task: Task
     session: Session
 
 
 def prepared(
-    name: str, options: Options, make: Callable[[], Task], refuse: Callable[[Sequence[ArrayLike]], str]
+    name: str,
+    options: Options,
+    make: Callable[[], Task],
+    refuse: Callable[[Sequence[ArrayLike]], str],
+    manner: Manner,
 ) -> Prepared | PlainSession:
     """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one
     warning; when strict it raises `BindError`.
@@ -92,7 +111,7 @@ def prepared(
     try:
         task = make()
         why = refuse(task.weights)
-        return refused(name, options, why) if why else Prepared(task, _session(name, options, task))
+        return refused(name, options, why, manner) if why else Prepared(task, _session(name, options, task, manner))
     except Asked as e:
         raise e.error from None
     except BindError:
@@ -104,14 +123,14 @@ def prepared(
     if task is not None:
         task.compile_plain()
     try:
-        return refused(name, options, why)
+        return refused(name, options, why, manner)
     except BindError as e:
         raise e from cause
 
 
-def refused(name: str, options: Options, why: str) -> PlainSession:
+def refused(name: str, options: Options, why: str, manner: Manner | None = None) -> PlainSession:
     """Plain jax.jit, with one warning that says why. Raises `BindError` when strict."""
-    warn(name, why, options.strict)
+    (manner.warn if manner else warn)(name, why, options.strict, PLAIN)
     return PlainSession(strategy_name(options.strategy), why)
 
 
@@ -136,7 +155,7 @@ def _machine(options: Options) -> Machine:
     return Machine(options.threads, options.cpus, found, options.memory, limit)
 
 
-def _session(name: str, options: Options, task: Task) -> Session:
+def _session(name: str, options: Options, task: Task, manner: Manner) -> Session:
     """All stages of one function for its weights and example inputs."""
     host.prefetch(options.apart)
     with stage("building the graph"):
@@ -145,14 +164,17 @@ def _session(name: str, options: Options, task: Task) -> Session:
     with stage("planning"):
         predictor = asked(stored, machine.relay, options.threads) if options.predicted else None
     planner = Planner(problem, machine, options.strategy, predictor)
-    return Session(planner, _first(name, options, planner), functools.partial(_retired, name, options.strict))
+    first = _first(name, options, planner, manner)
+    return Session(planner, first, functools.partial(_retired, name, options.strict), manner.gate)
 
 
-def _first(name: str, options: Options, planner: Planner) -> Executable:
+def _first(name: str, options: Options, planner: Planner, manner: Manner) -> Executable:
     """The executable of the first plan, after its first call."""
     try:
         with stage("planning"):
-            exe = planner.first(options.plan, options.progress)
+            exe = planner.first(
+                options.plan, manner.progress, manner.gate.alone if manner.gate else contextlib.nullcontext
+            )
         with stage("the first call"):
             if exe.lowered is not None:
                 planner.problem.run(exe)
@@ -160,10 +182,10 @@ def _first(name: str, options: Options, planner: Planner) -> Executable:
     except Failed as e:
         if planner.fits_as_it_is:
             raise
-        warn(name, e.why, options.strict, CPU_ALONE)
+        manner.warn(name, e.why, options.strict, CPU_ALONE)
         return planner.fallback(strategy_name(options.strategy), e.why)
 
 
 def _retired(name: str, strict: bool, why: str, plan: Plan) -> None:
     """Tells that a function left its plan at run time."""
-    warn(name, why, strict, CPU_ALONE if plan.engine == "local" else "with plain jax.jit")
+    warn(name, why, strict, CPU_ALONE if plan.engine == "local" else PLAIN)

@@ -43,14 +43,14 @@ class Session:
     weights.
     """
 
-    def __init__(self, planner: Planner, exe: Executable, warn: Callable[[str, Plan], None]):
+    def __init__(self, planner: Planner, exe: Executable, warn: Callable[[str, Plan], None], gate: Gate | None = None):
         self.planner, self._warn = planner, warn
         self._link, self._unflatten = planner.machine.link, planner.problem.out_tree.unflatten
         self._errors = 0  # of the link, when this function last looked at its own
         self._failing = threading.Lock()
         self._failed: Executable | None = None  # what is used since a host call failed
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
-        self.gate, self._settings = Gate(), settings()
+        self.gate, self._settings = gate or Gate(), settings()
         self.monitor = Monitor(exe, self._known, self._moved, self._again)
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
@@ -122,6 +122,9 @@ class Session:
         with self._planning():
             return self.planner.again(self.gate.alone)
 
+    def ran(self) -> None:
+        """Plain jax.jit has answered a call."""
+
     def tick(self) -> None:
         """Counts a call for the watch on times; waits while another one is measured."""
         if self._adapt:
@@ -148,6 +151,11 @@ class Session:
     def plain(self) -> bool:
         """Whether plain jax.jit is in use: the caller then need not take arguments and results apart."""
         return self.monitor.current.lowered is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether plain jax.jit is in use for good."""
+        return self.plain and not self._adapt
 
     @property
     def current(self) -> Executable:
@@ -200,7 +208,7 @@ class Session:
 class PlainSession:
     """Plain jax.jit in the place of a `Session`; says why."""
 
-    plain = True
+    plain = settled = True
     known_costs = None
 
     def __init__(self, strategy: str, why: str):
@@ -211,6 +219,9 @@ class PlainSession:
 
     def tick(self) -> None:
         """Nothing is watched."""
+
+    def ran(self) -> None:
+        """Plain jax.jit has answered a call."""
 
     def plan(self) -> Plan:
         """A plan without layers, which says why."""

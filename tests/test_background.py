@@ -1,0 +1,297 @@
+"""Plans made behind the callers' backs: plain jax.jit answers until they are there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xcoexec
+from xcoexec.errors import CoexecWarning
+from xcoexec.frontend.worth import small
+from xcoexec.session import background
+from xcoexec.session.pending import PendingSession
+
+X = jnp.asarray(np.random.default_rng(0).standard_normal((1, 40, 40, 64)), jnp.float32)
+W = jnp.asarray(np.random.default_rng(1).standard_normal((3, 3, 1, 64)), jnp.float32)
+
+
+def depthwise(w, x):
+    """A layer for which kernels take a small part of XLA:CPU's time, so that its plan wins on a busy machine too."""
+    out = jax.lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=x.shape[-1]
+    )
+    return jax.nn.relu(out) + 1.0
+
+
+def co(fn=depthwise, **words):
+    return xcoexec.jit(fn, **{"wait": False, **words})
+
+
+@pytest.fixture
+def held():
+    """Keeps the background thread busy until it is let go."""
+    go, began = threading.Event(), threading.Event()
+
+    def hold():
+        began.set()
+        go.wait(60)
+
+    background.submit(hold)
+    assert began.wait(60)
+    yield go
+    go.set()
+
+
+def near(got, want):
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_the_first_call_is_plain_and_later_ones_are_planned(held):
+    fast = co()
+    near(fast(W, X), jax.jit(depthwise)(W, X))
+    report = fast.report(W, X)
+    assert report.ran == "jit" and "planning: waiting for its turn" in str(report)
+    assert not fast.ready(timeout=0.01)
+    held.set()
+    assert fast.ready(timeout=600)
+    assert fast.report(W, X).ran == "xco"
+    near(fast(W, X), jax.jit(depthwise)(W, X))
+
+
+def test_bound_functions_too(held):
+    fast = co().bind(W)
+    near(fast(X), jax.jit(depthwise)(W, X))
+    near(fast(np.asarray(X)), jax.jit(depthwise)(W, X))
+    assert "planning" in fast.report().why and fast.report().ran == "jit"
+    held.set()
+    assert fast.ready(600) and fast.session(X).plan().placements
+    near(fast(X), jax.jit(depthwise)(W, X))
+    assert fast.report().ran == "xco" and fast.history() == []
+
+
+def test_what_needs_a_plan_waits_for_it():
+    fast = co()
+    assert fast.plan(W, X).placements and not isinstance(fast.graph(W, X), PendingSession)
+    for words in (dict(strategy="host"), dict(strict=True), dict(plan=xcoexec.Plan.uniform(1.0))):
+        fast = co(**words)
+        fast(W, X)
+        assert fast.report(W, X).ran == "xco", words
+    assert xcoexec.compile(depthwise, W, X).report().ran == "xco"
+    fast = co(wait=True)
+    fast(W, X)
+    assert fast.ready(0) and fast.report(W, X).ran == "xco"
+
+
+def test_the_environment_decides_where_nobody_says(monkeypatch):
+    monkeypatch.setenv("XCOEXEC_WAIT", "0")
+    assert not xcoexec.jit(depthwise).function.options.waits
+    monkeypatch.setenv("XCOEXEC_WAIT", "1")
+    assert xcoexec.jit(depthwise).function.options.waits
+    assert not xcoexec.jit(depthwise, wait=False).function.options.waits
+    monkeypatch.setenv("XCOEXEC_WAIT", "yes")
+    with pytest.raises(ValueError, match="got XCOEXEC_WAIT='yes'; valid is 0 or 1"):
+        xcoexec.jit(depthwise)
+
+
+def test_bad_words():
+    with pytest.raises(TypeError, match="got wait='no'; valid is True or False"):
+        xcoexec.jit(depthwise, wait="no")
+    with pytest.raises(ValueError, match="got timeout=-1; valid are seconds from 0 on, or None"):
+        co().ready(-1)
+    with pytest.raises(ValueError, match="got timeout='soon'"):
+        co().bind(W).ready("soon")
+
+
+def test_errors_of_the_function_are_raised_by_its_call():
+    fast = co(lambda w, x: depthwise(w, x) @ jnp.ones((3, 3)))
+    with pytest.raises(TypeError, match="dot_general"):
+        fast(W, X)
+    assert fast.ready(1)
+
+
+def test_weights_that_never_come_again_end_the_planning(held):
+    fast = co()
+    with pytest.warns(CoexecWarning, match="weights changed at every call"):
+        for i in range(6):
+            fast(W + i, X)
+    held.set()
+    fast(W, X)
+    assert fast.ready(600) and fast.report(W, X).ran == "jit"
+
+
+def test_new_weights_are_planned_for_too():
+    fast = co()
+    fast(W, X)
+    assert fast.ready(600)
+    other = W * 2.0
+    near(fast(other, X), jax.jit(depthwise)(other, X))
+    assert fast.ready(600)
+    near(fast(other, X), jax.jit(depthwise)(other, X))
+    assert fast.report(other, X).ran == "xco"
+
+
+def test_inputs_that_are_given_away(held):
+    fast = co(depthwise, donate_argnums=1)
+    want = jax.jit(depthwise)(W, X)
+    near(fast(W, jnp.array(X, copy=True)), want)
+    held.set()
+    assert fast.ready(600) and fast.report(W, X).ran == "xco"
+    near(fast(W, jnp.array(X, copy=True)), want)
+
+
+def test_weights_that_are_deleted_meanwhile_are_planned_for_anew(held):
+    fast, gone = co(), jnp.array(W, copy=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fast(gone, X)
+        gone.delete()
+        held.set()
+        fast.ready(600)
+        fast(W, X)
+        assert fast.ready(600)
+        near(fast(W, X), jax.jit(depthwise)(W, X))
+    assert fast.report(W, X).ran == "xco"
+
+
+def test_what_fails_is_told_by_the_next_call_where_it_is_made(monkeypatch):
+    fast = co()
+    monkeypatch.setattr("xcoexec.api.entry.prepared", None)
+    fast(W, X)
+    assert fast.ready(600)
+    with pytest.warns(CoexecWarning, match="planning: TypeError"):
+        near(fast(W, X), jax.jit(depthwise)(W, X))
+
+
+def test_warnings_of_the_background_come_with_the_next_call(held, monkeypatch):
+    from xcoexec.session import prepare
+
+    def broken(*_):
+        raise RuntimeError("no machine here")
+
+    monkeypatch.setattr(prepare, "_machine", broken)
+    fast = co()
+    fast(W, X)
+    held.set()
+    assert fast.ready(600)
+    with pytest.warns(CoexecWarning, match="no machine here") as told:
+        near(fast(W, X), jax.jit(depthwise)(W, X))
+    assert [w.filename for w in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fast(W, X)
+
+
+def test_settings_of_the_caller_hold_in_the_background():
+    fast = co(lambda w, x: x.reshape(-1, 64) @ w)
+    w = jnp.asarray(np.random.default_rng(2).standard_normal((64, 64)), jnp.float32)
+    with jax.enable_x64(True):
+        x = jnp.asarray(np.random.default_rng(3).standard_normal((64, 64)))
+        assert fast(w, x).dtype == jnp.float64 and fast.ready(600) and fast(w, x).dtype == jnp.float64
+    assert fast(w, X).dtype == jnp.float32
+
+
+def test_threads_call_while_a_plan_is_made():
+    fast, want, errors = co(), np.asarray(jax.jit(depthwise)(W, X)), []
+    end = time.monotonic() + 600
+
+    def call():
+        try:
+            while fast.report(W, X).ran == "jit" and time.monotonic() < end:
+                near(fast(W, X), want)
+            near(fast(W, X), want)
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors and fast.report(W, X).ran == "xco"
+
+
+# -- small functions
+def test_small_functions_are_never_planned():
+    fast = xcoexec.jit(lambda x: jnp.sin(x) * 2, wait=False)
+    x = jnp.ones(8)
+    for _ in range(3):
+        near(fast(x), jnp.sin(x) * 2)
+    assert fast.ready(0) and fast.report(x).ran == "jit" and "microseconds" in fast.report(x).why
+    assert fast._settled == 1 and threading.active_count() < 50
+
+
+def test_a_larger_shape_of_a_small_function_is_planned():
+    fast = xcoexec.jit(lambda w, x: jax.nn.relu(x @ w), wait=False)
+    w = jnp.ones((4, 4))
+    near(fast(w, w), w @ w)
+    near(fast(w, w), w @ w)
+    assert fast._settled is not None
+    big = jnp.asarray(np.random.default_rng(4).standard_normal((512, 512)), jnp.float32)
+    for _ in range(2):
+        fast(big, big)
+    assert fast._settled is None and fast.ready(600) and len(fast._entries) == 2
+    assert fast.report(big, big).why != fast.report(w, w).why
+
+
+def test_small_functions_under_transformations():
+    fast = xcoexec.jit(lambda x: jnp.sin(x) * 2, wait=False)
+    x = jnp.arange(3.0)
+    for _ in range(2):
+        near(fast(x), jnp.sin(x) * 2)
+        near(jax.jit(lambda y: fast(y) + 1)(x), jnp.sin(x) * 2 + 1)
+        near(jax.grad(lambda y: fast(y).sum())(x), 2 * jnp.cos(x))
+        near(jax.vmap(fast)(x), jnp.sin(x) * 2)
+    near(fast(np.arange(3.0, dtype=np.float32)), jnp.sin(x) * 2)
+    near(fast(1.0), np.sin(1.0) * 2)
+    near(fast(1.0), np.sin(1.0) * 2)
+    assert fast._settled is not None
+
+
+@pytest.mark.parametrize(
+    "fn, args, want",
+    [
+        (lambda x: x + 1, (jnp.ones(10),), True),
+        (lambda x: x + 1, (jnp.ones(1_000_000),), False),
+        (lambda x: x @ x, (jnp.ones((8, 8)),), True),
+        (lambda x: x @ x, (jnp.ones((256, 256)),), False),
+        (lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=10)[0], (jnp.ones(8),), True),
+        (lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=100_000)[0], (jnp.ones(8),), False),
+        (lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1, x), (jnp.ones(8),), False),
+        (lambda x: jax.jit(jax.jit(lambda y: y @ y))(x), (jnp.ones((256, 256)),), False),
+        (lambda: 3, (), True),
+    ],
+)
+def test_how_small_is_told(fn, args, want):
+    assert small(jax.make_jaxpr(fn)(*args)) is want
+
+
+# -- the process
+SCRIPT = """
+import sys, time, jax, jax.numpy as jnp, numpy as np, xcoexec
+def fn(w, x):
+    for _ in range(3): x = jax.nn.relu(x @ w)
+    return x
+w = jnp.ones((600, 600))
+fast = xcoexec.jit(fn)
+print(float(fast(w, w).sum()) > 0, fast.report(w, w).ran, flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(0)", "time.sleep(0.7)", "raise SystemExit"])
+def test_a_process_ends_while_a_plan_is_made(end, tmp_path):
+    from xcoexec.config import environment_with
+
+    env = environment_with(XCOEXEC_WAIT="0", XCOEXEC_CACHE_DIR=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(end=end)], capture_output=True, text=True, timeout=120, env=env
+    )
+    assert done.returncode == 0 and done.stdout == "True jit\n" and done.stderr == "", done.stderr

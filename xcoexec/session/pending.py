@@ -1,0 +1,159 @@
+"""A function that is being planned behind its calls, which plain `jax.jit` answers meanwhile."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..codegen.native.children import go_on
+from ..ir.plan import Plan
+from ..measure.profile import Progress
+from .adaptive import Gate
+from .background import submit
+from .report import Report
+from .session import PlainSession, Session
+
+SHOWN_SECONDS = 2.0  # a wait that is longer says what it waits for
+STEPS = {
+    "build": "building kernels",
+    "profile": "measuring layers",
+    "compare": "comparing plans",
+    "measure": "measuring",
+}
+
+
+class PendingSession(PlainSession):
+    """Plain `jax.jit` until `job` has made another session. `job` is given this session; it calls `at` with what it
+    does, under `gate.alone` it measures.
+
+    `misses`: calls in a row whose weights were others than the planned ones.
+    """
+
+    settled = False
+
+    def __init__(self, strategy: str, job: Callable[[PendingSession], None]):
+        super().__init__(strategy, "it is being planned")
+        self.gate, self.misses = Gate(), 0
+        self.became: Session | PlainSession | None = None
+        self.weights: tuple[tuple[int, Any], ...] = ()  # which leaves are weights, when that is known
+        self._job, self._begun, self._done = job, threading.Event(), threading.Event()
+        self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
+
+    def begin(self) -> None:
+        """Begins to plan, if that has not begun: plain `jax.jit` has answered a call."""
+        if self._begun.is_set():
+            return
+        self._begun.set()
+        submit(self._run)
+
+    def _run(self) -> None:
+        try:
+            if not self._stopped:
+                self._job(self)
+        finally:
+            self._done.set()
+
+    def at(self, stage: str, done: int, total: int) -> None:
+        """Progress of the planning. Raises `InterruptedError` where it is of no more use."""
+        go_on()
+        if self._stopped:
+            raise InterruptedError("the function has other weights now")
+        self._step = STEPS.get(stage, stage) + (f", {done} of {total}" if total > 1 else "")
+
+    def stop(self) -> None:
+        """Its plan would not be used."""
+        self._stopped = True
+
+    def saw(self, leaves: Sequence[Any]) -> int:
+        """Counts calls in a row with other weights than those that are planned with."""
+        self.misses = self.misses + 1 if any(leaves[i] is not w for i, w in self.weights) else 0
+        return self.misses
+
+    def wait(self, timeout: float | None = None, show: bool = True) -> bool:
+        """Waits until there is a plan, for at most `timeout` seconds; whether there is one. Waits over 2 s say on
+        standard error what they wait for.
+        """
+        self.begin()
+        end = None if timeout is None else time.monotonic() + timeout
+        line = Line(show)
+        try:
+            while not self._done.wait(0.1 if end is None else min(0.1, max(end - time.monotonic(), 0.0))):
+                line.show(self.doing)
+                if end is not None and time.monotonic() >= end:
+                    return False
+        finally:
+            line.end()
+        return True
+
+    @property
+    def doing(self) -> str:
+        """What the planning does."""
+        return f"planning: {self._step} ({time.monotonic() - self._since:.1f} s)"
+
+    def plan(self) -> Plan:
+        """A plan without layers, which says what the planning does."""
+        return dataclasses.replace(self._plan, chosen=self.doing)
+
+    def report(self) -> Report:
+        """A report without layers, which says what the planning does."""
+        return Report("jit", self.doing, (), {}, 0, None)
+
+    def found(self, wait: bool) -> PlainSession | Session:
+        """What the planning has found; this session while it goes on, unless somebody waits."""
+        if wait:
+            self.wait()
+        return self.became or self
+
+    def ran(self) -> None:
+        """Plain jax.jit has answered a call: planning begins."""
+        self.begin()
+
+    def tick(self) -> None:
+        """Waits while a candidate is measured (tens of milliseconds)."""
+        self.gate.wait()
+
+
+class Line:
+    """One line on standard error for a wait that takes long; a terminal's is written over and over."""
+
+    def __init__(self, wanted: bool = True):
+        self._began, self._wanted, self._width, self._told = time.monotonic(), wanted, 0, ""
+
+    def show(self, text: str) -> None:
+        """Shows a text, when the wait has been long enough."""
+        if not self._wanted or time.monotonic() - self._began < SHOWN_SECONDS:
+            return
+        step = text.split(" (")[0].split(",")[0]
+        if sys.stderr is None or (not sys.stderr.isatty() and step == self._told):
+            return
+        self._told, text = step, f"xcoexec: {text}"
+        if sys.stderr.isatty():
+            sys.stderr.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        else:
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Takes a terminal's line away."""
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+
+
+def shown(progress: Progress) -> tuple[Progress, Line]:
+    """A progress that also shows a line, for plannings that a caller waits for."""
+    line = Line()
+
+    def both(stage: str, done: int, total: int) -> None:
+        line.show(f"planning: {STEPS.get(stage, stage)}" + (f", {done} of {total}" if total > 1 else ""))
+        progress(stage, done, total)
+
+    return both, line
+
+
+__all__ = ["Line", "PendingSession", "shown"]
