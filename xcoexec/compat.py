@@ -33,6 +33,10 @@ class Jitted(Protocol):
 
     def clear_cache(self) -> None: ...
 
+    def _cache_size(self) -> int:
+        """How many programs it keeps: one for each signature that it was called with."""
+        ...
+
 
 #: kept, so that a program which puts `xcoexec.jit` in the place of `jax.jit` does not put it in here too
 plain_jit = cast("Callable[..., Jitted]", jax.jit)
