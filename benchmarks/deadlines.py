@@ -133,7 +133,7 @@ def prepared(
         else:
             weights = jax.tree_util.tree_map(np.asarray, trained(module, data, steps))
             np.savez(where_it_is, *jax.tree_util.tree_leaves(weights))
-        resident = xcoexec.jit(module.apply, threads=threads).bind(weights)
+        resident = xcoexec.jit(module.apply, threads=threads, wait=True).bind(weights)
         x = data.test[0][:1]
         if search.finetune and name in twinned:
             kept = folder / f"{name}-duo"

@@ -42,7 +42,7 @@ XLA_OPTION = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
 def _xco(apply: Any, weights: Any, x: Any, threads: int) -> tuple[Call, Callable[[Any], Any]]:
-    fast = xcoexec.jit(apply, threads=threads).bind(weights)
+    fast = xcoexec.jit(apply, threads=threads, wait=True).bind(weights)
     return lambda: jax.block_until_ready(fast(x)), lambda out: out
 
 

@@ -80,7 +80,7 @@ def main() -> None:
     rng, nets = random.Random(0), {}
     for name in NETWORKS:
         entry = models.get(name)
-        fast = xcoexec.jit(entry.module.apply).bind(entry.variables())
+        fast = xcoexec.jit(entry.module.apply, wait=True).bind(entry.variables())
         x = np.asarray(entry.example())
         want = np.asarray(jax.tree_util.tree_leaves(fast(x))[0])
         nets[name] = (model(fast, x), x, want)

@@ -106,7 +106,7 @@ class Setting:
         weights = entry.variables()
         device, jitted = jax.device_put(weights), jax.jit(entry.module.apply)
         plain = lambda x: jitted(device, x)
-        fast = xcoexec.jit(entry.module.apply).bind(weights)
+        fast = xcoexec.jit(entry.module.apply, wait=True).bind(weights)
         divided = xcoexec.jit(entry.module.apply, strategy="edgenn").bind(weights)
         before = decoder(entry.shape)
         for f in (fast, divided, plain):

@@ -65,6 +65,7 @@ def _resident() -> tuple[models.Entry, ResidentFunction[Any], Any]:
             device_memory=_device_memory(),
             costs=FLAGS.costs,
             progress=progress,
+            wait=True,
         ).bind(entry.variables())
         x = entry.example(FLAGS.batch)
         jax.block_until_ready(fast(x))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import secrets
 import shutil
@@ -10,13 +11,15 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 POLL_SECONDS = 0.2
+NICE = 5  # of compilers that give way: a third of what a caller's thread gets
 
 _lock = threading.Lock()
 _open: dict[str, list[subprocess.Popen[bytes]]] = {}  # folders in use, and the processes that write into them
 _state = {"closed": False}
+_way = threading.local()  # `given`: this thread's processes give way
 
 
 def closing() -> bool:
@@ -64,7 +67,20 @@ def start(folder: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
         with open(_said(folder, len(_open[folder])), "wb") as said:
             child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
         _open[folder].append(child)
+        if getattr(_way, "given", False):
+            with contextlib.suppress(AttributeError, OSError):  # not everywhere is there such a priority
+                os.setpriority(os.PRIO_PROCESS, child.pid, NICE)
         return child
+
+
+@contextlib.contextmanager
+def giving_way() -> Iterator[None]:
+    """Processes that this thread starts inside run when others leave the cores to them."""
+    _way.given = True
+    try:
+        yield
+    finally:
+        _way.given = False
 
 
 def _said(folder: str, number: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
 import threading
@@ -14,6 +13,7 @@ import numpy as np
 from ..codegen.native.children import go_on
 from ..compat import plain_jit
 from ..lowering.executable import Executable
+from .background import working
 from .rebalance import span
 
 log = logging.getLogger("xcoexec")
@@ -29,17 +29,9 @@ QUICK_RETRY_SECONDS = 2.0
 RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
 MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
+OPEN = 4  # times as long as a measurement takes calls are left alone after it, so that they lose a fifth at most
+MOST_OPEN_SECONDS = 1.0
 HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
-
-
-_working: set[threading.Thread] = set()  # threads that plan again
-
-
-@atexit.register
-def _join() -> None:
-    """The interpreter has waited for these threads; an interrupt may have ended that wait, and they are inside XLA."""
-    for thread in tuple(_working):
-        thread.join()
 
 
 class Gate:
@@ -49,16 +41,18 @@ class Gate:
         self._open = threading.Event()
         self._open.set()
         self._nothing = plain_jit(lambda x: x + 1)
+        self._called = False
 
     def wait(self) -> None:
         """Waits while measured calls run: tens of milliseconds, at most `HOLD_SECONDS` seconds."""
+        self._called = True
         if not self._open.is_set():
             self._open.wait(HOLD_SECONDS)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Nothing of this function is begun inside, and the device has done what it was given before; as much time, at
-        most 0.1 seconds, is left open after it.
+        """Nothing of this function is begun inside, and the device has done what it was given before; when
+        calls have come since the last time, a multiple of that time, at most a second, is left open after it.
         """
         self._open.clear()
         began = time.perf_counter()
@@ -68,7 +62,9 @@ class Gate:
             yield
         finally:
             self._open.set()
-            time.sleep(min(time.perf_counter() - began, 0.1))
+            called, self._called = self._called, False
+            if called:
+                time.sleep(min(OPEN * (time.perf_counter() - began), MOST_OPEN_SECONDS))
 
 
 class Monitor:
@@ -184,7 +180,7 @@ class Monitor:
         if not self._busy.acquire(blocking=False):  # another caller's thread was first
             return
         began, me = self._clock(), threading.current_thread()
-        _working.add(me)
+        working.add(me)
         try:
             for i, step in enumerate(steps):
                 if 0 < i == len(self._steps) - 1:
@@ -196,7 +192,7 @@ class Monitor:
             log.warning("xcoexec: planning again failed (%s); the plan in use stays.", e)
             self.history.append(f"planning failed: {e}")
         finally:
-            _working.discard(me)
+            working.discard(me)
             self._busy.release()
 
 

@@ -1,4 +1,7 @@
-"""Plans functions behind their callers' backs: one after the other, in one thread that gives way to calls."""
+"""Plans functions behind their callers' backs: one after the other, in one thread, whose compilers give way to calls.
+
+The thread itself keeps its priority: the team's threads that it starts serve calls later on.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ import os
 import threading
 from collections.abc import Callable
 
-log = logging.getLogger("xcoexec")
+from ..codegen.native.children import giving_way
 
-NICE = 5  # of the planning thread and the compilers that it starts: a third of what a caller's thread gets
+log = logging.getLogger("xcoexec")
 
 working: set[threading.Thread] = set()  # threads that plan
 
@@ -50,11 +53,11 @@ class Background:
     def _work(self) -> None:
         me = threading.current_thread()
         working.add(me)
-        give_way()
         try:
             while (job := self._next()) is not None:
                 try:
-                    job()
+                    with giving_way():
+                        job()
                 except Exception as e:  # one function's planning must not keep the others from theirs
                     log.warning("xcoexec: planning in the background failed (%s: %s).", type(e).__name__, e)
         finally:
@@ -66,14 +69,6 @@ class Background:
                 return self._jobs.popleft()
             self._runs = False
             return None
-
-
-def give_way() -> None:
-    """This thread, and what it starts, runs when callers leave the cores to it."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-    except (AttributeError, OSError):  # not everywhere has a thread a priority of its own
-        log.debug("xcoexec: planning runs at the callers' priority.")
 
 
 def _after_fork() -> None:
@@ -93,4 +88,4 @@ def submit(job: Callable[[], None]) -> None:
     background.submit(job)
 
 
-__all__ = ["give_way", "submit", "working"]
+__all__ = ["submit", "working"]

@@ -86,7 +86,7 @@ def digits(threads: int | None) -> None:
     module = models.get("lenet").module
     with shown("lenet") as progress:
         weights, steps = fit(module, images[train], labels[train], progress)
-        fast = jit(module.apply, threads=threads, progress=progress).bind(weights)
+        fast = jit(module.apply, threads=threads, progress=progress, wait=True).bind(weights)
         plain = jax.jit(module.apply)
         mine = np.array([int(np.argmax(np.asarray(fast(x[None])))) for x in images[test]])
         theirs = np.array([int(plain(weights, x[None]).argmax()) for x in images[test]])
@@ -162,7 +162,7 @@ def photograph_model(
     weights = entry.variables()
     plain = jax.jit(entry.module.apply)
     with shown(name) as progress:
-        fast = jit(entry.module.apply, threads=threads, progress=progress).bind(weights)
+        fast = jit(entry.module.apply, threads=threads, progress=progress, wait=True).bind(weights)
         worst = 0.0
         for x in photos:
             want = np.asarray(plain(weights, x))

@@ -210,7 +210,7 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
     weights = entry.variables()
     x = entry.example(batch)
     plain = jax.jit(entry.module.apply)
-    resident = {v: jit(entry.module.apply, **VARIANTS[v]).bind(weights) for v in suite.variants}
+    resident = {v: jit(entry.module.apply, **VARIANTS[v], wait=True).bind(weights) for v in suite.variants}
     outs = {"jit": jax.block_until_ready(plain(weights, x))}
     outs |= {v: jax.block_until_ready(f(x)) for v, f in resident.items()}
     stands_for = _measured_once({v: f.plan() for v, f in resident.items()})
