@@ -83,8 +83,12 @@ def note(trace, desc, step, who, began, ended):
 
 
 @njit
-def run_steps(job, libc, who, master):
-    """Works on every step of a job until all are done, as thread number `who`; the master also stamps the clock."""
+def run_steps(job, libc, who):
+    """Works on every step of a job until all are done, as thread number `who`.
+
+    Who finishes a step's last item stamps the clock: a thread that the operating system has put aside meanwhile would
+    find several steps over at once.
+    """
     desc, bufs, counters = ld(job + Job.SEGMENT), ld(job + Job.BUFFERS), ld(job + Job.COUNTERS)
     n, steps, times = ld(desc + Segment.STEP_COUNT), ld(desc + Segment.STEPS), ld(job + Job.TIMES)
     clock, trace = ld(libc + Libc.CLOCK), atomic_load(ld(desc + Segment.TEAM) + Team.TRACE)
@@ -98,13 +102,12 @@ def run_steps(job, libc, who, master):
             if i >= items:
                 break
             call5(driver, params, bufs, i, i + 1, who)
-            atomic_add(finished, 1)
+            if atomic_add(finished, 1) == items - 1:
+                st(times + 8 * (s + 1), now(clock))
             mine += 1
         if trace != 0 and mine > 0:
             note(trace, desc, s, who, began, now(clock))
         wait_for(finished, items, libc)
-        if master:
-            st(times + 8 * (s + 1), now(clock))
 
 
 @njit
@@ -143,7 +146,7 @@ def worker(team, index):
     """A worker's life: wait for a call (spinning, then parked unless one is announced by PENDING), help with it, until
     STOP.
 
-    Worker 0 stamps the clock for a caller that stays apart. Spare workers, which calls of fewer threads than the team
+    Spare workers, which calls of fewer threads than the team
     has do without, park too and are not woken for them: spinning, they would keep cores from others for nothing.
     """
     libc = ld(team + Team.LIBC)
@@ -168,7 +171,7 @@ def worker(team, index):
             atomic_add(team + Team.INSIDE, 1)
             if atomic_load(team + Team.OPEN) == seen and seen != 0:
                 job = ld(team + Team.JOB)
-                run_steps(job, libc, index + 1, index == 0 and ld(ld(job + Job.SEGMENT) + Segment.APART) != 0)
+                run_steps(job, libc, index + 1)
             atomic_add(team + Team.INSIDE, -1)
             started = now(clock)
     return 0
@@ -209,7 +212,7 @@ def run_job(desc, job, libc):
             libc,
         )
     else:
-        run_steps(job, libc, 0, True)
+        run_steps(job, libc, 0)
     atomic_store(team + Team.OPEN, int64(0))
     while atomic_load(team + Team.INSIDE) > 0:
         pause()

@@ -290,9 +290,11 @@ class Segment:
         return int(self._descriptor[abi.Segment.CALLS // 8])
 
     def stamps(self) -> np.ndarray:
-        """[calls kept, steps + 1] nanoseconds of the monotonic clock, int64: start, then the end of each step."""
+        """[calls kept, steps + 1] nanoseconds of the monotonic clock, int64: start, then the end of each step. A thread
+        that is put aside while it stamps makes a step late; those behind it are over no earlier.
+        """
         n = min(self.calls, abi.CALL_RING)
-        return self._ring[:n].copy()
+        return np.maximum.accumulate(self._ring[:n], axis=1)
 
 
 def _family(spec: Spec) -> str:
