@@ -16,6 +16,7 @@ from ..errors import brief
 from ..frontend.trace import flattened, paths, weight_leaves
 from ..frontend.worth import small
 from ..guard import Failed, stage, warn
+from ..measure.timing import measured_in
 from ..planning.strategies import strategy_name
 from ..session.pending import PendingSession, shown
 from ..session.prepare import PLAIN, Manner, Task, prepared, refused
@@ -193,7 +194,7 @@ class Entry:
 
             manner = Manner(progress, session.gate, lambda *warning: told.append(warning))
             try:
-                with same():
+                with same(), measured_in(session.gate.alone):
                     found = self._compiled(made, call, manner, session)
             except Exception as e:  # no caller is there to raise it to
                 why = Failed("planning", e).why

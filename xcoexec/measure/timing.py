@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import jax
 import numpy as np
@@ -17,12 +18,29 @@ SECONDS_A_LAYER = 0.01
 ROUND_SECONDS = 0.06  # of one call in one round of a comparison
 ROUNDS = 5
 MOST_CALLS = 1000  # of one block
+BLOCK_SECONDS = 0.02  # of calls that others wait for
 WARM_SECONDS = 0.02  # of calls before parts are measured on the host half, and of the measurement
 
 #: what is told how far a measurement is: (what is done, steps done, steps in all)
 Progress = Callable[[str, int, int], None]
-#: in which a block of calls is measured
+#: in which a block of calls is measured: while a function is in use, its calls wait meanwhile
 Alone = Callable[[], contextlib.AbstractContextManager[object]]
+_alone: contextvars.ContextVar[Alone] = contextvars.ContextVar("alone", default=contextlib.nullcontext)
+
+
+@contextlib.contextmanager
+def measured_in(wanted: Alone) -> Iterator[None]:
+    """What this thread measures inside is measured in `wanted`, a block of calls at a time."""
+    before = _alone.set(wanted)
+    try:
+        yield
+    finally:
+        _alone.reset(before)
+
+
+def alone() -> contextlib.AbstractContextManager[object]:
+    """In which this thread measures a block of calls."""
+    return _alone.get()()
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -34,13 +52,14 @@ def median_seconds(fn: Callable[[], object], budget: float = SECONDS_A_LAYER, le
     """Median seconds of a call, after one warm-up call: of calls for `budget` seconds (1000 at most), `least` at
     least.
     """
-    fn()
     times: list[float] = []
-    end = time.perf_counter() + budget
-    while len(times) < least or (time.perf_counter() < end and len(times) < 1000):
-        start = time.perf_counter()
-        fn()
-        times.append(time.perf_counter() - start)
+    part = budget if _alone.get() is contextlib.nullcontext else min(budget, BLOCK_SECONDS)
+    spent = 0.0
+    while not times or (spent < budget and len(times) < MOST_CALLS):
+        with alone():
+            began = time.perf_counter()
+            times += _block(fn, part, 1 if times else least)
+            spent += time.perf_counter() - began
     return float(np.median(times))
 
 
@@ -48,9 +67,10 @@ def warm_up(call: Callable[[], object]) -> None:
     """Calls for `WARM_SECONDS` seconds, until cores that slept are awake: a team that has waited for a compilation is
     several times slower at first.
     """
-    end = time.perf_counter() + WARM_SECONDS
-    while time.perf_counter() < end:
-        call()
+    with alone():
+        end = time.perf_counter() + WARM_SECONDS
+        while time.perf_counter() < end:
+            call()
 
 
 def empty_call() -> float:
@@ -67,12 +87,11 @@ def alternate(
     progress: Progress = silent,
     samples: dict[str, list[float]] | None = None,
     clear: float = 0.0,
-    alone: Alone = contextlib.nullcontext,
 ) -> dict[str, float]:
     """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
 
     `samples` receives all times. From the second round on one call may win early: when all its times are below the
-    share `clear` of every time of the others. `alone`: what each block is made in.
+    share `clear` of every time of the others.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
@@ -90,12 +109,12 @@ def alternate(
     return {k: float(np.median(v)) for k, v in times.items()}
 
 
-def _block(fn: Callable[[], object], seconds: float) -> list[float]:
-    """Seconds of each of the calls of about so many seconds, two at least, behind one that is not counted."""
+def _block(fn: Callable[[], object], seconds: float, least: int = 2) -> list[float]:
+    """Seconds of each of the calls of about so many seconds, `least` at least, behind one that is not counted."""
     fn()
     times: list[float] = []
     end = time.perf_counter() + seconds
-    while len(times) < 2 or (time.perf_counter() <= end and len(times) < MOST_CALLS):
+    while len(times) < least or (time.perf_counter() <= end and len(times) < MOST_CALLS):
         start = time.perf_counter()
         fn()
         times.append(time.perf_counter() - start)

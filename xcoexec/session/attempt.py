@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
 from ..measure.device_layers import to_predict
 from ..measure.profile import Progress, device_costs, host_placements, measure, overheads, silent
-from ..measure.timing import Alone, empty_call, median_seconds
+from ..measure.timing import empty_call, median_seconds
 from ..planning.baselines import device_plan
 from ..planning.memory import ways
 from .problem import Machine, Problem
@@ -34,9 +33,8 @@ WORTH_FLOPS = 2e6  # of a layer that is predicted in parts too
 class Attempt:
     """Lives as long as a planning does; what it was only made for to be measured goes with it.
 
-    `costs`: seconds of the layers (None: not measured yet). `predictor`: costs are predicted, not measured. `alone`: in
-    what a block of calls is measured. `hasty`: algorithms are taken from nearly the same layers, not measured.
-    `plain_ready`: plain `jax.jit` is compiled.
+    `costs`: seconds of the layers (None: not measured yet). `predictor`: costs are predicted, not measured. `hasty`:
+    algorithms are taken from nearly the same layers, not measured. `plain_ready`: plain `jax.jit` is compiled.
     """
 
     def __init__(
@@ -47,12 +45,11 @@ class Attempt:
         costs: Costs | None = None,
         predictor: Predictor | None = None,
         progress: Progress = silent,
-        alone: Alone = contextlib.nullcontext,
         hasty: bool = False,
         plain_ready: bool = False,
     ):
         self.problem, self.machine, self.costs, self.predictor = problem, machine, costs, predictor
-        self.progress, self.alone, self.hasty, self.plain_ready = progress, alone, hasty, plain_ready
+        self.progress, self.hasty, self.plain_ready = progress, hasty, plain_ready
 
     @property
     def graph(self) -> LayerGraph:
@@ -180,4 +177,4 @@ def lowered_of(exe: Executable) -> Lowered:
     return exe.lowered
 
 
-__all__ = ["Alone", "Attempt", "lowered_of"]
+__all__ = ["Attempt", "lowered_of"]

@@ -19,7 +19,7 @@ from ..ir.validate import check_plan
 from ..ir.words import DEVICE, HOST, SPLIT
 from ..lowering.executable import Executable
 from ..measure.profile import host_placements, read, store
-from ..measure.timing import ROUND_SECONDS, alternate
+from ..measure.timing import ROUND_SECONDS, alone, alternate
 from ..planning.memory import usage
 from ..planning.strategies import BOUNDED, RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt, lowered_of
@@ -214,8 +214,9 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
     """An executable; on a device with shares that are moved until what both halves measured agrees with them."""
     tried = [exe]
     for _ in range(BALANCING if s.machine.apart else 0):
-        for _ in range(BALANCE_CALLS):
-            s.run(tried[-1])
+        with alone():
+            for _ in range(BALANCE_CALLS):
+                s.run(tried[-1])
         places = rebalanced(s.graph, tried[-1].plan.placements, lowered_of(tried[-1]))
         moved = dataclasses.replace(exe.plan, placements=places)
         if any(places == e.plan.placements for e in tried) or not s.fits(moved):
@@ -229,7 +230,7 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
 def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
     """Seconds of each."""
     calls = {str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}
-    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, alone=s.alone).values())
+    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress).values())
 
 
 def known(s: Attempt, exe: Executable, past: Sequence[Executable]) -> Executable:
@@ -254,9 +255,7 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     """The fastest of a few, the one in use where it is a near thing."""
     if len(candidates) == 1:
         return candidates["now"]
-    seconds = alternate(
-        {k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress, alone=s.alone
-    )
+    seconds = alternate({k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress)
     name = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))
     plan = dataclasses.replace(
         candidates[name].plan, measured=seconds, chosen=f"{name}: the fastest of {', '.join(seconds)}"
@@ -273,9 +272,7 @@ def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[st
 
 
 def _times(s: Attempt, candidates: Mapping[str, Executable]) -> dict[str, float]:
-    return alternate(
-        {k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR, alone=s.alone
-    )
+    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR)
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:

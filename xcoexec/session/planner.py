@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 
 from ..codegen.native.children import go_on
@@ -12,7 +11,7 @@ from ..ir.plan import Plan, UniformPlan
 from ..lowering.executable import Executable
 from ..measure.profile import Progress, silent
 from ..planning.strategies import Strategy
-from .attempt import Alone, Attempt
+from .attempt import Attempt
 from .contest import choose, contest, known, moved
 from .problem import Machine, Problem
 
@@ -29,16 +28,13 @@ class Planner:
         self.costs: Costs | None = None
         self._predictor, self._plain_ready = predictor, False
 
-    def _attempt(
-        self, progress: Progress, alone: Alone = contextlib.nullcontext, *, fresh: bool = False, hasty: bool = False
-    ) -> Attempt:
+    def _attempt(self, progress: Progress, *, fresh: bool = False, hasty: bool = False) -> Attempt:
         return Attempt(
             self.problem,
             self.machine,
             costs=None if fresh else self.costs,
             predictor=self._predictor,
             progress=progress,
-            alone=alone,
             hasty=hasty,
             plain_ready=self._plain_ready,
         )
@@ -47,30 +43,28 @@ class Planner:
         """Keeps what a planning has found out."""
         self.costs, self._plain_ready = attempt.costs, attempt.plain_ready
 
-    def first(
-        self, request: Plan | UniformPlan | None, progress: Progress, alone: Alone = contextlib.nullcontext
-    ) -> Executable:
+    def first(self, request: Plan | UniformPlan | None, progress: Progress) -> Executable:
         """The executable of the strategy's plan, or of one that is asked for. Raises `Asked` for a plan or a strategy
         of the caller's that does not fit.
         """
-        attempt = self._attempt(progress, alone)
+        attempt = self._attempt(progress)
         exe = choose(attempt, self.strategy, request)
         self._ended(attempt)
         return exe
 
-    def known(self, current: Executable, past: Sequence[Executable], alone: Alone) -> Executable:
+    def known(self, current: Executable, past: Sequence[Executable]) -> Executable:
         """The best of what is there: can be had at once. Raises `InterruptedError` when the interpreter ends."""
-        return known(self._attempt(_interruptible, alone), current, past)
+        return known(self._attempt(_interruptible), current, past)
 
-    def moved(self, current: Executable, alone: Alone) -> Executable:
+    def moved(self, current: Executable) -> Executable:
         """The plan in use with its shares moved: needs a compilation. Raises `InterruptedError` when the interpreter
         ends.
         """
-        return moved(self._attempt(_interruptible, alone, hasty=True), current)
+        return moved(self._attempt(_interruptible, hasty=True), current)
 
-    def again(self, alone: Alone) -> Executable:
+    def again(self) -> Executable:
         """Plans from fresh numbers, as the strategy says. Raises `InterruptedError` when the interpreter ends."""
-        attempt = self._attempt(_interruptible, alone, fresh=True)
+        attempt = self._attempt(_interruptible, fresh=True)
         exe = contest(attempt) if self.strategy == "auto" else choose(attempt, self.strategy, None)
         self._ended(attempt)
         return exe

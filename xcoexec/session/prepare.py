@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -77,8 +76,8 @@ class Task:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Manner:
-    """How a planning goes on: whom it tells its progress, under which gate it measures while the function is in use
-    (None: its caller waits), and who is warned.
+    """How a planning goes on: whom it tells its progress, the gate that calls pass meanwhile (None: its caller
+    waits), and who is warned.
     """
 
     progress: Progress
@@ -172,9 +171,7 @@ def _first(name: str, options: Options, planner: Planner, manner: Manner) -> Exe
     """The executable of the first plan, after its first call."""
     try:
         with stage("planning"):
-            exe = planner.first(
-                options.plan, manner.progress, manner.gate.alone if manner.gate else contextlib.nullcontext
-            )
+            exe = planner.first(options.plan, manner.progress)
         with stage("the first call"):
             if exe.lowered is not None:
                 planner.problem.run(exe)

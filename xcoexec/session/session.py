@@ -20,6 +20,7 @@ from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan
 from ..lowering.executable import Executable
+from ..measure.timing import measured_in
 from . import timeline
 from .adaptive import Gate, Monitor
 from .planner import Planner
@@ -106,21 +107,21 @@ class Session:
     # -- planning again
     @contextlib.contextmanager
     def _planning(self) -> Iterator[None]:
-        """Under the settings of JAX that the function was planned under."""
-        with self._settings():
+        """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones."""
+        with self._settings(), measured_in(self.gate.alone):
             yield
 
     def _known(self) -> Executable:
         with self._planning():
-            return self.planner.known(self.current, self.monitor.past, self.gate.alone)
+            return self.planner.known(self.current, self.monitor.past)
 
     def _moved(self) -> Executable:
         with self._planning():
-            return self.planner.moved(self.current, self.gate.alone)
+            return self.planner.moved(self.current)
 
     def _again(self) -> Executable:
         with self._planning():
-            return self.planner.again(self.gate.alone)
+            return self.planner.again()
 
     def ran(self) -> None:
         """Plain jax.jit has answered a call."""
