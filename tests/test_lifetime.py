@@ -24,7 +24,7 @@ from xcoexec.ir.plan import Plan
 from xcoexec.lowering import emit
 
 from .standin import StandIn
-from .support import array, build_on, error, oracle
+from .support import array, build_on, error, oracle, until
 
 W, X = array(16, 24), array(4, 16, seed=1)
 FUNCTIONS, WARM, COLLECT = 300, 40, 20
@@ -125,7 +125,7 @@ def test_functions_that_are_dropped_leave_nothing(blocks: Blocks) -> None:
 
     before, threads = make(WARM), set(threading.enumerate())
     after = make(FUNCTIONS)
-    assert not blocks.alive
+    until(lambda: not blocks.alive)  # XLA gives a call's hold back after its result
     assert blocks.count > FUNCTIONS
     assert after - before < GROWTH_BYTES
     assert set(threading.enumerate()) <= threads
@@ -147,7 +147,7 @@ def test_an_executable_of_another_function_keeps_the_segment(blocks: Blocks) -> 
     assert len(blocks.alive) == 1
     assert error(made(X) - 2, WANT) < 1e-5
     del made
-    assert not blocks.alive
+    until(lambda: not blocks.alive)
 
 
 def _slowly() -> Any:
@@ -189,7 +189,7 @@ def test_a_call_in_flight_keeps_the_segment(blocks: Blocks) -> None:
         if inside.is_set():
             break
     assert inside.is_set()
-    assert not blocks.alive
+    until(lambda: not blocks.alive)
 
 
 def test_plans_on_a_device_leave_nothing(blocks: Blocks) -> None:
@@ -200,7 +200,8 @@ def test_plans_on_a_device_leave_nothing(blocks: Blocks) -> None:
     gc.collect()
     relay.collect()
     relay.stop()
-    assert blocks.count == 10 and not blocks.alive
+    until(lambda: not blocks.alive)
+    assert blocks.count == 10
 
 
 def test_a_segment_that_no_executable_can_hold_lives_to_the_end(
