@@ -19,6 +19,8 @@ from xcoexec.frontend.worth import small
 from xcoexec.session import background
 from xcoexec.session.pending import PendingSession
 
+from .support import until
+
 X = jnp.asarray(np.random.default_rng(0).standard_normal((1, 40, 40, 64)), jnp.float32)
 W = jnp.asarray(np.random.default_rng(1).standard_normal((3, 3, 1, 64)), jnp.float32)
 
@@ -217,6 +219,32 @@ def test_threads_call_while_a_plan_is_made():
     for t in threads:
         t.join()
     assert not errors and fast.report(W, X).ran == "xco"
+
+
+def test_a_budget_is_kept_and_the_next_start_goes_on(monkeypatch):
+    monkeypatch.setenv("XCOEXEC_PLAN_SECONDS", "1e-9")
+    fast = co()
+    near(fast(W, X), jax.jit(depthwise)(W, X))
+    assert fast.ready(600)
+    with pytest.warns(CoexecWarning, match="XCOEXEC_PLAN_SECONDS=1e-09 are over; the next start goes on"):
+        near(fast(W, X), jax.jit(depthwise)(W, X))
+    assert fast.report(W, X).ran == "jit"
+    with pytest.raises(xcoexec.BindError, match="XCOEXEC_PLAN_SECONDS"):
+        co(strict=True)(W, X)
+    monkeypatch.setenv("XCOEXEC_PLAN_SECONDS", "600")
+    fast = co()
+    fast(W, X)
+    assert fast.ready(600) and fast.report(W, X).ran == "xco"
+    for bad in ("soon", "-1", "0", "nan"):
+        monkeypatch.setenv("XCOEXEC_PLAN_SECONDS", bad)
+        with pytest.raises(ValueError, match=f"got XCOEXEC_PLAN_SECONDS='{bad}'; valid are seconds above 0"):
+            xcoexec.jit(depthwise)
+
+
+def test_planning_takes_brief_turns(held):
+    assert sys.getswitchinterval() <= 1e-4 * 1.01
+    held.set()
+    until(lambda: sys.getswitchinterval() > 1e-3)
 
 
 # -- small functions

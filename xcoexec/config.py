@@ -4,6 +4,7 @@ XCOEXEC_THREADS: host threads when `threads=` is not given (default: the cores t
 XCOEXEC_ADAPT: 0 switches the re-planning at run time off.
 XCOEXEC_DISABLE: with 1 functions made from now on are plain `jax.jit`.
 XCOEXEC_WAIT: with 1 first calls wait for their plans where `wait=` is not given.
+XCOEXEC_PLAN_SECONDS: the most seconds that a first planning takes (default: as many as it needs).
 XCOEXEC_TRACEBACK: with 1 errors of the user's function keep the library's own frames.
 
 `codegen/environment.py` reads those of the kernels:
@@ -13,6 +14,7 @@ XCOEXEC_CACHE_DIR: where kernels, plans and profiles are kept (default ~/.cache/
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Iterable
@@ -97,6 +99,18 @@ def disabled() -> bool:
 def wait() -> bool:
     """Whether first calls wait for their plans. Raises `ValueError` for anything but 0 and 1."""
     return _switch("XCOEXEC_WAIT", "0")
+
+
+def plan_seconds() -> float:
+    """The most seconds that a first planning takes. Raises `ValueError` for anything but a number above 0."""
+    got = os.environ.get("XCOEXEC_PLAN_SECONDS") or "inf"
+    try:
+        found = float(got)
+    except ValueError:
+        found = math.nan
+    if not found > 0:
+        raise ValueError(f"xcoexec: got XCOEXEC_PLAN_SECONDS={got!r}; valid are seconds above 0.")
+    return found
 
 
 def whole_tracebacks() -> bool:

@@ -18,7 +18,7 @@ from ..frontend.worth import small
 from ..guard import Failed, stage, warn
 from ..measure.timing import measured_in
 from ..planning.strategies import strategy_name
-from ..session.pending import PendingSession, shown
+from ..session.pending import PendingSession, shown, within
 from ..session.prepare import PLAIN, Manner, Task, prepared, refused
 from ..session.session import PlainSession, Session, deleted
 from .function import Function
@@ -172,7 +172,7 @@ class Entry:
             return self._later(made, call)
         progress, line = shown(options.progress)
         try:
-            kept = self._current = self._compiled(made, call, Manner(progress))
+            kept = self._current = self._compiled(made, call, Manner(within(progress, options.plan_seconds)))
         finally:
             line.end()
         return kept
@@ -192,7 +192,7 @@ class Entry:
                 session.at(stage, done, total)
                 options.progress(stage, done, total)
 
-            manner = Manner(progress, session.gate, lambda *warning: told.append(warning))
+            manner = Manner(within(progress, options.plan_seconds), session.gate, lambda *warning: told.append(warning))
             try:
                 with same(), measured_in(session.gate.alone):
                     found = self._compiled(made, call, manner, session)

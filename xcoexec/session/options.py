@@ -39,7 +39,8 @@ class Words(TypedDict, total=False):
 class Options:
     """See `jit` for what the user says. `cpus`, `threads`: the host half's; `threads_given`: somebody said how many;
     `device_memory`: bytes (an int) or a share of the device's (a float); `apart`: inputs in host memory and on the
-    device are planned for on their own; `off`: everything is plain `jax.jit`; `waits`: a first call waits for its plan.
+    device are planned for on their own; `off`: everything is plain `jax.jit`; `waits`: a first call waits for its plan;
+    `plan_seconds`: the most that a first planning takes.
     """
 
     strategy: str | Strategy
@@ -55,6 +56,7 @@ class Options:
     progress: Progress
     off: bool
     waits: bool
+    plan_seconds: float
 
     @classmethod
     def checked(cls, device: object = None, **words: Unpack[Words]) -> Options:
@@ -80,6 +82,7 @@ class Options:
             progress=progress or silent,
             off=config.disabled(),
             waits=_waits(words),
+            plan_seconds=config.plan_seconds(),
         )
 
 

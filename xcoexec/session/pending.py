@@ -145,6 +145,20 @@ class Line:
             sys.stderr.flush()
 
 
+def within(progress: Progress, seconds: float) -> Progress:
+    """A progress that ends a planning which has taken so many seconds: it raises `InterruptedError`. What was measured
+    until then is kept on disk, and the next start goes on from there.
+    """
+    end = time.monotonic() + seconds
+
+    def bounded(stage: str, done: int, total: int) -> None:
+        if time.monotonic() > end:
+            raise InterruptedError(f"XCOEXEC_PLAN_SECONDS={seconds:g} are over; the next start goes on")
+        progress(stage, done, total)
+
+    return bounded
+
+
 def shown(progress: Progress) -> tuple[Progress, Line]:
     """A progress that also shows a line, for plannings that a caller waits for."""
     line = Line()
@@ -156,4 +170,4 @@ def shown(progress: Progress) -> tuple[Progress, Line]:
     return both, line
 
 
-__all__ = ["Line", "PendingSession", "shown"]
+__all__ = ["Line", "PendingSession", "shown", "within"]
