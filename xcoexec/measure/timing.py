@@ -53,6 +53,7 @@ def median_seconds(fn: Callable[[], object], budget: float = SECONDS_A_LAYER, le
     least.
     """
     times: list[float] = []
+    fn()  # may compile, for which nobody has to wait
     part = budget if _alone.get() is contextlib.nullcontext else min(budget, BLOCK_SECONDS)
     spent = 0.0
     while not times or (spent < budget and len(times) < MOST_CALLS):
@@ -64,9 +65,10 @@ def median_seconds(fn: Callable[[], object], budget: float = SECONDS_A_LAYER, le
 
 
 def warm_up(call: Callable[[], object]) -> None:
-    """Calls for `WARM_SECONDS` seconds, until cores that slept are awake: a team that has waited for a compilation is
+    """Calls for `WARM_SECONDS` seconds behind the first one, until cores that slept are awake: a team that has waited for a compilation is
     several times slower at first.
     """
+    call()  # may compile
     with alone():
         end = time.perf_counter() + WARM_SECONDS
         while time.perf_counter() < end:

@@ -214,6 +214,7 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
     """An executable; on a device with shares that are moved until what both halves measured agrees with them."""
     tried = [exe]
     for _ in range(BALANCING if s.machine.apart else 0):
+        s.run(tried[-1])  # compiles
         with alone():
             for _ in range(BALANCE_CALLS):
                 s.run(tried[-1])
