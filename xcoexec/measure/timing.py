@@ -65,8 +65,8 @@ def median_seconds(fn: Callable[[], object], budget: float = SECONDS_A_LAYER, le
 
 
 def warm_up(call: Callable[[], object]) -> None:
-    """Calls for `WARM_SECONDS` seconds behind the first one, until cores that slept are awake: a team that has waited for a compilation is
-    several times slower at first.
+    """Calls for `WARM_SECONDS` seconds behind the first one, until cores that slept are awake: a team that has waited
+    for a compilation is several times slower at first.
     """
     call()  # may compile
     with alone():
