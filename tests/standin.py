@@ -61,11 +61,13 @@ class StandIn:
         self.forget_ready = self.lost = False
         self.trapped = 0
         self.launches = self.copied = 0
+        self._joins = threading.Event()
+        self._joins.set()
         self._random = random.Random(seed)
         self._memory: dict[int, np.ndarray] = {}
         self._names = itertools.count(100)
         self._events: dict[int, threading.Event] = {}
-        self._streams: dict[int, queue.Queue[Callable[[], None]]] = {s: queue.Queue() for s in (MAIN, *SIDES)}
+        self._streams: dict[int, queue.Queue[Callable[[], object]]] = {s: queue.Queue() for s in (MAIN, *SIDES)}
         self._kept: list[Any] = []
         self.launch = self._address(self._launch, 11)
         calls = ((self._copy, 4), (self._copy2d, 2), (self._record, 2), (self._follow, 3), (self._synchronize, 1))
@@ -129,6 +131,26 @@ class StandIn:
         return any(self._streams[s].unfinished_tasks for s in SIDES)
 
     # -- the streams
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """While it lasts the streams do nothing of what they are given."""
+        end = threading.Event()
+        for s in self._streams.values():
+            s.put(end.wait)
+        try:
+            yield
+        finally:
+            end.set()
+
+    @contextlib.contextmanager
+    def unjoined(self) -> Iterator[None]:
+        """While it lasts XLA does not get any further than to a join."""
+        self._joins.clear()
+        try:
+            yield
+        finally:
+            self._joins.set()
+
     def _drained(self, stream: int) -> threading.Event:
         done = threading.Event()
         self._streams[stream].put(done.set)
@@ -150,6 +172,8 @@ class StandIn:
 
     def _launch(self, function: int, *rest: int) -> int:
         self.launches += 1
+        if function in (JOIN4, JOIN16, AWAIT):
+            assert self._joins.wait(60)
         if self.fail_launch or (code := self._fails("launch")):
             return self.fail_launch or code
         stream, pointers = rest[7], rest[8]
@@ -226,7 +250,7 @@ class StandIn:
     def _synchronize(self, stream: int) -> int:
         return self._waited(stream)
 
-    def _run(self, stream: queue.Queue[Callable[[], None]]) -> None:
+    def _run(self, stream: queue.Queue[Callable[[], object]]) -> None:
         while True:
             stream.get()()
             stream.task_done()

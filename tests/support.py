@@ -46,6 +46,18 @@ def until(holds: Callable[[], Any], seconds: float = 120.0) -> None:
         time.sleep(0.002)
 
 
+def given_back(relay: Relay) -> None:
+    """Waits until a relay has given all memory of its device back. XLA gives an executable up after its last results
+    are there.
+    """
+
+    def none() -> bool:
+        relay.collect()
+        return relay.driver.allocations == 0  # type: ignore[attr-defined]
+
+    until(none)
+
+
 def stages_of(fn: Callable[..., Any], *args: Any, weights: int = 0) -> tuple[Folded, LayerGraph]:
     """Folded trace and graph of `fn`, with the first `weights` arguments known at bind."""
     return graph_of(fn, args, weights)

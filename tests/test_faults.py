@@ -34,7 +34,7 @@ from xcoexec.ir.plan import Plan
 from xcoexec.session import prepare
 
 from .standin import CALLS, TRAPPED, StandIn, sleeping
-from .support import array, build_on, dense, error, moved, oracle, stages_of, streaming, until
+from .support import array, build_on, dense, error, given_back, moved, oracle, stages_of, streaming, until
 from .test_relay import WEIGHTS, X, _chain, _residual
 
 LIMIT = 1.0  # seconds until a call that nobody begins is taken over, where a test is about that
@@ -161,8 +161,7 @@ def test_every_call_of_the_driver_fails_once(relay: Relay, name: str, memory: st
     del fast
     jax.clear_caches()
     gc.collect()
-    relay.collect()
-    assert driver.allocations == 0
+    given_back(relay)
 
 
 @pytest.mark.parametrize("memory", MEMORY)
@@ -206,8 +205,7 @@ def test_memory_that_is_refused_when_a_plan_is_made(relay: Relay, name: str, wha
         xcoexec.jit(fn, plan=plan, memory="copy", strict=True).bind(w)(x)
     gc.collect()
     driver.fail_mapped, driver.fail_driver = 0, {}
-    relay.collect()
-    assert driver.allocations == 0
+    given_back(relay)
 
 
 def test_nothing_is_written_after_an_error() -> None:
@@ -421,8 +419,7 @@ def test_memory_for_intermediates_that_is_refused_when_a_plan_is_made(relay: Rel
         got = xcoexec.jit(_two, plan=Plan.uniform(0.5)).bind(TWO)(SMALL)
     assert error(np.asarray(got), WANT["split"]) < 1e-5
     gc.collect()
-    relay.collect()
-    assert relay.driver.allocations == 0  # type: ignore[attr-defined]
+    given_back(relay)
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -24,7 +24,7 @@ from xcoexec.ir.plan import Plan
 from xcoexec.lowering import emit
 
 from .standin import StandIn
-from .support import array, build_on, error, oracle, until
+from .support import array, build_on, error, given_back, oracle, until
 
 W, X = array(16, 24), array(4, 16, seed=1)
 FUNCTIONS, WARM, COLLECT = 300, 40, 20
@@ -198,10 +198,9 @@ def test_plans_on_a_device_leave_nothing(blocks: Blocks) -> None:
     for _ in range(10):
         assert error(build_on(relay, _relu, W, X, Plan.uniform(0.5)).call([X])[0], WANT) < 1e-5
     gc.collect()
-    relay.collect()
+    given_back(relay)
     relay.stop()
-    until(lambda: not blocks.alive)
-    assert blocks.count == 10
+    assert blocks.count == 10 and not blocks.alive
 
 
 def test_a_segment_that_no_executable_can_hold_lives_to_the_end(

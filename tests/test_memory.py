@@ -29,7 +29,19 @@ from xcoexec.session import prepare, timeline
 from xcoexec.session.contest import forced
 
 from .standin import StandIn
-from .support import LAYERS, array, beside_a_device, build_on, dense, error, moved, oracle, stages_of, streaming
+from .support import (
+    LAYERS,
+    array,
+    beside_a_device,
+    build_on,
+    dense,
+    error,
+    given_back,
+    moved,
+    oracle,
+    stages_of,
+    streaming,
+)
 from .test_relay import OPERATIONS, WEIGHTS, X, _residual
 
 WAYS = [("copy", "mapped"), ("mapped", "copy"), ("copy", "copy")]
@@ -180,15 +192,13 @@ def test_streams_inside_scan_and_from_several_calls() -> None:
 def test_streams_give_their_memory_back() -> None:
     import gc
 
-    driver = StandIn()
-    relay = Relay(driver)
+    relay = Relay(StandIn())
     exe = build_on(relay, dense, LAYERS, array(1, 160), streaming(0.5, 0.5))
     check(exe, dense, LAYERS, array(1, 160), 1)
     del exe
     jax.clear_caches()
     gc.collect()
-    relay.collect()
-    assert driver.allocations == 0
+    given_back(relay)
 
 
 # -- the planner

@@ -33,7 +33,7 @@ from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session import adaptive, prepare, rebalance, timeline
 
 from .standin import StandIn, sleeping
-from .support import array, beside_a_device, build_on, error, oracle, stages_of
+from .support import array, beside_a_device, build_on, error, given_back, moved, oracle, stages_of, until
 
 DN = ("NHWC", "HWIO", "NHWC")
 
@@ -192,8 +192,7 @@ def test_several_threads_and_calls_in_flight(relay: Relay) -> None:
 
 
 def test_memory_comes_back_after_work_in_flight() -> None:
-    driver = StandIn(delay=2e-3)
-    relay = Relay(driver)
+    relay = Relay(StandIn(delay=2e-3))
     fn = lambda w, x: jnp.tanh(x @ w)
     w, x = array(16, 16), array(3, 16)
     for _ in range(5):
@@ -204,8 +203,30 @@ def test_memory_comes_back_after_work_in_flight() -> None:
         gc.collect()
     jax.clear_caches()
     gc.collect()
-    relay.collect()
-    assert driver.allocations == 0
+    given_back(relay)
+
+
+@pytest.mark.parametrize("memory", ["mapped", "copy"])
+def test_a_call_in_flight_keeps_its_site(memory: str) -> None:
+    """Everything in Python is gone, the host has answered, and XLA has yet to join: the site is there until then."""
+    driver = StandIn()
+    relay = Relay(driver)
+    fn = lambda w, x: jnp.tanh(x @ w)
+    w, x = array(64, 64), array(8, 64)  # XLA:CPU runs programs of fewer operations in the thread that calls them
+    exe = build_on(relay, fn, w, x, moved(Plan.uniform(0.5), memory, memory))
+    exe.call([x])[0].block_until_ready()
+    before = driver.allocations
+    with driver.unjoined():
+        out = exe.call([x])[0]
+        until(lambda: relay._word(abi.Relay.HEAD).value == 2)
+        del exe
+        jax.clear_caches()
+        gc.collect()
+        relay.collect()
+        assert driver.allocations == before
+    assert error(np.asarray(out), oracle(fn, w, x)) < 1e-5
+    given_back(relay)
+    relay.stop()
 
 
 @pytest.fixture

@@ -283,7 +283,7 @@ NATIVE: tuple[Spec, ...] = tuple(
 CALLS: tuple[Spec, ...] = tuple(
     ("native", *x)
     for x in (
-        *(("calls", name) for name in ("start", "join", "tick", "fetch", "fetched")),
+        *(("calls", name) for name in ("start", "join", "tick", "fetch", "fetched", "hold", "leave")),
         *(("serving", name) for name in ("serve", "park", "reserve")),
     )
 )

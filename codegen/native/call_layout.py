@@ -50,6 +50,7 @@ class Relay(Lines):
     SYNC = auto()  # the driver's cuStreamSynchronize
     CLOSED = auto()  # no call is taken any more; where it is LOST, none that is open will ever be ready
     HELD_NS = auto()  # until a site that nobody joins is given up
+    STATE_TYPE = auto()  # address of the number of XLA's type of holds on sites
 
 
 RELAY_BYTES = LINE * len(Relay)
@@ -95,9 +96,11 @@ FAULTS_WORDS = len(Faults)
 class Site(Words):
     """A call site: one host segment inside a device program."""
 
-    SEGMENT = auto()
+    HOLDS = auto()  # of XLA's executables; the first four words are those of `Fetch` too
     RELAY = auto()
     SEQ = auto()  # number of the last call
+    SERVED = auto()  # number of the last call that the host has answered
+    SEGMENT = auto()
     TAKEN = auto()
     PAGE = auto()  # address of its mapped page
     WORK = auto()  # device words
@@ -107,7 +110,6 @@ class Site(Words):
     OPERANDS = auto()
     RESULT_COUNT = auto()
     RESULTS = auto()
-    SERVED = auto()  # number of the last call that the host has answered
     COPIES = auto()  # operands that copy engines bring
     BEFORE = auto()  # events around copies
     AFTER = auto()
@@ -147,7 +149,10 @@ PART_WORDS = 8  # of an operand's and of a result's row
 class Fetch(Words):
     """A fetch site: weights in host memory that a device program takes."""
 
+    HOLDS = auto()
     RELAY = auto()
+    SEQ = auto()  # the host answers nothing: 0, as the next one
+    SERVED = auto()
     SOURCE = auto()
     BYTES = auto()
     BEFORE = auto()  # events around the copy
@@ -156,7 +161,7 @@ class Fetch(Words):
     FAULTS = auto()
 
 
-FETCH_WORDS = 8
+FETCH_WORDS = len(Fetch)
 
 
 class Tick(Words):

@@ -55,7 +55,7 @@ from .enqueue import (
     noted,
     stamp,
 )
-from .ffi import argument, attribute, registering, result, stream_of
+from .ffi import argument, attribute, keep_state, registering, result, stream_of
 from .layout import Libc, Team
 from .team import wake
 from .words import (
@@ -73,6 +73,28 @@ from .words import (
     scratch,
     st,
 )
+
+
+@native(1)
+def hold(frame):
+    """An XLA FFI call (when an executable is made): the executable holds the site until it goes itself, which is after
+    the last of its calls.
+    """
+    if registering(frame):
+        return int64(0)
+    site = attribute(frame)
+    atomic_add(site + Site.HOLDS, 1)
+    failed = keep_state(frame, ld(ld(site + Site.RELAY) + Relay.STATE_TYPE), site)
+    if failed != 0:
+        atomic_add(site + Site.HOLDS, -1)
+    return failed
+
+
+@native(1)
+def leave(site):
+    """Gives up an executable's hold on a site."""
+    atomic_add(site + Site.HOLDS, -1)
+    return 0
 
 
 @njit

@@ -237,12 +237,22 @@ _hold_number = np.zeros(1, np.int64)  # of the type below; XLA gives it when the
 
 
 @functools.lru_cache
-def _hold_info() -> np.ndarray:
-    return type_info(native_address("team", "release", host_target()))
+def site_number(device: str) -> np.ndarray:
+    """[1] int64: the number of the type of holds on sites of a kind of device (its name), which XLA gives when the
+    type is registered; 0 before.
+    """
+    return np.zeros(1, np.int64)
+
+
+@functools.lru_cache
+def _hold_info(module: str, name: str) -> np.ndarray:
+    return type_info(native_address(module, name, host_target()))
 
 
 def holds(header: str) -> bool:
-    """Whether XLA's executables can hold the segments that they call, by the text of the header of XLA's C API."""
+    """Whether XLA's executables can hold the segments and sites that they call, by the text of the header of XLA's C
+    API.
+    """
     return sets_state(header)
 
 
@@ -255,7 +265,18 @@ class HoldType(TypedDict):
 
 def hold_type() -> HoldType:
     """The type of an executable's hold on a segment, as `jax.ffi.register_ffi_type` takes it."""
-    return {"type_id": _capsule(_hold_number.ctypes.data), "type_info": _capsule(_hold_info().ctypes.data)}
+    return _hold_type(_hold_number, "team", "release")
+
+
+def site_hold_type(device: str) -> HoldType:
+    """The type of an executable's hold on a site of a kind of device (its name), as `jax.ffi.register_ffi_type` takes
+    it.
+    """
+    return _hold_type(site_number(device), "calls", "leave")
+
+
+def _hold_type(number: np.ndarray, module: str, name: str) -> HoldType:
+    return {"type_id": _capsule(number.ctypes.data), "type_info": _capsule(_hold_info(module, name).ctypes.data)}
 
 
 def unsupported(group: Group, consts: Sequence[Value]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import dataclasses
 import os
 import threading
 import time
@@ -17,7 +18,7 @@ import numpy as np
 from ..native import call_layout as abi
 from .driver import Driver, Memory
 from .faults import TEXTS, noted, word
-from .host import function, team, wake
+from .host import function, site_number, team, wake
 from .watch import Watch
 
 # of the serving thread and the team: a parked thread costs tens of microseconds to wake, all of them hundreds
@@ -43,6 +44,30 @@ def _words(driver: Driver) -> dict[int, int]:
     return words
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Retired:
+    """What a site left: its words, its memory, and what its calls in flight need besides."""
+
+    words: np.ndarray
+    memory: Memory
+    keep: object
+
+    @property
+    def held(self) -> bool:
+        """Whether an executable may still call the site."""
+        return bool(self.words[abi.Site.HOLDS // 8])
+
+    @property
+    def served(self) -> bool:
+        """Whether the host has answered all of its calls."""
+        return bool(self.words[abi.Site.SERVED // 8] >= self.words[abi.Site.SEQ // 8])
+
+    def free(self) -> None:
+        """Gives the memory back; the words come from the C library, see `sites.py`."""
+        self.memory.free()
+        ctypes.CDLL(None).free(ctypes.c_void_p(self.words.ctypes.data))
+
+
 class Relay:
     """Serves the host calls of one device with one team. `cpus`: the team's cores (none given: the process's team).
 
@@ -65,7 +90,7 @@ class Relay:
         self._entries = np.zeros(abi.RELAY_CAPACITY * abi.ENTRY_WORDS, np.int64)
         self._texts = [ctypes.create_string_buffer(f"xcoexec: {t}".encode()) for t in TEXTS]
         self._messages = np.array([ctypes.addressof(t) for t in self._texts], np.int64)
-        self._retired: list[tuple[np.ndarray, Memory, object]] = []
+        self._retired: list[_Retired] = []
         self._lock = threading.RLock()  # a garbage collection inside may retire a site
         self._threads: list[threading.Thread] = []  # that serve, the one in charge last
         self._watch: Watch | None = None
@@ -79,6 +104,7 @@ class Relay:
             abi.Relay.LIMIT_NS: int(DEVICE_FACTOR * last_seconds * 1e9),
             abi.Relay.HELD_NS: int(limit_seconds * 1e9),
             abi.Relay.MESSAGES: self._messages.ctypes.data,
+            abi.Relay.STATE_TYPE: site_number(driver.platform).ctypes.data,
             **_words(driver),
         }
         for at, value in words.items():
@@ -243,11 +269,11 @@ class Relay:
         self._word(abi.Relay.CLOSED).value = 1
 
     def retire(self, words: np.ndarray, memory: Memory, keep: object) -> None:
-        """Takes over the memory of a site that nobody calls any more (`words`: as sites have them); work of it may
-        still be in flight, which needs `keep` too.
+        """Takes over the memory of a site that no object of Python has any more (`words`: as sites have them). An
+        executable of XLA may still call it, and work of it may be in flight, which needs `keep` too.
         """
         with self._lock:
-            self._retired.append((words, memory, keep))
+            self._retired.append(_Retired(words, memory, keep))
 
     def settle(self) -> None:
         """After a program that ended with an error: until the device has done what it was given, or says that it never
@@ -262,18 +288,17 @@ class Relay:
         Raises `RuntimeError` when the driver does; then all of it stays.
         """
         with self._lock:
-            waiting = len(self._retired)
-        if not waiting:
+            left = [r for r in self._retired if not r.held]  # whatever they had to do is enqueued
+        if not left:
             return
         self.driver.synchronize()
         with self._lock:
             if any(t.is_alive() for t in self._threads[:-1]):  # one that was replaced may still look at a site
                 return
-            old, self._retired = self._retired[:waiting], self._retired[waiting:]
-            done = [r for r in old if r[0][abi.Site.SERVED // 8] >= r[0][abi.Site.SEQ // 8]]
-            self._retired += [r for r in old if not any(r is d for d in done)]
-        for _, memory, _ in done:
-            memory.free()
+            done = {r for r in left if r.served} & {*self._retired}  # another thread may have freed some meanwhile
+            self._retired = [r for r in self._retired if r not in done]
+        for r in done:
+            r.free()
 
 
 __all__ = ["Driver", "Relay"]

@@ -15,6 +15,7 @@ import numpy as np
 from ..native import call_layout as abi
 from ..program import Value
 from ..segment.assembly import Segment
+from ..segment.descriptor import allocate
 from .driver import Memory
 from .faults import Faults
 from .host import function
@@ -70,8 +71,11 @@ class Merge:
 
 
 def _filled(count: int, words: Mapping[int, int]) -> np.ndarray:
-    """A block of int64 words, given by their byte offsets."""
-    block = np.zeros(count, np.int64)
+    """A block of int64 words, given by their byte offsets. It is the C library's: executables have its address, and
+    XLA takes some down after Python's last objects have gone. Raises `MemoryError` when there is none.
+    """
+    block = np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(allocate(8 * count)))
+    block[:] = 0
     for at, value in words.items():
         block[at // 8] = value
     return block
@@ -196,7 +200,7 @@ class Fetch:
         }
         self._words = _filled(abi.FETCH_WORDS, words)
         self.address = self._words.ctypes.data
-        weakref.finalize(self, relay.retire, np.zeros(abi.SITE_WORDS, np.int64), memory, (self._words, self.faults))
+        weakref.finalize(self, relay.retire, self._words, memory, self.faults)
 
     def trace(self, on: bool) -> None:
         """Whether the copies of the calls from now on leave stamps; two more kernels each."""

@@ -23,7 +23,7 @@ from .work_units import DeviceUnit, HostUnit, Join
 #: unique to this process, so that an executable from JAX's disk cache never meets addresses of another one
 TARGET = f"xcoexec_{secrets.token_hex(8)}"
 _registered: set[str] = set()
-_for_good: list[object] = []  # segments that nobody else keeps as long as an executable may call them
+_for_good: list[object] = []  # segments and sites that nobody else keeps as long as an executable may call them
 
 
 def register(device: Device) -> None:
@@ -40,14 +40,20 @@ def register(device: Device) -> None:
         jax.ffi.register_ffi_target(TARGET, stages, platform=device.handlers)
         jax.ffi.register_ffi_target(f"{TARGET}_stamp", host.handler_capsule("team", "stamp"), platform=device.handlers)
     else:
+        holding: dict[str, object] = {}
+        if _executables_hold():
+            jax.ffi.register_ffi_type(
+                f"{TARGET}_{device.name}", host.site_hold_type(device.name), platform=device.handlers
+            )
+            holding = {"instantiate": host.handler_capsule("calls", "hold")}
         for name in ("start", "join", "tick", "fetch", "fetched"):
-            capsule = host.handler_capsule("calls", name)
-            jax.ffi.register_ffi_target(f"{TARGET}_{name}", capsule, platform=device.handlers)
+            stages = {"execute": host.handler_capsule("calls", name)} | (holding if name in ("start", "fetch") else {})
+            jax.ffi.register_ffi_target(f"{TARGET}_{name}", stages, platform=device.handlers)
     _registered.add(device.name)
 
 
 def _executables_hold() -> bool:
-    """Whether XLA's executables can hold the segments that they call; where not, a segment lives to the end."""
+    """Whether XLA's executables can hold the segments and sites that they call; where not, these live to the end."""
     return host.holds(ffi_header())
 
 
@@ -168,6 +174,8 @@ class Asynchronous(Halves):
         first: Value | None,
     ):
         super().__init__(env)
+        if not _executables_hold():
+            _for_good.extend((*sites.values(), *fetches.values()))
         self.early = set(env) - {first}  # there from the beginning of the call
         self.sites = sites
         self.stream = _Stream(fetches)
