@@ -234,11 +234,18 @@ def test_nothing_is_written_after_an_error() -> None:
 # -- the serving thread
 
 
-def _kill(relay: Relay) -> None:
-    """The serving thread leaves, as if it had died."""
+def _dismiss(relay: Relay) -> None:
+    """The serving thread leaves, as if it had died; while a call is open the watch soon makes another one."""
+    server = relay._threads[-1]
     relay._word(calls.Relay.SERVER).value = 0
     relay._wake()
-    relay._threads[-1].join(timeout=PATIENCE)
+    server.join(timeout=PATIENCE)
+    assert not server.is_alive()
+
+
+def _kill(relay: Relay) -> None:
+    """No thread serves any more; no call is open."""
+    _dismiss(relay)
     assert not relay.served
 
 
@@ -257,28 +264,30 @@ def test_no_serving_thread_before_a_call(relay: Relay, name: str, memory: str, s
 
 
 def test_the_serving_thread_goes_during_a_call(relay: Relay) -> None:
-    """While it waits for the operands, and while the segment runs."""
-    fast = _bound("split")
+    """While it waits for the operands, and while the segment runs: another one is there before either has an end."""
     driver = relay.driver
     assert isinstance(driver, StandIn)
-    driver.delay = 0.3
-    with _warned(), ThreadPoolExecutor(1) as pool:  # whether it had begun decides whether the function is told
-        reading = pool.submit(_read, fast, "split")
-        until(lambda: driver.busy or reading.done())
-        _kill(relay)
-        assert reading.result(timeout=PATIENCE)
-    driver.delay = 0.0
-    with _warned():  # where the call was over before, it is the next one that misses the thread
-        fn, w, x, plan = PROGRAMS["split"]
-        xcoexec.jit(fn, plan=plan).bind(w)(x)
     fast = _bound("split")
-    with _warned(), ThreadPoolExecutor(1) as pool, sleeping(_segment(fast), 0.3) as began:
-        reading = pool.submit(_read, fast, "split")
-        assert began.wait(PATIENCE)
-        relay._word(calls.Relay.SERVER).value = 0  # what it has begun it ends
-        assert reading.result(timeout=60)
-    with _warned():
-        assert _read(_bound("split"), "split")
+    segment, before = _segment(fast), _segment(fast).calls
+    with _warned() as seen, ThreadPoolExecutor(1) as pool:
+        with driver.held():
+            reading = pool.submit(_read, fast, "split")
+            until(lambda: relay._open() is not None)
+            _dismiss(relay)
+            until(lambda: relay.served)
+        assert reading.result(timeout=PATIENCE) and segment.calls == before + 1
+        _retired(fast, "split", False, seen)
+    fast = _bound("split")
+    segment, before = _segment(fast), _segment(fast).calls
+    with _warned() as seen, ThreadPoolExecutor(1) as pool:
+        with sleeping(segment, PATIENCE) as began:
+            reading = pool.submit(_read, fast, "split")
+            assert began.wait(PATIENCE)
+            relay._word(calls.Relay.SERVER).value = 0  # what it has begun it ends
+            until(lambda: relay.served)
+        assert reading.result(timeout=PATIENCE) and segment.calls == before + 1
+        _retired(fast, "split", False, seen)
+    assert _read(_bound("split"), "split")
 
 
 def test_a_serving_thread_that_does_not_begin(hasty: Relay) -> None:
@@ -366,10 +375,11 @@ def test_a_segment_that_never_ends(monkeypatch: pytest.MonkeyPatch, memory: str,
 
 
 def test_a_flag_that_the_device_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    relay = Relay(StandIn(), limit_seconds=LIMIT, last_seconds=0.2)
+    relay = Relay(StandIn(), limit_seconds=LIMIT, last_seconds=PATIENCE)
     monkeypatch.setattr(prepare, "device_relay", lambda cpus: relay)
     fast, driver = _bound("split"), relay.driver
     assert isinstance(driver, StandIn)
+    relay._word(calls.Relay.LIMIT_NS).value = int(LIMIT * 1e9)  # the device's; now that a call has been right
     driver.forget_ready = True
     with _warned() as seen:
         _read(fast, "split")
