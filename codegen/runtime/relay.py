@@ -296,7 +296,8 @@ class Relay:
             if any(t.is_alive() for t in self._threads[:-1]):  # one that was replaced may still look at a site
                 return
             done = {r for r in left if r.served} & {*self._retired}  # another thread may have freed some meanwhile
-            self._retired = [r for r in self._retired if r not in done]
+            for r in done:  # in place: a garbage collection may add one here
+                self._retired.remove(r)
         for r in done:
             r.free()
 
