@@ -118,7 +118,7 @@ class PendingSession(PlainSession):
 
 
 class Line:
-    """One line on standard error for a wait that takes long; a terminal's is written over and over."""
+    """One line on standard error for a wait that takes long, in a terminal (written over and over) or a notebook."""
 
     def __init__(self, wanted: bool = True):
         self._began, self._wanted, self._width, self._told = time.monotonic(), wanted, 0, ""
@@ -128,7 +128,9 @@ class Line:
         if not self._wanted or time.monotonic() - self._began < SHOWN_SECONDS:
             return
         step = text.split(" (")[0].split(",")[0]
-        if sys.stderr is None or (not sys.stderr.isatty() and step == self._told):
+        if sys.stderr is None or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            return  # nobody is there to read it
+        if not sys.stderr.isatty() and step == self._told:
             return
         self._told, text = step, f"xcoexec: {text}"
         if sys.stderr.isatty():
