@@ -26,6 +26,11 @@ STEPS = {
 }
 
 
+def step(stage: str, done: int, total: int) -> str:
+    """What a planning does, in words."""
+    return STEPS.get(stage, stage) + (f", {done} of {total}" if total > 1 else "")
+
+
 class PendingSession(PlainSession):
     """Plain `jax.jit` until `job` has made another session. `job` is given this session; it calls `at` with what it
     does, under `gate.alone` it measures.
@@ -40,15 +45,13 @@ class PendingSession(PlainSession):
         self.gate, self.misses = Gate(), 0
         self.became: Session | PlainSession | None = None
         self.weights: tuple[tuple[int, Any], ...] = ()  # which leaves are weights, when that is known
-        self._job, self._begun, self._done = job, threading.Event(), threading.Event()
+        self._job, self._begun, self._done = job, threading.Lock(), threading.Event()
         self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
 
-    def begin(self) -> None:
-        """Begins to plan, if that has not begun: plain `jax.jit` has answered a call."""
-        if self._begun.is_set():
-            return
-        self._begun.set()
-        submit(self._run)
+    def ran(self) -> None:
+        """Plain jax.jit has answered a call: planning begins, once, whichever thread called."""
+        if self._begun.acquire(blocking=False):
+            submit(self._run)
 
     def _run(self) -> None:
         try:
@@ -62,7 +65,7 @@ class PendingSession(PlainSession):
         go_on()
         if self._stopped:
             raise InterruptedError("the function has other weights now")
-        self._step = STEPS.get(stage, stage) + (f", {done} of {total}" if total > 1 else "")
+        self._step = step(stage, done, total)
 
     def stop(self) -> None:
         """Its plan would not be used."""
@@ -73,13 +76,13 @@ class PendingSession(PlainSession):
         self.misses = self.misses + 1 if any(leaves[i] is not w for i, w in self.weights) else 0
         return self.misses
 
-    def wait(self, timeout: float | None = None, show: bool = True) -> bool:
-        """Waits until there is a plan, for at most `timeout` seconds; whether there is one. Waits over 2 s say on
-        standard error what they wait for.
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until there is a plan, for at most `timeout` seconds; whether there is one. Waits over 2 s say in a
+        terminal or a notebook what they wait for.
         """
-        self.begin()
+        self.ran()
         end = None if timeout is None else time.monotonic() + timeout
-        line = Line(show)
+        line = Line()
         try:
             while not self._done.wait(0.1 if end is None else min(0.1, max(end - time.monotonic(), 0.0))):
                 line.show(self.doing)
@@ -108,10 +111,6 @@ class PendingSession(PlainSession):
             self.wait()
         return self.became or self
 
-    def ran(self) -> None:
-        """Plain jax.jit has answered a call: planning begins."""
-        self.begin()
-
     def tick(self) -> None:
         """Waits while a candidate is measured (tens of milliseconds)."""
         self.gate.wait()
@@ -120,19 +119,19 @@ class PendingSession(PlainSession):
 class Line:
     """One line on standard error for a wait that takes long, in a terminal (written over and over) or a notebook."""
 
-    def __init__(self, wanted: bool = True):
-        self._began, self._wanted, self._width, self._told = time.monotonic(), wanted, 0, ""
+    def __init__(self) -> None:
+        self._began, self._width, self._told = time.monotonic(), 0, ""
 
     def show(self, text: str) -> None:
         """Shows a text, when the wait has been long enough."""
-        if not self._wanted or time.monotonic() - self._began < SHOWN_SECONDS:
+        if time.monotonic() - self._began < SHOWN_SECONDS:
             return
-        step = text.split(" (")[0].split(",")[0]
+        told = text.split(" (")[0].split(",")[0]
         if sys.stderr is None or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
             return  # nobody is there to read it
-        if not sys.stderr.isatty() and step == self._told:
+        if not sys.stderr.isatty() and told == self._told:
             return
-        self._told, text = step, f"xcoexec: {text}"
+        self._told, text = told, f"xcoexec: {text}"
         if sys.stderr.isatty():
             sys.stderr.write("\r" + text.ljust(self._width))
             self._width = len(text)
@@ -166,7 +165,7 @@ def shown(progress: Progress) -> tuple[Progress, Line]:
     line = Line()
 
     def both(stage: str, done: int, total: int) -> None:
-        line.show(f"planning: {STEPS.get(stage, stage)}" + (f", {done} of {total}" if total > 1 else ""))
+        line.show(f"planning: {step(stage, done, total)}")
         progress(stage, done, total)
 
     return both, line
