@@ -64,7 +64,9 @@ class Literal:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Op:
-    """One equation: `outs = prim(*ins, **params)`. `primitive` is the JAX object (None in tests)."""
+    """One equation: `outs = prim(*ins, **params)`. `primitive` is the JAX object (None in tests), `body` what a loop
+    repeats (None for other operations, and for loops that only JAX can run).
+    """
 
     prim: str
     ins: tuple[Value | Literal, ...]
@@ -72,6 +74,7 @@ class Op:
     params: Params
     name: str = ""
     primitive: Any = None  # of JAX, which nothing here may import
+    body: Body | None = None
 
     @property
     def out(self) -> Value:
@@ -82,6 +85,32 @@ class Op:
     def value_ins(self) -> tuple[Value, ...]:
         """The operands that are arrays, in order: literals are left out."""
         return tuple(v for v in self.ins if isinstance(v, Value))
+
+    @property
+    def operands(self) -> tuple[Value | Literal, ...]:
+        """Its operands, and behind them the constants inside of a loop."""
+        return (*self.ins, *self.body.consts) if self.body is not None else self.ins
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The arrays among its operands, and the constants inside of a loop."""
+        return (*self.value_ins, *self.body.consts) if self.body is not None else self.value_ins
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Body:
+    """One turn of a loop. `inputs` stand for the operands, one each: as they are, as the turn before left them, or the
+    turn's part of an array. `consts` are arrays of its own; `outputs` what it carries on, then its part of each array.
+
+    `groups` are its operations once the program around it is known, and so which of its inputs are constants (none
+    before).
+    """
+
+    inputs: tuple[Value, ...]
+    consts: tuple[Value, ...]
+    ops: tuple[Op, ...]
+    outputs: tuple[Value | Literal, ...]
+    groups: tuple[Group, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -176,7 +205,7 @@ def external(ops: Iterable[Op]) -> tuple[Value, ...]:
     """Values that `ops` read but do not make, in order of first use."""
     ops = tuple(ops)
     made = {v for op in ops for v in op.outs}
-    return tuple(dict.fromkeys(v for op in ops for v in op.value_ins if v not in made))
+    return tuple(dict.fromkeys(v for op in ops for v in op.reads if v not in made))
 
 
 def format_params(params: Params) -> str:

@@ -248,6 +248,43 @@ def _gathered(x: Array, indices: Array, **p: Any) -> Array:
     return np.moveaxis(out, range(out.ndim), [*batch, *d.offset_dims])
 
 
+def _scattered(join: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    """Block by block, in order; one that is not inside is left out, or moved inside with the mode of clipping."""
+
+    def rule(x: Array, indices: Array, updates: Array, **p: Any) -> Array:
+        d, out = p["dimension_numbers"], x.copy()
+        assert not (d.operand_batching_dims or d.scatter_indices_batching_dims)
+        window = [axis for axis in range(x.ndim) if axis not in d.inserted_window_dims]
+        sizes = [1] * x.ndim
+        for axis, dim in zip(window, d.update_window_dims, strict=True):
+            sizes[axis] = updates.shape[dim]
+        batch = [axis for axis in range(updates.ndim) if axis not in d.update_window_dims]
+        blocks = updates.transpose(*batch, *d.update_window_dims)
+        for place in np.ndindex(*indices.shape[:-1]):
+            starts = np.zeros(x.ndim, np.int64)
+            starts[list(d.scatter_dims_to_operand_dims)] = indices[place]
+            fits = all(0 <= i <= n - size for i, size, n in zip(starts, sizes, x.shape, strict=True))
+            if fits or "CLIP" in str(p["mode"]):
+                at = _inside(starts, sizes, x.shape)
+                out[at] = join(out[at], blocks[place].reshape(sizes))
+        return out
+
+    return rule
+
+
+def _turned(*xs: Any, **p: Any) -> list[Array]:
+    """A loop, turn by turn."""
+    a, b = p["num_consts"], p["num_consts"] + p["num_carry"]
+    carry, made = list(xs[a:b]), []
+    order = range(p["length"])[:: -1 if p["reverse"] else 1]
+    for t in order:
+        out = _evaluated(p["jaxpr"].jaxpr, p["jaxpr"].consts, [*xs[:a], *carry, *(x[t] for x in xs[b:])])
+        carry = out[: b - a]
+        made.append((t, out[b - a :]))
+    parts = [ys for _, ys in sorted(made, key=lambda x: x[0])]
+    return [*carry, *(np.stack(column) for column in zip(*parts, strict=True))]
+
+
 def _counted(dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Array:
     return np.indices(shape)[dimension].astype(dtype)
 
@@ -318,4 +355,11 @@ RULES: dict[str, Callable[..., Any]] = {
     "dynamic_slice": lambda x, *starts, slice_sizes, **_: x[_inside(starts, slice_sizes, x.shape)],
     "dynamic_update_slice": _updated,
     "iota": _counted,
+    "scatter": _scattered(lambda x, y: y),
+    "scatter-add": _scattered(np.add),
+    "scatter-sub": _scattered(np.subtract),
+    "scatter-mul": _scattered(np.multiply),
+    "scatter-max": _scattered(np.maximum),
+    "scatter-min": _scattered(np.minimum),
+    "scan": _turned,
 }

@@ -154,6 +154,36 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         (gather(mode), F, np.array([[2, 0, 1], [1, 1, 2]], np.int32) + off)
         for mode in ("clip", "fill")
         for off in (0, 2, -2)
+    ]
+    + [
+        (lambda x, i: x.at[i, i[::-1]].get(mode="clip"), F, np.array([2, 5, -1], np.int32)),
+        (lambda x, i: x[i], F[0], np.array([[2, 0], [1, 7]], np.int32)),
+    ],
+    **{
+        name: [
+            (lambda x, i, u, join=join, mode=mode: join(x.at[i])(u, mode=mode), x, index, updates)
+            for mode in ("clip", "drop")
+            for x, index, updates in (
+                (F, np.array([[2, 0], [1, 5], [0, -9]], np.int32), np.asarray(array(3, 2, 3))),
+                (G[0], np.array([1, 1, 2, 7], np.int32), np.asarray(array(4))),
+            )
+        ]
+        for name, join in (
+            ("scatter-add", lambda x: x.add),
+            ("scatter-sub", lambda x: x.subtract),
+            ("scatter-mul", lambda x: x.multiply),
+            ("scatter-max", lambda x: x.max),
+            ("scatter-min", lambda x: x.min),
+        )
+    },
+    "scatter": [
+        (lambda x, i, u: x.at[i].set(u), F, np.array([2, 0], np.int32), G[:2]),
+        (lambda x, i, u: x.at[i, i + 1].set(u, mode="drop"), F, np.array([1, 0, 5], np.int32), G[0]),
+    ],
+    "scan": [
+        (lambda w, x: lax.scan(lambda h, v: (jnp.tanh(h @ w + v), h * 2), x[0], x), F, G),
+        (lambda x: lax.scan(lambda c, v: ((c[0] + 1, v), c[1] * c[0]), (0, x[0]), x, reverse=True), F),
+        (lambda x: lax.fori_loop(0, 3, lambda i, c: c * i + x, x), F),
     ],
     "dynamic_slice": [
         (lambda x, i: lax.dynamic_slice(x, (i, np.int32(1)), (2, 2)), F, np.int32(i)) for i in (-5, 0, 1, 9)

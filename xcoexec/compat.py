@@ -71,6 +71,19 @@ def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
     return None
 
 
+def loop_body(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """What a loop of known length repeats; None for other equations, and for a loop with effects."""
+    closed = eqn.params.get("jaxpr")
+    known = eqn.primitive.name == "scan" and isinstance(closed, ClosedJaxpr) and not closed.effects
+    return cast(ClosedJaxpr, closed) if known else None
+
+
+def shape_of(atom: Var | JaxLiteral) -> jax.ShapeDtypeStruct:
+    """Shape and type of a variable or a literal; whether its type is weak is part of it."""
+    aval = cast(jax.core.ShapedArray, atom.aval)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
 def bodies(eqn: JaxprEqn) -> list[Jaxpr]:
     """The jaxprs inside of an equation: of loops, branches and calls."""
     program = lambda x: isinstance(x, (Jaxpr, ClosedJaxpr))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-
-import numpy as np
 
 from ..program import Literal, Op, Unsupported, Value, kind
 from ..rules.expressions import COPY
@@ -68,48 +65,6 @@ def pad(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     offset = sum(lo * t for (lo, _, _), t in zip(config, y.strides, strict=True))
     spaced = tuple(t * (gap + 1) for (_, _, gap), t in zip(config, y.strides, strict=True))
     elementwise.compute(ctx, COPY, (y, spaced, offset), [(s, s.strides, 0)], x.shape)
-    return rest
-
-
-def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Rows of a table [n, ...] by s32 index [..., 1] (an embedding).
-
-    Raises `Unsupported` for other types, for another gather than of whole rows, for one that fills with another number
-    than NaN, and for a result whose elements do not lie side by side.
-    """
-    table, index = op.ins
-    dn, mode = op.params["dimension_numbers"], str(op.params["mode"]).lower()
-    if (
-        not isinstance(table, Value)
-        or not isinstance(index, Value)
-        or (kind(table.dtype), index.dtype) != ("f", "int32")
-    ):
-        raise Unsupported("a gather that is not from an f32 table by s32 indices")
-    kept = tuple(range(len(index.shape) - 1, len(op.out.shape)))
-    rowwise = (dn.collapsed_slice_dims, dn.start_index_map, dn.offset_dims, tuple(op.params["slice_sizes"])) == (
-        (0,),
-        (0,),
-        kept,
-        (1, *table.shape[1:]),
-    )
-    if (
-        not rowwise
-        or index.shape[-1:] != (1,)
-        or len(dn.operand_batching_dims)
-        or not np.isnan(op.params.get("fill_value") or np.nan)
-    ):
-        raise Unsupported("a gather other than of whole rows")
-    t, i, y = (
-        elementwise.dense(ctx, ctx.storage(v)) if v is not op.out else ctx.output(v) for v in (table, index, op.out)
-    )
-    if not y.dense:
-        raise Unsupported("a gather into a strided result")
-    n, width = math.prod(index.shape), math.prod(table.shape[1:])
-    how = "fill" if "fill" in mode else "clip"
-    operands = [(i, (4,), 0), (t, (0,), 0), (y, (4 * width,), 0)]
-    elementwise.nest(
-        ctx, Kernel(("gather", how)), [table.shape[0], width], (n,), operands, 2, max(1, (1 << 14) // max(width, 1))
-    )
     return rest
 
 

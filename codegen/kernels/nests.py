@@ -1,5 +1,5 @@
-"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, gather, shifted
-copies, narrowing.
+"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, shifted copies,
+narrowing.
 
 Every kernel gets (operand addresses, loop indices, own words). The words are listed in each docstring.
 The last loop index counts chunks along the kernel's own dimension where the docstring says so.
@@ -311,31 +311,6 @@ class _Columns:
             v.store(acc, v.add(self.y, o))
 
         vectors(v, self.n, body)
-
-
-@family("gather")
-def gather(name: str, key: Spec, target: Target) -> str:
-    """("gather", mode): copies the row that an s32 index names. Operands: index, table [rows, floats], out row.
-
-    Words: rows of the table, floats of a row. mode "clip" clamps the index, "fill" writes NaN.
-    """
-    _, mode = key
-    v = Builder(name, 3, target.vl)
-    where, _, words = v.args
-    at, table, out = (v.ld64(where, i) for i in range(3))
-    rows, n = v.ld64(words, 0), v.ld64(words, 1)
-    i = v.b.sext(v.b.load(v.ptr(at, I32)), rows.type)
-    inside = v.b.and_(v.b.icmp_signed(">=", i, i64(0)), v.b.icmp_signed("<", i, rows))
-    row = v.add(table, v.b.mul(minimum(v, maximum(v, i, i64(0)), v.b.sub(rows, i64(1))), v.mul(n, 4)))
-
-    def body(o: ir.Value) -> None:
-        value = v.load(v.add(row, o))
-        if mode == "fill":
-            value = v.b.select(inside, value, v.const(float("nan")))
-        v.store(value, v.add(out, o))
-
-    vectors(v, n, body)
-    return v.finish()
 
 
 @family("shifted")

@@ -49,9 +49,8 @@ LAST_LINES = 6  # of what a process said that failed
 FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
-    **dict.fromkeys(
-        ("elementwise", "depthwise", "pool", "reduce", "gemv", "gather", "shifted", "narrow"), "kernels.nests"
-    ),
+    **dict.fromkeys(("elementwise", "depthwise", "pool", "reduce", "gemv", "shifted", "narrow"), "kernels.nests"),
+    **dict.fromkeys(("gather", "scatter"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
     **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),
     **dict.fromkeys(("peak_fma", "peak_read"), "runtime.peaks"),
@@ -275,7 +274,7 @@ def _compile(spec: Spec, target: Target) -> bytes:
 NATIVE: tuple[Spec, ...] = tuple(
     ("native", *x)
     for x in (
-        *(("drivers", f"{name}_driver") for name in ("gemm", "nest", "strips")),
+        *(("drivers", f"{name}_driver") for name in ("gemm", "nest", "strips", "loop")),
         *(("team", name) for name in ("handler", "stamp", "worker", "swap", "release", "adopt")),
     )
 )

@@ -11,6 +11,8 @@ from numba import njit
 
 from .layout import (
     BLOCK_WORDS,
+    LOOP_BUFFERS,
+    LOOP_ROW,
     MAX_OPERANDS,
     MAX_RANK,
     NEST_VIEW,
@@ -22,6 +24,8 @@ from .layout import (
     STRIP_BUFFERS,
     Block,
     Gemm,
+    Loop,
+    LoopRow,
     Nest,
     Reduction,
     Step,
@@ -200,5 +204,36 @@ def strips_driver(params, bufs, lo, hi, who):
         st(table + 8 * n, address(params, bufs, Strip.SCRATCH) + who * par(params, Strip.STRIDE))
         for s in range(ld(row + StripRow.STEP_COUNT)):
             step = ld(row + StripRow.STEPS) + s * 8 * STEP_WORDS
+            call5(ld(step + Step.DRIVER), ld(step + Step.PARAMS), table, 0, ld(step + Step.ITEMS), who)
+    return 0
+
+
+@njit
+def enter_loop(params, bufs, table):
+    """Writes the addresses of the buffers around a loop to the table of its turns."""
+    for j in range(par(params, Loop.OUTSIDE)):
+        st(table + 8 * j, ld(bufs + 8 * j))
+
+
+@njit
+def turn_loop(params, table, turn):
+    """Writes the addresses of a turn's own buffers to its table, behind those around the loop."""
+    outside = par(params, Loop.OUTSIDE)
+    for k in range(par(params, Loop.BUFFERS)):
+        row = Loop.ROWS + LOOP_ROW * k
+        place = row + LoopRow.FIRST if turn == 0 else row + LoopRow.EVEN + 2 * (turn % 2)
+        st(table + 8 * (outside + k), address(params, table, place) + turn * par(params, row + LoopRow.STRIDE))
+
+
+@native(5)
+def loop_driver(params, bufs, lo, hi, who):
+    """One item: all turns of a loop on this thread (`team.run_loop` has those that a team shares)."""
+    table = scratch(LOOP_BUFFERS)
+    enter_loop(params, bufs, table)
+    steps = par(params, Loop.STEPS)
+    for turn in range(par(params, Loop.LENGTH)):
+        turn_loop(params, table, turn)
+        for s in range(par(params, Loop.STEP_COUNT)):
+            step = steps + s * 8 * STEP_WORDS
             call5(ld(step + Step.DRIVER), ld(step + Step.PARAMS), table, 0, ld(step + Step.ITEMS), who)
     return 0

@@ -41,6 +41,7 @@ class Segment(Words):
 
     STEPS = auto()  # address of the step table
     STEP_COUNT = auto()
+    COUNTER_COUNT = auto()  # of the steps, and of those inside of loops
     ARENA_BYTES = auto()
     ZERO_BYTES = auto()  # of the arena's data, cleared once
     DATA = auto()  # offset of the arena's data
@@ -68,6 +69,7 @@ class Step(Words):
     DRIVER = auto()  # address of the native function
     PARAMS = auto()  # address of its parameters
     ITEMS = auto()
+    INNER = auto()  # a loop whose steps are the team's: number of the first one's counters (0: any other step)
 
 
 STEP_WORDS = len(Step)
@@ -159,10 +161,10 @@ JOB_WORDS = 8
 COUNTER_BYTES = 2 * LINE
 
 
-def arena_data_offset(nsteps: int, nbufs: int) -> int:
+def arena_data_offset(nsteps: int, nbufs: int, ncounters: int) -> int:
     """Bytes before the data of an arena: job, buffer table, stamps, counters (aligned to 64)."""
     words = JOB_WORDS + nbufs + nsteps + 2
-    return -(-(8 * words + COUNTER_BYTES * nsteps) // 64) * 64
+    return -(-(8 * words + COUNTER_BYTES * ncounters) // 64) * 64
 
 
 # -- parameters of steps -----------------------------------------------------------------------------
@@ -269,6 +271,30 @@ class Strip(Numbers):
 
 STRIP_WORDS = 6
 STRIP_BUFFERS = 64
+
+
+class Loop(Numbers):
+    """Parameters of a loop."""
+
+    LENGTH = 0  # turns
+    STEPS = 1  # address of the step table of a turn
+    STEP_COUNT = 2
+    OUTSIDE = 3  # buffers of the table around it, which a turn has too
+    BUFFERS = 4  # buffers of a turn's own, behind them
+    ROWS = 5  # one for each of these, from here on
+
+
+class LoopRow(Numbers):
+    """Where a buffer of a turn's own lies: buffer and offset among those around the loop."""
+
+    FIRST = 0  # in the first turn
+    EVEN = 2  # in other even ones
+    ODD = 4
+    STRIDE = 6  # bytes from one turn to the next
+
+
+LOOP_ROW = 7
+LOOP_BUFFERS = 256  # of a turn, those around it included
 
 
 class StripRow(Words):

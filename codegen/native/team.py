@@ -12,6 +12,7 @@ from __future__ import annotations
 from numba import int64, njit
 
 from .call_layout import Tick
+from .drivers import enter_loop, par, turn_loop
 from .ffi import argument, attribute, error, keep_state, registering, result
 from .frame import RESOURCE_EXHAUSTED
 from .layout import (
@@ -19,10 +20,12 @@ from .layout import (
     CALL_RING,
     COUNTER_BYTES,
     JOB_WORDS,
+    LOOP_BUFFERS,
     STEP_WORDS,
     TRACED_WORDS,
     Job,
     Libc,
+    Loop,
     Segment,
     Step,
     Team,
@@ -83,6 +86,34 @@ def note(trace, desc, step, who, began, ended):
 
 
 @njit
+def run_loop(params, bufs, counters, libc, who):
+    """Works on every turn of a loop until all are over; tells whether it was this thread that ended the last one.
+
+    The counters go on from turn to turn, so that nobody has to wait while somebody sets them back; who comes late finds
+    the turns that are over claimed in full. Nothing is claimed beyond a turn's items, which are the next turn's.
+    """
+    table, mine = scratch(LOOP_BUFFERS), 0
+    enter_loop(params, bufs, table)
+    length, n, steps = par(params, Loop.LENGTH), par(params, Loop.STEP_COUNT), par(params, Loop.STEPS)
+    for turn in range(length):
+        turn_loop(params, table, turn)
+        for s in range(n):
+            step = steps + s * 8 * STEP_WORDS
+            items, driver, inner = ld(step + Step.ITEMS), ld(step + Step.DRIVER), ld(step + Step.PARAMS)
+            claimed, finished = counters + COUNTER_BYTES * s, counters + COUNTER_BYTES * s + 64
+            before, stop = turn * items, (turn + 1) * items
+            i = atomic_load(claimed)
+            while i < stop:
+                if compare_exchange(claimed, i, i + 1) == 1:
+                    call5(driver, inner, table, i - before, i - before + 1, who)
+                    if atomic_add(finished, 1) == length * items - 1 and s == n - 1:
+                        mine = 1
+                i = atomic_load(claimed)
+            wait_for(finished, stop, libc)
+    return mine
+
+
+@njit
 def run_steps(job, libc, who):
     """Works on every step of a job until all are done, as thread number `who`.
 
@@ -97,7 +128,12 @@ def run_steps(job, libc, who):
         began, mine = now(clock) if trace != 0 else int64(0), 0
         items, driver, params = ld(step + Step.ITEMS), ld(step + Step.DRIVER), ld(step + Step.PARAMS)
         claimed, finished = counters + COUNTER_BYTES * s, counters + COUNTER_BYTES * s + 64
-        while True:
+        inner = ld(step + Step.INNER)
+        if inner != 0 and run_loop(params, bufs, counters + COUNTER_BYTES * inner, libc, who) != 0:
+            st(times + 8 * (s + 1), now(clock))
+            atomic_add(finished, 1)
+            mine += 1
+        while inner == 0:
             i = atomic_add(claimed, 1)
             if i >= items:
                 break
@@ -191,7 +227,7 @@ def run_job(desc, job, libc):
             run_alone(job, libc)
             return
         call1(ld(libc + Libc.YIELD), 0)  # a call that must not use this thread's core waits for its team
-    for i in range(n):
+    for i in range(ld(desc + Segment.COUNTER_COUNT)):
         st(counters + COUNTER_BYTES * i, int64(0))
         st(counters + COUNTER_BYTES * i + 64, int64(0))
     st(team + Team.JOB, job)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..program import Op
 
 Array = np.ndarray
-Rule = Callable[..., Array]  # (operation, operands) -> result
+Rule = Callable[..., "Array | list[Array]"]  # (operation, operands) -> result, or all of several
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
@@ -125,15 +125,6 @@ def broadcast(op: Op, x: Array) -> Array:
     for d, n in zip(op.params["broadcast_dimensions"], np.shape(x), strict=True):
         shape[d] = n
     return np.broadcast_to(np.reshape(x, shape), op.params["shape"])
-
-
-def gather(op: Op, table: Array, index: Array) -> Array:
-    """Rows of a table [n, ...] by an index [..., 1]; one outside is the nearest row, or NaN in the mode that fills."""
-    i = index[..., 0]
-    rows = table[np.clip(i, 0, table.shape[0] - 1)]
-    if "fill" in str(op.params["mode"]).lower():
-        rows = np.where(((i >= 0) & (i < table.shape[0])).reshape(i.shape + (1,) * (rows.ndim - i.ndim)), rows, np.nan)
-    return rows
 
 
 def pad(op: Op, x: Array, value: Array) -> Array:

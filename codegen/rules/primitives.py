@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..program import Op, kind
-from . import flops, movement, numpy_rules, products, splits
+from . import flops, indexing, loops, movement, numpy_rules, products, splits
 from .convolution import CONVOLUTION
 from .movement import Axis
 from .numpy_rules import Array, Rule, each
@@ -45,7 +45,7 @@ class Primitive:
 
     How weights go through it:
     `jumps`: its result jumps where an operand crosses a border, so that f64 is not a better f32. `carries`: its result
-    is its operand's elements, so that a weight stays a weight. `either`: weights may be on either side.
+    is its operands' elements, so that weights stay weights. `either`: weights may be on either side.
     `effect`: it does more than compute its results.
 
     `model`: the predictor's class of layers that it leads ("elementwise" for most).
@@ -145,6 +145,20 @@ def _pool(how: str, rule: Callable[..., Array], start: float) -> Primitive:
     )
 
 
+def _flops(op: Op) -> int:
+    """FLOP of an operation inside of a loop; one for each element of its results where nobody has counted."""
+    rule = primitive(op).flops
+    return rule(op) if rule is not None else flops.each(op)
+
+
+def _apply(op: Op, *operands: Array) -> Array | list[Array]:
+    """The NumPy reference of an operation inside of a loop. Raises `NotImplementedError` where it has none."""
+    rule = primitive(op).reference
+    if rule is None:
+        raise NotImplementedError(f"{op.prim} has no NumPy reference.")
+    return rule(op, *operands)
+
+
 _TABLE = (
     Primitive(
         CONVOLUTION,
@@ -195,9 +209,26 @@ _TABLE = (
         kernel=".moves.reshape",
         carries=True,
     ),
-    _moving("concatenate", reference=numpy_rules.concatenate, split=splits.concatenate, kernel=".moves.concatenate"),
+    _moving(
+        "concatenate",
+        reference=numpy_rules.concatenate,
+        split=splits.concatenate,
+        kernel=".moves.concatenate",
+        carries=True,
+    ),
     _moving("pad", reference=numpy_rules.pad, split=splits.pad, kernel=".moves.pad"),
-    _moving("gather", reference=numpy_rules.gather, kernel=".moves.gather"),
+    _moving("gather", reference=indexing.gather, kernel=".indexed.gather"),
+    *(
+        Primitive(name, flops=indexing.joined, reference=indexing.scatter(join), kernel=".indexed.scatter")
+        for name, join in (
+            ("scatter", lambda x, y: y),
+            ("scatter-add", np.add),
+            ("scatter-sub", np.subtract),
+            ("scatter-mul", np.multiply),
+            ("scatter-max", np.maximum),
+            ("scatter-min", np.minimum),
+        )
+    ),
     _moving("dynamic_slice", reference=numpy_rules.dynamic_slice, kernel=".moves.dynamic_slice"),
     _moving(
         "dynamic_update_slice",
@@ -205,6 +236,14 @@ _TABLE = (
         kernel=".moves.dynamic_update_slice",
     ),
     _moving("iota", reference=numpy_rules.iota),
+    # -- loops
+    Primitive(
+        "scan",
+        flops=lambda op: loops.each_turn(op, _flops),
+        reference=lambda op, *operands: loops.repeat(_apply, op, *operands),
+        kernel=".loops.scan",
+        model="scan",
+    ),
     # -- elementwise, with vector code
     _elementwise("add", np.add, "fi"),
     _elementwise("add_any", np.add, "fi"),

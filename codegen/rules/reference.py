@@ -23,8 +23,9 @@ def known(op: Op) -> bool:
     return primitive(op).reference is not None
 
 
-def apply(op: Op, *operands: Array) -> Array:
-    """The result of one operation, of its shape, for operands of theirs.
+def apply(op: Op, *operands: Array) -> Array | list[Array]:
+    """The result of one operation, of its shape, for operands of theirs (a loop's results, and behind the operands its
+    body's constants).
 
     Raises `NotImplementedError` for a primitive without a rule (see `known`).
     """
@@ -57,5 +58,6 @@ def run_ops(ops: Sequence[Op], env: MutableMapping[Value, Array], wide: Wide = n
     Raises `NotImplementedError` for a primitive without a rule, `KeyError` for an operand that `env` lacks.
     """
     for op in ops:
-        args = [wide(v.val) if isinstance(v, Literal) else env[v] for v in op.ins]
-        env[op.out] = apply(op, *args)
+        args = [wide(v.val) if isinstance(v, Literal) else env[v] for v in op.operands]
+        got = apply(op, *args)
+        env.update(zip(op.outs, got if isinstance(got, list) else [got], strict=True))

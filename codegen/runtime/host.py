@@ -19,6 +19,7 @@ from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
 from ..native.frame import call_frame, sets_state, type_info
 from ..program import Group, Program, Unsupported, Value, external, kind
+from ..rules.primitives import is_anchor
 from ..segment.assembly import Context, Groups, Pick, Rules, Segment, Step, compile_segment
 from ..segment.choice import default, measured
 from ..segment.cuts import Cut
@@ -165,7 +166,8 @@ def _team(cpus: tuple[int, ...]) -> Team:
 def runtime(cpus: tuple[int, ...]) -> Runtime:
     """Native addresses for segments that `team(cpus)` runs."""
     t = team(cpus)
-    table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in ("gemm", "nest", "strips")}
+    names = ("gemm", "nest", "strips", "loop")
+    table = {name: native_address("drivers", f"{name}_driver", host_target()) for name in names}
     return Runtime(table, t.libc.ctypes.data, t.address, bool(cpus), function("release", 1), _hold_number.ctypes.data)
 
 
@@ -201,7 +203,7 @@ def _alone(
         inputs,
         tuple(v for v in external(ops) if v in consts),
         tuple(group for group, _ in groups),
-        (groups[-1][0].out,),
+        groups[-1][0].outs,
     )
     segment = build(program, threads, target, cpus, lambda g, names, t: how if how in names else names[0], cut)
     args = [np.full(v.shape, 0.5, np.float32) if kind(v.dtype) != "i" else np.zeros(v.shape, np.int32) for v in inputs]
@@ -281,7 +283,7 @@ def _hold_type(number: np.ndarray, module: str, name: str) -> HoldType:
 
 def unsupported(group: Group, consts: Sequence[Value]) -> str:
     """Why kernels cannot run a group of operations ("" when they can)."""
-    if len(group.outs) != 1:
+    if len(group.outs) != 1 and not is_anchor(group.result):
         return "its operations have several results"
     if any(0 in v.shape for v in (*external(group.ops), *(v for op in group.ops for v in op.outs))):
         return "an array without elements"
@@ -302,7 +304,7 @@ def steps(
     """
     outside = external(group.ops)
     inputs = tuple(v for v in outside if v not in consts)
-    program = Program(inputs, tuple(v for v in outside if v in consts), (group,), () if inside else (group.out,))
+    program = Program(inputs, tuple(v for v in outside if v in consts), (group,), () if inside else group.outs)
     ctx = Context(program, host_target(), threads, Rules(lower_group, fused, spare, pick, None))
     if inside:
         ctx.made(inputs)

@@ -50,7 +50,19 @@ class Nested:
     scratch: int  # number of the buffer that the temporaries are in
 
 
-Word = int | Ref | Kernel | Nested
+@dataclasses.dataclass(frozen=True, eq=False)
+class Looped:
+    """The steps of a loop's turn, in a table of those buffers that are around the loop and of `own` ones: three words
+    (their table, how many, how many buffers are around). Temporaries lie in the buffer `scratch` at `offsets`.
+    """
+
+    steps: tuple[Step, ...]
+    own: tuple[Buffer, ...]
+    offsets: Mapping[Buffer, int]
+    scratch: Buffer
+
+
+Word = int | Ref | Kernel | Nested | Looped
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,7 +70,7 @@ class Step:
     """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups.
 
     `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of
-    all `items`: what the predictor knows of it.
+    all `items`: what the predictor knows of it. `shared`: the team shares the steps inside of it.
     """
 
     driver: str
@@ -70,29 +82,29 @@ class Step:
     span: int = 1
     calls: int = 0
     units: float = 0.0
+    shared: bool = False
 
     @property
     def kernel(self) -> str:
-        """The name of its first kernel, as the families define it ("winograd_input"); "strips" for nested steps."""
-        return next(
-            (
-                "strips" if isinstance(w, Nested) else str(w.spec[0])
-                for w in self.words
-                if isinstance(w, (Kernel, Nested))
-            ),
-            "",
-        )
+        """The name of its first kernel, as the families define it ("winograd_input"); "strips" or "loop" for steps
+        inside of it.
+        """
+        kernels = (str(w.spec[0]) if isinstance(w, Kernel) else _NESTED.get(type(w), "") for w in self.words)
+        return next(filter(None, kernels), "")
 
     @property
     def families(self) -> tuple[str, ...]:
         """The kernel families that it runs."""
-        return tuple(
-            dict.fromkeys(
-                "strips" if isinstance(w, Nested) else _family(w.spec)
-                for w in self.words
-                if isinstance(w, (Kernel, Nested))
-            )
-        )
+        kernels = (_family(w.spec) if isinstance(w, Kernel) else _NESTED.get(type(w), "") for w in self.words)
+        return tuple(dict.fromkeys(filter(None, kernels)))
+
+    @property
+    def inner(self) -> tuple[Step, ...]:
+        """The steps inside of it that the team shares."""
+        return next((w.steps for w in self.words if isinstance(w, Looped)), ()) if self.shared else ()
+
+
+_NESTED: dict[type, str] = {Nested: "strips", Looped: "loop"}
 
 
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
@@ -169,7 +181,7 @@ class Context:
 
     def choose(self, groups: Sequence[Group], names: tuple[str, ...]) -> str:
         """The algorithm for some groups of this program."""
-        known = tuple((g, frozenset(v for op in g.ops for v in op.value_ins if v in self.consts)) for g in groups)
+        known = tuple((g, frozenset(v for op in g.ops for v in op.reads if v in self.consts)) for g in groups)
         return self.rules.pick(known, names, self.threads)
 
     def place(self, v: Value, storage: Storage) -> None:
@@ -223,11 +235,12 @@ class Context:
         span: int = 1,
         calls: int = 0,
         units: float = 0.0,
+        shared: bool = False,
     ) -> None:
         """Appends a step as `Step` has it; one without items is none."""
         if items:
             self.steps.append(
-                Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span, calls, units)
+                Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span, calls, units, shared)
             )
 
 
@@ -338,8 +351,10 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
         return b.index + (nargs if b.kind == "ret" else 0), 0
 
     prepare(_specs(ctx.steps), ctx.target)
-    data = abi.arena_data_offset(len(ctx.steps), nargs + nrets + 1)
+    counters = len(ctx.steps) + sum(len(s.inner) for s in ctx.steps)
+    data = abi.arena_data_offset(len(ctx.steps), nargs + nrets + 1, counters)
     words: dict[int, int] = {
+        abi.Segment.COUNTER_COUNT: counters,
         abi.Segment.ARENA_BYTES: data + total,
         abi.Segment.ZERO_BYTES: zeroed,
         abi.Segment.DATA: data,
@@ -347,7 +362,7 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
         abi.Segment.RESULTS: nrets,
         abi.Segment.THREADS: ctx.threads,
     }
-    table = functools.partial(_table, ctx.steps, number, ctx.target, runtime.drivers)
+    table = functools.partial(_table, ctx.steps, number, nargs + nrets + 1, ctx.target, runtime.drivers)
     block = describe(words, len(ctx.steps), table, runtime)
     segment = Segment(
         ctx.program,
@@ -368,28 +383,44 @@ def _assemble(ctx: Context, runtime: Runtime) -> Segment:
 def _table(
     steps: Sequence[Step],
     number: Callable[[Buffer], tuple[int, int]],
+    known: int,
     target: Target,
     drivers: Mapping[str, int],
     put: Put,
 ) -> int:
-    """Address of the step table; `number`: a buffer's number and what is added to offsets in it. `put` keeps words."""
+    """Address of the step table; `number`: a buffer's number and what is added to offsets in it, `known`: how many
+    buffers there are. `put` keeps words.
+    """
 
     def resolve(word: Word) -> list[int]:
         if isinstance(word, Kernel):
             return [kernel_address(word.spec, target)]
         if isinstance(word, Nested):
             inner = lambda b: (word.scratch, word.offsets[b]) if b.kind == "temp" else (b.index, 0)
-            return [_table(word.steps, inner, target, drivers, put), len(word.steps)]
+            return [_table(word.steps, inner, word.scratch + 1, target, drivers, put), len(word.steps)]
+        if isinstance(word, Looped):
+            turn = functools.partial(_in_turn, word, number, known)
+            return [_table(word.steps, turn, known + len(word.own), target, drivers, put), len(word.steps), known]
         if isinstance(word, Ref):
             index, shift = number(word.buffer)
             return [index, word.offset + shift]
         return [word]
 
     rows: list[int] = []
+    counters = len(steps)
     for step in steps:
         params = put([w for word in step.words for w in resolve(word)])
-        rows += [drivers[step.driver], params, step.items]
+        rows += [drivers[step.driver], params, step.items, counters if step.inner else 0]
+        counters += len(step.inner)
     return put(rows)
+
+
+def _in_turn(word: Looped, number: Callable[[Buffer], tuple[int, int]], known: int, b: Buffer) -> tuple[int, int]:
+    """A buffer's number in the table of a loop's turns, and what is added to offsets in it."""
+    if b in word.offsets:
+        at, shift = number(word.scratch)
+        return at, shift + word.offsets[b]
+    return (known + word.own.index(b), 0) if b in word.own else number(b)
 
 
 def _specs(steps: Sequence[Step]) -> Iterator[Spec]:
@@ -397,5 +428,5 @@ def _specs(steps: Sequence[Step]) -> Iterator[Spec]:
         for word in step.words:
             if isinstance(word, Kernel):
                 yield word.spec
-            elif isinstance(word, Nested):
+            elif isinstance(word, (Nested, Looped)):
                 yield from _specs(word.steps)

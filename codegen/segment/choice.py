@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ..native.build import source_hash
-from ..program import Value, format_params
+from ..program import Op, Value, format_params
 from ..store.disk import LONGEST, Record
 from ..store.schema import MEASURED, Fields, Number, Text
 from ..target import Target
@@ -97,13 +97,18 @@ def signature(groups: Groups, names: tuple[str, ...], threads: int, target: Targ
     ids: dict[Value, int] = {}
     text = [f"{names} {threads} {target} {source_hash()}"]
     for group, consts in groups:
-        for op in group.ops:
-            ins = [
-                f"{ids.setdefault(v, len(ids))}:{v}:{v in consts}" if isinstance(v, Value) else repr(v) for v in op.ins
-            ]
-            outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
-            text.append(f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')}]")
+        text += _described(group.ops, consts, ids)
     return f"pick-{_digest(text)}"
+
+
+def _described(ops: Sequence[Op], consts: frozenset[Value], ids: dict[Value, int]) -> Iterator[str]:
+    """A line for each operation, those inside of loops too; `ids`: the numbers of the values so far."""
+    for op in ops:
+        ins = [f"{ids.setdefault(v, len(ids))}:{v}:{v in consts}" if isinstance(v, Value) else repr(v) for v in op.ins]
+        outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
+        yield f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')}]"
+        if op.body is not None:
+            yield from _described([o for group in op.body.groups for o in group.ops], consts, ids)
 
 
 def _digest(lines: list[str]) -> str:

@@ -119,7 +119,8 @@ def _in_f64(op: Op) -> bool:
     jumps; a primitive that jumps where its operands cross a border sees operands of their own type.
     """
     operands = op.ins[1:] if op.prim == "select_n" else op.ins
-    return reference.known(op) and not primitive(op).jumps and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
+    simple = reference.known(op) and op.body is None and not primitive(op).jumps
+    return simple and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
 
 
 def _typed(i: Literal) -> Array:
@@ -131,7 +132,8 @@ def _function(op: Op, index: int) -> Callable[..., ArrayLike]:
 
     def by_reference(*xs: Array) -> Array:
         it = iter(xs)
-        return reference.apply(op, *(_wide(_typed(i)) if isinstance(i, Literal) else _wide(next(it)) for i in op.ins))
+        out = reference.apply(op, *(_wide(_typed(i)) if isinstance(i, Literal) else _wide(next(it)) for i in op.ins))
+        return out[index] if isinstance(out, list) else out
 
     def by_jax(*xs: Array) -> jax.Array:
         it = iter(xs)

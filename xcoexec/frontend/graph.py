@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 
-from ..codegen.program import Group, Op, Program, Unsupported, Value, consumers, external
+from ..codegen.program import Body, Group, Literal, Op, Program, Unsupported, Value, consumers, external
+from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_movement, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction, recognise
 from ..cost.features import flops, nbytes, uncounted
@@ -40,8 +41,9 @@ def build_graph(folded: Folded) -> LayerGraph:
     made = {v for op in folded.ops for v in op.outs}
     data = {*folded.inputs, *made}
     outputs = tuple(dict.fromkeys(v for v in folded.outputs if isinstance(v, Value) and v in made))
-    groups = group_ops(folded.ops, data, outputs)
-    consts = tuple(v for v in external(folded.ops) if v not in data)
+    ops = [with_turns(op, data) for op in folded.ops]
+    groups = group_ops(ops, data, outputs)
+    consts = tuple(v for v in external(ops) if v not in data)
     program = Program(folded.inputs, consts, tuple(groups), outputs)
     names = _unique([_name(g) for g in groups])
     layers = []
@@ -53,6 +55,47 @@ def build_graph(folded: Folded) -> LayerGraph:
     owner = {v: x.index for x in layers for v in x.outs}
     edges = tuple(tuple(sorted({owner[v] for v in x.ins if v in owner})) for x in layers)
     return LayerGraph(program, tuple(layers), edges, _chains(edges), _regions(edges))
+
+
+# -- loops -------------------------------------------------------------------------------------------
+
+
+def with_turns(op: Op, data: set[Value]) -> Op:
+    """A loop with its body's operations in groups, as `data`, the values that are no constants, lets them be; any other
+    operation as it is.
+    """
+    if op.body is None:
+        return op
+    body = op.body
+    names = {x: v for x, v in zip(body.inputs, op.ins, strict=True) if _is_same(op, x) and v not in data}
+    ops = [_renamed(o, names) for o in body.ops]
+    made, outputs = {v for o in ops for v in o.outs}, []
+    for v in body.outputs:  # each has a place of its own, and an operation that writes it
+        known = names.get(v, v) if isinstance(v, Value) else v
+        if known not in made or known in outputs:
+            ops.append(Op("copy", (known,), (Value(known.shape, known.dtype),), {}, op.name))
+            known = ops[-1].out
+        outputs.append(known)
+    inner = {*(v for v in body.inputs if v not in names), *(v for o in ops for v in o.outs)}
+    ops = [with_turns(o, inner | data) for o in ops]
+    groups = tuple(group_ops(ops, inner | data, [v for v in outputs if isinstance(v, Value)]))
+    reads = tuple(v for v in external(ops) if v not in inner and v not in op.value_ins)
+    return dataclasses.replace(op, body=Body(body.inputs, reads, tuple(ops), tuple(outputs), groups))
+
+
+def _is_same(op: Op, x: Value) -> bool:
+    """Whether an input of a loop's body is the same in every turn."""
+    assert op.body is not None
+    return x in parts(op).of(op.body.inputs)[0]
+
+
+def _renamed(op: Op, names: Mapping[Value, Value | Literal]) -> Op:
+    """An operation that reads other values by `names`, inside of it too."""
+    body = op.body
+    if body is not None:
+        body = dataclasses.replace(body, ops=tuple(_renamed(o, names) for o in body.ops))
+    ins = tuple(names.get(v, v) if isinstance(v, Value) else v for v in op.ins)
+    return dataclasses.replace(op, ins=ins, body=body)
 
 
 # -- grouping ----------------------------------------------------------------------------------------

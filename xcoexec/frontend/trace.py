@@ -16,10 +16,12 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
-from ..codegen.program import Literal, Op, Value, itemsize
+from ..codegen.program import Body, Literal, Op, Value, itemsize
+from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import primitive
-from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, body
+from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, body, loop_body
 from .decompose import EXPAND
+from .hoist import hoisted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,7 +113,7 @@ class _State:
     def walk(self, jaxpr: Jaxpr, prefix: str = "") -> None:
         """Appends the operations of a jaxpr, those of its calls too; `prefix`: the names of the calls around it."""
         for eqn in jaxpr.eqns:
-            inner = body(eqn)
+            inner = body(eqn) or _smaller(eqn)
             if inner is None:
                 self._op(eqn, prefix)
                 continue
@@ -138,11 +140,35 @@ class _State:
         if expand is not None and all(v.shape for v in outs):
             self.ops += expand(ins, outs, eqn.params, name)
         else:
-            self.ops.append(Op(eqn.primitive.name, ins, outs, dict(eqn.params), name, eqn.primitive))
+            turn = self._turn(eqn, ins, name)
+            self.ops.append(Op(eqn.primitive.name, ins, outs, dict(eqn.params), name, eqn.primitive, turn))
+
+    def _turn(self, eqn: JaxprEqn, ins: Sequence[Value | Literal], name: str) -> Body | None:
+        """One turn of a loop of known length; None for any other operation, and for one with an effect."""
+        closed = loop_body(eqn)
+        if closed is None:
+            return None
+        inner = _State()
+        inputs = tuple(inner.define(v) for v in closed.jaxpr.invars)
+        for var, val in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+            inner.consts.append((inner.define(var), val))
+        inner.walk(closed.jaxpr, name)
+        outputs = tuple(inner.read(v) for v in closed.jaxpr.outvars)
+        self.consts += inner.consts
+        return Body(inputs, tuple(v for v, _ in inner.consts), tuple(inner.ops), outputs)
+
+
+def _smaller(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
+    """A loop of which a part is computed for all turns at once, as `body` gives calls."""
+    closed = hoisted(eqn)
+    return None if closed is None else (closed.jaxpr, list(closed.consts))
+
+
+_WRAPPED = re.compile(r"\bvmap\(([^()]*)\)")  # what `hoisted` does to a name
 
 
 def _join(prefix: str, eqn: JaxprEqn) -> str:
-    stack = str(eqn.source_info.name_stack)
+    stack = _WRAPPED.sub(r"\1", str(eqn.source_info.name_stack))
     return f"{prefix}/{stack}" if prefix and stack else prefix or stack
 
 
@@ -164,22 +190,38 @@ def _module(path: str) -> str:
     return "/".join(words[:-1])
 
 
+Origins = dict[Value, frozenset[int]]  # values that are inputs, moved or cast or side by side, and which
+
+
+def _weights(op: Op, origin: Origins) -> frozenset[int]:
+    """The positions of the inputs that are the weight operands of a contraction, or of those in a loop."""
+    known = [(i, v) for i, v in enumerate(op.ins) if isinstance(v, Value) and v in origin]
+    if op.body is not None:
+        same = parts(op).same
+        return _all_weights(op.body.ops, {op.body.inputs[i]: origin[v] for i, v in known if i < same})
+    if not primitive(op).contraction:
+        return frozenset()
+    either = len(known) < len(op.value_ins) and primitive(op).either  # computed data on one side, weights on the other
+    return frozenset().union(*(origin[v] for i, v in known if i == 1 or either))
+
+
+def _all_weights(ops: Sequence[Op], origin: Origins) -> frozenset[int]:
+    """As `_weights`, of operations in order; `origin` gets the values that they move, cast or put side by side."""
+    found: frozenset[int] = frozenset()
+    for op in ops:
+        if primitive(op).carries and op.value_ins and all(v in origin for v in op.value_ins):
+            origin[op.out] = frozenset().union(*(origin[v] for v in op.value_ins))
+        else:
+            found |= _weights(op, origin)
+    return found
+
+
 def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, ...]:
     """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
     casts alone, the weight operand of a convolution or product; none where that would be all inputs. `donated`:
     positions of leaves that a call gives away; an argument with one is gone after the call, and no weight.
     """
-    origin: dict[Value, int] = {v: i for i, v in enumerate(traced.inputs)}
-    found: set[int] = set()
-    for op in traced.ops:
-        if primitive(op).carries and op.value_ins and op.value_ins[0] in origin:
-            origin[op.out] = origin[op.value_ins[0]]
-        elif primitive(op).contraction:
-            # with computed data on one side, the other is the weights
-            computed = any(v not in origin for v in op.value_ins)
-            for i, v in enumerate(op.ins):
-                if v in origin and (i == 1 or (computed and primitive(op).either)):
-                    found.add(origin[v])
+    found = _all_weights(traced.ops, {v: frozenset({i}) for i, v in enumerate(traced.inputs)})
     arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
     chosen = {arguments[i] for i in found} - {arguments[i] for i in donated}
     everything = tuple(i for i, a in enumerate(arguments) if a in chosen)

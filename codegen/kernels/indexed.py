@@ -1,0 +1,215 @@
+"""Rows that s32 indices name: read from a table (gather), or joined into one (scatter).
+
+Kernels get (operand addresses, loop indices, own words) of the nest driver; `rules/indexing.py` says which gathers and
+scatters these are.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import llvmlite.ir as ir
+
+from ..native.build import Spec, family
+from ..native.layout import MAX_RANK
+from ..program import Op, Unsupported, Value, kind
+from ..rules.indexing import gathered, scattered
+from ..segment.assembly import Context, Kernel
+from ..segment.storage import Storage
+from ..target import Target
+from . import elementwise
+from .nests import maximum, minimum, vectors
+from .simd import I32, Builder, i64
+
+ITEM = 1 << 13  # floats of a gather that are worth a work item
+LAST = MAX_RANK - 1  # the innermost loop of a nest
+
+
+def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Rows of a table by s32 index [..., k] (an embedding, a node's neighbours).
+
+    Raises `Unsupported` for other types, for another gather than of whole rows, for one that fills with another number
+    than NaN, and for a result whose elements do not lie side by side.
+    """
+    table, index = op.ins
+    rows = gathered(op)
+    if rows is None:
+        raise Unsupported("a gather other than of whole rows")
+    fills = rows.mode == "fill"
+    if kind(op.out.dtype) not in ("f" if fills else "fib") or index.dtype != "int32":
+        raise Unsupported(f"a gather from {table} by {index}")
+    s, i = _dense(ctx, table), _dense(ctx, index)
+    y = ctx.output(op.out)
+    if not y.dense:
+        raise Unsupported("a gather into a strided result")
+    n = index.size // rows.places if isinstance(index, Value) else 0
+    block = max(1, ITEM // max(rows.width, 1))
+    operands = [(i, (4 * rows.places * block,), 0), (s, (0,), 0), (y, (4 * rows.width * block,), 0)]
+    kernel = Kernel(("gather", rows.mode, rows.places, rows.tables > 1, rows.width == 1))
+    words = [n, block, *rows.words]
+    elementwise.nest(ctx, kernel, words, (-(-n // block),), operands, 2, 1, block * max(1, rows.width // ctx.target.vl))
+    return rest
+
+
+def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """A copy of the operand, into whose rows, named by s32 index [..., k], those of the updates are joined in order
+    (`segment_sum`, the gradient of an embedding). Each thread has rows of its own and looks through all indices.
+
+    Raises `Unsupported` for other types, for another scatter than of whole rows, and for a result whose elements do
+    not lie side by side.
+    """
+    operand, index, updates = op.ins
+    rows = scattered(op)
+    if rows is None:
+        raise Unsupported("a scatter other than of whole rows")
+    if (op.out.dtype, index.dtype) not in JOINS.get(op.prim, {}):
+        raise Unsupported(f"a {op.prim} into {operand} by {index}")
+    if not isinstance(operand, Value) or not isinstance(index, Value):
+        raise Unsupported("a scatter of a literal")
+    s, i = _dense(ctx, updates), _dense(ctx, index)
+    y = ctx.output(op.out)
+    if not y.dense:
+        raise Unsupported("a scatter into a strided result")
+    elementwise.copy(ctx, ctx.storage(operand), y)
+    many = rows.tables if rows.tables > 1 else rows.limits[0]
+    share = -(-many // ctx.threads)
+    kernel = Kernel(("scatter", op.prim, op.out.dtype, rows.mode, rows.places, rows.tables > 1, rows.width == 1))
+    words = [index.size // rows.places, share, *rows.words]
+    parts = -(-many // share)
+    operands = [(i, (0,), 0), (s, (0,), 0), (y, (0,), 0)]
+    work = index.size // rows.places * (1 + rows.width // ctx.target.vl // parts)
+    elementwise.nest(ctx, kernel, words, (parts,), operands, 2, 1, work)
+    return rest
+
+
+def _dense(ctx: Context, v: object) -> Storage:
+    """Where an operand's elements lie side by side. Raises `Unsupported` for a literal and for an unknown type."""
+    if not isinstance(v, Value) or not kind(v.dtype):
+        raise Unsupported(f"rows of {v}")
+    return elementwise.dense(ctx, ctx.storage(v))
+
+
+# -- kernels -----------------------------------------------------------------------------------------
+
+Join = Callable[[Builder, ir.Value, ir.Value], ir.Value]  # (what is there, the update) -> what is there then
+
+
+def _minimum(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    return v.maximum(a, b, "<")
+
+
+def _integers(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    return v.floats(v.b.add(v.bits(a), v.bits(b)))
+
+
+#: primitive -> (type of the result, of the index) -> how an update joins what is there
+JOINS: dict[str, dict[tuple[str, str], Join]] = {
+    "scatter-add": {
+        ("float32", "int32"): lambda v, a, b: v.b.fadd(a, b),
+        ("int32", "int32"): _integers,
+    },
+    "scatter-sub": {("float32", "int32"): lambda v, a, b: v.b.fsub(a, b)},
+    "scatter-mul": {("float32", "int32"): lambda v, a, b: v.b.fmul(a, b)},
+    "scatter-max": {("float32", "int32"): lambda v, a, b: v.maximum(a, b)},
+    "scatter-min": {("float32", "int32"): _minimum},
+    "scatter": {(t, "int32"): lambda v, a, b: b for t in ("float32", "int32", "bool", "bfloat16", "float16")},
+}
+
+
+def _place(v: Builder, at: ir.Value, words: ir.Value, places: int, clamp: bool) -> tuple[list[ir.Value], ir.Value]:
+    """The indices at an address, clamped if wished, and whether all of them lie inside."""
+    found, inside = [], ir.Constant(ir.IntType(1), 1)
+    for j in range(places):
+        limit = v.ld64(words, 5 + 2 * j)
+        i = v.b.sext(v.b.load(v.ptr(v.add(at, 4 * j), I32)), limit.type)
+        inside = v.b.and_(inside, v.b.icmp_unsigned("<", i, limit))
+        found.append(minimum(v, maximum(v, i, i64(0)), v.b.sub(limit, i64(1))) if clamp else i)
+    return found, inside
+
+
+def _offset(v: Builder, table: ir.Value, indices: list[ir.Value], words: ir.Value) -> ir.Value:
+    """Bytes from the first table's begin to the row that indices name in table number `table`."""
+    total = v.b.mul(table, v.ld64(words, 4))
+    for j, i in enumerate(indices):
+        total = v.add(total, v.b.mul(i, v.ld64(words, 6 + 2 * j)))
+    return total
+
+
+def _row(v: Builder, single: bool, width: ir.Value, body: Callable[[Builder, ir.Value], None]) -> None:
+    """`body(builder, offset in bytes)` for the vectors of a row."""
+    if single:
+        body(v.scalar_view(), i64(0))
+    else:
+        vectors(v, width, lambda o: body(v, o))
+
+
+@family("gather")
+def _gather(name: str, key: Spec, target: Target) -> str:
+    """("gather", mode, indices, batched, single): rows one behind the other. Operands: index, table, out; the innermost
+    loop counts blocks of rows.
+
+    Words: rows, rows of a block, then those of `Rows`. The mode "fill" writes NaN for a row outside, the others take
+    the nearest; `batched`: there are several tables; `single`: a row is one float.
+    """
+    _, mode, places, batched, single = key
+    v = Builder(name, 3, target.vl)
+    where, loops, words = v.args
+    at, table, out = (v.ld64(where, i) for i in range(3))
+    n, block, width, each = (v.ld64(words, i) for i in range(4))
+    first = v.b.mul(v.ld64(loops, LAST), block)
+    count = minimum(v, block, v.b.sub(n, first))
+    with v.loop(count) as r:
+        indices, inside = _place(v, v.add(at, v.mul(r, 4 * places)), words, places, True)
+        number = v.b.sdiv(v.add(first, r), each) if batched else i64(0)
+        source = v.add(table, _offset(v, number, indices, words))
+        to = v.add(out, v.b.mul(v.mul(r, 4), width))
+
+        copy = functools.partial(_copied, source, to, inside if mode == "fill" else None)
+        _row(v, single, width, copy)
+    return v.finish()
+
+
+def _copied(source: ir.Value, to: ir.Value, inside: ir.Value | None, v: Builder, o: ir.Value) -> None:
+    """Copies a vector at an offset; NaN where the row is not inside (None: it always is)."""
+    value = v.load(v.add(source, o))
+    if inside is not None:
+        value = v.b.select(inside, value, v.const(float("nan")))
+    v.store(value, v.add(to, o))
+
+
+@family("scatter")
+def _scatter(name: str, key: Spec, target: Target) -> str:
+    """("scatter", primitive, type, mode, indices, batched, single): joins the rows of the updates that belong to a
+    part of the result. Operands: index, updates, result; the innermost loop counts parts.
+
+    Words: rows of the updates, the range of a part on the first index (`batched`: of tables), then those of `Rows`. In
+    the mode "clip" a row outside is the nearest, in others it is left out.
+    """
+    _, prim, dtype, mode, places, batched, single = key
+    join = JOINS[prim][dtype, "int32"]
+    v = Builder(name, 3, target.vl)
+    where, loops, words = v.args
+    at, updates, out = (v.ld64(where, i) for i in range(3))
+    n, share, width, each = (v.ld64(words, i) for i in range(4))
+    low = v.b.mul(v.ld64(loops, LAST), share)
+    high = v.add(low, share)
+    with v.loop(n) as r:
+        indices, inside = _place(v, v.add(at, v.mul(r, 4 * places)), words, places, mode == "clip")
+        number = v.b.sdiv(r, each) if batched else i64(0)
+        lead = number if batched else indices[0]
+        mine = v.b.and_(v.b.icmp_signed(">=", lead, low), v.b.icmp_signed("<", lead, high))
+        with v.b.if_then(mine if mode == "clip" else v.b.and_(mine, inside)):
+            to = v.add(out, _offset(v, number, indices, words))
+            source = v.add(updates, v.b.mul(v.mul(r, 4), width))
+
+            _row(v, single, width, functools.partial(_joined, join, source, to))
+    return v.finish()
+
+
+def _joined(join: Join, source: ir.Value, to: ir.Value, v: Builder, o: ir.Value) -> None:
+    """Joins a vector of an update at an offset with what is there."""
+    v.store(join(v, v.load(v.add(to, o)), v.load(v.add(source, o))), v.add(to, o))
+
+
+__all__ = ["JOINS", "gather", "scatter"]

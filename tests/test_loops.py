@@ -1,0 +1,286 @@
+"""Loops of known length (`scan`, `fori_loop`) on kernels: every kind of operand, both ways of sharing turns."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+
+import xcoexec
+from xcoexec import CoexecWarning
+from xcoexec.codegen.kernels.loops import NAMES
+from xcoexec.codegen.program import Op
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.frontend.trace import paths, trace, weight_leaves
+from xcoexec.ir.plan import Plan
+
+from .oracle import worst
+from .standin import StandIn
+from .support import array, build_on, carried, stages_of
+
+Case = tuple[Callable[..., Any], tuple[Any, ...]]
+W, U, H = array(32, 32, seed=1) * 0.3, array(16, 32, seed=2) * 0.3, array(5, 32, seed=3)
+
+
+def eager(fn: Callable[..., Any], *args: Any) -> list[np.ndarray]:
+    """The leaves in float64, turn by turn and operation by operation."""
+    wide = [np.asarray(x, np.float64) if jnp.asarray(x).dtype == jnp.float32 else x for x in args]
+    with jax.enable_x64(True), jax.disable_jit():
+        return [np.asarray(x) for x in jax.tree_util.tree_leaves(fn(*map(jnp.asarray, wide)))]
+
+
+def rnn(w: Any, u: Any, x: Any, h: Any, **options: Any) -> Any:
+    def turn(h: Any, x: Any) -> Any:
+        h = jnp.tanh(h @ w + x @ u)
+        return h, h
+
+    return lax.scan(turn, h, x, **options)
+
+
+def swapping(w: Any, a: Any, b: Any) -> Any:
+    return lax.scan(lambda c, _: ((c[1], jnp.tanh(c[0] @ w)), None), (a, b), None, length=5)
+
+
+def counting(x: Any) -> Any:
+    def turn(c: Any, x: Any) -> Any:
+        i, s, odd = c
+        return (i + 1, s + x * i, ~odd), (i, odd, s)
+
+    return lax.scan(turn, (jnp.int32(0), jnp.zeros(7, x.dtype), jnp.zeros(3, bool)), x)
+
+
+def nested(w: Any, x: Any, h: Any) -> Any:
+    def turn(h: Any, x: Any) -> Any:
+        h, _ = lax.scan(lambda h, _: (jnp.tanh(h @ w) + x, None), h, None, length=3)
+        return h, h.sum(-1)
+
+    return lax.scan(turn, h, x)
+
+
+def convolving(k: Any, x: Any) -> Any:
+    conv = lambda c: lax.conv_general_dilated(c, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.scan(lambda c, _: (jax.nn.relu(conv(c)) * 0.5, c.mean(2)), x, None, length=5)
+
+
+def sliding(x: Any) -> Any:
+    def turn(i: Any, c: Any) -> Any:
+        return lax.dynamic_update_slice(c, lax.dynamic_slice(c, (i, 0), (1, 7)) * 2 + 1, (i + 1, 0))
+
+    return lax.fori_loop(0, 5, turn, x)
+
+
+def gradient(w: Any, u: Any, x: Any, h: Any) -> Any:
+    loss = lambda w: sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(rnn(w, u, x, h)))
+    return jax.grad(loss)(w)
+
+
+def around(w: Any, x: Any, h: Any) -> Any:
+    """Layers before and behind a loop, whose results lie inside a concatenation."""
+    last, ys = lax.scan(lambda h, x: (jnp.tanh(h @ w + x), h * 2), h, jnp.exp(x))
+    return jnp.concatenate([last, ys[-1], ys[0]], 1) * 2, ys.transpose(1, 0, 2)
+
+
+CASES: dict[str, Case] = {
+    **{f"{n} turns": (rnn, (W, U, array(n, 5, 16), H)) for n in (1, 2, 3, 8)},
+    "backwards": (lambda *a: rnn(*a, reverse=True), (W, U, array(7, 5, 16), H)),
+    "swapping": (swapping, (W, H, array(5, 32))),
+    "counting": (counting, (array(9, 7),)),
+    "nested": (nested, (W, array(6, 5, 32), H)),
+    "convolving": (convolving, (array(3, 3, 8, 8) * 0.3, array(2, 9, 7, 8))),
+    "sliding": (sliding, (array(9, 7),)),
+    "gradient": (gradient, (W, U, array(7, 5, 16), H)),
+    "around": (around, (W, array(4, 5, 32), H)),
+    "counter in the body": (lambda w, h: lax.fori_loop(0, 9, lambda i, h: jnp.tanh(h @ w) + i, h), (W, H)),
+    "a literal": (lambda x: lax.scan(lambda c, v: (c + 1.0, v * c), 0.0, x), (array(9, 7),)),
+    "only copies": (lambda x: lax.scan(lambda c, _: (c, c), x, None, length=3), (array(9, 7),)),
+    "one value in two places": (
+        lambda x: lax.scan(lambda c, v: ((v * 2,) * 2, (c[0],) * 2), (x[0],) * 2, x),
+        (array(4, 3),),
+    ),
+    "weights by turn": (
+        lambda ws, h: lax.scan(lambda h, w: (jnp.tanh(h @ w), None), h, ws),
+        (array(6, 32, 32) * 0.3, H),
+    ),
+    "softmax": (lambda x: lax.scan(lambda c, v: (jax.nn.softmax(c + v), jnp.max(c, -1)), x[0], x), (array(8, 5, 32),)),
+    "an array of the body": (
+        lambda x: lax.scan(lambda c, v: (c + np.arange(7.0, dtype=np.float32), v), x[0], x),
+        (array(3, 7),),
+    ),
+}
+
+
+def run(fn: Callable[..., Any], args: Any, weights: int, threads: int, how: str) -> list[np.ndarray]:
+    """The leaves by kernels alone; fails if any layer cannot run there, or no loop is there."""
+    folded, graph = stages_of(fn, *args, weights=weights)
+    assert not [x.host_error for x in graph.layers if x.host_error]
+    assert any(op.prim == "scan" for op in graph.program.ops)
+    leaves = jax.tree_util.tree_leaves(args)
+    consts = folded.constants(leaves[:weights])
+    segment = host.build(graph.program, threads, pick=lambda groups, names, n: how if how in names else names[0])
+    loops = [s for s in segment.steps if s.kernel == "loop"]
+    assert loops and all(s.shared == (threads > 1 and how == "together") for s in loops)
+    call = host.Call(segment, [carried(x) for x in leaves[weights:]], [consts[v] for v in graph.program.consts])
+    call()
+    made = dict(zip(folded.inputs, leaves[weights:], strict=True))  # some results are operands
+    made.update(zip(graph.program.outputs, call(), strict=True))  # the second call finds what the first one has left
+    return [np.array(made[v]) for v in folded.outputs]
+
+
+@pytest.mark.parametrize("how", NAMES)
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("name", CASES)
+def test_turns_on_kernels(name: str, threads: int, how: str) -> None:
+    fn, args = CASES[name]
+    want = eager(fn, *args)
+    for weights in (1,) if name == "convolving" else (0, 1) if len(args) > 1 else (0,):
+        assert worst(run(fn, args, weights, threads, how), want) < 1e-5
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_turns_inside_a_program(name: str) -> None:
+    fn, args = CASES[name]
+    fast = xcoexec.jit(fn, strategy="host", strict=True)
+    got, plain = fast(*args), jax.jit(fn)(*args)
+    assert worst(got, eager(fn, *args)) < 1e-5
+    for a, b in zip(jax.tree_util.tree_leaves(got), jax.tree_util.tree_leaves(plain), strict=True):
+        assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+    report = fast.report(*args)
+    assert report.ran == "xco" and any("loop" in x.algorithm for x in report.layers)
+
+
+@pytest.mark.parametrize("cell", [nn.GRUCell, nn.LSTMCell, nn.OptimizedLSTMCell, nn.SimpleCell])
+def test_recurrent_layers(cell: Any) -> None:
+    """Products of the input are made for all turns at once, products of the state turn by turn."""
+    module = nn.RNN(cell(24))
+    x = array(3, 9, 13)
+    params = module.init(jax.random.key(0), x)
+    fast = xcoexec.jit(module.apply, strategy="host")
+    want = jax.jit(module.apply)(params, x)
+    np.testing.assert_allclose(fast(params, x), want, rtol=2e-5, atol=2e-6)
+    algorithms = [x.algorithm for x in fast.report(params, x).layers]
+    assert algorithms.count("loop") == 1 and any(a.startswith("gem") for a in algorithms)
+
+
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 37), st.integers(1, 21), st.booleans(), st.integers(1, 3))
+@settings(max_examples=15, deadline=None)
+def test_recurrences_of_any_size(turns: int, batch: int, n: int, k: int, back: bool, threads: int) -> None:
+    args = (array(n, n) * 0.2, array(k, n, seed=1) * 0.2, array(turns, batch, k), array(batch, n))
+    fn = lambda *a: rnn(*a, reverse=back)
+    assert worst(run(fn, args, 2, threads, "together"), eager(fn, *args)) < 1e-5
+
+
+def test_a_device_of_its_own_hands_loops_to_the_host() -> None:
+    """The relay has the host half run all turns, for both results of the loop."""
+    relay = Relay(StandIn(delay=1e-4))
+    x = array(6, 5, 32)
+    fn = lambda w, x: [x + 1 for x in nested(w, x, H)]
+    exe = build_on(relay, fn, W, x, Plan.uniform(1.0))
+    for _ in range(3):
+        assert worst(exe.call([x]), eager(fn, W, x)) < 1e-5
+    assert exe.lowered is not None
+    assert [s.calls for s in exe.lowered.sites.values()] == [3]
+
+
+def test_calls_of_several_threads() -> None:
+    """The team is one caller's; the others run their turns alone."""
+    args = (W, U, array(8, 5, 16), H)
+    fast = xcoexec.jit(rnn, strategy="host", strict=True, threads=2)
+    want = [np.asarray(x) for x in fast(*args)]
+    wrong: list[int] = []
+
+    def call(number: int) -> None:
+        for _ in range(100):
+            got = fast(*args)
+            if not all(np.array_equal(a, b) for a, b in zip(got, want, strict=True)):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+# -- what is computed for all turns at once ----------------------------------------------------------
+
+
+def traced(fn: Callable[..., Any], *args: Any) -> tuple[Op, ...]:
+    values, tree = jax.tree_util.tree_flatten((args, {}))
+    return trace(fn, values, tree, paths(tree)).ops
+
+
+def test_products_of_the_input_leave_the_loop() -> None:
+    ops = traced(rnn, W, U, array(6, 5, 16), H)
+    (loop,) = (op for op in ops if op.prim == "scan")
+    outside = [op for op in ops if op.prim == "dot_general"]
+    assert [op.out.shape for op in outside] == [(6, 5, 32)]
+    assert loop.body is not None
+    assert [op.out.shape for op in loop.body.ops if op.prim == "dot_general"] == [(5, 32)]
+
+
+def test_cheap_work_stays_in_the_loop() -> None:
+    ops = traced(lambda x: lax.scan(lambda c, v: (c + jnp.exp(v), None), x[0], x), array(6, 5))
+    assert "exp" not in [op.prim for op in ops]
+
+
+def test_what_no_turn_changes_is_computed_once() -> None:
+    ops = traced(lambda w, x: lax.scan(lambda c, v: (c @ (w.T + w) + v, None), x[0], x), W, array(6, 5, 32))
+    (loop,) = (op for op in ops if op.prim == "scan")
+    assert loop.body is not None and [op.prim for op in loop.body.ops] == ["dot_general", "add"]
+
+
+def test_weights_of_a_loop_are_found() -> None:
+    def fn(p: Any, x: Any, h: Any) -> Any:
+        both = jnp.concatenate([p["a"], p["b"]], 1)  # as optimised LSTM cells do
+        return lax.scan(lambda h, x: (jnp.tanh(h @ both)[:, :32] + x, None), h, x)[0]
+
+    args = ({"a": W, "b": W}, array(6, 5, 32), H)
+    values, tree = jax.tree_util.tree_flatten((args, {}))
+    assert weight_leaves(trace(fn, values, tree, paths(tree))) == (0, 1)
+
+
+# -- what kernels leave to XLA -----------------------------------------------------------------------
+
+
+LEFT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
+    "no turns": (lambda x: lax.scan(lambda c, v: (c + 1.0, v * 3), 0.0, x), (array(0, 7),), "without elements"),
+    "a sort": (lambda x: lax.scan(lambda c, v: (jnp.sort(c) + v, None), x[0], x), (array(8, 32),), "sort"),
+    "f64 inside": (lambda x: lax.scan(lambda c, v: (c + v.astype(jnp.int8), None), x[0], x), (array(8, 3),), "int8"),
+    "no operands": (lambda x: lax.fori_loop(0, 0, lambda i, c: c * 2, x), (array(8, 3),), "without turns"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_loops_that_stay_with_xla(name: str) -> None:
+    fn, args, reason = LEFT[name]
+    _, graph = stages_of(fn, *args)
+    errors = [x.host_error for x in graph.layers if x.group.anchor.prim == "scan"]
+    assert len(errors) == 1 and reason in errors[0]
+    fast = xcoexec.jit(fn, strategy="host")
+    for a, b in zip(jax.tree_util.tree_leaves(fast(*args)), jax.tree_util.tree_leaves(jax.jit(fn)(*args)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_loops_with_effects_keep_them() -> None:
+    seen: list[float] = []
+
+    def turn(c: Any, v: Any) -> Any:
+        jax.debug.callback(lambda x: seen.append(float(x)), v, ordered=True)
+        return c + v, None
+
+    fast = xcoexec.jit(lambda x: lax.scan(turn, 0.0, x)[0], strategy="host")
+    with pytest.warns(CoexecWarning, match="side effects"):
+        assert float(fast(jnp.arange(4.0))) == 6.0
+    jax.effects_barrier()
+    assert seen == [0.0, 1.0, 2.0, 3.0]

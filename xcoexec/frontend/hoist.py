@@ -1,0 +1,165 @@
+"""Loops of known length (`scan`) with less in them: what depends on no other turn is computed for all turns.
+
+A recurrent layer multiplies each item of its input by weights: turn by turn that is a product of a vector, which takes
+as long as reading the weights; for all turns it is one product of matrices.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import jax
+from jax import lax
+
+from ..codegen.rules.primitives import PRIMITIVES
+from ..compat import ClosedJaxpr, JaxLiteral, JaxprEqn, Var, bind, loop_body, primitives, shape_of
+
+#: of what is computed ahead for all turns, beyond which a loop stays as it is
+AHEAD_BYTES = 1 << 28
+
+Env = dict[Var, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sorted:
+    """The equations of a loop's body: those that are the `same` in every turn, those of a turn's `part` of the arrays
+    alone, and the `rest`.
+    """
+
+    same: list[JaxprEqn]
+    part: list[JaxprEqn]
+    rest: list[JaxprEqn]
+
+
+def hoisted(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """What an equation computes, with a smaller loop in it; None for one that is no such loop, or is small already."""
+    closed = loop_body(eqn)
+    if closed is None or not eqn.params["length"]:
+        return None
+    groups = _sorted(eqn, closed)
+    if not groups.same and not groups.part:
+        return None
+    fn = _function(eqn, closed, groups)
+    shapes = [shape_of(v) for v in eqn.invars]
+    try:
+        made: ClosedJaxpr = jax.make_jaxpr(fn)(*shapes)
+    except NotImplementedError:  # an operation that JAX cannot do for several turns at once
+        return None
+    same = [_plain(v) for v in made.jaxpr.outvars] == [_plain(v) for v in eqn.outvars]
+    return made if same else None
+
+
+def _plain(v: Var | JaxLiteral) -> tuple[tuple[int, ...], str]:
+    """Shape and type of a variable, weak or not."""
+    found = shape_of(v)
+    return found.shape, str(found.dtype)
+
+
+def _sorted(eqn: JaxprEqn, closed: ClosedJaxpr) -> _Sorted:
+    jaxpr = closed.jaxpr
+    consts, carried = eqn.params["num_consts"], eqn.params["num_carry"]
+    same: set[Var] = {*jaxpr.constvars, *jaxpr.invars[:consts]}
+    part: set[Var] = set(jaxpr.invars[consts + carried :])
+    found = _Sorted([], [], [])
+    for e in jaxpr.eqns:
+        reads = [v for v in e.invars if not isinstance(v, JaxLiteral)]
+        if reads and all(v in same for v in reads) and not _grows(e):
+            found.same.append(e)
+            same.update(e.outvars)
+        elif any(v in part for v in reads) and all(v in part or v in same for v in reads):
+            found.part.append(e)
+            part.update(e.outvars)
+        else:
+            found.rest.append(e)
+    ahead = sum(_nbytes(v) for e in found.part for v in e.outvars) * eqn.params["length"]
+    if not any(map(_contracts, found.part)) or ahead > AHEAD_BYTES:
+        return _in_order(jaxpr.eqns, found.same, [])
+    return found
+
+
+def _in_order(eqns: Sequence[JaxprEqn], same: list[JaxprEqn], part: list[JaxprEqn]) -> _Sorted:
+    moved = {id(e) for e in (*same, *part)}
+    return _Sorted(same, part, [e for e in eqns if id(e) not in moved])
+
+
+def _grows(eqn: JaxprEqn) -> bool:
+    """Whether an equation's results are larger than what it reads: better made where they are read."""
+    return sum(map(_nbytes, eqn.outvars)) > sum(_nbytes(v) for v in eqn.invars if not isinstance(v, JaxLiteral))
+
+
+def _contracts(eqn: JaxprEqn) -> bool:
+    inner = (n for v in eqn.params.values() if hasattr(v, "eqns") for n in primitives(v))
+    return any(n in PRIMITIVES and PRIMITIVES[n].contraction for n in (eqn.primitive.name, *inner))
+
+
+def _nbytes(v: Var) -> int:
+    shape = getattr(v.aval, "shape", ())
+    return math.prod(shape) * getattr(getattr(v.aval, "dtype", None), "itemsize", 4)
+
+
+def _run(eqns: Sequence[JaxprEqn], env: Env) -> None:
+    """Evaluates equations in order; `env` has what they read, and gets their results."""
+    for e in eqns:
+        args = [v.val if isinstance(v, JaxLiteral) else env[v] for v in e.invars]
+        with jax.named_scope(str(e.source_info.name_stack) or e.primitive.name):
+            env.update(zip(e.outvars, bind(e.primitive, args, dict(e.params)), strict=True))
+
+
+def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[..., list[jax.Array]]:
+    """The loop as a function of its operands."""
+    jaxpr, params = closed.jaxpr, eqn.params
+    a, b = params["num_consts"], params["num_consts"] + params["num_carry"]
+    made = [v for e in groups.part for v in e.outvars]
+    wanted = {v for e in groups.rest for v in e.invars if not isinstance(v, JaxLiteral)}
+    wanted |= {v for v in jaxpr.outvars if not isinstance(v, JaxLiteral)}
+    ahead = [v for v in made if v in wanted]
+
+    def fn(*args: jax.Array) -> list[jax.Array]:
+        same: Env = dict(zip((*jaxpr.constvars, *jaxpr.invars[:a]), (*closed.consts, *args[:a]), strict=True))
+        _run(groups.same, same)
+
+        def parts(*xs: jax.Array) -> list[jax.Array]:
+            env = {**same, **dict(zip(jaxpr.invars[b:], xs, strict=True))}
+            _run(groups.part, env)
+            return [env[v] for v in ahead]
+
+        arrays = dict(zip(jaxpr.invars[b:], args[b:], strict=True))
+        if ahead:
+            arrays.update(zip(ahead, jax.vmap(parts)(*args[b:]), strict=True))
+        inside = {v: x for v, x in arrays.items() if v in wanted and not _only_out(v, groups.rest)}
+        late = [i for i, v in enumerate(jaxpr.outvars[b - a :]) if not (_known(v, arrays) and v not in inside)]
+
+        def turn(carry: list[jax.Array], xs: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
+            env = {**same, **dict(zip(jaxpr.invars[a:b], carry, strict=True)), **dict(zip(inside, xs, strict=True))}
+            _run(groups.rest, env)
+            read = lambda v: jax.numpy.asarray(v.val, shape_of(v).dtype) if isinstance(v, JaxLiteral) else env[v]
+            out = [read(v) for v in jaxpr.outvars]
+            return out[: b - a], [out[b - a :][i] for i in late]
+
+        last, ys = lax.scan(
+            turn,
+            list(args[a:b]),
+            list(inside.values()),
+            length=params["length"],
+            reverse=params["reverse"],
+            unroll=params["unroll"],
+        )
+        rest = iter(ys)
+        outs = [next(rest) if i in late else arrays[v] for i, v in enumerate(jaxpr.outvars[b - a :])]
+        return [*last, *outs]
+
+    return fn
+
+
+def _only_out(v: Var, eqns: Sequence[JaxprEqn]) -> bool:
+    """Whether no equation reads a variable."""
+    return all(v is not x for e in eqns for x in e.invars)
+
+
+def _known(v: Var | JaxLiteral, arrays: Mapping[Var, jax.Array]) -> bool:
+    return not isinstance(v, JaxLiteral) and v in arrays
+
+
+__all__ = ["AHEAD_BYTES", "hoisted"]
