@@ -149,7 +149,7 @@ def _nested(b: Any) -> bool:
 
 def layout(segment: Any, offsets: Mapping[Any, int], nbytes: int) -> Layout:
     """Where a segment's temporaries lie, those inside of strips' scratch memory (one part a thread) too."""
-    from xcoexec.codegen.segment.assembly import Nested, Ref
+    from xcoexec.codegen.segment.steps import Nested, Ref
 
     parts = [(at, b.nbytes, b.geometry) for b, at in offsets.items() if not _nested(b)]
     for step in (s for s in segment.steps if s.driver == "strips"):

@@ -12,7 +12,8 @@ import numpy as np
 from ..program import Group, Op, Unsupported, Value, kind
 from ..rules.convolution import Convolution, channels_last, geometry
 from ..rules.expressions import COPY
-from ..segment.assembly import Context, Ref
+from ..segment.assembly import Context
+from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
 from .block_shapes import block_shape

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..program import Value
-from ..segment.assembly import Context, Kernel
+from ..segment.assembly import Context
+from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from .elementwise import Operand, nest
 from .product import IMAGE_BYTES, Epilogue, operand_kind

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..program import Op, Unsupported, Value, itemsize, kind
 from ..rules.expressions import COPY, Expr
-from ..segment.assembly import RAW_BYTES, Context, Kernel, Ref
+from ..segment.assembly import RAW_BYTES, Context
+from ..segment.steps import Kernel, Ref
 from ..segment.storage import Storage, dense_strides
 from .block_shapes import block_shape
 from .elementwise import Operand, copy, nest

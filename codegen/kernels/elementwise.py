@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, View, expression, literal
-from ..segment.assembly import Context, Kernel, Ref, Word
+from ..segment.assembly import Context
+from ..segment.steps import Kernel, Ref, Word
 from ..segment.storage import Storage
 
 INNER = 4096  # elements of the inner loop in one kernel call

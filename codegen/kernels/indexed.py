@@ -15,7 +15,8 @@ from ..native.build import Spec, family
 from ..native.layout import MAX_RANK
 from ..program import Op, Unsupported, Value, kind
 from ..rules.indexing import gathered, scattered
-from ..segment.assembly import Context, Kernel
+from ..segment.assembly import Context
+from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from ..target import Target
 from . import elementwise

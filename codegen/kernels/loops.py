@@ -9,7 +9,8 @@ import numpy as np
 from ..native.layout import LOOP_BUFFERS
 from ..program import Body, Group, Literal, Op, Program, Unsupported, Value, kind
 from ..rules.loops import Parts, parts
-from ..segment.assembly import Context, Looped, Packer, Ref, Word, lifetimes
+from ..segment.assembly import Context, Packer, lifetimes
+from ..segment.steps import Looped, Ref, Word
 from ..segment.storage import Buffer, Storage, dense, dense_strides, place
 from . import elementwise
 

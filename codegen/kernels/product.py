@@ -12,7 +12,8 @@ import numpy as np
 from ..native import layout
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, expression
-from ..segment.assembly import Context, Kernel, Ref, Word
+from ..segment.assembly import Context
+from ..segment.steps import Kernel, Ref, Word
 from . import gemm
 from .block_shapes import Shape, cycles, slowdown
 from .elementwise import Operand, read

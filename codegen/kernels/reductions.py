@@ -6,7 +6,8 @@ import math
 
 from ..program import Op, Unsupported, Value, kind
 from ..rules.primitives import primitive
-from ..segment.assembly import Context, Kernel
+from ..segment.assembly import Context
+from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from . import elementwise
 

@@ -16,7 +16,8 @@ from ..program import Unsupported, Value
 from ..rules.expressions import Expr, View
 from ..rules.primitives import PRIMITIVES, UNKNOWN
 from ..rules.rows import LEAVES, Rowwise, subexpression
-from ..segment.assembly import Context, Kernel
+from ..segment.assembly import Context
+from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from ..target import Target
 from .elementwise import coalesce, nest, read

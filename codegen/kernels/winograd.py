@@ -21,7 +21,8 @@ from ..native.build import Spec, family
 from ..program import Op, Value
 from ..rules.convolution import convolution, geometry
 from ..rules.expressions import COPY
-from ..segment.assembly import Context, Kernel, Ref
+from ..segment.assembly import Context
+from ..segment.steps import Kernel, Ref
 from ..segment.storage import Storage
 from ..target import Target
 from .block_shapes import block_shape

@@ -20,10 +20,11 @@ from ..native.build import CALLS, NATIVE, native_address, start_native
 from ..native.frame import call_frame, sets_state, type_info
 from ..program import Group, Program, Unsupported, Value, external, kind
 from ..rules.primitives import is_anchor
-from ..segment.assembly import Context, Groups, Pick, Rules, Segment, Step, compile_segment
+from ..segment.assembly import Context, Groups, Pick, Rules, Segment, compile_segment
 from ..segment.choice import default, measured
 from ..segment.cuts import Cut
 from ..segment.descriptor import Runtime
+from ..segment.steps import Step
 from ..segment.strips import fused
 from ..target import Target
 from ..target import target as host_target

@@ -12,8 +12,9 @@ from ..kernels.elementwise import Operand, nest
 from ..kernels.simd import Builder, i64
 from ..native.build import Spec, family, source_hash
 from ..program import Group, Op, Program, Value
-from ..segment.assembly import Context, Kernel, Rules, compile_segment
+from ..segment.assembly import Context, Rules, compile_segment
 from ..segment.choice import default
+from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from ..store.disk import Record
 from ..store.schema import RATE, Row

@@ -19,92 +19,10 @@ from ..rules.convolution import convolution
 from ..target import Target
 from .cuts import Cut
 from .descriptor import Put, Runtime, describe, held_by, ring
+from .steps import Kernel, Looped, Nested, Ref, Step, Word
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
-
-
-@dataclasses.dataclass(frozen=True)
-class Ref:
-    """A place in memory: two words of a step's parameters (buffer number, byte offset)."""
-
-    buffer: Buffer
-    offset: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Kernel:
-    """A kernel's address: one word."""
-
-    spec: Spec
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Nested:
-    """Steps inside a step, with a placement of their temporaries in its scratch memory: two words (their table, how
-    many).
-    """
-
-    steps: tuple[Step, ...]
-    offsets: Mapping[Buffer, int]
-    scratch: int  # number of the buffer that the temporaries are in
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Looped:
-    """The steps of a loop's turn, in a table of those buffers that are around the loop and of `own` ones: three words
-    (their table, how many, how many buffers are around). Temporaries lie in the buffer `scratch` at `offsets`.
-    """
-
-    steps: tuple[Step, ...]
-    own: tuple[Buffer, ...]
-    offsets: Mapping[Buffer, int]
-    scratch: Buffer
-
-
-Word = int | Ref | Kernel | Nested | Looped
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Step:
-    """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups.
-
-    `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of
-    all `items`: what the predictor knows of it. `shared`: the team shares the steps inside of it.
-    """
-
-    driver: str
-    words: tuple[Word, ...]
-    items: int
-    reads: tuple[Buffer, ...]
-    writes: tuple[Buffer, ...]
-    group: int
-    span: int = 1
-    calls: int = 0
-    units: float = 0.0
-    shared: bool = False
-
-    @property
-    def kernel(self) -> str:
-        """The name of its first kernel, as the families define it ("winograd_input"); "strips" or "loop" for steps
-        inside of it.
-        """
-        kernels = (str(w.spec[0]) if isinstance(w, Kernel) else _NESTED.get(type(w), "") for w in self.words)
-        return next(filter(None, kernels), "")
-
-    @property
-    def families(self) -> tuple[str, ...]:
-        """The kernel families that it runs."""
-        kernels = (_family(w.spec) if isinstance(w, Kernel) else _NESTED.get(type(w), "") for w in self.words)
-        return tuple(dict.fromkeys(filter(None, kernels)))
-
-    @property
-    def inner(self) -> tuple[Step, ...]:
-        """The steps inside of it that the team shares."""
-        return next((w.steps for w in self.words if isinstance(w, Looped)), ()) if self.shared else ()
-
-
-_NESTED: dict[type, str] = {Nested: "strips", Looped: "loop"}
 
 
 Packer = Callable[[Mapping[Value, np.ndarray]], np.ndarray]
@@ -308,12 +226,6 @@ class Segment:
         """
         n = min(self.calls, abi.CALL_RING)
         return np.maximum.accumulate(self._ring[:n], axis=1)
-
-
-def _family(spec: Spec) -> str:
-    """A kernel family's name in reports."""
-    name = str(spec[0])
-    return f"winograd({spec[1]}x{spec[1]})" if name.startswith("winograd") else name
 
 
 def compile_segment(program: Program, target: Target, threads: int, runtime: Runtime, rules: Rules) -> Segment:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from ..native import layout as abi
 from ..program import Group, Op, Program, Unsupported, Value, external
 from ..rules.convolution import Convolution, convolution
-from .assembly import Context, Nested, Packer, Ref, Step, Word, lifetimes
+from .assembly import Context, Packer, lifetimes
+from .steps import Nested, Ref, Step, Word
 from .storage import Buffer, Storage, place
 
 SCRATCH_BYTES = 3 << 17  # of what lies between the layers of one strip: it stays in L2 beside weights and data
