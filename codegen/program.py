@@ -103,13 +103,33 @@ class Body:
     turn's part of an array. `consts` are arrays of its own; `outputs` what it carries on, then its part of each array.
 
     `groups` are its operations once the program around it is known, and so which of its inputs are constants (none
-    before).
+    before). `condition`: what is asked before each turn (None: there are so many turns as a parameter says).
     """
 
     inputs: tuple[Value, ...]
     consts: tuple[Value, ...]
     ops: tuple[Op, ...]
     outputs: tuple[Value | Literal, ...]
+    groups: tuple[Group, ...] = ()
+    condition: Condition | None = None
+
+    @property
+    def all_ops(self) -> tuple[Op, ...]:
+        """The operations of the condition, then those of the turn."""
+        return (*self.condition.ops, *self.ops) if self.condition is not None else self.ops
+
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        """The groups of the condition, then those of the turn."""
+        return (*self.condition.groups, *self.groups) if self.condition is not None else self.groups
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Condition:
+    """What a loop asks before each turn: the bool `value`, which `ops` make; `groups` as those of the body."""
+
+    value: Value
+    ops: tuple[Op, ...]
     groups: tuple[Group, ...] = ()
 
 

@@ -285,6 +285,15 @@ def _turned(*xs: Any, **p: Any) -> list[Array]:
     return [*carry, *(np.stack(column) for column in zip(*parts, strict=True))]
 
 
+def _turned_while(*xs: Any, **p: Any) -> list[Array]:
+    """A loop, until its condition does not hold."""
+    a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    asked, body, carry = p["cond_jaxpr"], p["body_jaxpr"], list(xs[b:])
+    while _evaluated(asked.jaxpr, asked.consts, [*xs[:a], *carry])[0]:
+        carry = _evaluated(body.jaxpr, body.consts, [*xs[a:b], *carry])
+    return carry
+
+
 def _counted(dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Array:
     return np.indices(shape)[dimension].astype(dtype)
 
@@ -362,4 +371,5 @@ RULES: dict[str, Callable[..., Any]] = {
     "scatter-max": _scattered(np.maximum),
     "scatter-min": _scattered(np.minimum),
     "scan": _turned,
+    "while": _turned_while,
 }

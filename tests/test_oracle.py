@@ -185,6 +185,8 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         (lambda x: lax.scan(lambda c, v: ((c[0] + 1, v), c[1] * c[0]), (0, x[0]), x, reverse=True), F),
         (lambda x: lax.fori_loop(0, 3, lambda i, c: c * i + x, x), F),
     ],
+    "while": [(lambda n, x: lax.fori_loop(0, n, lambda i, c: c * i + x, x), np.int32(n), F) for n in (0, 3)]
+    + [(lambda x, e: lax.while_loop(lambda c: jnp.abs(c).max() > e, lambda c: c * 0.5, x), F, np.float32(0.7))],
     "dynamic_slice": [
         (lambda x, i: lax.dynamic_slice(x, (i, np.int32(1)), (2, 2)), F, np.int32(i)) for i in (-5, 0, 1, 9)
     ],

@@ -72,10 +72,15 @@ def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
 
 
 def loop_body(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """What a loop of known length repeats; None for other equations, and for a loop with effects."""
-    closed = eqn.params.get("jaxpr")
-    known = eqn.primitive.name == "scan" and isinstance(closed, ClosedJaxpr) and not closed.effects
+    """What a loop repeats; None for other equations, and for a loop with effects."""
+    closed = eqn.params.get({"scan": "jaxpr", "while": "body_jaxpr"}.get(eqn.primitive.name, ""))
+    known = isinstance(closed, ClosedJaxpr) and not closed.effects and not eqn.effects
     return cast(ClosedJaxpr, closed) if known else None
+
+
+def loop_condition(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """What a loop asks before each turn; None for one of known length, and for other equations."""
+    return cast(ClosedJaxpr, eqn.params["cond_jaxpr"]) if eqn.primitive.name == "while" else None
 
 
 def shape_of(atom: Var | JaxLiteral) -> jax.ShapeDtypeStruct:

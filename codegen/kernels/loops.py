@@ -1,14 +1,15 @@
-"""Steps of a loop of known length (`scan`): the steps of one turn, and where each turn finds its buffers."""
+"""Steps of a loop (`scan`, `while`): the steps of one turn, and where each turn finds its buffers."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 
-from ..native.layout import LOOP_BUFFERS
+from ..native.layout import LOOP_BUFFERS, UNENDING
 from ..program import Body, Group, Literal, Op, Program, Unsupported, Value, kind
-from ..rules.loops import Parts, parts
+from ..rules.loops import parts
 from ..segment.assembly import Context, Packer, lifetimes
 from ..segment.steps import Looped, Ref, Word
 from ..segment.storage import Buffer, Storage, dense, dense_strides, place
@@ -16,6 +17,29 @@ from . import elementwise
 
 #: who runs the steps of a turn: all threads together, or one of them all turns
 NAMES = ("together", "alone")
+
+
+def scan(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """One step for all turns of a loop of known length.
+
+    Raises `Unsupported` for a loop without turns, one whose body kernels cannot run, and for too many arrays.
+    """
+    if not op.params["length"]:
+        raise Unsupported("a loop without turns")
+    _Scan(ctx, op).append()
+    return rest
+
+
+def while_(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """One step for all turns of a loop that goes on as long as a condition holds.
+
+    Raises `Unsupported` for a loop whose condition or body kernels cannot run, and for too many arrays.
+    """
+    _While(ctx, op).append()
+    return rest
+
+
+# -- a turn ------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,61 +53,150 @@ class _Own:
     stride: int = 0
 
 
+class _Read(Mapping[Value, np.ndarray]):
+    """Constants as those of turn number `at`, whose part of an array it is that a value of the turn stands for;
+    `asked` is set once such a part is read.
+    """
+
+    def __init__(self, consts: Mapping[Value, np.ndarray], part_of: Mapping[Value, Value], at: int):
+        self.consts, self.part_of, self.at, self.asked = consts, part_of, at, False
+
+    def __getitem__(self, v: Value) -> np.ndarray:
+        if v in self.part_of:
+            self.asked = True
+            return self.consts[self.part_of[v]][self.at]
+        return self.consts[v]
+
+    def __iter__(self) -> Iterator[Value]:
+        yield from (*self.consts, *self.part_of)
+
+    def __len__(self) -> int:
+        return len(self.consts) + len(self.part_of)
+
+
+class _Shapes(Mapping[Value, np.ndarray]):
+    """Any value as zeroes of its shape, without memory."""
+
+    def __getitem__(self, v: Value) -> np.ndarray:
+        return np.broadcast_to(np.zeros((), v.dtype if v.dtype != "bfloat16" else np.float32), v.shape)
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
 class _Turn(Context):
-    """What the rules see of one turn: its constants are those of the program around it."""
+    """What the rules see of one turn: its constants are those of the program around it, and the turn's parts of arrays
+    of constants (`part_of`: which), such as the weights of layers of one shape.
+    """
 
-    def __init__(self, outer: Context, program: Program, threads: int):
-        self.outer = outer
-        super().__init__(program, outer.target, threads, dataclasses.replace(outer.rules, cut=None))
+    def __init__(self, loop: _Loop, program: Program, threads: int, part_of: Mapping[Value, Value]):
+        self.loop, self.outer, self.part_of = loop, loop.ctx, part_of
+        super().__init__(program, loop.ctx.target, threads, dataclasses.replace(loop.ctx.rules, cut=None))
+        self._parts: dict[Hashable, Ref] = {}
 
-    def pack(self, nbytes: int, packer: Packer, key: object) -> Ref:
-        return self.outer.pack(nbytes, packer, key)  # type: ignore[arg-type]
+    def pack(self, nbytes: int, packer: Packer, key: Hashable) -> Ref:
+        probe = _Read(_Shapes(), self.part_of, 0)
+        if key not in self._parts and self.part_of:
+            packer(probe)
+        if not probe.asked and key not in self._parts:
+            return self.outer.pack(nbytes, packer, key)
+        if key not in self._parts:
+            self._parts[key] = self._pack_all(-(-nbytes // 64) * 64, packer, key)
+        return self._parts[key]
+
+    def _pack_all(self, nbytes: int, packer: Packer, key: Hashable) -> Ref:
+        """Packs the parts of all turns one behind the other."""
+        length, part_of = self.loop.length, self.part_of
+
+        def all_turns(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+            arrays = dict(consts) if isinstance(consts, dict) else _Kept(consts)
+            out = np.zeros((length, nbytes // 4), np.float32)
+            for t in range(length):
+                part = np.ascontiguousarray(packer(_Read(arrays, part_of, t)), np.float32).ravel()
+                out[t, : part.size] = part
+            return out
+
+        ref = self.outer.pack(nbytes * length, all_turns, (key, "of all turns"))
+        return Ref(self.loop.by_turn(ref, nbytes), 0)
 
     def raw_const(self, v: Value) -> Buffer:
-        return self.outer.raw_const(v)
+        if v not in self.part_of:
+            return self.outer.raw_const(v)
+        if v not in self.raw:
+            self.raw[v] = self.loop.by_turn(Ref(self.outer.raw_const(self.part_of[v]), 0), v.nbytes)
+        return self.raw[v]
 
 
-def scan(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """One step for all turns.
+class _Kept(dict[Value, np.ndarray]):
+    """Constants, each computed once."""
 
-    Raises `Unsupported` for a loop without turns, one whose body kernels cannot run, and for too many arrays.
-    """
-    body = op.body
-    if body is None or not body.groups:
-        raise Unsupported("a loop whose body only JAX knows")
-    if not op.params["length"]:
-        raise Unsupported("a loop without turns")
-    alone = isinstance(ctx, _Turn) or ctx.threads < 2 or ctx.choose([Group.of(op)], NAMES) == "alone"
-    _Loop(ctx, op, body, 1 if alone else ctx.threads).append()
-    return rest
+    def __init__(self, consts: Mapping[Value, np.ndarray]):
+        super().__init__()
+        self.consts = consts
+
+    def __missing__(self, v: Value) -> np.ndarray:
+        self[v] = self.consts[v]
+        return self[v]
+
+
+# -- loops -------------------------------------------------------------------------------------------
 
 
 class _Loop:
     """A loop on its way into a step."""
 
-    def __init__(self, ctx: Context, op: Op, body: Body, threads: int):
-        self.ctx, self.op, self.body, self.parts = ctx, op, body, parts(op)
-        self.length, self.threads = int(op.params["length"]), threads
+    length = UNENDING
+
+    def __init__(self, ctx: Context, op: Op):
+        if op.body is None or not op.body.groups:
+            raise Unsupported("a loop whose body only JAX knows")
+        self.ctx, self.op, self.body, self.parts = ctx, op, op.body, parts(op)
+        alone = isinstance(ctx, _Turn) or ctx.threads < 2 or ctx.choose([Group.of(op)], NAMES) == "alone"
+        self.threads = 1 if alone else ctx.threads
         self.own: list[_Own] = []
         self.outside: set[Buffer] = set()  # what lies around the loop
-        self.alternate: list[Buffer] = []
         self.late: list[tuple[Storage, Storage]] = []  # results that are copied when the loop is over
-        known = tuple(v for v in dict.fromkeys((*op.reads,)) if v in ctx.consts)
+        self.turn = self._turn(self.body)
+
+    def _turn(self, body: Body) -> _Turn:
+        inputs = zip(self.parts.of(self.op.ins)[2], self.parts.of(body.inputs)[2], strict=True)
+        part_of = {x: v for v, x in inputs if isinstance(v, Value) and v in self.ctx.consts}
+        known = (*(v for v in dict.fromkeys(self.op.reads) if v in self.ctx.consts), *part_of)
         made = tuple(v for v in body.outputs if isinstance(v, Value))
-        self.turn = _Turn(ctx, Program(body.inputs, known, body.groups, made), threads)
+        given = tuple(x for x in body.inputs if x not in part_of)
+        return _Turn(self, Program(given, known, body.all_groups, made), self.threads, part_of)
 
     def append(self) -> None:
         """Appends the step, and copies of what had to be made elsewhere."""
-        p = self.parts
-        for outer, inner in zip(p.of(self.op.ins)[0], p.of(self.body.inputs)[0], strict=True):
-            self._same(outer, inner)
-        self._carried(p)
-        self._sliced(p)
-        self._steps()
+        for outer, inner in zip(self.parts.of(self.op.ins)[0], self.parts.of(self.body.inputs)[0], strict=True):
+            if self.turn.readers(inner):  # what is constant around the loop has kept its name inside of it
+                self.turn.place(inner, self.source(outer))
+        for outer, inner, out, result in zip(
+            self.parts.of(self.op.ins)[1],
+            self.parts.of(self.body.inputs)[1],
+            self.parts.made(self.body.outputs)[0],
+            self.parts.made(self.op.outs)[0],
+            strict=True,
+        ):
+            assert isinstance(out, Value)
+            self.carry(self.source(outer), inner, out, self.target(result))
+        self._sliced()
+        self._add(*self.steps())
         for source, target in self.late:
             elementwise.copy(self.ctx, source, target)
 
-    def _source(self, v: Value | Literal) -> Storage:
+    def carry(self, source: Storage, inner: Value, out: Value, target: Storage) -> None:
+        """Places what a turn reads of the one before (`inner`) and hands on (`out`)."""
+        raise NotImplementedError
+
+    def steps(self) -> tuple[int, Ref]:
+        """Makes the steps of a turn: how many of them come before the condition is asked, and where it is then."""
+        raise NotImplementedError
+
+    def source(self, v: Value | Literal) -> Storage:
         """Where an operand lies, its elements side by side."""
         if not kind(v.dtype):
             raise Unsupported(f"a loop over {v}")
@@ -95,7 +208,7 @@ class _Loop:
         self.outside.add(s.buffer)
         return s
 
-    def _target(self, v: Value) -> Storage:
+    def target(self, v: Value) -> Storage:
         """Where a result is made: in its place, if its elements lie side by side there."""
         s = self.ctx.output(v)
         if not s.dense:
@@ -105,81 +218,114 @@ class _Loop:
         self.outside.add(s.buffer)
         return s
 
-    def _same(self, outer: Value | Literal, inner: Value) -> None:
-        """An operand that is the same in every turn; a constant is read as the program around has it."""
-        if not (isinstance(outer, Value) and outer in self.ctx.consts):
-            self.turn.place(inner, self._source(outer))
+    def spare(self, v: Value) -> Storage:
+        """A place for a value, for as long as the loop runs."""
+        s = dense(Buffer("temp", max(4 * v.size, 8)), v.shape)
+        self.outside.add(s.buffer)
+        return s
 
-    def _mine(self, v: Value, first: Ref, even: Ref, odd: Ref, stride: int = 0) -> None:
-        """A value of the turn in a buffer of its own."""
-        buffer = Buffer("turn", 4 * v.size)
-        self.own.append(_Own(buffer, (first, even, odd), stride))
-        self.turn.place(v, dense(buffer, v.shape))
+    def by_turn(self, ref: Ref, stride: int) -> Buffer:
+        """A buffer that begins at `ref` in the first turn, and `stride` bytes further on in each later one."""
+        if getattr(self, "back", False):
+            ref, stride = Ref(ref.buffer, ref.offset + stride * (self.length - 1)), -stride
+        self.own.append(_Own(Buffer("turn", abs(stride)), (ref, ref, ref), stride))
+        return self.own[-1].buffer
 
-    def _carried(self, p: Parts) -> None:
-        """What a turn hands on alternates between two places, so that the last turn writes the loop's result."""
-        for outer, inner, out, result in zip(
-            p.of(self.op.ins)[1],
-            p.of(self.body.inputs)[1],
-            p.made(self.body.outputs)[0],
-            p.made(self.op.outs)[0],
-            strict=True,
-        ):
-            assert isinstance(out, Value)
-            source, target = self._source(outer), self._target(result)
-            other = Buffer("temp", max(4 * out.size, 4))
-            self.alternate.append(other)
-            places = (Ref(target.buffer, target.offset), Ref(other, 0))
-            even, odd = places if self.length % 2 else places[::-1]  # of the turn that writes
-            self._mine(inner, Ref(source.buffer, source.offset), odd, even)
-            self._mine(out, even, even, odd)
-
-    def _sliced(self, p: Parts) -> None:
+    def _sliced(self) -> None:
         """Arrays of which each turn reads or writes its part."""
-        pairs = [
-            *(
-                (self._source(v), inner)
-                for v, inner in zip(p.of(self.op.ins)[2], p.of(self.body.inputs)[2], strict=True)
-            ),
-            *(
-                (self._target(v), inner)
-                for v, inner in zip(p.made(self.op.outs)[1], p.made(self.body.outputs)[1], strict=True)
-            ),
-        ]
-        for s, inner in pairs:
-            assert isinstance(inner, Value)
-            step = dense_strides(s.shape)[0]
-            back = bool(self.op.params["reverse"])
-            ref = Ref(s.buffer, s.offset + (step * (self.length - 1) if back else 0))
-            self._mine(inner, ref, ref, ref, -step if back else step)
+        reads = zip(self.parts.of(self.op.ins)[2], self.parts.of(self.body.inputs)[2], strict=True)
+        writes = zip(self.parts.made(self.op.outs)[1], self.parts.made(self.body.outputs)[1], strict=True)
+        pairs = [(self.source(v), x) for v, x in reads if x not in self.turn.part_of]
+        for s, x in (*pairs, *((self.target(v), x) for v, x in writes)):
+            assert isinstance(x, Value)
+            buffer = self.by_turn(Ref(s.buffer, s.offset), dense_strides(s.shape)[0])
+            self.turn.place(x, dense(buffer, x.shape))
 
-    def _steps(self) -> None:
-        """Makes the steps of a turn, and the loop's step of them."""
+    def lower(self, groups: tuple[Group, ...]) -> None:
+        """Appends the steps of some of a turn's groups, which come next."""
+        for group in groups:
+            self.turn.rules.lower(self.turn, group)
+            self.turn.group += 1
+
+    def _add(self, check: int, flag: Ref) -> None:
+        """Appends the loop's step, of the turn's steps."""
         turn, ctx = self.turn, self.ctx
-        while turn.group < len(turn.program.groups):
-            turn.rules.lower(turn, turn.program.groups[turn.group])
-            turn.group += 1
         if not turn.steps:
             raise Unsupported("a loop that does nothing")
-        mine = [x for x in lifetimes(turn.steps) if x.buffer not in self.outside]
-        offsets, _, nbytes = place(mine)
+        offsets, _, nbytes = place([x for x in lifetimes(turn.steps) if x.buffer not in self.outside])
         scratch = Buffer("temp", max(nbytes, 64), geometry=("loop", object()))
+        buffers = len(self.own) + len(ctx.program.inputs) + len(ctx.program.outputs) + len(ctx.raw)
+        if buffers > LOOP_BUFFERS // 2:
+            raise Unsupported(f"{buffers} arrays in a loop")
         word = Looped(tuple(turn.steps), tuple(o.buffer for o in self.own), offsets, scratch)
         rows: list[Word] = [x for o in self.own for x in (*o.places, o.stride)]
-        if len(self.own) + len(ctx.program.inputs) + len(ctx.program.outputs) + len(ctx.raw) > LOOP_BUFFERS // 2:
-            raise Unsupported(f"{len(self.own)} arrays in a loop")
-        temps = [b for b in self.outside if b.kind == "temp"]
-        around = [*self.outside, *temps]
+        often = 1 if self.length == UNENDING else self.length
+        touched = [*self.outside, scratch]
         ctx.add(
             "loop",
-            [self.length, word, len(self.own), *rows],
+            [self.length, word, len(self.own), check, flag, *rows],
             1,
-            [*around, *self.alternate, scratch],
-            [*around, *self.alternate, scratch],
-            calls=self.length * sum(s.calls for s in turn.steps),
-            units=self.length * sum(s.units for s in turn.steps),
+            touched,
+            touched,
+            calls=often * sum(s.calls for s in turn.steps),
+            units=often * sum(s.units for s in turn.steps),
             shared=self.threads > 1,
         )
+
+
+class _Scan(_Loop):
+    """A loop of known length. What a turn hands on alternates between two places, so that the last turn writes the
+    loop's result.
+    """
+
+    def __init__(self, ctx: Context, op: Op):
+        self.length, self.back = int(op.params["length"]), bool(op.params["reverse"])
+        super().__init__(ctx, op)
+
+    def carry(self, source: Storage, inner: Value, out: Value, target: Storage) -> None:
+        first, other = Ref(source.buffer, source.offset), Ref(self.spare(out).buffer, 0)
+        last = Ref(target.buffer, target.offset)
+        even, odd = (last, other) if self.length % 2 else (other, last)  # of the turn that writes
+        for v, places in ((inner, (first, odd, even)), (out, (even, even, odd))):
+            self.own.append(_Own(Buffer("turn", 4 * v.size), places))
+            self.turn.place(v, dense(self.own[-1].buffer, v.shape))
+
+    def steps(self) -> tuple[int, Ref]:
+        self.lower(self.body.groups)
+        return 0, Ref(next(iter(self.outside)), 0)
+
+
+class _While(_Loop):
+    """A loop that asks before each turn. What a turn hands on is copied over what it has read, in the place of the
+    loop's result.
+    """
+
+    def __init__(self, ctx: Context, op: Op):
+        self.back_copies: list[tuple[Storage, Storage]] = []
+        super().__init__(ctx, op)
+
+    def carry(self, source: Storage, inner: Value, out: Value, target: Storage) -> None:
+        elementwise.copy(self.ctx, source, target)
+        self.turn.place(inner, target)
+        if out is not inner:
+            self.turn.place(out, self.spare(out))
+            self.back_copies.append((self.turn.storage(out), target))
+
+    def steps(self) -> tuple[int, Ref]:
+        condition = self.body.condition
+        assert condition is not None
+        flag = self.spare(condition.value)
+        self.turn.place(condition.value, flag)
+        self.lower(condition.groups)
+        if self.turn.steps[-1].items != 1:  # who runs its only item is the one who looks at it
+            asked = self.spare(condition.value)
+            elementwise.copy(self.turn, flag, asked)
+            flag = asked
+        check = len(self.turn.steps)
+        self.lower(self.body.groups)
+        for made, target in self.back_copies:
+            elementwise.copy(self.turn, made, target)
+        return check, Ref(flag.buffer, flag.offset)
 
 
 def _bits(v: Literal) -> np.ndarray:
@@ -187,4 +333,4 @@ def _bits(v: Literal) -> np.ndarray:
     return np.full(1, v.val, np.int32).view(np.float32) if kind(v.dtype) == "i" else np.full(1, v.val, np.float32)
 
 
-__all__ = ["NAMES", "scan"]
+__all__ = ["NAMES", "scan", "while_"]

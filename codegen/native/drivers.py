@@ -225,6 +225,12 @@ def turn_loop(params, table, turn):
         st(table + 8 * (outside + k), address(params, table, place) + turn * par(params, row + LoopRow.STRIDE))
 
 
+@njit
+def ends_loop(params, table, step):
+    """Whether the condition of a loop's turn is known after step number `step`, and does not hold."""
+    return step == par(params, Loop.CHECK) - 1 and ld(address(params, table, Loop.FLAG)) & 0xFFFFFFFF == 0
+
+
 @native(5)
 def loop_driver(params, bufs, lo, hi, who):
     """One item: all turns of a loop on this thread (`team.run_loop` has those that a team shares)."""
@@ -236,4 +242,6 @@ def loop_driver(params, bufs, lo, hi, who):
         for s in range(par(params, Loop.STEP_COUNT)):
             step = steps + s * 8 * STEP_WORDS
             call5(ld(step + Step.DRIVER), ld(step + Step.PARAMS), table, 0, ld(step + Step.ITEMS), who)
+            if ends_loop(params, table, s):
+                return 0
     return 0

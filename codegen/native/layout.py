@@ -281,7 +281,9 @@ class Loop(Numbers):
     STEP_COUNT = 2
     OUTSIDE = 3  # buffers of the table around it, which a turn has too
     BUFFERS = 4  # buffers of a turn's own, behind them
-    ROWS = 5  # one for each of these, from here on
+    CHECK = 5  # steps of a turn before its condition is asked (0: there is none)
+    FLAG = 6  # buffer and offset of the condition, 4 bytes
+    ROWS = 8  # one for each of a turn's own buffers, from here on
 
 
 class LoopRow(Numbers):
@@ -295,6 +297,7 @@ class LoopRow(Numbers):
 
 LOOP_ROW = 7
 LOOP_BUFFERS = 256  # of a turn, those around it included
+UNENDING = 1 << 62  # turns of a loop that a condition ends
 
 
 class StripRow(Words):

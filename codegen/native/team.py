@@ -12,7 +12,7 @@ from __future__ import annotations
 from numba import int64, njit
 
 from .call_layout import Tick
-from .drivers import enter_loop, par, turn_loop
+from .drivers import ends_loop, enter_loop, par, turn_loop
 from .ffi import argument, attribute, error, keep_state, registering, result
 from .frame import RESOURCE_EXHAUSTED
 from .layout import (
@@ -86,11 +86,13 @@ def note(trace, desc, step, who, began, ended):
 
 
 @njit
-def run_loop(params, bufs, counters, libc, who):
+def run_loop(params, bufs, counters, ended, libc, who):
     """Works on every turn of a loop until all are over; tells whether it was this thread that ended the last one.
 
     The counters go on from turn to turn, so that nobody has to wait while somebody sets them back; who comes late finds
-    the turns that are over claimed in full. Nothing is claimed beyond a turn's items, which are the next turn's.
+    the turns that are over claimed in full. Nothing is claimed beyond a turn's items, which are the next turn's. The
+    word at `ended` tells in which turn (counted from 1) the condition has failed: who has computed it writes it down
+    before others go on, as the condition itself is written over in the next turn.
     """
     table, mine = scratch(LOOP_BUFFERS), 0
     enter_loop(params, bufs, table)
@@ -106,10 +108,15 @@ def run_loop(params, bufs, counters, libc, who):
             while i < stop:
                 if compare_exchange(claimed, i, i + 1) == 1:
                     call5(driver, inner, table, i - before, i - before + 1, who)
+                    if ends_loop(params, table, s):
+                        atomic_store(ended, turn + 1)
+                        mine = 1
                     if atomic_add(finished, 1) == length * items - 1 and s == n - 1:
                         mine = 1
                 i = atomic_load(claimed)
             wait_for(finished, stop, libc)
+            if atomic_load(ended) == turn + 1:
+                return mine
     return mine
 
 
@@ -129,7 +136,7 @@ def run_steps(job, libc, who):
         items, driver, params = ld(step + Step.ITEMS), ld(step + Step.DRIVER), ld(step + Step.PARAMS)
         claimed, finished = counters + COUNTER_BYTES * s, counters + COUNTER_BYTES * s + 64
         inner = ld(step + Step.INNER)
-        if inner != 0 and run_loop(params, bufs, counters + COUNTER_BYTES * inner, libc, who) != 0:
+        if inner != 0 and run_loop(params, bufs, counters + COUNTER_BYTES * inner, claimed + 8, libc, who) != 0:
             st(times + 8 * (s + 1), now(clock))
             atomic_add(finished, 1)
             mine += 1
@@ -229,6 +236,7 @@ def run_job(desc, job, libc):
         call1(ld(libc + Libc.YIELD), 0)  # a call that must not use this thread's core waits for its team
     for i in range(ld(desc + Segment.COUNTER_COUNT)):
         st(counters + COUNTER_BYTES * i, int64(0))
+        st(counters + COUNTER_BYTES * i + 8, int64(0))
         st(counters + COUNTER_BYTES * i + 64, int64(0))
     st(team + Team.JOB, job)
     workers = threads if apart else threads - 1

@@ -36,38 +36,72 @@ class Parts:
 
 def parts(op: Op) -> Parts:
     """The parts of a loop's operands."""
-    return Parts(op.params["num_consts"], op.params["num_carry"])
+    p = op.params
+    if op.prim == "while":
+        same = p["cond_nconsts"] + p["body_nconsts"]
+        return Parts(same, len(op.ins) - same)
+    return Parts(p["num_consts"], p["num_carry"])
 
 
 def each_turn(op: Op, count: Callable[[Op], int]) -> int:
-    """What all turns of a loop come to, given what one operation does."""
+    """What all turns of a loop of known length come to, given what one operation does."""
     return int(op.params["length"]) * sum(map(count, op.body.ops)) if op.body is not None else 0
 
 
+class _Turns:
+    """A loop, turn by turn, with what is known around it; `apply` gives an operation's results."""
+
+    def __init__(self, apply: Apply, op: Op, operands: Sequence[Array]):
+        if op.body is None:
+            raise NotImplementedError(f"{op.prim} has no NumPy reference for this body.")
+        self.apply, self.body = apply, op.body
+        given = operands[: len(op.ins)]
+        self.known = {v: x for v, x in zip(op.ins, given, strict=True) if isinstance(v, Value)}
+        self.known.update(zip(self.body.consts, operands[len(op.ins) :], strict=True))
+        self.same, self.carried, self.arrays = parts(op).of(given)
+
+    def _env(self, ops: Sequence[Op], index: int | None) -> dict[Value, Array]:
+        slices = [x[index] for x in self.arrays]
+        env = self.known | dict(zip(self.body.inputs, (*self.same, *self.carried, *slices), strict=True))
+        for o in ops:
+            got = self.apply(o, *(np.asarray(v.val) if isinstance(v, Literal) else env[v] for v in o.operands))
+            env.update(zip(o.outs, got if isinstance(got, list) else [got], strict=True))
+        return env
+
+    def goes_on(self) -> bool:
+        """Whether the condition holds."""
+        condition = self.body.condition
+        assert condition is not None
+        return bool(self._env(condition.ops, None)[condition.value])
+
+    def turn(self, index: int | None = None) -> list[Array]:
+        """One turn, on number `index` of each array; returns what it hands on and its part of each result."""
+        env = self._env(self.body.ops, index)
+        return [np.asarray(v.val) if isinstance(v, Literal) else env[v] for v in self.body.outputs]
+
+
 def repeat(apply: Apply, op: Op, *operands: Array) -> list[Array]:
-    """A loop's results, turn by turn, for its operands and then its body's constants, of their shapes.
+    """The results of a loop of known length, turn by turn, for its operands and then its body's constants, of their
+    shapes.
 
     Raises `NotImplementedError` for a loop whose body only JAX knows, and what `apply` raises.
     """
-    body, p = op.body, parts(op)
-    if body is None:
-        raise NotImplementedError(f"{op.prim} has no NumPy reference for this body.")
-    given, consts = operands[: len(op.ins)], operands[len(op.ins) :]
-    known = {v: x for v, x in zip(op.ins, given, strict=True) if isinstance(v, Value)}
-    known.update(zip(body.consts, consts, strict=True))
-    same, carried, arrays = p.of(given)
-    made: list[list[Array]] = []
-    turns = range(op.params["length"])
-    for t in reversed(turns) if op.params["reverse"] else turns:
-        env = known | dict(zip(body.inputs, (*same, *carried, *(x[t] for x in arrays)), strict=True))
-        for o in body.ops:
-            got = apply(o, *(np.asarray(v.val) if isinstance(v, Literal) else env[v] for v in o.operands))
-            env.update(zip(o.outs, got if isinstance(got, list) else [got], strict=True))
-        outs = [np.asarray(v.val) if isinstance(v, Literal) else env[v] for v in body.outputs]
-        carried, last = p.made(outs)
-        made.append(list(last))
+    loop, p = _Turns(apply, op, operands), parts(op)
+    order = range(op.params["length"])[:: -1 if op.params["reverse"] else 1]
+    made: list[Sequence[Array]] = []
+    for t in order:
+        loop.carried, last = p.made(loop.turn(t))
+        made.append(last)
     made = made[::-1] if op.params["reverse"] else made
-    return [*carried, *(np.stack(xs) for xs in zip(*made, strict=True))]
+    return [*loop.carried, *(np.stack(xs) for xs in zip(*made, strict=True))]
 
 
-__all__ = ["Parts", "each_turn", "parts", "repeat"]
+def repeat_while(apply: Apply, op: Op, *operands: Array) -> list[Array]:
+    """As `repeat`, of a loop that a condition ends."""
+    loop = _Turns(apply, op, operands)
+    while loop.goes_on():
+        loop.carried = loop.turn()
+    return list(loop.carried)
+
+
+__all__ = ["Parts", "each_turn", "parts", "repeat", "repeat_while"]

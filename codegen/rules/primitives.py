@@ -244,6 +244,12 @@ _TABLE = (
         kernel=".loops.scan",
         model="scan",
     ),
+    Primitive(  # nobody knows how many turns it has
+        "while",
+        reference=lambda op, *operands: loops.repeat_while(_apply, op, *operands),
+        kernel=".loops.while_",
+        model="while",
+    ),
     # -- elementwise, with vector code
     _elementwise("add", np.add, "fi"),
     _elementwise("add_any", np.add, "fi"),

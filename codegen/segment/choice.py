@@ -108,7 +108,7 @@ def _described(ops: Sequence[Op], consts: frozenset[Value], ids: dict[Value, int
         outs = [f"{ids.setdefault(v, len(ids))}:{v}" for v in op.outs]
         yield f"{outs}={op.prim}{ins}[{format_params(op.params)},{op.params.get('dimension_numbers')}]"
         if op.body is not None:
-            yield from _described([o for group in op.body.groups for o in group.ops], consts, ids)
+            yield from _described([o for group in op.body.all_groups for o in group.ops], consts, ids)
 
 
 def _digest(lines: list[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 
-from ..codegen.program import Body, Group, Literal, Op, Program, Unsupported, Value, consumers, external
+from ..codegen.program import Body, Condition, Group, Literal, Op, Program, Unsupported, Value, consumers, external
 from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_movement, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction, recognise
@@ -66,34 +66,57 @@ def with_turns(op: Op, data: set[Value]) -> Op:
     """
     if op.body is None:
         return op
-    body = op.body
-    names = {x: v for x, v in zip(body.inputs, op.ins, strict=True) if _is_same(op, x) and v not in data}
-    ops = [_renamed(o, names) for o in body.ops]
+    body, p = op.body, parts(op)
+    same = zip(p.of(body.inputs)[0], p.of(op.ins)[0], strict=True)
+    names = {x: v for x, v in same if v not in data}
+    inner = data | {v for v in body.inputs if v not in names} | {v for o in body.all_ops for v in o.outs}
+    condition = None if body.condition is None else _condition(body.condition, names, inner)
+    ops, outputs = _with_places([_renamed(o, names) for o in body.ops], body, names)
+    inner |= {v for o in ops for v in o.outs}
+    ops = [with_turns(o, inner) for o in ops]
+    groups = tuple(group_ops(ops, inner, outputs))
+    asked = condition.ops if condition is not None else ()
+    reads = tuple(v for v in external([*asked, *ops]) if v not in inner and v not in op.value_ins)
+    turn = Body(body.inputs, reads, tuple(ops), tuple(outputs), groups, condition)
+    return dataclasses.replace(op, body=turn)
+
+
+def _with_places(ops: list[Op], body: Body, names: Mapping[Value, Value | Literal]) -> tuple[list[Op], list[Value]]:
+    """Operations and outputs of a body with an operation that writes each output to a place of its own. What a turn of
+    an unending loop hands on as it was needs none.
+    """
     made, outputs = {v for o in ops for v in o.outs}, []
-    for v in body.outputs:  # each has a place of its own, and an operation that writes it
+    for i, v in enumerate(body.outputs):
         known = names.get(v, v) if isinstance(v, Value) else v
-        if known not in made or known in outputs:
-            ops.append(Op("copy", (known,), (Value(known.shape, known.dtype),), {}, op.name))
+        kept = body.condition is not None and known is body.inputs[len(body.inputs) - len(body.outputs) + i]
+        if not kept and (known not in made or known in outputs):
+            ops.append(Op("copy", (known,), (Value(known.shape, known.dtype),), {}))
             known = ops[-1].out
+        assert isinstance(known, Value)
         outputs.append(known)
-    inner = {*(v for v in body.inputs if v not in names), *(v for o in ops for v in o.outs)}
-    ops = [with_turns(o, inner | data) for o in ops]
-    groups = tuple(group_ops(ops, inner | data, [v for v in outputs if isinstance(v, Value)]))
-    reads = tuple(v for v in external(ops) if v not in inner and v not in op.value_ins)
-    return dataclasses.replace(op, body=Body(body.inputs, reads, tuple(ops), tuple(outputs), groups))
+    return ops, outputs
 
 
-def _is_same(op: Op, x: Value) -> bool:
-    """Whether an input of a loop's body is the same in every turn."""
-    assert op.body is not None
-    return x in parts(op).of(op.body.inputs)[0]
+def _condition(condition: Condition, names: Mapping[Value, Value | Literal], data: set[Value]) -> Condition:
+    """A condition with its operations in groups; one of them makes its value."""
+    ops, value = [_renamed(o, names) for o in condition.ops], names.get(condition.value, condition.value)
+    if all(value not in o.outs for o in ops):
+        ops.append(Op("copy", (value,), (Value((), "bool"),), {}))
+        value = ops[-1].out
+    assert isinstance(value, Value)
+    inner = data | {v for o in ops for v in o.outs}
+    ops = [with_turns(o, inner) for o in ops]
+    return Condition(value, tuple(ops), tuple(group_ops(ops, inner, [value])))
 
 
 def _renamed(op: Op, names: Mapping[Value, Value | Literal]) -> Op:
     """An operation that reads other values by `names`, inside of it too."""
     body = op.body
     if body is not None:
-        body = dataclasses.replace(body, ops=tuple(_renamed(o, names) for o in body.ops))
+        condition = body.condition
+        if condition is not None:
+            condition = dataclasses.replace(condition, ops=tuple(_renamed(o, names) for o in condition.ops))
+        body = dataclasses.replace(body, ops=tuple(_renamed(o, names) for o in body.ops), condition=condition)
     ins = tuple(names.get(v, v) if isinstance(v, Value) else v for v in op.ins)
     return dataclasses.replace(op, ins=ins, body=body)
 

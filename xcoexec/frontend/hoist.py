@@ -36,7 +36,7 @@ class _Sorted:
 def hoisted(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """What an equation computes, with a smaller loop in it; None for one that is no such loop, or is small already."""
     closed = loop_body(eqn)
-    if closed is None or not eqn.params["length"]:
+    if closed is None or not eqn.params.get("length"):
         return None
     groups = _sorted(eqn, closed)
     if not groups.same and not groups.part:

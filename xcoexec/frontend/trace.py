@@ -16,10 +16,10 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
-from ..codegen.program import Body, Literal, Op, Value, itemsize
+from ..codegen.program import Body, Condition, Literal, Op, Value, itemsize
 from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import primitive
-from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, body, loop_body
+from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, body, loop_body, loop_condition
 from .decompose import EXPAND
 from .hoist import hoisted
 
@@ -140,22 +140,37 @@ class _State:
         if expand is not None and all(v.shape for v in outs):
             self.ops += expand(ins, outs, eqn.params, name)
         else:
-            turn = self._turn(eqn, ins, name)
+            turn = self._turn(eqn, name)
             self.ops.append(Op(eqn.primitive.name, ins, outs, dict(eqn.params), name, eqn.primitive, turn))
 
-    def _turn(self, eqn: JaxprEqn, ins: Sequence[Value | Literal], name: str) -> Body | None:
-        """One turn of a loop of known length; None for any other operation, and for one with an effect."""
-        closed = loop_body(eqn)
+    def _turn(self, eqn: JaxprEqn, name: str) -> Body | None:
+        """One turn of a loop; None for any other operation, and for a loop with effects."""
+        closed, condition = loop_body(eqn), loop_condition(eqn)
         if closed is None:
             return None
         inner = _State()
+        asked = None
         inputs = tuple(inner.define(v) for v in closed.jaxpr.invars)
-        for var, val in zip(closed.jaxpr.constvars, closed.consts, strict=True):
-            inner.consts.append((inner.define(var), val))
-        inner.walk(closed.jaxpr, name)
+        if condition is not None:
+            constant = tuple(inner.define(v) for v in condition.jaxpr.invars[: eqn.params["cond_nconsts"]])
+            carried = inputs[eqn.params["body_nconsts"] :]
+            inner.env.update(zip(condition.jaxpr.invars, (*constant, *carried), strict=True))
+            inner.inline(condition, name)
+            value, inputs = inner.read(condition.jaxpr.outvars[0]), (*constant, *inputs)
+            if not isinstance(value, Value):
+                return None
+            asked = Condition(value, tuple(inner.ops))
+            inner.ops = []
+        inner.inline(closed, name)
         outputs = tuple(inner.read(v) for v in closed.jaxpr.outvars)
         self.consts += inner.consts
-        return Body(inputs, tuple(v for v, _ in inner.consts), tuple(inner.ops), outputs)
+        return Body(inputs, tuple(v for v, _ in inner.consts), tuple(inner.ops), outputs, condition=asked)
+
+    def inline(self, closed: ClosedJaxpr, prefix: str) -> None:
+        """As `walk`, of a jaxpr with constants of its own."""
+        for var, val in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+            self.consts.append((self.define(var), val))
+        self.walk(closed.jaxpr, prefix)
 
 
 def _smaller(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
@@ -198,7 +213,7 @@ def _weights(op: Op, origin: Origins) -> frozenset[int]:
     known = [(i, v) for i, v in enumerate(op.ins) if isinstance(v, Value) and v in origin]
     if op.body is not None:
         same = parts(op).same
-        return _all_weights(op.body.ops, {op.body.inputs[i]: origin[v] for i, v in known if i < same})
+        return _all_weights(op.body.all_ops, {op.body.inputs[i]: origin[v] for i, v in known if i < same})
     if not primitive(op).contraction:
         return frozenset()
     either = len(known) < len(op.value_ins) and primitive(op).either  # computed data on one side, weights on the other
