@@ -352,6 +352,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "reduce_max": _reduced(np.max),
     "reduce_min": _reduced(np.min),
     "broadcast_in_dim": _broadcast,
+    "argmax": lambda x, axes, index_dtype, **_: np.argmax(x, axes[0]).astype(index_dtype),
+    "argmin": lambda x, axes, index_dtype, **_: np.argmin(x, axes[0]).astype(index_dtype),
     "reshape": lambda x, new_sizes, dimensions, **_: x.transpose(dimensions or range(x.ndim)).reshape(new_sizes),
     "squeeze": lambda x, dimensions, **_: np.squeeze(x, tuple(dimensions)),
     "transpose": lambda x, permutation, **_: x.transpose(permutation),

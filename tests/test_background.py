@@ -251,10 +251,11 @@ def test_planning_takes_brief_turns(held):
 def test_small_functions_are_never_planned():
     fast = xcoexec.jit(lambda x: jnp.sin(x) * 2, wait=False)
     x = jnp.ones(8)
+    threads = threading.active_count()
     for _ in range(3):
         near(fast(x), jnp.sin(x) * 2)
     assert fast.ready(0) and fast.report(x).ran == "jit" and "microseconds" in fast.report(x).why
-    assert fast._settled == 1 and threading.active_count() < 50
+    assert fast._settled == 1 and threading.active_count() <= threads
 
 
 def test_a_larger_shape_of_a_small_function_is_planned():

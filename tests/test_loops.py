@@ -106,7 +106,7 @@ def decoding(w: Any, e: Any, token: Any) -> Any:
     def turn(c: Any) -> Any:
         i, h, token, written = c
         h = jnp.tanh(h @ w + e[token])
-        token = (h.sum().astype(jnp.int32) * 7 + i) & 7
+        token = jnp.arange(8, dtype=jnp.int32)[jnp.argmax(h[:8])]
         return i + 1, h, token, written.at[i].set(token)
 
     return lax.while_loop(lambda c: c[0] < 6, turn, (0, jnp.zeros(32), token, jnp.zeros(9, jnp.int32)))

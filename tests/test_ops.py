@@ -325,6 +325,18 @@ def test_reductions_and_movement(name: str, shape: tuple[int, ...]) -> None:
     check_host(OTHERS[name], array(*shape))
 
 
+@pytest.mark.parametrize("shape", [(1,), (7,), (5, 16), (3, 4, 37), (2, 1000), (9001, 3)], ids=str)
+@pytest.mark.parametrize("place", [jnp.argmax, jnp.argmin])
+def test_places(place: Any, shape: tuple[int, ...]) -> None:
+    """The first of several; NaN counts as the greatest and as the least."""
+    x = np.round(np.asarray(array(*shape)) * 5)
+    gaps = np.where(np.arange(x.size).reshape(shape) % 5 == 4, np.nan, x)
+    for value in (x, gaps, np.full(shape, np.where(x[..., :1] > 0, np.inf, -np.inf))):
+        for threads in (1, 3):
+            got = run_host(lambda x: place(x, -1), value.astype(np.float32), threads=threads)[0]
+            np.testing.assert_array_equal(got, np.asarray(place(jnp.asarray(value, jnp.float32), -1)))
+
+
 @pytest.mark.parametrize("mode", ["clip", "fill"])
 def test_embedding(mode: str) -> None:
     table, index = array(11, 13), jnp.asarray([[3, 10], [0, 99], [5, -40]], jnp.int32)

@@ -17,7 +17,7 @@ from ..native.build import Spec, family
 from ..program import itemsize
 from ..target import Target
 from .expressions import emit
-from .simd import I32, Builder, i64
+from .simd import F32, I32, Builder, i64
 
 LAST = 5  # the innermost loop of a nest
 AHEAD = 8  # rows by which a matrix-vector product asks for weights in advance
@@ -245,6 +245,39 @@ def reduce(name: str, key: Spec, target: Target) -> str:
     with scalar.carry(rest, [total]) as (i, a, done):
         done([combine(scalar, a[0], scalar.load(v.add(x, v.mul(v.add(v.mul(full, v.vl), i), 4))))])
     scalar.store(scalar.carried[0], y)
+    return v.finish()
+
+
+@family("position")
+def position(name: str, key: Spec, target: Target) -> str:
+    """("position",): the first of n contiguous elements that is the given one, or NaN, as s32.
+
+    Operands: x, the given element, out. Words: n.
+    """
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    x, given, out = (v.ld64(where, i) for i in range(3))
+    n = v.ld64(words, 0)
+    full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
+    wanted = v.b.load(v.ptr(given, F32))
+
+    def earlier(v: Builder, before: ir.Value, values: ir.Value, at: ir.Value, wanted: ir.Value) -> ir.Value:
+        """`before`, or the places `at` where these values are what is looked for, whichever is less."""
+        hit = v.b.or_(v.b.fcmp_ordered("==", values, wanted), v.b.fcmp_unordered("uno", values, values))
+        return v.b.select(v.b.and_(hit, v.b.icmp_signed("<", at, before)), at, before)
+
+    lanes = ir.Constant(v.ivec, list(range(v.vl)))
+    every = v.broadcast(given)
+    none = v.iconst((1 << 31) - 1)
+    with v.carry(full, [none]) as (i, a, done):
+        base = v.splat(v.b.trunc(v.mul(i, v.vl), I32), v.ivec)
+        done([earlier(v, a[0], v.load(v.add(x, v.mul(i, 4 * v.vl))), v.b.add(base, lanes), every)])
+    found = v.across(v.carried[0], lambda a, b: v.b.select(v.b.icmp_signed("<", a, b), a, b))
+    with v.carry(rest, [v.b.extract_element(found, i64(0))]) as (i, a, done):
+        at = v.add(v.mul(full, v.vl), i)
+        value = v.b.load(v.ptr(v.add(x, v.mul(at, 4)), F32))
+        done([earlier(v, a[0], value, v.b.trunc(at, I32), wanted)])
+    v.b.store(v.carried[0], v.ptr(out, I32))
     return v.finish()
 
 

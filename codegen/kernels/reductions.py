@@ -94,6 +94,31 @@ def reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     return rest
 
 
+def position(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Where the greatest (or least) element along the last axis lies, the first of several; NaN counts as that.
+
+    Raises `Unsupported` for other types, for several axes and for an axis that is not the last one.
+    """
+    x, axes = op.ins[0], tuple(op.params["axes"])
+    if not isinstance(x, Value) or kind(x.dtype) != "f" or op.out.dtype != "int32":
+        raise Unsupported("the place of the greatest element of a type other than f32, or not in s32")
+    if axes != (len(x.shape) - 1,):
+        raise Unsupported(f"the place of the greatest element along the axes {axes} of {x}")
+    s = elementwise.dense(ctx, ctx.storage(x))
+    n, before = x.shape[-1], math.prod(x.shape[:-1])
+    found, y = ctx.scratch((before,)), ctx.output(op.out)
+    if not y.dense:
+        raise Unsupported("places in a strided result")
+    how = {"argmax": "max", "argmin": "min"}[op.prim]
+    chunk, units = max(1, (1 << 13) // n), -(-n // ctx.target.vl)
+    rows = (s, (4 * n,), 0)
+    extremes = [rows, (found, (4,), 0)]
+    elementwise.nest(ctx, Kernel(("reduce", how, True)), [n, 4, 1, 1], (before,), extremes, 1, chunk, units)
+    places = [rows, (found, (4,), 0), (y, (4,), 0)]
+    elementwise.nest(ctx, Kernel(("position",)), [n], (before,), places, 2, chunk, units)
+    return rest
+
+
 def _together(ctx: Context, s: Storage, axes: list[int]) -> tuple[Storage, list[int], list[int]]:
     """A dense array whose reduced dimensions are neighbours (a copy where `s` is not that), and its dimensions that
     are kept and that are reduced.

@@ -87,7 +87,7 @@ class Builder:
             self.mask = None
             return
         iota = ir.Constant(self.ivec, list(range(self.vl)))
-        count = self._splat(self.b.trunc(lanes, I32), self.ivec)
+        count = self.splat(self.b.trunc(lanes, I32), self.ivec)
         self.mask = self.b.icmp_unsigned("<", iota, count)
 
     def load(self, addr: ir.Value) -> ir.Value:
@@ -137,9 +137,10 @@ class Builder:
 
     def broadcast(self, addr: ir.Value) -> ir.Value:
         """The f32 at an address, in every lane."""
-        return self._splat(self.b.load(self.ptr(addr, F32)), self.vec)
+        return self.splat(self.b.load(self.ptr(addr, F32)), self.vec)
 
-    def _splat(self, scalar: ir.Value, typ: ir.VectorType) -> ir.Value:
+    def splat(self, scalar: ir.Value, typ: ir.VectorType) -> ir.Value:
+        """A scalar in every lane."""
         undef = ir.Constant(typ, ir.Undefined)
         one = self.b.insert_element(undef, scalar, ir.Constant(I32, 0))
         return self.b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, self.vl), [0] * self.vl))

@@ -49,7 +49,9 @@ LAST_LINES = 6  # of what a process said that failed
 FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
-    **dict.fromkeys(("elementwise", "depthwise", "pool", "reduce", "gemv", "shifted", "narrow"), "kernels.nests"),
+    **dict.fromkeys(
+        ("elementwise", "depthwise", "pool", "reduce", "position", "gemv", "shifted", "narrow"), "kernels.nests"
+    ),
     **dict.fromkeys(("gather", "scatter"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
     **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),

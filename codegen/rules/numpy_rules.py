@@ -119,6 +119,11 @@ def window(combine: Callable[..., Array], start: float) -> Rule:
     return rule
 
 
+def position(rule: Callable[..., Array]) -> Rule:
+    """The rule of argmax or argmin: NumPy's along one axis, in the type of the result."""
+    return lambda op, x: np.asarray(rule(x, axis=op.params["axes"][0])).astype(op.out.dtype)
+
+
 def broadcast(op: Op, x: Array) -> Array:
     """The operand spread over the shape that is a parameter."""
     shape = [1] * len(op.params["shape"])

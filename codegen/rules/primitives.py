@@ -187,6 +187,16 @@ _TABLE = (
     _pool("sum", np.add, 0.0),
     _pool("max", np.maximum, -np.inf),
     _pool("min", np.minimum, np.inf),
+    *(
+        Primitive(
+            name,
+            flops=flops.operands,
+            reference=numpy_rules.position(rule),
+            kernel=".reductions.position",
+            model="reduce_max",
+        )
+        for name, rule in (("argmax", np.argmax), ("argmin", np.argmin))
+    ),
     # -- movement
     _moving(
         "broadcast_in_dim",
@@ -311,7 +321,7 @@ _TABLE = (
     ),
     _elementwise("reduce_precision", model="reduce_precision"),
     # -- counted, and nothing more
-    *(Primitive(name, flops=flops.operands) for name in ("argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin")),
+    *(Primitive(name, flops=flops.operands) for name in ("cumsum", "cumprod", "cummax", "cummin")),
     *(Primitive(name, model=name) for name in ("reduce_and", "reduce_or", "reduce_xor")),
     # -- with an effect
     *(Primitive(name, effect=True) for name in ("debug_callback", "io_callback", "pure_callback", "random_seed")),

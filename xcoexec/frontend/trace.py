@@ -19,9 +19,11 @@ from jax.typing import ArrayLike
 from ..codegen.program import Body, Condition, Literal, Op, Value, itemsize
 from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import primitive
-from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, body, loop_body, loop_condition
+from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, bind, body, loop_body, loop_condition
 from .decompose import EXPAND
 from .hoist import hoisted
+
+COUNTED_BYTES = 1 << 20  # of numbers that count, beyond which a loop's body makes them itself
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,7 +90,8 @@ def _is_array(aval: object) -> TypeGuard[jax.core.ShapedArray]:
 class _State:
     """The walk over nested jaxprs: variables to values, operations in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, inside: bool = False) -> None:
+        self.inside = inside  # of a loop, where a constant is better than an operation that makes it every turn
         self.env: dict[Var, Value | Literal] = {}
         self.ops: list[Op] = []
         self.consts: list[tuple[Value, ArrayLike]] = []
@@ -136,6 +139,9 @@ class _State:
         ):
             outs = (Value(outs[0].shape, outs[0].dtype, ins[0]),)
             self.env[eqn.outvars[0]] = outs[0]
+        if self.inside and eqn.primitive.name == "iota" and outs[0].nbytes <= COUNTED_BYTES:
+            self.consts.append((outs[0], bind(eqn.primitive, [], dict(eqn.params))[0]))
+            return
         name, expand = _join(prefix, eqn), EXPAND.get(eqn.primitive.name)
         if expand is not None and all(v.shape for v in outs):
             self.ops += expand(ins, outs, eqn.params, name)
@@ -148,7 +154,7 @@ class _State:
         closed, condition = loop_body(eqn), loop_condition(eqn)
         if closed is None:
             return None
-        inner = _State()
+        inner = _State(inside=True)
         asked = None
         inputs = tuple(inner.define(v) for v in closed.jaxpr.invars)
         if condition is not None:
@@ -192,7 +198,7 @@ def _named(ops: list[Op], paths: dict[Value, str]) -> list[Op]:
     out = []
     for op in ops:
         name = op.name
-        if not name:
+        if not name and op.body is None:
             name = next((_module(paths[v]) for v in op.value_ins if v in paths and _module(paths[v])), "")
         out.append(dataclasses.replace(op, name=name))
     return out
