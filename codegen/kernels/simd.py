@@ -1,14 +1,21 @@
-"""llvmlite building blocks: pointers, loops, vectors of f32 and the what arithmetic on them needs."""
+"""llvmlite building blocks: pointers, loops, vectors of f32 and what arithmetic on them needs.
+
+Types and constants are made once: each object of llvmlite writes its text once, and a constant vector has a long one.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
+import struct
 from collections.abc import Callable, Iterator, Sequence
 
 import llvmlite.ir as ir
 
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+KEPT = 1024  # constants of a kind that are kept; kernels share most of theirs
+FIRST = ir.Constant(I32, 0)  # lane
 
 
 class BFloat(ir.Type):
@@ -24,9 +31,38 @@ class BFloat(ir.Type):
         return hash(BFloat)
 
 
+@functools.cache
+def vector(element: ir.Type, lanes: int) -> ir.VectorType:
+    """The type of vectors of so many elements."""
+    return ir.VectorType(element, lanes)
+
+
+@functools.cache
+def _pointer(typ: ir.Type) -> ir.PointerType:
+    return typ.as_pointer()
+
+
+@functools.lru_cache(KEPT)
 def i64(n: int) -> ir.Constant:
     """A constant of 64 bits: an address, a count or a size in bytes."""
     return ir.Constant(I64, n)
+
+
+@functools.lru_cache(KEPT)
+def _floats(number: bytes, lanes: int) -> ir.Constant:
+    """A constant vector of f32, by the bytes of its number as a double: +0 and -0 stay apart, and so do NaNs."""
+    return ir.Constant(vector(F32, lanes), struct.unpack("d", number)[0])
+
+
+@functools.lru_cache(KEPT)
+def _integers(bits: int, numbers: tuple[int, ...]) -> ir.Constant:
+    """A constant vector of integers of so many bits."""
+    return ir.Constant(vector(ir.IntType(bits), len(numbers)), list(numbers))
+
+
+@functools.cache
+def _undefined(typ: ir.VectorType) -> ir.Constant:
+    return ir.Constant(typ, ir.Undefined)
 
 
 def number(x: ir.Value) -> float | None:
@@ -43,8 +79,8 @@ class Builder:
     def __init__(self, name: str, args: int, vl: int):
         self.module = ir.Module(name)
         self.vl = vl
-        self.vec = ir.VectorType(F32, vl)
-        self.ivec = ir.VectorType(I32, vl)
+        self.vec = vector(F32, vl)
+        self.ivec = vector(I32, vl)
         self.fn = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64] * args), name)
         self.b = ir.IRBuilder(self.fn.append_basic_block("entry"))
         self.mask: ir.Value | None = None
@@ -56,12 +92,12 @@ class Builder:
     def scalar_view(self) -> Builder:
         """The same function, seen with vectors of one lane (for what is left of a vector loop)."""
         view = object.__new__(Builder)
-        view.__dict__.update(self.__dict__, vl=1, vec=ir.VectorType(F32, 1), ivec=ir.VectorType(I32, 1), mask=None)
+        view.__dict__.update(self.__dict__, vl=1, vec=vector(F32, 1), ivec=vector(I32, 1), mask=None)
         return view
 
     def wrap(self, scalar: ir.Value) -> ir.Value:
         """A scalar f32 as a vector of one lane."""
-        return self.b.insert_element(ir.Constant(self.vec, ir.Undefined), scalar, ir.Constant(I32, 0))
+        return self.b.insert_element(_undefined(self.vec), scalar, FIRST)
 
     # -- scalars and memory
     def ld64(self, addr: ir.Value, index: int = 0) -> ir.Value:
@@ -69,7 +105,7 @@ class Builder:
         return self.b.load(self.ptr(self.b.add(addr, i64(8 * index)) if index else addr, I64))
 
     def ptr(self, addr: ir.Value, typ: ir.Type) -> ir.Value:
-        return self.b.inttoptr(addr, typ.as_pointer())
+        return self.b.inttoptr(addr, _pointer(typ))
 
     def add(self, a: ir.Value, *rest: ir.Value | int) -> ir.Value:
         """The sum of scalars of i64; an int is a constant."""
@@ -86,7 +122,7 @@ class Builder:
         if lanes is None:
             self.mask = None
             return
-        iota = ir.Constant(self.ivec, list(range(self.vl)))
+        iota = _integers(32, tuple(range(self.vl)))
         count = self.splat(self.b.trunc(lanes, I32), self.ivec)
         self.mask = self.b.icmp_unsigned("<", iota, count)
 
@@ -106,20 +142,20 @@ class Builder:
         if dtype == "float32":
             return self.load(addr)
         bits = 8 if dtype == "int8" else 16
-        typ = ir.VectorType(ir.IntType(bits), self.vl)
+        typ = vector(ir.IntType(bits), self.vl)
         p = self.ptr(addr, typ)
         if self.mask is None:
             raw = self.b.load(p)
             raw.align = bits // 8
         else:
-            zero = ir.Constant(typ, [0] * self.vl)
+            zero = _integers(bits, (0,) * self.vl)
             raw = self.call(
                 f"llvm.masked.load.v{self.vl}i{bits}.p0", typ, p, ir.Constant(I32, bits // 8), self.mask, zero
             )
         if dtype == "int8":
             return self.b.sitofp(self.b.sext(raw, self.ivec), self.vec)
         if dtype == "float16":
-            return self.b.fpext(self.b.bitcast(raw, ir.VectorType(ir.HalfType(), self.vl)), self.vec)
+            return self.b.fpext(self.b.bitcast(raw, vector(ir.HalfType(), self.vl)), self.vec)
         return self.floats(self.b.shl(self.b.zext(raw, self.ivec), self.iconst(16)))
 
     def prefetch(self, addr: ir.Value) -> None:
@@ -141,21 +177,20 @@ class Builder:
 
     def splat(self, scalar: ir.Value, typ: ir.VectorType) -> ir.Value:
         """A scalar in every lane."""
-        undef = ir.Constant(typ, ir.Undefined)
-        one = self.b.insert_element(undef, scalar, ir.Constant(I32, 0))
-        return self.b.shuffle_vector(one, undef, ir.Constant(ir.VectorType(I32, self.vl), [0] * self.vl))
+        one = self.b.insert_element(_undefined(typ), scalar, FIRST)
+        return self.b.shuffle_vector(one, _undefined(typ), _integers(32, (0,) * self.vl))
 
     def const(self, x: float) -> ir.Constant:
         """A vector of f32 with the number in every lane."""
-        return ir.Constant(self.vec, [float(x)] * self.vl)
+        return _floats(struct.pack("d", x), self.vl)
 
     def iconst(self, n: int) -> ir.Constant:
         """A vector of s32 with the number in every lane."""
-        return ir.Constant(self.ivec, [n] * self.vl)
+        return _integers(32, (n,) * self.vl)
 
     def bconst(self, value: bool) -> ir.Constant:
         """A vector of i1 with the truth value in every lane."""
-        return ir.Constant(ir.VectorType(ir.IntType(1), self.vl), [int(value)] * self.vl)
+        return _integers(1, (int(value),) * self.vl)
 
     def call(self, name: str, ret: ir.Type, *args: ir.Value) -> ir.Value:
         """Calls an LLVM intrinsic by name (`Module.declare_intrinsic` refuses vector types)."""
@@ -172,14 +207,14 @@ class Builder:
         """All lanes of `x` combined, in every lane."""
         step = self.vl // 2
         while step:
-            order = ir.Constant(ir.VectorType(I32, self.vl), [(i + step) % self.vl for i in range(self.vl)])
+            order = _integers(32, tuple((i + step) % self.vl for i in range(self.vl)))
             x = combine(x, self.b.shuffle_vector(x, x, order))
             step //= 2
         return x
 
     def dot_bf16(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """c + a0 b0 + a1 b1 for the pairs of bf16 in each lane of a and b (AVX512-BF16, 16 lanes)."""
-        pairs = ir.VectorType(BFloat(), 2 * self.vl)
+        pairs = vector(BFloat(), 2 * self.vl)
         return self.call(
             "llvm.x86.avx512bf16.dpbf16ps.512", self.vec, c, self.b.bitcast(a, pairs), self.b.bitcast(b, pairs)
         )
@@ -285,4 +320,4 @@ class Builder:
 
     def half(self, x: ir.Value) -> ir.Value:
         """x rounded to f16."""
-        return self.b.fpext(self.b.fptrunc(x, ir.VectorType(ir.HalfType(), self.vl)), self.vec)
+        return self.b.fpext(self.b.fptrunc(x, vector(ir.HalfType(), self.vl)), self.vec)
