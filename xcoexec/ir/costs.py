@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import TypedDict, Unpack, cast
 
-import numpy as np
-
 from .words import DEVICE, HOST
 
 Points = Mapping[str, tuple[tuple[float, float], ...]]  # dim -> (share, seconds) of parts of a layer, ascending
@@ -111,11 +109,14 @@ def _times(parts: Parts, factor: float) -> Parts:
 
 
 def _between(known: tuple[tuple[float, float], ...], whole: float, share: float) -> float:
-    points = [*known, (1.0, whole)]
-    if len(points) > 1:  # below the smallest part that was measured the line through the first two goes on
+    """Seconds of a share on the lines between neighbouring points. Planners ask millions of times."""
+    points, first = (*known, (1.0, whole)), FIXED
+    if known:  # below the smallest part that was measured the line through the first two goes on
         (p, t), (q, u) = points[:2]
         first = t - p * (u - t) / (q - p)
-    else:
-        first = FIXED
-    shares, seconds = zip((0.0, min(max(first, FIXED), points[0][1])), *points, strict=True)
-    return float(np.interp(share, shares, seconds))
+    p, t = 0.0, min(max(first, FIXED), points[0][1])
+    for q, u in points:
+        if share < q:
+            return (u - t) / (q - p) * (share - p) + t if share > p else t
+        p, t = q, u
+    return t
