@@ -60,13 +60,13 @@ class Entry:
         """A random input: f32 of shape [batch, *shape], token ids s32 [batch, *shape], or a decoder's `Step`."""
         rng = np.random.default_rng(seed)
         if not self.vocabulary:
-            return jnp.asarray(rng.standard_normal((batch, *self.shape), np.float32))
-        tokens = jnp.asarray(rng.integers(0, self.vocabulary, (batch, *self.shape)), jnp.int32)
+            return jax.device_put(rng.standard_normal((batch, *self.shape), np.float32))
+        tokens = jax.device_put(rng.integers(0, self.vocabulary, (batch, *self.shape)).astype(np.int32))
         if not self.step:
             return tokens
         module = cast(Decoder, self.module)
         cache = jax.tree_util.tree_map(
-            lambda c: jnp.asarray(rng.standard_normal(c.shape, np.float32)), module.empty_cache(batch)
+            lambda c: jax.device_put(rng.standard_normal(c.shape, np.float32)), module.empty_cache(batch)
         )
         return Step(tokens, cache, jnp.int32(module.length // 2))
 
@@ -74,10 +74,10 @@ class Entry:
 def _draw(rng: np.random.Generator, path: str, s: jax.ShapeDtypeStruct) -> jax.Array:
     if path.endswith("['kernel']"):
         scale = np.sqrt(2.0 / max(1, int(np.prod(s.shape[:-1]))))
-        return jnp.asarray(rng.standard_normal(s.shape, np.float32) * np.float32(scale))
+        return jax.device_put(rng.standard_normal(s.shape, np.float32) * np.float32(scale))
     if path.endswith("['var']") or path.endswith("['scale']"):
-        return jnp.asarray(rng.uniform(0.5, 1.5, s.shape).astype(np.float32))
-    return jnp.asarray(rng.standard_normal(s.shape, np.float32) * np.float32(0.1))
+        return jax.device_put(rng.uniform(0.5, 1.5, s.shape).astype(np.float32))
+    return jax.device_put(rng.standard_normal(s.shape, np.float32) * np.float32(0.1))
 
 
 IMAGE = (224, 224, 3)

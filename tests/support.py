@@ -16,6 +16,7 @@ from xcoexec.api.function import Function
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.target import ISAS, Target, target
+from xcoexec.compat import as_array
 from xcoexec.frontend.fold import Folded
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.layers import LayerGraph
@@ -35,7 +36,7 @@ QUICK = {"xla_backend_optimization_level": 0}
 
 
 def array(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> jax.Array:
-    return jax.numpy.asarray(np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32))
+    return as_array(np.asarray(np.random.default_rng(seed).uniform(low, high, shape), np.float32))
 
 
 def until(holds: Callable[[], Any], seconds: float = 120.0) -> None:

@@ -23,6 +23,7 @@ from flax.errors import ScopeParamShapeError
 
 import xcoexec
 from xcoexec import BindError, CoexecWarning, Plan, PlanError
+from xcoexec.compat import as_array
 
 from .support import array, assert_on_host, co, error, oracle, until
 
@@ -530,3 +531,13 @@ def test_threads_of_one_function_do_not_disturb_another() -> None:
     [w.start() for w in workers]
     [w.join() for w in workers]
     assert out == [True] * 3
+
+
+def test_a_numpy_array_is_copied_and_any_other_is_what_asarray_makes_of_it() -> None:
+    x = np.full((3, 5), 1.5)
+    got = as_array(x)
+    x[:] = 2.0
+    want = jnp.asarray(np.full((3, 5), 1.5))
+    assert (got.dtype, got.weak_type, got.committed) == (want.dtype, want.weak_type, want.committed)
+    np.testing.assert_array_equal(got, want)
+    assert as_array(got) is got and as_array(2.0).weak_type and as_array(x[::2, 1]).shape == (2,)

@@ -60,6 +60,11 @@ INLINE: dict[str, tuple[str, ...]] = {
 }
 
 
+def as_array(x: ArrayLike) -> jax.Array:
+    """`jax.numpy.asarray` with a copy of a NumPy array, for which that compiles a program at each new shape."""
+    return jax.device_put(x, may_alias=False) if type(x) is np.ndarray else jax.numpy.asarray(x)
+
+
 def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
     """The (open jaxpr, constants) of an equation that is inlined, or None."""
     for key in INLINE.get(eqn.primitive.name, ()):

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import NOTHING, TRACED, is_tracer
+from ..compat import NOTHING, TRACED, as_array, is_tracer
 from ..errors import BindError
 from ..guard import boundary, outside
 from ..ir.layers import LayerGraph
@@ -59,7 +59,7 @@ class ResidentFunction(Generic[R]):
             return np.asarray(x) if elsewhere else x
         if options.device_memory is not None:
             return x
-        return np.array(x) if options.apart else jax.numpy.array(x)  # the host half's weights need no device memory
+        return np.array(x) if options.apart else as_array(x)  # the host half's weights need no device memory
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         try:
@@ -100,7 +100,7 @@ class ResidentFunction(Generic[R]):
     def _as_jit(self, args: Args, kwargs: Kwargs) -> R:
         """Plain jax.jit, with the weights where it wants them."""
         if self._on_device is None:
-            there = lambda x: jax.numpy.asarray(x) if isinstance(x, np.ndarray) else x
+            there = lambda x: as_array(x) if isinstance(x, np.ndarray) else x
             with jax.ensure_compile_time_eval():  # also inside of a transformation the weights are arrays
                 self._on_device = tuple(jax.tree_util.tree_map(there, self.weights))
         return self._plain(*self._on_device, *args, **kwargs)

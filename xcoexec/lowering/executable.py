@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import configuration, plain_jit
+from ..compat import as_array, configuration, plain_jit
 from ..ir.plan import Plan
 from .lower import Lowered
 
@@ -65,7 +65,7 @@ def local(plan: Plan, lowered: Lowered, weights: Sequence[ArrayLike]) -> Executa
     cpu = jax.local_devices(backend="cpu")[0]
     with jax.default_device(cpu):
         args = tuple(
-            a if a.devices() == {cpu} else jax.numpy.asarray(np.asarray(a))
+            a if a.devices() == {cpu} else as_array(np.asarray(a))
             for a in lowered.arguments([np.asarray(w) for w in weights])
         )
         n = len(args)

@@ -14,7 +14,7 @@ from ..codegen.program import Unsupported, Value, external
 from ..codegen.runtime.faults import Faults
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
-from ..compat import as_weak
+from ..compat import as_array, as_weak
 from ..devices.record import Device
 from ..devices.registry import connected, device_of
 from ..frontend.fold import Folded
@@ -61,10 +61,7 @@ class Lowered:
         """
         known = _Sliced(self.folded.constants(weights), self.slices)
         resident = identities(self.folded, weights)
-        args = [
-            jnp.asarray(resident[v]) if v in resident and v not in self.slices else jnp.asarray(known[v])
-            for v in self.consts
-        ]
+        args = [as_array(resident[v] if v in resident and v not in self.slices else known[v]) for v in self.consts]
         if not self.device.apart:
             # aligned: taken without a copy
             return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]

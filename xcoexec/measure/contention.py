@@ -14,6 +14,7 @@ import numpy as np
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
+from ..compat import as_array
 from ..frontend.graph import graph_of
 from ..ir.placement import Placement
 from ..ir.plan import Plan
@@ -63,7 +64,7 @@ def together(made: Made, relay: Relay, threads: int, cpus: tuple[int, ...] = ())
     """Seconds of both parts of one layer, which is divided in the middle of its channels."""
     rng = np.random.default_rng(0)
     weights = [rng.standard_normal(s, np.float32) * 0.05 for s in made.weights]
-    x = jax.numpy.asarray(rng.standard_normal(made.shape, np.float32))
+    x = as_array(rng.standard_normal(made.shape, np.float32))
     folded, graph = graph_of(lambda w, x: made.apply(w, x), (weights, x), 1)
     place = (Placement(graph.layers[0].name, SPLIT, SHARE),)
     lowered = lower(graph, folded, place, lambda program: host.build(program, threads, cpus=cpus, cut=split), relay)

@@ -13,7 +13,7 @@ from ..codegen.program import Group, Op, Program, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
-from ..compat import host_call, plain_jit
+from ..compat import as_array, host_call, plain_jit
 from ..devices.registry import connected, device_of
 from ..errors import SplitError
 from ..ir.costs import Points
@@ -230,8 +230,8 @@ def _given(
     """The array that a piece is given for a value: of a constant the part that it reads."""
     s = piece.slices.get(v)
     if s is not None:
-        return jax.numpy.asarray(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
-    return jax.numpy.asarray(constant(v)) if v in consts else example(v)
+        return as_array(constant(s.source)[(slice(None),) * s.axis + (slice(s.start, s.stop),)])
+    return as_array(constant(v)) if v in consts else example(v)
 
 
 def _reads(piece: TimedOps, consts: Collection[Value]) -> list[Value]:

@@ -17,6 +17,7 @@ from ..codegen.native.build import source_hash
 from ..codegen.program import Unsupported, Value
 from ..codegen.runtime.relay import Relay
 from ..codegen.store.disk import Record
+from ..compat import as_array
 from ..cost.features import flops
 from ..devices.host import RECORD as HOST_CORES
 from ..devices.registry import connected, device_half, device_of
@@ -67,7 +68,7 @@ def example(v: Value, seed: int = 0) -> jax.Array:
     """A random array of a value's shape and type: normal numbers, keys, or zeros for all other types."""
     rng = np.random.default_rng(seed)
     if v.dtype in ("float32", "float16", "float64", "bfloat16"):
-        return jax.numpy.asarray(rng.standard_normal(v.shape, np.float32), v.dtype)
+        return as_array(np.asarray(rng.standard_normal(v.shape, np.float32), v.dtype))
     if v.dtype in KEYS:
         keys = jax.random.split(jax.random.key(seed, impl=KEYS[v.dtype]), max(v.size, 1))
         return keys[: v.size].reshape(v.shape)
@@ -130,7 +131,7 @@ def device_seconds(graph: LayerGraph, constant: ArrayOf, progress: Progress = si
     todo = {x.signature: x for x in graph.layers if x.signature not in known}
     if todo:
         progress("profile", 0, 1)
-        value = lambda v: jax.numpy.asarray(constant(v))
+        value = lambda v: as_array(constant(v))
         known.update(
             zip(
                 todo,

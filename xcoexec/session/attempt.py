@@ -11,7 +11,7 @@ import jax
 from ..codegen.program import Program
 from ..codegen.segment.assembly import Segment
 from ..codegen.segment.choice import likely
-from ..compat import configuration
+from ..compat import as_array, configuration
 from ..cost.predictor import Predictor
 from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
@@ -150,7 +150,7 @@ class Attempt:
         if self.machine.apart:
             call = lambda: self.run(self.all_device)
         else:
-            leaves = [jax.numpy.asarray(x) for x in self.problem.example]
+            leaves = [as_array(x) for x in self.problem.example]
             call = lambda: jax.block_until_ready(self.problem.plain(leaves))
         whole = median_seconds(call, CALIBRATION_SECONDS) - empty_call()
         costs = costs.scaled(device=min(MOST_FACTOR, max(whole, 1e-6) / sum(costs.device)))
