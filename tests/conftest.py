@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 os.environ.setdefault("XCOEXEC_CACHE_DIR", str(ROOT / ".pytest_cache" / "xcoexec"))
@@ -21,9 +22,37 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
+#: modules whose tests say what the library sets aside with `gc.freeze`
+FREEZING = ("test_scheduler", "test_streams_input", "test_streams_neglect")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden texts anew")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def older_objects_set_aside(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Full collections look through what a module's tests have made, not through JAX and what other modules left."""
+    if request.module.__name__.rpartition(".")[2] in FREEZING:
+        gc.unfreeze()
+    else:
+        gc.freeze()
+    yield
+    gc.collect()
+
+
+@pytest.fixture(scope="module")
+def quick_xla() -> Iterator[None]:
+    """What XLA adds to the programs of a module is compiled without LLVM's optimisations; XLA's own passes still run.
+
+    For modules with many small programs in which XLA's own arithmetic is not what is tested.
+    """
+    import jax  # not by a process that only hands tests out
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from xcoexec.partition.split import split
 
 from .support import TOLERANCE, array, check_host, error, oracle, stages_of, targets
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 TARGETS = targets()
 
 

@@ -33,6 +33,8 @@ from xcoexec import BindError, CoexecWarning
 
 from .support import array
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 X = np.ones((4, 8), np.float32)
 W = array(8, 8, seed=3)
 KEY = jax.random.key(0)

@@ -26,6 +26,8 @@ from xcoexec.lowering import emit
 from .standin import StandIn
 from .support import array, build_on, error, given_back, oracle, until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 W, X = array(16, 24), array(4, 16, seed=1)
 FUNCTIONS, WARM, COLLECT = 300, 40, 20
 GROWTH_BYTES = 4 << 20  # of the process, over all functions after the first ones

@@ -44,6 +44,8 @@ from .support import (
 )
 from .test_relay import OPERATIONS, WEIGHTS, X, _residual
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 WAYS = [("copy", "mapped"), ("mapped", "copy"), ("copy", "copy")]
 
 

@@ -34,6 +34,8 @@ from .oracle import oracles, worst
 from .standin import StandIn
 from .support import array
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 shares = st.floats(0.01, 0.49)
 ratios = st.floats(0.2, 20.0)
 

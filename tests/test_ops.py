@@ -17,6 +17,8 @@ import xcoexec
 
 from .support import array, check_host, co, error, oracle, run_host, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 UNARY = {
     "neg": jnp.negative,
     "abs": jnp.abs,

@@ -29,6 +29,8 @@ from xcoexec.streams.virtual import releases, simulate
 from .support import array
 from .test_scheduler import Sleepy
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 NAN, INF = float("nan"), float("inf")
 
 

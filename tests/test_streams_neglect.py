@@ -34,6 +34,8 @@ from xcoexec.streams.stream import Stage, Stream
 
 from .test_scheduler import Sleepy, stopped_while_held
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 
 def _threads() -> list[str]:
     return sorted(t.name for t in threading.enumerate() if t.name.startswith(("xcoexec-scheduler", "xcoexec-stream")))

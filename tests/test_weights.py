@@ -26,6 +26,8 @@ from xcoexec.models.residual import Bottleneck, ResNet
 from xcoexec.models.transformer import BERT, ViT
 from xcoexec.models.weights import TABLES, convert, load
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 IMAGE = jnp.zeros((1, 64, 64, 3))
 SMALL: dict[str, tuple[Any, Any]] = {
     "vgg": (VGG(((1, 8), (2, 512)), 10), jnp.zeros((1, 8, 8, 3))),
