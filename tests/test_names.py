@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import pathlib
 import pkgutil
@@ -44,6 +45,13 @@ def test_no_name_hides_a_module(package: types.ModuleType) -> None:
     assert hidden.isdisjoint(modules)
 
 
+@functools.cache
+def _defined() -> dict[pathlib.Path, frozenset[str]]:
+    """What each module of the project defines."""
+    folders = ("xcoexec", "codegen", "models", "benchmarks")
+    return {p: frozenset(_definitions(p)) for folder in folders for p in sorted((ROOT / folder).rglob("*.py"))}
+
+
 def _definitions(path: pathlib.Path) -> Iterator[str]:
     """Names of a module's classes, functions and values."""
     for node in ast.parse(path.read_text()).body:
@@ -57,7 +65,5 @@ def _definitions(path: pathlib.Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("word", ONCE)
 def test_a_word_is_defined_once(word: str) -> None:
-    folders = ("xcoexec", "codegen", "models", "benchmarks")
-    files = [p for folder in folders for p in sorted((ROOT / folder).rglob("*.py"))]
-    where = [str(p.relative_to(ROOT)) for p in files if word in _definitions(p)]
-    assert len(files) > 100 and len(where) <= 1, where
+    where = [str(p.relative_to(ROOT)) for p, names in _defined().items() if word in names]
+    assert len(_defined()) > 100 and len(where) <= 1, where
