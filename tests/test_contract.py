@@ -735,7 +735,9 @@ def test_training_steps(donate: tuple[int, ...]) -> None:
     """A TrainState with batch statistics, passed from step to step, as in Flax's guides."""
     model, x = CNN(), array(4, 12, 12, 3)
     labels = jnp.arange(4)
-    variables = model.init(jax.random.key(0), x)
+    shapes = jax.eval_shape(model.init, jax.random.key(0), x)
+    drawn = lambda s: array(*s.shape, seed=s.size, low=0.25 if s.ndim == 1 else -0.25, high=0.5)  # variances: positive
+    variables = jax.tree_util.tree_map(drawn, shapes)
 
     def step(state: Any, stats: Any, x: Any) -> Any:
         def loss(params: Any) -> Any:

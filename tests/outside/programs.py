@@ -663,7 +663,7 @@ def arguments(program: Program) -> list[Any]:
     out: list[Any] = []
     for i, (shape, dtype, kind) in enumerate(program.inputs):
         x = constant(100 + i, shape, dtype)
-        out.append(jnp.asarray(x) if kind == "jax" else x.item() if kind == "python" else x)
+        out.append(jax.device_put(x) if kind == "jax" else x.item() if kind == "python" else x)
     return out
 
 

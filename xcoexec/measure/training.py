@@ -23,6 +23,7 @@ from ..codegen.rules.convolution import convolution
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
 from ..codegen.segment.assembly import Segment
+from ..compat import as_array
 from ..cost.accuracy import PredictionAccuracy, accuracy, by_flops, by_trees
 from ..cost.predictor import Predictor, parsed, trained
 from ..cost.terms import Blocks, Work, device_work
@@ -76,8 +77,8 @@ class _Batch:
     def of(cls, made: Sequence[Made], seed: int) -> _Batch:
         # repeated: new numbers for all weights would take seconds
         noise = np.random.default_rng(seed).standard_normal(NOISE, np.float32)
-        weights = [[jnp.asarray(np.resize(noise * 0.05, s)) for s in m.weights] for m in made]
-        inputs = [jnp.asarray(np.resize(noise, m.shape)) for m in made]
+        weights = [[as_array(np.resize(noise * 0.05, s)) for s in m.weights] for m in made]
+        inputs = [as_array(np.resize(noise, m.shape)) for m in made]
         fn = lambda ws, xs: [m.apply(w, x * 1.5) for m, w, x in zip(made, ws, xs, strict=True)]
         folded, graph = graph_of(fn, (weights, inputs), 1)
         ends = [graph.home[v] for v in graph.program.outputs]
@@ -206,7 +207,7 @@ class _OnDevice:
 
 
 def _on_device(batch: _Batch, relay: Relay | None) -> _OnDevice:
-    value = lambda v: jnp.asarray(batch.values[v]) if v in batch.values else jnp.full(v.shape, 0.5, v.dtype)
+    value = lambda v: as_array(batch.values[v]) if v in batch.values else jnp.full(v.shape, 0.5, v.dtype)
     whole = [device_layers.whole(x) for x in batch.layers]
     timed = device_layers.program(whole, batch.consts, value, value, relay)
     return _OnDevice(batch, timed, [], timed.run)
