@@ -9,8 +9,10 @@ from collections.abc import Callable
 from ..program import Group, Op, Unsupported
 from ..rules.primitives import primitive
 from ..rules.rows import recognise
+from ..rules.sums import summed
 from ..segment.assembly import Context
 from . import elementwise
+from .indexed import sum_rows
 from .rowwise import rowwise
 
 Rule = Callable[[Context, Op, tuple[Op, ...]], tuple[Op, ...]]  # returns what of the tail is still to be done
@@ -41,7 +43,10 @@ def lower_group(ctx: Context, group: Group) -> None:
     last = bool(tail) and anchor.out is group.out  # it reads what the others make: all of them are one expression
     try:
         rule, row = None if last else rule_of(anchor), recognise(group.ops)
-        if row is not None:
+        total = summed(group.ops)
+        if total is not None:
+            sum_rows(ctx, total)
+        elif row is not None:
             rowwise(ctx, group.out, row)
         elif rule is None:
             elementwise.tail(ctx, group.ops, group.out)

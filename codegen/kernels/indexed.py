@@ -1,4 +1,4 @@
-"""Rows that s32 indices name: read from a table (gather), or joined into one (scatter).
+"""Rows that s32 indices name: read from a table (gather), joined into one (scatter), or both at once (a sum).
 
 Kernels get (operand addresses, loop indices, own words) of the nest driver; `rules/indexing.py` says which gathers and
 scatters these are.
@@ -6,7 +6,9 @@ scatters these are.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 from collections.abc import Callable
 
 import llvmlite.ir as ir
@@ -14,17 +16,21 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..native.layout import MAX_RANK
 from ..program import Op, Unsupported, Value, kind
+from ..rules.expressions import Expr
 from ..rules.indexing import gathered, scattered
+from ..rules.sums import Sum
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from ..target import Target
 from . import elementwise
+from .expressions import emit
 from .nests import maximum, minimum, vectors
 from .simd import I32, Builder, i64
 
 ITEM = 1 << 13  # floats of a gather that are worth a work item
 LAST = MAX_RANK - 1  # the innermost loop of a nest
+AHEAD = 12  # pairs of indices by which a sum asks for rows in advance
 
 
 def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
@@ -82,6 +88,40 @@ def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     work = index.size // rows.places * (1 + rows.width // ctx.target.vl // parts)
     elementwise.nest(ctx, kernel, words, (parts,), operands, 2, 1, work)
     return rest
+
+
+def sum_rows(ctx: Context, total: Sum) -> None:
+    """Rows of a table by s32 index, changed element by element and joined in order into the rows that other indices
+    name; what is in between is never stored. Wide rows are divided by columns, others as `scatter` divides them.
+
+    Raises `Unsupported` for a join or a type that there is none of, and for a result whose elements do not lie side by
+    side.
+    """
+    op, rows = total.scatter, total.target
+    operand = op.ins[0]
+    if (op.out.dtype, op.ins[1].dtype) not in JOINS.get(op.prim, {}) or not isinstance(operand, Value):
+        raise Unsupported(f"a {op.prim} into {operand} by {op.ins[1]}")
+    for o in total.before:
+        elementwise.tail(ctx, (o,), o.out)
+    table, source, target = (_dense(ctx, v) for v in (*total.gather.ins, op.ins[1]))
+    y = ctx.output(op.out)
+    if not y.dense:
+        raise Unsupported("a sum of rows into a strided result")
+    elementwise.copy(ctx, ctx.storage(operand), y)
+    n, vl = math.prod(total.gather.out.shape[:1]), ctx.target.vl
+    by_columns = rows.width >= vl * ctx.threads
+    columns = -(-rows.width // (vl * ctx.threads)) * vl if by_columns else rows.width
+    share = rows.limits[0] if by_columns else -(-rows.limits[0] // ctx.threads)
+    loops = (-(-rows.limits[0] // share), -(-rows.width // columns))
+    views = [elementwise.read(ctx, v, len(total.gather.out.shape)) for v in total.views]
+    if any(kind == "v" and x[1][1:] != y.strides[1:] for kind, x in zip(total.kinds, views, strict=True)):
+        raise Unsupported("a sum of rows whose operands lie across each other")
+    here = [(x[0], (0, 4 * columns if kind == "v" else 0), x[2]) for kind, x in zip(total.kinds, views, strict=True)]
+    moving = (0, 4 * columns)
+    operands = [(source, (0, 0), 0), (target, (0, 0), 0), (table, moving, 0), (y, moving, 0), *here]
+    kernel = Kernel(("sum", op.prim, rows.mode, rows.width == 1, by_columns, total.expr, total.kinds))
+    words = [n, share, columns, rows.width, total.source.limits[0], rows.limits[0], *(x[1][0] for x in views)]
+    elementwise.nest(ctx, kernel, words, loops, operands, 3, 1, n * max(1, columns // vl) / loops[0])
 
 
 def _dense(ctx: Context, v: object) -> Storage:
@@ -213,4 +253,64 @@ def _joined(join: Join, source: ir.Value, to: ir.Value, v: Builder, o: ir.Value)
     v.store(join(v, v.load(v.add(to, o)), v.load(v.add(source, o))), v.add(to, o))
 
 
-__all__ = ["JOINS", "gather", "scatter"]
+@family("sum")
+def _sum(name: str, key: Spec, target: Target) -> str:
+    """("sum", primitive, mode, single, by columns, expr, kinds): joins rows of a table, changed by `expr`, into the
+    result. Operands: source index, target index, table, result, then those of the expression behind the row. The
+    innermost loops count parts of the result's rows and of its columns.
+
+    Words: pairs of indices, rows of a part, columns of a part, floats of a row, rows of the table, rows of the result,
+    then the bytes from one row to the next of each operand of the expression. In the mode "clip" a target outside is
+    the nearest row, in others it is left out.
+    """
+    _, prim, mode, single, by_columns, expr, kinds = key
+    join = JOINS[prim]["float32", "int32"]
+    v = Builder(name, 3, target.vl)
+    where, loops, words = v.args
+    froms, tos, table, out, *views = (v.ld64(where, i) for i in range(4 + len(kinds)))
+    n, share, columns, width, rows, limit = (v.ld64(words, i) for i in range(6))
+    steps = [v.ld64(words, 6 + i) for i in range(len(kinds))]
+    count = minimum(v, columns, v.b.sub(width, v.b.mul(v.ld64(loops, LAST), columns)))
+    low = v.b.mul(v.ld64(loops, LAST - 1), share)
+    high = minimum(v, limit, v.add(low, share))
+    stride = v.mul(width, 4)
+    index = lambda base, r: v.b.sext(v.b.load(v.ptr(v.add(base, v.mul(r, 4)), I32)), n.type)
+    within = lambda i, m: minimum(v, maximum(v, i, i64(0)), v.b.sub(m, i64(1)))
+    last = v.b.sub(n, i64(1))
+    with v.loop(n) as r:
+        later = minimum(v, v.add(r, AHEAD), last)  # rows lie anywhere: the hardware cannot guess the next ones
+        for base, at, m in ((table, froms, rows), (out, tos, limit)):
+            place = v.add(base, v.b.mul(within(index(at, later), m), stride))
+            for line in range(1 if single else 2):
+                v.prefetch(v.add(place, 64 * line))
+        i = within(index(tos, r), limit) if mode == "clip" else index(tos, r)
+        mine = v.b.and_(v.b.icmp_signed(">=", i, low), v.b.icmp_signed("<", i, high))
+        with contextlib.nullcontext() if by_columns and mode == "clip" else v.b.if_then(mine):
+            to = v.add(out, v.b.mul(i, stride))
+            row = v.add(table, v.b.mul(within(index(froms, r), rows), stride))
+            places = [v.add(x, v.b.mul(r, s)) for x, s in zip(views, steps, strict=True)]
+            _row(v, single, count, functools.partial(_summed, join, expr, kinds, row, to, places))
+    return v.finish()
+
+
+def _summed(
+    join: Join,
+    expr: Expr,
+    kinds: tuple[str, ...],
+    row: ir.Value,
+    to: ir.Value,
+    places: list[ir.Value],
+    v: Builder,
+    o: ir.Value,
+) -> None:
+    """Joins a vector of a row, at an offset, with what is there."""
+
+    def operand(k: int) -> ir.Value:
+        if k == 0:
+            return v.load(v.add(row, o))
+        return v.broadcast(places[k - 1]) if kinds[k - 1] == "s" else v.load(v.add(places[k - 1], o))
+
+    v.store(join(v, v.load(v.add(to, o)), emit(v, expr, operand)), v.add(to, o))
+
+
+__all__ = ["JOINS", "gather", "scatter", "sum_rows"]

@@ -52,7 +52,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(
         ("elementwise", "depthwise", "pool", "reduce", "position", "gemv", "shifted", "narrow"), "kernels.nests"
     ),
-    **dict.fromkeys(("gather", "scatter"), "kernels.indexed"),
+    **dict.fromkeys(("gather", "scatter", "sum"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
     **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),
     **dict.fromkeys(("peak_fma", "peak_read"), "runtime.peaks"),

@@ -115,6 +115,11 @@ def scattered(op: Op) -> Rows | None:
     return rows if updates == index[:-1] + table[len(dn.operand_batching_dims) + rows.places :] else None
 
 
+def scattered_rows(op: Op) -> bool:
+    """Whether an operation is a scatter of whole rows."""
+    return op.prim.startswith("scatter") and scattered(op) is not None
+
+
 def _takes_update(jaxpr: Any) -> bool:
     """Whether a scatter's function of what is there and the update is the update."""
     return jaxpr is None or (not jaxpr.eqns and jaxpr.outvars[0] is jaxpr.invars[1])
@@ -169,4 +174,4 @@ def joined(op: Op) -> int:
     return math.prod(op.ins[2].shape)
 
 
-__all__ = ["Rows", "gather", "gathered", "joined", "scatter", "scattered"]
+__all__ = ["Rows", "gather", "gathered", "joined", "scatter", "scattered", "scattered_rows"]

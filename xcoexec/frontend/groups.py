@@ -6,8 +6,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from ..codegen.program import Group, Op, Value, consumers
+from ..codegen.rules.indexing import scattered_rows
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_movement, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction, recognise
+from ..codegen.rules.sums import summed
 
 LOOKAHEAD = 12
 LOOKAHEAD_ROWS = 32
@@ -28,10 +30,12 @@ def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> 
     for op in ops:
         if op in scope.taken or op.outs[0] in floating:
             continue
-        group = _grow_rows(op, scope) or _grow(op, scope)
+        summed = _grow_sum(op, scope)
+        group = summed or _grow_rows(op, scope) or _grow(op, scope)
         scope.taken.update(group)
         scope.claimed.update(v for g in group for v in g.outs)
-        groups.append(Group(tuple(sorted(group, key=position.__getitem__)), op))
+        anchor = summed[-1] if summed else op
+        groups.append(Group(tuple(sorted(group, key=position.__getitem__)), anchor))
     return groups
 
 
@@ -126,6 +130,30 @@ def _grow_rows(anchor: Op, scope: _Scope) -> list[Op] | None:
         return None
     whole = list(dict.fromkeys(op for b in best for op in (*_floats(b, scope.floating), b)))
     return whole if recognise(tuple(whole)) else None
+
+
+def _grow_sum(gather: Op, scope: _Scope) -> list[Op] | None:
+    """From a gather of rows on: the elementwise operations that lead to a scatter of the same rows, which nobody else
+    reads, and the scatter. None where there is no such, or its kernel cannot read what they read.
+    """
+    group, current = [gather], gather.out
+    while gather.prim == "gather" and len(group) < LOOKAHEAD:
+        readers = scope.readers.get(current, [])
+        if len(readers) != 1 or current in scope.outputs or readers[0] in scope.taken:
+            return None
+        found = scope.missing(readers[0], [op.out for op in group])
+        if found is None or readers[0].out in scope.floating:
+            return None
+        group += [op for op in found if op not in group] + [readers[0]]
+        current = readers[0].out
+        if scattered_rows(readers[0]):
+            whole = list(dict.fromkeys(op for b in group for op in (*_floats(b, scope.floating), b)))
+            hidden = {op.out for op in group[:-1]}
+            inside = all(r in group for v in hidden for r in scope.readers.get(v, [])) and not hidden & scope.outputs
+            return whole if inside and summed(tuple(whole)) else None
+        if not is_elementwise(readers[0]):
+            return None
+    return None
 
 
 def _fits_row(op: Op, row: tuple[int, ...]) -> bool:
