@@ -283,6 +283,23 @@ def test_what_no_turn_changes_is_computed_once() -> None:
     assert loop.body is not None and [op.prim for op in loop.body.ops] == ["dot_general", "add"]
 
 
+def test_what_no_turn_of_an_unending_loop_changes_is_computed_once() -> None:
+    fn = lambda w, x: lax.while_loop(lambda c: c.sum() < 3, lambda c: c @ (w.T + w) * 2, x)
+    ops = traced(fn, W, array(5, 32))
+    (loop,) = (op for op in ops if op.prim == "while")
+    assert loop.body is not None and [op.prim for op in loop.body.ops] == ["dot_general", "mul"]
+    assert "transpose" in [op.prim for op in ops]
+
+
+def test_neighbouring_steps_of_one_item_are_one() -> None:
+    """Whoever takes the first does all of them: a turn of scalars has no step that others wait for in between."""
+    fn, args = CASES["until, in integers"]
+    _, graph = stages_of(fn, *args)
+    segment = host.build(graph.program, 2, pick=lambda groups, names, n: names[0])
+    (loop,) = (s for s in segment.steps if s.shared)
+    assert len(loop.inner) == 2 and all(s.items == 1 for s in loop.inner)  # the condition, and the rest
+
+
 def test_weights_of_a_loop_are_found() -> None:
     def fn(p: Any, x: Any, h: Any) -> Any:
         both = jnp.concatenate([p["a"], p["b"]], 1)  # as optimised LSTM cells do

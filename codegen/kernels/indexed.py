@@ -28,7 +28,7 @@ from .expressions import emit
 from .nests import maximum, minimum, vectors
 from .simd import I32, Builder, i64
 
-ITEM = 1 << 13  # floats of a gather that are worth a work item
+ITEM = 1 << 13  # floats that are worth a work item
 LAST = MAX_RANK - 1  # the innermost loop of a nest
 AHEAD = 12  # pairs of indices by which a sum asks for rows in advance
 
@@ -80,7 +80,7 @@ def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         raise Unsupported("a scatter into a strided result")
     elementwise.copy(ctx, ctx.storage(operand), y)
     many = rows.tables if rows.tables > 1 else rows.limits[0]
-    share = -(-many // ctx.threads)
+    share = -(-many // (ctx.threads if index.size // rows.places * rows.width > ITEM else 1))
     kernel = Kernel(("scatter", op.prim, op.out.dtype, rows.mode, rows.places, rows.tables > 1, rows.width == 1))
     words = [index.size // rows.places, share, *rows.words]
     parts = -(-many // share)
@@ -109,9 +109,10 @@ def sum_rows(ctx: Context, total: Sum) -> None:
         raise Unsupported("a sum of rows into a strided result")
     elementwise.copy(ctx, ctx.storage(operand), y)
     n, vl = math.prod(total.gather.out.shape[:1]), ctx.target.vl
-    by_columns = rows.width >= vl * ctx.threads
-    columns = -(-rows.width // (vl * ctx.threads)) * vl if by_columns else rows.width
-    share = rows.limits[0] if by_columns else -(-rows.limits[0] // ctx.threads)
+    threads = ctx.threads if n * rows.width > ITEM else 1
+    by_columns = rows.width >= vl * threads
+    columns = -(-rows.width // (vl * threads)) * vl if by_columns else rows.width
+    share = rows.limits[0] if by_columns else -(-rows.limits[0] // threads)
     loops = (-(-rows.limits[0] // share), -(-rows.width // columns))
     views = [elementwise.read(ctx, v, len(total.gather.out.shape)) for v in total.views]
     if any(kind == "v" and x[1][1:] != y.strides[1:] for kind, x in zip(total.kinds, views, strict=True)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..native.layout import LOOP_BUFFERS, UNENDING
 from ..program import Body, Group, Literal, Op, Program, Unsupported, Value, kind
 from ..rules.loops import parts
 from ..segment.assembly import Context, Packer, lifetimes
-from ..segment.steps import Looped, Ref, Word
+from ..segment.steps import Looped, Ref, Step, Word
 from ..segment.storage import Buffer, Storage, dense, dense_strides, place
 from . import elementwise
 
@@ -247,6 +248,16 @@ class _Loop:
             self.turn.rules.lower(self.turn, group)
             self.turn.group += 1
 
+    def chain(self, first: int) -> None:
+        """Makes one step of neighbouring steps of one item each, from number `first` of the turn on: whoever takes the
+        first of them does them all, and nobody waits in between.
+        """
+        steps, made = self.turn.steps[first:], []
+        for alone, run in itertools.groupby(steps, lambda s: s.items == 1):
+            group = list(run)
+            made += [_chained(group)] if alone and len(group) > 1 and self.threads > 1 else group
+        self.turn.steps[first:] = made
+
     def _add(self, check: int, flag: Ref) -> None:
         """Appends the loop's step, of the turn's steps."""
         turn, ctx = self.turn, self.ctx
@@ -292,6 +303,7 @@ class _Scan(_Loop):
 
     def steps(self) -> tuple[int, Ref]:
         self.lower(self.body.groups)
+        self.chain(0)
         return 0, Ref(next(iter(self.outside)), 0)
 
 
@@ -321,11 +333,28 @@ class _While(_Loop):
             asked = self.spare(condition.value)
             elementwise.copy(self.turn, flag, asked)
             flag = asked
+        self.chain(0)
         check = len(self.turn.steps)
         self.lower(self.body.groups)
         for made, target in self.back_copies:
             elementwise.copy(self.turn, made, target)
+        self.chain(check)
         return check, Ref(flag.buffer, flag.offset)
+
+
+def _chained(steps: list[Step]) -> Step:
+    """Steps of one item each as one: a loop of one turn on one thread."""
+    touched = tuple(dict.fromkeys(b for s in steps for b in (*s.reads, *s.writes)))
+    word = Looped(tuple(steps), (), {}, touched[0])
+    return dataclasses.replace(
+        steps[0],
+        driver="loop",
+        words=(1, word, 0, 0, Ref(touched[0], 0)),
+        reads=touched,
+        writes=touched,
+        calls=sum(s.calls for s in steps),
+        units=sum(s.units for s in steps),
+    )
 
 
 def _bits(v: Literal) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""Loops of known length (`scan`) with less in them: what depends on no other turn is computed for all turns.
+"""Loops with less in them: what is the same in every turn is computed once, and where their length is known (`scan`),
+what depends on no other turn for all turns at once.
 
 A recurrent layer multiplies each item of its input by weights: turn by turn that is a product of a vector, which takes
 as long as reading the weights; for all turns it is one product of matrices.
@@ -12,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 from jax import lax
+from jax.extend.core import jaxpr_as_fun
 
 from ..codegen.rules.primitives import PRIMITIVES
-from ..compat import ClosedJaxpr, JaxLiteral, JaxprEqn, Var, bind, loop_body, primitives, shape_of
+from ..compat import ClosedJaxpr, JaxLiteral, JaxprEqn, Var, bind, loop_body, loop_condition, primitives, shape_of
 
 #: of what is computed ahead for all turns, beyond which a loop stays as it is
 AHEAD_BYTES = 1 << 28
@@ -35,13 +37,17 @@ class _Sorted:
 
 def hoisted(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """What an equation computes, with a smaller loop in it; None for one that is no such loop, or is small already."""
-    closed = loop_body(eqn)
-    if closed is None or not eqn.params.get("length"):
+    closed, condition = loop_body(eqn), loop_condition(eqn)
+    if closed is None or not eqn.params.get("length", 1):
         return None
-    groups = _sorted(eqn, closed)
+    if condition is not None:
+        groups = _once(eqn, closed)
+        fn = _unending(eqn, condition, closed, groups)
+    else:
+        groups = _sorted(eqn, closed)
+        fn = _function(eqn, closed, groups)
     if not groups.same and not groups.part:
         return None
-    fn = _function(eqn, closed, groups)
     shapes = [shape_of(v) for v in eqn.invars]
     try:
         made: ClosedJaxpr = jax.make_jaxpr(fn)(*shapes)
@@ -79,6 +85,18 @@ def _sorted(eqn: JaxprEqn, closed: ClosedJaxpr) -> _Sorted:
     return found
 
 
+def _once(eqn: JaxprEqn, closed: ClosedJaxpr) -> _Sorted:
+    """The equations of a loop that a condition ends: none of them can be computed for all turns."""
+    same: set[Var] = {*closed.jaxpr.constvars, *closed.jaxpr.invars[: eqn.params["body_nconsts"]]}
+    found = []
+    for e in closed.jaxpr.eqns:
+        reads = [v for v in e.invars if not isinstance(v, JaxLiteral)]
+        if reads and all(v in same for v in reads) and not _grows(e):
+            found.append(e)
+            same.update(e.outvars)
+    return _in_order(closed.jaxpr.eqns, found, [])
+
+
 def _in_order(eqns: Sequence[JaxprEqn], same: list[JaxprEqn], part: list[JaxprEqn]) -> _Sorted:
     moved = {id(e) for e in (*same, *part)}
     return _Sorted(same, part, [e for e in eqns if id(e) not in moved])
@@ -105,6 +123,36 @@ def _run(eqns: Sequence[JaxprEqn], env: Env) -> None:
         args = [v.val if isinstance(v, JaxLiteral) else env[v] for v in e.invars]
         with jax.named_scope(str(e.source_info.name_stack) or e.primitive.name):
             env.update(zip(e.outvars, bind(e.primitive, args, dict(e.params)), strict=True))
+
+
+def _unending(
+    eqn: JaxprEqn, condition: ClosedJaxpr, closed: ClosedJaxpr, groups: _Sorted
+) -> Callable[..., list[jax.Array]]:
+    """A loop that a condition ends as a function of its operands."""
+    a, b = eqn.params["cond_nconsts"], eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
+    jaxpr = closed.jaxpr
+
+    def fn(*args: jax.Array) -> list[jax.Array]:
+        same: Env = dict(zip((*jaxpr.constvars, *jaxpr.invars[: b - a]), (*closed.consts, *args[a:b]), strict=True))
+        _run(groups.same, same)
+
+        def goes_on(carry: list[jax.Array]) -> jax.Array:
+            asked: jax.Array = jaxpr_as_fun(condition)(*args[:a], *carry)[0]
+            return asked
+
+        def turn(carry: list[jax.Array]) -> list[jax.Array]:
+            env = {**same, **dict(zip(jaxpr.invars[b - a :], carry, strict=True))}
+            _run(groups.rest, env)
+            return [_read(v, env) for v in jaxpr.outvars]
+
+        last: list[jax.Array] = lax.while_loop(goes_on, turn, list(args[b:]))  # type: ignore[arg-type]
+        return last
+
+    return fn
+
+
+def _read(v: Var | JaxLiteral, env: Env) -> jax.Array:
+    return jax.numpy.asarray(v.val, shape_of(v).dtype) if isinstance(v, JaxLiteral) else env[v]
 
 
 def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[..., list[jax.Array]]:
@@ -134,8 +182,7 @@ def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[.
         def turn(carry: list[jax.Array], xs: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
             env = {**same, **dict(zip(jaxpr.invars[a:b], carry, strict=True)), **dict(zip(inside, xs, strict=True))}
             _run(groups.rest, env)
-            read = lambda v: jax.numpy.asarray(v.val, shape_of(v).dtype) if isinstance(v, JaxLiteral) else env[v]
-            out = [read(v) for v in jaxpr.outvars]
+            out = [_read(v, env) for v in jaxpr.outvars]
             return out[: b - a], [out[b - a :][i] for i in late]
 
         last, ys = lax.scan(
