@@ -99,14 +99,17 @@ class Op:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Body:
-    """One turn of a loop. `inputs` stand for the operands, one each: as they are, as the turn before left them, or the
-    turn's part of an array. `consts` are arrays of its own; `outputs` what it carries on, then its part of each array.
+    """One turn of a loop. `inputs` stand for the operands, one each: `same` of them as they are, then `carried` ones as
+    the turn before left them, then the turn's part of arrays. `consts` are arrays of its own; `outputs` what it hands
+    on, then its part of arrays.
 
     `groups` are its operations once the program around it is known, and so which of its inputs are constants (none
     before). `condition`: what is asked before each turn (None: there are so many turns as a parameter says).
     """
 
     inputs: tuple[Value, ...]
+    same: int
+    carried: int
     consts: tuple[Value, ...]
     ops: tuple[Op, ...]
     outputs: tuple[Value | Literal, ...]

@@ -274,7 +274,11 @@ def _scattered(join: Callable[[Array, Array], Array]) -> Callable[..., Array]:
 
 def _turned(*xs: Any, **p: Any) -> list[Array]:
     """A loop, turn by turn."""
-    a, b = p["num_consts"], p["num_consts"] + p["num_carry"]
+    if "num_consts" in p:
+        a, b = p["num_consts"], p["num_consts"] + p["num_carry"]
+    else:
+        a, carried, _ = map(len, p["ft_in"].unpack())
+        b = a + carried
     carry, made = list(xs[a:b]), []
     order = range(p["length"])[:: -1 if p["reverse"] else 1]
     for t in order:

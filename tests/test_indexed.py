@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import xcoexec
 from xcoexec.codegen.runtime import host
-from xcoexec.codegen.segment.steps import Looped
+from xcoexec.codegen.segment.steps import Looped, Step
 
 from .oracle import oracles
 from .support import array, run_host, stages_of
@@ -141,15 +141,23 @@ SUMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
+def flat(steps: Sequence[Step]) -> Iterator[Step]:
+    """Steps, and those inside of loops."""
+    for step in steps:
+        yield step
+        for word in step.words:
+            if isinstance(word, Looped):
+                yield from flat(word.steps)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_of_rows(name: str, threads: int) -> None:
     fn, args = SUMS[name]
     _, graph = stages_of(fn, *args)
     segment = host.build(graph.program, threads)
-    inside = [step for x in segment.steps for w in x.words if isinstance(w, Looped) for step in w.steps]
-    inner = [*segment.steps, *inside]
-    assert [s.kernel for s in inner if s.kernel in ("sum", "gather", "scatter")] == ["sum"]
+    found = [s.kernel for s in flat(segment.steps)]
+    assert [k for k in found if k in ("sum", "gather", "scatter")] == ["sum"]
     for a, b in zip(run_host(fn, *args, threads=threads), oracles(fn, *args), strict=True):
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
 

@@ -88,6 +88,20 @@ def loop_condition(eqn: JaxprEqn) -> ClosedJaxpr | None:
     return cast(ClosedJaxpr, eqn.params["cond_jaxpr"]) if eqn.primitive.name == "while" else None
 
 
+def loop_parts(eqn: JaxprEqn) -> tuple[int, int]:
+    """How many operands of a loop are the same in every turn (those of a condition first), and how many a turn hands on
+    to the next.
+    """
+    p = eqn.params
+    if eqn.primitive.name == "while":
+        same = p["cond_nconsts"] + p["body_nconsts"]
+        return same, len(eqn.invars) - same
+    if "num_consts" in p:
+        return p["num_consts"], p["num_carry"]
+    same, carried, _ = map(len, p["ft_in"].unpack())
+    return same, carried
+
+
 def shape_of(atom: Var | JaxLiteral) -> jax.ShapeDtypeStruct:
     """Shape and type of a variable or a literal; whether its type is weak is part of it."""
     aval = cast(jax.core.ShapedArray, atom.aval)

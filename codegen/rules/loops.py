@@ -35,12 +35,10 @@ class Parts:
 
 
 def parts(op: Op) -> Parts:
-    """The parts of a loop's operands."""
-    p = op.params
-    if op.prim == "while":
-        same = p["cond_nconsts"] + p["body_nconsts"]
-        return Parts(same, len(op.ins) - same)
-    return Parts(p["num_consts"], p["num_carry"])
+    """The parts of a loop's operands. Raises `ValueError` for an operation without a body."""
+    if op.body is None:
+        raise ValueError(f"parts: {op.prim} has no body.")
+    return Parts(op.body.same, op.body.carried)
 
 
 def each_turn(op: Op, count: Callable[[Op], int]) -> int:
@@ -86,7 +84,8 @@ def repeat(apply: Apply, op: Op, *operands: Array) -> list[Array]:
 
     Raises `NotImplementedError` for a loop whose body only JAX knows, and what `apply` raises.
     """
-    loop, p = _Turns(apply, op, operands), parts(op)
+    loop = _Turns(apply, op, operands)
+    p = parts(op)
     order = range(op.params["length"])[:: -1 if op.params["reverse"] else 1]
     made: list[Sequence[Array]] = []
     for t in order:

@@ -65,10 +65,19 @@ def _moved(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     ]
 
 
+def _one_minus_square(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
+    square, one = Value(outs[0].shape, outs[0].dtype), Literal(1.0, outs[0].dtype)
+    return [
+        Op("mul", (ins[0], ins[0]), (square,), {}, name, lax.mul_p),
+        Op("sub", (one, square), outs, {}, name, lax.sub_p),
+    ]
+
+
 #: primitive -> the operations that mean the same
 EXPAND: dict[str, Callable[[Ins, Outs, Params, str], list[Op]]] = {
     "split": _split,
     "stack": _stack,
     "unstack": _unstack,
     "reshape": _moved,
+    "one_minus_square": _one_minus_square,
 }

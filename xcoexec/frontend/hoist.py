@@ -16,7 +16,18 @@ from jax import lax
 from jax.extend.core import jaxpr_as_fun
 
 from ..codegen.rules.primitives import PRIMITIVES
-from ..compat import ClosedJaxpr, JaxLiteral, JaxprEqn, Var, bind, loop_body, loop_condition, primitives, shape_of
+from ..compat import (
+    ClosedJaxpr,
+    JaxLiteral,
+    JaxprEqn,
+    Var,
+    bind,
+    loop_body,
+    loop_condition,
+    loop_parts,
+    primitives,
+    shape_of,
+)
 
 #: of what is computed ahead for all turns, beyond which a loop stays as it is
 AHEAD_BYTES = 1 << 28
@@ -65,7 +76,7 @@ def _plain(v: Var | JaxLiteral) -> tuple[tuple[int, ...], str]:
 
 def _sorted(eqn: JaxprEqn, closed: ClosedJaxpr) -> _Sorted:
     jaxpr = closed.jaxpr
-    consts, carried = eqn.params["num_consts"], eqn.params["num_carry"]
+    consts, carried = loop_parts(eqn)
     same: set[Var] = {*jaxpr.constvars, *jaxpr.invars[:consts]}
     part: set[Var] = set(jaxpr.invars[consts + carried :])
     found = _Sorted([], [], [])
@@ -158,7 +169,8 @@ def _read(v: Var | JaxLiteral, env: Env) -> jax.Array:
 def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[..., list[jax.Array]]:
     """The loop as a function of its operands."""
     jaxpr, params = closed.jaxpr, eqn.params
-    a, b = params["num_consts"], params["num_consts"] + params["num_carry"]
+    a, carried = loop_parts(eqn)
+    b = a + carried
     made = [v for e in groups.part for v in e.outvars]
     wanted = {v for e in groups.rest for v in e.invars if not isinstance(v, JaxLiteral)}
     wanted |= {v for v in jaxpr.outvars if not isinstance(v, JaxLiteral)}

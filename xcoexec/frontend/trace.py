@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from ..codegen.program import Body, Condition, Literal, Op, Value, itemsize
 from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import primitive
-from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, bind, body, loop_body, loop_condition
+from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, bind, body, loop_body, loop_condition, loop_parts
 from .decompose import EXPAND
 from .hoist import hoisted
 
@@ -143,7 +143,7 @@ class _State:
             self.consts.append((outs[0], bind(eqn.primitive, [], dict(eqn.params))[0]))
             return
         name, expand = _join(prefix, eqn), EXPAND.get(eqn.primitive.name)
-        if expand is not None and all(v.shape for v in outs):
+        if expand is not None:
             self.ops += expand(ins, outs, eqn.params, name)
         else:
             turn = self._turn(eqn, name)
@@ -170,7 +170,8 @@ class _State:
         inner.inline(closed, name)
         outputs = tuple(inner.read(v) for v in closed.jaxpr.outvars)
         self.consts += inner.consts
-        return Body(inputs, tuple(v for v, _ in inner.consts), tuple(inner.ops), outputs, condition=asked)
+        consts = tuple(v for v, _ in inner.consts)
+        return Body(inputs, *loop_parts(eqn), consts, tuple(inner.ops), outputs, condition=asked)
 
     def inline(self, closed: ClosedJaxpr, prefix: str) -> None:
         """As `walk`, of a jaxpr with constants of its own."""

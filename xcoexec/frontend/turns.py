@@ -27,7 +27,9 @@ def with_turns(op: Op, data: set[Value]) -> Op:
     groups = tuple(group_ops(ops, inner, outputs))
     asked = condition.ops if condition is not None else ()
     reads = tuple(v for v in external([*asked, *ops]) if v not in inner and v not in op.value_ins)
-    turn = Body(body.inputs, reads, tuple(ops), tuple(outputs), groups, condition)
+    turn = dataclasses.replace(
+        body, consts=reads, ops=tuple(ops), outputs=tuple(outputs), groups=groups, condition=condition
+    )
     return dataclasses.replace(op, body=turn)
 
 
