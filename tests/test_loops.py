@@ -17,7 +17,6 @@ from jax import lax
 
 import xcoexec
 from xcoexec import CoexecWarning
-from xcoexec.codegen.kernels.loops import NAMES
 from xcoexec.codegen.program import Op
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
@@ -173,7 +172,7 @@ def run(fn: Callable[..., Any], args: Any, weights: int, threads: int, how: str)
     consts = folded.constants(leaves[:weights])
     segment = host.build(graph.program, threads, pick=lambda groups, names, n: how if how in names else names[0])
     loops = [s for s in segment.steps if s.kernel == "loop"]
-    assert loops and all(s.shared == (threads > 1 and how == "together") for s in loops)
+    assert loops and all(s.shared == (threads > 1 and how != "alone") for s in loops)
     call = host.Call(segment, [carried(x) for x in leaves[weights:]], [consts[v] for v in graph.program.consts])
     call()
     made = dict(zip(folded.inputs, leaves[weights:], strict=True))  # some results are operands
@@ -181,7 +180,9 @@ def run(fn: Callable[..., Any], args: Any, weights: int, threads: int, how: str)
     return [np.array(made[v]) for v in folded.outputs]
 
 
-@pytest.mark.parametrize(("threads", "how", "weights"), [(1, NAMES[1], 0), (2, NAMES[0], 1), (5, NAMES[0], 2)])
+@pytest.mark.parametrize(
+    ("threads", "how", "weights"), [(1, "alone", 0), (2, "together", 1), (5, "together", 2), (5, "two", 1)]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_turns_on_kernels(name: str, threads: int, how: str, weights: int) -> None:
     fn, args = CASES[name]

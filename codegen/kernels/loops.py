@@ -16,8 +16,10 @@ from ..segment.steps import Looped, Ref, Step, Word
 from ..segment.storage import Buffer, Storage, dense, dense_strides, place
 from . import elementwise
 
-#: who runs the steps of a turn: all threads together, or one of them all turns
+#: who runs the steps of a turn: all threads together, some of them (where steps are short, waiting for many costs more
+#: than they do), or one of them all turns
 NAMES = ("together", "alone")
+FEW = {"eight": 8, "four": 4, "two": 2}
 
 
 def scan(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
@@ -155,12 +157,17 @@ class _Loop:
         if op.body is None or not op.body.groups:
             raise Unsupported("a loop whose body only JAX knows")
         self.ctx, self.op, self.body, self.parts = ctx, op, op.body, parts(op)
-        alone = isinstance(ctx, _Turn) or ctx.threads < 2 or ctx.choose([Group.of(op)], NAMES) == "alone"
-        self.threads = 1 if alone else ctx.threads
+        self.threads = 1 if isinstance(ctx, _Turn) or ctx.threads < 2 else self._sharers()
         self.own: list[_Own] = []
         self.outside: set[Buffer] = set()  # what lies around the loop
         self.late: list[tuple[Storage, Storage]] = []  # results that are copied when the loop is over
         self.turn = self._turn(self.body)
+
+    def _sharers(self) -> int:
+        """Threads that share the steps of a turn."""
+        few = {name: n for name, n in FEW.items() if n < self.ctx.threads}
+        known = {NAMES[0]: self.ctx.threads, **few, NAMES[1]: 1}
+        return known[self.ctx.choose([Group.of(self.op)], tuple(known))]
 
     def _turn(self, body: Body) -> _Turn:
         inputs = zip(self.parts.of(self.op.ins)[2], self.parts.of(body.inputs)[2], strict=True)
@@ -274,7 +281,7 @@ class _Loop:
         touched = [*self.outside, scratch]
         ctx.add(
             "loop",
-            [self.length, word, len(self.own), check, flag, *rows],
+            [self.length, word, len(self.own), check, flag, self.threads, *rows],
             1,
             touched,
             touched,
@@ -349,7 +356,7 @@ def _chained(steps: list[Step]) -> Step:
     return dataclasses.replace(
         steps[0],
         driver="loop",
-        words=(1, word, 0, 0, Ref(touched[0], 0)),
+        words=(1, word, 0, 0, Ref(touched[0], 0), 1),
         reads=touched,
         writes=touched,
         calls=sum(s.calls for s in steps),

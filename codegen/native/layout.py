@@ -283,7 +283,8 @@ class Loop(Numbers):
     BUFFERS = 4  # buffers of a turn's own, behind them
     CHECK = 5  # steps of a turn before its condition is asked (0: there is none)
     FLAG = 6  # buffer and offset of the condition, 4 bytes
-    ROWS = 8  # one for each of a turn's own buffers, from here on
+    SHARERS = 8  # threads that share the turns' steps; the others wait for the end
+    ROWS = 9  # one for each of a turn's own buffers, from here on
 
 
 class LoopRow(Numbers):

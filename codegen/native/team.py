@@ -130,13 +130,15 @@ def run_steps(job, libc, who):
     desc, bufs, counters = ld(job + Job.SEGMENT), ld(job + Job.BUFFERS), ld(job + Job.COUNTERS)
     n, steps, times = ld(desc + Segment.STEP_COUNT), ld(desc + Segment.STEPS), ld(job + Job.TIMES)
     clock, trace = ld(libc + Libc.CLOCK), atomic_load(ld(desc + Segment.TEAM) + Team.TRACE)
+    apart = ld(desc + Segment.APART)  # then nobody is number 0
     for s in range(n):
         step = steps + s * 8 * STEP_WORDS
         began, mine = now(clock) if trace != 0 else int64(0), 0
         items, driver, params = ld(step + Step.ITEMS), ld(step + Step.DRIVER), ld(step + Step.PARAMS)
         claimed, finished = counters + COUNTER_BYTES * s, counters + COUNTER_BYTES * s + 64
         inner = ld(step + Step.INNER)
-        if inner != 0 and run_loop(params, bufs, counters + COUNTER_BYTES * inner, claimed + 8, libc, who) != 0:
+        shares = inner != 0 and who < par(params, Loop.SHARERS) + apart
+        if shares and run_loop(params, bufs, counters + COUNTER_BYTES * inner, claimed + 8, libc, who) != 0:
             st(times + 8 * (s + 1), now(clock))
             atomic_add(finished, 1)
             mine += 1
