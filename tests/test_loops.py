@@ -17,9 +17,11 @@ from jax import lax
 
 import xcoexec
 from xcoexec import CoexecWarning
+from xcoexec.codegen.kernels.loops import NAMES
 from xcoexec.codegen.program import Op
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.codegen.target import target
 from xcoexec.frontend.trace import paths, trace, weight_leaves
 from xcoexec.ir.plan import Plan
 
@@ -309,6 +311,22 @@ def test_weights_of_a_loop_are_found() -> None:
     args = ({"a": W, "b": W}, array(6, 5, 32), H)
     values, tree = jax.tree_util.tree_flatten((args, {}))
     assert weight_leaves(trace(fn, values, tree, paths(tree))) == (0, 1)
+
+
+def test_weights_that_a_loop_walks_are_found() -> None:
+    args = (array(6, 32, 32), array(6, 32), H)
+    values, tree = jax.tree_util.tree_flatten((args, {}))
+    assert weight_leaves(trace(layers, values, tree, paths(tree))) == (0,)
+
+
+@pytest.mark.parametrize("how", NAMES)
+def test_ways_are_compared_over_all_turns(how: str) -> None:
+    """What is measured has the loop's own literals, on which it depends how many turns there are."""
+    fn = lambda x: lax.while_loop(lambda c: c[0] < 23, lambda c: (c[0] + 1, jnp.tanh(c[1]) * 0.75), (0, x))
+    _, graph = stages_of(fn, array(5, 41))
+    (group,) = (g for g in graph.program.groups if g.anchor.prim == "while")
+    call, _ = host._alone((), None, ((group, frozenset()),), how, 2, target())
+    assert [int(x) for x in call() if x.shape == ()] == [23]
 
 
 # -- what kernels leave to XLA -----------------------------------------------------------------------

@@ -211,9 +211,11 @@ def _alone(
     raw = [
         np.full(v.shape, 1e-3, np.float32) if v.dtype == "float32" else np.zeros(v.shape, v.dtype) for v in segment.raw
     ]
-    return Call.on(
-        segment, [*args, *raw, np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)]
-    ), segment.blob_bytes
+    if any(op.body is not None for op in ops):  # how often a loop turns is up to its literals, which are packed
+        blob = segment.pack({v: np.full(v.shape, 1e-3 if kind(v.dtype) != "i" else 0, np.float32) for v in consts})
+    else:
+        blob = np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)
+    return Call.on(segment, [*args, *raw, blob]), segment.blob_bytes
 
 
 def prefetch(calls: bool = False) -> None:

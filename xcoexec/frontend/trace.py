@@ -219,8 +219,9 @@ def _weights(op: Op, origin: Origins) -> frozenset[int]:
     """The positions of the inputs that are the weight operands of a contraction, or of those in a loop."""
     known = [(i, v) for i, v in enumerate(op.ins) if isinstance(v, Value) and v in origin]
     if op.body is not None:
-        same = parts(op).same
-        return _all_weights(op.body.all_ops, {op.body.inputs[i]: origin[v] for i, v in known if i < same})
+        p = parts(op)  # a turn's part of an array of weights is one too
+        kept = [(i, v) for i, v in known if not p.same <= i < p.same + p.carried]
+        return _all_weights(op.body.all_ops, {op.body.inputs[i]: origin[v] for i, v in kept})
     if not primitive(op).contraction:
         return frozenset()
     either = len(known) < len(op.value_ins) and primitive(op).either  # computed data on one side, weights on the other
