@@ -19,6 +19,8 @@ from xcoexec.codegen.segment.steps import Looped, Step
 from .oracle import oracles
 from .support import array, run_host, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 X = array(13, 7)
 
 
@@ -71,7 +73,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_rows_on_kernels(name: str, threads: int) -> None:
     fn, args = CASES[name]
@@ -150,7 +152,7 @@ def flat(steps: Sequence[Step]) -> Iterator[Step]:
                 yield from flat(word.steps)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_of_rows(name: str, threads: int) -> None:
     fn, args = SUMS[name]
