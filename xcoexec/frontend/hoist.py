@@ -19,6 +19,7 @@ from ..codegen.rules.primitives import PRIMITIVES
 from ..compat import (
     ClosedJaxpr,
     JaxLiteral,
+    Jaxpr,
     JaxprEqn,
     Var,
     bind,
@@ -166,15 +167,19 @@ def _read(v: Var | JaxLiteral, env: Env) -> jax.Array:
     return jax.numpy.asarray(v.val, shape_of(v).dtype) if isinstance(v, JaxLiteral) else env[v]
 
 
+def _wanted(groups: _Sorted, jaxpr: Jaxpr) -> set[Var]:
+    """What is left of a loop's body reads, and its results."""
+    atoms = [*(v for e in groups.rest for v in e.invars), *jaxpr.outvars]
+    return {v for v in atoms if not isinstance(v, JaxLiteral)}
+
+
 def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[..., list[jax.Array]]:
     """The loop as a function of its operands."""
     jaxpr, params = closed.jaxpr, eqn.params
     a, carried = loop_parts(eqn)
     b = a + carried
-    made = [v for e in groups.part for v in e.outvars]
-    wanted = {v for e in groups.rest for v in e.invars if not isinstance(v, JaxLiteral)}
-    wanted |= {v for v in jaxpr.outvars if not isinstance(v, JaxLiteral)}
-    ahead = [v for v in made if v in wanted]
+    wanted = _wanted(groups, jaxpr)
+    ahead = [v for e in groups.part for v in e.outvars if v in wanted]
 
     def fn(*args: jax.Array) -> list[jax.Array]:
         same: Env = dict(zip((*jaxpr.constvars, *jaxpr.invars[:a]), (*closed.consts, *args[:a]), strict=True))
