@@ -164,6 +164,14 @@ def test_sums_of_rows(name: str, threads: int) -> None:
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
 
 
+def test_indices_in_a_table_are_all_summed() -> None:
+    """Pairs of indices that are no list are not one kernel's; none of them is left out."""
+    fn = lambda x, y, s, t: y.at[t].add(2 * x[s], mode="drop")
+    args = (X, array(11, 7, seed=3), index(13, 5, 9), index(11, 5, 9, seed=1))
+    for a, b in zip(run_host(fn, *args), oracles(fn, *args), strict=True):
+        np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
+
+
 def test_rows_that_others_read_are_stored() -> None:
     """Neither what a second reader needs nor a result of the program is left out."""
     fn = lambda x, s, t: (lambda y: (jax.ops.segment_sum(y * 2, t, 11), y.sum()))(x[s])

@@ -40,7 +40,8 @@ def summed(ops: tuple[Op, ...]) -> Sum | None:
     if not simple or source is None or target is None or not isinstance(updates, Value):
         return None
     plain = source.mode == "clip" and source.tables == target.tables == 1 and source.width == target.width
-    if not plain or {gather.out.dtype, updates.dtype, scatter.out.dtype} != {"float32"}:
+    listed = len(gather.ins[1].shape) == len(scatter.ins[1].shape) == 2  # one pair of indices after the other
+    if not plain or not listed or {gather.out.dtype, updates.dtype, scatter.out.dtype} != {"float32"}:
         return None
     makers = {v: op for op in ops for v in op.outs}
     before = _needed([v for v in (*scatter.ins[:2], *gather.ins) if isinstance(v, Value)], makers)
