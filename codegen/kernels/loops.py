@@ -115,7 +115,7 @@ class _Turn(Context):
         length, part_of = self.loop.length, self.part_of
 
         def all_turns(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-            arrays = dict(consts) if isinstance(consts, dict) else _Kept(consts)
+            arrays = _Kept(consts)
             out = np.zeros((length, nbytes // 4), np.float32)
             for t in range(length):
                 part = np.ascontiguousarray(packer(_Read(arrays, part_of, t)), np.float32).ravel()
@@ -151,7 +151,7 @@ class _Kept(dict[Value, np.ndarray]):
 class _Loop:
     """A loop on its way into a step."""
 
-    length = UNENDING
+    length, back = UNENDING, False
 
     def __init__(self, ctx: Context, op: Op):
         if op.body is None or not op.body.groups:
@@ -234,7 +234,7 @@ class _Loop:
 
     def by_turn(self, ref: Ref, stride: int) -> Buffer:
         """A buffer that begins at `ref` in the first turn, and `stride` bytes further on in each later one."""
-        if getattr(self, "back", False):
+        if self.back:
             ref, stride = Ref(ref.buffer, ref.offset + stride * (self.length - 1)), -stride
         self.own.append(_Own(Buffer("turn", abs(stride)), (ref, ref, ref), stride))
         return self.own[-1].buffer

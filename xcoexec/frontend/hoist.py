@@ -53,7 +53,8 @@ def hoisted(eqn: JaxprEqn) -> ClosedJaxpr | None:
     if closed is None or not eqn.params.get("length", 1):
         return None
     if condition is not None:
-        groups = _once(eqn, closed)
+        once, _ = _once(closed.jaxpr, eqn.params["body_nconsts"])
+        groups = _in_order(closed.jaxpr.eqns, once, [])
         fn = _unending(eqn, condition, closed, groups)
     else:
         groups = _sorted(eqn, closed)
@@ -76,47 +77,47 @@ def _plain(v: Var | JaxLiteral) -> tuple[tuple[int, ...], str]:
 
 
 def _sorted(eqn: JaxprEqn, closed: ClosedJaxpr) -> _Sorted:
+    """The equations of a loop of known length."""
     jaxpr = closed.jaxpr
     consts, carried = loop_parts(eqn)
-    same: set[Var] = {*jaxpr.constvars, *jaxpr.invars[:consts]}
+    once, same = _once(jaxpr, consts)
     part: set[Var] = set(jaxpr.invars[consts + carried :])
-    found = _Sorted([], [], [])
-    for e in jaxpr.eqns:
-        reads = [v for v in e.invars if not isinstance(v, JaxLiteral)]
-        if reads and all(v in same for v in reads) and not _grows(e):
-            found.same.append(e)
-            same.update(e.outvars)
-        elif any(v in part for v in reads) and all(v in part or v in same for v in reads):
-            found.part.append(e)
-            part.update(e.outvars)
-        else:
-            found.rest.append(e)
-    ahead = sum(_nbytes(v) for e in found.part for v in e.outvars) * eqn.params["length"]
-    if not any(map(_contracts, found.part)) or ahead > AHEAD_BYTES:
-        return _in_order(jaxpr.eqns, found.same, [])
-    return found
-
-
-def _once(eqn: JaxprEqn, closed: ClosedJaxpr) -> _Sorted:
-    """The equations of a loop that a condition ends: none of them can be computed for all turns."""
-    same: set[Var] = {*closed.jaxpr.constvars, *closed.jaxpr.invars[: eqn.params["body_nconsts"]]}
     found = []
-    for e in closed.jaxpr.eqns:
-        reads = [v for v in e.invars if not isinstance(v, JaxLiteral)]
-        if reads and all(v in same for v in reads) and not _grows(e):
+    for e in jaxpr.eqns:
+        reads = _reads(e)
+        if any(v in part for v in reads) and all(v in part or v in same for v in reads):
+            found.append(e)
+            part.update(e.outvars)
+    ahead = sum(_nbytes(v) for e in found for v in e.outvars) * eqn.params["length"]
+    taken = any(map(_contracts, found)) and ahead <= AHEAD_BYTES
+    return _in_order(jaxpr.eqns, once, found if taken else [])
+
+
+def _once(jaxpr: Jaxpr, consts: int) -> tuple[list[JaxprEqn], set[Var]]:
+    """The equations that are the same in every turn, given that the first `consts` inputs are, and all such values."""
+    same: set[Var] = {*jaxpr.constvars, *jaxpr.invars[:consts]}
+    found = []
+    for e in jaxpr.eqns:
+        if _reads(e) and all(v in same for v in _reads(e)) and not _grows(e):
             found.append(e)
             same.update(e.outvars)
-    return _in_order(closed.jaxpr.eqns, found, [])
+    return found, same
+
+
+def _reads(eqn: JaxprEqn) -> list[Var]:
+    """The variables that an equation reads."""
+    return [v for v in eqn.invars if not isinstance(v, JaxLiteral)]
 
 
 def _in_order(eqns: Sequence[JaxprEqn], same: list[JaxprEqn], part: list[JaxprEqn]) -> _Sorted:
+    """A body's equations, of which those of `same` and `part` leave the loop."""
     moved = {id(e) for e in (*same, *part)}
     return _Sorted(same, part, [e for e in eqns if id(e) not in moved])
 
 
 def _grows(eqn: JaxprEqn) -> bool:
     """Whether an equation's results are larger than what it reads: better made where they are read."""
-    return sum(map(_nbytes, eqn.outvars)) > sum(_nbytes(v) for v in eqn.invars if not isinstance(v, JaxLiteral))
+    return sum(map(_nbytes, eqn.outvars)) > sum(map(_nbytes, _reads(eqn)))
 
 
 def _contracts(eqn: JaxprEqn) -> bool:
