@@ -152,14 +152,15 @@ class CoPjitFunction(Generic[P, R]):
             entry = self._entry(call)
             kept = entry.kept(call)
             session = kept.session
-            if session.plain or kept.gone():
+            exe = session.takes()
+            if exe.lowered is None or kept.gone():
                 session.tick()
                 out = self._plain.jitted(*call.args, **call.kwargs)
-                session.ran()
+                session.ran(out)
                 if session.settled:
                     self._settle()
                 return out
-            return session.call([call.leaves[i] for i in kept.inputs])  # type: ignore[union-attr]
+            return session.call([call.leaves[i] for i in kept.inputs], exe)  # type: ignore[union-attr]
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
@@ -250,7 +251,7 @@ class CoPjitFunction(Generic[P, R]):
         """
         call = self._call(args, kwargs)
         session = self._entry(call).session(call)
-        session.ran()
+        session.ran(None)
         return session.report()
 
     def timeline(self, path: str | os.PathLike[str], *args: object, **kwargs: object) -> None:

@@ -70,10 +70,11 @@ class ResidentFunction(Generic[R]):
                 quick = self._quick.get(array_key(args[0]))
                 if quick is not None:
                     self._last = quick
-                    if quick.monitor.current.lowered is None:
+                    exe = quick.takes()
+                    if exe.lowered is None:
                         return self._run_plain(quick, args, kwargs)
                     try:
-                        return quick.call(args)  # type: ignore[union-attr, arg-type]
+                        return quick.call(args, exe)  # type: ignore[union-attr, arg-type]
                     except Stale:  # JAX's configuration has changed: another program
                         self._quick.clear()
             call = self._call(args, kwargs)
@@ -81,9 +82,10 @@ class ResidentFunction(Generic[R]):
             waits = isinstance(session, PendingSession)
             if not waits and len(args) == 1 and not kwargs and (key := array_key(args[0])) is not None:
                 self._quick[key] = session
-            if session.plain:
+            exe = session.takes()
+            if exe.lowered is None:
                 return self._run_plain(session, args, kwargs)
-            return session.call(call.leaves)  # type: ignore[union-attr]
+            return session.call(call.leaves, exe)  # type: ignore[union-attr]
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
@@ -94,7 +96,7 @@ class ResidentFunction(Generic[R]):
     def _run_plain(self, session: Session | PlainSession, args: Args, kwargs: Kwargs) -> R:
         session.tick()
         out = self._as_jit(args, kwargs)
-        session.ran()
+        session.ran(out)
         return out
 
     def _as_jit(self, args: Args, kwargs: Kwargs) -> R:

@@ -42,8 +42,8 @@ PLAN = Fields(
         "engine": Text(ENGINES),
     }
 )
-#: a plan that was the fastest one, on disk
-REMEMBERED = Record("plan", PLAN)
+#: the plans that were the fastest ones, for callers who wait and for calls in flight, on disk
+REMEMBERED = Record("plan", Fields({"waiting": PLAN, "in_flight": Maybe(PLAN)}))
 
 
 def write(data: Mapping[str, object]) -> str:

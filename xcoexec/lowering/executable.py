@@ -18,11 +18,14 @@ Flat = Callable[[Sequence[ArrayLike]], Sequence[jax.Array]]  # the inputs' leave
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Executable:
-    """`call(leaves)`: the inputs' leaves in, flat results out. `lowered` is None for plain `jax.jit`."""
+    """`call(leaves)`: the inputs' leaves in, flat results out. `lowered` is None for plain `jax.jit`. `in_flight`: what
+    takes calls that begin before the results of those before them are there (None: the same).
+    """
 
     plan: Plan
     call: Flat
     lowered: Lowered | None
+    in_flight: Executable | None = None
 
 
 class Stale(Exception):

@@ -87,7 +87,7 @@ class Monitor:
         self._busy, self._swapping = threading.Lock(), threading.Lock()
         self._final = False
         self._last = self._planned = 0.0
-        self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
+        self._retry, self._quick, self._pause = RETRY_SECONDS, QUICK_RETRY_SECONDS, RETRY_SECONDS
         self.keep, self.past = PAST, list[Executable]()
         self.history: list[str] = []
 
@@ -152,6 +152,19 @@ class Monitor:
         """`exe` from now on, whatever a planning that still runs finds."""
         with self._swapping:
             self.current, self._final = exe, True
+
+    def lost(self, old: Executable, new: Executable) -> None:
+        """`new` in the place of `old`, which was slower in use: it is tried again after a pause that doubles."""
+        with self._swapping:
+            if self._final or self.current is not old:
+                return
+            self.current = new
+            self.past = [old, *(p for p in self.past if p.lowered is not old.lowered)][: self.keep]
+            self._last = self._planned = self._clock()
+            self._retry = self._quick = self._pause
+            self._pause = min(2 * self._pause, MOST_RETRY_SECONDS)
+        self._baseline = None
+        self.history.append(new.plan.chosen)
 
     def _swap(self, new: Executable, seconds: float, quiet: bool) -> None:
         with self._swapping:

@@ -30,6 +30,10 @@ CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further can
 NEAR = 1.15  # a rival that is predicted to take longer than this times the plan's time is not compiled
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
+FLOW_NEAR = 1.5  # what takes longer than this times the winner's time is not tried with calls in flight
+FLOW_ROUNDS = 4
+BURST_SECONDS = 0.02  # of calls without a wait between them
+LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 4, 30
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
 
@@ -106,26 +110,26 @@ def _record_name(s: Attempt) -> str:
     return f"plan-{s.graph.key}-{s.machine.threads}{half}" + "".join(f"-{c}" for c in s.machine.cpus)
 
 
-def remembered(name: str, graph: LayerGraph) -> Plan | None:
-    """The plan that is kept for a graph; None where there is none, or where it does not fit (one line in the log says
-    so).
+def remembered(name: str, graph: LayerGraph) -> tuple[Plan | None, Plan | None]:
+    """The plans that are kept for a graph: for callers who wait, and for calls in flight where that is another one;
+    None where there is none, or where it does not fit (one line in the log says so).
     """
 
-    def fitting(data: Mapping[str, Any]) -> Plan:
-        plan = made(data)
-        check_plan(plan, graph)
-        return plan
+    def fitting(data: Mapping[str, Any]) -> tuple[Plan, Plan | None]:
+        plans = made(data["waiting"]), made(data["in_flight"]) if data["in_flight"] else None
+        for plan in filter(None, plans):
+            check_plan(plan, graph)
+        return plans
 
-    return read(REMEMBERED, name, fitting)
+    return read(REMEMBERED, name, fitting) or (None, None)
 
 
 def _auto(s: Attempt) -> Executable:
     """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
-    plan = remembered(_record_name(s), s.graph)
-    if plan is not None:
-        return s.executable(
-            dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)")
-        )
+    waiting, in_flight = remembered(_record_name(s), s.graph)
+    if waiting is not None:
+        exe = s.executable(_again(waiting))
+        return exe if in_flight is None else dataclasses.replace(exe, in_flight=s.executable(_again(in_flight)))
     exe = contest(s)
     if not exe.plan.measured:
         return exe
@@ -134,8 +138,14 @@ def _auto(s: Attempt) -> Executable:
         or exe.plan.engine != "jit"
         or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit")
     ):
-        store(REMEMBERED, _record_name(s), fields(exe.plan))  # a draw is measured again next time
+        in_flight = exe.in_flight and fields(exe.in_flight.plan)
+        # a draw is measured again next time
+        store(REMEMBERED, _record_name(s), {"waiting": fields(exe.plan), "in_flight": in_flight})
     return exe
+
+
+def _again(plan: Plan) -> Plan:
+    return dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)")
 
 
 def contest(s: Attempt) -> Executable:
@@ -152,7 +162,7 @@ def contest(s: Attempt) -> Executable:
     if s.problem.sibling and s.problem.all_kernels:
         seconds = _times(s, {"jit": plain, "host": s.all_host})
         if seconds["host"] < CLEAR * seconds["jit"]:
-            return _chosen({"host": s.all_host}, "host", seconds)
+            return _chosen(s, {"jit": plain, "host": s.all_host}, "host", seconds)
     costs = s.measured_costs()
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
     for name, strategy in STRATEGIES.items():
@@ -168,7 +178,7 @@ def contest(s: Attempt) -> Executable:
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
         seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
-    return _chosen(candidates, best, seconds)
+    return _chosen(s, candidates, best, seconds)
 
 
 def _within(s: Attempt) -> Executable:
@@ -264,12 +274,36 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     return candidates[name] if name == "now" else dataclasses.replace(candidates[name], plan=plan)
 
 
-def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
+def _chosen(s: Attempt, candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
+    """The winner for callers who wait, with the winner for calls in flight where that is another one."""
     reason = (
         f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
     )
-    plan = dataclasses.replace(candidates[best].plan, measured=seconds, chosen=reason)
-    return dataclasses.replace(candidates[best], plan=plan)
+    flow, streamed = _in_flight(s, candidates, best, seconds)
+    if flow == best:
+        return _why(candidates[best], seconds, reason)
+    other = _why(candidates[flow], streamed, f"fastest of {', '.join(streamed)} for calls in flight by measurement")
+    winner = _why(candidates[best], seconds, f"{reason}; {flow} while calls are in flight")
+    return dataclasses.replace(winner, in_flight=other)
+
+
+def _why(exe: Executable, seconds: Mapping[str, float], reason: str) -> Executable:
+    return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason))
+
+
+def _in_flight(
+    s: Attempt, candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]
+) -> tuple[str, dict[str, float]]:
+    """The name of what is fastest when nobody waits between calls, and the seconds of a call of each that was tried:
+    plain jax.jit, and what is not much slower when calls wait.
+    """
+    rivals = {k: e for k, e in candidates.items() if k == "jit" or seconds[k] < FLOW_NEAR * seconds[best]}
+    if len(rivals) == 1:
+        return best, {}
+    count = min(max(int(BURST_SECONDS / seconds[best]), LEAST_IN_FLIGHT), MOST_IN_FLIGHT)
+    calls = {k: functools.partial(s.stream, e, count) for k, e in rivals.items()}
+    times = {k: t / count for k, t in alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR).items()}
+    return min(times, key=lambda k: times[k] * (WORTH if k == best else 1.0)), times
 
 
 def _times(s: Attempt, candidates: Mapping[str, Executable]) -> dict[str, float]:

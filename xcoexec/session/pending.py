@@ -48,7 +48,7 @@ class PendingSession(PlainSession):
         self._job, self._begun, self._done = job, threading.Lock(), threading.Event()
         self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
 
-    def ran(self) -> None:
+    def ran(self, results: object = None) -> None:
         """Plain jax.jit has answered a call: planning begins, once, whichever thread called."""
         if self._begun.acquire(blocking=False):
             submit(self._run)

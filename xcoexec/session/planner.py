@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from ..codegen.native.children import go_on
@@ -74,6 +75,11 @@ class Planner:
         or `SplitError` for layers that cannot run as it says.
         """
         return self._attempt(silent).executable(plan)
+
+    @functools.cached_property
+    def plain(self) -> Executable:
+        """Plain `jax.jit`."""
+        return self._attempt(silent).plain
 
     @property
     def fits_as_it_is(self) -> bool:

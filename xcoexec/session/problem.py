@@ -91,10 +91,14 @@ class Problem:
             return False
         return all(not isinstance(x, jax.Array) for x in self.example)
 
+    def begin(self, exe: Executable) -> Sequence[jax.Array]:
+        """Calls an executable with the example."""
+        leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
+        return exe.call(leaves)
+
     def run(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example, and waits for its results."""
-        leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
-        return jax.block_until_ready(exe.call(leaves))
+        return jax.block_until_ready(self.begin(exe))
 
     def constant(self, v: Value) -> jax.Array | np.ndarray:
         """A constant of the program, of the value's shape and type, where it lies; weights as they are, without a copy.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 from jax.typing import ArrayLike
@@ -26,6 +27,7 @@ from .adaptive import Gate, Monitor
 from .planner import Planner
 from .problem import Machine, Problem
 from .report import Report, report
+from .usage import Habit, Trial
 
 CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
@@ -34,6 +36,11 @@ OWN = "xcoexec: "  # how errors of our own handlers begin
 def deleted(leaves: Sequence[ArrayLike]) -> bool:
     """Whether one of these arrays has been deleted or given away."""
     return any(isinstance(x, jax.Array) and x.is_deleted() for x in leaves)
+
+
+def _all(*executables: Executable) -> list[Executable]:
+    """Executables with those for calls in flight."""
+    return [e for exe in executables for e in (exe, exe.in_flight) if e is not None]
 
 
 class Session:
@@ -52,16 +59,51 @@ class Session:
         self._failed: Executable | None = None  # what is used since a host call failed
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
         self.gate, self._settings = gate or Gate(), settings()
+        self._habit, self._trial = Habit(), cast("Trial | None", None)
+        self._seen: Executable | None = None  # of which there is a trial, or need not be one
         self.monitor = Monitor(exe, self._known, self._moved, self._again)
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
 
     # -- calls
-    def call(self, leaves: Sequence[ArrayLike]) -> Any:
-        """The function's results for the inputs' leaves. Raises what XLA raises, but for a host call that fails: then
-        plain jax.jit computes them, with one warning (a `BindError` when strict).
+    def takes(self) -> Executable:
+        """The executable of the call that begins now."""
+        exe = self.monitor.current
+        if exe is not self._seen:
+            self._seen, self._trial = exe, self._trial_of(exe)
+        if self._trial is None and exe.in_flight is None:
+            return exe
+        waited = self._habit.begins()
+        if self._habit.in_flight:
+            return exe.in_flight or exe
+        if self._trial is None:
+            return exe
+        plain = self._trial.plain(waited)
+        if self._trial.verdict:
+            self._decide(exe, self._trial)
+        return self.planner.plain if plain else exe
+
+    def _trial_of(self, exe: Executable) -> Trial | None:
+        """The comparison of an executable with plain jax.jit in the caller's loop; None where nothing is to decide."""
+        alone = exe.plan.measured.get("jit")
+        if not self._adapt or self.planner.strategy != "auto" or exe.lowered is None or alone is None:
+            return None
+        return Trial(alone)
+
+    def _decide(self, exe: Executable, trial: Trial) -> None:
+        """A plan that makes the caller's loop slower goes."""
+        self._trial = None
+        if trial.verdict == "jit":
+            plan, jit = (f"{1e3 * x:.3f} ms" for x in trial.medians())
+            why = f"no plan beats jax.jit in use: a call's turn takes {plan} with {exe.plan.strategy!r}, {jit} without"
+            plain = self.planner.plain
+            self.monitor.lost(exe, dataclasses.replace(plain, plan=dataclasses.replace(plain.plan, chosen=why)))
+
+    def call(self, leaves: Sequence[ArrayLike], exe: Executable | None = None) -> Any:
+        """The function's results for the inputs' leaves; `exe`: what `takes` said. Raises what XLA raises, but for a
+        host call that fails: then plain jax.jit computes them, with one warning (a `BindError` when strict).
         """
-        exe, failed = self.monitor.current, ""
+        exe, failed = exe or self.takes(), ""
         try:
             out = exe.call(leaves)
         except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks
@@ -77,14 +119,19 @@ class Session:
             plain = self._without_host(failed)
             if not deleted(leaves):  # else the results are right or raise when they are read
                 out = plain.call(leaves)
+        self._gave(out)
         if self._adapt:
             self.tick()
         return self._unflatten(out)
 
+    def _gave(self, results: Sequence[object]) -> None:
+        if self._trial is not None or self.monitor.current.in_flight is not None:
+            self._habit.gave(results)
+
     def _fault(self) -> Faults | None:
         """The faults of this function's own host calls, in the plan in use or one before it; None without any."""
         errors = self._link.errors
-        used = [e.lowered.faults for e in (self.current, *self.monitor.past) if e.lowered is not None]
+        used = [e.lowered.faults for e in _all(self.current, *self.monitor.past) if e.lowered is not None]
         own = next((f for f in used if len(f)), None)
         if own is None:
             self._errors = errors
@@ -123,8 +170,10 @@ class Session:
         with self._planning():
             return self.planner.again()
 
-    def ran(self) -> None:
-        """Plain jax.jit has answered a call."""
+    def ran(self, results: object) -> None:
+        """Plain jax.jit has answered a call with these results."""
+        if not self.settled:
+            self._gave(jax.tree_util.tree_leaves(results))
 
     def tick(self) -> None:
         """Counts a call for the watch on times; waits while another one is measured."""
@@ -150,8 +199,8 @@ class Session:
 
     @property
     def plain(self) -> bool:
-        """Whether plain jax.jit is in use: the caller then need not take arguments and results apart."""
-        return self.monitor.current.lowered is None
+        """Whether plain jax.jit is in use, however calls are made."""
+        return all(exe.lowered is None for exe in _all(self.monitor.current))
 
     @property
     def settled(self) -> bool:
@@ -221,8 +270,12 @@ class PlainSession:
     def tick(self) -> None:
         """Nothing is watched."""
 
-    def ran(self) -> None:
-        """Plain jax.jit has answered a call."""
+    def takes(self) -> Executable:
+        """Plain jax.jit."""
+        return self.current
+
+    def ran(self, results: object) -> None:
+        """Plain jax.jit has answered a call with these results."""
 
     def plan(self) -> Plan:
         """A plan without layers, which says why."""

@@ -1,0 +1,197 @@
+"""Calls in flight take a plan of their own; a plan that makes the caller's loop slower goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+
+import jax
+import pytest
+
+from xcoexec.lowering.executable import Executable
+from xcoexec.session import contest, usage
+from xcoexec.session.session import Session
+from xcoexec.session.usage import BLOCK, FIRST, MOST_PAIRS, Habit, Trial
+
+from .support import array, co, error, oracle
+
+W, X = array(64, 64), array(8, 64)
+
+
+def dense(w: jax.Array, x: jax.Array) -> jax.Array:
+    return jax.numpy.tanh(x @ w)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether results are still computed when the next call begins: the last entry says so."""
+    found = [False]
+    monkeypatch.setattr(usage, "there", lambda result: not found[-1])
+    return found
+
+
+def test_a_habit_changes_after_three_calls_of_the_other_kind(late: list[bool]) -> None:
+    habit, result = Habit(), jax.numpy.ones(3)
+    seen = []
+    for open_ in map(int, "0110111101000"):
+        late.append(bool(open_))
+        habit.gave([0, result])
+        habit.begins()
+        seen.append(habit.in_flight)
+    assert seen == [False] * 6 + [True] * 6 + [False]
+
+
+def test_a_result_that_nobody_holds_was_waited_for() -> None:
+    habit = Habit()
+    for _ in range(5):
+        habit.gave([jax.numpy.ones(3) + 1])
+        assert habit.begins()
+    assert not habit.in_flight
+
+
+class Loop:
+    """A caller's loop whose turns take as many seconds as a test says; `slow` with jax.jit, `fast` with the plan."""
+
+    def __init__(self, trial: Trial, clock: list[float]):
+        self.trial, self.clock, self.plain = trial, clock, list[bool]()
+
+    def turns(self, count: int, seconds: Callable[[bool, int], float], waited: bool = True) -> str:
+        for i in range(count):
+            plain = self.trial.plain(waited)
+            self.plain.append(plain)
+            self.clock[0] += seconds(plain, i)
+        return self.trial.verdict
+
+
+def loop(alone: float) -> Loop:
+    clock = [100.0]
+    return Loop(Trial(alone, lambda: clock[0]), clock)
+
+
+ALL = FIRST + 2 * BLOCK * MOST_PAIRS + 1
+
+
+def test_a_loop_that_is_faster_than_jit_alone_needs_no_call_of_it() -> None:
+    found = loop(alone=1.0)
+    assert found.turns(ALL, lambda plain, i: 0.5) == "plan" and not any(found.plain)
+
+
+@pytest.mark.parametrize(("plan", "jit", "verdict"), [(1.1, 1.0, "jit"), (1.0, 1.1, "plan")])
+def test_both_take_blocks_of_calls_in_turn(plan: float, jit: float, verdict: str) -> None:
+    found = loop(alone=0.1)  # the caller's own work is most of the loop
+    assert found.turns(ALL, lambda plain, i: jit if plain else plan) == verdict
+    assert 0 < sum(found.plain) <= 4 * BLOCK, "four pairs agree"
+    assert found.trial.medians() == pytest.approx((plan, jit))
+    assert not any(found.plain[:FIRST]) and found.plain[FIRST : FIRST + 4 * BLOCK] == (
+        [False] * BLOCK + [True] * 2 * BLOCK + [False] * BLOCK
+    )
+
+
+def test_a_loop_of_noise_decides_nothing() -> None:
+    found = loop(alone=0.1)
+    even = lambda i: (i - FIRST) // (2 * BLOCK) % 2 == 0
+    assert found.turns(ALL, lambda plain, i: 1.0 + 0.2 * (plain == even(i))) == "open"
+
+
+def test_calls_that_nobody_waits_for_are_not_compared() -> None:
+    found = loop(alone=0.1)
+    assert found.turns(3 * ALL, lambda plain, i: 1.0 + plain, waited=False) == "open" and not found.trial.pairs
+
+
+def test_calls_of_another_thread_are_not_compared() -> None:
+    found = loop(alone=1.0)
+    found.turns(1, lambda plain, i: 1.0)
+    thread = threading.Thread(target=found.turns, args=(ALL, lambda plain, i: 0.1))
+    thread.start()
+    thread.join()
+    assert found.trial.verdict == ""
+
+
+def session() -> tuple[Callable[[jax.Array], jax.Array], Session]:
+    """A function whose plan runs on the host half."""
+    fast = co(dense, W, strategy="host")
+    fast(X)
+    found = fast.session()
+    assert isinstance(found, Session) and found.current.lowered is not None
+    return fast, found
+
+
+def plain_in_flight(found: Session) -> Executable:
+    plain = found.planner.plain
+    found.monitor.current = dataclasses.replace(found.current, in_flight=plain)
+    return plain
+
+
+def test_calls_in_flight_take_their_own_plan(late: list[bool]) -> None:
+    fast, found = session()
+    own, plain = found.current, plain_in_flight(found)
+    before = own.lowered.segments[0].segment.calls if own.lowered else 0
+    late.append(True)
+    outs = [fast(X) for _ in range(6)]
+    assert found.takes() is plain
+    late.append(False)
+    want = oracle(dense, W, X)
+    assert all(error(out, want) < 1e-5 for out in outs)
+    ran = (own.lowered.segments[0].segment.calls if own.lowered else 0) - before
+    assert 0 < ran < 6, "the first ones take the plan for callers who wait"
+    for _ in range(4):
+        jax.block_until_ready(fast(X))
+    assert found.takes() is found.current and not found.plain
+
+
+def test_a_plan_that_loses_in_use_goes_and_comes_back_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    fast, found = session()
+    exe = found.current
+    trial = Trial(1.0)
+    trial.pairs, trial.verdict = [(2.0, 1.0)] * 4, "jit"
+    found._decide(exe, trial)
+    assert found.plain and not found.settled and "no plan beats jax.jit in use" in found.plan().chosen
+    assert found.monitor.past[0] is exe and "2000.000 ms" in found.history[-1]
+    assert error(fast(X), oracle(dense, W, X)) < 1e-5
+    pause = found.monitor._quick
+    found.monitor.current = exe
+    found._decide(exe, trial)
+    assert found.monitor._quick == 2 * pause
+
+
+def test_only_the_executable_that_lost_goes() -> None:
+    _, found = session()
+    exe, other = found.current, dataclasses.replace(found.current)
+    found.monitor.current = other
+    found.monitor.lost(exe, found.planner.plain)
+    assert found.monitor.current is other
+
+
+def fitting(name: str) -> Callable[..., tuple[str, dict[str, float]]]:
+    """A comparison of calls in flight that this one wins."""
+    return lambda s, candidates, best, seconds: (name, {"jit": 1.0, "host": 2.0})
+
+
+def test_both_plans_are_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
+    wins = lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5}
+    monkeypatch.setattr(contest, "_times", wins)
+    monkeypatch.setattr(contest, "_in_flight", fitting("jit"))
+    for again in ("", " (remembered)"):
+        fast = co(dense, W, strategy="auto")
+        fast(X)
+        found = fast.session()
+        exe = found.current
+        assert exe.plan.engine == "xco" and exe.plan.chosen.endswith(f"jit while calls are in flight{again}")
+        assert exe.in_flight is not None and exe.in_flight.plan.engine == "jit"
+        assert exe.in_flight.plan.measured == {"jit": 1.0, "host": 2.0}
+        monkeypatch.setattr(contest, "contest", None)
+
+
+def test_real_calls_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever wins, every result is right and the comparison ends."""
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    monkeypatch.setattr(contest, "_times", lambda s, candidates: dict.fromkeys(candidates, 1e-9) | {"host": 9e-10})
+    monkeypatch.setattr(contest, "_in_flight", fitting("host"))
+    fast, want = co(dense, W, strategy="auto"), oracle(dense, W, X)
+    for _ in range(FIRST + 2 * BLOCK * MOST_PAIRS + 2):
+        assert error(jax.block_until_ready(fast(X)), want) < 1e-5
+    found = fast.session()
+    assert found._trial is None and found.history == [found.plan().chosen] * found.plain

@@ -1,0 +1,123 @@
+"""How callers use a function: whether they wait for results, and whether their loop is faster with the plan."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+
+CHANGE = 3  # calls in a row, made the other way, after which a caller's habit counts as changed
+FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
+BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
+LEAST_PAIRS, MOST_PAIRS = 4, 10  # of blocks that are compared, one of each executable
+CLEAR = 0.85  # of plain jax.jit's seconds: below it nothing is left to decide
+LOST = 8  # pairs, of the most, in which a plan has to be slower to count as slower
+
+
+def there(result: jax.Array) -> bool:
+    """Whether a result is computed (or given away)."""
+    return result.is_deleted() or result.is_ready()
+
+
+class Habit:
+    """Whether calls are made while the results of those before them are still computed."""
+
+    def __init__(self) -> None:
+        self.in_flight = False
+        self._last: weakref.ref[jax.Array] | None = None
+        self._others = 0
+
+    def begins(self) -> bool:
+        """Notes that a call begins; whether the result of the last one is there, or nobody holds it any more."""
+        last = self._last() if self._last is not None else None
+        waited = last is None or there(last)
+        if waited is not self.in_flight:
+            self._others = 0
+        else:
+            self._others += 1
+            if self._others >= CHANGE:
+                self.in_flight, self._others = not self.in_flight, 0
+        return waited
+
+    def gave(self, results: Sequence[object]) -> None:
+        """Notes what a call has returned; nothing is kept alive."""
+        self._last = next((weakref.ref(x) for x in results if isinstance(x, jax.Array)), None)
+
+
+class Trial:
+    """Whether the caller's own loop is faster with a plan than with plain `jax.jit`: both take blocks of its calls in
+    turn, and the seconds from one call's beginning to the next one's are compared, pair by pair.
+
+    `alone`: seconds of a call of plain `jax.jit` that was measured alone. A loop that is clearly faster than that needs
+    no comparison. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop says nothing).
+    """
+
+    def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter):
+        self.verdict = ""
+        self.pairs: list[tuple[float, float]] = []  # seconds with the plan and with jax.jit
+        self._enough, self._clock = CLEAR * alone, clock
+        self._thread = 0
+        self._calls, self._began = 0, 0.0
+        self._samples: tuple[list[float], list[float]] = ([], [])  # of the pair that is measured
+        self._missed = 0
+
+    def plain(self, waited: bool) -> bool:
+        """Whether the call that begins now is plain `jax.jit`'s; `waited`: the results of the one before are there."""
+        me = threading.get_ident()
+        if self.verdict or me != (self._thread or me):
+            return False
+        self._thread = me
+        now = self._clock()
+        self._note(now - self._began, waited)
+        self._began = now
+        self._calls += 1
+        return not self.verdict and self._plain_at(self._calls - 1)
+
+    def _plain_at(self, call: int) -> bool:
+        """Which executable takes a call: plan, jit, jit, plan and so on, so that both come first as often."""
+        block = (call - FIRST) // BLOCK
+        return call >= FIRST and block % 4 in (1, 2)
+
+    def _note(self, seconds: float, waited: bool) -> None:
+        """A call is over that took so many seconds until the next one began."""
+        call = self._calls - 1
+        if call < FIRST:
+            return
+        if not waited:
+            self._missed += 1
+        elif (call - FIRST) % BLOCK:
+            self._samples[self._plain_at(call)].append(seconds)
+        place = (call - FIRST + 1) % (2 * BLOCK)
+        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < self._enough:
+            self.verdict = "plan"
+        elif place == 0:
+            self._pair()
+
+    def _pair(self) -> None:
+        """A block of each is over."""
+        if all(self._samples):
+            self.pairs.append((float(np.median(self._samples[0])), float(np.median(self._samples[1]))))
+        self._samples = ([], [])
+        lost, many = sum(plan > jit for plan, jit in self.pairs), len(self.pairs)
+        if many >= LEAST_PAIRS and lost in (0, many):
+            self.verdict = "jit" if lost else "plan"
+        elif many == MOST_PAIRS:
+            self.verdict = "jit" if lost >= LOST else "plan" if many - lost >= LOST else "open"
+        elif self._missed > 2 * BLOCK * LEAST_PAIRS:
+            self.verdict = "open"
+
+    def medians(self) -> tuple[float, float]:
+        """Seconds of the caller's loop with the plan and with plain `jax.jit`: medians over pairs. Raises `ValueError`
+        before the first pair.
+        """
+        if not self.pairs:
+            raise ValueError("medians: got a trial without pairs; valid is one that compared blocks.")
+        plan, jit = np.median(np.array(self.pairs), axis=0)
+        return float(plan), float(jit)
+
+
+__all__ = ["Habit", "Trial"]
