@@ -258,10 +258,10 @@ def test_what_was_in_use_before_is_tried_first(monkeypatch: pytest.MonkeyPatch) 
     until(lambda: setattr(clock, "now", clock.now + 0.3) or m.current is third)
     until(lambda: not m._busy.locked())
     assert m.past == [second, first]
-    m._swap(first, 0.0, True)
+    m.swap(first, 0.0, True)
     assert m.past == [third, second]
     m.keep = 0
-    m._swap(second, 0.0, True)
+    m.swap(second, 0.0, True)
     assert m.past == []
 
 

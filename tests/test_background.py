@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ import pytest
 import xcoexec
 from xcoexec.errors import CoexecWarning
 from xcoexec.frontend.worth import small
-from xcoexec.session import background
+from xcoexec.session import background, planner
 from xcoexec.session.pending import PendingSession
 
 from .support import until
@@ -325,3 +326,63 @@ def test_a_process_ends_while_a_plan_is_made(end, tmp_path):
         [sys.executable, "-c", SCRIPT.format(end=end)], capture_output=True, text=True, timeout=120, env=env
     )
     assert done.returncode == 0 and done.stdout == "True jit\n" and done.stderr == "", done.stderr
+
+
+@pytest.fixture
+def early(monkeypatch):
+    """The plan that wins before layers are measured; what comes after it waits until it is let go, and may raise."""
+    go, raises = threading.Event(), []
+    choose, winner = planner.choose, lambda s: dataclasses.replace(s.all_host)
+
+    def rest(*args):
+        go.wait(60)
+        for error in raises:
+            raise error
+        return choose(*args)
+
+    monkeypatch.setattr(planner, "clear_winner", winner)
+    monkeypatch.setattr(planner, "choose", rest)
+    yield go, raises
+    go.set()
+
+
+def test_an_early_winner_is_in_use_while_planning_goes_on(early):
+    go, _ = early
+    fast, want = co(), jax.jit(depthwise)(W, X)
+    fast(W, X)
+    until(lambda: fast.report(W, X).ran == "xco")
+    near(fast(W, X), want)
+    assert not fast.ready(0.01), "layers are still measured"
+    assert not fast._last.current.settled
+    go.set()
+    assert fast.ready(600) and fast.plan(W, X).measured
+    near(fast(W, X), want)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(InterruptedError("no time"), "planning was cut short: no time"), (ValueError("odd"), "planning failed: odd")],
+)
+def test_an_early_winner_stays_where_planning_fails(early, error, said):
+    go, raises = early
+    raises.append(error)
+    fast = co()
+    fast(W, X)
+    go.set()
+    assert fast.ready(600)
+    assert fast.report(W, X).ran == "xco" and fast._last.current.history == [said]
+    near(fast(W, X), jax.jit(depthwise)(W, X))
+
+
+def test_bound_functions_wait_for_the_rest_too(early):
+    go, _ = early
+    fast = co().bind(W)
+    fast(X)
+    until(lambda: fast.report().ran == "xco")
+    found = []
+    thread = threading.Thread(target=lambda: found.append(fast.plan()))
+    thread.start()
+    assert not found
+    go.set()
+    thread.join(600)
+    assert found and found[0].measured

@@ -86,15 +86,13 @@ class Entry:
     def planned(self, call: Call) -> Session | PlainSession:
         """As `session`; waits until a plan is made. Raises what `kept` raises."""
         session = self.session(call)
-        while isinstance(session, PendingSession):
-            session.wait()
+        while session.wait() and isinstance(session, PendingSession):
             session = self.session(call)
         return session
 
     def wait(self, timeout: float | None) -> bool:
         """Waits for a planning that goes on, for at most `timeout` seconds; whether there is none any more."""
-        session = self.current
-        return session.wait(timeout) if isinstance(session, PendingSession) else True
+        return self.current is None or self.current.wait(timeout)
 
     @property
     def settled(self) -> bool:
@@ -193,25 +191,32 @@ class Entry:
                 options.progress(stage, done, total)
 
             manner = Manner(within(progress, options.plan_seconds), session.gate, lambda *warning: told.append(warning))
-            try:
-                with same(), measured_in(session.gate.alone):
+            with same(), measured_in(session.gate.alone):
+                try:
                     found = self._compiled(made, call, manner, session)
-            except Exception as e:  # no caller is there to raise it to
-                why = Failed("planning", e).why
-                manner.warn(self._function.name, why, False, PLAIN)
-                found = self._plainly(PlainSession(strategy_name(options.strategy), why))
-            with self._lock:
-                if self._current is not kept:
-                    return
-                if isinstance(found.session, PlainSession) and deleted(call.leaves):
-                    self._current, self._misses = None, self._misses + 1  # with what the next call brings
-                    return
-                self._current = found
-                self._told += told
-                session.became = found.session
+                except Exception as e:  # no caller is there to raise it to
+                    why = Failed("planning", e).why
+                    manner.warn(self._function.name, why, False, PLAIN)
+                    found = self._plainly(PlainSession(strategy_name(options.strategy), why))
+                if self._take(found, kept, call, session):
+                    self._told += told
+                    found.session.finish()
 
         kept = self._current = self._plainly(PendingSession(strategy_name(options.strategy), job))
         return kept
+
+    def _take(self, found: Kept, instead: Kept, call: Call, pending: PendingSession) -> bool:
+        """Whether calls take from now on what was planned behind them, if calls like `call` still do what they did."""
+        with self._lock:
+            if self._current is not instead:
+                return False
+            if isinstance(found.session, PlainSession) and deleted(call.leaves):
+                self._current, self._misses = None, self._misses + 1  # with what the next call brings
+                return False
+            found.session.ends = pending.wait
+            self._current = found
+            pending.became = found.session
+            return True
 
     def _compiled(self, made: JitTrace, call: Call, manner: Manner, pending: PendingSession | None = None) -> Kept:
         """What runs such calls, when it is planned; `pending`: what runs them meanwhile."""

@@ -156,6 +156,8 @@ class ResidentFunction(Generic[R]):
             )
         if isinstance(self._last, PendingSession):
             self._last = self._last.found(wait)
+        elif wait:
+            self._last.wait()
         return self._last
 
     def report(self) -> Report:

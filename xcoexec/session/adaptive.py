@@ -148,6 +148,12 @@ class Monitor:
         # `go_on` cuts it short
         threading.Thread(target=self._work, args=(steps,), name="xcoexec-replan", daemon=False).start()
 
+    @contextlib.contextmanager
+    def planning(self) -> Iterator[None]:
+        """Nothing else is planned inside."""
+        with self._busy:
+            yield
+
     def stay(self, exe: Executable) -> None:
         """`exe` from now on, whatever a planning that still runs finds."""
         with self._swapping:
@@ -166,7 +172,10 @@ class Monitor:
         self._baseline = None
         self.history.append(new.plan.chosen)
 
-    def _swap(self, new: Executable, seconds: float, quiet: bool) -> None:
+    def swap(self, new: Executable, seconds: float, quiet: bool) -> None:
+        """`new` from now on, which a planning has found in so many seconds; `quiet`: the history need not say that
+        nothing changes.
+        """
         with self._swapping:
             if self._final:
                 return
@@ -198,7 +207,7 @@ class Monitor:
             for i, step in enumerate(steps):
                 if 0 < i == len(self._steps) - 1:
                     self._settle()
-                self._swap(step(), self._clock() - began, i + 1 < len(self._steps))
+                self.swap(step(), self._clock() - began, i + 1 < len(self._steps))
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down

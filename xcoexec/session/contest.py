@@ -138,9 +138,9 @@ def _auto(s: Attempt) -> Executable:
         or exe.plan.engine != "jit"
         or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit")
     ):
-        in_flight = exe.in_flight and fields(exe.in_flight.plan)
+        streamed = fields(exe.in_flight.plan) if exe.in_flight is not None else None
         # a draw is measured again next time
-        store(REMEMBERED, _record_name(s), {"waiting": fields(exe.plan), "in_flight": in_flight})
+        store(REMEMBERED, _record_name(s), {"waiting": fields(exe.plan), "in_flight": streamed})
     return exe
 
 
@@ -148,21 +148,39 @@ def _again(plan: Plan) -> Plan:
     return dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)")
 
 
+def clear_winner(s: Attempt) -> Executable | None:
+    """A plan of one half that clearly wins against plain jax.jit before any layer is measured; None where there is
+    none, and where a plan is remembered.
+    """
+    if s.too_large or s.problem.hostless or remembered(_record_name(s), s.graph)[0] is not None:
+        return None
+    candidates = _whole_halves(s)
+    seconds = _times(s, candidates)
+    best = min(seconds, key=seconds.__getitem__)
+    if seconds[best] > CLEAR * seconds["jit"]:
+        return None
+    return _chosen(s, candidates, best, seconds, "; layers are still being measured")
+
+
+def _whole_halves(s: Attempt) -> dict[str, Executable]:
+    """Plain jax.jit, everything possible on the host half, and the CPU alone where inputs are and it can have all."""
+    found = {"jit": s.plain, "host": s.all_host}
+    return found | {"local": s.local} if s.machine.apart and s.problem.on_host and s.problem.all_kernels else found
+
+
 def contest(s: Attempt) -> Executable:
     """Times plain jax.jit and the candidates alternately, in seconds, and takes the winner."""
     if s.too_large:
         return _within(s)
-    plain = s.plain
-    candidates: dict[str, Executable] = {"jit": plain}
     if s.problem.hostless:
-        return plain
-    if s.machine.apart and s.problem.on_host and s.problem.all_kernels:
-        candidates["local"] = s.local
+        return s.plain
+    candidates = _whole_halves(s)
     # no layer has to be measured if the usual winner wins clearly again
     if s.problem.sibling and s.problem.all_kernels:
-        seconds = _times(s, {"jit": plain, "host": s.all_host})
+        usual = {k: candidates[k] for k in ("jit", "host")}
+        seconds = _times(s, usual)
         if seconds["host"] < CLEAR * seconds["jit"]:
-            return _chosen(s, {"jit": plain, "host": s.all_host}, "host", seconds)
+            return _chosen(s, usual, "host", seconds)
     costs = s.measured_costs()
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
     for name, strategy in STRATEGIES.items():
@@ -274,11 +292,13 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     return candidates[name] if name == "now" else dataclasses.replace(candidates[name], plan=plan)
 
 
-def _chosen(s: Attempt, candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
+def _chosen(
+    s: Attempt, candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float], note: str = ""
+) -> Executable:
     """The winner for callers who wait, with the winner for calls in flight where that is another one."""
     reason = (
         f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
-    )
+    ) + note
     flow, streamed = _in_flight(s, candidates, best, seconds)
     if flow == best:
         return _why(candidates[best], seconds, reason)
@@ -323,4 +343,4 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-__all__ = ["choose", "contest", "forced", "known", "moved"]
+__all__ = ["choose", "clear_winner", "contest", "forced", "known", "moved"]

@@ -13,7 +13,7 @@ from ..lowering.executable import Executable
 from ..measure.profile import Progress, silent
 from ..planning.strategies import Strategy
 from .attempt import Attempt
-from .contest import choose, contest, known, moved
+from .contest import choose, clear_winner, contest, known, moved
 from .problem import Machine, Problem
 
 
@@ -28,6 +28,7 @@ class Planner:
         self.problem, self.machine, self.strategy = problem, machine, strategy
         self.costs: Costs | None = None
         self._predictor, self._plain_ready = predictor, False
+        self._begun: Attempt | None = None  # a planning of which the early winner is in use
 
     def _attempt(self, progress: Progress, *, fresh: bool = False, hasty: bool = False) -> Attempt:
         return Attempt(
@@ -44,14 +45,30 @@ class Planner:
         """Keeps what a planning has found out."""
         self.costs, self._plain_ready = attempt.costs, attempt.plain_ready
 
-    def first(self, request: Plan | UniformPlan | None, progress: Progress) -> Executable:
-        """The executable of the strategy's plan, or of one that is asked for. Raises `Asked` for a plan or a strategy
-        of the caller's that does not fit.
+    def first(self, request: Plan | UniformPlan | None, progress: Progress, *, early: bool = False) -> Executable:
+        """The executable of the strategy's plan, or of one that is asked for; `early`: also one that clearly wins
+        before layers are measured, then `rest` goes on. Raises `Asked` for a plan or a strategy of the caller's that
+        does not fit.
         """
         attempt = self._attempt(progress)
+        if early and request is None and self.strategy == "auto":
+            exe = clear_winner(attempt)
+            if exe is not None:
+                self._begun = attempt
+                return exe
+        return self._whole(attempt, request)
+
+    def _whole(self, attempt: Attempt, request: Plan | UniformPlan | None = None) -> Executable:
         exe = choose(attempt, self.strategy, request)
         self._ended(attempt)
         return exe
+
+    def rest(self) -> Executable | None:
+        """The executable of the whole planning, where `first` has given an early winner; None where it has not. Raises
+        `InterruptedError` where the progress ends it.
+        """
+        attempt, self._begun = self._begun, None
+        return self._whole(attempt) if attempt is not None else None
 
     def known(self, current: Executable, past: Sequence[Executable]) -> Executable:
         """The best of what is there: can be had at once. Raises `InterruptedError` when the interpreter ends."""

@@ -171,7 +171,7 @@ def _first(name: str, options: Options, planner: Planner, manner: Manner) -> Exe
     """The executable of the first plan, after its first call."""
     try:
         with stage("planning"):
-            exe = planner.first(options.plan, manner.progress)
+            exe = planner.first(options.plan, manner.progress, early=manner.gate is not None)
         with stage("the first call"):
             if exe.lowered is not None:
                 planner.problem.run(exe)

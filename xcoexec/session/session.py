@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -28,6 +30,8 @@ from .planner import Planner
 from .problem import Machine, Problem
 from .report import Report, report
 from .usage import Habit, Trial
+
+log = logging.getLogger("xcoexec")
 
 CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
@@ -59,6 +63,7 @@ class Session:
         self._failed: Executable | None = None  # what is used since a host call failed
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
         self.gate, self._settings = gate or Gate(), settings()
+        self.ends: Callable[[float | None], bool] | None = None  # waits for a planning that goes on behind calls
         self._habit, self._trial = Habit(), cast("Trial | None", None)
         self._seen: Executable | None = None  # of which there is a trial, or need not be one
         self.monitor = Monitor(exe, self._known, self._moved, self._again)
@@ -86,7 +91,13 @@ class Session:
     def _trial_of(self, exe: Executable) -> Trial | None:
         """The comparison of an executable with plain jax.jit in the caller's loop; None where nothing is to decide."""
         alone = exe.plan.measured.get("jit")
-        if not self._adapt or self.planner.strategy != "auto" or exe.lowered is None or alone is None:
+        if (
+            not self._adapt
+            or self.ends is not None
+            or self.planner.strategy != "auto"
+            or exe.lowered is None
+            or alone is None
+        ):
             return None
         return Trial(alone)
 
@@ -120,7 +131,7 @@ class Session:
             if not deleted(leaves):  # else the results are right or raise when they are read
                 out = plain.call(leaves)
         self._gave(out)
-        if self._adapt:
+        if self._adapt or self.ends is not None:
             self.tick()
         return self._unflatten(out)
 
@@ -151,7 +162,31 @@ class Session:
             self._failed, self._adapt = exe, False
             return exe
 
-    # -- planning again
+    # -- planning
+    def finish(self) -> None:
+        """Goes on with a planning of which an early winner is in use. Where it fails or is cut short that plan stays;
+        the log and the history say so.
+        """
+        began = time.monotonic()
+        try:
+            with self.monitor.planning():
+                exe = self.planner.rest()
+                if exe is not None:
+                    self.monitor.swap(exe, time.monotonic() - began, True)
+        except InterruptedError as e:
+            self.monitor.history.append(f"planning was cut short: {e}")
+        except Exception as e:  # what is in use works
+            log.warning("xcoexec: planning went no further (%s: %s); the plan in use stays.", type(e).__name__, e)
+            self.monitor.history.append(f"planning failed: {e}")
+        finally:
+            self.ends = None
+            self._seen = None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits for at most `timeout` seconds until the first planning is over; whether it is."""
+        ends = self.ends
+        return ends(timeout) if ends is not None else True
+
     @contextlib.contextmanager
     def _planning(self) -> Iterator[None]:
         """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones."""
@@ -177,7 +212,9 @@ class Session:
 
     def tick(self) -> None:
         """Counts a call for the watch on times; waits while another one is measured."""
-        if self._adapt:
+        if self.ends is not None:
+            self.gate.wait()
+        elif self._adapt:
             self.gate.wait()
             self.monitor.tick()
 
@@ -260,6 +297,7 @@ class PlainSession:
 
     plain = settled = True
     known_costs = None
+    ends: Callable[[float | None], bool] | None = None
 
     def __init__(self, strategy: str, why: str):
         self.why, self.history = why, list[str]()
@@ -269,6 +307,13 @@ class PlainSession:
 
     def tick(self) -> None:
         """Nothing is watched."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Nothing is planned."""
+        return True
+
+    def finish(self) -> None:
+        """There is no more to plan."""
 
     def takes(self) -> Executable:
         """Plain jax.jit."""

@@ -20,7 +20,7 @@ LOST = 8  # pairs, of the most, in which a plan has to be slower to count as slo
 
 def there(result: jax.Array) -> bool:
     """Whether a result is computed (or given away)."""
-    return result.is_deleted() or result.is_ready()
+    return result.is_deleted() or result.is_ready()  # type: ignore[attr-defined]
 
 
 class Habit:
