@@ -20,7 +20,7 @@ from .assembly import Groups
 
 # (groups, algorithm, threads, target) -> a call of them, packed bytes
 Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]
-ROUNDS, CALLS = 4, 3  # calls of one algorithm in each round
+ROUNDS, CALLS = 4, 3  # calls of one algorithm in each round; one where caches are emptied before it
 COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
 GAIN = 0.93  # another algorithm than the first replaces it when it takes less than this share of its time
@@ -122,7 +122,7 @@ def _measure(alone: Alone, target: Target, groups: Groups, names: tuple[str, ...
     for _ in range(ROUNDS):
         for name, (call, _) in made.items():  # in turn, so that a change of the machine's speed meets all of them
             call()
-            for _ in range(CALLS):
+            for _ in range(CALLS if flush is None else 1):
                 if flush is not None:
                     flush += 1
                 start = time.perf_counter()

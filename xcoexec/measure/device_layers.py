@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import jax
@@ -13,6 +14,7 @@ from ..codegen.program import Group, Op, Program, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.clocks import Clock, HostClock
 from ..codegen.runtime.relay import Relay
+from ..codegen.segment.choice import likely
 from ..compat import as_array, host_call, plain_jit
 from ..devices.registry import connected, device_of
 from ..errors import SplitError
@@ -23,8 +25,9 @@ from ..lowering.emit import TARGET, register, run_ops
 from ..partition.split import Slice, split
 from .timing import alone
 
-SHARES = (0.25, 0.5)  # parts that are measured; the planner draws straight lines between them
-WORTH_SECONDS = 25e-6  # layers that are faster are never worth a part of their own
+SHARES = (0.5,)  # parts that are measured; the planner draws straight lines through them and the whole
+WORTH_SECONDS = 25e-6  # layers that are faster on either half are never worth a part of their own
+APART = 12.0  # a half that takes so many times as long as the other one cannot save a tenth of a layer
 RUNS = 15
 TOGETHER = 24  # pieces in one program
 #: of weights, where the device cannot hold all: of layers with more a part is measured; still more than caches hold
@@ -71,11 +74,12 @@ def sample(layer: Layer, consts: set[Value], most: float) -> tuple[float, TimedO
     return (size - at) / size, _part(layer, axis, at)
 
 
-def worth_parts(layer: Layer, consts: set[Value], seconds: float, most: float) -> bool:
-    """Whether parts of a layer are measured on their own: it takes long enough (`seconds`), and its weights are no
-    burden (at most `most` bytes).
+def worth_parts(layer: Layer, consts: set[Value], seconds: float, other: float | None, most: float = math.inf) -> bool:
+    """Whether parts of a layer are measured on their own: it takes long enough (`seconds`), the other half (`other`;
+    None: not known) could take a share of it, and its weights are no burden (at most `most` bytes).
     """
-    return seconds > WORTH_SECONDS and weight_bytes(whole(layer), consts) <= most
+    long, near = min(seconds, other or seconds) > WORTH_SECONDS, 1 / APART < (other or seconds) / seconds < APART
+    return long and near and weight_bytes(whole(layer), consts) <= most
 
 
 def _part(layer: Layer, axis: int, start: int) -> TimedOps:
@@ -110,26 +114,19 @@ def seconds(
 
     `constant` gives the array of a constant, `example` one of the shape and type of any other value.
     """
-    out: list[float] = []
-    batch: list[TimedOps] = []
+    batches: list[list[TimedOps]] = []
     for piece in pieces:
-        if batch and (
-            len(batch) == TOGETHER or sum(weight_bytes(p, consts) for p in (*batch, piece)) > 2 * SAMPLE_BYTES
+        if not batches or (
+            len(batches[-1]) == TOGETHER
+            or sum(weight_bytes(p, consts) for p in (*batches[-1], piece)) > 2 * SAMPLE_BYTES
         ):
-            out += _together(batch, consts, constant, example, relay)
-            batch = []
-        batch.append(piece)
-    return out + (_together(batch, consts, constant, example, relay) if batch else [])
+            batches.append([])
+        batches[-1].append(piece)
+    # one after the other: a GPU's compiler times kernels, and several of them at once take twice as long together
+    return [t for batch in batches for t in _times(program(batch, consts, constant, example, relay))]
 
 
-def _together(
-    pieces: Sequence[TimedOps],
-    consts: Collection[Value],
-    constant: ArrayOf,
-    example: ArrayOf,
-    relay: Relay | None,
-) -> list[float]:
-    p = program(pieces, consts, constant, example, relay)
+def _times(p: TimedProgram) -> list[float]:
     times = []
     for i in range(RUNS + 1):
         with alone() if i else contextlib.nullcontext():  # the first one compiles
@@ -262,7 +259,8 @@ def host_call_of(piece: TimedOps, consts: set[Value], threads: int, cpus: tuple[
     known = {s.value for s in piece.slices.values() if s.source in consts} | consts
     outside = external(ops)
     inputs, weights = [v for v in outside if v not in known], [v for v in outside if v in known]
-    segment = host.build(Program(tuple(inputs), tuple(weights), piece.groups, (piece.out,)), threads, cpus=cpus)
+    program = Program(tuple(inputs), tuple(weights), piece.groups, (piece.out,))
+    segment = host.build(program, threads, cpus=cpus, pick=likely)  # a part takes what the whole layer took
     made = lambda v, x: np.full(v.shape, x, np.int32 if kind(v.dtype) == "i" else np.float32)
     return host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
 

@@ -33,6 +33,7 @@ from .records import CONTENTION, OVERHEADS, PARTS, WHOLES
 from .timing import WARM_SECONDS, Progress, empty_call, median_seconds, silent, warm_up
 from .transfers import Overheads
 
+TYPICAL = 1.15  # contention of halves with cores of their own, before it is measured
 IN_TURN = 2.0  # contention of halves on the same cores
 T = TypeVar("T")
 Timed = Callable[[Sequence[TimedOps]], list[float]]  # median seconds of pieces on the device
@@ -167,7 +168,7 @@ def parts_seconds(
         wholes = _wholes(todo, consts, timed, on_host, most)
         known.update((x.signature, Measured(t)) for x, t in zip(todo, wholes, strict=True))
         progress("profile", 1, 2)
-        for x, part in _parts(todo, consts, timed, wholes, most):
+        for x, part in _parts(todo, consts, timed, wholes, on_host, most):
             known[x.signature].parts.append(part)
         progress("profile", 2, 2)
         _keep_parts(name, known)
@@ -188,13 +189,20 @@ def _wholes(
 
 
 def _parts(
-    layers: Sequence[Layer], consts: set[Value], timed: Timed, wholes: Sequence[float], most: float
+    layers: Sequence[Layer],
+    consts: set[Value],
+    timed: Timed,
+    wholes: Sequence[float],
+    on_host: Sequence[float | None],
+    most: float,
 ) -> Iterator[tuple[Layer, tuple[str, float, float]]]:
-    """(layer, (dim, share, seconds)) of the parts that are worth measuring; `wholes`: seconds of the layers."""
+    """(layer, (dim, share, seconds)) of the parts that are worth measuring; `wholes`: seconds of the layers; where the
+    device cannot hold all weights, parts of any may be worth it.
+    """
     points = [
         (x, *key, piece)
         for x, t in zip(layers, wholes, strict=True)
-        if device_layers.worth_parts(x, consts, t, most)
+        if device_layers.worth_parts(x, consts, t, on_host[x.index] if most == math.inf else None, most)
         for key, piece in device_layers.parts(x).items()
     ]
     for (x, dim, share, _), t in zip(points, timed([p for *_, p in points]), strict=True):
@@ -202,17 +210,21 @@ def _parts(
 
 
 def host_parts(
-    graph: LayerGraph, on_host: Sequence[float | None], threads: int, cpus: tuple[int, ...]
+    graph: LayerGraph,
+    on_host: Sequence[float | None],
+    on_device: Sequence[float],
+    threads: int,
+    cpus: tuple[int, ...],
 ) -> dict[int, Points]:
     """Layer index -> dim -> (share, seconds) of parts on the host half, of the layers that are worth splitting;
-    `on_host`: seconds of the whole layers.
+    `on_host`, `on_device`: seconds of the whole layers.
     """
     consts = set(graph.program.consts)
     name = f"host-parts-{threads}"
     known = _known_parts(name)
     before = len(known)
-    for x, t in zip(graph.layers, on_host, strict=True):
-        if t is None or t < device_layers.WORTH_SECONDS or x.signature in known:
+    for x, t, other in zip(graph.layers, on_host, on_device, strict=True):
+        if t is None or x.signature in known or not device_layers.worth_parts(x, consts, t, other):
             continue
         known[x.signature] = Measured(t)
         for (dim, share), piece in device_layers.parts(x).items():
@@ -315,20 +327,27 @@ def _costs(
         on_device = device_seconds(graph, constant, progress)
         return Costs.of_halves(on_host, on_device, **around(relay, threads, cpus))
     on_device, device_parts = parts_seconds(graph, constant, connected(relay), on_host, progress, sampled)
-    parts = {HOST: host_parts(graph, on_host, threads, cpus), DEVICE: device_parts}
+    parts = {HOST: host_parts(graph, on_host, on_device, threads, cpus), DEVICE: device_parts}
     return Costs.of_halves(on_host, on_device, parts=parts, **around(relay, threads, cpus))
 
 
-def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
-    """The factor (1 to 2) by which seconds grow while both halves work, measured once a machine and number of
-    threads.
+def learn_contention(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> None:
+    """Measures by what factor seconds grow while both halves work, once a machine and number of threads (some
+    seconds); nothing where they share their cores.
     """
-    name = f"contention{device_of(relay).suffix}-{threads}" + "".join(f"-{c}" for c in cpus)
-    known = load(CONTENTION, name)
-    if known is None:
-        known = contention.slowdown(relay, threads, cpus)
-        store(CONTENTION, name, known)
-    return float(known)
+    name = _contention_name(relay, threads, cpus)
+    if device_of(relay).apart and load(CONTENTION, name) is None:
+        store(CONTENTION, name, contention.slowdown(connected(relay), threads, cpus))
+
+
+def _contention_name(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> str:
+    return f"contention{device_of(relay).suffix}-{threads}" + "".join(f"-{c}" for c in cpus)
+
+
+def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
+    """The factor (1 to 2) by which seconds grow while both halves work: what was measured, or else `TYPICAL`."""
+    known = load(CONTENTION, _contention_name(relay, threads, cpus))
+    return TYPICAL if known is None else float(known)
 
 
 class Around(TypedDict):

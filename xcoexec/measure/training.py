@@ -35,7 +35,7 @@ from ..ir.words import DEVICE, HOST
 from . import device_layers
 from .device_layers import TimedProgram
 from .host_work import KERNELS, host_work
-from .profile import Progress, around, load, silent, store
+from .profile import Progress, around, learn_contention, load, silent, store
 from .records import PREDICTOR
 from .sample_layers import LAYERS, Made, made_layers
 
@@ -290,6 +290,7 @@ def fitted(samples: Sequence[Sample], relay: Relay | None, threads: int, cpus: t
     """The predictor that is fitted to the samples' seconds, with the figures around layers as they are on this
     machine.
     """
+    learn_contention(relay, threads, cpus)
     return trained(
         [(s.half, s.work, s.seconds) for s in samples],
         device_blocks(relay, threads),

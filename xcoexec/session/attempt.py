@@ -19,7 +19,7 @@ from ..ir.plan import Plan
 from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
 from ..measure.device_layers import to_predict
-from ..measure.profile import Progress, device_costs, host_placements, measure, overheads, silent
+from ..measure.profile import Progress, device_costs, host_placements, learn_contention, measure, overheads, silent
 from ..measure.timing import empty_call, median_seconds
 from ..planning.baselines import device_plan
 from ..planning.memory import ways
@@ -34,7 +34,8 @@ class Attempt:
     """Lives as long as a planning does; what it was only made for to be measured goes with it.
 
     `costs`: seconds of the layers (None: not measured yet). `predictor`: costs are predicted, not measured. `hasty`:
-    algorithms are taken from nearly the same layers, not measured. `plain_ready`: plain `jax.jit` is compiled.
+    algorithms are taken from nearly the same layers, not measured. `plain_ready`: plain `jax.jit` is compiled. `early`:
+    what is the machine's, not the function's, is measured afterwards (`learn`).
     """
 
     def __init__(
@@ -47,9 +48,10 @@ class Attempt:
         progress: Progress = silent,
         hasty: bool = False,
         plain_ready: bool = False,
+        early: bool = False,
     ):
         self.problem, self.machine, self.costs, self.predictor = problem, machine, costs, predictor
-        self.progress, self.hasty, self.plain_ready = progress, hasty, plain_ready
+        self.progress, self.hasty, self.plain_ready, self.early = progress, hasty, plain_ready, early
 
     @property
     def graph(self) -> LayerGraph:
@@ -129,9 +131,16 @@ class Attempt:
     def measured_costs(self) -> Costs:
         """Seconds of every layer on both halves, measured once."""
         if self.costs is None:
+            if not self.early:
+                self.learn()
             self.costs = self._measured()
         limit = self.machine.limit
         return self.costs if limit is None else dataclasses.replace(self.costs, capacity=limit)
+
+    def learn(self) -> None:
+        """Measures what of the machine is not known yet, and is kept on disk."""
+        if self.predictor is None and not self.problem.hostless:
+            learn_contention(self.machine.relay, self.machine.threads, self.machine.cpus)
 
     def _measured(self) -> Costs:
         p, m = self.problem, self.machine

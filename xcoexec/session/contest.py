@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import PlanError
 from ..guard import asked
+from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.placement import Placement
 from ..ir.plan import Plan, UniformPlan, fields, made
@@ -27,7 +28,8 @@ from .rebalance import rebalanced
 
 QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
-NEAR = 1.15  # a rival that is predicted to take longer than this times the plan's time is not compiled
+MOST_PLANS = 2  # of strategies that are compiled and measured on a device of its own
+NEAR = 1.08  # a rival that is predicted to take longer than this times the plan's time is not compiled
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
 FLOW_NEAR = 1.5  # what takes longer than this times the winner's time is not tried with calls in flight
@@ -183,10 +185,7 @@ def contest(s: Attempt) -> Executable:
             return _chosen(s, usual, "host", seconds)
     costs = s.measured_costs()
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
-    for name, strategy in STRATEGIES.items():
-        if name in BOUNDED:
-            continue
-        plan = strategy(s.graph, costs)
+    for name, plan in _promising(s, costs):
         if _worth_a_try(plan, [c.plan for c in candidates.values()], not s.machine.apart):
             candidates[name] = _realised(s, plan, name)
     seconds = _times(s, candidates)
@@ -197,6 +196,18 @@ def contest(s: Attempt) -> Executable:
         seconds = _times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
     return _chosen(s, candidates, best, seconds)
+
+
+def _promising(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
+    """The strategies' plans; on a device, where each costs a compilation of seconds, the `MOST_PLANS` that are
+    predicted to be the fastest.
+    """
+    plans = [(name, strategy(s.graph, costs)) for name, strategy in STRATEGIES.items() if name not in BOUNDED]
+    if not s.machine.apart:
+        return plans
+    split = [(name, p) for name, p in plans if _worth_a_try(p, [], False) and p.predicted is not None]
+    split.sort(key=lambda found: found[1].predicted or 0.0)
+    return [(name, p) for name, p in split if (p.predicted or 0.0) < NEAR * (split[0][1].predicted or 0.0)][:MOST_PLANS]
 
 
 def _within(s: Attempt) -> Executable:

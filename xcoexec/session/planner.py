@@ -30,7 +30,7 @@ class Planner:
         self._predictor, self._plain_ready = predictor, False
         self._begun: Attempt | None = None  # a planning of which the early winner is in use
 
-    def _attempt(self, progress: Progress, *, fresh: bool = False, hasty: bool = False) -> Attempt:
+    def _attempt(self, progress: Progress, *, fresh: bool = False, hasty: bool = False, early: bool = False) -> Attempt:
         return Attempt(
             self.problem,
             self.machine,
@@ -38,6 +38,7 @@ class Planner:
             predictor=self._predictor,
             progress=progress,
             hasty=hasty,
+            early=early,
             plain_ready=self._plain_ready,
         )
 
@@ -50,7 +51,7 @@ class Planner:
         before layers are measured, then `rest` goes on. Raises `Asked` for a plan or a strategy of the caller's that
         does not fit.
         """
-        attempt = self._attempt(progress)
+        attempt = self._attempt(progress, early=early)
         if early and request is None and self.strategy == "auto":
             exe = clear_winner(attempt)
             if exe is not None:
@@ -69,6 +70,10 @@ class Planner:
         """
         attempt, self._begun = self._begun, None
         return self._whole(attempt) if attempt is not None else None
+
+    def learn(self) -> None:
+        """Measures what plannings to come want to know of the machine."""
+        self._attempt(_interruptible).learn()
 
     def known(self, current: Executable, past: Sequence[Executable]) -> Executable:
         """The best of what is there: can be had at once. Raises `InterruptedError` when the interpreter ends."""

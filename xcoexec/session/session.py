@@ -173,6 +173,7 @@ class Session:
                 exe = self.planner.rest()
                 if exe is not None:
                     self.monitor.swap(exe, time.monotonic() - began, True)
+                self.planner.learn()
         except InterruptedError as e:
             self.monitor.history.append(f"planning was cut short: {e}")
         except Exception as e:  # what is in use works
