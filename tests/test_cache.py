@@ -35,7 +35,7 @@ fast = co(f, array(16, 40))
 assert error(fast(array(3, 16)), oracle(f, array(16, 40), array(3, 16))) < 1e-5
 host = co(f, array(16, 40), strategy="host")
 host(array(3, 16)); assert_on_host(host)
-import sys; print("numba" in sys.modules)
+import sys; print("xcoexec.codegen.native.team" in sys.modules)
 """
 
 
@@ -63,7 +63,7 @@ def copied(filled: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_second_process_loads_everything(filled: pathlib.Path, copied: pathlib.Path) -> None:
-    assert (filled / "said").read_text().startswith("False")  # Numba is only imported in a process of its own
+    assert (filled / "said").read_text().startswith("False")  # native functions are compiled in a process of their own
     files = {p: p.read_bytes() for p in copied.iterdir()}
     assert any(p.suffix == ".o" for p in files) and any(p.suffix == ".json" for p in files)
     assert all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in files)

@@ -1,4 +1,4 @@
 """Precompiled native code that kernels and calls share: team, relay, XLA's call frame, PTX.
 
-Imports: codegen.store, codegen.target, llvmlite, numba.
+Imports: codegen.store, codegen.target, llvmlite.
 """

@@ -30,6 +30,7 @@ from ..target import Target
 from ..target import initialise as _host_target
 from . import objects
 from .children import Folder, errors, go_on, start, wait
+from .language import translate
 
 Spec = tuple[Any, ...]  # a family's name, then what it specialises on: numbers, texts and tuples of them
 Generator = Callable[[str, Spec, Target], str]  # (function name, spec, target) -> LLVM IR text
@@ -112,9 +113,6 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, name: str) ->
             fn.add_function_attribute("nounwind")  # so that objects carry no unwinding tables
             if fn.name != name:
                 fn.linkage = "internal"
-    for variable in module.global_variables:  # Numba's, which nothing reads
-        if not variable.is_declaration:
-            variable.linkage = "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False  # the vectors are explicit
     builder = llvm.create_pass_builder(machine, options)
@@ -126,15 +124,13 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, name: str) ->
 
 @family("native")
 def _native(name: str, key: Spec, target: Target) -> str:
-    """("native", module, function): a marked function of this package, compiled by Numba."""
-    from .words import native_text
-
+    """("native", module, function): a marked function of this package, in the language of native functions."""
     module = importlib.import_module(f".{key[1]}", __package__)
-    return native_text(getattr(module, key[2]), name)
+    return translate(getattr(module, key[2]), name)
 
 
 def native_address(module: str, function: str, target: Target) -> int:
-    """Address of a function that is marked with `native.native`; Numba is only imported when it is not in the cache.
+    """Address of a function that is marked with `words.native`, whose module is only imported when the cache lacks it.
 
     Raises what `kernel_address` raises.
     """
@@ -314,9 +310,8 @@ def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[
 
 @functools.lru_cache
 def start_native(target: Target, specs: tuple[Spec, ...]) -> tuple[subprocess.Popen[bytes], Folder] | None:
-    """Begins to compile native functions in a process of its own, unless the cache has them: Numba's 100 MB never
-    become the user's, and its two seconds pass while the model is traced. None where no such process can run, or none
-    is needed.
+    """Begins to compile native functions in a process of its own, unless the cache has them: the model is traced
+    meanwhile. None where no such process can run, or none is needed.
     """
     if all(_cached(spec, target) for spec in specs):
         return None

@@ -19,8 +19,6 @@ Only imported when the native code is not in the cache (see `build.native_addres
 
 from __future__ import annotations
 
-from numba import int64, njit
-
 from .call_layout import (
     ENTRY_WORDS,
     PART_WORDS,
@@ -81,7 +79,7 @@ def hold(frame):
     the last of its calls.
     """
     if registering(frame):
-        return int64(0)
+        return 0
     site = attribute(frame)
     atomic_add(site + Site.HOLDS, 1)
     failed = keep_state(frame, ld(ld(site + Site.RELAY) + Relay.STATE_TYPE), site)
@@ -97,7 +95,6 @@ def leave(site):
     return 0
 
 
-@njit
 def enqueue(site, relay, seq):
     """Puts a call into the ring of the serving thread (the relay's lock is held). 0 when no call is taken any more."""
     libc = ld(relay + Relay.LIBC)
@@ -107,23 +104,22 @@ def enqueue(site, relay, seq):
     ):
         call1(ld(libc + Libc.YIELD), 0)
     if atomic_load(relay + Relay.CLOSED) != 0:
-        return int64(0)
+        return 0
     entry = ld(relay + Relay.ENTRIES) + 8 * ENTRY_WORDS * (atomic_load(relay + Relay.TAIL) % RELAY_CAPACITY)
     st(entry + Entry.SITE, site)
     st(entry + Entry.SEQ, seq)
     team = ld(relay + Relay.TEAM)
     atomic_add(team + Team.PENDING, 1)
     atomic_add(relay + Relay.TAIL, 1)
-    return int64(1)
+    return 1
 
 
-@njit
 def raise_flag(site, relay, seq, stream, row, source):
     """Launches `start` for one operand (`row` 0: of nothing); it raises the site's flag unless `seq` is 0."""
     values = scratch(9)
     for i in range(9):
-        st(values + 8 * i, int64(0))
-    function, elements = ld(relay + Relay.START4), int64(1)
+        st(values + 8 * i, 0)
+    function, elements = ld(relay + Relay.START4), 1
     st(values + StartArgs.SOURCE, source)
     if row != 0:
         st(values + StartArgs.MAPPED, ld(row + Operand.MAPPED))
@@ -140,16 +136,13 @@ def raise_flag(site, relay, seq, stream, row, source):
     return launch(relay, function, elements, ld(relay + Relay.BLOCKS), values, 9, stream)
 
 
-@njit
 def send(frame, site, relay, seq, stream):
     """The operands on their way to the host, by kernels first, then by copies; the flag behind the last of them."""
-    n, copies, code = ld(site + Site.OPERAND_COUNT), ld(site + Site.COPIES), int64(0)
+    n, copies, code = ld(site + Site.OPERAND_COUNT), ld(site + Site.COPIES), 0
     for i in range(n):
         row = ld(site + Site.OPERANDS) + 8 * PART_WORDS * i
         if code == 0 and ld(row + Operand.COPY) == 0:
-            code = raise_flag(
-                site, relay, seq if copies == 0 and i == n - 1 else int64(0), stream, row, argument(frame, i)
-            )
+            code = raise_flag(site, relay, seq if copies == 0 and i == n - 1 else 0, stream, row, argument(frame, i))
     if copies == 0 or code != 0:
         return code
     side = ld(relay + Relay.OUT)
@@ -169,10 +162,9 @@ def send(frame, site, relay, seq, stream):
                 ld(row + Operand.OUTER),
                 side,
             )
-    return raise_flag(site, relay, seq, side, int64(0), int64(0)) if code == 0 else code
+    return raise_flag(site, relay, seq, side, 0, 0) if code == 0 else code
 
 
-@njit
 def take(site, relay, faults, libc):
     """Takes a site for one execution of its program. 0 when the program has failed, or the execution that holds the
     site never joins: nothing of the relay has been in flight for the whole of the limit."""
@@ -180,13 +172,13 @@ def take(site, relay, faults, libc):
     began = now(clock)
     while compare_exchange(site + Site.TAKEN, 0, 1) == 0:
         if failed(faults):
-            return int64(0)
+            return 0
         if atomic_load(relay + Relay.HEAD) != atomic_load(relay + Relay.TAIL):
             began = now(clock)
         elif now(clock) - began > ld(relay + Relay.HELD_NS):
-            return int64(0)
+            return 0
         call1(ld(libc + Libc.YIELD), 0)
-    return int64(1)
+    return 1
 
 
 @native(1)
@@ -195,7 +187,7 @@ def start(frame):
     is joined.
     """
     if registering(frame):
-        return int64(0)
+        return 0
     site = attribute(frame)
     relay, faults, flags = ld(site + Site.RELAY), ld(site + Site.FAULTS), ld(site + Site.PAGE)
     libc, stream = ld(relay + Relay.LIBC), stream_of(frame, relay)
@@ -205,26 +197,25 @@ def start(frame):
         pause()
     seq = ld(site + Site.SEQ) + 1
     if failed(faults) or enqueue(site, relay, seq) == 0:
-        atomic_store(relay + Relay.LOCK, int64(0))
+        atomic_store(relay + Relay.LOCK, 0)
         error = fail(frame, relay, faults, CLOSED)
-        atomic_store(site + Site.TAKEN, int64(0))
+        atomic_store(site + Site.TAKEN, 0)
         return error
     st(site + Site.SEQ, seq)
     code = send(frame, site, relay, seq, stream)
     if code != 0:  # nobody else will raise the flag that the serving thread waits for, and there is nothing to compute
         st(site + Site.SKIPPED, seq)
         atomic_store(flags + Page.READY, seq)
-    atomic_store(relay + Relay.LOCK, int64(0))
+    atomic_store(relay + Relay.LOCK, 0)
     if atomic_load(relay + Relay.SLEEPS) > 0:
         wake(ld(relay + Relay.MUTEX), ld(relay + Relay.COND), libc)
     if code == 0:
-        return int64(0)
+        return 0
     error = fail(frame, relay, faults, DRIVER)
-    atomic_store(site + Site.TAKEN, int64(0))
+    atomic_store(site + Site.TAKEN, 0)
     return error
 
 
-@njit
 def merge(site, relay, row, out, part, stream):
     """One result by a kernel that waits for the host and writes both parts."""
     values, nh, nd = scratch(10), ld(row + Result.HOST), ld(row + Result.DEVICE)
@@ -243,7 +234,6 @@ def merge(site, relay, row, out, part, stream):
     return launch(relay, function, ld(row + Result.OUTER) * (nh + nd), ld(relay + Relay.WAITERS), values, 10, stream)
 
 
-@njit
 def bring(site, relay, row, out, part, stream):
     """One result by copies: the host's part over a side stream, once the host has raised its flag; the device's beside
     it.
@@ -274,12 +264,12 @@ def bring(site, relay, row, out, part, stream):
 def join(frame):
     """Operands: the segment's inputs, then the device half's part where there is one. Gives the site free."""
     if registering(frame):
-        return int64(0)
+        return 0
     site = attribute(frame)
     relay, faults = ld(site + Site.RELAY), ld(site + Site.FAULTS)
     if atomic_load(site + Site.TAKEN) == 0:
         return fail(frame, relay, faults, ORDER)
-    stream, code = stream_of(frame, relay), int64(0)
+    stream, code = stream_of(frame, relay), 0
     for i in range(ld(site + Site.RESULT_COUNT)):
         row = ld(site + Site.RESULTS) + 8 * PART_WORDS * i
         part = argument(frame, ld(site + Site.OPERAND_COUNT)) if ld(row + Result.DEVICE) > 0 else result(frame, i)
@@ -288,7 +278,7 @@ def join(frame):
         elif code == 0:
             code = merge(site, relay, row, result(frame, i), part, stream)
     error = answer(frame, relay, faults, code)
-    atomic_store(site + Site.TAKEN, int64(0))
+    atomic_store(site + Site.TAKEN, 0)
     return error
 
 
@@ -296,7 +286,7 @@ def join(frame):
 def tick(frame):
     """Operands: what has to be there before the clock is read (aliased with the results)."""
     if registering(frame):
-        return int64(0)
+        return 0
     site = attribute(frame)
     relay = ld(site + Tick.RELAY)
     return answer(frame, relay, ld(site + Tick.FAULTS), stamp(relay, ld(site + Tick.TARGET), stream_of(frame, relay)))
@@ -308,7 +298,7 @@ def fetch(frame):
     that stands for them.
     """
     if registering(frame):
-        return int64(0)
+        return 0
     site = attribute(frame)
     relay, faults, stamps = ld(site + Fetch.RELAY), ld(site + Fetch.FAULTS), ld(site + Fetch.STAMPS)
     if failed(faults):
@@ -318,9 +308,7 @@ def fetch(frame):
     if code == 0 and stamps != 0:
         code = stamp(relay, stamps, side)
     if code == 0:
-        code = copy(
-            relay, result(frame, 0), int64(0), ld(site + Fetch.SOURCE), int64(0), ld(site + Fetch.BYTES), 1, side
-        )
+        code = copy(relay, result(frame, 0), 0, ld(site + Fetch.SOURCE), 0, ld(site + Fetch.BYTES), 1, side)
     if code == 0 and stamps != 0:
         code = stamp(relay, stamps + 8, side)
     if code == 0:
@@ -332,9 +320,9 @@ def fetch(frame):
 def fetched(frame):
     """Operands: what `fetch` returned (aliased with the results). XLA's stream goes on when the copy is complete."""
     if registering(frame):
-        return int64(0)
+        return 0
     site = attribute(frame)
-    relay, stream, code = ld(site + Fetch.RELAY), stream_of(frame, ld(site + Fetch.RELAY)), int64(NO_STREAM)
+    relay, stream, code = ld(site + Fetch.RELAY), stream_of(frame, ld(site + Fetch.RELAY)), NO_STREAM
     if stream != 0:
         code = call3(ld(relay + Relay.FOLLOW), stream, ld(site + Fetch.AFTER), 0)
     return answer(frame, relay, ld(site + Fetch.FAULTS), noted(relay, code))

@@ -7,8 +7,7 @@ the call. `params` are int64 words; a reference to memory is two of them (buffer
 
 from __future__ import annotations
 
-from numba import njit
-
+from .language import inline
 from .layout import (
     BLOCK_WORDS,
     LOOP_BUFFERS,
@@ -36,19 +35,19 @@ from .layout import (
 from .words import call3, call5, call14, ld, native, scratch, st
 
 
-@njit(inline="always")
+@inline
 def par(params, word):
     """Word number `word` of a step's parameters."""
     return ld(params + 8 * word)
 
 
-@njit(inline="always")
+@inline
 def address(params, bufs, word):
     """The address that two words name: a buffer's number and an offset in bytes."""
     return ld(bufs + 8 * par(params, word)) + par(params, word + 1)
 
 
-@njit(inline="always")
+@inline
 def place(params, base, word, w, h, d, n):
     """Address of the pixel (n, d, h, w) of the view at `word`, whose strides are bytes; `base`: of its first pixel."""
     return (
@@ -60,7 +59,7 @@ def place(params, base, word, w, h, d, n):
     )
 
 
-@njit(inline="always")
+@inline
 def pixel_rows(params, bufs, word, at, count, extra, out):
     """Addresses of `count` pixels from the one at the indices `at` (w, h, d, n) on, of the view at `word`, shifted by
     `extra` bytes.
@@ -90,7 +89,7 @@ def pixel_rows(params, bufs, word, at, count, extra, out):
             a = place(params, base, word, w, h, d, n)
 
 
-@njit(inline="always")
+@inline
 def pixel_index(params, first, at):
     """Writes the indices (w, h, d, n) of pixel number `first`."""
     ow, oh, od = par(params, Gemm.OW), par(params, Gemm.OH), par(params, Gemm.OD)
@@ -103,7 +102,7 @@ def pixel_index(params, first, at):
     st(at + 24, planes)
 
 
-@njit(inline="always")
+@inline
 def epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps):
     """Writes the addresses of `rows` pixels from the indices `at` on, of each operand of the epilogue, to `es`, and to
     `steps` the bytes from one tile to the next.
@@ -208,14 +207,12 @@ def strips_driver(params, bufs, lo, hi, who):
     return 0
 
 
-@njit
 def enter_loop(params, bufs, table):
     """Writes the addresses of the buffers around a loop to the table of its turns."""
     for j in range(par(params, Loop.OUTSIDE)):
         st(table + 8 * j, ld(bufs + 8 * j))
 
 
-@njit
 def turn_loop(params, table, turn):
     """Writes the addresses of a turn's own buffers to its table, behind those around the loop."""
     outside = par(params, Loop.OUTSIDE)
@@ -225,7 +222,6 @@ def turn_loop(params, table, turn):
         st(table + 8 * (outside + k), address(params, table, place) + turn * par(params, row + LoopRow.STRIDE))
 
 
-@njit
 def ends_loop(params, table, step):
     """Whether the condition of a loop's turn is known after step number `step`, and does not hold."""
     return step == par(params, Loop.CHECK) - 1 and ld(address(params, table, Loop.FLAG)) & 0xFFFFFFFF == 0

@@ -5,8 +5,6 @@ Only imported when the native code is not in the cache (see `build.native_addres
 
 from __future__ import annotations
 
-from numba import int64, njit
-
 from .call_layout import Relay
 from .frame import (
     API_VERSION,
@@ -28,7 +26,6 @@ from .words import call1, ld, scratch, st, st32
 MAJOR, MINOR = API_VERSION
 
 
-@njit
 def registering(frame):
     """Whether XLA only asks for the API version (0.1, no traits)."""
     extension = ld(frame + CallFrame.EXTENSION)
@@ -41,36 +38,31 @@ def registering(frame):
     return True
 
 
-@njit
 def attribute(frame):
     """The only attribute of a call: an address."""
     return ld(ld(ld(ld(frame + CallFrame.ATTRS)) + Scalar.VALUE))
 
 
-@njit
 def argument(frame, i):
     """Address of the i-th operand's data."""
     return ld(ld(ld(frame + CallFrame.ARGS) + 8 * i) + Buffer.DATA)
 
 
-@njit
 def result(frame, i):
     """Address of the i-th result's data."""
     return ld(ld(ld(frame + CallFrame.RETS) + 8 * i) + Buffer.DATA)
 
 
-@njit
 def error(frame, message, code):
     """An XLA error with a text and one of XLA's codes."""
     args = scratch(4)
-    st(args + ErrorArgs.STRUCT_SIZE, int64(ERROR_ARGS_BYTES))
-    st(args + ErrorArgs.EXTENSION, int64(0))
+    st(args + ErrorArgs.STRUCT_SIZE, ERROR_ARGS_BYTES)
+    st(args + ErrorArgs.EXTENSION, 0)
     st(args + ErrorArgs.MESSAGE, message)
-    st(args + ErrorArgs.CODE, int64(code))
+    st(args + ErrorArgs.CODE, code)
     return call1(ld(ld(frame + CallFrame.API) + Api.ERROR_CREATE), args)
 
 
-@njit
 def stream_of(frame, relay):
     """The stream that XLA launches on; 0 when it does not say (stream 0 of the driver is another one, whose order is
     not XLA's).
@@ -79,23 +71,22 @@ def stream_of(frame, relay):
     if own != 0:
         return own
     args = scratch(4)
-    st(args + StreamArgs.STRUCT_SIZE, int64(STREAM_ARGS_BYTES))
-    st(args + StreamArgs.EXTENSION, int64(0))
+    st(args + StreamArgs.STRUCT_SIZE, STREAM_ARGS_BYTES)
+    st(args + StreamArgs.EXTENSION, 0)
     st(args + StreamArgs.CONTEXT, ld(frame + CallFrame.CONTEXT))
-    st(args + StreamArgs.STREAM, int64(0))
+    st(args + StreamArgs.STREAM, 0)
     if call1(ld(ld(frame + CallFrame.API) + Api.STREAM_GET), args) != 0:
-        return int64(0)
+        return 0
     return ld(args + StreamArgs.STREAM)
 
 
-@njit
 def keep_state(frame, type_id, state):
     """Gives XLA a state of this call site, which it deletes with the executable (only while a site is made). An error,
     or 0.
     """
     args = scratch(6)
-    st(args + StateArgs.STRUCT_SIZE, int64(STATE_ARGS_BYTES))
-    st(args + StateArgs.EXTENSION, int64(0))
+    st(args + StateArgs.STRUCT_SIZE, STATE_ARGS_BYTES)
+    st(args + StateArgs.EXTENSION, 0)
     st(args + StateArgs.CONTEXT, ld(frame + CallFrame.CONTEXT))
     st(args + StateArgs.STAGE, ld(frame + CallFrame.STAGE) & 0xFFFFFFFF)
     st(args + StateArgs.TYPE_ID, type_id)

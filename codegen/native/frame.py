@@ -2,7 +2,7 @@
 
 The structs are those of XLA's C API (`xla/ffi/api/c_api.h`, which jaxlib ships below `jax.ffi.include_dir()`), with the
 offsets of a machine of 64 bits. `ffi.py` reads them as native code, `call_frame` writes one for calls without XLA. This
-file needs neither Numba nor LLVM.
+file needs no LLVM.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where native code finds what: one record of words for each thing that lies in memory shared with it.
 
 The native side (`team.py`, `drivers.py`) and the side that writes the tables (`assembly.py`, `host.py`, `product.py`,
-...) share these numbers; this file needs neither Numba nor LLVM. Members are plain integers to both: Numba freezes
-`Segment.STEPS` as the constant that it is. `call_layout.py` has what host calls of devices need besides.
+...) share these numbers; this file needs no LLVM. Members are plain integers to both: in native code
+`Segment.STEPS` is the constant that it is. `call_layout.py` has what host calls of devices need besides.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ Only imported when the native code is not in the cache (see `build.native_addres
 
 from __future__ import annotations
 
-from numba import int64, njit
-
 from .call_layout import ENTRY_WORDS, LOST, RELAY_CAPACITY, Entry, Page, Relay, Site
 from .enqueue import MEMORY, note
 from .layout import Job, Libc, Segment, Team
@@ -26,38 +24,35 @@ def reserve(desc):
     libc = ld(desc + Segment.LIBC)
     arena = take_arena(desc, libc)
     if arena == 0:
-        return int64(0)
+        return 0
     give_arena(desc, libc, arena)
-    return int64(1)
+    return 1
 
 
-@njit
 def run_site(site, libc):
     """Runs a site's segment over its mapped buffers; returns 0 when memory is out."""
     desc = ld(site + Site.SEGMENT)
     job = open_job(desc, libc)
     if job == 0:
-        return int64(0)
+        return 0
     for i in range(ld(site + Site.BUFFER_COUNT)):
         st(ld(job + Job.BUFFERS) + 8 * i, ld(ld(site + Site.BUFFERS) + 8 * i))
     finish_job(desc, job, libc)
-    return int64(1)
+    return 1
 
 
-@njit
 def answered(site, seq, relay, me, libc):
     """Computes a call's results; 0 when this thread is to leave before memory has been found."""
     if ld(site + Site.SKIPPED) == seq or run_site(site, libc) != 0:
-        return int64(1)
+        return 1
     note(relay, ld(site + Site.FAULTS), MEMORY)
     while atomic_load(relay + Relay.SERVER) == me:
         if run_site(site, libc) != 0:
-            return int64(1)
+            return 1
         call1(ld(libc + Libc.YIELD), 0)
-    return int64(0)
+    return 0
 
 
-@njit
 def await_flag(address, value, relay, me, libc):
     """Until a flag that the device raises has reached `value`; spins, and offers the core to others. False when this
     thread is to leave.
@@ -75,7 +70,6 @@ def await_flag(address, value, relay, me, libc):
     return True
 
 
-@njit
 def await_call(head, relay, me, libc):
     """Until there is a call behind the first `head` ones, or this thread is to leave; spins, then parks."""
     clock = ld(libc + Libc.CLOCK)

@@ -9,8 +9,6 @@ Only imported when the native code is not in the cache (see `build.native_addres
 
 from __future__ import annotations
 
-from numba import int64, njit
-
 from .call_layout import Tick
 from .drivers import ends_loop, enter_loop, par, turn_loop
 from .ffi import argument, attribute, error, keep_state, registering, result
@@ -53,7 +51,6 @@ from .words import (
 POLITE_NS = 20_000  # of spinning before a thread offers its core to others
 
 
-@njit
 def wait_for(address, value, libc):
     """Until the counter at `address` has reached `value`; other threads get the core when it takes long."""
     spins = 0
@@ -64,7 +61,6 @@ def wait_for(address, value, libc):
             call1(ld(libc + Libc.YIELD), 0)
 
 
-@njit
 def wake(mutex, cond, libc):
     """Wakes every thread that is parked on a condition."""
     call1(ld(libc + Libc.LOCK), mutex)
@@ -72,7 +68,6 @@ def wake(mutex, cond, libc):
     call1(ld(libc + Libc.UNLOCK), mutex)
 
 
-@njit
 def note(trace, desc, step, who, began, ended):
     """One entry of the trace: a thread's work on a step, from `began` to `ended` (nanoseconds)."""
     i = atomic_add(trace + Trace.NEXT, 1)
@@ -85,7 +80,6 @@ def note(trace, desc, step, who, began, ended):
         st(entry + Traced.ENDED, ended)
 
 
-@njit
 def run_loop(params, bufs, counters, ended, libc, who):
     """Works on every turn of a loop until all are over; tells whether it was this thread that ended the last one.
 
@@ -120,7 +114,6 @@ def run_loop(params, bufs, counters, ended, libc, who):
     return mine
 
 
-@njit
 def run_steps(job, libc, who):
     """Works on every step of a job until all are done, as thread number `who`.
 
@@ -133,7 +126,7 @@ def run_steps(job, libc, who):
     apart = ld(desc + Segment.APART)  # then nobody is number 0
     for s in range(n):
         step = steps + s * 8 * STEP_WORDS
-        began, mine = now(clock) if trace != 0 else int64(0), 0
+        began, mine = now(clock) if trace != 0 else 0, 0
         items, driver, params = ld(step + Step.ITEMS), ld(step + Step.DRIVER), ld(step + Step.PARAMS)
         claimed, finished = counters + COUNTER_BYTES * s, counters + COUNTER_BYTES * s + 64
         inner = ld(step + Step.INNER)
@@ -155,7 +148,6 @@ def run_steps(job, libc, who):
         wait_for(finished, items, libc)
 
 
-@njit
 def run_alone(job, libc):
     """The same steps by the calling thread only: no counters."""
     desc, bufs = ld(job + Job.SEGMENT), ld(job + Job.BUFFERS)
@@ -167,7 +159,6 @@ def run_alone(job, libc):
         st(times + 8 * (s + 1), now(clock))
 
 
-@njit
 def rest(team, seen, spare, libc):
     """Parks a worker until there is a call behind number `seen`, one is announced (not for a `spare` worker), or
     STOP.
@@ -222,7 +213,6 @@ def worker(team, index):
     return 0
 
 
-@njit
 def run_job(desc, job, libc):
     """Runs a job with the team when it is free and wanted, else on this thread alone."""
     team, threads = ld(desc + Segment.TEAM), ld(desc + Segment.THREADS)
@@ -237,9 +227,9 @@ def run_job(desc, job, libc):
             return
         call1(ld(libc + Libc.YIELD), 0)  # a call that must not use this thread's core waits for its team
     for i in range(ld(desc + Segment.COUNTER_COUNT)):
-        st(counters + COUNTER_BYTES * i, int64(0))
-        st(counters + COUNTER_BYTES * i + 8, int64(0))
-        st(counters + COUNTER_BYTES * i + 64, int64(0))
+        st(counters + COUNTER_BYTES * i, 0)
+        st(counters + COUNTER_BYTES * i + 8, 0)
+        st(counters + COUNTER_BYTES * i + 64, 0)
     st(team + Team.JOB, job)
     workers = threads if apart else threads - 1
     more = workers > atomic_load(team + Team.WORKERS)
@@ -259,13 +249,12 @@ def run_job(desc, job, libc):
         )
     else:
         run_steps(job, libc, 0)
-    atomic_store(team + Team.OPEN, int64(0))
+    atomic_store(team + Team.OPEN, 0)
     while atomic_load(team + Team.INSIDE) > 0:
         pause()
-    atomic_store(team + Team.BUSY, int64(0))
+    atomic_store(team + Team.BUSY, 0)
 
 
-@njit
 def take_arena(desc, libc):
     """An idle arena of this segment, or a new one with its zeroed part cleared; 0 when memory is out."""
     for i in range(ARENA_SLOTS):
@@ -274,14 +263,13 @@ def take_arena(desc, libc):
             return p
     out = scratch(1)
     if call3(ld(libc + Libc.MEMALIGN), out, 64, ld(desc + Segment.ARENA_BYTES)) & 0xFFFFFFFF != 0:
-        return int64(0)
+        return 0
     data = ld(out) + ld(desc + Segment.DATA)
     for i in range(ld(desc + Segment.ZERO_BYTES) // 8):
-        st(data + 8 * i, int64(0))
+        st(data + 8 * i, 0)
     return ld(out)
 
 
-@njit
 def give_arena(desc, libc, p):
     """Keeps an arena for the next call of a segment, or frees it where enough are kept."""
     for i in range(ARENA_SLOTS):
@@ -290,7 +278,6 @@ def give_arena(desc, libc, p):
     call1(ld(libc + Libc.FREE), p)
 
 
-@njit
 def keep_times(desc, job):
     """Copies the stamps of a call, [steps + 1] nanoseconds, into the segment's ring, for profiles and timelines."""
     n = ld(desc + Segment.STEP_COUNT) + 1
@@ -300,14 +287,13 @@ def keep_times(desc, job):
         st(ring + 8 * i, ld(times + 8 * i))
 
 
-@njit
 def open_job(desc, libc):
     """A job of this segment: an arena with its head filled in, but for the buffers of arguments and results. 0 when
     memory is out.
     """
     job = take_arena(desc, libc)
     if job == 0:
-        return int64(0)
+        return 0
     n, args, rets = ld(desc + Segment.STEP_COUNT), ld(desc + Segment.ARGUMENTS), ld(desc + Segment.RESULTS)
     bufs = job + JOB_WORDS * 8
     st(job + Job.SEGMENT, desc)
@@ -318,7 +304,6 @@ def open_job(desc, libc):
     return job
 
 
-@njit
 def finish_job(desc, job, libc):
     """Runs an open job, keeps its stamps and gives its arena back."""
     st(ld(job + Job.TIMES), now(ld(libc + Libc.CLOCK)))
@@ -331,7 +316,7 @@ def finish_job(desc, job, libc):
 def handler(frame):
     """The XLA FFI call (CPU): finds its segment by attribute, gathers the buffers, runs the steps."""
     if registering(frame):
-        return int64(0)
+        return 0
     desc = attribute(frame)
     libc = ld(desc + Segment.LIBC)
     job = open_job(desc, libc)
@@ -343,7 +328,7 @@ def handler(frame):
     for i in range(ld(desc + Segment.RESULTS)):
         st(bufs + 8 * (args + i), result(frame, i))
     finish_job(desc, job, libc)
-    return int64(0)
+    return 0
 
 
 @native(1)
@@ -367,7 +352,7 @@ def release(desc):
 def adopt(frame):
     """An XLA FFI call (CPU, when an executable is made): the executable holds the segment until it goes itself."""
     if registering(frame):
-        return int64(0)
+        return 0
     desc = attribute(frame)
     atomic_add(desc + Segment.HOLDS, 1)
     failed = keep_state(frame, ld(desc + Segment.STATE_TYPE), desc)
@@ -380,10 +365,10 @@ def adopt(frame):
 def stamp(frame):
     """An XLA FFI call (CPU) that notes the time; operands: what has to be there before (aliased with the results)."""
     if registering(frame):
-        return int64(0)
+        return 0
     site = attribute(frame)
     st(ld(site + Tick.TARGET), now(ld(site + Tick.CLOCK)))
-    return int64(0)
+    return 0
 
 
 @native(2)

@@ -1,4 +1,4 @@
-"""Raw memory, atomics and calls by address for Numba code: the words that drivers and the team are written in.
+"""Raw memory, atomics and calls by address for native functions: the words that drivers and the team are written in.
 
 Addresses and counts are int64; every load and store names its width.
 """
@@ -9,108 +9,81 @@ import platform
 from collections.abc import Callable
 
 import llvmlite.ir as ir
-from numba import cfunc, njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-I64, I32 = ir.IntType(64), ir.IntType(32)
+from .language import I64, Function, Word, inline
+
+I32 = ir.IntType(32)
 
 
 def _p(b: ir.IRBuilder, address: ir.Value, typ: ir.Type = I64) -> ir.Value:
     return b.inttoptr(address, typ.as_pointer())
 
 
-@intrinsic
-def ld(typingctx, address):
+@Word
+def ld(b, address):
     """The int64 at an address (8 bytes)."""
-    return types.int64(types.int64), lambda c, b, s, a: b.load(_p(b, a[0]))
+    return b.load(_p(b, address))
 
 
-def _storing(typ: ir.Type) -> Callable[..., ir.Value]:
-    def codegen(c, b, s, a):
-        b.store(a[1], _p(b, a[0], typ))
-        return c.get_dummy_value()
-
-    return codegen
-
-
-@intrinsic
-def st(typingctx, address, value):
+@Word
+def st(b, address, value):
     """Stores an int64 at an address (8 bytes)."""
-    return types.void(types.int64, types.int64), _storing(I64)
+    b.store(value, _p(b, address))
 
 
-@intrinsic
-def st32(typingctx, address, value):
-    """Stores an int32 at an address (4 bytes)."""
-    return types.void(types.int64, types.int32), _storing(I32)
+@Word
+def st32(b, address, value):
+    """Stores the lower half of a value at an address (4 bytes)."""
+    b.store(b.trunc(value, I32), _p(b, address, I32))
 
 
-@intrinsic
-def atomic_load(typingctx, address):
+@Word
+def atomic_load(b, address):
     """The int64 at an address, in one order for all threads."""
-    return types.int64(types.int64), lambda c, b, s, a: b.load_atomic(_p(b, a[0]), "seq_cst", 8)
+    return b.load_atomic(_p(b, address), "seq_cst", 8)
 
 
-@intrinsic
-def atomic_store(typingctx, address, value):
+@Word
+def atomic_store(b, address, value):
     """Stores an int64 at an address, in one order for all threads."""
-
-    def codegen(c, b, s, a):
-        b.store_atomic(a[1], _p(b, a[0]), "seq_cst", 8)
-        return c.get_dummy_value()
-
-    return types.void(types.int64, types.int64), codegen
+    b.store_atomic(value, _p(b, address), "seq_cst", 8)
 
 
-@intrinsic
-def atomic_add(typingctx, address, value):
+@Word
+def atomic_add(b, address, value):
     """Adds and returns the value before."""
-    return types.int64(types.int64, types.int64), lambda c, b, s, a: b.atomic_rmw("add", _p(b, a[0]), a[1], "seq_cst")
+    return b.atomic_rmw("add", _p(b, address), value, "seq_cst")
 
 
-@intrinsic
-def exchange(typingctx, address, value):
+@Word
+def exchange(b, address, value):
     """Stores a value and returns the one before."""
-    return types.int64(types.int64, types.int64), lambda c, b, s, a: b.atomic_rmw("xchg", _p(b, a[0]), a[1], "seq_cst")
+    return b.atomic_rmw("xchg", _p(b, address), value, "seq_cst")
 
 
-@intrinsic
-def compare_exchange(typingctx, address, expected, value):
+@Word
+def compare_exchange(b, address, expected, value):
     """Stores `value` if `expected` is there; returns 1 on success."""
-
-    def codegen(c, b, s, a):
-        pair = b.cmpxchg(_p(b, a[0]), a[1], a[2], "seq_cst", "seq_cst")
-        return b.zext(b.extract_value(pair, 1), I64)
-
-    return types.int64(types.int64, types.int64, types.int64), codegen
+    pair = b.cmpxchg(_p(b, address), expected, value, "seq_cst", "seq_cst")
+    return b.zext(b.extract_value(pair, 1), I64)
 
 
-@intrinsic(prefer_literal=True)
-def scratch(typingctx, words):
-    """Address of `words` (a literal) int64 of 8 bytes each on the stack of the calling function."""
-    if not isinstance(words, types.IntegerLiteral):
-        return None
-    n = words.literal_value
-
-    def codegen(c, b, s, a):
-        with b.goto_entry_block():
-            return b.ptrtoint(b.alloca(ir.ArrayType(I64, n)), I64)
-
-    return types.int64(words), codegen
+@Word
+def scratch(b, words):
+    """Address of `words` (a constant) int64 of 8 bytes each on the stack of the calling function."""
+    with b.goto_entry_block():
+        return b.ptrtoint(b.alloca(ir.ArrayType(I64, words.constant)), I64)
 
 
-def _caller(n: int) -> Callable[..., int]:
+def _caller(n: int) -> Word:
     """A call of a native function by its address, of `n` int64 besides."""
-    sig = types.int64(*[types.int64] * (n + 1))
 
-    def codegen(c, b, s, a):
-        return b.call(_p(b, a[0], ir.FunctionType(I64, [I64] * n)), list(a[1:]))
+    def call(b: ir.IRBuilder, address: ir.Value, *values: ir.Value) -> ir.Value:
+        if len(values) != n:
+            raise SyntaxError(f"call{n} has {len(values)} values.")
+        return b.call(_p(b, address, ir.FunctionType(I64, [I64] * n)), values)
 
-    names = ", ".join(f"a{i}" for i in range(n))
-    scope: dict[str, object] = {"sig": sig, "codegen": codegen}
-    exec(f"def call{n}(typingctx, address, {names}):\n    return sig, codegen", scope)
-    return intrinsic(scope[f"call{n}"])
+    return Word(call)
 
 
 call1, call2, call3, call4, call5, call11, call14 = (_caller(n) for n in (1, 2, 3, 4, 5, 11, 14))
@@ -124,21 +97,18 @@ _PAUSE = {
 }
 
 
-@intrinsic
-def pause(typingctx):
+@Word
+def pause(b):
     """Tells the core that this is a spin loop."""
     name, numbers = _PAUSE.get(platform.machine(), ("llvm.donothing", ()))
-
-    def codegen(c, b, s, a):
-        args = [ir.Constant(I32, n) for n in numbers]
-        fn = cgutils.get_or_insert_function(b.module, ir.FunctionType(ir.VoidType(), [x.type for x in args]), name)
-        b.call(fn, args)
-        return c.get_dummy_value()
-
-    return types.void(), codegen
+    args = [ir.Constant(I32, n) for n in numbers]
+    fn = b.module.globals.get(name) or ir.Function(
+        b.module, ir.FunctionType(ir.VoidType(), [x.type for x in args]), name
+    )
+    b.call(fn, args)
 
 
-@njit(inline="always")
+@inline
 def now(address):
     """Nanoseconds of the monotonic clock; `address`: of clock_gettime."""
     t = scratch(2)
@@ -146,34 +116,15 @@ def now(address):
     return ld(t) * 1_000_000_000 + ld(t + 8)
 
 
-def native(arguments: int) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Marks a function of so many int64, returning int64, that `build.native_address` compiles."""
+def native(arguments: int) -> Callable[[Function], Function]:
+    """Marks a function of so many int64, returning int64, that `build.native_address` compiles.
 
-    def mark(fn: Callable[..., int]) -> Callable[..., int]:
-        fn.arguments = arguments  # type: ignore[attr-defined]
+    Raises `TypeError` for a function of another number of them.
+    """
+
+    def mark(fn: Function) -> Function:
+        if fn.__code__.co_argcount != arguments:
+            raise TypeError(f"{fn.__name__} is marked as a function of {arguments} int64.")
         return fn
 
     return mark
-
-
-def native_text(fn: Callable[..., int], name: str) -> str:
-    """LLVM IR of a marked function, exported as `int64 name(int64...)`.
-
-    Numba compiles it; its Python entry points are left out, so that the code stands alone and can be kept
-    as an object file. `error_model="numpy"`: nothing raises.
-    """
-    n = fn.arguments  # type: ignore[attr-defined]
-    compiled = cfunc(types.int64(*[types.int64] * n), nogil=True, error_model="numpy")(fn)
-    text = compiled._library.get_llvm_str()
-    inner = compiled._wrapper_name.removeprefix("cfunc.")
-    args = ", ".join(f"i64 %a{i}" for i in range(n))
-    wrapper = f"""
-define i64 @{name}({args}) {{
-  %result = alloca i64
-  %info = alloca ptr
-  %status = call i32 @{inner}(ptr %result, ptr %info, {args})
-  %value = load i64, ptr %result
-  ret i64 %value
-}}
-"""
-    return text + wrapper
