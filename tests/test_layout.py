@@ -18,7 +18,7 @@ import xcoexec
 ROOT = pathlib.Path(__file__).parent.parent
 TOPS = {"xcoexec": "xcoexec", "codegen": "xcoexec.codegen", "models": "xcoexec.models"}
 #: libraries that a room has to name; NumPy and the standard library are everybody's
-LIBRARIES = {"jax", "jaxlib", "flax", "numba", "llvmlite", "scipy"}
+LIBRARIES = {"jax", "jaxlib", "flax", "llvmlite", "scipy"}
 #: files that are rooms of their own -> what they may import
 ALONE: Mapping[str, set[str]] = {
     "": {"api", "errors", "ir", "models", "strategies", "streams"},  # the public names, and when they are asked for
@@ -48,7 +48,7 @@ PURE = (
     *(f"streams.{m}" for m in ("policies", "jobs", "edf", "virtual", "demand", "blocks")),
 )
 NATIVE = ("codegen.native", "codegen.segment", "codegen.kernels", "codegen.runtime", "codegen.target")
-HEAVY = {"jax", "jaxlib", "flax", "numba", "llvmlite"}
+HEAVY = {"jax", "jaxlib", "flax", "llvmlite"}
 
 
 def _name(path: pathlib.Path) -> str:

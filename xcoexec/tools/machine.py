@@ -19,7 +19,6 @@ class Environment(TypedDict):
 
     xcoexec: str
     jax: str
-    numba: str
     llvmlite: str
     python: str
     cpu: str
@@ -35,7 +34,6 @@ def environment() -> Environment:
     return {
         "xcoexec": __version__,
         "jax": version("jax"),
-        "numba": version("numba"),
         "llvmlite": version("llvmlite"),
         "python": platform.python_version(),
         "cpu": f"{cores()}-core {target().cpu}",
