@@ -3,8 +3,7 @@ bytes that cross.
 
 One request at a time: halves work in turn, so the time of a placement is the sum of its layers' times and of the
 transfers between layers on different halves. The least such sum over a graph of any shape is a minimum cut; it is found
-exactly as a linear program whose vertices are whole numbers (`greedy=True`: the paper's rule along the layers' order
-instead).
+exactly (`greedy=True`: the paper's rule along the layers' order instead).
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from ...codegen.program import Value
 from ...ir.costs import Costs
 from ...ir.layers import LayerGraph
 from ...ir.placement import Placement
 from ...ir.plan import Plan
 from ...ir.words import DEVICE, HOST
+from ..min_cut import Edge, minimum_cut
 
 
 def layer_switch(graph: LayerGraph, costs: Costs, *, greedy: bool = False) -> Plan:
@@ -91,36 +89,23 @@ def _greedy(graph: LayerGraph, costs: Costs) -> list[bool]:
 
 
 def _exact(graph: LayerGraph, costs: Costs) -> list[bool]:
-    """`min sum(t) + sum(transfers)`: for a value made by layer m, `up >= x[r] - x[m]` and `down >= x[m] - x[r]` for
-    each reader r.
-    """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array
+    """The least sum of layers and transfers: a minimum cut between the host (source) and the device (sink). A layer is
+    cut from the half where it does not run, at its time on the other one.
 
-    values = _values(graph)
-    home = graph.home
-    n, count = len(graph.layers), len(graph.layers) + 2 * len(values)
-    cost = np.zeros(count)
-    possible = np.array([*(t is not None for t in costs.host), *[True] * (count - n)])
-    cost[:n] = [_host(costs, i) - costs.device[i] if possible[i] else 0.0 for i in range(n)]
-    entries: list[tuple[int, int, float]] = []
-    rows = 0
-    for k, (v, readers) in enumerate(values.items()):
-        up, down = n + 2 * k, n + 2 * k + 1
-        cost[up] = cost[down] = switch_seconds(v.nbytes, costs)
+    A value that is made on the device and read on the host crosses once: `up` is on the host when any reader is, and is
+    cut from a maker that is not. `down` is on the host when the maker is, and is cut from it when a reader is not.
+    """
+    n, home, values = len(graph.layers), graph.home, _values(graph)
+    host, device = n, n + 1
+    edges: list[Edge] = []
+    for i in range(n):
+        edges += [(host, i, costs.device[i]), (i, device, _host(costs, i))]
+    for up, (v, readers) in zip(range(n + 2, n + 2 + 2 * len(values), 2), values.items(), strict=True):
+        down, made = up + 1, home.get(v, device)  # whoever called is on the device
+        seconds = switch_seconds(v.nbytes, costs)
+        edges += [(up, made, seconds), (made, down, seconds)]
         for r in readers:
-            # name - sign * (x[r] - x[made]) >= 0; whoever called is on the device
-            for name, sign in ((up, 1.0), (down, -1.0)):
-                entries.append((rows, name, 1.0))
-                entries += [(rows, r, -sign)] if r >= 0 else []
-                entries += [(rows, home[v], sign)] if v in home else []
-                rows += 1
-    matrix = coo_array(
-        ([e for *_, e in entries], ([r for r, *_ in entries], [c for _, c, _ in entries])), (rows, count)
-    ).tocsr()
-    scaled = cost / max(np.abs(cost).max(), 1e-30)  # the solver's tolerances are absolute
-    constraints = LinearConstraint(matrix, np.zeros(rows), np.full(rows, math.inf))
-    result = milp(
-        scaled, constraints=constraints, bounds=Bounds(0, possible.astype(float)), integrality=np.zeros(count)
-    )
-    return [bool(x > 0.5) for x in result.x[:n]]
+            reader = r if r >= 0 else device
+            edges += [(reader, up, math.inf), (down, reader, math.inf)]
+    found = minimum_cut(n + 2 + 2 * len(values), edges, host, device)
+    return [i in found for i in range(n)]
