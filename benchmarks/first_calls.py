@@ -74,7 +74,9 @@ def one(kind: str, name: str, seconds: float) -> Record:
         after += calls(1)
     found: Record = {"first": first, "after": float(np.median(after)), **environment()}
     if kind != "jit":
-        found |= {"until": until, "whole": whole, "done": done, "ran": fn.report(*args).ran, "planning": planning}
+        report = fn.report(*args)
+        found |= {"until": until, "whole": whole, "done": done, "ran": report.ran, "planning": planning}
+        found |= {"chosen": report.why, "measured": dict(report.measured)}
     return found
 
 
@@ -97,6 +99,7 @@ def record(name: str, seconds: float) -> Record:
             out[f"{key}_planning_lost"] = 1 - plain * len(times) / sum(times)
             out[f"{key}_planning_longest_seconds"] = max(times)
         if key != "jit":
+            out |= {f"{key}_chosen": run["chosen"], f"{key}_measured_seconds": run["measured"]}
             out[f"{key}_ran"] = run["ran"] if run["done"] else "planning"
     return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,9 @@ CLOSED_OVER = "it reads values of a transformation around it"
 SMALL = "it is over within microseconds, of which no plan can win any"
 
 
+IS_DELETED = operator.methodcaller("is_deleted")
+
+
 class Kept(NamedTuple):
     """What runs calls with these very weights: which leaves they are, which the inputs, and what was compiled.
 
@@ -47,14 +51,15 @@ class Kept(NamedTuple):
     inputs: tuple[int, ...]
     weights: list[ArrayLike]
     session: Session | PlainSession
+    arrays: tuple[jax.Array, ...] = ()  # of the weights
 
     def serves(self, leaves: Sequence[ArrayLike], known: bool) -> bool:
         """Whether leaves hold these weights; `known`: they always do."""
-        return known or all(leaves[i] is w for i, w in zip(self.where, self.weights, strict=True))
+        return known or all(map(operator.is_, map(leaves.__getitem__, self.where), self.weights))
 
     def gone(self) -> bool:
         """Whether a weight has been deleted or given away."""
-        return deleted(self.weights)
+        return any(map(IS_DELETED, self.arrays))
 
 
 class Entry:
@@ -74,10 +79,29 @@ class Entry:
         self._refused = ""
         self._told: list[tuple[str, str, bool, str]] = []  # warnings of the background, for the next call
 
+    def hit(self, call: Call) -> Kept | None:
+        """What runs a call if it is one of these, with the same weights as the last one, and nothing is to be said or
+        planned; None else.
+        """
+        kept = self._current
+        if kept is None or self._told or isinstance(kept.session, PendingSession):
+            return None
+        if not self._holds(call, kept):
+            return None
+        self._misses = 0
+        return kept
+
+    def _holds(self, call: Call, kept: Kept) -> bool:
+        """Whether a call has these weights, and inputs like those that were planned for."""
+        return (
+            len(call.leaves) == len(self._signature.leaves)
+            and kept.serves(call.leaves, self._known is not None)
+            and self._signature.holds(call, kept.inputs)
+        )
+
     def fits(self, call: Call) -> bool:
         """Whether a call is one of these, with the same weights as the last one."""
-        kept = self._serving(call)
-        return kept is not None and self._signature.holds(call, kept.inputs)
+        return self._current is not None and self._holds(call, self._current)
 
     def session(self, call: Call) -> Session | PlainSession:
         """As `kept`, without the weights; raises what `kept` raises."""
@@ -232,7 +256,8 @@ class Entry:
         if isinstance(found, PlainSession):
             return self._plainly(found)
         weights = [call.leaves[i] for i in found.task.index]
-        return Kept(found.task.index, found.task.inputs, weights, found.session)
+        arrays = tuple(w for w in weights if isinstance(w, jax.Array))
+        return Kept(found.task.index, found.task.inputs, weights, found.session, arrays)
 
     def _task(self, made: JitTrace, call: Call) -> Task:
         """What is to be compiled for a call: its weights and inputs told apart."""
@@ -244,7 +269,12 @@ class Entry:
         plain = function.on_inputs(self._call, index, call.leaves)
         compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
         given = function.plain.given
-        return Task(traced, index, inputs, call.leaves, donated, plain, given, self._sibling, compile_plain)
+        about = (traced, index, inputs, call.leaves, donated, plain, given, self._sibling, compile_plain)
+        if self._known is not None or made.donated:
+            return Task(*about)
+        kept = Kept(index, inputs, [call.leaves[i] for i in index], PlainSession("", ""))
+        looked_up = lambda: self._holds(function.plain.call(call.args, call.kwargs), kept)
+        return Task(*about, lambda: function.plain.jitted(*call.args, **call.kwargs), looked_up)
 
     def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
         """New weights are packed again; mutable ones, or ones that change at every call, are left to jax.jit."""

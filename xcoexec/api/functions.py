@@ -149,8 +149,9 @@ class CoPjitFunction(Generic[P, R]):
             if self.function.stays_plain():
                 return self._plain(*args, **kwargs)
             call = self._call(args, kwargs)
-            entry = self._entry(call)
-            kept = entry.kept(call)
+            kept = self._last.hit(call) if self._last is not None else None
+            if kept is None:
+                kept = self._entry(call).kept(call)
             session = kept.session
             exe = session.takes()
             if exe.lowered is None or kept.gone():

@@ -62,9 +62,11 @@ class Attempt:
         """Calls an executable with the example, and waits for its results."""
         return self.problem.run(exe)
 
-    def stream(self, exe: Executable, count: int) -> None:
-        """Calls an executable so often with the example, and waits for results when all calls are made."""
-        jax.block_until_ready([self.problem.begin(exe) for _ in range(count)])
+    def stream(self, exe: Executable, count: int = 1) -> None:
+        """Calls an executable so often with the example, as callers do, and waits for results when all calls are
+        made.
+        """
+        jax.block_until_ready([self.problem.begin_as_called(exe) for _ in range(count)])
 
     def build(self, program: Program) -> Segment:
         """A segment for this machine's team. Raises `Unsupported` for what kernels cannot express."""

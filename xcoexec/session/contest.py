@@ -269,7 +269,7 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
 
 def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
     """Seconds of each."""
-    calls = {str(i): functools.partial(s.run, e) for i, e in enumerate(tried)}
+    calls = {str(i): functools.partial(s.stream, e) for i, e in enumerate(tried)}
     return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress).values())
 
 
@@ -295,7 +295,9 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     """The fastest of a few, the one in use where it is a near thing."""
     if len(candidates) == 1:
         return candidates["now"]
-    seconds = alternate({k: functools.partial(s.run, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress)
+    seconds = alternate(
+        {k: functools.partial(s.stream, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress
+    )
     name = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "now" else 1.0))
     plan = dataclasses.replace(
         candidates[name].plan, measured=seconds, chosen=f"{name}: the fastest of {', '.join(seconds)}"
@@ -338,7 +340,8 @@ def _in_flight(
 
 
 def _times(s: Attempt, candidates: Mapping[str, Executable]) -> dict[str, float]:
-    return alternate({k: functools.partial(s.run, e) for k, e in candidates.items()}, progress=s.progress, clear=CLEAR)
+    calls = {k: functools.partial(s.stream, e) for k, e in candidates.items()}
+    return alternate(calls, progress=s.progress, clear=CLEAR)
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:

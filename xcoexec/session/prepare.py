@@ -36,7 +36,7 @@ class Task:
     """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given
     away, plain jax.jit of the inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same
     function is planned already for other shapes. `compile_plain`: what plain jax.jit compiles for the example; raises
-    what it raises.
+    what it raises. `called`, `looked_up`: as in `Problem`.
     """
 
     traced: Traced
@@ -48,6 +48,8 @@ class Task:
     given: Mapping[str, object]
     sibling: bool
     compile_plain: Callable[[], object]
+    called: Callable[[], object] | None = None
+    looked_up: Callable[[], object] | None = None
 
     @property
     def weights(self) -> list[ArrayLike]:
@@ -71,6 +73,8 @@ class Task:
             plain=self.plain,
             sibling=self.sibling,
             compiler_options=cast("Mapping[str, object] | None", self.given.get("compiler_options")),
+            called=self.called,
+            looked_up=self.looked_up,
         )
 
 

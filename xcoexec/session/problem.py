@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -36,7 +36,9 @@ class Problem:
 
     `weights`, `example`: leaves of the weights, and of inputs like those that it is planned for; `donated`: positions
     among the inputs of those that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
-    `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`.
+    `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`. `called`:
+    a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is known
+    (None: nothing worth mentioning).
     """
 
     folded: Folded
@@ -48,6 +50,8 @@ class Problem:
     plain: Flat
     sibling: bool = False
     compiler_options: Mapping[str, object] | None = None
+    called: Callable[[], object] | None = None
+    looked_up: Callable[[], object] | None = None
 
     @classmethod
     def of(
@@ -61,6 +65,8 @@ class Problem:
         plain: Flat,
         sibling: bool = False,
         compiler_options: Mapping[str, object] | None = None,
+        called: Callable[[], object] | None = None,
+        looked_up: Callable[[], object] | None = None,
     ) -> Problem:
         """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. Raises `Unsupported`
         for a function that has no such graph.
@@ -68,7 +74,8 @@ class Problem:
         folded = fold(traced, index)
         graph = build_graph(folded)
         check_graph(graph)
-        return cls(folded, graph, traced.out_tree, weights, example, donated, plain, sibling, compiler_options)
+        about = (folded, graph, traced.out_tree, weights, example, donated, plain)
+        return cls(*about, sibling, compiler_options, called, looked_up)
 
     @functools.cached_property
     def hostless(self) -> bool:
@@ -95,6 +102,14 @@ class Problem:
         """Calls an executable with the example."""
         leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
         return exe.call(leaves)
+
+    def begin_as_called(self, exe: Executable) -> object:
+        """Begins a call with the example as the caller's calls do: with all that is done around the executable."""
+        if self.called is not None and exe.call is self.plain:
+            return self.called()
+        if self.looked_up is not None:
+            self.looked_up()
+        return self.begin(exe)
 
     def run(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example, and waits for its results."""

@@ -33,6 +33,7 @@ from .usage import Habit, Trial
 
 log = logging.getLogger("xcoexec")
 
+MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
 CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
 
@@ -65,6 +66,7 @@ class Session:
         self.gate, self._settings = gate or Gate(), settings()
         self.ends: Callable[[float | None], bool] | None = None  # waits for a planning that goes on behind calls
         self._habit, self._trial = Habit(), cast("Trial | None", None)
+        self._losses = 0  # of plans in use
         self._seen: Executable | None = None  # of which there is a trial, or need not be one
         self.monitor = Monitor(exe, self._known, self._moved, self._again)
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
@@ -109,6 +111,10 @@ class Session:
             why = f"no plan beats jax.jit in use: a call's turn takes {plan} with {exe.plan.strategy!r}, {jit} without"
             plain = self.planner.plain
             self.monitor.lost(exe, dataclasses.replace(plain, plan=dataclasses.replace(plain.plan, chosen=why)))
+            self._losses += 1
+            if self._losses == MOST_LOSSES:  # calls then go to jax.jit without a look
+                self.monitor.stay(self.current)
+                self._adapt = False
 
     def call(self, leaves: Sequence[ArrayLike], exe: Executable | None = None) -> Any:
         """The function's results for the inputs' leaves; `exe`: what `takes` said. Raises what XLA raises, but for a
