@@ -10,8 +10,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 API_VERSION = 0, 1  # the version of the API that handlers are made for (major, minor)
 
@@ -125,6 +127,8 @@ def call_frame(arguments: Sequence[int], results: Sequence[int], attribute: int)
 
     `arguments`, `results`: addresses of their data. `attribute`: the value of the only attribute.
     """
+    import numpy as np  # a process that compiles native code reads the offsets alone
+
     keep: list[np.ndarray] = []
 
     def block(nbytes: int, words: dict[int, int]) -> int:
@@ -157,6 +161,8 @@ def type_info(deleter: int) -> np.ndarray:
 
     That is the address of the function that it calls with each state that it gives up.
     """
+    import numpy as np
+
     memory = np.zeros(TYPE_INFO_BYTES // 8, np.int64)
     memory[TypeInfo.STRUCT_SIZE // 8], memory[TypeInfo.DELETER // 8] = TYPE_INFO_BYTES, deleter
     return memory
