@@ -78,8 +78,8 @@ def worth_parts(layer: Layer, consts: set[Value], seconds: float, other: float |
     """Whether parts of a layer are measured on their own: it takes long enough (`seconds`), the other half (`other`;
     None: not known) could take a share of it, and its weights are no burden (at most `most` bytes).
     """
-    long, near = min(seconds, other or seconds) > WORTH_SECONDS, 1 / APART < (other or seconds) / seconds < APART
-    return long and near and weight_bytes(whole(layer), consts) <= most
+    less, more = sorted((seconds, seconds if other is None else other))
+    return less > WORTH_SECONDS and more < APART * less and weight_bytes(whole(layer), consts) <= most
 
 
 def _part(layer: Layer, axis: int, start: int) -> TimedOps:

@@ -95,7 +95,7 @@ def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
 
 
 def host_seconds(
-    graph: LayerGraph, lowered: Lowered, call: Callable[[], object], budget: float = 0.15
+    graph: LayerGraph, lowered: Lowered, call: Callable[[], object], budget: float = 0.06
 ) -> tuple[float | None, ...]:
     """Seconds of each layer on the host half (None: it does not run there), from the stamps of calls of an all-host
     plan; `budget`: seconds of these calls.

@@ -19,7 +19,8 @@ ROUND_SECONDS = 0.06  # of one call in one round of a comparison
 ROUNDS = 5
 MOST_CALLS = 1000  # of one block
 BLOCK_SECONDS = 0.02  # of calls that others wait for
-WARM_SECONDS = 0.02  # of calls before parts are measured on the host half, and of the measurement
+SHORT_SECONDS = 0.008  # that blocks of many short calls take
+WARM_SECONDS = 0.008  # of calls before parts are measured on the host half, and of the measurement
 
 #: what is told how far a measurement is: (what is done, steps done, steps in all)
 Progress = Callable[[str, int, int], None]
@@ -89,8 +90,10 @@ def alternate(
     progress: Progress = silent,
     samples: dict[str, list[float]] | None = None,
     clear: float = 0.0,
+    enough: int = MOST_CALLS,
 ) -> dict[str, float]:
-    """Median seconds of each call; blocks of about `seconds` in turn, the first call of a block dropped.
+    """Median seconds of each call; blocks of about `seconds` in turn, or of `enough` calls where those take at least
+    `SHORT_SECONDS`; the first call of a block is dropped.
 
     `samples` receives all times. From the second round on one call may win early: when all its times are below the
     share `clear` of every time of the others.
@@ -103,7 +106,7 @@ def alternate(
         progress("compare", r, rounds)
         for name, fn in calls.items():
             with alone():
-                times[name] += _block(fn, seconds)
+                times[name] += _block(fn, seconds, enough=enough)
         worst = min(max(t) for t in times.values())
         if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
             break
@@ -111,12 +114,15 @@ def alternate(
     return {k: float(np.median(v)) for k, v in times.items()}
 
 
-def _block(fn: Callable[[], object], seconds: float, least: int = 2) -> list[float]:
-    """Seconds of each of the calls of about so many seconds, `least` at least, behind one that is not counted."""
+def _block(fn: Callable[[], object], seconds: float, least: int = 2, enough: int = MOST_CALLS) -> list[float]:
+    """Seconds of each of the calls of about so many seconds, `least` at least and `enough` of those that are not very
+    short, behind one that is not counted.
+    """
     fn()
     times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < least or (time.perf_counter() <= end and len(times) < MOST_CALLS):
+    began = time.perf_counter()
+    most = lambda: enough if time.perf_counter() - began > SHORT_SECONDS else MOST_CALLS
+    while len(times) < least or (time.perf_counter() - began <= seconds and len(times) < most()):
         start = time.perf_counter()
         fn()
         times.append(time.perf_counter() - start)

@@ -25,7 +25,7 @@ from ..planning.baselines import device_plan
 from ..planning.memory import ways
 from .problem import Machine, Problem
 
-CALIBRATION_SECONDS = 0.05
+CALIBRATION_SECONDS = 0.03
 MOST_FACTOR = 2.0  # by which layers together may take longer than one by one
 WORTH_FLOPS = 2e6  # of a layer that is predicted in parts too
 

@@ -36,6 +36,7 @@ FLOW_NEAR = 1.5  # what takes longer than this times the winner's time is not tr
 FLOW_ROUNDS = 4
 BURST_SECONDS = 0.02  # of calls without a wait between them
 LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 4, 30
+ENOUGH = 24  # calls of one plan in one round of a comparison
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
 
@@ -193,7 +194,8 @@ def contest(s: Attempt) -> Executable:
     # a near thing: XLA on the folded graph may be better than on the function
     if min(seconds.values()) > CLEAR * seconds["jit"]:
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
-        seconds = _times(s, candidates)
+        near = min(seconds, key=seconds.__getitem__)
+        seconds |= _times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", "device"))})
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
     return _chosen(s, candidates, best, seconds)
 
@@ -270,7 +272,7 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
 def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
     """Seconds of each."""
     calls = {str(i): functools.partial(s.stream, e) for i, e in enumerate(tried)}
-    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress).values())
+    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, enough=ENOUGH).values())
 
 
 def known(s: Attempt, exe: Executable, past: Sequence[Executable]) -> Executable:
@@ -341,7 +343,7 @@ def _in_flight(
 
 def _times(s: Attempt, candidates: Mapping[str, Executable]) -> dict[str, float]:
     calls = {k: functools.partial(s.stream, e) for k, e in candidates.items()}
-    return alternate(calls, progress=s.progress, clear=CLEAR)
+    return alternate(calls, progress=s.progress, clear=CLEAR, enough=ENOUGH)
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
