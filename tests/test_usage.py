@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import threading
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ import pytest
 from xcoexec.lowering.executable import Executable
 from xcoexec.session import contest, usage
 from xcoexec.session.session import Session
-from xcoexec.session.usage import BLOCK, FIRST, MOST_PAIRS, Habit, Trial
+from xcoexec.session.usage import BLOCK, EVERY, FIRST, MOST_PAIRS, WINDOW, Guard, Habit, Trial
 
 from .support import array, co, error, oracle
 
@@ -21,6 +22,12 @@ W, X = array(64, 64), array(8, 64)
 
 def dense(w: jax.Array, x: jax.Array) -> jax.Array:
     return jax.numpy.tanh(x @ w)
+
+
+@pytest.fixture
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """What is stored of made measurements is seen by nobody else."""
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
 
 
 @pytest.fixture
@@ -108,6 +115,39 @@ def test_calls_of_another_thread_are_not_compared() -> None:
     assert found.trial.verdict == ""
 
 
+def looked(guard: Guard, clock: list[float], calls: int, seconds: float, waited: bool = True) -> list[int]:
+    """Makes calls; the numbers of those at which the guard has found the loop too slow."""
+    found = []
+    for i in range(calls):
+        if guard.looks() and guard.slow(waited):
+            found.append(i)
+        clock[0] += seconds
+    return found
+
+
+def test_a_guard_looks_at_some_calls_and_tells_when_the_loop_is_slow() -> None:
+    clock = [0.0]
+    guard = Guard(1.0, EVERY, lambda: clock[0])
+    assert not looked(guard, clock, 3 * EVERY, 0.9)
+    assert looked(guard, clock, EVERY, 1.1) == [WINDOW - 2], "at the end of its look"
+    assert not looked(guard, clock, EVERY, 1.1, waited=False), "of calls in flight it knows nothing"
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_plan_that_has_won_is_compared_again_when_the_loop_gets_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    monkeypatch.setattr(contest, "_times", lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5})
+    monkeypatch.setattr(contest, "_in_flight", fitting("host"))
+    fast = co(dense, W, strategy="auto")
+    calls = lambda many: [jax.block_until_ready(fast(X)) for _ in range(many)]
+    calls(FIRST + BLOCK + 2)
+    found = fast.session()
+    assert found._trial is None and found._guard is not None and found._guard.every == EVERY
+    found._guard = Guard(1e-9, EVERY)
+    calls(EVERY + WINDOW)
+    assert found._guard.every == 2 * EVERY, "it was compared once more"
+
+
 def session() -> tuple[Callable[[jax.Array], jax.Array], Session]:
     """A function whose plan runs on the host half."""
     fast = co(dense, W, strategy="host")
@@ -180,8 +220,8 @@ def fitting(name: str) -> Callable[..., tuple[str, dict[str, float]]]:
     return lambda s, candidates, best, seconds: (name, {"jit": 1.0, "host": 2.0})
 
 
-def test_both_plans_are_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
+@pytest.mark.usefixtures("own_cache")
+def test_both_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     wins = lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5}
     monkeypatch.setattr(contest, "_times", wins)
     monkeypatch.setattr(contest, "_in_flight", fitting("jit"))
@@ -196,6 +236,7 @@ def test_both_plans_are_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: ob
         monkeypatch.setattr(contest, "contest", None)
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_real_calls_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever wins, every result is right and the comparison ends."""
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")

@@ -29,7 +29,7 @@ from .adaptive import Gate, Monitor
 from .planner import Planner
 from .problem import Machine, Problem
 from .report import Report, report
-from .usage import Habit, Trial
+from .usage import EVERY, MOST_EVERY, Guard, Habit, Trial
 
 log = logging.getLogger("xcoexec")
 
@@ -66,6 +66,8 @@ class Session:
         self.gate, self._settings = gate or Gate(), settings()
         self.ends: Callable[[float | None], bool] | None = None  # waits for a planning that goes on behind calls
         self._habit, self._trial = Habit(), cast("Trial | None", None)
+        self._guard: Guard | None = None  # of a plan that has won a comparison
+        self._notes = False  # whether the call that began last is looked at
         self._losses = 0  # of plans in use
         self._seen: Executable | None = None  # of which there is a trial, or need not be one
         self.monitor = Monitor(exe, self._known, self._moved, self._again)
@@ -77,12 +79,16 @@ class Session:
         """The executable of the call that begins now."""
         exe = self.monitor.current
         if exe is not self._seen:
-            self._seen, self._trial = exe, self._trial_of(exe)
-        if self._trial is None and exe.in_flight is None:
+            self._seen, self._trial, self._guard = exe, self._trial_of(exe), None
+        looks = self._guard is not None and self._guard.looks()
+        self._notes = self._trial is not None or exe.in_flight is not None or looks
+        if not self._notes:
             return exe
         waited = self._habit.begins()
         if self._habit.in_flight:
             return exe.in_flight or exe
+        if looks and self._guard is not None and self._guard.slow(waited):
+            self._trial = self._trial_of(exe)
         if self._trial is None:
             return exe
         plain = self._trial.plain(waited)
@@ -104,8 +110,10 @@ class Session:
         return Trial(alone)
 
     def _decide(self, exe: Executable, trial: Trial) -> None:
-        """A plan that makes the caller's loop slower goes."""
+        """A plan that makes the caller's loop slower goes; one that does not is looked after."""
         self._trial = None
+        every = min(2 * self._guard.every, MOST_EVERY) if self._guard is not None else EVERY
+        self._guard = Guard(trial.limit, every)
         if trial.verdict == "jit":
             plan, jit = (f"{1e3 * x:.3f} ms" for x in trial.medians())
             why = f"no plan beats jax.jit in use: a call's turn takes {plan} with {exe.plan.strategy!r}, {jit} without"
@@ -142,7 +150,7 @@ class Session:
         return self._unflatten(out)
 
     def _gave(self, results: Sequence[object]) -> None:
-        if self._trial is not None or self.monitor.current.in_flight is not None:
+        if self._notes:
             self._habit.gave(results)
 
     def _fault(self) -> Faults | None:

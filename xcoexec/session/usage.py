@@ -15,6 +15,7 @@ FIRST = 8  # calls behind a swap that are not compared: caches and threads wake 
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
 LEAST_PAIRS, MOST_PAIRS = 4, 10  # of blocks that are compared, one of each executable
 CLEAR = 0.85  # of plain jax.jit's seconds: below it nothing is left to decide
+WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
 LOST = 8  # pairs, of the most, in which a plan has to be slower to count as slower
 
 
@@ -59,7 +60,7 @@ class Trial:
     def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter):
         self.verdict = ""
         self.pairs: list[tuple[float, float]] = []  # seconds with the plan and with jax.jit
-        self._enough, self._clock = CLEAR * alone, clock
+        self._alone, self._clock = alone, clock
         self._thread = 0
         self._calls, self._began = 0, 0.0
         self._samples: tuple[list[float], list[float]] = ([], [])  # of the pair that is measured
@@ -92,7 +93,7 @@ class Trial:
         elif (call - FIRST) % BLOCK:
             self._samples[self._plain_at(call)].append(seconds)
         place = (call - FIRST + 1) % (2 * BLOCK)
-        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < self._enough:
+        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < CLEAR * self._alone:
             self.verdict = "plan"
         elif place == 0:
             self._pair()
@@ -110,6 +111,13 @@ class Trial:
         elif self._missed > 2 * BLOCK * LEAST_PAIRS:
             self.verdict = "open"
 
+    @property
+    def limit(self) -> float:
+        """Seconds of the caller's loop with plain `jax.jit`, as far as they are known: a plan that takes longer is
+        compared anew.
+        """
+        return self.medians()[1] if self.pairs else self._alone
+
     def medians(self) -> tuple[float, float]:
         """Seconds of the caller's loop with the plan and with plain `jax.jit`: medians over pairs. Raises `ValueError`
         before the first pair.
@@ -120,4 +128,35 @@ class Trial:
         return float(plan), float(jit)
 
 
-__all__ = ["Habit", "Trial"]
+class Guard:
+    """Whether the caller's loop has become slower with the plan than it was with plain `jax.jit`: looks at `WINDOW` of
+    every so many calls, at first `EVERY`, twice as many each time that `jax.jit` turns out to be slower still.
+
+    `limit`: seconds of the loop with plain `jax.jit`.
+    """
+
+    def __init__(self, limit: float, every: int = 0, clock: Callable[[], float] = time.perf_counter):
+        self._limit, self.every, self._clock = limit, every or EVERY, clock
+        self._calls, self._began = 0, 0.0
+        self._samples: list[float] = []
+
+    def looks(self) -> bool:
+        """Whether the call that begins now is looked at."""
+        self._calls += 1
+        return self._calls % self.every < WINDOW
+
+    def slow(self, waited: bool) -> bool:
+        """Notes that a call begins that is looked at; whether the loop has been too slow in all of this look."""
+        now = self._clock()
+        seconds, self._began = now - self._began, now
+        place = self._calls % self.every
+        if place == 0:
+            self._samples = []
+        elif waited:
+            self._samples.append(seconds)
+        return (
+            place == WINDOW - 1 and len(self._samples) > WINDOW // 2 and float(np.median(self._samples)) > self._limit
+        )
+
+
+__all__ = ["Guard", "Habit", "Trial"]
