@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import itertools
 import json
 import multiprocessing
 import pathlib
@@ -261,18 +262,20 @@ def histogram(ended: Sequence[Ended]) -> dict[str, int]:
     }
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.deadlines", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    some = lambda name, valid: parser.add_argument(name, nargs="+", default=list(valid), choices=list(valid))
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=list(NETWORKS))
+    some("--networks", NETWORKS)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--smoke", action="store_true", help="runs of 20 s")
     parser.add_argument("--tasks", nargs="+", type=int, default=[4, 8])
     parser.add_argument("--loads", nargs="+", type=float, default=[0.8, 1.6, 2.4])
     parser.add_argument("--background", nargs="+", default=["none"], choices=["none", "cpu", "gpu"])
-    parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
+    some("--policies", POLICIES)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--threads",
@@ -284,65 +287,54 @@ def main() -> None:
     parser.add_argument(
         "--steps", type=int, default=400, help="0: weights as they begin, where only the scheduler is of interest"
     )
-    parser.add_argument(
-        "--epsilon",
-        type=float,
-        default=EPSILON,
-        help="least times that a block with a twin is slower on its other half",
-    )
-    parser.add_argument(
-        "--twins", nargs="+", default=list(NETWORKS), choices=list(NETWORKS), help="networks whose blocks may get twins"
-    )
+    least = "least times that a block with a twin is slower on its other half"
+    parser.add_argument("--epsilon", type=float, default=EPSILON, help=least)
+    some("--twins", NETWORKS).help = "networks whose blocks may get twins"
     parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def case(args: argparse.Namespace, models: Mapping[str, Model], count: int, load: float, kind: str) -> dict[str, Any]:
+    """One load under every policy: the records of its runs, in which policies alternate."""
+    runs: dict[str, list[dict[str, Any]]] = {p: [] for p in args.policies}
     seconds = 20.0 if args.smoke else args.seconds
+    for seed in range(args.rounds):
+        for p in args.policies:
+            timeline = args.folder / f"deadlines-{p}-{count}-{load}.json" if seed == 0 else None
+            runs[p].append(once(models, p, count, load, kind, seconds, seed, timeline))
+    return {"tasks": count, "load": load, "background": kind, "seconds": seconds, "runs": runs}
+
+
+def row(record: Mapping[str, Any]) -> list[str]:
+    """A case as cells."""
+    runs = record["runs"]
+    least = 100 * float(np.mean([r["at_least"] for r in list(runs.values())[-1]]))
+    first = [str(record["tasks"]), f"{record['load']:g}", record["background"]]
+    return [*first, *(_cell(r) for r in runs.values()), f"{least:.1f}"]
+
+
+def main() -> None:
+    args = arguments()
     args.folder.mkdir(parents=True, exist_ok=True)
-    machine = where()
-    began = time.perf_counter()
+    machine, began = where(), time.perf_counter()
     search, data = Search(steps=60, finetune=args.finetune), images(args.images, args.side)
     models = prepared(args.folder, args.networks, args.steps, search, data, args.threads, args.epsilon, args.twins)
     for name, m in models.items():
         paths = {",".join(map(str, sorted(p))): round(a, 4) for p, a in m.accuracy.of_paths.items()}
         print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)
     print(f"prepared in {time.perf_counter() - began:.0f} s")
+    twins = sum(w.twin for m in models.values() for b in m.blocks for w in b.ways)
+    what = {"suite": "blastnet", "machine": machine, "networks": args.networks, "side": args.side, "twins": twins}
     rows = []
-    what = {
-        "networks": args.networks,
-        "side": args.side,
-        "twins": sum(w.twin for m in models.values() for b in m.blocks for w in b.ways),
-    }
     with (args.folder / "deadlines.jsonl").open("a") as out:
-        for count in args.tasks:
-            for load in args.loads:
-                for kind in args.background:
-                    runs: dict[str, list[dict[str, Any]]] = {p: [] for p in args.policies}
-                    for seed in range(args.rounds):  # policies alternate
-                        for p in args.policies:
-                            timeline = args.folder / f"deadlines-{p}-{count}-{load}.json" if seed == 0 else None
-                            runs[p].append(once(models, p, count, load, kind, seconds, seed, timeline))
-                    record = {
-                        "suite": "blastnet",
-                        "machine": machine,
-                        **what,
-                        "tasks": count,
-                        "load": load,
-                        "background": kind,
-                        "seconds": seconds,
-                        "runs": runs,
-                    }
-                    out.write(json.dumps({**record, "xcoexec": xcoexec.__version__}) + "\n")
-                    out.flush()
-                    least = 100 * float(np.mean([r["at_least"] for r in runs[args.policies[-1]]]))
-                    rows.append([str(count), f"{load:g}", kind, *(_cell(r) for r in runs.values()), f"{least:.1f}"])
+        for count, load, kind in itertools.product(args.tasks, args.loads, args.background):
+            record = case(args, models, count, load, kind)
+            out.write(json.dumps({**what, **record, "xcoexec": xcoexec.__version__}) + "\n")
+            out.flush()
+            rows.append(row(record))
     head = ("tasks", "load", "background", *args.policies, "no schedule below, at the last one's pace")
-    Console(width=240).print(
-        table(
-            f"missing rate % (spread), accuracy lost %, scheduler's cost %; {machine}",
-            head,
-            rows,
-            right=range(len(head)),
-        )
-    )
+    title = f"missing rate % (spread), accuracy lost %, scheduler's cost %; {machine}"
+    Console(width=240).print(table(title, head, rows, right=range(len(head))))
 
 
 def _cell(runs: Sequence[dict[str, Any]]) -> str:

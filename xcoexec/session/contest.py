@@ -34,6 +34,7 @@ BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
 FLOW_NEAR = 1.5  # what takes longer than this times the winner's time is not tried with calls in flight
 FLOW_ROUNDS = 4
+LONG_SECONDS = 0.01  # of a call, of which its beginning is no part worth mentioning
 BURST_SECONDS = 0.02  # of calls without a wait between them
 LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 4, 30
 ENOUGH = 24  # calls of one plan in one round of a comparison
@@ -162,7 +163,8 @@ def clear_winner(s: Attempt) -> Executable | None:
     best = min(seconds, key=seconds.__getitem__)
     if seconds[best] > CLEAR * seconds["jit"]:
         return None
-    return _chosen(s, candidates, best, seconds, "; layers are still being measured")
+    others = ", ".join(k for k in seconds if k != best)
+    return _why(candidates[best], seconds, f"clearly faster than {others}; layers are still being measured")
 
 
 def _whole_halves(s: Attempt) -> dict[str, Executable]:
@@ -307,13 +309,11 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     return candidates[name] if name == "now" else dataclasses.replace(candidates[name], plan=plan)
 
 
-def _chosen(
-    s: Attempt, candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float], note: str = ""
-) -> Executable:
+def _chosen(s: Attempt, candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
     """The winner for callers who wait, with the winner for calls in flight where that is another one."""
     reason = (
         f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
-    ) + note
+    )
     flow, streamed = _in_flight(s, candidates, best, seconds)
     if flow == best:
         return _why(candidates[best], seconds, reason)
@@ -333,7 +333,8 @@ def _in_flight(
     plain jax.jit, and what is not much slower when calls wait.
     """
     rivals = {k: e for k, e in candidates.items() if k == "jit" or seconds[k] < FLOW_NEAR * seconds[best]}
-    if len(rivals) == 1:
+    # calls that share their cores gain no more in flight than their beginnings take
+    if len(rivals) == 1 or (not s.machine.apart and seconds[best] > LONG_SECONDS):
         return best, {}
     count = min(max(int(BURST_SECONDS / seconds[best]), LEAST_IN_FLIGHT), MOST_IN_FLIGHT)
     calls = {k: functools.partial(s.stream, e, count) for k, e in rivals.items()}
