@@ -144,10 +144,9 @@ class _Timed(Attempt):
 
     now, rows_take = 0.0, 1.0
 
-    def run(self, exe: Executable) -> Any:
-        out = super().run(exe)
+    def stream(self, exe: Executable, count: int = 1) -> None:
+        super().stream(exe, count)
         self.now += self.rows_take if _dims(exe.plan) == ROWS else 1.0
-        return out
 
 
 def _planning(size: int, out: int, relay: Relay | None) -> _Timed:

@@ -7,11 +7,13 @@ import time
 
 import numpy as np
 
+from xcoexec.codegen.native.build import native_address
 from xcoexec.codegen.native.layout import COUNTER_BYTES, JOB_WORDS, STEP_WORDS, Job, Segment, Step
-from xcoexec.codegen.native.team import run_steps
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.target import target
 
 DRIVER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+RUN_STEPS = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
 SECONDS = (0.02, 0.005, 0.04)
 ITEMS = 2
 
@@ -42,7 +44,7 @@ def test_steps_of_a_partner_are_stamped_when_they_are_over() -> None:
         job[word // 8] = record.ctypes.data
     times[0] = time.monotonic_ns()
     for who in (1, 0):
-        run_steps(job.ctypes.data, team.libc.ctypes.data, who)
+        RUN_STEPS(native_address("team", "run_steps", target()))(job.ctypes.data, team.libc.ctypes.data, who)
     assert done == [(i, 1) for i in range(n) for _ in range(ITEMS)]
     assert (np.diff(times) * 1e-9 >= 0.99 * np.array(SECONDS)).all()
     assert times[-1] <= time.monotonic_ns()

@@ -82,9 +82,9 @@ def _observe() -> None:
         fallback(self, strategy, why)
         seen.update(("programs", "programs that fell back", WHY + _short(why)))
 
-    def ran(self: Session, leaves: Any) -> Any:
+    def ran(self: Session, leaves: Any, *exe: Any) -> Any:
         seen["calls with kernels"] += _kernels(self)
-        return run(self, leaves)
+        return run(self, leaves, *exe)
 
     call, made, fallback, run = CoPjitFunction.__call__, Session.__init__, PlainSession.__init__, Session.call
     for owner, name, watched in (

@@ -38,6 +38,7 @@ CLOSED_OVER = "it reads values of a transformation around it"
 SMALL = "it is over within microseconds, of which no plan can win any"
 
 
+NOBODY = PlainSession("", "it is only looked up")
 IS_DELETED = operator.methodcaller("is_deleted")
 
 
@@ -272,7 +273,7 @@ class Entry:
         about = (traced, index, inputs, call.leaves, donated, plain, given, self._sibling, compile_plain)
         if self._known is not None or made.donated:
             return Task(*about)
-        kept = Kept(index, inputs, [call.leaves[i] for i in index], PlainSession("", ""))
+        kept = Kept(index, inputs, [call.leaves[i] for i in index], NOBODY)
         looked_up = lambda: self._holds(function.plain.call(call.args, call.kwargs), kept)
         return Task(*about, lambda: function.plain.jitted(*call.args, **call.kwargs), looked_up)
 
