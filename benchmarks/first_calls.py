@@ -29,6 +29,7 @@ MODELS = (
     *("vgg11", "retinaface_mobile", "vit_s16", "bert_base"),
 )
 AFTER_SECONDS = 1.0
+SETTLED = 60  # calls after which the plan has been compared in use
 LOOK_SECONDS = 0.1  # between two looks whether calls are co-executed
 Record = dict[str, object]
 
@@ -67,7 +68,7 @@ def one(kind: str, name: str, seconds: float) -> Record:
                 until = looked - began if fn.report(*args).ran != "jit" else until
     whole = time.perf_counter() - began
     until = min(until, whole)
-    calls(3)
+    calls(SETTLED)
     after: list[float] = []
     end = time.perf_counter() + AFTER_SECONDS
     while time.perf_counter() < end:

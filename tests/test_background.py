@@ -17,7 +17,7 @@ import pytest
 import xcoexec
 from xcoexec.errors import CoexecWarning
 from xcoexec.frontend.worth import small
-from xcoexec.session import background, planner
+from xcoexec.session import background, pending, planner
 from xcoexec.session.pending import PendingSession
 
 from .support import until
@@ -386,3 +386,20 @@ def test_bound_functions_wait_for_the_rest_too(early):
     go.set()
     thread.join(600)
     assert found and found[0].measured
+
+
+def test_planning_waits_for_the_first_results(monkeypatch):
+    done, asked = [False], []
+
+    def there(result):
+        asked.append(1)
+        return done[0]
+
+    monkeypatch.setattr(pending, "there", there)
+    fast = co()
+    out = fast(W, X)
+    until(lambda: len(asked) > 2)
+    assert "waiting for its turn" in fast.report(W, X).why
+    done[0] = True
+    assert fast.ready(600)
+    near(out, jax.jit(depthwise)(W, X))

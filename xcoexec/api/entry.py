@@ -271,11 +271,14 @@ class Entry:
         compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
         given = function.plain.given
         about = (traced, index, inputs, call.leaves, donated, plain, given, self._sibling, compile_plain)
-        if self._known is not None or made.donated:
-            return Task(*about)
+        if made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
+            return Task(*about)  # no call can be made twice, or as its caller makes it
+        called = lambda: function.plain.jitted(*call.args, **call.kwargs)
+        if self._known is not None:
+            return Task(*about, called)
         kept = Kept(index, inputs, [call.leaves[i] for i in index], NOBODY)
         looked_up = lambda: self._holds(function.plain.call(call.args, call.kwargs), kept)
-        return Task(*about, lambda: function.plain.jitted(*call.args, **call.kwargs), looked_up)
+        return Task(*about, called, looked_up)
 
     def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
         """New weights are packed again; mutable ones, or ones that change at every call, are left to jax.jit."""

@@ -19,6 +19,7 @@ ROUND_SECONDS = 0.06  # of one call in one round of a comparison
 ROUNDS = 5
 MOST_CALLS = 1000  # of one block
 BLOCK_SECONDS = 0.02  # of calls that others wait for
+WAKE_SECONDS = 0.004
 SHORT_SECONDS = 0.008  # that blocks of many short calls take
 WARM_SECONDS = 0.008  # of calls before parts are measured on the host half, and of the measurement
 
@@ -116,9 +117,12 @@ def alternate(
 
 def _block(fn: Callable[[], object], seconds: float, least: int = 2, enough: int = MOST_CALLS) -> list[float]:
     """Seconds of each of the calls of about so many seconds, `least` at least and `enough` of those that are not very
-    short, behind one that is not counted.
+    short, behind `WAKE_SECONDS` of calls that are not counted: a machine that has waited is slower at first.
     """
+    began = time.perf_counter()
     fn()
+    while time.perf_counter() - began < min(WAKE_SECONDS, seconds):
+        fn()
     times: list[float] = []
     began = time.perf_counter()
     most = lambda: enough if time.perf_counter() - began > SHORT_SECONDS else MOST_CALLS

@@ -6,8 +6,11 @@ import dataclasses
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import jax
 
 from ..codegen.native.children import go_on
 from ..ir.plan import Plan
@@ -16,7 +19,9 @@ from .adaptive import Gate
 from .background import submit
 from .report import Report
 from .session import PlainSession, Session
+from .usage import there
 
+RESULT_SECONDS = 10.0  # that planning waits for the first call
 SHOWN_SECONDS = 2.0  # a wait that is longer says what it waits for
 STEPS = {
     "build": "building kernels",
@@ -49,12 +54,17 @@ class PendingSession(PlainSession):
         self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
 
     def ran(self, results: object = None) -> None:
-        """Plain jax.jit has answered a call: planning begins, once, whichever thread called."""
+        """Plain jax.jit has answered a call: planning begins when its results are there, once, whichever thread
+        called.
+        """
         if self._begun.acquire(blocking=False):
-            submit(self._run)
+            arrays = (x for x in jax.tree_util.tree_leaves(results) if isinstance(x, jax.Array))
+            first = next((weakref.ref(x) for x in arrays), None)
+            submit(lambda: self._run(first))
 
-    def _run(self) -> None:
+    def _run(self, result: weakref.ref[jax.Array] | None) -> None:
         try:
+            wait_for(result)
             if not self._stopped:
                 self._job(self)
         finally:
@@ -114,6 +124,18 @@ class PendingSession(PlainSession):
     def tick(self) -> None:
         """Waits while a candidate is measured (tens of milliseconds)."""
         self.gate.wait()
+
+
+def wait_for(result: weakref.ref[jax.Array] | None) -> None:
+    """Waits while a result is computed, for `RESULT_SECONDS` at most, so that planning does not slow it down."""
+    end = time.monotonic() + RESULT_SECONDS
+    while time.monotonic() < end:
+        go_on()
+        array = result() if result is not None else None
+        if array is None or there(array):
+            return
+        del array
+        time.sleep(0.001)
 
 
 class Line:
