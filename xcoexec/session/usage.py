@@ -16,7 +16,7 @@ BLOCK = 5  # calls in a row with the same executable, of which the first is not 
 LEAST_PAIRS, MOST_PAIRS = 4, 10  # of blocks that are compared, one of each executable
 CLEAR = 0.85  # of plain jax.jit's seconds: below it nothing is left to decide
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
-LOST = 8  # pairs, of the most, in which a plan has to be slower to count as slower
+LOST = 7  # pairs, of the most, in which a plan has to be slower to count as slower
 
 
 def there(result: jax.Array) -> bool:
