@@ -23,6 +23,7 @@ from xcoexec.ir.validate import check_plan
 from xcoexec.ir.words import DIMS
 from xcoexec.lowering.executable import Executable
 from xcoexec.planning.simulate import replay
+from xcoexec.planning.strategies import BOUNDED, STRATEGIES
 from xcoexec.planning.strategies.codl import codl
 from xcoexec.session import contest
 from xcoexec.session.attempt import Attempt
@@ -197,3 +198,17 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(
         )
         < 1e-5
     )
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_on_a_device_few_strategies_are_compiled(apart: bool) -> None:
+    s = _planning(24, 64, Relay(StandIn()) if apart else None)
+    costs = s.measured_costs()
+    found = contest._promising(s, costs)
+    if not apart:
+        assert [name for name, _ in found] == [name for name in STRATEGIES if name not in BOUNDED]
+        return
+    predicted = [plan.predicted or 0.0 for _, plan in found]
+    split = [STRATEGIES[name](s.graph, costs).predicted or 0.0 for name in ("edgenn", "codl", "layer_switch")]
+    assert predicted == sorted(predicted) and predicted[0] == min(split)
+    assert len(found) <= contest.MOST_PLANS and predicted[-1] < contest.NEAR * predicted[0]
