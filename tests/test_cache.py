@@ -180,8 +180,10 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.Pa
 
 def test_one_kind_or_name_is_never_taken_for_another(cache: pathlib.Path, caplog: pytest.LogCaptureFixture) -> None:
     disk.write("record", "x", b"data")
+    written = (cache / "x.v2.json").read_bytes()
     assert disk.read("record", "x") == b"data" and disk.read("plan", "x") is None
-    (cache / "y.v2.json").write_bytes((cache / "x.v2.json").read_bytes())
+    assert not (cache / "x.v2.json").exists(), "what does not fit goes"
+    (cache / "y.v2.json").write_bytes(written)
     (cache / "y.v2.json").chmod(0o600)
     assert disk.read("record", "y") is None
     assert caplog.text.count("damaged or of another kind") == 2

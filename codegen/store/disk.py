@@ -142,8 +142,10 @@ def read(kind: str, name: str, root: pathlib.Path | None = None) -> bytes | None
 
 
 def unused(path: pathlib.Path, why: str) -> None:
-    """The line in the log that a file is not used."""
+    """A file that does not fit goes, with a line in the log: what is made anew is not always worth keeping."""
     log.warning("xcoexec: the cache file %s %s; it is made anew.", path, why)
+    with contextlib.suppress(OSError):  # a folder, or one that cannot be written
+        path.unlink()
 
 
 def write(kind: str, name: str, payload: bytes, root: pathlib.Path | None = None) -> None:
