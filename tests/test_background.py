@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import os
 import subprocess
 import sys
 import threading
 import time
 import warnings
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -399,7 +402,51 @@ def test_planning_waits_for_the_first_results(monkeypatch):
     fast = co()
     out = fast(W, X)
     until(lambda: len(asked) > 2)
-    assert "waiting for its turn" in fast.report(W, X).why
+    assert "waiting for the first result" in fast.report(W, X).why
     done[0] = True
     assert fast.ready(600)
     near(out, jax.jit(depthwise)(W, X))
+
+
+def test_a_first_result_that_is_a_key():
+    fast = co(lambda w, x, key: (jax.random.split(key)[0], depthwise(w, x)))
+    args = W, X, jax.random.key(0)
+    near(fast(*args)[1], jax.jit(depthwise)(W, X))
+    assert fast.ready(600) and fast.plan(*args).placements
+    near(fast(*args)[1], jax.jit(depthwise)(W, X))
+
+
+def test_what_is_refused_in_the_background_is_not_kept_alive(monkeypatch):
+    monkeypatch.setenv("XCOEXEC_PLAN_SECONDS", "0.000001")
+    w, x = W + 0, X + 0
+    fast = co()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fast(w, x)
+        assert fast.ready(600) and "are over" in fast.report(w, x).why
+    seen = weakref.ref(x), weakref.ref(w)
+    del w, x
+    until(lambda: gc.collect() >= 0 and not any(r() is not None for r in seen))
+
+
+def test_who_plans_does_not_wait_for_itself():
+    asked = []
+
+    def progress(stage, done, total):
+        if not asked:
+            asked.append((fast.ready(), fast.plan(W, X).chosen))
+
+    fast = co(progress=progress)
+    fast(W, X)
+    assert fast.ready(600)
+    assert asked[0][0] is False and "planning" in asked[0][1]
+
+
+def test_a_script_that_ends_while_its_function_is_planned_is_silent():
+    script = (
+        "import jax, xcoexec; f = xcoexec.jit(lambda w, x: jax.nn.relu(x @ w) @ w); "
+        "a = jax.numpy.ones((512, 512)); f(a, a)"
+    )
+    env = {**os.environ, "XCOEXEC_WAIT": "0"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")

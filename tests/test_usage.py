@@ -142,10 +142,10 @@ def test_a_plan_that_has_won_is_compared_again_when_the_loop_gets_slow(monkeypat
     calls = lambda many: [jax.block_until_ready(fast(X)) for _ in range(many)]
     calls(FIRST + BLOCK + 2)
     found = fast.session()
-    assert found._trial is None and found._guard is not None and found._guard.every == EVERY
-    found._guard = Guard(1e-9, EVERY)
+    assert found.choice.trial is None and found.choice.guard is not None and found.choice.guard.every == EVERY
+    found.choice.guard = Guard(1e-9, EVERY)
     calls(EVERY + WINDOW)
-    assert found._guard.every == 2 * EVERY, "it was compared once more"
+    assert found.choice.guard.every == 2 * EVERY, "it was compared once more"
 
 
 def session() -> tuple[Callable[[jax.Array], jax.Array], Session]:
@@ -186,14 +186,65 @@ def test_a_plan_that_loses_in_use_goes_and_comes_back_after_a_pause(monkeypatch:
     exe = found.current
     trial = Trial(1.0)
     trial.pairs, trial.verdict = [(2.0, 1.0)] * 4, "jit"
-    found._decide(exe, trial)
+    found.choice.trial = trial
+    found.choice.decide(exe, trial)
+    found.choice.decide(exe, trial)  # another thread, for the same calls
     assert found.plain and not found.settled and "no plan beats jax.jit in use" in found.plan().chosen
     assert found.monitor.past[0] is exe and "2000.000 ms" in found.history[-1]
     assert error(fast(X), oracle(dense, W, X)) < 1e-5
-    found.monitor.current = exe
-    found._decide(exe, trial)
+    found.monitor.current, found.choice.trial = exe, trial
+    found.choice.decide(exe, trial)
     assert found.settled, "the second time it is for good"
     assert error(fast(X), oracle(dense, W, X)) < 1e-5
+
+
+def test_a_loss_in_use_leaves_the_plan_for_calls_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    fast, found = session()
+    exe = dataclasses.replace(found.current, in_flight=found.current)
+    found.monitor.current = exe
+    trial = Trial(1.0)
+    trial.pairs, trial.verdict = [(2.0, 1.0)] * 4, "jit"
+    found.choice.trial = trial
+    found.monitor.current = dataclasses.replace(exe)
+    found.choice.decide(exe, trial)
+    assert not found.plain and not found.history, "what is in use now was not compared"
+    found.monitor.current, found.choice.trial = exe, trial
+    found.choice.decide(exe, trial)
+    assert found.current.lowered is None and found.current.in_flight is exe.in_flight and not found.plain
+    assert error(fast(X), oracle(dense, W, X)) < 1e-5
+
+
+def test_nobody_waits_for_a_compilation_of_plain_jit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    _, found = session()
+    measured = dataclasses.replace(found.current.plan, measured={"jit": 1.0})
+    monkeypatch.setattr(found.planner, "strategy", "auto")
+    for ready in (False, True):
+        found.monitor.current = dataclasses.replace(found.current, plan=measured)
+        monkeypatch.setattr(type(found.planner), "plain_ready", property(lambda self, ready=ready: ready))
+        found.takes()
+        assert (found.choice.trial is not None) is ready
+
+
+def test_results_that_cannot_tell_whether_they_are_there() -> None:
+    habit = Habit()
+    habit.gave([jax.random.key(0)])
+    assert habit.begins()
+    gone = jax.numpy.ones(3) + 1
+    gone.delete()
+    assert usage.there(gone)
+
+    class Between:
+        """Given away by another thread between the two looks."""
+
+        def is_deleted(self) -> bool:
+            return False
+
+        def is_ready(self) -> bool:
+            raise RuntimeError("Array has been deleted.")
+
+    assert usage.there(Between())  # type: ignore[arg-type]
 
 
 def test_pauses_after_losses_double() -> None:
@@ -246,4 +297,4 @@ def test_real_calls_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(FIRST + 2 * BLOCK * MOST_PAIRS + 2):
         assert error(jax.block_until_ready(fast(X)), want) < 1e-5
     found = fast.session()
-    assert found._trial is None and found.history == [found.plan().chosen] * found.plain
+    assert found.choice.trial is None and found.history == [found.plan().chosen] * found.plain

@@ -78,6 +78,7 @@ class Entry:
         self._made: JitTrace | None = None
         self._current: Kept | None = None
         self._refused = ""
+        self._pending: PendingSession | None = None  # plans, or has planned
         self._told: list[tuple[str, str, bool, str]] = []  # warnings of the background, for the next call
 
     def hit(self, call: Call) -> Kept | None:
@@ -102,7 +103,8 @@ class Entry:
 
     def fits(self, call: Call) -> bool:
         """Whether a call is one of these, with the same weights as the last one."""
-        return self._current is not None and self._holds(call, self._current)
+        kept = self._current
+        return kept is not None and self._holds(call, kept)
 
     def session(self, call: Call) -> Session | PlainSession:
         """As `kept`, without the weights; raises what `kept` raises."""
@@ -112,17 +114,22 @@ class Entry:
         """As `session`; waits until a plan is made. Raises what `kept` raises."""
         session = self.session(call)
         while session.wait() and isinstance(session, PendingSession):
-            session = self.session(call)
+            found = self.session(call)
+            if found is session:  # its planning has ended without a word, with the interpreter
+                return PlainSession(strategy_name(self._function.options.strategy), "its planning was cut short")
+            session = found
         return session
 
     def wait(self, timeout: float | None) -> bool:
         """Waits for a planning that goes on, for at most `timeout` seconds; whether there is none any more."""
-        return self.current is None or self.current.wait(timeout)
+        session = self.current
+        return session is None or session.wait(timeout)
 
     @property
     def settled(self) -> bool:
         """Whether calls like these are plain jax.jit's for good."""
-        return self._current is not None and self._current.session.settled and not self._refused
+        kept = self._current
+        return kept is not None and kept.session.settled and not self._refused
 
     def kept(self, call: Call) -> Kept:
         """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised
@@ -166,7 +173,8 @@ class Entry:
     @property
     def current(self) -> Session | PlainSession | None:
         """What runs these calls; None before it is made."""
-        return self._current.session if self._current is not None else None
+        kept = self._current
+        return kept.session if kept is not None else None
 
     def _serving(self, call: Call) -> Kept | None:
         """What is kept, if it is for a call with these leaves and weights."""
@@ -189,6 +197,9 @@ class Entry:
         """Plans: now, in the background, or not at all where nothing can be won."""
         options = self._function.options
         self._misses += self._current is not None
+        if self._pending is not None:  # what it still plans has other weights
+            self._pending.stop()
+            self._pending = None
         if not options.waits:
             if small(made.closed):
                 return self._keep_plain(PlainSession(strategy_name(options.strategy), SMALL))
@@ -216,18 +227,21 @@ class Entry:
                 options.progress(stage, done, total)
 
             manner = Manner(within(progress, options.plan_seconds), session.gate, lambda *warning: told.append(warning))
-            with same(), measured_in(session.gate.alone):
-                try:
+            try:
+                with same(), measured_in(session.gate.alone):
+                    session.settle()
                     found = self._compiled(made, call, manner, session)
-                except Exception as e:  # no caller is there to raise it to
-                    why = Failed("planning", e).why
-                    manner.warn(self._function.name, why, False, PLAIN)
-                    found = self._plainly(PlainSession(strategy_name(options.strategy), why))
-                if self._take(found, kept, call, session):
-                    self._told += told
-                    found.session.finish()
+            except Exception as e:  # no caller is there to raise it to
+                why = Failed("planning", e).why
+                manner.warn(self._function.name, why, False, PLAIN)
+                found = self._plainly(PlainSession(strategy_name(options.strategy), why))
+            if self._take(found, kept, call, session):
+                self._told += told
+                with same(), measured_in(session.gate.alone):
+                    found.session.finish(manner.progress)
 
-        kept = self._current = self._plainly(PendingSession(strategy_name(options.strategy), job))
+        self._pending = PendingSession(strategy_name(options.strategy), job)
+        kept = self._current = self._plainly(self._pending)
         return kept
 
     def _take(self, found: Kept, instead: Kept, call: Call, pending: PendingSession) -> bool:
@@ -238,7 +252,8 @@ class Entry:
             if isinstance(found.session, PlainSession) and deleted(call.leaves):
                 self._current, self._misses = None, self._misses + 1  # with what the next call brings
                 return False
-            found.session.ends = pending.wait
+            if isinstance(found.session, Session):
+                found.session.ends = pending.wait
             self._current = found
             pending.became = found.session
             return True

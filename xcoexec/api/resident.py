@@ -111,9 +111,10 @@ class ResidentFunction(Generic[R]):
         """What runs these calls, made now if need be."""
         signature = Signature.of(call, places=self.function.options.apart)
         entry = self._entries.get(signature)
-        if entry is not None and entry.current is not None:
+        current = entry.current if entry is not None else None
+        if entry is not None and current is not None:
             entry.tell()
-            return entry.current
+            return current
         whole = self._plain.call((*self.weights, *args), kwargs)
         with self._lock:
             if signature not in self._entries:

@@ -159,11 +159,13 @@ class Monitor:
         with self._swapping:
             self.current, self._final = exe, True
 
-    def lost(self, old: Executable, new: Executable) -> None:
-        """`new` in the place of `old`, which was slower in use: it is tried again after a pause that doubles."""
+    def lost(self, old: Executable, new: Executable) -> bool:
+        """`new` in the place of `old`, which was slower in use and is tried again after a pause that doubles; whether
+        `old` was still in use.
+        """
         with self._swapping:
             if self._final or self.current is not old:
-                return
+                return False
             self.current = new
             self.past = [old, *(p for p in self.past if p.lowered is not old.lowered)][: self.keep]
             self._last = self._planned = self._clock()
@@ -171,6 +173,7 @@ class Monitor:
             self._pause = min(2 * self._pause, MOST_RETRY_SECONDS)
         self._baseline = None
         self.history.append(new.plan.chosen)
+        return True
 
     def swap(self, new: Executable, seconds: float, quiet: bool) -> None:
         """`new` from now on, which a planning has found in so many seconds; `quiet`: the history need not say that

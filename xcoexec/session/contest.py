@@ -7,6 +7,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..errors import PlanError
@@ -338,7 +339,11 @@ def _in_flight(
         return best, {}
     count = min(max(int(BURST_SECONDS / seconds[best]), LEAST_IN_FLIGHT), MOST_IN_FLIGHT)
     calls = {k: functools.partial(s.stream, e, count) for k, e in rivals.items()}
-    times = {k: t / count for k, t in alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR).items()}
+    try:
+        bursts = alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR)
+    except jax.errors.JaxRuntimeError:  # so many results at once have no room
+        return best, {}
+    times = {k: t / count for k, t in bursts.items()}
     return min(times, key=lambda k: times[k] * (WORTH if k == best else 1.0)), times
 
 

@@ -19,15 +19,17 @@ from .adaptive import Gate
 from .background import submit
 from .report import Report
 from .session import PlainSession, Session
-from .usage import there
+from .usage import held, there
 
 RESULT_SECONDS = 10.0  # that planning waits for the first call
+POLL_SECONDS = 0.002
 SHOWN_SECONDS = 2.0  # a wait that is longer says what it waits for
 STEPS = {
     "build": "building kernels",
     "profile": "measuring layers",
     "compare": "comparing plans",
     "measure": "measuring",
+    "learn": "measuring the machine",
 }
 
 
@@ -50,25 +52,39 @@ class PendingSession(PlainSession):
         self.gate, self.misses = Gate(), 0
         self.became: Session | PlainSession | None = None
         self.weights: tuple[tuple[int, Any], ...] = ()  # which leaves are weights, when that is known
-        self._job, self._begun, self._done = job, threading.Lock(), threading.Event()
+        self._job: Callable[[PendingSession], None] | None = job
+        self._begun, self._done = threading.Lock(), threading.Event()
+        self._first: weakref.ref[jax.Array] | None = None  # a result of the first call
+        self._planner: threading.Thread | None = None
         self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
 
     def ran(self, results: object = None) -> None:
-        """Plain jax.jit has answered a call: planning begins when its results are there, once, whichever thread
-        called.
-        """
+        """Plain jax.jit has answered a call: planning begins, once, whichever thread called."""
         if self._begun.acquire(blocking=False):
-            arrays = (x for x in jax.tree_util.tree_leaves(results) if isinstance(x, jax.Array))
-            first = next((weakref.ref(x) for x in arrays), None)
-            submit(lambda: self._run(first))
+            self._first = held(jax.tree_util.tree_leaves(results))
+            submit(self._run)
 
-    def _run(self, result: weakref.ref[jax.Array] | None) -> None:
+    def _run(self) -> None:
+        self._planner = threading.current_thread()
         try:
-            wait_for(result)
-            if not self._stopped:
+            if not self._stopped and self._job is not None:
                 self._job(self)
         finally:
             self._done.set()
+            self._job, self.weights = None, ()  # they hold the call's arrays
+
+    def settle(self) -> None:
+        """Waits while the first call's result is computed, for `RESULT_SECONDS` at most, so that planning does not slow
+        it down. Raises what `at` raises.
+        """
+        end = time.monotonic() + RESULT_SECONDS
+        while time.monotonic() < end:
+            self.at("waiting for the first result", 0, 0)
+            array = self._first() if self._first is not None else None
+            if array is None or there(array):
+                return
+            del array
+            time.sleep(POLL_SECONDS)
 
     def at(self, stage: str, done: int, total: int) -> None:
         """Progress of the planning. Raises `InterruptedError` where it is of no more use."""
@@ -88,9 +104,11 @@ class PendingSession(PlainSession):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there is a plan, for at most `timeout` seconds; whether there is one. Waits over 2 s say in a
-        terminal or a notebook what they wait for.
+        terminal or a notebook what they wait for. Who plans (in a progress callback) does not wait for itself.
         """
         self.ran()
+        if threading.current_thread() is self._planner:
+            return self._done.is_set()
         end = None if timeout is None else time.monotonic() + timeout
         line = Line()
         try:
@@ -124,18 +142,6 @@ class PendingSession(PlainSession):
     def tick(self) -> None:
         """Waits while a candidate is measured (tens of milliseconds)."""
         self.gate.wait()
-
-
-def wait_for(result: weakref.ref[jax.Array] | None) -> None:
-    """Waits while a result is computed, for `RESULT_SECONDS` at most, so that planning does not slow it down."""
-    end = time.monotonic() + RESULT_SECONDS
-    while time.monotonic() < end:
-        go_on()
-        array = result() if result is not None else None
-        if array is None or there(array):
-            return
-        del array
-        time.sleep(0.001)
 
 
 class Line:

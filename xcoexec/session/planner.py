@@ -98,6 +98,11 @@ class Planner:
         """
         return self._attempt(silent).executable(plan)
 
+    @property
+    def plain_ready(self) -> bool:
+        """Whether plain `jax.jit` was compiled for a comparison."""
+        return self._plain_ready
+
     @functools.cached_property
     def plain(self) -> Executable:
         """Plain `jax.jit`."""

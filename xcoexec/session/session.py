@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import jax
 from jax.typing import ArrayLike
@@ -23,17 +22,16 @@ from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan
 from ..lowering.executable import Executable
-from ..measure.timing import measured_in
+from ..measure.timing import Progress, measured_in
 from . import timeline
 from .adaptive import Gate, Monitor
+from .choice import Choice
 from .planner import Planner
 from .problem import Machine, Problem
 from .report import Report, report
-from .usage import EVERY, MOST_EVERY, Guard, Habit, Trial
 
 log = logging.getLogger("xcoexec")
 
-MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
 CALLS_TRACED = 3  # the last one is shown; the first ones wake the threads
 OWN = "xcoexec: "  # how errors of our own handlers begin
 
@@ -65,64 +63,24 @@ class Session:
         self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
         self.gate, self._settings = gate or Gate(), settings()
         self.ends: Callable[[float | None], bool] | None = None  # waits for a planning that goes on behind calls
-        self._habit, self._trial = Habit(), cast("Trial | None", None)
-        self._guard: Guard | None = None  # of a plan that has won a comparison
-        self._notes = False  # whether the call that began last is looked at
-        self._losses = 0  # of plans in use
-        self._seen: Executable | None = None  # of which there is a trial, or need not be one
         self.monitor = Monitor(exe, self._known, self._moved, self._again)
+        # in the background plain jax.jit has answered calls already
+        self.choice = Choice(self.monitor, planner, self._compares, gate is not None)
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
 
     # -- calls
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
-        exe = self.monitor.current
-        if exe is not self._seen:
-            self._seen, self._trial, self._guard = exe, self._trial_of(exe), None
-        looks = self._guard is not None and self._guard.looks()
-        self._notes = self._trial is not None or exe.in_flight is not None or looks
-        if not self._notes:
-            return exe
-        waited = self._habit.begins()
-        if self._habit.in_flight:
-            return exe.in_flight or exe
-        if looks and self._guard is not None and self._guard.slow(waited):
-            self._trial = self._trial_of(exe)
-        if self._trial is None:
-            return exe
-        plain = self._trial.plain(waited)
-        if self._trial.verdict:
-            self._decide(exe, self._trial)
-        return self.planner.plain if plain else exe
+        return self.choice.takes()
 
-    def _trial_of(self, exe: Executable) -> Trial | None:
-        """The comparison of an executable with plain jax.jit in the caller's loop; None where nothing is to decide."""
-        alone = exe.plan.measured.get("jit")
-        if (
-            not self._adapt
-            or self.ends is not None
-            or self.planner.strategy != "auto"
-            or exe.lowered is None
-            or alone is None
-        ):
-            return None
-        return Trial(alone)
+    def _compares(self) -> bool:
+        return self._watched and self.ends is None and self.planner.strategy == "auto"
 
-    def _decide(self, exe: Executable, trial: Trial) -> None:
-        """A plan that makes the caller's loop slower goes; one that does not is looked after."""
-        self._trial = None
-        every = min(2 * self._guard.every, MOST_EVERY) if self._guard is not None else EVERY
-        self._guard = Guard(trial.limit, every)
-        if trial.verdict == "jit":
-            plan, jit = (f"{1e3 * x:.3f} ms" for x in trial.medians())
-            why = f"no plan beats jax.jit in use: a call's turn takes {plan} with {exe.plan.strategy!r}, {jit} without"
-            plain = self.planner.plain
-            self.monitor.lost(exe, dataclasses.replace(plain, plan=dataclasses.replace(plain.plan, chosen=why)))
-            self._losses += 1
-            if self._losses == MOST_LOSSES:  # calls then go to jax.jit without a look
-                self.monitor.stay(self.current)
-                self._adapt = False
+    @property
+    def _watched(self) -> bool:
+        """Whether the plan in use may change."""
+        return self._adapt and not self.choice.final
 
     def call(self, leaves: Sequence[ArrayLike], exe: Executable | None = None) -> Any:
         """The function's results for the inputs' leaves; `exe`: what `takes` said. Raises what XLA raises, but for a
@@ -144,14 +102,10 @@ class Session:
             plain = self._without_host(failed)
             if not deleted(leaves):  # else the results are right or raise when they are read
                 out = plain.call(leaves)
-        self._gave(out)
-        if self._adapt or self.ends is not None:
+        self.choice.gave(out)
+        if self._watched or self.ends is not None:
             self.tick()
         return self._unflatten(out)
-
-    def _gave(self, results: Sequence[object]) -> None:
-        if self._notes:
-            self._habit.gave(results)
 
     def _fault(self) -> Faults | None:
         """The faults of this function's own host calls, in the plan in use or one before it; None without any."""
@@ -177,7 +131,7 @@ class Session:
             return exe
 
     # -- planning
-    def finish(self) -> None:
+    def finish(self, progress: Progress) -> None:
         """Goes on with a planning of which an early winner is in use. Where it fails or is cut short that plan stays;
         the log and the history say so.
         """
@@ -187,6 +141,7 @@ class Session:
                 exe = self.planner.rest()
                 if exe is not None:
                     self.monitor.swap(exe, time.monotonic() - began, True)
+                progress("learn", 0, 0)
                 self.planner.learn()
         except InterruptedError as e:
             self.monitor.history.append(f"planning was cut short: {e}")
@@ -195,7 +150,7 @@ class Session:
             self.monitor.history.append(f"planning failed: {e}")
         finally:
             self.ends = None
-            self._seen = None
+            self.choice.anew()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits for at most `timeout` seconds until the first planning is over; whether it is."""
@@ -223,13 +178,13 @@ class Session:
     def ran(self, results: object) -> None:
         """Plain jax.jit has answered a call with these results."""
         if not self.settled:
-            self._gave(jax.tree_util.tree_leaves(results))
+            self.choice.gave(jax.tree_util.tree_leaves(results))
 
     def tick(self) -> None:
         """Counts a call for the watch on times; waits while another one is measured."""
         if self.ends is not None:
             self.gate.wait()
-        elif self._adapt:
+        elif self._watched:
             self.gate.wait()
             self.monitor.tick()
 
@@ -257,7 +212,7 @@ class Session:
     @property
     def settled(self) -> bool:
         """Whether plain jax.jit is in use for good."""
-        return self.plain and not self._adapt
+        return self.plain and not self._watched
 
     @property
     def current(self) -> Executable:
@@ -312,7 +267,6 @@ class PlainSession:
 
     plain = settled = True
     known_costs = None
-    ends: Callable[[float | None], bool] | None = None
 
     def __init__(self, strategy: str, why: str):
         self.why, self.history = why, list[str]()
@@ -327,7 +281,7 @@ class PlainSession:
         """Nothing is planned."""
         return True
 
-    def finish(self) -> None:
+    def finish(self, progress: Progress) -> None:
         """There is no more to plan."""
 
     def takes(self) -> Executable:

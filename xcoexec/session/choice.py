@@ -1,0 +1,101 @@
+"""Which executable calls take: by the habit of their callers, and by what their own loop shows."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Sequence
+
+from ..lowering.executable import Executable
+from .adaptive import Monitor
+from .planner import Planner
+from .usage import EVERY, MOST_EVERY, Guard, Habit, Trial
+
+MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
+
+
+class Choice:
+    """Takes the monitor's executable, the one that it has for calls in flight, or plain `jax.jit` for the calls that
+    compare the two.
+
+    `compares`: whether there is a comparison now. `compiled`: plain `jax.jit` is compiled already, so that no caller
+    waits for it. `final`: two plans have lost in use, and plain `jax.jit` stays. `trial`, `guard`: what goes on.
+    """
+
+    def __init__(self, monitor: Monitor, planner: Planner, compares: Callable[[], bool], compiled: bool):
+        self._monitor, self._planner, self._compares, self._compiled = monitor, planner, compares, compiled
+        self.final = False
+        self.trial: Trial | None = None
+        self.guard: Guard | None = None
+        self._habit, self._deciding = Habit(), threading.Lock()
+        self._notes = False  # whether the call that began last is looked at
+        self._losses = 0
+        self._alone: float | None = None  # seconds of plain jax.jit, as they were measured last
+        self._seen: Executable | None = None  # of which there is a trial, or need not be one
+
+    def takes(self) -> Executable:
+        """The executable of the call that begins now."""
+        exe = self._monitor.current
+        if exe is not self._seen:
+            self._seen, self.trial, self.guard = exe, self._trial_of(exe), None
+        guard, trial = self.guard, self.trial  # other threads may end them
+        looks = guard is not None and guard.looks()
+        self._notes = trial is not None or exe.in_flight is not None or looks
+        if not self._notes:
+            return exe
+        waited = self._habit.begins()
+        if self._habit.in_flight:
+            return exe.in_flight or exe
+        if looks and guard is not None and guard.slow(waited):
+            trial = self.trial = self._trial_of(exe)
+        if trial is None:
+            return exe
+        plain = trial.plain(waited)
+        if trial.verdict:
+            self.decide(exe, trial)
+        return self._planner.plain if plain else exe
+
+    def gave(self, results: Sequence[object]) -> None:
+        """Notes what a call has returned; nothing is kept alive."""
+        if self._notes:
+            self._habit.gave(results)
+
+    def anew(self) -> None:
+        """Compares the executable in use, whatever was found out of it before."""
+        self._seen = None
+
+    def _trial_of(self, exe: Executable) -> Trial | None:
+        """The comparison of an executable with plain jax.jit in the caller's loop; None where nothing is to decide."""
+        self._alone = exe.plan.measured.get("jit", self._alone)
+        compiled = self._compiled or self._planner.plain_ready
+        if self._alone is None or exe.lowered is None or not compiled or not self._compares():
+            return None
+        return Trial(self._alone)
+
+    def decide(self, exe: Executable, trial: Trial) -> None:
+        """The end of a comparison: a plan that makes the caller's loop slower goes; one that does not is looked
+        after.
+        """
+        with self._deciding:
+            if self.trial is not trial:  # another thread was first
+                return
+            self.trial = None
+            every = min(2 * self.guard.every, MOST_EVERY) if self.guard is not None else EVERY
+            self.guard = Guard(trial.limit, every)
+            if trial.verdict == "jit":
+                self._lost(exe, trial)
+
+    def _lost(self, exe: Executable, trial: Trial) -> None:
+        plan, jit = (f"{1e3 * x:.3f} ms" for x in trial.medians())
+        why = f"no plan beats jax.jit in use: a call's turn takes {plan} with {exe.plan.strategy!r}, {jit} without"
+        plain = dataclasses.replace(self._planner.plain.plan, chosen=why)
+        instead = dataclasses.replace(self._planner.plain, plan=plain, in_flight=exe.in_flight)
+        if not self._monitor.lost(exe, instead):
+            return
+        self._losses += 1
+        if self._losses == MOST_LOSSES:  # calls then go to jax.jit without a look
+            self._monitor.stay(instead)
+            self.final = True
+
+
+__all__ = ["Choice"]
