@@ -95,11 +95,11 @@ class Entry:
 
     def _holds(self, call: Call, kept: Kept) -> bool:
         """Whether a call has these weights, and inputs like those that were planned for."""
-        return (
-            len(call.leaves) == len(self._signature.leaves)
-            and kept.serves(call.leaves, self._known is not None)
-            and self._signature.holds(call, kept.inputs)
-        )
+        return self._serves(call, kept) and self._signature.holds(call, kept.inputs)
+
+    def _serves(self, call: Call, kept: Kept) -> bool:
+        """Whether a call has as many leaves as these, and these weights."""
+        return len(call.leaves) == len(self._signature.leaves) and kept.serves(call.leaves, self._known is not None)
 
     def fits(self, call: Call) -> bool:
         """Whether a call is one of these, with the same weights as the last one."""
@@ -179,9 +179,7 @@ class Entry:
     def _serving(self, call: Call) -> Kept | None:
         """What is kept, if it is for a call with these leaves and weights."""
         kept = self._current
-        if kept is None or len(call.leaves) != len(self._signature.leaves):
-            return None
-        return kept if kept.serves(call.leaves, self._known is not None) else None
+        return kept if kept is not None and self._serves(call, kept) else None
 
     def _unfit(self, made: JitTrace, call: Call) -> str:
         """Why calls like this one are never co-executed ("" where they may be)."""

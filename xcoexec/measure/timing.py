@@ -19,7 +19,7 @@ ROUND_SECONDS = 0.06  # of one call in one round of a comparison
 ROUNDS = 5
 MOST_CALLS = 1000  # of one block
 BLOCK_SECONDS = 0.02  # of calls that others wait for
-WAKE_SECONDS = 0.004
+WAKE_SECONDS = 0.004  # of calls at the start of a block, which are not counted
 SHORT_SECONDS = 0.008  # that blocks of many short calls take
 WARM_SECONDS = 0.008  # of calls before parts are measured on the host half, and of the measurement
 
@@ -94,7 +94,7 @@ def alternate(
     enough: int = MOST_CALLS,
 ) -> dict[str, float]:
     """Median seconds of each call; blocks of about `seconds` in turn, or of `enough` calls where those take at least
-    `SHORT_SECONDS`; the first call of a block is dropped.
+    `SHORT_SECONDS`; the first `WAKE_SECONDS` of a block, one call at least, are dropped.
 
     `samples` receives all times. From the second round on one call may win early: when all its times are below the
     share `clear` of every time of the others.
