@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
 import time
@@ -23,7 +24,8 @@ from ..session.pending import PendingSession, shown, within
 from ..session.prepare import PLAIN, Manner, Task, prepared, refused
 from ..session.session import PlainSession, Session, deleted
 from .function import Function
-from .plain import Call
+from .look import Look
+from .plain import Args, Call, Kwargs
 from .signature import Signature, placed_apart
 
 MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
@@ -53,6 +55,7 @@ class Kept(NamedTuple):
     weights: list[ArrayLike]
     session: Session | PlainSession
     arrays: tuple[jax.Array, ...] = ()  # of the weights
+    look: Look | None = None  # that tells such calls from others
 
     def serves(self, leaves: Sequence[ArrayLike], known: bool) -> bool:
         """Whether leaves hold these weights; `known`: they always do."""
@@ -79,19 +82,51 @@ class Entry:
         self._current: Kept | None = None
         self._refused = ""
         self._pending: PendingSession | None = None  # plans, or has planned
+        self._planned: Kept | None = None  # the weights that are planned with, as soon as they are known
         self._told: list[tuple[str, str, bool, str]] = []  # warnings of the background, for the next call
+
+    def look(self, args: Args, kwargs: Kwargs) -> tuple[Kept, Sequence[ArrayLike]] | None:
+        """As `hit`, with the leaves of the inputs, for arguments that nobody has taken apart; None also where only
+        `hit` can tell.
+        """
+        kept = self._current
+        if kept is None or self._told:
+            return None
+        waits = isinstance(kept.session, PendingSession)
+        planned = self._planned if waits else kept
+        if planned is None or planned.look is None or planned.session is not kept.session:
+            return None
+        inputs = planned.look.inputs(args, kwargs)
+        if inputs is None:
+            return None
+        self._misses = 0
+        if waits:
+            kept.session.misses = 0
+        return kept, inputs
 
     def hit(self, call: Call) -> Kept | None:
         """What runs a call if it is one of these, with the same weights as the last one, and nothing is to be said or
         planned; None else.
         """
         kept = self._current
-        if kept is None or self._told or isinstance(kept.session, PendingSession):
+        if kept is None or self._told:
             return None
+        if isinstance(kept.session, PendingSession):
+            return kept if self._planned_with(call, kept.session) else None
         if not self._holds(call, kept):
             return None
         self._misses = 0
         return kept
+
+    def _planned_with(self, call: Call, pending: PendingSession) -> bool:
+        """Whether what is being planned is for calls like this one with these weights: a look at the inputs instead of
+        one at all leaves.
+        """
+        planned = self._planned
+        if planned is None or planned.session is not pending or not self._holds(call, planned):
+            return False
+        pending.misses = 0
+        return True
 
     def _holds(self, call: Call, kept: Kept) -> bool:
         """Whether a call has these weights, and inputs like those that were planned for."""
@@ -162,7 +197,12 @@ class Entry:
         if not isinstance(kept.session, PendingSession):
             self._misses = 0
             return kept
-        if kept.session.saw(call.leaves) < MISSES:
+        planned = self._planned
+        if planned is None or planned.session is not kept.session or planned.serves(call.leaves, False):
+            kept.session.misses = 0
+        else:
+            kept.session.misses += 1
+        if kept.session.misses < MISSES:
             return kept
         with self._lock:
             if self._current is not kept:
@@ -233,6 +273,8 @@ class Entry:
                 why = Failed("planning", e).why
                 manner.warn(self._function.name, why, False, PLAIN)
                 found = self._plainly(PlainSession(strategy_name(options.strategy), why))
+            finally:
+                self._planned = None  # it holds the call's arrays
             if self._take(found, kept, call, session):
                 self._told += told
                 with same(), measured_in(session.gate.alone):
@@ -259,11 +301,15 @@ class Entry:
     def _compiled(self, made: JitTrace, call: Call, manner: Manner, pending: PendingSession | None = None) -> Kept:
         """What runs such calls, when it is planned; `pending`: what runs them meanwhile."""
 
+        look: Look | None = None
+
         def task() -> Task:
+            nonlocal look
             with stage("reading the jaxpr"):
-                found = self._task(made, call)
+                found, look = self._task(made, call)
             if pending is not None and self._known is None:
-                pending.weights = tuple((i, call.leaves[i]) for i in found.index)
+                weights = [call.leaves[i] for i in found.index]
+                self._planned = Kept(found.index, found.inputs, weights, pending, look=look)
             return found
 
         found = prepared(self._function.name, self._function.options, task, self._not_admitted, manner)
@@ -271,10 +317,10 @@ class Entry:
             return self._plainly(found)
         weights = [call.leaves[i] for i in found.task.index]
         arrays = tuple(w for w in weights if isinstance(w, jax.Array))
-        return Kept(found.task.index, found.task.inputs, weights, found.session, arrays)
+        return Kept(found.task.index, found.task.inputs, weights, found.session, arrays, look)
 
-    def _task(self, made: JitTrace, call: Call) -> Task:
-        """What is to be compiled for a call: its weights and inputs told apart."""
+    def _task(self, made: JitTrace, call: Call) -> tuple[Task, Look | None]:
+        """What is to be compiled for a call, its weights and inputs told apart, and how such calls are known."""
         function = self._function
         traced = flattened(made.closed, made.out_tree, paths(self._call.tree))
         index = weight_leaves(traced, made.donated) if self._known is None else tuple(range(self._known))
@@ -283,15 +329,18 @@ class Entry:
         plain = function.on_inputs(self._call, index, call.leaves)
         compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
         given = function.plain.given
+        look = Look.of(call, self._signature, index) if self._known is None else None
         about = (traced, index, inputs, call.leaves, donated, plain, given, self._sibling, compile_plain)
         if made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
-            return Task(*about)  # no call can be made twice, or as its caller makes it
+            return Task(*about), look  # no call can be made twice, or as its caller makes it
         called = lambda: function.plain.jitted(*call.args, **call.kwargs)
         if self._known is not None:
-            return Task(*about, called)
+            return Task(*about, called), look
+        if look is not None:
+            return Task(*about, called, functools.partial(look.inputs, call.args, call.kwargs)), look
         kept = Kept(index, inputs, [call.leaves[i] for i in index], NOBODY)
         looked_up = lambda: self._holds(function.plain.call(call.args, call.kwargs), kept)
-        return Task(*about, called, looked_up)
+        return Task(*about, called, looked_up), look
 
     def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
         """New weights are packed again; mutable ones, or ones that change at every call, are left to jax.jit."""

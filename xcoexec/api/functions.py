@@ -7,10 +7,11 @@ import inspect
 import os
 import threading
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import jax
+from jax.typing import ArrayLike
 
 from ..errors import BindError, brief
 from ..guard import boundary, outside
@@ -21,7 +22,7 @@ from ..planning.strategies import Strategy
 from ..session.options import Options, Words
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .entry import Entry, ready
+from .entry import Entry, Kept, ready
 from .function import Function
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
@@ -148,23 +149,32 @@ class CoPjitFunction(Generic[P, R]):
                 return out
             if self.function.stays_plain():
                 return self._plain(*args, **kwargs)
-            call = self._call(args, kwargs)
-            kept = self._last.hit(call) if self._last is not None else None
-            if kept is None:
-                kept = self._entry(call).kept(call)
+            last, given = self._last, (args, kwargs)
+            found = last.look(args, kwargs) if last is not None else None
+            if found is None:
+                call = self._call(args, kwargs)
+                found, given = self._found(call), (call.args, call.kwargs)
+            kept, inputs = found
             session = kept.session
             exe = session.takes()
             if exe.lowered is None or kept.gone():
                 session.tick()
-                out = self._plain.jitted(*call.args, **call.kwargs)
+                out = self._plain.jitted(*given[0], **given[1])
                 session.ran(out)
                 if session.settled:
                     self._settle()
                 return out
-            return session.call([call.leaves[i] for i in kept.inputs], exe)  # type: ignore[union-attr]
+            return session.call(inputs, exe)  # type: ignore[union-attr]
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
+
+    def _found(self, call: Call) -> tuple[Kept, Sequence[ArrayLike]]:
+        """What runs a call, made now if need be, and the leaves of the call's inputs."""
+        kept = self._last.hit(call) if self._last is not None else None
+        if kept is None:
+            kept = self._entry(call).kept(call)
+        return kept, [call.leaves[i] for i in kept.inputs]
 
     def _settle(self) -> None:
         """Calls need no look while plain jax.jit is to answer all of them: it tells its programs apart itself."""

@@ -18,7 +18,7 @@ from ..codegen.native.children import giving_way
 
 log = logging.getLogger("xcoexec")
 
-TURN_SECONDS = 2e-5
+TURN_SECONDS = 1e-6
 
 working: set[threading.Thread] = set()  # threads that plan
 

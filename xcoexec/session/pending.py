@@ -7,8 +7,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import jax
 
@@ -51,7 +50,6 @@ class PendingSession(PlainSession):
         super().__init__(strategy, "it is being planned")
         self.gate, self.misses = Gate(), 0
         self.became: Session | PlainSession | None = None
-        self.weights: tuple[tuple[int, Any], ...] = ()  # which leaves are weights, when that is known
         self._job: Callable[[PendingSession], None] | None = job
         self._begun, self._done = threading.Lock(), threading.Event()
         self._first: weakref.ref[jax.Array] | None = None  # a result of the first call
@@ -71,7 +69,7 @@ class PendingSession(PlainSession):
                 self._job(self)
         finally:
             self._done.set()
-            self._job, self.weights = None, ()  # they hold the call's arrays
+            self._job = None  # it holds the call's arrays
 
     def settle(self) -> None:
         """Waits while the first call's result is computed, for `RESULT_SECONDS` at most, so that planning does not slow
@@ -96,11 +94,6 @@ class PendingSession(PlainSession):
     def stop(self) -> None:
         """Its plan would not be used."""
         self._stopped = True
-
-    def saw(self, leaves: Sequence[Any]) -> int:
-        """Counts calls in a row with other weights than those that are planned with."""
-        self.misses = self.misses + 1 if any(leaves[i] is not w for i, w in self.weights) else 0
-        return self.misses
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there is a plan, for at most `timeout` seconds; whether there is one. Waits over 2 s say in a

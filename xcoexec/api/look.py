@@ -1,0 +1,145 @@
+"""Whether a call has the weights of the one before: a look into the containers that held them, without taking all
+arguments apart.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+from jax.typing import ArrayLike
+
+from .plain import Args, Call, Kwargs
+from .signature import Signature, configuration, leaf_key
+
+CONTAINERS = (dict, list, tuple)  # types whose children a look may ask for; others are left to JAX
+
+
+class Inside(NamedTuple):
+    """What a container held: its type, the keys of its children, and these."""
+
+    type: type
+    keys: tuple[Any, ...]
+    values: tuple[object, ...]
+
+    @classmethod
+    def of(cls, x: Any) -> Inside:
+        """What a container holds now."""
+        keys = tuple(x) if type(x) is dict else tuple(range(len(x)))
+        return cls(type(x), keys, tuple(x[k] for k in keys))
+
+    def same(self, x: Any) -> bool:
+        """Whether a container holds these very children. Raises `KeyError` for one without a key of theirs."""
+        if type(x) is not self.type or len(x) != len(self.keys):
+            return False
+        return all(map(operator.is_, map(x.__getitem__, self.keys), self.values))
+
+
+class Look(NamedTuple):
+    """Arguments (those by name behind those by position) of which some are all weights, and the others all inputs.
+
+    `roots`: of each that is all weights its place, itself, and what it held (None for an array). `containers`: those
+    inside of these, with their `sizes`; `parents`, `places` and `children`: what lies where in them. `rest`: the places
+    of the others, `tree` and `keys` their structure and their leaves' types.
+    """
+
+    names: tuple[str, ...]
+    count: int
+    roots: tuple[tuple[int, object, Inside | None], ...]
+    containers: tuple[Any, ...]
+    sizes: list[int]
+    parents: tuple[Any, ...]
+    places: tuple[Any, ...]
+    children: tuple[object, ...]
+    rest: tuple[int, ...]
+    tree: Hashable
+    keys: tuple[Hashable, ...]
+    configuration: Hashable
+
+    @classmethod
+    def of(cls, call: Call, signature: Signature, weights: Collection[int]) -> Look | None:
+        """A look for calls like this one, whose leaves `weights` are weights; None where an argument has both, or is of
+        another kind than arrays in `CONTAINERS`, and where there are static arguments.
+        """
+        if call.static:
+            return None
+        names = tuple(sorted(call.kwargs))
+        values = (*call.args, *(call.kwargs[k] for k in names))
+        known, roots, rest, keys, at = set(weights), [], [], [], 0
+        for place, value in enumerate(values):
+            size = jax.tree_util.tree_structure(value).num_leaves
+            inside = known.intersection(range(at, at + size))
+            if size and len(inside) == size:
+                roots.append((place, value))
+            elif inside:
+                return None
+            else:
+                rest.append(place)
+                keys += signature.leaves[at : at + size]
+            at += size
+        tops = [Inside.of(v) if type(v) in CONTAINERS else None for _, v in roots]
+        containers = _containers([v for x in tops if x is not None for v in x.values])
+        if containers is None or _containers([v for _, v in roots]) is None:
+            return None
+        held = [(c, Inside.of(c)) for c in containers]
+        return cls(
+            names,
+            len(call.args),
+            tuple((p, v, top) for (p, v), top in zip(roots, tops, strict=True)),
+            tuple(containers),
+            [len(c) for c in containers],
+            tuple(c for c, x in held for _ in x.keys),
+            tuple(k for _, x in held for k in x.keys),
+            tuple(v for _, x in held for v in x.values),
+            tuple(rest),
+            jax.tree_util.tree_structure([values[p] for p in rest]),
+            tuple(keys),
+            signature.configuration,
+        )
+
+    def inputs(self, args: Args, kwargs: Kwargs) -> Sequence[ArrayLike] | None:
+        """The leaves of a call that are no weights, where it has the same weights and inputs of the same types; None
+        where it has not, or where only a closer look can tell.
+        """
+        if len(args) != self.count or len(kwargs) != len(self.names):
+            return None
+        try:
+            values = (*args, *map(kwargs.__getitem__, self.names)) if kwargs else args
+            if not self._same(values):
+                return None
+        except LookupError:
+            return None
+        leaves, tree = jax.tree_util.tree_flatten([values[p] for p in self.rest])
+        if tree != self.tree or configuration() != self.configuration:
+            return None
+        return leaves if all(map(operator.eq, map(leaf_key, leaves), self.keys)) else None
+
+    def _same(self, values: Sequence[Any]) -> bool:
+        """Whether the weights are where they were. Raises `LookupError` where a container has lost one."""
+        for place, root, inside in self.roots:
+            if not (values[place] is root if inside is None else inside.same(values[place])):
+                return False
+        if list(map(len, self.containers)) != self.sizes:
+            return False
+        return all(map(operator.is_, map(operator.getitem, self.parents, self.places), self.children))
+
+
+def _containers(values: Sequence[Any]) -> list[Any] | None:
+    """All containers in these values, outer ones first; None where one is of another kind than `CONTAINERS`."""
+    found: list[Any] = []
+    todo = list(values)
+    while todo:
+        value = todo.pop()
+        if type(value) in CONTAINERS:
+            found.append(value)
+            todo += value.values() if type(value) is dict else value
+        elif value is not None and jax.tree_util.tree_structure(value) != LEAF:
+            return None
+    return found
+
+
+LEAF = jax.tree_util.tree_structure(0)
+
+__all__ = ["Look"]
