@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -92,22 +93,30 @@ def alternate(
     samples: dict[str, list[float]] | None = None,
     clear: float = 0.0,
     enough: int = MOST_CALLS,
+    slow: float = math.inf,
 ) -> dict[str, float]:
     """Median seconds of each call; blocks of about `seconds` in turn, or of `enough` calls where those take at least
     `SHORT_SECONDS`; the first `WAKE_SECONDS` of a block, one call at least, are dropped.
 
-    `samples` receives all times. From the second round on one call may win early: when all its times are below the
+    `samples` receives all times. A call of which every time of the first round is above `slow` times the median of the
+    fastest one is measured no more. From the second round on one call may win early: when all its times are below the
     share `clear` of every time of the others.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
     for fn in calls.values():
         fn()
+    rivals = dict(calls)
     for r in range(rounds):
         progress("compare", r, rounds)
-        for name, fn in calls.items():
+        for name, fn in rivals.items():
             with alone():
                 times[name] += _block(fn, seconds, enough=enough)
+        if not r:
+            most = slow * min(float(np.median(t)) for t in times.values())
+            rivals = {k: fn for k, fn in rivals.items() if min(times[k]) <= most}
+        if len(rivals) == 1 < len(calls):
+            break
         worst = min(max(t) for t in times.values())
         if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
             break

@@ -35,7 +35,8 @@ class Attempt:
 
     `costs`: seconds of the layers (None: not measured yet). `predictor`: costs are predicted, not measured. `hasty`:
     algorithms are taken from nearly the same layers, not measured. `plain_ready`: plain `jax.jit` is compiled. `early`:
-    what is the machine's, not the function's, is measured afterwards (`learn`).
+    what is the machine's, not the function's, is measured afterwards (`learn`). `slow`: seconds of a call of those
+    candidates, by name, that need not be measured again.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Attempt:
     ):
         self.problem, self.machine, self.costs, self.predictor = problem, machine, costs, predictor
         self.progress, self.hasty, self.plain_ready, self.early = progress, hasty, plain_ready, early
+        self.slow: dict[str, float] = {}
 
     @property
     def graph(self) -> LayerGraph:

@@ -21,7 +21,7 @@ from ..ir.validate import check_plan
 from ..ir.words import DEVICE, HOST, SPLIT
 from ..lowering.executable import Executable
 from ..measure.profile import host_placements, read, store
-from ..measure.timing import ROUND_SECONDS, alone, alternate
+from ..measure.timing import ROUND_SECONDS, ROUNDS, alone, alternate
 from ..planning.memory import usage
 from ..planning.strategies import BOUNDED, RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt, lowered_of
@@ -33,6 +33,7 @@ MOST_PLANS = 2  # of strategies that are compiled and measured on a device of it
 NEAR = 1.08  # a rival that is predicted to take longer than this times the plan's time is not compiled
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
+SLOW = 1.5  # times the fastest one's time: what takes longer in one round is out of the comparison
 FLOW_NEAR = 1.5  # what takes longer than this times the winner's time is not tried with calls in flight
 FLOW_ROUNDS = 4
 LONG_SECONDS = 0.01  # of a call, of which its beginning is no part worth mentioning
@@ -340,7 +341,7 @@ def _in_flight(
     count = min(max(int(BURST_SECONDS / seconds[best]), LEAST_IN_FLIGHT), MOST_IN_FLIGHT)
     calls = {k: functools.partial(s.stream, e, count) for k, e in rivals.items()}
     try:
-        bursts = alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR)
+        bursts = alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR, slow=SLOW)
     except jax.errors.JaxRuntimeError:  # so many results at once have no room
         return best, {}
     times = {k: t / count for k, t in bursts.items()}
@@ -348,8 +349,12 @@ def _in_flight(
 
 
 def _times(s: Attempt, candidates: Mapping[str, Executable]) -> dict[str, float]:
-    calls = {k: functools.partial(s.stream, e) for k, e in candidates.items()}
-    return alternate(calls, progress=s.progress, clear=CLEAR, enough=ENOUGH)
+    """Seconds of a call of each; what was `SLOW` before in this planning is not measured again."""
+    calls = {k: functools.partial(s.stream, e) for k, e in candidates.items() if k not in s.slow}
+    rounds = ROUNDS if len(calls) > 1 else 1
+    seconds = alternate(calls, rounds, progress=s.progress, clear=CLEAR, enough=ENOUGH, slow=SLOW)
+    s.slow |= {k: t for k, t in seconds.items() if t > SLOW * min(seconds.values())}
+    return {k: seconds.get(k, s.slow.get(k, 0.0)) for k in candidates}
 
 
 def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
