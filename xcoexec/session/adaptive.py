@@ -12,6 +12,7 @@ import numpy as np
 
 from ..codegen.native.children import go_on
 from ..compat import plain_jit
+from ..devices.registry import device_half
 from ..lowering.executable import Executable
 from .background import working
 from .rebalance import span
@@ -29,7 +30,9 @@ QUICK_RETRY_SECONDS = 2.0
 RETRY_SECONDS = 30.0  # after a return to plain jax.jit: until a new plan is made; twice as long every time
 MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
-OPEN = 4  # times as long as a measurement takes calls are left alone after it, so that they lose a fifth at most
+# times as long as a measurement takes calls are left alone after it: they lose a tenth at most beside a device, and a
+# quarter where all is done on the same cores
+OPEN_APART, OPEN_SHARED = 9, 3
 MOST_OPEN_SECONDS = 1.0
 HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
 
@@ -64,7 +67,8 @@ class Gate:
             self._open.set()
             called, self._called = self._called, False
             if called:
-                time.sleep(min(OPEN * (time.perf_counter() - began), MOST_OPEN_SECONDS))
+                times = OPEN_APART if device_half().apart else OPEN_SHARED
+                time.sleep(min(times * (time.perf_counter() - began), MOST_OPEN_SECONDS))
 
 
 class Monitor:
