@@ -26,7 +26,7 @@ from xcoexec.ir.text import columns
 
 MODELS = (
     *("lenet", "fcnn", "squeezenet", "resnet18", "mobilenet_v2", "googlenet"),
-    *("vgg11", "retinaface_mobile", "vit_s16", "bert_base"),
+    *("vgg11", "retinaface_mobile", "vit_s16", "bert_base", "densenet121", "convnext_t", "efficientnet_b0"),
 )
 AFTER_SECONDS = 1.0
 SETTLED = 60  # calls after which the plan has been compared in use
@@ -39,10 +39,11 @@ def one(kind: str, name: str, seconds: float) -> Record:
     import jax
 
     import xcoexec
-    from xcoexec import models
     from xcoexec.tools.machine import environment
 
-    entry = models.get(name)
+    from .networks import get
+
+    entry = get(name)
     args = jax.tree.map(jax.numpy.asarray, (entry.variables(), entry.example()))
     jax.block_until_ready(args)
     fn = jax.jit(entry.module.apply) if kind == "jit" else xcoexec.jit(entry.module.apply)

@@ -1,0 +1,102 @@
+"""Networks that are no part of the package, written as users of Flax write them: nobody tuned anything for them."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from xcoexec import models
+from xcoexec.models.zoo import Entry
+
+IMAGE = (224, 224, 3)
+
+
+class DenseNet(nn.Module):
+    """DenseNet-121 (Huang et al., 2017): every layer of a block reads all results before it."""
+
+    blocks: tuple[int, ...] = (6, 12, 24, 16)
+    growth: int = 32
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        active = lambda x: nn.relu(nn.BatchNorm(use_running_average=True)(x))
+        x = nn.Conv(64, (7, 7), (2, 2), padding=3, use_bias=False)(x)
+        x = nn.max_pool(active(x), (3, 3), (2, 2), padding=((1, 1), (1, 1)))
+        for i, layers in enumerate(self.blocks):
+            for _ in range(layers):
+                y = nn.Conv(4 * self.growth, (1, 1), use_bias=False)(active(x))
+                y = nn.Conv(self.growth, (3, 3), padding=1, use_bias=False)(active(y))
+                x = jnp.concatenate([x, y], axis=-1)
+            if i + 1 < len(self.blocks):
+                x = nn.Conv(x.shape[-1] // 2, (1, 1), use_bias=False)(active(x))
+                x = nn.avg_pool(x, (2, 2), (2, 2))
+        return nn.Dense(1000)(jnp.mean(active(x), axis=(1, 2)))
+
+
+class ConvNeXt(nn.Module):
+    """ConvNeXt-T (Liu et al., 2022): depthwise 7x7 convolutions, layer norm, dense layers with GELU."""
+
+    blocks: tuple[int, ...] = (3, 3, 9, 3)
+    widths: tuple[int, ...] = (96, 192, 384, 768)
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for stage, (count, width) in enumerate(zip(self.blocks, self.widths, strict=True)):
+            if stage:
+                x = nn.Conv(width, (2, 2), (2, 2), padding="VALID")(nn.LayerNorm(epsilon=1e-6)(x))
+            else:
+                x = nn.LayerNorm(epsilon=1e-6)(nn.Conv(width, (4, 4), (4, 4), padding="VALID")(x))
+            for i in range(count):
+                y = nn.Conv(width, (7, 7), padding=3, feature_group_count=width)(x)
+                y = nn.Dense(4 * width)(nn.LayerNorm(epsilon=1e-6)(y))
+                y = nn.Dense(width)(nn.gelu(y, approximate=False))
+                x = x + self.param(f"scale_{stage}_{i}", nn.initializers.constant(1e-6), (width,)) * y
+        return nn.Dense(1000)(nn.LayerNorm(epsilon=1e-6)(jnp.mean(x, axis=(1, 2))))
+
+
+class EfficientNet(nn.Module):
+    """EfficientNet-B0 (Tan and Le, 2019): inverted bottlenecks with squeeze and excitation."""
+
+    #: expansion, width, layers, stride and kernel of each stage
+    stages: tuple[tuple[int, int, int, int, int], ...] = (
+        (1, 16, 1, 1, 3),
+        (6, 24, 2, 2, 3),
+        (6, 40, 2, 2, 5),
+        (6, 80, 3, 2, 3),
+        (6, 112, 3, 1, 5),
+        (6, 192, 4, 2, 5),
+        (6, 320, 1, 1, 3),
+    )
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        norm = lambda x: nn.BatchNorm(use_running_average=True, epsilon=1e-3)(x)
+        x = nn.swish(norm(nn.Conv(32, (3, 3), (2, 2), padding=1, use_bias=False)(x)))
+        for expansion, width, layers, stride, kernel in self.stages:
+            for i in range(layers):
+                before, wide, step = x, x.shape[-1] * expansion, stride if i == 0 else 1
+                y = nn.swish(norm(nn.Conv(wide, (1, 1), use_bias=False)(x))) if expansion > 1 else x
+                around = {"padding": kernel // 2, "feature_group_count": wide, "use_bias": False}
+                y = nn.swish(norm(nn.Conv(wide, (kernel, kernel), (step, step), **around)(y)))
+                squeezed = nn.swish(nn.Conv(max(1, before.shape[-1] // 4), (1, 1))(y.mean((1, 2), keepdims=True)))
+                y = y * nn.sigmoid(nn.Conv(wide, (1, 1))(squeezed))
+                y = norm(nn.Conv(width, (1, 1), use_bias=False)(y))
+                x = y + before if y.shape == before.shape else y
+        x = nn.swish(norm(nn.Conv(1280, (1, 1), use_bias=False)(x)))
+        return nn.Dense(1000)(x.mean((1, 2)))
+
+
+NETWORKS = {
+    e.name: e
+    for e in (
+        Entry("densenet121", DenseNet, IMAGE, 7_978_856, 2.87e9),
+        Entry("convnext_t", ConvNeXt, IMAGE, 28_589_128, 4.46e9),
+        Entry("efficientnet_b0", EfficientNet, IMAGE, 5_288_548, 0.39e9),
+    )
+}
+
+
+def get(name: str) -> Entry:
+    """A network of these, or a model of the package. Raises `ValueError` that lists the package's."""
+    return NETWORKS.get(name) or models.get(name)
