@@ -2,6 +2,7 @@
 
 import jax
 import pytest
+
 from benchmarks.networks import NETWORKS, get
 
 

@@ -1,0 +1,118 @@
+"""`python -m benchmarks.both_ways [folder] [model ...]`: `xcoexec.jit` as users call it against `jax.jit`, both ways.
+
+Measured, in blocks that alternate in one process: calls that wait for each result, and calls in flight (`IN_FLIGHT`
+begin before the first result is read). A line a network: milliseconds of a call, how many times faster than `jax.jit`
+(median of the rounds' ratios, quartiles), and what the plan in use says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+import xcoexec
+from xcoexec.ir.text import columns
+from xcoexec.tools.machine import environment
+
+from .gpu import MODELS as GPU_MODELS
+from .networks import NETWORKS, get
+
+MODELS = (
+    *GPU_MODELS,
+    *("mlp", "vgg11", "googlenet", "mobilenet_v1", "posenet", "retinaface_mobile", "vit_s16", "bert_base", "decoder"),
+    *NETWORKS,
+)
+IN_FLIGHT = 30
+SETTLED_CALLS, SETTLED_SECONDS = 150, 1.0  # of each way, in which the plan is compared in use
+ROUNDS, BLOCK_SECONDS = 11, 0.15
+Call = Callable[[], Any]
+
+
+def waiting(call: Call) -> float:
+    """Mean seconds of calls for `BLOCK_SECONDS`, each awaited."""
+    count, began = 0, time.perf_counter()
+    while not count or time.perf_counter() - began < BLOCK_SECONDS:
+        jax.block_until_ready(call())
+        count += 1
+    return (time.perf_counter() - began) / count
+
+
+def in_flight(call: Call) -> float:
+    """Mean seconds of calls for `BLOCK_SECONDS`, of which `IN_FLIGHT` begin before the first result is read."""
+    count, began = 0, time.perf_counter()
+    while not count or time.perf_counter() - began < BLOCK_SECONDS:
+        jax.block_until_ready([call() for _ in range(IN_FLIGHT)])
+        count += IN_FLIGHT
+    return (time.perf_counter() - began) / count
+
+
+WAYS = {"waiting": waiting, "in flight": in_flight}
+
+
+def one(name: str) -> dict[str, Any]:
+    """Seconds of a call of both, both ways, round by round."""
+    entry = get(name)
+    args = jax.tree.map(jax.numpy.asarray, (entry.variables(), entry.example()))
+    ours, plain = xcoexec.jit(entry.module.apply), jax.jit(entry.module.apply)
+    calls: dict[str, Call] = {"ours": lambda: ours(*args), "jit": lambda: plain(*args)}
+    for call in calls.values():
+        jax.block_until_ready(call())
+    ours.ready()
+    found: dict[str, Any] = {"model": name, **environment(), "began": time.strftime("%Y-%m-%dT%H:%M:%S")}
+    for way, block in WAYS.items():
+        end, count = time.perf_counter() + SETTLED_SECONDS, 0
+        while count < SETTLED_CALLS and (count < IN_FLIGHT or time.perf_counter() < end):
+            jax.block_until_ready([calls["ours"]() for _ in range(IN_FLIGHT if way == "in flight" else 1)])
+            count += IN_FLIGHT if way == "in flight" else 1
+        found[way] = {k: [] for k in calls}
+        for r in range(ROUNDS):
+            for k in list(calls)[:: 1 if r % 2 else -1]:
+                found[way][k].append(block(calls[k]))
+    report = ours.report(*args)
+    return found | {"ran": report.ran, "why": report.why}
+
+
+def cells(found: dict[str, Any]) -> list[str]:
+    """A record as a row."""
+    row = [str(found["model"])]
+    for way in WAYS:
+        mine, theirs = np.array(found[way]["ours"]), np.array(found[way]["jit"])
+        low, middle, high = np.percentile(theirs / mine, (25, 50, 75))
+        row += [
+            f"{1e3 * np.median(theirs):.3f}",
+            f"{1e3 * np.median(mine):.3f}",
+            f"{middle:.2f} ({low:.2f}-{high:.2f})",
+        ]
+    return [*row, str(found["ran"]), str(found["why"])]
+
+
+def main() -> None:
+    """Runs the lines, appends JSONL, and prints a table."""
+    parser = argparse.ArgumentParser(prog="benchmarks.both_ways", description=__doc__)
+    parser.add_argument("folder", nargs="?", default="out", type=pathlib.Path)
+    parser.add_argument("models", nargs="*")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    rows = [["model"]]
+    for way in WAYS:
+        rows[0] += [f"jit {way} ms", f"ours {way} ms", "times faster"]
+    rows[0] += ["ran", "why"]
+    for name in track(given.models or MODELS, "both ways", console=Console(stderr=True)):
+        found = one(name)
+        rows.append(cells(found))
+        with open(given.folder / "both_ways.jsonl", "a") as f:
+            f.write(json.dumps(found) + "\n")
+    print(columns(rows, range(1, 7)))
+
+
+if __name__ == "__main__":
+    main()
