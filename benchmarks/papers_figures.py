@@ -19,18 +19,9 @@ from xcoexec.strategies import Strategy, codl, layer_switch
 from xcoexec.tools.suite import SUITES
 from xcoexec.tools.zoo_graphs import model_graph
 
+from . import quoted
+
 NONE = "-"
-#: Table I of the layer-switching paper: AlexNet's layers on the Khadas VIM3, CPU and GPU, milliseconds
-TABLE_1 = (
-    (11.56, 9.69),
-    (15.05, 14.37),
-    (5.15, 8.62),
-    (4.48, 5.33),
-    (3.41, 4.15),
-    (38.51, 35.89),
-    (17.02, 10.06),
-    (4.19, 3.44),
-)
 
 Record = dict[str, Any]
 Suite = Sequence[Record]
@@ -105,8 +96,8 @@ def copied(device: str, suite: str) -> str:
 
 
 def dense_and_conv(layers: Sequence[tuple[str, float | None, float]]) -> tuple[float, float]:
-    """By how much the best split of each layer (the paper's equations 3 and 4 without fixed costs) shortens dense and
-    convolution layers.
+    """By how much the best split of each layer (EdgeNN's Equation 4, where copies cost nothing) would shorten dense
+    layers and convolutions, as shares.
     """
     out = []
     for kind in ("dot_general", "conv_general_dilated"):
@@ -124,12 +115,13 @@ def alexnet_simulated() -> str:
 
 
 def table_1() -> str:
-    """The exact path over the paper's own table."""
+    """The exact path over the table that the paper prints."""
     import jax.numpy as jnp
 
+    printed = quoted.load("layer_switched")["table1"]
+    cpu, gpu = (tuple(t * 1e-3 for t in printed.numbers(column)) for column in ("cpu", "gpu"))
     fn = lambda w, x: functools.reduce(lambda y, m: jnp.tanh(y @ m), w, x)
-    graph = graph_of(fn, ([np.ones((4, 4), np.float32)] * len(TABLE_1), np.ones((1, 4), np.float32)), 1)[1]
-    cpu, gpu = (tuple(t * 1e-3 for t in column) for column in zip(*TABLE_1, strict=True))
+    graph = graph_of(fn, ([np.ones((4, 4), np.float32)] * len(cpu), np.ones((1, 4), np.float32)), 1)[1]
     best = layer_switch(graph, Costs.of_halves(cpu, gpu, 0.0, float("inf"), 1.0, False)).predicted
     assert best is not None
     return f"{best * 1e3:.2f} ms; {1 - best / sum(cpu):.2%} and {1 - best / sum(gpu):.2%}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import pathlib
+import sys
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,17 +22,9 @@ from xcoexec.planning.strategies.layer_switch import layer_switch, total
 
 from .support import array, assert_on_host, co, error, oracle, stages_of
 
-#: Table I of the paper: AlexNet's layers on the Khadas VIM3, CPU and GPU, milliseconds
-TABLE = (
-    (11.56, 9.69),
-    (15.05, 14.37),
-    (5.15, 8.62),
-    (4.48, 5.33),
-    (3.41, 4.15),
-    (38.51, 35.89),
-    (17.02, 10.06),
-    (4.19, 3.44),
-)
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+
+from benchmarks import quoted
 
 
 def chain(n: int) -> LayerGraph:
@@ -57,8 +51,9 @@ def made(plan: list[tuple[int, ...]], outputs: int) -> LayerGraph:
 
 def test_the_papers_table() -> None:
     """Best 86.50 ms (the printed entries add up to 86.49), 12.96 % below the CPU, 5.51 % below the GPU."""
-    cpu, gpu = (tuple(t * 1e-3 for t in column) for column in zip(*TABLE, strict=True))
-    graph = chain(len(TABLE))
+    printed = quoted.load("layer_switched")["table1"]
+    cpu, gpu = (tuple(t * 1e-3 for t in printed.numbers(column)) for column in ("cpu", "gpu"))
+    graph = chain(len(cpu))
     plan = layer_switch(graph, Costs.of_halves(cpu, gpu, 0.0, math.inf, 1.0, False))
     assert plan.predicted == pytest.approx(86.49e-3, abs=1e-9)
     assert round(100 * (1 - plan.predicted / sum(cpu)), 2) == 12.96

@@ -74,7 +74,16 @@ def test_the_citation_names_the_papers() -> None:
 def test_a_value_is_found_by_its_name() -> None:
     gain = quoted.load("edgenn")["gain"]
     assert gain.number("mean") == 22.02 and gain.unit == "%" and gain.item == "Figure 8"
-    assert quoted.load("layer_switched")["table1"]["cpu"] == (11.56, 15.05, 5.15, 4.48, 3.41, 38.51, 17.02, 4.19)
+    assert quoted.load("layer_switched")["table1"].numbers("cpu") == (
+        11.56,
+        15.05,
+        5.15,
+        4.48,
+        3.41,
+        38.51,
+        17.02,
+        4.19,
+    )
     assert {q.key for q in quoted.load("edgenn").of("Figure 7")} == {"over_raspberry_power", "over_raspberry_price"}
 
 
@@ -90,6 +99,8 @@ def test_what_is_not_there_says_what_is() -> None:
         paper["equation1"]["p"]
     with pytest.raises(TypeError, match="for 'alexnet_fc' of edgenn's 'table1'; valid is one number"):
         paper["table1"].number("alexnet_fc")
+    with pytest.raises(TypeError, match="for 'mean' of edgenn's 'gain'; valid are numbers"):
+        paper["gain"].numbers("mean")
 
 
 HEAD = """

@@ -76,6 +76,13 @@ class Quoted:
             raise TypeError(f"quoted: got {value!r} for {name!r} of {self.paper}'s {self.key!r}; valid is one number.")
         return value
 
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """A value that is several numbers. Raises `KeyError` for another name, `TypeError` for anything else."""
+        value = self[name]
+        if not isinstance(value, tuple) or not all(isinstance(v, (int, float)) for v in value):
+            raise TypeError(f"quoted: got {value!r} for {name!r} of {self.paper}'s {self.key!r}; valid are numbers.")
+        return tuple(float(v) for v in value)
+
 
 @dataclasses.dataclass(frozen=True)
 class Paper:
