@@ -3,7 +3,7 @@
     python -m benchmarks.gpu FOLDER [MODEL...] [--precision default highest] [--variants ...] [--input device host]
 
 Run it under `benchmarks/edge_slice` to let a small part of a large GPU stand for an edge GPU; the records say so.
-Variants beside the strategies are EdgeNN's ablations: arrays always mapped or always copied, without intra- or
+Variants beside the strategies leave out parts of EdgeNN: arrays always mapped or always copied, without intra- or
 inter-kernel co-running.
 """
 

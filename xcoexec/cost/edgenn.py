@@ -6,7 +6,7 @@ from ..ir.costs import Costs
 
 
 def total(p: float, t_cpu: float, t_gpu: float, output_bytes: float, rate: float) -> float:
-    """Equations 1 and 2: seconds of a layer whose host half computes the share p.
+    """Equation 3, the sum of Equations 1 and 2: seconds of a layer whose host half computes the share p.
 
     `max(t_cpu*p, t_gpu*(1-p)) + p*v_o/s`, v_o in bytes, s in bytes/s.
     """
@@ -14,7 +14,7 @@ def total(p: float, t_cpu: float, t_gpu: float, output_bytes: float, rate: float
 
 
 def optimum(t_cpu: float, t_gpu: float, output_bytes: float, rate: float) -> float:
-    """Equations 3 and 4: the best share, `t_gpu/(t_cpu+t_gpu)`; 0 where copying the output costs t_gpu or more."""
+    """Equation 4: the best share, `t_gpu/(t_cpu+t_gpu)`; 0 where copying the output costs t_gpu or more."""
     return t_gpu / (t_cpu + t_gpu) if output_bytes / rate < t_gpu else 0.0
 
 

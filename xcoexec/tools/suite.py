@@ -79,7 +79,7 @@ class Record(Simulated):
     environment: Environment
 
 
-#: name -> what `xcoexec.jit` is told; beside the strategies the papers' ablations
+#: name -> what `xcoexec.jit` is told; beside the strategies these with a part left out
 VARIANTS: Mapping[str, Variant] = {
     **{name: Variant(strategy=name) for name in ("device", "host", "edgenn", "codl", "layer_switch", "auto")},
     "edgenn, no intra": {"strategy": functools.partial(edgenn, intra=False)},

@@ -1,5 +1,5 @@
-"""EdgeNN (Zhang et al., ICDE 2023): each chain layer split by equations 1 to 4, branches of a region assigned to
-halves.
+"""EdgeNN (Zhang et al., ICDE 2023, section IV-D): each chain layer split by Equations 1 to 4, branches of a region
+assigned to halves.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def edgenn(graph: LayerGraph, costs: Costs, *, intra: bool = True, inter: bool =
     """Regions first (every assignment of their branches), then the chains around them.
 
     Without `intra` no layer is split (intra-kernel co-running), without `inter` no branches are assigned to different
-    halves (inter-kernel co-running): the ablations of the paper's figure 8, as `functools.partial(edgenn,
-    intra=False)`.
+    halves (inter-kernel co-running), as in `functools.partial(edgenn, intra=False)`. Neither is an ablation of the
+    paper: Figure 8 has all of hybrid execution without memory management, section V-F inter-kernel co-running against
+    the GPU alone.
     """
     choices = [[c for c in _choices(x, costs) if intra or c.half != SPLIT] for x in graph.layers]
     together = [r for r in graph.regions if inter and len(r.branches) <= MAX_BRANCHES]
