@@ -11,7 +11,7 @@ import numpy as np
 
 from .regress import linear
 
-CLOSE = 0.1  # relative error that counts as right (CoDL's figure 15 and table 4)
+CLOSE = 0.1  # relative error that counts as right (CoDL's Tables 3 and 4)
 UNKNOWN = "not installed"
 
 

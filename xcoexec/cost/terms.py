@@ -1,7 +1,8 @@
 """What a predictor knows of a layer before it runs: for each half the kernels' class, and what their time is made of.
 
-CoDL's predictor (Jia et al., MobiSys 2022, section 4.3) takes the non-linear part of a kernel's time out by counting
-the blocks that it really computes, and learns the time of a block by linear regression. The host half's blocks are read
+CoDL's predictor (Jia et al., MobiSys 2022, section 5.2, Equation 3 and Table 1) takes the non-linear part of a kernel's
+time out by counting the blocks that it really computes, and learns the time of a block by linear regression. The terms
+here are others than its (H, W, IC, OC), and what they leave is interpolated. The host half's blocks are read
 from the step table that the kernels' own rules make; the device half's are tiles of the matrix product that a layer
 amounts to, in whole waves over the device's processors.
 """

@@ -1,5 +1,6 @@
-"""By how much both halves slow down while they work together, measured on split layers (CoDL's concurrency term,
-section 5).
+"""By how much both halves slow down while they work together, measured on split layers.
+
+CoDL's Equation 2 adds for concurrency what sharing data takes; the halves' computation takes there as long as alone.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A shortest path through the layers in their order, each place with what is alive there on the device or (where that is
 a single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels
 or rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around
-their border twice (the paper's padding growth, equation 1), or by channels, where the layers behind the first keep
+their border twice (the paper's padding growth, Equation 1), or by channels, where the layers behind the first keep
 channels apart.
 """
 
@@ -47,8 +47,10 @@ def codl(
 ) -> Plan:
     """The shortest path, in seconds, over (place in the program, where its arrays lie).
 
-    `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning has both);
-    without `chain` every layer is split alone; with `greedy` chains grow layer by layer, as in the paper's Algorithm 1.
+    `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning, section 4.1,
+    has both); without `chain` every layer is split alone; with `greedy` chains grow layer by layer, after the paper's
+    Algorithm 1: there a chain keeps the dimension of its first layer and a share near that layer's, here each longer
+    chain takes the best of both anew, and one that loses nothing goes on.
     Raises `ValueError` for other dims.
     """
     if not dims or set(dims) - set(DIMS):
