@@ -4,9 +4,10 @@
 
 `serial`: decode, jax.jit, result, one after the other. `prefetch`: what users do today, a thread that decodes ahead and
 jax.jit's asynchronous dispatch; with `--workers` threads as many as ours get. `oblivious`: a pipeline cut where both
-stages have half of the accelerator's time (Table 3). `inner-layer`: every layer divided between both halves, behind the
-same prefetch (Table 2). `neuropipe`: the paper's cut; `printed`: with its misprint; `best`: the best of all cuts by
-brute force over two stages, measured. `pipeline`: ours.
+stages have half of the accelerator's time (the one of Table 3 counts with the CPU's pace too, but not with its host
+operations). `inner-layer`: layers divided between both halves where EdgeNN's planner does so, behind the same prefetch
+(in Table 2 every layer is). `neuropipe`: the paper's cut; `printed`: with its misprint; `best`: of all cuts into two
+stages the best one by the layers' seconds (Table 5's is found by running them). `pipeline`: ours.
 """
 
 from __future__ import annotations
@@ -233,14 +234,14 @@ def ways(s: Setting) -> dict[str, Way]:
 
 
 def oblivious(costs: Costs) -> Cut:
-    """Half of the accelerator's time for each stage, as if both processors were alike."""
+    """Half of the accelerator's time for each stage, as if both were alike (Table 3's cut counts with gamma)."""
     n, half = len(costs.device), sum(costs.device) / 2
     k = min(range(1, n), key=lambda k: abs(sum(costs.device[:k]) - half))
     return front_and_rear(k, n)
 
 
 def every_cut(costs: Costs, nbytes: list[int], operations: float) -> int:
-    """The best two stages, with the host operations in the CPU's (Table 5)."""
+    """The best two stages by the layers' seconds, with the host operations in the CPU's."""
     return min(range(1, len(costs.device) + 1), key=lambda k: max(two_stages(costs, nbytes, k, operations)))
 
 

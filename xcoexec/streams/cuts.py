@@ -34,7 +34,7 @@ CUT = Rule(
     lambda x: isinstance(x, (str, Cut)),
     lambda x: _follow_one_another(x) if isinstance(x, Cut) else x in CUTS,
 )
-PROBES = 4  # items that the parts of a cut are measured on, as the paper measures on about four
+PROBES = 4  # items that the parts of a cut are measured on: NeuroPipe's are about four (section III-C)
 PROBE_SECONDS = 0.02
 DISTURBED = 1.5  # times longer that a team takes on cores that others use too (measured: 1.3 to 2.6)
 CORRECTED = 2  # cuts that are made and measured, the second with what the first one's stages took beside their layers

@@ -64,7 +64,7 @@ def front_and_rear(k: int, layers: int) -> Cut:
 
 
 def speedup(alpha: float, gamma: float) -> float:
-    """Equation 1: (gamma + 1) / (1 - (alpha - 1)(gamma - 1)), over doing everything one after the other.
+    """NeuroPipe's Equation 1: (gamma + 1) / (1 - (alpha - 1)(gamma - 1)), over doing everything one after the other.
 
     alpha: the host operations' share (0..1) of a serial item's seconds, `t_host / (t_host + t_acc)`; gamma: `t_cpu /
     t_acc` of the network. Holds up to alpha = 1/2; beyond, the network stays whole on the accelerator and the host
@@ -78,8 +78,9 @@ def neural_work(alpha: float, gamma: float, printed: bool = False) -> float:
     alpha) * gamma).
 
     Both stages take equally long when alpha + w = (1 - alpha) - w / gamma, so w = (1 - 2 * alpha) * gamma / (gamma +
-    1): what the CPU already has to do for the host operations counts. The paper prints (1 - alpha) * gamma / (gamma +
-    1) (`printed`), which is the balance without host operations; its own Equation 1 follows from the former.
+    1): what the CPU already has to do for the host operations counts. As N_opt (section III-C) the paper prints (1 -
+    alpha) * gamma / (gamma + 1) (`printed`), which is the balance without host operations; its own Equation 1 (section
+    III-B) follows from the former.
     """
     return max((1 - alpha) if printed else (1 - 2 * alpha), 0.0) * gamma / (gamma + 1)
 
@@ -88,7 +89,8 @@ def neuropipe(costs: Costs, host_operations: float, printed: bool = False) -> in
     """The paper's cut: the first layer of the rear, which the CPU computes; `host_operations`: seconds an item of the
     user's work.
 
-    The cut whose rear comes nearest to `neural_work`. Layers that only the accelerator can run stay there.
+    The cut whose rear comes nearest to `neural_work`, in seconds; in section III-C the rear's share of the operations
+    is N_opt at most. Layers that only the accelerator can run stay there.
     """
     accelerated = sum(costs.device)
     on_cpu = sum(t or 0.0 for t in costs.host)
@@ -110,7 +112,7 @@ def _rears(costs: Costs) -> Iterator[int]:
 
 def two_stages(costs: Costs, crossing: Sequence[int], k: int, host_operations: float) -> tuple[float, float]:
     """Seconds of the accelerator's stage and of the CPU's, which does the host operations too, for a cut before layer k
-    (Figure 3).
+    (NeuroPipe's Figure 1b).
     """
     moved = costs.exchange(crossing[k]) if k < len(costs.device) else 0.0
     return sum(costs.device[:k]), host_operations + moved + sum(t or 0.0 for t in costs.host[k:])

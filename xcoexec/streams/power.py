@@ -1,4 +1,4 @@
-"""Power modes of a stream (NeuroPipe, section III-D and Figure 4): clocks that are just high enough for a target
+"""Power modes of a stream (after NeuroPipe, section III-D and Figure 4): clocks that are just high enough for a target
 interval.
 
 Nothing is touched unless it was allowed. Former states are written to a file before the first change, and put back at
@@ -184,7 +184,8 @@ def chosen(mode: str, knobs: Sequence[Knob], seconds: Mapping[str, float], inter
     """Knob -> clock (Hz). `seconds`: what each half takes an item at its highest clock.
 
     "save": each half as slow as `interval` (seconds between items) allows. "boost": the slower half at its highest
-    clock, the other one as slow as that still allows. "basic": nothing is changed.
+    clock, the other one as slow as that still allows (the paper's, section IV-D, raises clocks until an item costs the
+    energy that it costs without a pipeline). "basic": nothing is changed.
     """
     if mode == "basic":
         return {}
