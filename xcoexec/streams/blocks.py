@@ -1,4 +1,4 @@
-"""Which layers run as one block, and which blocks deserve a twin for the other half (BlastNet, section 4.1)."""
+"""Which layers run as one block, and which blocks deserve a twin for the other half (BlastNet, section 5.1.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .spans import Span, crossing
 FEWEST = 3  # places where one value goes on
 LEAST_SECONDS = 2.5e-3  # of a block: deciding about one and waking its worker takes 30 to 40 us
 TWIN_SECONDS = 1e-3  # of one that may get a twin: the shorter a block is, the more of them are replaceable
-EPSILON = 1.5  # least CD of a block that gets a twin
+EPSILON = 1.5  # least CD of a block that gets a twin (BlastNet's: 1 or 10, by the network)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Worth:
 
     @property
     def degree(self) -> float:
-        """CD = T_sec / T_pri (Equation 1), seconds over seconds."""
+        """CD = T_sec / T_pri (BlastNet's Equation 1), seconds over seconds."""
         return self.secondary / self.primary
 
 

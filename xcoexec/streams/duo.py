@@ -1,5 +1,5 @@
 """Duo-blocks: which blocks get a twin for the other half, the search for them, and the accuracy of every path
-(BlastNet, section 4.2).
+(BlastNet, sections 5.1.2 and 6.3).
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def generate(
     most: int = MOST_BLOCKS,
     search: Search | None = None,
 ) -> Duo:
-    """Twins for the blocks of a trained function that deserve one, and the accuracy of the paths (BlastNet, 4.1, 4.2).
+    """Twins for the blocks of a trained function that deserve one, and the accuracy of the paths (BlastNet, sections
+    5.1.1, 5.1.2 and 6.3).
 
     Blocks are chosen by this machine's measured seconds; short neighbours that do not deserve a twin become one. By
     measurement, twins take on their half no more than 1.2 times what the block takes on its own, or half of what it

@@ -1,7 +1,7 @@
 """Several networks with deadlines on both halves: jobs of blocks, in the order of their deadlines, placed by a policy.
 
-After BlastNet (Ling et al., SenSys 2022). `Core` knows no clock: a simulation drives it with one of numbers, the
-scheduler with the real one, so that both decide alike.
+After BlastNet (Ling et al., SenSys 2022, section 5.2). `Core` knows no clock: a simulation drives it with one of
+numbers, the scheduler with the real one, so that both decide alike.
 """
 
 from __future__ import annotations

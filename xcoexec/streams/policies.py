@@ -1,5 +1,9 @@
-"""The policies that are compared: BlastNet's (Ling et al., SenSys 2022), those that it compares itself with, and
-ours.
+"""The policies that are compared: BlastNet's (Ling et al., SenSys 2022, section 5.2), some like those that it compares
+itself with (section 6.4), and ours.
+
+By the names of section 6.4, `mono_adapt` here is Mono_Sched, `layer_sched` is Layer_Sched with blocks instead of
+layers, and `blastnet_any` is BlastNet-w/o-PF with an accuracy bound, which belongs to primary-first there. `mono_sched`
+is none of them, and Mono_Adapt, which runs whole networks with their twins, is not here.
 """
 
 from __future__ import annotations

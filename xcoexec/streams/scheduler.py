@@ -37,8 +37,8 @@ ADMISSION_PERIODS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Served:
-    """Since the start: jobs by outcome, the missing rate (Equation 3), accuracy of what ended, where time went
-    (seconds), and `pace`: by how much blocks took longer on each half than they were measured to.
+    """Since the start: jobs by outcome, the missing rate (BlastNet's Equation 3), accuracy of what ended, where time
+    went (seconds), and `pace`: by how much blocks took longer on each half than they were measured to.
     """
 
     released: int

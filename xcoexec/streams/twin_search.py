@@ -90,7 +90,7 @@ MOST_NORM = 1.0  # of a gradient
 @dataclasses.dataclass(frozen=True)
 class Search:
     """Steps of the search and of the training behind it, batch size, seed; `by`: "darts" or "similarity" (the baseline
-    of Figure 14). Raises `ValueError` for another `by`.
+    of BlastNet's section 6.3 and Figure 14). Raises `ValueError` for another `by`.
     """
 
     steps: int = 120

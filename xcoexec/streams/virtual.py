@@ -29,7 +29,7 @@ class Schedule:
 
     @property
     def missing_rate(self) -> float:
-        """Equation 3, a share (0..1): (overtime + skipped) / released."""
+        """BlastNet's Equation 3, a share (0..1): (overtime + skipped) / released."""
         return missing_rate(self.jobs)
 
     @property
@@ -43,7 +43,7 @@ class Schedule:
 
 
 def missing_rate(jobs: Iterable[Job]) -> float:
-    """Equation 3, a share (0..1): (overtime + skipped) / released."""
+    """BlastNet's Equation 3, a share (0..1): (overtime + skipped) / released."""
     jobs = list(jobs)
     return sum(j.missed for j in jobs) / max(len(jobs), 1)
 
