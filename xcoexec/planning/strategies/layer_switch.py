@@ -3,7 +3,7 @@ bytes that cross.
 
 One request at a time: halves work in turn, so the time of a placement is the sum of its layers' times and of the
 transfers between layers on different halves. The least such sum over a graph of any shape is a minimum cut; it is found
-exactly (`greedy=True`: the paper's rule along the layers' order instead).
+exactly (`greedy=True`: along the layers' order instead, a switch where it pays at once, as section VI has it).
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def _host(costs: Costs, layer: int) -> float:
 
 
 def switch_seconds(nbytes: float, costs: Costs) -> float:
-    """The paper's regression of a transfer's seconds on its bytes: a fixed part and a rate of this machine."""
+    """Seconds of a transfer by its bytes, a fixed part and a rate of this machine: the kind of regression that section
+    VI names without its coefficients.
+    """
     return costs.sync / 2 + nbytes / costs.copy_rate
 
 
