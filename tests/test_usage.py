@@ -10,7 +10,10 @@ from collections.abc import Callable
 import jax
 import pytest
 
+from xcoexec.ir.plan import fields
+from xcoexec.ir.plan_json import REMEMBERED
 from xcoexec.lowering.executable import Executable
+from xcoexec.measure.profile import store
 from xcoexec.session import contest, usage
 from xcoexec.session.session import Session
 from xcoexec.session.usage import BLOCK, EVERY, FIRST, MOST_PAIRS, WINDOW, Guard, Habit, Trial
@@ -196,6 +199,22 @@ def test_a_plan_that_loses_in_use_goes_and_comes_back_after_a_pause(monkeypatch:
     found.choice.decide(exe, trial)
     assert found.settled, "the second time it is for good"
     assert error(fast(X), oracle(dense, W, X)) < 1e-5
+
+
+def test_a_plan_that_has_lost_for_good_is_not_remembered(monkeypatch: pytest.MonkeyPatch, own_cache: None) -> None:
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    _, found = session()
+    attempt = found.planner._attempt(lambda *step: None)
+    store(REMEMBERED, contest._record_name(attempt), {"waiting": fields(found.plan()), "in_flight": None})
+    assert contest.remembered(contest._record_name(attempt), found.graph)[0] is not None
+    trial = Trial(1.0)
+    trial.pairs, trial.verdict = [(2.0, 1.0)] * 4, "jit"
+    exe = found.current
+    for kept in (True, False):
+        found.monitor.current, found.choice.trial = exe, trial
+        found.choice.decide(exe, trial)
+        assert (contest.remembered(contest._record_name(attempt), found.graph)[0] is not None) is kept
+    found.planner.forget()  # once more does no harm
 
 
 def test_a_loss_in_use_leaves_the_plan_for_calls_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:

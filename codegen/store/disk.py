@@ -196,6 +196,13 @@ class Record:
             unused(path_of(self.kind, name, root) if root else pathlib.Path(name), f"does not fit ({e})")
             return None
 
+    def forget(self, name: str) -> None:
+        """Keeps a record no longer."""
+        root = folder()
+        if root is not None:
+            with contextlib.suppress(OSError):
+                path_of(self.kind, name, root).unlink()
+
     def store(self, name: str, value: object) -> None:
         """Keeps a record. One that would not fit when it is read is not written; a line in the log says so."""
         try:

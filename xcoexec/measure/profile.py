@@ -65,6 +65,11 @@ def store(record: Record, name: str, value: object) -> None:
     record.store(f"{name}-{machine()}", value)
 
 
+def forget(record: Record, name: str) -> None:
+    """Keeps a record of this machine no longer."""
+    record.forget(f"{name}-{machine()}")
+
+
 def example(v: Value, seed: int = 0) -> jax.Array:
     """A random array of a value's shape and type: normal numbers, keys, or zeros for all other types."""
     rng = np.random.default_rng(seed)

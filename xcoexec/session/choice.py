@@ -96,6 +96,7 @@ class Choice:
         if self._losses == MOST_LOSSES:  # calls then go to jax.jit without a look
             self._monitor.stay(instead)
             self.final = True
+            self._planner.forget()
 
 
 __all__ = ["Choice"]

@@ -20,6 +20,7 @@ from ..ir.plan_json import REMEMBERED
 from ..ir.validate import check_plan
 from ..ir.words import DEVICE, HOST, SPLIT
 from ..lowering.executable import Executable
+from ..measure import profile
 from ..measure.profile import host_placements, read, store
 from ..measure.timing import ROUND_SECONDS, ROUNDS, alone, alternate
 from ..planning.memory import usage
@@ -148,6 +149,11 @@ def _auto(s: Attempt) -> Executable:
         # a draw is measured again next time
         store(REMEMBERED, _record_name(s), {"waiting": fields(exe.plan), "in_flight": streamed})
     return exe
+
+
+def forget(s: Attempt) -> None:
+    """Remembers the plans for a graph no longer."""
+    profile.forget(REMEMBERED, _record_name(s))
 
 
 def _again(plan: Plan) -> Plan:
@@ -370,4 +376,4 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-__all__ = ["choose", "clear_winner", "contest", "forced", "known", "moved"]
+__all__ = ["choose", "clear_winner", "contest", "forced", "forget", "known", "moved"]

@@ -13,7 +13,7 @@ from ..lowering.executable import Executable
 from ..measure.profile import Progress, silent
 from ..planning.strategies import Strategy
 from .attempt import Attempt
-from .contest import choose, clear_winner, contest, known, moved
+from .contest import choose, clear_winner, contest, forget, known, moved
 from .problem import Machine, Problem
 
 
@@ -91,6 +91,10 @@ class Planner:
         exe = contest(attempt) if self.strategy == "auto" else choose(attempt, self.strategy, None)
         self._ended(attempt)
         return exe
+
+    def forget(self) -> None:
+        """Has the next process plan anew: the plan that is kept on disk has lost in use."""
+        forget(self._attempt(silent))
 
     def executable(self, plan: Plan) -> Executable:
         """A plan of the user's as an executable with resident weights; it is not taken into use. Raises `Unsupported`
