@@ -92,16 +92,16 @@ class Entry:
         kept = self._current
         if kept is None or self._told:
             return None
-        waits = isinstance(kept.session, PendingSession)
-        planned = self._planned if waits else kept
+        pending = kept.session if isinstance(kept.session, PendingSession) else None
+        planned = kept if pending is None else self._planned
         if planned is None or planned.look is None or planned.session is not kept.session:
             return None
         inputs = planned.look.inputs(args, kwargs)
         if inputs is None:
             return None
         self._misses = 0
-        if waits:
-            kept.session.misses = 0
+        if pending is not None:
+            pending.misses = 0
         return kept, inputs
 
     def hit(self, call: Call) -> Kept | None:

@@ -149,7 +149,8 @@ class CoPjitFunction(Generic[P, R]):
                 return out
             if self.function.stays_plain():
                 return self._plain(*args, **kwargs)
-            last, given = self._last, (args, kwargs)
+            last = self._last
+            given: tuple[Args, Kwargs] = (args, kwargs)
             found = last.look(args, kwargs) if last is not None else None
             if found is None:
                 call = self._call(args, kwargs)

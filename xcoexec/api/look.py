@@ -4,11 +4,13 @@ arguments apart.
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Collection, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
+from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
 from .plain import Args, Call, Kwargs
@@ -17,10 +19,11 @@ from .signature import Signature, configuration, leaf_key
 CONTAINERS = (dict, list, tuple)  # types whose children a look may ask for; others are left to JAX
 
 
-class Inside(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inside:
     """What a container held: its type, the keys of its children, and these."""
 
-    type: type
+    kind: type
     keys: tuple[Any, ...]
     values: tuple[object, ...]
 
@@ -31,13 +34,16 @@ class Inside(NamedTuple):
         return cls(type(x), keys, tuple(x[k] for k in keys))
 
     def same(self, x: Any) -> bool:
-        """Whether a container holds these very children. Raises `KeyError` for one without a key of theirs."""
-        if type(x) is not self.type or len(x) != len(self.keys):
+        """Whether a container of this kind holds these very children. Raises `KeyError` for one without a key of
+        theirs.
+        """
+        if len(x) != len(self.keys):
             return False
         return all(map(operator.is_, map(x.__getitem__, self.keys), self.values))
 
 
-class Look(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
     """Arguments (those by name behind those by position) of which some are all weights, and the others all inputs.
 
     `roots`: of each that is all weights its place, itself, and what it held (None for an array). `containers`: those
@@ -54,7 +60,7 @@ class Look(NamedTuple):
     places: tuple[Any, ...]
     children: tuple[object, ...]
     rest: tuple[int, ...]
-    tree: Hashable
+    tree: PyTreeDef
     keys: tuple[Hashable, ...]
     configuration: Hashable
 
@@ -67,9 +73,12 @@ class Look(NamedTuple):
             return None
         names = tuple(sorted(call.kwargs))
         values = (*call.args, *(call.kwargs[k] for k in names))
-        known, roots, rest, keys, at = set(weights), [], [], [], 0
+        known, at = set(weights), 0
+        roots: list[tuple[int, Any]] = []
+        rest: list[int] = []
+        keys: list[Hashable] = []
         for place, value in enumerate(values):
-            size = jax.tree_util.tree_structure(value).num_leaves
+            size = len(jax.tree_util.tree_leaves(value))
             inside = known.intersection(range(at, at + size))
             if size and len(inside) == size:
                 roots.append((place, value))
@@ -119,7 +128,8 @@ class Look(NamedTuple):
     def _same(self, values: Sequence[Any]) -> bool:
         """Whether the weights are where they were. Raises `LookupError` where a container has lost one."""
         for place, root, inside in self.roots:
-            if not (values[place] is root if inside is None else inside.same(values[place])):
+            value = values[place]
+            if not (value is root if inside is None else type(value) is inside.kind and inside.same(value)):
                 return False
         if list(map(len, self.containers)) != self.sizes:
             return False
@@ -135,11 +145,9 @@ def _containers(values: Sequence[Any]) -> list[Any] | None:
         if type(value) in CONTAINERS:
             found.append(value)
             todo += value.values() if type(value) is dict else value
-        elif value is not None and jax.tree_util.tree_structure(value) != LEAF:
+        elif value is not None and not jax.tree_util.all_leaves([value]):
             return None
     return found
 
-
-LEAF = jax.tree_util.tree_structure(0)
 
 __all__ = ["Look"]
