@@ -1,28 +1,364 @@
-"""The generated page of the papers' figures: what was measured is what the records say, and Table I comes out."""
+"""The papers' page: every table and figure has a row; what is shown comes from records alone; columns are not mixed;
+what does not split is no figure about splits; a run goes on where it was.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import json
 import pathlib
+import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from xcoexec.papers import cells, kept, markdown, page, quoted, records, rows, run, source, table, view
+from xcoexec.papers.cells import CALCULATED, MEASURED, NO_SPLIT, SIMULATED, Cell, PapersError
+from xcoexec.papers.records import Record
+from xcoexec.papers.rows import Axes, Row
+from xcoexec.tools.machine import environment
 
 ROOT = pathlib.Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+HERE = f"{__name__}"
+called: list[dict[str, Any]] = []
 
-from benchmarks import papers  # noqa: E402
+
+def made_cells(**given: Any) -> list[dict[str, Any]]:
+    """A row's function."""
+    called.append(given)
+    common = {"figure": "Figure 8", "paper": 22.02, "unit": "%"}
+    return [
+        {**common, "what": "EdgeNN: mean", "ours": 11.25, "kind": MEASURED, "spread": [10.5, 12.5], "splits": 3},
+        {**common, "what": "EdgeNN: mean", "ours": 7.75, "kind": SIMULATED},
+    ]
+
+
+def failing() -> list[dict[str, Any]]:
+    """A row's function that does not end."""
+    called.append({})
+    raise OSError("no such board")
+
+
+def row(**changed: Any) -> Row:
+    return Row(**{"paper": "edgenn", "figures": ("Figure 8",), "function": f"{HERE}:made_cells", **changed})
+
+
+def record(of: Row, found: Sequence[dict[str, Any]], **changed: Any) -> Record:
+    made = records.made(of, "quick", found, 1.5, environment())  # type: ignore[arg-type]
+    return {**made, **changed}  # type: ignore[typeddict-item]
+
+
+@pytest.fixture(autouse=True)
+def no_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    called.clear()
+    monkeypatch.setattr(run, "RESULTS", ROOT / "no such folder")
+
+
+# -- rows ---------------------------------------------------------------------------------------------
+
+
+def test_every_table_and_figure_has_a_row() -> None:
+    assert rows.without_row(table.ROWS) == []
+    assert sum(len(rows.items(p)) for p in quoted.papers()) == sum(p.tables + p.figures for p in quoted.papers())
+    fewer = [r for r in table.ROWS if (r.paper, "Figure 13") not in {(r.paper, f) for f in r.figures}]
+    found = {name.rpartition(", ")[0] for name in rows.without_row(fewer)}
+    assert found == {p.name for p in quoted.papers() if p.figures >= 13}
+
+
+def test_a_row_has_a_function_or_a_reason() -> None:
+    for r in table.ROWS:
+        assert bool(r.function) != bool(r.because), r.key
+        if r.function:
+            assert callable(getattr(importlib.import_module(r.module), r.function.partition(":")[2])), r.key
+        known = rows.items(quoted.load(r.paper)) if r.paper in quoted.KEYS else r.figures
+        assert all(f in known or f.startswith(("Section", "Equation", "Algorithm")) for f in r.figures), r.key
+    keys = [r.key for r in table.ROWS]
+    assert len(set(keys)) == len(keys)
+
+
+def test_functions_give_the_figures_of_their_rows() -> None:
+    """Those that only compute; the paper's values that they name are printed."""
+    for r in table.ROWS:
+        if r.function in ("xcoexec.papers.devices:switched_table", "xcoexec.papers.streams:equation1"):
+            found = r.run(full=False)
+            assert {cells.base(c["figure"]) for c in found} == set(r.figures)
+            assert {c["kind"] for c in found} == {CALCULATED}
+            known = {v for q in quoted.load(r.paper).records.values() for v in _numbers(q)}
+            assert all(c["paper"] is None or c["paper"] in known for c in found)
+
+
+def _numbers(q: quoted.Quoted) -> list[Any]:
+    return [v for given in (q.values or {}).values() for v in (given if isinstance(given, tuple) else (given,))]
 
 
 def test_table_1_comes_out() -> None:
-    assert papers.table_1() == "86.49 ms; 12.96% and 5.53%"
+    from xcoexec.papers.devices import switched_table
+
+    best, cpu, gpu = (c["ours"] for c in switched_table())
+    assert (
+        best == pytest.approx(86.49)
+        and cpu == pytest.approx(12.96, abs=0.005)
+        and gpu == pytest.approx(5.53, abs=0.005)
+    )
 
 
-def test_the_page_says_what_the_records_say() -> None:
-    """Every claim has its row, and the measured columns are those of the records that are kept beside it."""
-    page = (ROOT / "benchmarks/papers.md").read_text()
-    records = papers.all_records()
-    rows = [line for line in page.splitlines() if line.startswith("|")][2:]
-    claims = [(suite, c) for suite, found in papers.CLAIMS.items() for c in found]
-    assert len(rows) == len(claims)
-    for row, (suite, claim) in zip(rows, claims, strict=True):
-        cells = [c.strip() for c in row.strip("|").split("|")]
-        assert cells[:3] == [claim.paper, claim.what, claim.figure] and cells[6] == claim.why
-        assert cells[4:6] == [claim.measured([r for r in records[k] if r["suite"] == suite]) for k in ("slice", "cpu")]
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ({"what": "x"}, "got a cell of f without 'figure'"),
+        ({"kind": "guessed"}, "got kind='guessed' in f; valid are measured, calculated, simulated"),
+        ({"figure": "Figure 9"}, "got figure='Figure 9' in f; valid are Figure 8"),
+    ],
+)
+def test_a_wrong_cell_is_named(cell: dict[str, Any], message: str) -> None:
+    whole = made_cells()[0]
+    wrong = cell if "what" in cell else {**whole, **cell}
+    with pytest.raises(PapersError, match=message):
+        cells.checked([whole, wrong], ("Figure 8",), "f")
+    with pytest.raises(PapersError, match="got dict from f; valid is a list of dicts"):
+        cells.checked(whole, ("Figure 8",), "f")
+
+
+# -- the page -----------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_records_and_nothing_else() -> None:
+    empty = markdown.text([], table.ROWS)
+    assert "rerun (measured)" not in empty and "not run yet" in empty
+    mine = row()
+    shown = markdown.text([record(mine, made_cells())], [mine])
+    (line,) = [x for x in shown.splitlines() if x.startswith("| Figure 8 | EdgeNN: mean ")]
+    columns = [c.strip() for c in line.strip("|").split("|")]
+    assert columns == ["Figure 8", "EdgeNN: mean", "22.02 %", "11.25 % (10.5 to 12.5)", "-", "7.75 %", ""]
+    assert markdown.text([record(row(paper="codl"), made_cells())], [mine]).count("11.25") == 0
+
+
+def test_the_html_page_shows_the_same_and_draws_it() -> None:
+    mine = row(axes=(Axes("network", "% of time saved"),))
+    with_picture = page.text([record(mine, made_cells())], [mine])
+    assert "11.25 % (10.5 to 12.5)" in with_picture and "7.75 %" in with_picture and "22.02 %" in with_picture
+    assert with_picture.count('<img src="data:image/png;base64,') == 1 and 'src="http' not in with_picture
+    assert "<img" not in page.text([], [mine]) and "<img" not in page.text([record(row(), made_cells())], [row()])
+
+
+def test_without_matplotlib_the_page_has_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = row(axes=(Axes(),))
+    monkeypatch.setattr(page.importlib.util, "find_spec", lambda name: None)
+    text = page.text([record(mine, made_cells())], [mine])
+    assert "matplotlib is not installed" in text and "11.25 %" in text and "<img" not in text
+
+
+def test_kinds_are_columns_that_are_never_mixed() -> None:
+    mine = row()
+    other = {**environment(), "cpu": "4-core other"}
+    both = [record(mine, made_cells()), record(mine, made_cells()[:1], environment=other)]
+    (figure,) = view.figures(both, [mine])
+    (line,) = figure.lines()
+    assert len(line.columns) == 3 and [c.partition(":")[0] for c in line.columns] == [MEASURED, SIMULATED, MEASURED]
+    assert figure.how == "rerun (measured), simulated"
+    assert view.columns([figure])[-2:] == [CALCULATED, SIMULATED]
+
+
+def test_what_does_not_split_is_no_figure_about_splits() -> None:
+    """A number of a run in which nothing was split is neither shown nor drawn; it says so instead."""
+    mine = row(about_splits=True, axes=(Axes(),))
+    found = made_cells()
+    found[0] |= {"ours": 62.4, "splits": 0}
+    text = markdown.text([record(mine, found)], [mine])
+    assert "62.4" not in text and f"| {NO_SPLIT} |" in text and "7.75 %" in text
+    del found[0]["splits"]
+    assert "62.4" not in markdown.text([record(mine, found)], [mine])
+    assert cells.number(found[0], True) is None and cells.number({**found[0], "splits": 2}, True) == 62.4  # type: ignore[arg-type,typeddict-item]
+    assert cells.number(found[1], True) == 7.75  # type: ignore[arg-type]
+    assert "62.4" in markdown.text([record(row(), found)], [row()])
+
+
+def test_rows_that_measure_splits_are_about_splits() -> None:
+    about = {r.function for r in table.ROWS if r.about_splits}
+    assert {f"xcoexec.papers.measured:{n}_measured" for n in ("edgenn", "codl")} <= about
+
+
+def test_a_record_that_is_older_than_the_code_says_so() -> None:
+    mine = row()
+    now, old = record(mine, made_cells()), record(mine, made_cells(), source="another")
+    assert view.OLDER not in markdown.text([now], [mine])
+    text = markdown.text([old], [mine])
+    assert f"11.25 % (10.5 to 12.5){view.OLDER}" in text and f"7.75 %{view.OLDER}" in text
+    assert view.OLDER not in markdown.text([now, old], [mine])  # what speaks of the present code comes first
+
+
+def test_the_hash_is_that_of_the_code_and_of_its_data(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "xcopapers"
+    package.mkdir()
+    for name, text in (
+        ("__init__.py", ""),
+        ("a.py", "def f():\n    from .b import g\n"),
+        ("b.py", "g = 1\n"),
+        ("c.py", ""),
+    ):
+        (package / name).write_text(text)
+
+    def now() -> str:
+        source.digest.cache_clear()
+        source._found.cache_clear()
+        return source.digest("xcopapers.a")
+
+    before = now()
+    (package / "c.py").write_text("h = 1\n")
+    assert now() == before
+    (package / "b.py").write_text("g = 2\n")
+    changed = now()
+    assert changed != before
+    (package / "data.toml").write_text("x = 1\n")
+    assert now() == changed  # beside a module that nothing imports: the package itself is not imported by name
+    source.digest.cache_clear()
+
+
+def test_the_table_of_methods_says_what_was_not_measured() -> None:
+    mine = Row(rows.BEYOND, ("Methods",), f"{HERE}:made_cells", matrix=True)
+    common = {"figure": "Methods", "what": "lenet", "paper": None, "kind": MEASURED, "unit": "ms"}
+    here = [{**common, "series": s, "ours": t} for s, t in (("EdgeNN", 1.5), ("NeuroPipe", 2.5))]
+    other = {**environment(), "device": "NVIDIA H200 8"}
+    both = [record(mine, here), record(mine, here[:1], environment=other)]
+    head, body = view.matrix(view.figures(both, [mine])[0])
+    assert head == ["machine", "network", "EdgeNN", "NeuroPipe"]
+    assert [r[2:] for r in body] == [["1.5 ms", "2.5 ms"], ["1.5 ms", "not measured"]]
+    assert "NVIDIA H200 with 8 multiprocessors" in body[1][0]
+
+
+def test_a_winner_is_one_only_beyond_the_spread() -> None:
+    from xcoexec.papers import beyond
+
+    clear = {"a": [1.0, 1.1, 1.2], "b": [1.3, 1.4, 1.5]}
+    assert beyond.cells("m", clear, {}, 3)[-1]["ours"] == "a"
+    assert beyond.cells("m", {**clear, "b": [1.15, 1.4, 1.5]}, {}, 3)[-1]["ours"] == "no clear winner: a, b"
+
+
+def test_a_mean_about_splits_is_that_of_networks_that_split() -> None:
+    from xcoexec.papers import measured
+
+    case = lambda model, splits, mine: {
+        "model": model,
+        "seconds": {"edgenn": [mine] * 3, "jit": [1.0] * 3, "host": [2.0] * 3},
+        "halves": {"edgenn": {"split": splits, "host": 0, "device": 1}},
+    }
+    found = measured.gains("edgenn", [case("lenet", 0, 0.2), case("alexnet", 4, 0.75)])  # type: ignore[list-item]
+    gains = {c["what"]: c for c in found if c["figure"] == "Figure 8"}
+    assert gains["EdgeNN: mean"]["ours"] == pytest.approx(25.0) and gains["EdgeNN: mean"]["paper"] == 22.02
+    assert cells.shown(gains["EdgeNN: lenet"], True) == NO_SPLIT
+    none = measured.gains("edgenn", [case("lenet", 0, 0.2)])  # type: ignore[list-item]
+    assert {cells.shown(c, True) for c in none} == {NO_SPLIT}
+
+
+# -- runs ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_goes_on_where_it_was(tmp_path: pathlib.Path) -> None:
+    one = row(quick={"size": 1}, full={"size": 9})
+    two = row(figures=("Figure 8", "Figure 6"), quick={"size": 2})
+    assert len(run.run(tmp_path, table=[one])) == 1 and called == [{"size": 1}]
+    assert run.run(tmp_path, table=[one]) == [] and len(called) == 1
+    assert len(run.run(tmp_path, table=[one, two])) == 1 and called[1:] == [{"size": 2}]
+    assert len(run.run(tmp_path, full=True, table=[one])) == 1 and called[2:] == [{"size": 9}]
+    assert "11.25 %" in (tmp_path / run.TEXT).read_text() and "11.25 %" in (tmp_path / run.PAGE).read_text()
+    assert run.run(tmp_path, ["codl"], table=[one]) == []
+
+
+@pytest.mark.parametrize("what", ["commit", "source", "environment"])
+def test_another_commit_code_or_machine_is_run_again(tmp_path: pathlib.Path, what: str) -> None:
+    (first,) = run.run(tmp_path, table=[row()])
+    other = {**first, what: {**environment(), "cpu": "other"} if what == "environment" else "other"}
+    (tmp_path / run.FILE).write_text(json.dumps(other) + "\n")
+    assert len(run.run(tmp_path, table=[row()])) == 1 and len(called) == 2
+
+
+def test_a_line_that_was_cut_off_is_run_again(tmp_path: pathlib.Path) -> None:
+    run.run(tmp_path, table=[row()])
+    line = (tmp_path / run.FILE).read_text()
+    (tmp_path / run.FILE).write_text(line + line[:50])
+    assert len(records.load(tmp_path / run.FILE)) == 1
+    run.run(tmp_path, table=[row(), row(figures=("Figure 8", "Figure 6"))])
+    assert len(called) == 2 and len(records.load(tmp_path / run.FILE)) == 2
+    (tmp_path / run.FILE).write_text('{"key": 1}\n' + line)
+    with pytest.raises(PapersError, match=r"got line 1 of .* which is no record"):
+        run.run(tmp_path, table=[row()])
+
+
+def test_a_row_that_fails_is_shown_and_run_again(tmp_path: pathlib.Path) -> None:
+    mine = [row(function=f"{HERE}:failing"), row(figures=("Figure 8", "Figure 6"))]
+    assert [r.get("failed") for r in run.run(tmp_path, table=mine)] == ["OSError: no such board", None]
+    assert "failed: OSError: no such board" in markdown.text(records.load(tmp_path / run.FILE)[:1], mine[:1])
+    assert len(run.run(tmp_path, table=mine)) == 1 and len(called) == 3
+
+
+def test_a_record_says_what_it_is_of(tmp_path: pathlib.Path) -> None:
+    (found,) = run.run(tmp_path, table=[row()])
+    (kept_one,) = records.load(tmp_path / run.FILE)
+    assert kept_one == json.loads(json.dumps(found)) and kept_one["environment"] == dict(environment())
+    assert kept_one["seconds"] >= 0 and kept_one["cells"][0]["spread"] == [10.5, 12.5]
+    git = subprocess.run(("git", "rev-parse", "HEAD"), capture_output=True, text=True, cwd=ROOT)
+    wanted = git.stdout.strip()[:12] if git.returncode == 0 else "version"
+    assert kept_one["commit"].startswith(wanted)
+
+
+def test_bad_input_is_one_sentence(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(PapersError, match="got paper 'edge'; valid are edgenn, codl, neuropipe, layer_switched"):
+        run.run(tmp_path, ["edge"])
+    (tmp_path / "file").write_text("")
+    done = _command(f"--out={tmp_path / 'file' / 'in'}")
+    assert done.returncode == 1 and "where nothing can be written" in done.stderr and "Traceback" not in done.stderr
+    done = _command("--paper=edge,codl", f"--out={tmp_path}")
+    assert done.returncode == 1 and "got paper 'edge'" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_command_writes_the_page(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from absl.testing import flagsaver
+
+    from xcoexec import cli
+
+    if not cli.FLAGS.is_parsed():
+        cli.FLAGS(["xcoexec"])
+    table_of_test = [row(quick={"size": 1}), row(paper="codl", figures=("Figure 15", "Figure 8"))]
+    monkeypatch.setattr(run, "run", functools.partial(run.run, table=table_of_test))
+    with flagsaver.flagsaver(out=str(tmp_path), paper=["edgenn"], full=False):
+        cli.papers()
+        cli.papers()
+    told = capsys.readouterr()
+    assert told.out.count("edgenn, Figure 8: 2 cells") == 1 and called == [{"size": 1}]
+    assert "1 rows were run" in told.err and "0 rows were run" in told.err
+    assert {f.name for f in tmp_path.iterdir()} == {run.FILE, run.PAGE, run.TEXT}
+
+
+def _command(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "xcoexec", "papers", *args], capture_output=True, text=True, timeout=300, cwd=ROOT
+    )
+
+
+# -- what the repository keeps ------------------------------------------------------------------------
+
+
+def test_the_kept_page_is_that_of_the_kept_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the marks of what is older than the code, which change with the code."""
+    monkeypatch.setattr(run, "RESULTS", ROOT / "benchmarks" / "results")
+    text = markdown.text(run.others(), table.ROWS)
+    plain = lambda t: t.replace(view.OLDER, "").replace(view.OLDER.strip(), "")
+    kept_page = (ROOT / "benchmarks" / "papers.md").read_text()
+    assert plain(text) == plain(kept_page), (
+        "papers.md is not that of the records; python -m benchmarks.papers writes it"
+    )
+
+
+def test_records_of_suites_are_older_than_any_code() -> None:
+    found = kept.records(ROOT / "benchmarks" / "results" / run.KEPT[0], table.ROWS)
+    by_key = {r.key: r for r in table.ROWS}
+    assert len(found) == len(kept.SOURCES) and all(records.stale(r, by_key[r["key"]]) for r in found)
+    edgenn = next(r for r in found if r["paper"] == "edgenn")
+    mean: Cell = next(c for c in edgenn["cells"] if c["what"] == "EdgeNN: mean")
+    assert mean["splits"] > 0 and mean["note"] == "4 of 6 networks have split layers here"

@@ -10,18 +10,15 @@ import itertools
 import os
 import pathlib
 import re
-import sys
 import unicodedata
 from collections.abc import Iterator
 
 import pytest
 
+from xcoexec.papers import quoted
+from xcoexec.papers.quoted import Paper, QuotedError, Value
+
 ROOT = pathlib.Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import quoted  # noqa: E402
-from benchmarks.quoted import Paper, QuotedError, Value  # noqa: E402
-
 FOLDER = os.environ.get("XCOEXEC_PAPERS")
 with_texts = pytest.mark.skipif(not FOLDER, reason="XCOEXEC_PAPERS names no folder with the papers' texts")
 each_paper = pytest.mark.parametrize("paper", quoted.papers(), ids=quoted.KEYS)

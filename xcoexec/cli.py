@@ -1,4 +1,4 @@
-"""The command line: `xcoexec demo | plan | simulate | run | profile | bench`."""
+"""The command line: `xcoexec demo | plan | simulate | run | profile | bench | papers`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ flags.DEFINE_list(
 flags.DEFINE_string("suite", "", "bench: all strategies on a suite of networks (an unknown name lists them).")
 flags.DEFINE_string("variants", "", "bench --suite: only these variants, separated by semicolons.")
 flags.DEFINE_string("against", "", "bench --suite: an older run's JSON lines to compare with.")
-flags.DEFINE_string("out", "out", "Folder for the files that demo and bench write.")
+flags.DEFINE_list("paper", [], "papers: only these, such as edgenn,codl (an unknown name lists them).")
+flags.DEFINE_boolean("full", False, "papers: the papers' sizes; goes on where an earlier run stopped.")
+flags.DEFINE_string("out", "out", "Folder for the files that demo, bench and papers write.")
 
 
 def _resident() -> tuple[models.Entry, ResidentFunction[Any], Any]:
@@ -287,6 +289,22 @@ def demo() -> None:
     show.main(FLAGS.out, FLAGS.threads)
 
 
+def papers() -> None:
+    """Reruns the five papers' tables and figures, as far as one machine allows, and writes the page. Raises
+    `ValueError` for an unknown paper and for a folder that cannot be written to.
+    """
+    from .papers import run as runner
+    from .tools.progress import shown
+
+    with shown("papers") as progress:
+        made = runner.run(FLAGS.out, FLAGS.paper, FLAGS.full, progress)
+    for record in made:
+        what = f"{record['paper']}, {', '.join(record['figures'])}"
+        print(f"{what}: {record.get('failed') or str(len(record['cells'])) + ' cells'} ({record['seconds']:.1f} s)")
+    written = ", ".join(f"{FLAGS.out}/{name}" for name in (runner.FILE, runner.PAGE, runner.TEXT))
+    print(f"{len(made)} rows were run; written: {written}", file=sys.stderr)
+
+
 COMMANDS: dict[str, Callable[[], None]] = {
     "demo": demo,
     "plan": plan,
@@ -294,6 +312,7 @@ COMMANDS: dict[str, Callable[[], None]] = {
     "run": run,
     "profile": profile,
     "bench": bench,
+    "papers": papers,
 }
 
 

@@ -44,22 +44,33 @@ def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -
     e = records[0]["environment"]
     facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(str(v))}</td></tr>" for k, v in e.items())
     sections = {
-        **{
-            name: f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}" alt="{name}">'
-            for name, png in drawn.items()
-        },
+        **{name: image(png, name) for name, png in drawn.items()},
         "Exchanges between the halves": _sharing(records),
         "Simulated / measured": _simulated(records),
         "Errors": _errors(records),
         "Where layers ran": _halves(records),
         "Environment": f"<table>{facts}</table>",
     }
-    body = f"""<h1>{html.escape(title)}</h1>
-<p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of each network is
-bold. Error: largest difference to float64 NumPy, relative to the output's scale.</p>
+    body = f"""<p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of
+each network is bold. Error: largest difference to float64 NumPy, relative to the output's scale.</p>
 {_times(records)}{"".join(f"<h2>{name}</h2>{part}" for name, part in sections.items())}"""
+    file.write_text(document(title, body))
+
+
+def document(title: str, body: str) -> str:
+    """A page of its own: a title, and a body of HTML."""
     head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}</style>"
-    file.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>")
+    return f"<!doctype html><html><head>{head}</head><body><h1>{html.escape(title)}</h1>{body}</body></html>"
+
+
+def image(png: bytes, name: str) -> str:
+    """A picture inside the page."""
+    return f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}" alt="{html.escape(name)}">'
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts."""
+    return _table(head, [[_cell(text) for text in row] for row in rows])
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -114,4 +125,4 @@ def _halves(records: Sequence[Record]) -> str:
     return _by_variant(records, records[0]["ran"], one)
 
 
-__all__ = ["write"]
+__all__ = ["document", "image", "table", "write"]

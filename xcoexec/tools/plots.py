@@ -39,8 +39,8 @@ def png(figure: Figure) -> bytes:
     return out.getvalue()
 
 
-def _axes(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """(figure, axes without frames above and at the right)."""
+def axes(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """(figure, so many axes of `width` x `height` inches, without frames above and at the right)."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -49,20 +49,20 @@ def _axes(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     columns = min(COLUMNS, count)
     rows = -(-count // columns)
     figure, grid = plt.subplots(rows, columns, figsize=(width * columns, height * rows), squeeze=False)
-    axes = list(grid.ravel())
-    for ax in axes[count:]:
+    places = list(grid.ravel())
+    for ax in places[count:]:
         ax.axis("off")
-    for ax in axes:
+    for ax in places:
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-    return figure, axes[:count]
+    return figure, places[:count]
 
 
 def bars(records: Sequence[Record]) -> Figure:
     """Gains over jax.jit, a group of bars for each network."""
     variants = [v for v in records[0]["seconds"] if v != "jit"]
     width = 0.85 / len(variants)
-    figure, (ax,) = _axes(1, max(7.0, 1.8 * len(records)), 4.5)
+    figure, (ax,) = axes(1, max(7.0, 1.8 * len(records)), 4.5)
     for i, v in enumerate(variants):
         gains = [r["seconds"]["jit"][1] / r["seconds"][v][1] for r in records]
         ax.bar([k + i * width for k in range(len(records))], gains, width, label=v)
@@ -145,11 +145,11 @@ def _timeline(ax: Axes, record: Record) -> None:
 
 def _each(records: Sequence[Record], width: float, height: float, draw: Callable[[Axes, Record], None]) -> Figure:
     """A small picture for each network."""
-    figure, axes = _axes(len(records), width, height)
-    for ax, record, name in zip(axes, records, names(records), strict=True):
+    figure, places = axes(len(records), width, height)
+    for ax, record, name in zip(places, records, names(records), strict=True):
         draw(ax, record)
         ax.set_title(name, fontsize=9)
     return figure
 
 
-__all__ = ["bars", "names", "png", "roofline", "slug", "stacks", "timelines"]
+__all__ = ["axes", "bars", "names", "png", "roofline", "slug", "stacks", "timelines"]

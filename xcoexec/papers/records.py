@@ -1,0 +1,129 @@
+"""Records of rows that were run: JSON lines, known by row, size, code and machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+from ..tools.machine import Environment
+from . import source
+from .cells import Cell, PapersError
+from .rows import Row
+
+NEEDED = ("key", "paper", "figures", "size", "cells", "commit", "source", "seconds", "environment")
+
+
+class Record(TypedDict):
+    """What a row gave: its cells, the revision and the hash of the code, seconds of the run, and the machine.
+
+    `failed`: the error's text where its function did not end; such a row is run again.
+    """
+
+    key: str
+    paper: str
+    figures: list[str]
+    size: str
+    cells: list[Cell]
+    commit: str
+    source: str
+    seconds: float
+    environment: Mapping[str, object]
+    failed: NotRequired[str]
+
+
+def machine(environment: Mapping[str, object]) -> str:
+    """The machine of a record: processor, and the device with its number of multiprocessors where there is one."""
+    device, _, parts = str(environment.get("device", "cpu")).rpartition(" ")
+    return f"{environment['cpu']}" + (f" + {device} with {parts} multiprocessors" if device else "")
+
+
+def made(row: Row, size: str, cells: Sequence[Cell], seconds: float, here: Environment, failed: str = "") -> Record:
+    """A record of now."""
+    record = Record(
+        key=row.key,
+        paper=row.paper,
+        figures=list(row.figures),
+        size=size,
+        cells=list(cells),
+        commit=source.commit(),
+        source=source.digest(row.module),
+        seconds=round(seconds, 3),
+        environment=dict(here),  # type: ignore[call-overload]
+    )
+    return {**record, "failed": failed} if failed else record
+
+
+def load(path: str | os.PathLike[str]) -> list[Record]:
+    """The records of a file, none where it is not there. A last line that was cut off is left out. Raises `PapersError`
+    for other lines that are no records.
+    """
+    file = pathlib.Path(path)
+    if not file.is_file():
+        return []
+    lines = file.read_text("utf-8").split("\n")
+    records: list[Record] = []
+    for i, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line) if line else None
+        except json.JSONDecodeError:
+            if i == len(lines):  # a run that was killed while it wrote
+                break
+            record = 0
+        if record is None:
+            continue
+        if not isinstance(record, dict) or any(k not in record for k in NEEDED):
+            raise PapersError(
+                f"papers: got line {i} of {str(file)!r}, which is no record; valid is a file that papers wrote."
+            )
+        records.append(record)  # type: ignore[arg-type]
+    return records
+
+
+def append(path: str | os.PathLike[str], record: Record) -> None:
+    """Writes a record behind those of a file; a line that was cut off there is ended first."""
+    file = pathlib.Path(path)
+    with file.open("a+", encoding="utf-8") as out:
+        out.seek(0)
+        kept = out.read()
+        if kept and not kept.endswith("\n"):
+            out.truncate(len(kept[: kept.rfind("\n") + 1].encode()))
+        out.write(json.dumps(record) + "\n")
+
+
+def finished(records: Iterable[Record], row: Row, size: str, here: Environment) -> bool:
+    """Whether a row was run by this code, on this machine, at this size."""
+    mine = dict(here)
+    return any(
+        r["key"] == row.key
+        and r["size"] == size
+        and r["environment"] == mine
+        and (r["commit"], r["source"]) == (source.commit(), source.digest(row.module))
+        and not r.get("failed")
+        for r in records
+    )
+
+
+def stale(record: Record, row: Row) -> bool:
+    """Whether the code that a record speaks of has changed since."""
+    return record["source"] != source.digest(row.module)
+
+
+def latest(records: Sequence[Record], rows: Mapping[str, Row]) -> list[Record]:
+    """One record of each row on each machine: of those that ended, that speak of the present code and that have the
+    full size, the last one, in this order. `rows`: by key; records of other rows are left out.
+    """
+    found: dict[tuple[str, str], tuple[tuple[bool, bool, bool, int], Record]] = {}
+    for i, r in enumerate(records):
+        if r["key"] not in rows:
+            continue
+        rank = ("failed" not in r, not stale(r, rows[r["key"]]), r["size"] == "full", i)
+        at = (r["key"], machine(r["environment"]))
+        if at not in found or rank > found[at][0]:
+            found[at] = (rank, r)
+    return [r for _, r in found.values()]
+
+
+__all__ = ["Record", "append", "finished", "latest", "load", "machine", "made", "stale"]

@@ -1,0 +1,91 @@
+"""Which code a record speaks of: the revision, and a hash of a module with all of the project that it imports."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import pathlib
+import subprocess
+
+import xcoexec
+
+TOP = "xcoexec"
+
+
+@functools.cache
+def commit() -> str:
+    """The revision of the checkout that this package lies in, with "+" where files have changed since; else the
+    package's version.
+    """
+    here = pathlib.Path(xcoexec.__file__).parent
+    if _git(here, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return f"version {xcoexec.__version__}"
+    changed = _git(here, "status", "--porcelain", "--untracked-files=no")
+    return f"{_git(here, 'rev-parse', '--short=12', 'HEAD')}{'+' if changed else ''}"
+
+
+def _git(folder: pathlib.Path, *args: str) -> str | None:
+    """What git prints; None where it is not there, or fails."""
+    try:
+        done = subprocess.run(("git", "-C", str(folder), *args), capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@functools.cache
+def digest(module: str) -> str:
+    """A hash of a module's file, of all modules of the project that it imports (inside functions too), and of the data
+    files beside them.
+    """
+    total = hashlib.sha256()
+    for path in sorted(_files(module), key=str):
+        total.update(path.read_bytes())
+    return total.hexdigest()[:16]
+
+
+def _files(module: str) -> set[pathlib.Path]:
+    seen: set[str] = set()
+    todo = [module]
+    files: set[pathlib.Path] = set()
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        found = _found(name)
+        if found is None:
+            continue
+        path, imports = found
+        files.add(path)
+        if path.name == "__init__.py":
+            files.update(path.parent.glob("*.toml"))
+        todo += imports
+    return files
+
+
+@functools.cache
+def _found(name: str) -> tuple[pathlib.Path, tuple[str, ...]] | None:
+    """A module's file, and the names of modules that it may import; None for what is no module."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return None
+    path = pathlib.Path(spec.origin)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    own = name.partition(".")[0]
+    out: list[str] = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            out += [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            out += [base, *(f"{base}.{a.name}" for a in node.names)]
+    return path, tuple(n for n in out if n.partition(".")[0] in (TOP, own))
+
+
+__all__ = ["commit", "digest"]

@@ -1,0 +1,198 @@
+"""What the page says, from records alone: figures, lines of what is compared, and columns that are never mixed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from . import quoted
+from .cells import CALCULATED, KINDS, MEASURED, NONE, SIMULATED, Cell, base, shown, value
+from .records import Record, latest, machine, stale
+from .rows import BEYOND, PAPERS, Row, items
+
+OLDER = " (older than the code)"
+NOT_MEASURED = "not measured"
+HOW = {MEASURED: "rerun (measured)", CALCULATED: "recomputed", SIMULATED: "simulated"}
+TITLES = {"Methods": "all five methods on the same networks", "Kernels": "what the generated kernels give alone"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A cell with the record that it is from and the row that it belongs to."""
+
+    cell: Cell
+    record: Record
+    row: Row
+    old: bool
+
+    @property
+    def text(self) -> str:
+        """As a column shows it."""
+        return shown(self.cell, self.row.about_splits) + OLDER * self.old
+
+    @property
+    def column(self) -> str:
+        """Kind, and of what is measured the machine."""
+        kind = self.cell["kind"]
+        return f"{kind}: {machine(self.record['environment'])}" if kind == MEASURED else kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """What is compared: the paper's value, and ours by column."""
+
+    what: str
+    paper: str
+    columns: dict[str, str]
+    note: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A table or figure of a paper. `because`: why nothing here reruns it, or what went wrong; `matrix`: see `Row`."""
+
+    paper: str
+    name: str
+    title: str
+    entries: tuple[Entry, ...]
+    because: str
+    matrix: bool = False
+
+    @property
+    def how(self) -> str:
+        """In words how it is here."""
+        kinds = [k for k in KINDS if any(e.cell["kind"] == k for e in self.entries)]
+        return ", ".join(HOW[k] for k in kinds) or self.because
+
+    def lines(self) -> list[Line]:
+        """Its lines; the points of a curve are one."""
+        groups: dict[str, list[Entry]] = {}
+        for e in self.entries:
+            groups.setdefault(_subject(e.cell), []).append(e)
+        return [_line(what, found) for what, found in groups.items()]
+
+
+def _subject(cell: Cell) -> str:
+    series = cell.get("series", "")
+    if "x" in cell:
+        return f"{series} (curve)"
+    return f"{cell['what']}, {series}" if series else cell["what"]
+
+
+def _line(what: str, found: Sequence[Entry]) -> Line:
+    columns: dict[str, list[Entry]] = {}
+    for e in found:
+        columns.setdefault(e.column, []).append(e)
+    papers = dict.fromkeys(value(e.cell["paper"], e.cell["unit"]) for e in found if e.cell["paper"] is not None)
+    notes = dict.fromkeys(_note(e, columns) for e in found if e.cell.get("note"))
+    texts = {c: _curve(es) if "x" in es[0].cell else "; ".join(e.text for e in es) for c, es in columns.items()}
+    return Line(what, "; ".join(papers) or NONE, texts, "; ".join(notes))
+
+
+def _note(e: Entry, columns: Collection[str]) -> str:
+    """A cell's note, with its machine where several have measured the same."""
+    several = e.cell["kind"] == MEASURED and sum(c.startswith(MEASURED) for c in columns) > 1
+    return f"{machine(e.record['environment'])}: {e.cell['note']}" if several else e.cell["note"]
+
+
+def _curve(entries: Sequence[Entry]) -> str:
+    """The first and the last point of a curve."""
+    ordered = sorted(entries, key=lambda e: e.cell["x"])
+    ends = dict.fromkeys(f"{e.text} at {value(e.cell['x'])}" for e in (ordered[0], ordered[-1]))
+    return ", ".join(ends)
+
+
+def figures(records: Sequence[Record], rows: Sequence[Row]) -> list[Figure]:
+    """All tables and figures that rows speak of, in the papers' order, with the latest records of each."""
+    by_key = {r.key: r for r in rows}
+    entries: dict[tuple[str, str], list[Entry]] = {}
+    for record in latest(records, by_key):
+        row = by_key[record["key"]]
+        for cell in record["cells"]:
+            entry = Entry(cell, record, row, stale(record, row))
+            entries.setdefault((row.paper, base(cell["figure"])), []).append(entry)
+    failed = {f"{r['key']}": r["failed"] for r in latest(records, by_key) if "failed" in r}
+    out = []
+    for paper in PAPERS:
+        for name in _names(paper, rows):
+            mine = [r for r in rows if r.paper == paper and name in r.figures]
+            if mine:
+                because = "; ".join(_why(r, failed) for r in mine)
+                found = tuple(entries.get((paper, name), ()))
+                out.append(Figure(paper, name, title(paper, name), found, because, any(r.matrix for r in mine)))
+    return out
+
+
+def _why(row: Row, failed: dict[str, str]) -> str:
+    if row.key in failed:
+        return f"failed: {failed[row.key]}"
+    return f"not here, because: {row.because}" if row.because else "not run yet"
+
+
+def _names(paper: str, rows: Sequence[Row]) -> list[str]:
+    """Tables and figures in the paper's order, then what else rows speak of."""
+    printed = () if paper == BEYOND else items(quoted.load(paper))
+    order = sorted(printed, key=lambda i: (i.startswith("Figure"), _number(i)))
+    return list(dict.fromkeys([*order, *(f for r in rows if r.paper == paper for f in r.figures)]))
+
+
+def _number(item: str) -> int:
+    word = item.split()[1]
+    return int(word) if word.isdigit() else len(word)
+
+
+def title(paper: str, name: str) -> str:
+    """What a table or figure shows, in the words of the quoted data."""
+    if paper == BEYOND:
+        return TITLES.get(name, name)
+    found = quoted.load(paper).of(name)
+    return found[0].what if found else name
+
+
+def named(paper: str) -> str:
+    """A paper's name, as a heading."""
+    if paper == BEYOND:
+        return "Beyond the papers"
+    p = quoted.load(paper)
+    return f"{p.name}: {p.title} ({p.venue}, {p.year}, doi:{p.doi})"
+
+
+def columns(found: Sequence[Figure]) -> list[str]:
+    """All columns of some figures: measured on each machine, calculated, simulated."""
+    measured = dict.fromkeys(e.column for f in found for e in f.entries if e.cell["kind"] == MEASURED)
+    return [*(measured or {MEASURED: None}), CALCULATED, SIMULATED]
+
+
+def matrix(figure: Figure) -> tuple[list[str], list[list[str]]]:
+    """(head, rows) of a figure whose cells are a table: a row for each machine and network, a column for each
+    method.
+    """
+    series = list(dict.fromkeys(e.cell.get("series", "") for e in figure.entries))
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for e in figure.entries:
+        at = (machine(e.record["environment"]) + OLDER * e.old, e.cell["what"])
+        rows.setdefault(at, {})[e.cell.get("series", "")] = shown(e.cell, e.row.about_splits)
+    order = [*(s for s in series if s != "fastest"), *(s for s in series if s == "fastest")]
+    body = [[*at, *(found.get(s, NOT_MEASURED) for s in order)] for at, found in rows.items()]
+    return ["machine", "network", *order], body
+
+
+def runs(records: Sequence[Record], rows: Sequence[Row]) -> list[list[str]]:
+    """A line for each record that the page shows: what made it, when the code was what, where, and how long it took."""
+    by_key = {r.key: r for r in rows}
+    out = []
+    for r in latest(records, by_key):
+        e = r["environment"]
+        versions = ", ".join(f"{k} {e[k]}" for k in ("xcoexec", "jax", "llvmlite", "python") if k in e)
+        took = f"{r['seconds']:.1f}" if r["seconds"] else NONE
+        count = max((c.get("runs", 1) for c in r["cells"]), default=0)
+        old = OLDER.strip() if stale(r, by_key[r["key"]]) else ""
+        out.append(
+            [", ".join(r["figures"]), r["paper"], r["size"], r["commit"], machine(e), versions, took, str(count), old]
+        )
+    return out
+
+
+RUNS_HEAD = ("figures", "paper", "size", "commit", "machine", "versions", "s", "runs", "")
+
+__all__ = ["OLDER", "Entry", "Figure", "Line", "columns", "figures", "matrix", "named", "runs", "title"]
