@@ -70,7 +70,7 @@ def test_shared_cores_are_never_split() -> None:
 )
 def test_one_entry_for_a_run_of_host_layers(middle: float, halves: list[str], seconds: float) -> None:
     """A layer between two of the host stays with them while it loses less there than a second entry costs (5 us)."""
-    costs = Costs.of_halves((1e-5, middle, 1e-5), (2e-5, 2e-5, 2e-5), 5e-6, 1e12, 1.0, True)
+    costs = Costs.of_halves((1e-5, middle, 1e-5), (2e-5, 2e-5, 2e-5), 5e-6, float("inf"), 1.0, True)
     plan = STRATEGIES["edgenn"](_chain(), costs)
     assert [p.half for p in plan.placements] == halves and plan.predicted == pytest.approx(seconds)
 
