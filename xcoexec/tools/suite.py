@@ -12,7 +12,7 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any, NotRequired, TypedDict
+from typing import IO, Any, TypedDict
 
 import jax
 import numpy as np
@@ -30,18 +30,10 @@ from ..ir.text import columns
 from ..measure.timing import Progress, alternate, empty_call, silent
 from ..planning.baselines import device_plan
 from ..planning.simulate import replay
-from ..planning.strategies import Strategy
 from ..session.rebalance import sharing
-from ..strategies import codl, edgenn, layer_switch
 from .machine import Environment, environment
 from .oracle import oracles, worst
-
-
-class Variant(TypedDict):
-    """What `xcoexec.jit` is told."""
-
-    strategy: str | Strategy
-    memory: NotRequired[str]
+from .variants import VARIANTS
 
 
 class Simulated(TypedDict):
@@ -79,21 +71,6 @@ class Record(Simulated):
     environment: Environment
 
 
-#: name -> what `xcoexec.jit` is told; beside the strategies these with a part left out
-VARIANTS: Mapping[str, Variant] = {
-    **{name: Variant(strategy=name) for name in ("device", "host", "edgenn", "codl", "layer_switch", "auto")},
-    "edgenn, no intra": {"strategy": functools.partial(edgenn, intra=False)},
-    "edgenn, no inter": {"strategy": functools.partial(edgenn, inter=False)},
-    "edgenn, copies": {"strategy": "edgenn", "memory": "copy"},
-    "edgenn, paper": {"strategy": functools.partial(edgenn, whole=False)},
-    "edgenn, hybrid": {"strategy": functools.partial(edgenn, whole=False), "memory": "copy"},
-    "edgenn, inter only": {"strategy": functools.partial(edgenn, intra=False, whole=False)},
-    "codl, channel": {"strategy": functools.partial(codl, dims=("channel",))},
-    "codl, rows": {"strategy": functools.partial(codl, dims=("rows",))},
-    "codl, no chains": {"strategy": functools.partial(codl, chain=False)},
-    "codl, algorithm 1": {"strategy": functools.partial(codl, greedy=True)},
-    "layer_switch, greedy": {"strategy": functools.partial(layer_switch, greedy=True)},
-}
 DRAWN = ("auto", "codl", "edgenn")  # variants whose timelines are kept
 NOISE = 1.05  # medians that differ by less are never called a change
 

@@ -4,30 +4,28 @@ A shortest path through the layers in their order, each place with what is alive
 a single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels
 or rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around
 their border twice (the paper's padding growth, Equation 1), or by channels, where the layers behind the first keep
-channels apart.
+channels apart. The paper's own search is `algorithm1`. Its choice of data types and layouts (section 4: images for the
+GPU, buffers for the CPU's part) is no decision here: XLA chooses the device half's layouts.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Iterator, Sequence
 
 from ...codegen.program import Value
 from ...codegen.rules.convolution import convolution
-from ...codegen.rules.primitives import primitive
 from ...ir.costs import Costs
-from ...ir.geometry import axis_of, block, cut
+from ...ir.geometry import axis_of, cut
 from ...ir.layers import Layer, LayerGraph
 from ...ir.placement import Placement
 from ...ir.plan import Plan
 from ...ir.words import DEVICE, DIMS, HOST, SPLIT
-from ...partition.split import part_shares
+from ..chain_shares import MAX_CHAIN, Chains
 
 SHARES = tuple(i / 16 for i in range(1, 16))
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
-MAX_CHAIN = 40
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,52 +40,17 @@ class Piece:
     dim: str = "channel"
 
 
-def codl(
-    graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True, greedy: bool = False
-) -> Plan:
+def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True) -> Plan:
     """The shortest path, in seconds, over (place in the program, where its arrays lie).
 
     `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning, section 4.1,
-    has both); without `chain` every layer is split alone; with `greedy` chains grow layer by layer, after the paper's
-    Algorithm 1: there a chain keeps the dimension of its first layer and a share near that layer's, here each longer
-    chain takes the best of both anew, and one that loses nothing goes on.
-    Raises `ValueError` for other dims.
+    has both); without `chain` every layer is split alone. Raises `ValueError` for other dims.
     """
     if not dims or set(dims) - set(DIMS):
         raise ValueError(f"codl: got dims={dims!r}; valid are some of {', '.join(map(repr, DIMS))}.")
-    search = _Search(graph, costs, tuple(d for d in DIMS if d in dims), MAX_CHAIN if chain else 1)
-    if greedy:
-        pieces = _grown(graph, search)
-        seconds = sum(p.seconds for p in pieces)
-        return Plan(
-            "codl",
-            _placements(graph, pieces, costs),
-            graph.key,
-            seconds,
-            chosen="chains grown layer by layer (the paper's Algorithm 1)",
-        )
-    return _shortest(graph, costs, search)
-
-
-def _grown(graph: LayerGraph, search: _Search) -> list[Piece]:
-    """A chain takes in the next layer as long as that is not slower than the layer on its own."""
-    n, pieces = len(graph.layers), []
-    alone = functools.cache(
-        lambda i: min(
-            (p for p in (*search.from_device(i), *search.on_host(i)) if p.last == i + 1), key=lambda p: p.seconds
-        )
+    return _shortest(
+        graph, costs, _Search(graph, costs, tuple(d for d in DIMS if d in dims), MAX_CHAIN if chain else 1)
     )
-    first = 0
-    while first < n:
-        piece = alone(first)
-        while piece.last < min(n, first + search.longest):
-            longer = min(search.chained(first, piece.last + 1), key=lambda p: p.seconds, default=None)
-            if longer is None or longer.seconds > piece.seconds + alone(piece.last).seconds:
-                break
-            piece = longer
-        pieces.append(piece)
-        first = piece.last
-    return pieces
 
 
 def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
@@ -162,13 +125,8 @@ class _Search:
 
     def __init__(self, graph: LayerGraph, costs: Costs, dims: tuple[str, ...], longest: int):
         self.graph, self.costs, self.dims, self.longest = graph, costs, dims, longest
-        self.consts = set(graph.program.consts)
-        self.shares = functools.lru_cache(None)(self._shares)
-        owner = graph.home
-        self.last_reader = {x.index: x.index for x in graph.layers}
-        for x in graph.layers:
-            self.last_reader.update((owner[v], x.index) for v in x.ins if v in owner)
-        self.last_reader.update((owner[v], len(graph.layers)) for v in graph.program.outputs if v in owner)
+        self.chains = Chains(graph)
+        self.consts = self.chains.consts
 
     def host_seconds(self, first: int, last: int) -> float | None:
         times = [self.costs.host[i] for i in range(first, last)]
@@ -201,7 +159,7 @@ class _Search:
         if (
             self.costs.shared_cores
             or any(self.costs.host[i] is None for i in range(first, last))
-            or any(self.last_reader[i] >= last for i in range(first, last - 1))
+            or not self.chains.closed(first, last)
         ):
             return
         for dim in self.dims:
@@ -246,32 +204,20 @@ class _Search:
         axis = axis_of(layer.group, dim)
         if axis is None or dim not in layer.dims:
             return None
-        size, granule, found = layer.out.shape[axis], layer.dims[dim], None
-        grain = granule if dim == "rows" else block(granule, size)
-        read = {v for x in self.graph.layers[first:last] for v in x.ins if v not in self.consts} - {
-            v for x in self.graph.layers[first:last] for v in x.outs
-        }
+        size, grain, found = layer.out.shape[axis], self.chains.grain(layer, dim), None
+        read, whole = self.chains.read(first, last), self.chains.reads_whole(first, dim)
         for at in sorted({cut(size, grain, p) for p in SHARES} - {0, size}):
-            mine, other = self.shares(last, dim, 0, at), self.shares(last, dim, at, size)
-            if any(i not in mine or i not in other for i in range(first, last)):
+            needed = self.chains.needed(first, last, dim, at)
+            if needed is None:
                 return None
+            mine, other = needed
             host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
             device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
-            # its sums run over all channels
-            whole = dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
-            data = sum(v.nbytes for v in read) * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
+            data = read * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
             seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:
                 found = Piece(first, last, SPLIT, seconds, at / size, dim)
         return found if found is not None and found.seconds < (1 - MARGIN) * sum(costs.device[first:last]) else None
-
-    def _shares(self, last: int, dim: str, start: int, stop: int) -> dict[int, float]:
-        """Layer -> share of it that `start:stop` of layer `last - 1` needs, as far back as that can be followed."""
-        layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
-        axis = axis_of(layers[-1].group, dim)
-        assert axis is not None
-        known = part_shares([op for x in layers for op in x.ops], axis, start, stop)
-        return {x.index: known[x.out] for x in layers if x.out in known}
 
 
 def transposed(layer: Layer, costs: Costs) -> float:

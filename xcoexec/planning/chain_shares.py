@@ -1,0 +1,65 @@
+"""Which neighbouring layers may be one chain, and what share of each of them a part of the last one needs."""
+
+from __future__ import annotations
+
+import functools
+
+from ..codegen.program import Value
+from ..codegen.rules.primitives import primitive
+from ..ir.geometry import axis_of, block
+from ..ir.layers import Layer, LayerGraph
+from ..partition.split import part_shares
+
+MAX_CHAIN = 40
+
+
+class Chains:
+    """The chains of a graph: layers `first:last` whose halves exchange nothing until the last result."""
+
+    def __init__(self, graph: LayerGraph):
+        self.graph, self.consts = graph, set(graph.program.consts)
+        self.shares = functools.lru_cache(None)(self._shares)
+        owner = graph.home
+        self.last_reader = {x.index: x.index for x in graph.layers}
+        for x in graph.layers:
+            self.last_reader.update((owner[v], x.index) for v in x.ins if v in owner)
+        self.last_reader.update((owner[v], len(graph.layers)) for v in graph.program.outputs if v in owner)
+
+    def closed(self, first: int, last: int) -> bool:
+        """Whether nobody else reads what lies inside of layers `first:last`."""
+        return all(self.last_reader[i] < last for i in range(first, last - 1))
+
+    def grain(self, layer: Layer, dim: str) -> int:
+        """The block, in indices, that parts of a layer along a dimension are multiples of."""
+        granule = layer.dims[dim]
+        return granule if dim == "rows" else block(granule, layer.out.shape[axis_of(layer.group, dim) or 0])
+
+    def needed(self, first: int, last: int, dim: str, at: int) -> tuple[dict[int, float], dict[int, float]] | None:
+        """(layer -> share of it that the host half computes, the same of the device half) where the last layer is cut
+        at an index of its axis; None where a layer of the chain cannot be followed.
+        """
+        layer = self.graph.layers[last - 1]
+        size = layer.out.shape[axis_of(layer.group, dim) or 0]
+        mine, other = self.shares(last, dim, 0, at), self.shares(last, dim, at, size)
+        return None if any(i not in mine or i not in other for i in range(first, last)) else (mine, other)
+
+    def read(self, first: int, last: int) -> int:
+        """Bytes of what layers `first:last` read and none of them makes, without weights."""
+        layers = self.graph.layers[first:last]
+        made = {v for x in layers for v in x.outs}
+        return sum(v.nbytes for v in {v for x in layers for v in x.ins} - made - self.consts)
+
+    def reads_whole(self, first: int, dim: str) -> bool:
+        """Whether a part of a layer needs all of its operand: its sums run over all channels."""
+        return dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
+
+    def _shares(self, last: int, dim: str, start: int, stop: int) -> dict[int, float]:
+        """Layer -> share of it that `start:stop` of layer `last - 1` needs, as far back as that can be followed."""
+        layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
+        axis = axis_of(layers[-1].group, dim)
+        assert axis is not None
+        known: dict[Value, float] = part_shares([op for x in layers for op in x.ops], axis, start, stop)
+        return {x.index: known[x.out] for x in layers if x.out in known}
+
+
+__all__ = ["MAX_CHAIN", "Chains"]
