@@ -142,7 +142,7 @@ GOOD = (pathlib.Path(profiles.__file__).parent / "khadas-vim3.toml").read_text()
         (('bandwidth = [8.0e9, "estimated"]\n', ""), r"got bandwidth=None in \[host\]"),
         (("[8.0e9,", "[-8.0e9,"), "got bandwidth=.-8000000000.0, 'estimated'.*valid is a pair"),
         (('[8.0e9, "estimated"]', "8.0e9"), "got bandwidth=8000000000.0"),
-        (('conv = [0.5, "estimated"]', 'conv = [7, "estimated"]'), "got conv=.*up to 1.5"),
+        (("\nconv = [0.73,", "\nconv = [7,"), "got conv=.*up to 1.5"),
         (('sync = [0.0001, "estimated"]', 'sync = [0.0001, " "]'), "got sync="),
         (("[link]", "[link"), "not TOML"),
     ],
