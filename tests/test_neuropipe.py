@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
+import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -27,7 +28,16 @@ from xcoexec.streams import fastest_way as trials
 from xcoexec.streams.compiled_spans import begin, compile_span, finish
 from xcoexec.streams.cuts import leaves_room
 from xcoexec.streams.fastest_way import Trial
-from xcoexec.streams.neuropipe import OTHER, Around, Cut, best, busiest, neural_work, neuropipe, speedup, two_stages
+from xcoexec.streams.neuropipe import (
+    OTHER,
+    Around,
+    Cut,
+    best,
+    best_rear,
+    busiest,
+    neuropipe,
+    two_stages,
+)
 from xcoexec.streams.spans import Span
 
 from .oracle import oracles, worst
@@ -35,26 +45,6 @@ from .standin import StandIn
 from .support import array
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
-
-shares = st.floats(0.01, 0.49)
-ratios = st.floats(0.2, 20.0)
-
-
-@given(shares, ratios)
-def test_equation_1_is_what_balanced_stages_give(alpha: float, gamma: float) -> None:
-    """With w of the CPU's neural work behind the cut both stages take equally long, and that long is the inverse of
-    Equation 1.
-    """
-    w = neural_work(alpha, gamma)
-    cpu, gpu = alpha + w, (1 - alpha) - w / gamma
-    assert cpu == pytest.approx(gpu) and 1 / cpu == pytest.approx(speedup(alpha, gamma))
-    printed = neural_work(alpha, gamma, printed=True)
-    assert printed > w and alpha + printed > (1 - alpha) - printed / gamma  # the CPU is given too much
-
-
-def test_host_operations_alone_bound_the_stream_beyond_a_half() -> None:
-    assert neural_work(0.6, 3.0) == 0 and speedup(0.6, 3.0) == pytest.approx(1 / 0.6)
-    assert speedup(0.5, 3.0) == pytest.approx(2.0)
 
 
 def _period(
@@ -124,8 +114,10 @@ def test_the_exact_cut_is_never_worse_than_the_papers(layers: list[tuple[float, 
     host, device = (tuple(column) for column in zip(*layers, strict=True))
     costs, crossing = Costs.of_halves(host, device, 0.0, 1e9, 1.0, False), [0] * (len(layers) + 1)
     exhaustive = min(max(two_stages(costs, crossing, k, operations)) for k in range(len(layers) + 1))
+    assert max(two_stages(costs, crossing, best_rear(costs, crossing, operations), operations)) == exhaustive
+    counts = host  # as many operations as seconds on the CPU
     for printed in (False, True):
-        k = neuropipe(costs, operations, printed)
+        k = neuropipe(costs, counts, operations, printed)
         assert max(two_stages(costs, crossing, k, operations)) >= exhaustive - 1e-9
         stages, halves = ([sum(device[:k]), sum(host[k:])], ["device", "host"])
         theirs = _period(stages, halves, Around(operations), costs, 64, 1)
@@ -233,6 +225,22 @@ def test_shapes_may_change_within_a_stream() -> None:
     for x, got in zip(items, pipe(items), strict=True):
         np.testing.assert_allclose(got["mean"], _net(WEIGHTS, x)["mean"], rtol=2e-4, atol=2e-4)
     assert len(pipe.cuts) == 3
+
+
+def test_parts_on_the_cpu_are_the_cpus_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What power modes are given: beside a device of its own the seconds of a cut network go to the halves of its
+    parts.
+    """
+    fast = xcoexec.jit(_net, strategy="host").bind(WEIGHTS)
+    n = len(fast.graph(array(1, 3, 8, 8)).layers)
+    pipe = xcoexec.pipeline(fast, preprocess=lambda x: x, cut=Cut((("device", 0, 2), ("host", 2, n))))
+    with pipe([array(1, 3, 8, 8)] * 5) as stream:
+        for _ in stream:
+            pass
+        assert pipe.networks.halves() == {"network 1": ("device",), "network 2": ("host",)}
+        took = dict(preprocess=1.0, **{"network 1": 2.0, "network 2": 4.0})
+        monkeypatch.setattr(type(stream), "stats", lambda _: types.SimpleNamespace(stages=took))
+        assert stream._halves() == {"host": 5.0, "device": 2.0}
 
 
 @pytest.mark.parametrize("way", ["neuropipe", "neuropipe, printed", "auto", "none"])

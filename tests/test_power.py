@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xcoexec
-from xcoexec.streams.power import STATE, Cpufreq, Nvpmodel, Power, PowerError, chosen, level
+from xcoexec.ir.watts import Watts
+from xcoexec.streams.power import STATE, Cpufreq, Nvpmodel, Power, PowerError
+from xcoexec.streams.power_modes import level
 
 KHZ = (400_000, 800_000, 1_600_000, 3_200_000)
 
@@ -39,18 +41,21 @@ class Fake:
     name, half, levels = "fake", "device", (5e8, 1e9, 2e9)
 
     def __init__(self, refuse: Exception | None = None):
-        self.now, self.refuse = 2e9, refuse
+        self.clock, self.refuse = 2e9, refuse
+
+    def now(self) -> float:
+        return self.clock
 
     def state(self) -> Any:
-        return self.now
+        return self.clock
 
     def set(self, hertz: float) -> None:
         if self.refuse:
             raise self.refuse
-        self.now = hertz
+        self.clock = hertz
 
     def put(self, state: Any) -> None:
-        self.now = state
+        self.clock = state
 
 
 @given(
@@ -64,27 +69,41 @@ def test_the_lowest_clock_that_is_enough(levels: list[float], seconds: float, ta
     assert got == (min(enough) if enough else levels[-1])
 
 
-def test_modes() -> None:
-    knobs = [Fake(), Cpufreq.__new__(Cpufreq)]
-    knobs[1].levels = tuple(1e3 * k for k in KHZ)
-    seconds = {"host": 0.010, "device": 0.004}
-    assert chosen("basic", knobs, seconds, 0.02) == {}
-    assert chosen("boost", knobs, seconds, None) == {"fake": 1e9, "cpufreq": 3.2e9}  # the device may take 10 ms
-    assert chosen("save", knobs, seconds, 0.020) == {"fake": 5e8, "cpufreq": 1.6e9}
-    assert chosen("save", knobs, seconds, 0.001) == {
-        "fake": 1e9,
-        "cpufreq": 3.2e9,
-    }  # faster than full clocks cannot be had
+def test_clocks_as_they_are(sysfs: pathlib.Path) -> None:
+    knob = Cpufreq(sysfs)
+    assert knob.now() == 3.2e9
+    knob.set(8e8)
+    assert knob.now() == 8e8
+
+
+def test_auto_saves_where_the_interval_is_met_and_boosts_where_it_is_not(tmp_path: pathlib.Path) -> None:
+    """Figure 4 on clocks of which the one as it is lies in the middle; the par-energy point bounds the boost."""
+    fake = Fake()
+    fake.clock = 1e9
+    made = lambda interval: Power(
+        "auto",
+        interval,
+        watts=Watts(2.0, {"host": 1.0, "device": 1.0}, 2.0),
+        allow_power_control=True,
+        knobs=[fake],
+        folder=tmp_path,
+    )
+    with made(0.025) as power:  # one item every 10 ms at 1 GHz is enough, and so are 20 ms at half of that
+        assert power.apply({"host": 0.01, "device": 0.01}) == {"fake": 5e8} and power.log == ["fake: 500 MHz (save)"]
+    assert fake.clock == 1e9
+    with made(0.009) as power:  # 42 mJ are had one after the other; at 2 GHz it is 10 + 4 + 20
+        assert power.apply({"host": 0.004, "device": 0.01}) == {"fake": 2e9} and fake.clock == 2e9
+    assert fake.clock == 1e9
 
 
 def test_clocks_are_set_and_put_back(sysfs: pathlib.Path, tmp_path: pathlib.Path) -> None:
     fake = Fake()
     with Power("save", 0.04, allow_power_control=True, knobs=[Cpufreq(sysfs), fake], folder=tmp_path) as power:
         power.apply({"host": 0.01, "device": 0.01})
-        assert limits(sysfs) == {"800000"} and fake.now == 5e8 and (tmp_path / STATE).is_file()
+        assert limits(sysfs) == {"800000"} and fake.clock == 5e8 and (tmp_path / STATE).is_file()
         power.apply({"host": 0.02, "device": 0.01})
         assert limits(sysfs) == {"1600000"}
-    assert limits(sysfs) == {"3200000"} and fake.now == 2e9 and not (tmp_path / STATE).exists()
+    assert limits(sysfs) == {"3200000"} and fake.clock == 2e9 and not (tmp_path / STATE).exists()
 
 
 def test_an_exception_puts_everything_back(sysfs: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 NETWORK = ("begin", "run", "result")  # methods of what a task runs
-KNOB = ("state", "set", "put")  # and of what sets a half's clocks
+KNOB = ("now", "state", "set", "put")  # and of what sets a half's clocks
 
 
 class _Short(reprlib.Repr):

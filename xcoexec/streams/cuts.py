@@ -18,7 +18,7 @@ from ..api.resident import ResidentFunction
 from ..config import cores
 from ..devices.registry import device_half
 from ..errors import CoexecWarning
-from ..ir.words import HALVES
+from ..ir.words import HALVES, HOST
 from ..measure.timing import median_seconds
 from ..session.session import Session
 from .arguments import Rule, checked, shown
@@ -62,6 +62,17 @@ class CutNetwork:
     def count(self) -> int:
         """Parts that are computed in turn."""
         return len(self.parts) or 1
+
+    @property
+    def halves(self) -> tuple[tuple[str, ...], ...]:
+        """The halves that are at work in each part: both of a whole network that has layers on both."""
+        if self.parts:
+            return tuple((p.half,) if p.half in HALVES else HALVES for p in self.parts)
+        if not self.session.machine.apart:
+            return ((HOST,),)
+        assert self.resident is not None
+        placed = {p.half for p in self.resident.plan().placements}
+        return (tuple(h for h in HALVES if h in placed) if placed <= set(HALVES) else HALVES,)
 
     def run(self, part: int, value: object) -> object:
         """What a part makes of an item: the function's result, or (of another part than the last) the values that the
@@ -121,6 +132,13 @@ class CutNetworks:
     def periods(self, around: Around) -> tuple[float, ...]:
         """Seconds between results by the model, for each shape seen so far."""
         return tuple(min(w.period(around) for w in t.ways) for t in self.known.values())
+
+    def halves(self) -> dict[str, tuple[str, ...]]:
+        """Name of each part -> the halves at work in it, of the way that items are computed by; parts that no item
+        needs have none.
+        """
+        found = next((t.chosen.halves for t in self.known.values()), ())
+        return {name: found[i] if i < len(found) else () for i, name in enumerate(stage_names(self.count))}
 
     def again(self) -> None:
         """A stream begins."""
@@ -261,12 +279,13 @@ def beside(resident: ResidentFunction, workers: int) -> ResidentFunction:
 
 
 def planned(s: Session, way: str, around: Around) -> Cut:
-    """A cut by the paper's rule ("neuropipe", or "neuropipe, printed") or the one with the least seconds between
-    results ("auto").
+    """A cut by the paper's rule ("neuropipe", or "neuropipe, printed": section III-C) or the one with the least seconds
+    between results ("auto").
     """
     if way == "auto":
         return best(s.costs(), crossing_bytes(s.graph), around, cores(), s.machine.threads)
-    k = neuropipe(s.costs(), around.before + around.behind, printed=way == "neuropipe, printed")
+    counts = [x.flops for x in s.graph.layers]
+    k = neuropipe(s.costs(), counts, around.before + around.behind, printed=way == "neuropipe, printed")
     return front_and_rear(k, len(s.graph.layers))
 
 

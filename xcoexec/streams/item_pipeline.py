@@ -54,7 +54,8 @@ class Pipeline:
         items = inputs(items)
         if self.networks is not None:
             self.networks.again()
-        return Stream(self._stages, self._depth, self._timeout, items, self._power)
+        halves = self.networks.halves if self.networks is not None else dict
+        return Stream(self._stages, self._depth, self._timeout, items, self._power, halves)
 
     @property
     def cuts(self) -> tuple[Cut | None, ...]:
@@ -120,8 +121,9 @@ def pipeline(
         half gets as many threads fewer where that is quicker, unless `threads=` said how many.
       cut: how a network with resident weights is cut into stages on both halves: "auto" (the best cuts by measured
         seconds, the device alone and the network as a whole, which may have split layers: the stream tries them on its
-        first items), "neuropipe" (the paper's rule), "neuropipe, printed" (with the paper's misprint), "none", or a
-        `Cut`. Without a device of its own nothing is cut by "auto".
+        first items), "neuropipe" (the paper's rule, section III-C, with the N_opt that its Equation 1 follows from),
+        "neuropipe, printed" (with N_opt as printed there), "none", or a `Cut`. Without a device of its own nothing is
+        cut by "auto".
       power: clocks that are just high enough (`xcoexec.streams.Power`), set after the first items and put back at the
         end.
       timeout: seconds (inf: none) after which a result that does not come is a `TimeoutError` that names the stage that

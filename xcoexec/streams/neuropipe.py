@@ -16,6 +16,7 @@ from ..ir.costs import Costs
 from ..ir.words import DEVICE, HOST
 
 MOST_STAGES = 3
+ROUNDING = 1e-9  # of sums of operations
 OTHER = {DEVICE: HOST, HOST: DEVICE}
 
 
@@ -74,8 +75,8 @@ def speedup(alpha: float, gamma: float) -> float:
 
 
 def neural_work(alpha: float, gamma: float, printed: bool = False) -> float:
-    """Seconds of the network's CPU work that belong to the CPU, as a share of a serial item (the whole would be (1 -
-    alpha) * gamma).
+    """N_opt: seconds of the network's CPU work that belong to the CPU, as a share of a serial item (the whole network
+    is (1 - alpha) * gamma of it).
 
     Both stages take equally long when alpha + w = (1 - alpha) - w / gamma, so w = (1 - 2 * alpha) * gamma / (gamma +
     1): what the CPU already has to do for the host operations counts. As N_opt (section III-C) the paper prints (1 -
@@ -85,29 +86,51 @@ def neural_work(alpha: float, gamma: float, printed: bool = False) -> float:
     return max((1 - alpha) if printed else (1 - 2 * alpha), 0.0) * gamma / (gamma + 1)
 
 
-def neuropipe(costs: Costs, host_operations: float, printed: bool = False) -> int:
-    """The paper's cut: the first layer of the rear, which the CPU computes; `host_operations`: seconds an item of the
-    user's work.
+def share(alpha: float, gamma: float, printed: bool = False) -> float:
+    """N_opt as a share (0..1) of all operations of the network, which are (1 - alpha) * gamma in the same unit.
 
-    The cut whose rear comes nearest to `neural_work`, in seconds; in section III-C the rear's share of the operations
-    is N_opt at most. Layers that only the accelerator can run stay there.
+    As printed it is 1 / (gamma + 1) whatever alpha is: the share of Table 3's PU-oblivious partition.
+    """
+    return neural_work(alpha, gamma, printed) / ((1 - alpha) * gamma)
+
+
+def rear(counts: Sequence[float], most: float, able: Sequence[bool] = ()) -> int:
+    """Section III-C: the first layer of the rear that goes to the CPU, as many layers as have together no more than the
+    share `most` (0..1) of all operations.
+
+    `counts`: operations of each layer in order; `able`: whether the CPU can compute it (default: every layer). Layers
+    without operations go with those behind them. The number of layers where not even the last one has so few.
+    """
+    limit, given = most * sum(counts) * (1 + ROUNDING), 0.0
+    for k in range(len(counts) - 1, -1, -1):
+        given += counts[k]
+        if given > limit or (able and not able[k]):
+            return k + 1
+    return 0
+
+
+def neuropipe(costs: Costs, counts: Sequence[float], host_operations: float, printed: bool = False) -> int:
+    """The paper's cut (section III-C): the first layer of the rear, whose operations are no more than N_opt.
+
+    `counts`: operations of each layer, from its shapes; `host_operations`: seconds an item of the user's work;
+    `printed`: with N_opt as printed instead of the one that Equation 1 follows from (`neural_work`). alpha and gamma
+    are those of the whole network.
     """
     accelerated = sum(costs.device)
-    on_cpu = sum(t or 0.0 for t in costs.host)
     alpha = host_operations / (host_operations + accelerated)
-    gamma = on_cpu / accelerated
-    wanted = neural_work(alpha, gamma, printed) * (host_operations + accelerated)
-    n = len(costs.device)
-    return min(_rears(costs), key=lambda k: (abs(sum(t or 0.0 for t in costs.host[k:]) - wanted), -k), default=n)
+    gamma = sum(t or 0.0 for t in costs.host) / accelerated
+    return rear(counts, share(alpha, gamma, printed), _able(costs))
 
 
-def _rears(costs: Costs) -> Iterator[int]:
-    """The cuts behind which the CPU can compute everything."""
-    n = len(costs.device)
-    for k in range(n, -1, -1):
-        if k < n and costs.host[k] is None:
-            return
-        yield k
+def oblivious(costs: Costs, counts: Sequence[float]) -> int:
+    """Table 3's PU-oblivious cut: by gamma alone, as if the CPU had no host operations to do; the first layer of the
+    rear.
+    """
+    return neuropipe(costs, counts, 0.0)
+
+
+def _able(costs: Costs) -> list[bool]:
+    return [t is not None for t in costs.host]
 
 
 def two_stages(costs: Costs, crossing: Sequence[int], k: int, host_operations: float) -> tuple[float, float]:
@@ -116,6 +139,15 @@ def two_stages(costs: Costs, crossing: Sequence[int], k: int, host_operations: f
     """
     moved = costs.exchange(crossing[k]) if k < len(costs.device) else 0.0
     return sum(costs.device[:k]), host_operations + moved + sum(t or 0.0 for t in costs.host[k:])
+
+
+def best_rear(costs: Costs, crossing: Sequence[int], host_operations: float) -> int:
+    """Of all cuts into the paper's two stages the one with the shortest period by the layers' seconds (Table 5's
+    empirical one is found by running them); the first layer of the rear.
+    """
+    able = _able(costs)
+    cuts = [k for k in range(len(able) + 1) if all(able[k:])]
+    return min(cuts, key=lambda k: (max(two_stages(costs, crossing, k, host_operations)), -k))
 
 
 # -- the exact cut ------------------------------------------------------------------------------------
@@ -211,10 +243,14 @@ __all__ = [
     "Around",
     "Cut",
     "best",
+    "best_rear",
     "busiest",
     "front_and_rear",
     "neural_work",
     "neuropipe",
+    "oblivious",
+    "rear",
+    "share",
     "speedup",
     "two_stages",
 ]

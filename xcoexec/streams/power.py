@@ -1,5 +1,4 @@
-"""Power modes of a stream (after NeuroPipe, section III-D and Figure 4): clocks that are just high enough for a target
-interval.
+"""Power modes of a stream (NeuroPipe, section III-D and Figure 4): sets the clocks that `power_modes` chooses.
 
 Nothing is touched unless it was allowed. Former states are written to a file before the first change, and put back at
 the end, after an exception, and, where the process was killed, at the next start.
@@ -18,11 +17,13 @@ from typing import Any, Protocol
 
 from ..codegen import environment
 from ..errors import XcoexecError
+from ..ir.watts import Watts
 from .arguments import RULES, Rule, checked, optional
+from .power_modes import MODES, Dial, chosen, level
 
 WHERE = "xcoexec.streams.Power"
-MODES = ("basic", "save", "boost")
 MODE = Rule(f"one of {', '.join(MODES)}", lambda x: isinstance(x, str), lambda x: x in MODES)
+WATTS = Rule("Watts (xcoexec.ir.watts.Watts)", lambda x: isinstance(x, Watts))
 STATE = "power-state.json"
 CPUFREQ = pathlib.Path("/sys/devices/system/cpu/cpufreq")
 
@@ -44,6 +45,9 @@ class Knob(Protocol):
 
     @property
     def levels(self) -> Sequence[float]: ...
+
+    def now(self) -> float:
+        """The clock as it is (Hz)."""
 
     def state(self) -> object:
         """The clocks as they are, as something that JSON has."""
@@ -77,6 +81,10 @@ class Cpufreq:
             least, most = (float((first / f"cpuinfo_{k}_freq").read_text()) for k in ("min", "max"))
             khz = [least + (most - least) * i / 4 for i in range(5)]
         self.levels = tuple(1e3 * f for f in khz)
+
+    def now(self) -> float:
+        """The highest of the policies' upper limits (Hz)."""
+        return 1e3 * max(map(float, self.state().values()))
 
     def state(self) -> dict[str, str]:
         """The policies' upper limits in kHz, as their files have them."""
@@ -118,6 +126,10 @@ class Nvml:
             f"xcoexec.pipeline: got no application clocks of a GPU ({why}); valid is an NVIDIA GPU and nvidia-ml-py."
         )
 
+    def now(self) -> float:
+        """The application clock of graphics (Hz)."""
+        return 1e6 * self.state()["graphics"]
+
     def state(self) -> dict[str, int]:
         """The application clocks of memory and graphics, in MHz."""
         clock = lambda kind: self._nvml.nvmlDeviceGetApplicationsClock(self._device, kind)
@@ -148,6 +160,11 @@ class Nvpmodel:
         self._run = run
         self.levels = tuple(self._modes)
 
+    def now(self) -> float:
+        """The GPU's clock (Hz) in the mode that is set; the highest one for a mode that was not given."""
+        mode = self.state()
+        return next((hz for hz, m in self._modes.items() if m == mode), self.levels[-1])
+
     def state(self) -> int:
         """The number of the mode that is set. Raises `PowerError` where nvpmodel fails or names none."""
         found = re.findall(r"^\s*(\d+)\s*$", self._call("-q").stdout, re.M)
@@ -173,33 +190,17 @@ class Nvpmodel:
 # -- modes ----------------------------------------------------------------------------------------------
 
 
-def level(levels: Sequence[float], seconds: float, target: float) -> float:
-    """The lowest of `levels` (Hz, ascending) at which what takes `seconds` at the highest one takes at most `target`
-    seconds: seconds * highest / clock.
-    """
-    return next((f for f in levels if seconds * levels[-1] / f <= target), levels[-1])
-
-
-def chosen(mode: str, knobs: Sequence[Knob], seconds: Mapping[str, float], interval: float | None) -> dict[str, float]:
-    """Knob -> clock (Hz). `seconds`: what each half takes an item at its highest clock.
-
-    "save": each half as slow as `interval` (seconds between items) allows. "boost": the slower half at its highest
-    clock, the other one as slow as that still allows (the paper's, section IV-D, raises clocks until an item costs the
-    energy that it costs without a pipeline). "basic": nothing is changed.
-    """
-    if mode == "basic":
-        return {}
-    slowest = max(seconds.values(), default=0.0)
-    target = slowest if mode == "boost" or interval is None else max(interval, slowest)
-    return {k.name: level(k.levels, seconds.get(k.half, 0.0), target) for k in knobs}
-
-
 class Power:
     """Sets clocks for a stream and puts them back; a context manager.
 
     Args:
-      mode: "basic", "save" or "boost".
-      interval: for "save": seconds between items that are enough (default: as they come at full clocks).
+      mode: "basic" (nothing is changed), "save" (clocks as low as `interval` allows), "boost" (as fast as the energy
+        of an item that is done one after the other allows, NeuroPipe's section IV-D) or "auto" (Figure 4: "save" where
+        the clocks as they are meet `interval`, else "boost").
+      interval: for "save" and "auto": seconds between items that are enough (default: those of an item that is done
+        one after the other at the clocks as they are, the paper's baseline).
+      watts: what the machine draws, for "boost" and "auto"; without them boosting is bounded by the highest clocks
+        alone.
       allow_power_control: without it nothing but "basic" is accepted.
       dry_run: only says what it would do (`log`).
       knobs: what can be set (default: cpufreq and NVML, where they are there).
@@ -213,6 +214,7 @@ class Power:
         mode: str = "basic",
         interval: float | None = None,
         *,
+        watts: Watts | None = None,
         allow_power_control: bool = False,
         dry_run: bool = False,
         knobs: Sequence[Knob] | None = None,
@@ -220,6 +222,7 @@ class Power:
     ):
         mode = checked(WHERE, "mode", mode, MODE)
         interval = checked(WHERE, "interval", interval, optional(RULES["seconds"]))
+        watts = checked(WHERE, "watts", watts, optional(WATTS))
         checked(WHERE, "allow_power_control", allow_power_control, "flag")
         checked(WHERE, "dry_run", dry_run, "flag")
         checked(WHERE, "knobs", knobs, optional(RULES["knobs"]))
@@ -231,26 +234,33 @@ class Power:
             )
         self.mode = mode
         self.interval = interval
+        self.watts = watts
         self.dry_run = dry_run
         if knobs is None:
             knobs = _there() if mode != "basic" else ()
         self.knobs = list(knobs)
         self.file = pathlib.Path(_folder() if folder is None else folder) / STATE
         self.log: list[str] = []
+        self._dials: list[Dial] = []
         self._changed = False
         self._process = os.getpid()
         if mode != "basic" and not dry_run:
             self.repair()
 
     def apply(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        """Sets the clocks for the seconds that each half ("host", "device") takes an item; returns them (knob -> Hz).
-        Raises `PowerError` where they cannot be set; they are then as before.
+        """Sets the clocks for the seconds that each half ("host", "device") takes an item at the clocks as they were
+        before the first change; returns them (knob -> Hz). Raises `PowerError` where they cannot be set; they are then
+        as before.
         """
-        wanted = chosen(self.mode, self.knobs, seconds, self.interval)
+        if not self._changed:
+            self._dials = [Dial(k.name, k.half, k.levels, k.now()) for k in self.knobs]
+        setting = chosen(self.mode, self._dials, seconds, self.interval, self.watts)
+        wanted = dict(setting.clocks)
         for knob in self.knobs:
             if knob.name in wanted:
                 note = " (dry run)" if self.dry_run else ""
-                self.log.append(f"{knob.name}: {wanted[knob.name] / 1e6:.0f} MHz{note}")
+                mode = f" ({setting.mode})" if self.mode == "auto" else ""
+                self.log.append(f"{knob.name}: {wanted[knob.name] / 1e6:.0f} MHz{mode}{note}")
         if wanted and not self.dry_run:
             self._remember()
             try:

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ..compat import worker
 from ..devices.registry import device_half
 from ..ir.trace_events import event, rows
+from ..ir.words import DEVICE, HALVES, HOST
 from ..session.timeline import write
 from . import lifetime
 from .arguments import checked, shown
@@ -53,7 +54,13 @@ class Stream:
     """
 
     def __init__(
-        self, stages: Sequence[Stage], depth: int, timeout: float, items: Iterable[object], power: Power | None = None
+        self,
+        stages: Sequence[Stage],
+        depth: int,
+        timeout: float,
+        items: Iterable[object],
+        power: Power | None = None,
+        halves: Callable[[], Mapping[str, Sequence[str]]] = dict,
     ):
         given = inputs(items)
         self._names = [name for s in stages for name, _ in s.parts]
@@ -63,6 +70,7 @@ class Stream:
         self._spans: deque[list[tuple[float, float]]] = deque(maxlen=KEPT)
         self._ended = False
         self._power = power
+        self._at = halves
         targets: list[tuple[str, Callable[..., None], tuple[object, ...]]] = [("feed", feed, (shared, given))]
         targets += [(s.name, work, (shared, i, s)) for i, s in enumerate(stages) for _ in range(s.workers)]
         targets += [(name, work_further, (shared, s, k)) for s in stages for k, (name, _) in enumerate(s.further, 1)]
@@ -144,10 +152,15 @@ class Stream:
         return "; ".join(working) or "it waits for the iterator of inputs"
 
     def _halves(self) -> dict[str, float]:
-        """Seconds an item that each half takes."""
-        out = {"host": 0.0, "device": 0.0}
+        """Seconds an item that each half works: the user's functions are the host's, a part of a network belongs to the
+        halves that compute it.
+        """
+        out = dict.fromkeys(HALVES, 0.0)
+        at = self._at()
+        whole = (HOST,) if device_half().shares_cores else (DEVICE,)
         for stage, seconds in self.stats().stages.items():
-            out["host" if stage in AROUND or device_half().shares_cores else "device"] += seconds
+            for half in (HOST,) if stage in AROUND else at.get(stage, whole):
+                out[half] += seconds
         return out
 
     def close(self) -> None:
