@@ -27,7 +27,7 @@ def files() -> list[bytes]:
 
 
 def decoder(shape: tuple[int, ...]) -> Callable[[bytes], np.ndarray]:
-    """Decode, resize and normalise for a network's input: an image, or 50 x 50 grey values in a row."""
+    """Decode, resize and normalise for a network's input: an image, or a square of grey values in a row."""
 
     def image(data: bytes) -> np.ndarray:
         x = np.asarray(Image.open(io.BytesIO(data)).convert("RGB").resize(shape[1::-1]), np.float32)

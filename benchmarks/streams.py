@@ -2,12 +2,14 @@
 
     python -m benchmarks.streams FOLDER [MODEL...] [--seconds 2] [--workers 1]
 
-`serial`: decode, jax.jit, result, one after the other. `prefetch`: what users do today, a thread that decodes ahead and
-jax.jit's asynchronous dispatch; with `--workers` threads as many as ours get. `oblivious`: a pipeline cut where both
-stages have half of the accelerator's time (the one of Table 3 counts with the CPU's pace too, but not with its host
-operations). `inner-layer`: layers divided between both halves where EdgeNN's planner does so, behind the same prefetch
-(in Table 2 every layer is). `neuropipe`: the paper's cut; `printed`: with its misprint; `best`: of all cuts into two
-stages the best one by the layers' seconds (Table 5's is found by running them). `pipeline`: ours.
+`serial`: decode, jax.jit, result, one after the other. `kernels`: the same with our kernels, so that `kernels` over
+`serial` is what they give and `pipeline` over `kernels` what pipelining gives. `prefetch`: what users do today, a
+thread that decodes ahead and jax.jit's asynchronous dispatch; with `--workers` threads as many as ours get.
+`inner-layer`: layers divided between both halves where EdgeNN's planner does so, behind the same prefetch (in Table 2
+every layer is). `oblivious`: Table 3's cut, by gamma alone; `neuropipe`: the paper's rule (III-C) with the N_opt that
+Equation 1 follows from; `printed`: with N_opt as printed; `cut K`: two stages of which the CPU's begins with layer K,
+the ones around the best one by the layers' seconds: the fastest of them as they ran is Table 5's empirical cut;
+`exact`: up to three stages; `pipeline`: ours, the whole network or the cut that the stream has found fastest.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import itertools
 import json
 import pathlib
 import queue
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -36,7 +39,7 @@ from xcoexec.ir.text import table
 from xcoexec.session.session import Session
 from xcoexec.streams.cuts import planned
 from xcoexec.streams.item_pipeline import Pipeline
-from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, speedup, two_stages
+from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, oblivious, speedup, two_stages
 from xcoexec.streams.spans import crossing_bytes
 from xcoexec.streams.stream import Stats, Stream
 
@@ -44,12 +47,14 @@ from .energy import NOT_MEASURED, used
 from .gpu import where
 from .jpegs import decoder, files, label
 
-MODELS = ("mlp", "mobilenet_v2", "resnet50", "yolov3", "fcn8s")
+MODELS = ("mlp", "mobilenet_v1", "resnet50", "yolov3", "fcn8s")
+HERE = pathlib.Path(__file__).parent
 AHEAD = 2  # decoded items that wait, for everybody
 WARM = 6  # items before the clock starts
 # and before that of a pipeline: until its queues are full, threads that prepare items take more of the cores than later
 FILLED = 16
 FEWEST = 5  # items of a run
+NEAR, TRIED = 1.25, 8  # times the best cut's seconds by the layers, and cuts, that Table 5's empirical one is sought in
 MEASURED_ON = 4  # items that a prediction is made from, as in the paper
 
 
@@ -140,11 +145,12 @@ class Setting:
         if self.costs.shared_cores:
             return {}
         n, nbytes = len(self.session.graph.layers), crossing_bytes(self.session.graph)
+        counts = [x.flops for x in self.session.graph.layers]
         return {
-            "oblivious": oblivious(self.costs),
+            "oblivious": front_and_rear(oblivious(self.costs, counts), n),
             "neuropipe": planned(self.session, "neuropipe", self.around),
             "printed": planned(self.session, "neuropipe, printed", self.around),
-            "best": front_and_rear(every_cut(self.costs, nbytes, self.operations), n),
+            **{f"cut {k}": front_and_rear(k, n) for k in tried(self.costs, nbytes, self.operations)},
             "exact": Cut(best(self.costs, nbytes, self.around, cores(), self.session.machine.threads).stages),
         }
 
@@ -224,6 +230,7 @@ def ways(s: Setting) -> dict[str, Way]:
     """What is compared; ours last."""
     out = {
         "serial": Way(lambda items: serial(s.plain, s.before, items)),
+        "kernels": Way(lambda items: serial(s.fast, s.before, items)),
         "prefetch": Way(lambda items: prefetch(s.plain, s.before, items, s.workers)),
         "inner-layer": Way(lambda items: prefetch(s.divided, s.before, items, s.workers)),
     }
@@ -233,16 +240,31 @@ def ways(s: Setting) -> dict[str, Way]:
     return out
 
 
-def oblivious(costs: Costs) -> Cut:
-    """Half of the accelerator's time for each stage, as if both were alike (Table 3's cut counts with gamma)."""
-    n, half = len(costs.device), sum(costs.device) / 2
-    k = min(range(1, n), key=lambda k: abs(sum(costs.device[:k]) - half))
-    return front_and_rear(k, n)
+def tried(costs: Costs, nbytes: list[int], operations: float) -> list[int]:
+    """The cuts into two stages among which the empirical one is sought: the best by the layers' seconds and those near
+    it, so that `TRIED` run at most.
+    """
+    able = [t is not None for t in costs.host]
+    seconds = {k: max(two_stages(costs, nbytes, k, operations)) for k in range(1, len(able) + 1) if all(able[k:])}
+    near = [k for k, t in seconds.items() if t <= NEAR * min(seconds.values())]
+    return sorted(sorted(near, key=lambda k: seconds[k])[:TRIED])
 
 
-def every_cut(costs: Costs, nbytes: list[int], operations: float) -> int:
-    """The best two stages by the layers' seconds, with the host operations in the CPU's."""
-    return min(range(1, len(costs.device) + 1), key=lambda k: max(two_stages(costs, nbytes, k, operations)))
+def empirical(rates: dict[str, float]) -> str | None:
+    """Table 5's empirical cut: of the cuts into two stages that ran the fastest one; None where none ran."""
+    return max((k for k in rates if k.startswith("cut ")), key=lambda k: rates[k], default=None)
+
+
+def gains(found: dict[str, Way]) -> dict[str, list[float]]:
+    """What pipelining gives with the same kernels, what the kernels give without it, and both together: items a second
+    over items a second, of each round.
+    """
+    over = {"pipelining": ("pipeline", "kernels"), "kernels": ("kernels", "serial"), "both": ("pipeline", "serial")}
+    return {
+        k: [x / y for x, y in zip(found[a].rates, found[b].rates, strict=True)]
+        for k, (a, b) in over.items()
+        if a in found and b in found
+    }
 
 
 def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] | None = None) -> dict[str, Any]:
@@ -273,6 +295,11 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "gamma": setting.gamma,
         "items_a_second": {k: w.rate for k, w in found.items()},
         "rounds": {k: w.rates for k, w in found.items()},
+        "gains": gains(found),
+        "empirical": empirical({k: w.rate for k, w in found.items()}),
+        "layers": len(setting.session.graph.layers),
+        "seconds": seconds,
+        "commit": commit(),
         "right": right,
         "of_slowest_stage": {
             k: w.rate * float(np.median([max(s.stages.values()) for s in w.stats])) for k, (w, _) in piped.items()
@@ -291,6 +318,13 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "energy": {k: w.energy() for k, w in found.items()},
         "xcoexec": xcoexec.__version__,
     }
+
+
+def commit() -> str:
+    """The commit of this source tree, with "+" behind it where files differ from it; "" outside of a repository."""
+    git = lambda *args: subprocess.run(["git", *args], cwd=HERE, capture_output=True, text=True).stdout.strip()
+    found = git("rev-parse", "--short", "HEAD")
+    return found + "+" * bool(found and git("status", "--porcelain", "--untracked-files=no"))
 
 
 def _seconds(fn: Callable[[bytes], Any], x: bytes) -> float:
@@ -328,7 +362,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--ways", nargs="+", help="only these, which have to include serial, prefetch and pipeline")
+    parser.add_argument(
+        "--ways", nargs="+", help="only these, which have to include serial, kernels, prefetch and pipeline"
+    )
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     records = []

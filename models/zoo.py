@@ -84,7 +84,7 @@ IMAGE = (224, 224, 3)
 _ENTRIES = (
     Entry("fcnn", FCNN, (28, 28, 1), 2_913_290),
     Entry("lenet", LeNet5, (28, 28, 1), 61_706),
-    Entry("mlp", partial(FCNN, (2000, 1500, 1000, 500)), (2500,), 10_010_010),
+    Entry("mlp", partial(FCNN, (2500, 2000, 1500, 1000, 500)), (784,), 11_972_510),
     Entry("alexnet", AlexNet, IMAGE, 61_100_840, 0.714e9),
     Entry("vgg11", partial(VGG, ((1, 64), (1, 128), (2, 256), (2, 512), (2, 512))), IMAGE, 132_863_336, 7.61e9),
     Entry("vgg16", VGG, IMAGE, 138_357_544, 15.47e9),

@@ -46,7 +46,7 @@ SMALL: dict[str, tuple[Any, tuple[int, ...]]] = {
     "mobilenet_v2": (None, (48, 48, 3)),
     "yolov2": (None, (64, 64, 3)),
     "yolov3": (YOLOv3(3, (1, 1, 1, 1, 1)), (64, 64, 3)),
-    "mlp": (None, (2500,)),
+    "mlp": (None, (784,)),
     "fcn8s": (None, (32, 32, 3)),
     "posenet": (None, (49, 49, 3)),
     "fast_style": (None, (24, 24, 3)),

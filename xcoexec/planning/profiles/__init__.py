@@ -17,12 +17,15 @@ from ...codegen.store.disk import Refused, contents
 from ...errors import ProfileError
 from ...ir.costs import Costs
 from ...ir.layers import Layer, LayerGraph
+from ...ir.watts import Watts
 from ...ir.words import DEVICE, HOST
 
 RATES = ("flops", "bandwidth", "launch")  # of a half: FLOP/s, bytes/s, seconds before a layer begins
 MOST = 1 << 16  # bytes of a file
 LEAST, MOST_VALUE = 1e-15, 1e24
+STEPS = 32  # clocks that a half can have, from a STEPS-th of its highest one on: ours, makers publish a few modes
 LINK = ("sync", "copy_rate")  # seconds of a synchronisation, bytes/s between the halves
+ELECTRIC = ("active", "now", "most")  # of a half: watts at work, Hz of the clock as it is, Hz of the highest one
 KINDS = ("conv", "winograd", "depthwise", "dense", "other")  # efficiency: the share of the roofline that kernels reach
 
 
@@ -54,8 +57,32 @@ class Half:
 
 
 @dataclasses.dataclass(frozen=True)
+class Electric:
+    """What a device draws and how it is clocked: `idle` watts, watts more of each half at work (`active`) at its clock
+    of `now`, and its highest one (`most`, Hz).
+    """
+
+    idle: Number
+    active: Mapping[str, Number]
+    now: Mapping[str, Number]
+    most: Mapping[str, Number]
+
+    @property
+    def watts(self) -> Watts:
+        """The same without its sources."""
+        return Watts(self.idle.value, {half: n.value for half, n in self.active.items()})
+
+    def levels(self, half: str) -> tuple[float, ...]:
+        """Clocks that a half can have, in Hz, ascending: `STEPS` evenly spaced ones and that of `now`."""
+        most = self.most[half].value
+        return tuple(sorted({self.now[half].value, *(most * i / STEPS for i in range(1, STEPS + 1))}))
+
+
+@dataclasses.dataclass(frozen=True)
 class Profile:
-    """A device as numbers. `contention`: factor by which both halves slow down together."""
+    """A device as numbers. `contention`: factor by which both halves slow down together; `electric`: None where nothing
+    of it is known.
+    """
 
     name: str
     title: str
@@ -64,6 +91,7 @@ class Profile:
     sync: Number
     copy_rate: Number
     contention: Number
+    electric: Electric | None = None
 
     def costs(self, graph: LayerGraph) -> Costs:
         """The costs of a graph's layers, in seconds; what kernels cannot run stays on the device half."""
@@ -154,7 +182,16 @@ def parse(name: str, text: str) -> Profile:
         )
     link = _table(name, data, "link")
     numbers = {k: _number(name, link, k, "link") for k in (*LINK, "contention")}
-    return Profile(name, title, halves[HOST], halves[DEVICE], **numbers)
+    return Profile(name, title, halves[HOST], halves[DEVICE], **numbers, electric=_electric(name, data))
+
+
+def _electric(name: str, data: Mapping[str, object]) -> Electric | None:
+    if "power" not in data:
+        return None
+    power = _table(name, data, "power")
+    halves = {half: _table(name, power, half, "power") for half in (HOST, DEVICE)}
+    rows = {k: {h: _number(name, part, k, f"power.{h}") for h, part in halves.items()} for k in ELECTRIC}
+    return Electric(_number(name, power, "idle", "power"), **rows)
 
 
 def _table(name: str, data: Mapping[str, object], key: str, inside: str = "") -> Mapping[str, object]:
@@ -183,4 +220,4 @@ def _number(name: str, table: Mapping[str, object], key: str, where: str, most: 
     return Number(float(got[0]), got[1])
 
 
-__all__ = ["KINDS", "Half", "Number", "Profile", "kind", "load", "names", "parse"]
+__all__ = ["KINDS", "Electric", "Half", "Number", "Profile", "kind", "load", "names", "parse"]
