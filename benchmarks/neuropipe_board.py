@@ -1,9 +1,9 @@
-"""NeuroPipe's five networks on its board, the Xavier, with the alpha and gamma that it prints: calculated by Equation 1,
-and simulated layer by layer.
+"""NeuroPipe's five networks on its board, the Xavier, with the alpha and gamma that it prints: calculated by Equation
+1, and simulated layer by layer.
 
-Printed and taken over: alpha and gamma of each network (Table 4), the seconds of MobileNet and ResNet on the accelerator
-(Tables 2 and 3), the composition (Table 5). Ours: how a network's seconds lie on its layers (the board's profile), the
-accelerator's seconds of the other three (the profile's own), and the powers (`[power]` of the profile).
+Printed and taken over: alpha and gamma of each network (Table 4), the seconds of MobileNet and ResNet on the
+accelerator (Tables 2 and 3), the composition (Table 5). Ours: how a network's seconds lie on its layers (the board's
+profile), the accelerator's seconds of the other three (the profile's own), and the powers (`[power]` of the profile).
 """
 
 from __future__ import annotations
