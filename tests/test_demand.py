@@ -102,11 +102,11 @@ def test_jobs_that_are_too_long_at_the_pace_of_now_leave_the_others_alone() -> N
     ]
     runs = {
         p: simulate(releases(tasks, 6.0), p, lambda s: 4.0 if s.way.half == "device" else 1.0)
-        for p in ("slack", "layer_sched")
+        for p in ("slack", "merged_blocks")
     }
     missed = lambda p: [j.task.name for j in runs[p].jobs if j.missed and j.release > 0.5]
     assert missed("slack").count("short") == 0 < missed("slack").count("a") + missed("slack").count("b")
-    assert runs["slack"].missing_rate < runs["layer_sched"].missing_rate
+    assert runs["slack"].missing_rate < runs["merged_blocks"].missing_rate
 
 
 def _room(demand: Demand, task: Task, period: float, begin: float, end: float) -> float:

@@ -58,5 +58,5 @@ def test_jobs_on_both_halves(policy: str) -> None:
             np.testing.assert_allclose(np.asarray(f.result(60)), want[i], rtol=2e-3, atol=2e-4)
         got = s.served()
     assert got.outcomes == {"in time": 60}
-    if policy in ("slack", "blastnet_any", "mono_adapt"):
+    if policy in ("slack", "blastnet_no_pf", "duo_either", "mono_sched", "layer_sched"):
         assert min(got.busy.values()) > 0  # both halves were at work

@@ -207,7 +207,7 @@ def test_threads_that_cannot_begin_leave_nothing(monkeypatch: pytest.MonkeyPatch
 def test_who_waits_for_a_cancelled_job_is_told() -> None:
     """`wait` and `as_completed`, for jobs that wait, that run, and that the end cancels."""
     net = Held()
-    with Scheduler([task("t", net, deadline=600.0)], "mono_sched") as s:
+    with Scheduler([task("t", net, deadline=600.0)], "pinned") as s:
         running, waiting, left = (s.release("t", "held") for _ in range(3))
         time.sleep(0.02)
         assert waiting.cancel() and running.cancel()
@@ -224,7 +224,7 @@ def test_callbacks_come_back() -> None:
     that release.
     """
     net = Held()
-    with Scheduler([task("t", net, deadline=600.0)], "mono_sched") as s:
+    with Scheduler([task("t", net, deadline=600.0)], "pinned") as s:
         first = s.release("t", "held")
         late = [s.release("t", i, 0.01) for i in range(5)]
         late[0].add_done_callback(lambda _: s.stop())
@@ -241,7 +241,7 @@ def test_callbacks_come_back() -> None:
             refused.append(type(e))
 
     net = Held()
-    with Scheduler([task("t", net, deadline=600.0)], "mono_sched", queue=3000) as s:
+    with Scheduler([task("t", net, deadline=600.0)], "pinned", queue=3000) as s:
         futures = [s.release("t", "held") for _ in range(3000)]
         for f in futures:
             f.add_done_callback(lambda f, s=s: again(s, f))
@@ -287,7 +287,7 @@ def _choose_by(fault: BaseException, at: int) -> Policy:
     def choose(core: Any, job: Any, now: float) -> Any:
         if next(count) == at:
             raise fault
-        return POLICIES["mono_sched"].choose(core, job, now)
+        return POLICIES["pinned"].choose(core, job, now)
 
     return Policy("mine", choose)
 

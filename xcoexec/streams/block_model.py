@@ -5,6 +5,7 @@ runs.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
@@ -115,6 +116,17 @@ class Model:
     def result(self, state: Env) -> object:
         """What the function returns."""
         return finish(self.session, state)
+
+    @functools.cached_property
+    def in_layers(self) -> Model:
+        """The same function, each layer a block of its own, without twins, compiled and timed when it is first asked
+        for: what policies place that know no blocks (Layer_Sched of BlastNet's section 6.4).
+        """
+        x = [np.zeros(sizes, dtype) for sizes, dtype in self.shape]
+        spans = tuple(Span(i, i + 1) for i in range(len(self.session.graph.layers)))
+        made, calls = _timed(self.session, spans, (), begin(self.session, x))
+        own = Accuracy({frozenset(): self.accuracy.of(frozenset())})
+        return dataclasses.replace(self, spans=spans, blocks=made, calls=calls, accuracy=own)
 
 
 def shape_of(leaves: Sequence[ArrayLike]) -> Shapes:

@@ -1,6 +1,7 @@
 """Several networks with deadlines on both halves: jobs of blocks, in the order of their deadlines, placed by a policy.
 
-After BlastNet (Ling et al., SenSys 2022, section 5.2). `Core` knows no clock: a simulation drives it with one of
+After BlastNet (Ling et al., SenSys 2022, section 5.2). Jobs behind one that waits are looked at too, and nothing is
+preempted; the paper says neither. `Core` knows no clock: a simulation drives it with one of
 numbers, the scheduler with the real one, so that both decide alike.
 """
 
@@ -14,10 +15,11 @@ from typing import NamedTuple
 
 from ..ir.words import HALVES
 from .demand import Demand
-from .jobs import BOTH, Job, Way
+from .jobs import BOTH, Job, Task, Way
 
 REMEMBERED = 0.95  # of what earlier blocks tell about a half's pace, from one block to the next
 MOST = 8.0  # times what a block was measured to take that one delay (a page fault, another process) may count
+EPSILON = 1e-9  # seconds: a job that comes when the one before it is due comes behind it, whatever the rounding
 LOOKED_AT = 16  # of the jobs that wait: those with the earliest deadlines
 
 
@@ -38,15 +40,19 @@ Choose = Callable[["Core", Job, float], Way | None]  # (core, job, now in second
 @dataclasses.dataclass(frozen=True)
 class Policy:
     """How jobs are placed. `choose`: the way for a job's next block now, or None to wait; `whole`: a job keeps its half
-    until it ends; `ahead`: a job that cannot be in time any more is skipped at once, not only when its deadline is
-    over, and the halves' time has prices; `sheds`: of more jobs than there is room for, those that take longest come
-    behind all others."""
+    until it ends, and what it runs on each half; `ahead`: a job that cannot be in time any more is skipped at once, not
+    only when its deadline is over, and the halves' time has prices; `sheds`: of more jobs than there is room for, those
+    that take longest come behind all others; `layers`: what is placed are single layers; `renews`: a periodic task's
+    job is skipped where the one before it has neither ended nor been discarded (BlastNet, section 5.2).
+    """
 
     name: str
     choose: Choose
-    whole: bool = False
+    whole: Callable[[Task], Mapping[str, tuple[Way, ...]]] | None = None
     ahead: bool = False
     sheds: bool = False
+    layers: bool = False
+    renews: bool = False
 
 
 class Pace:
@@ -88,12 +94,36 @@ class Core:
         self.pace = dict.fromkeys(HALVES, 1.0)  # by how much blocks take longer on a half now
         # when a half should be, behind what runs there and those who were looked at and wait for it
         self.free = dict.fromkeys(HALVES, 0.0)
+        self._before: dict[str, Job] = {}  # the last job of each periodic task
+        self._refused: list[Job] = []  # that nobody has been told of yet
         self._order = (lambda j: (j.at == 0, *j.key)) if policy.whole else lambda j: j.key
 
     def release(self, job: Job) -> None:
-        """A job has come; it waits at its place in the order."""
+        """A job has come; it waits at its place in the order, or is skipped."""
+        if self.policy.layers:
+            job.task = job.task.by_layer
+        if self.policy.renews and job.task.period and self._keeps_out(job):
+            job.skipped = True
+            self._refused.append(job)
+            return
         room = self._demand is None or self._demand.room_for(job, self.pace) or not self.policy.sheds
         bisect.insort(self.ready if room else self.deferred, job, key=self._order)
+
+    def _keeps_out(self, job: Job) -> bool:
+        """Whether the job before this one is still there; one that waits behind its deadline is discarded."""
+        before = self._before.get(job.task.name)
+        if before is not None and before.end is None and not before.skipped:
+            if before.running or self._begun(before) or before.deadline > job.release + EPSILON:
+                return True
+            before.skipped = True
+            self.drop(before)
+            self._refused.append(before)
+        self._before[job.task.name] = job
+        return False
+
+    def _begun(self, job: Job) -> bool:
+        """Whether a job runs to its end whatever its deadline: a whole network that has begun."""
+        return self.policy.whole is not None and job.at > 0
 
     @property
     def waiting(self) -> list[Job]:
@@ -102,6 +132,8 @@ class Core:
     def drop(self, job: Job) -> None:
         """Takes a job out that waits."""
         (self.ready if job in self.ready else self.deferred).remove(job)
+        if self._before.get(job.task.name) is job:
+            del self._before[job.task.name]
 
     def decide(self, now: float) -> tuple[list[Start], list[Job]]:
         """What begins now (`now`: seconds): jobs in the order of their deadlines, each in the way that the policy
@@ -111,7 +143,7 @@ class Core:
         looks at the jobs behind as soon as both halves are at work, nor at more than the first 16.
         """
         begun: list[Start] = []
-        gone: list[Job] = []
+        gone, self._refused = self._refused, []
         if len(self.running) == len(HALVES):
             return begun, gone
         for half in HALVES:
@@ -123,7 +155,7 @@ class Core:
         at = 0
         while at < min(len(self.ready), LOOKED_AT) and len(self.running) < len(HALVES):
             job = self.ready[at]
-            if now + share * job.task.least[job.at] > job.deadline:
+            if now + share * job.task.least[job.at] > job.deadline and not self._begun(job):
                 self._doubt(self.ready.pop(at), now, gone)
             elif (way := self.policy.choose(self, job, now)) is not None:
                 begun.append(self._begin(self.ready.pop(at), way, now))

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.words import HALVES
 from .arguments import RULES, Rule, checked, optional
-from .blocks import deserves
 
 BOTH = "both"
 WHERE = "xcoexec.task"
@@ -100,6 +99,14 @@ class Accuracy:
         most = max(map(len, parts))
         return min(self.of_paths[p] - sum(alone[k] for k in twins - p) for p in parts if len(p) == most)
 
+    def highest(self, twins: frozenset[int], at: int) -> float:
+        """The highest accuracy (a share) that a path can still reach whose twins up to block `at` are these: the best
+        of the paths measured that begin so, and of the one whose further blocks run their own layers (what BlastNet
+        asks of its table before it runs a twin, section 5.2).
+        """
+        begun = (a for path, a in self.of_paths.items() if {k for k in path if k <= at} == twins)
+        return max(self.of(twins), *begun, 0.0)
+
 
 def terms(name: str, deadline: float, period: float | None, bound: float) -> tuple[float, float | None, float]:
     """A task's deadline and period (seconds) and accuracy bound (a share) as numbers. Raises `TypeError` or
@@ -140,8 +147,9 @@ ACCURACY = Rule(
 @dataclasses.dataclass(frozen=True)
 class Task:
     """Blocks that are run for every job. `period` seconds between releases (None: jobs come when they are submitted),
-    `deadline` seconds after the release (inf: none); `bound`: the least accuracy (a share) that a job's path may have.
-    Raises `TypeError` or `ValueError` for what is not valid.
+    `deadline` seconds after the release (inf: none); `bound`: the least accuracy (a share) that a job's path may have;
+    `layers`: the same network, each layer a block of its own, for policies that place single layers (empty: its blocks
+    are its layers). Raises `TypeError` or `ValueError` for what is not valid.
     """
 
     name: str
@@ -150,24 +158,38 @@ class Task:
     period: float | None = None
     accuracy: Accuracy = dataclasses.field(default_factory=Accuracy)
     bound: float = 0.0
+    layers: tuple[Block, ...] = ()
 
     def __post_init__(self) -> None:
         terms(self.name, self.deadline, self.period, self.bound)
         of = f" for the task {self.name!r}"
         checked(WHERE, "blocks", self.blocks, BLOCKS, of)
+        if self.layers:
+            checked(WHERE, "layers", self.layers, BLOCKS, of)
         reached = checked(WHERE, "accuracy", self.accuracy, ACCURACY, of).of(frozenset())
         if reached < self.bound:
             raise ValueError(f"{WHERE}: got the accuracy bound {self.bound:g}{of}; valid is up to {reached:g}.")
 
-    def seconds(self, half: str) -> float:
-        """Seconds of the whole on one half, by its own layers; infinite where a block cannot run there."""
-        return sum(b.own[half].seconds if half in b.own else float("inf") for b in self.blocks)
+    @functools.cached_property
+    def monolithic(self) -> Mapping[str, tuple[Way, ...]]:
+        """The whole network's own layers, by the halves that run every block, the faster one first."""
+        return _on_one_half([{w.half: w for w in b.undivided if not w.twin} for b in self.blocks])
 
     @functools.cached_property
-    def halves(self) -> tuple[str, ...]:
-        """Those that run every block, the faster one for the whole first; both where neither does."""
-        able = [h for h in HALVES if self.seconds(h) < float("inf")]
-        return tuple(sorted(able or HALVES, key=self.seconds))
+    def adapted(self) -> Mapping[str, tuple[Way, ...]]:
+        """The whole network with all its optimised blocks, by halves, the faster one first: on each half a block's twin
+        where it has one there, else its own layers (twins stand last in `undivided`).
+
+        The paper says "the whole model with all the optimized blocks" (BlastNet, section 6.4); it optimises a block for
+        its secondary processor only, so that a network on one half can hold the twins of that half.
+        """
+        return _on_one_half([{w.half: w for w in b.undivided} for b in self.blocks])
+
+    @functools.cached_property
+    def by_layer(self) -> Task:
+        """The same task with its layers for blocks, without twins."""
+        own = Accuracy({frozenset(): self.accuracy.of(frozenset())})
+        return dataclasses.replace(self, blocks=self.layers or self.blocks, accuracy=own, layers=())
 
     @functools.cached_property
     def least(self) -> tuple[float, ...]:
@@ -177,19 +199,13 @@ class Task:
     @functools.cached_property
     def duo(self) -> tuple[Mapping[str, Way], ...]:
         """Of each block: its own layers on its primary half and its twin on the other one, by half, the primary one
-        first.
-
-        A block that deserves no twin (Equation 1: it is about as fast on either half, or a small part of the work) runs
-        its own layers there too; one that deserves a twin and has none, since none was found, waits for its primary
-        half.
+        first. A block that was not optimised has the same layers for both (its two blocks of section 4.1 are one).
         """
-        total = sum(b.primary.seconds for b in self.blocks)
-        found = []
-        for b in self.blocks:
-            lacking = deserves(b.degree, b.primary.seconds / total, len(self.blocks))
-            others = [w for w in b.others if w.twin] or ([] if lacking else b.others)
-            found.append({b.primary.half: b.primary, **{w.half: w for w in others}})
-        return tuple(found)
+        others = [[w for w in b.others if w.twin] or b.others for b in self.blocks]
+        return tuple(
+            {b.primary.half: b.primary, **{w.half: w for w in ways}}
+            for b, ways in zip(self.blocks, others, strict=True)
+        )
 
     @functools.cached_property
     def _permitted(self) -> dict[frozenset[int], bool]:
@@ -201,6 +217,12 @@ class Task:
         if known is None:
             known = self._permitted[twins] = self.accuracy.of(twins) >= self.bound
         return known
+
+
+def _on_one_half(ways: Sequence[Mapping[str, Way]]) -> Mapping[str, tuple[Way, ...]]:
+    """A way for each block, by the halves that have one for every block, the faster one first."""
+    able = {h: tuple(by[h] for by in ways) for h in HALVES if all(h in by for by in ways)}
+    return dict(sorted(able.items(), key=lambda item: sum(w.seconds for w in item[1])))
 
 
 @dataclasses.dataclass(eq=False)
@@ -243,6 +265,11 @@ class Job:
     def permits(self, way: Way) -> bool:
         """Whether the path stays within the accuracy bound, if all further blocks run their own layers."""
         return not way.twin or self.task.permits(self.twins | {self.at})
+
+    def can_reach(self, way: Way) -> bool:
+        """Whether the path can still stay within the accuracy bound, whatever further blocks run (Figure 10)."""
+        path = self.twins | {self.at}
+        return not way.twin or self.task.accuracy.highest(path, self.at) >= self.task.bound
 
 
 def utilisation(tasks: Sequence[Task]) -> float:

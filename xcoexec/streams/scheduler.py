@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..api.resident import ResidentFunction
 from ..ir.trace_events import event, rows
 from ..ir.words import HALVES
@@ -38,7 +36,9 @@ ADMISSION_PERIODS = 20
 @dataclasses.dataclass(frozen=True)
 class Served:
     """Since the start: jobs by outcome, the missing rate (BlastNet's Equation 3), accuracy of what ended, where time
-    went (seconds), and `pace`: by how much blocks took longer on each half than they were measured to.
+    went (seconds), and `pace`: by how much blocks took longer on each half than they were measured to. `by_task`: each
+    task's jobs by outcome, of which its own missing rate is made; `paths`: each task's jobs that ran to their ends, by
+    the blocks whose twins they ran (none: own layers alone).
     """
 
     released: int
@@ -49,6 +49,13 @@ class Served:
     busy: Mapping[str, float]
     deciding: float
     pace: Mapping[str, float]
+    by_task: Mapping[str, Mapping[str, int]]
+    paths: Mapping[str, Mapping[frozenset[int], int]]
+
+    @property
+    def missing_rates(self) -> Mapping[str, float]:
+        """Equation 3 as it is printed, of each task: a share (0..1) of its jobs."""
+        return {t: _missed(of) / max(sum(of.values()), 1) for t, of in self.by_task.items()}
 
     @property
     def cost(self) -> float:
@@ -70,7 +77,8 @@ class Scheduler:
     Args:
       tasks: what `task` makes.
       policy: "slack" (ours; of more jobs than there is room for the longest give way), "slack_fair" (none does),
-        "blastnet", "blastnet_any", "layer_sched", "mono_adapt", "mono_sched".
+        BlastNet and the four that it is compared with ("blastnet", "blastnet_no_pf", "mono_sched", "mono_adapt",
+        "layer_sched"), and further ones of ours: `xcoexec.streams.policies` has them all in a table.
       queue: jobs of one task that may wait; one more is skipped.
       admission: refuse sets of periodic tasks that cannot be met (see `admits`).
       registry: a `prometheus_client` registry for counters and histograms (needs the extra "serve"); schedulers may
@@ -88,13 +96,13 @@ class Scheduler:
         admission: bool = False,
         registry: CollectorRegistry | None = None,
     ):
-        networks = _networks(tasks)
-        self.tasks = {name: task for name, (_, task) in networks.items()}
         chosen = by_name(policy)
+        networks = {name: _in_layers(*given) if chosen.layers else given for name, given in _networks(tasks).items()}
+        self.tasks = {name: task for name, (_, task) in networks.items()}
         wanted = list(self.tasks.values())
         queue = checked(WHERE, "queue", queue, "count")
-        for t in wanted if chosen.whole else ():
-            if t.seconds(t.halves[0]) == float("inf"):
+        for t in wanted:
+            if chosen.whole is not None and not chosen.whole(t):
                 text = f"got the task {t.name!r}, of which neither half runs every block, with policy={chosen.name!r}"
                 raise ValueError(f"{WHERE}: {text}; valid is a policy that changes the half between blocks.")
         if checked(WHERE, "admission", admission, "flag") and not admits(wanted, chosen):
@@ -201,11 +209,21 @@ class Scheduler:
         with r.lock:
             outcomes = dict(r.outcomes)
             released = sum(r.numbers.values())
-            over = sum(outcomes.get(k, 0) for k in ("overtime", "skipped", "overflow"))
-            accuracy = float(np.mean([e.accuracy for e in r.ended if e.seconds is not None] or [1.0]))
+            paths = {name: dict(of) for name, of in r.paths.items()}
+            ran = [(self.tasks[name].accuracy.of(p), n) for name, of in paths.items() for p, n in of.items()]
+            accuracy = sum(a * n for a, n in ran) / sum(n for _, n in ran) if ran else 1.0
             pace = {h: r.busy[h] / due if due else 1.0 for h, due in r.due.items()}
             return Served(
-                released, outcomes, over / max(released, 1), accuracy, r.now(), dict(r.busy), r.deciding, pace
+                released,
+                outcomes,
+                _missed(outcomes) / max(released, 1),
+                accuracy,
+                r.now(),
+                dict(r.busy),
+                r.deciding,
+                pace,
+                {name: dict(of) for name, of in r.by_task.items()},
+                paths,
             )
 
     def events(self) -> list[dict[str, object]]:
@@ -217,6 +235,10 @@ class Scheduler:
             name = f"{task} {block}" + (" (twin)" if twin else "")
             work += [event(name, i, start, end) for i, h in enumerate(HALVES) if half in (h, BOTH)]
         return [*rows(f"{h} half" for h in HALVES), *work]
+
+
+def _missed(outcomes: Mapping[str, int]) -> int:
+    return sum(outcomes.get(k, 0) for k in ("overtime", "skipped", "overflow"))
 
 
 def _networks(tasks: Iterable[tuple[Network, Task]]) -> dict[str, tuple[Network, Task]]:
@@ -235,6 +257,12 @@ def _networks(tasks: Iterable[tuple[Network, Task]]) -> dict[str, tuple[Network,
     if not found:
         raise ValueError(f"{WHERE}: got no tasks; {valid}, at least one.")
     return found
+
+
+def _in_layers(network: Network, task: Task) -> tuple[Network, Task]:
+    """A network and its task in single layers, where it can be divided further than into its blocks."""
+    fine = getattr(network, "in_layers", network)
+    return fine, dataclasses.replace(task, layers=fine.blocks).by_layer
 
 
 def _is_task(x: object) -> bool:

@@ -8,7 +8,8 @@ import dataclasses
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +32,21 @@ class Schedule:
     def missing_rate(self) -> float:
         """BlastNet's Equation 3, a share (0..1): (overtime + skipped) / released."""
         return missing_rate(self.jobs)
+
+    @property
+    def missing_rates(self) -> Mapping[str, float]:
+        """Equation 3 as it is printed, of each task: a share (0..1) of its jobs."""
+        names = dict.fromkeys(j.task.name for j in self.jobs)
+        return {name: missing_rate(j for j in self.jobs if j.task.name == name) for name in names}
+
+    @property
+    def paths(self) -> Mapping[str, Mapping[frozenset[int], int]]:
+        """Each task's jobs that ran to their ends, by the blocks whose twins they ran (none: own layers alone)."""
+        found: dict[str, Counter[frozenset[int]]] = {j.task.name: Counter() for j in self.jobs}
+        for job in self.jobs:
+            if job.end is not None:
+                found[job.task.name][job.twins] += 1
+        return found
 
     @property
     def accuracy(self) -> float:

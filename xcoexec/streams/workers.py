@@ -82,6 +82,8 @@ class Running:
         self.lock = threading.RLock()
         self._over = ""  # why no job is taken any more
         self.outcomes: Counter[str] = Counter()
+        self.by_task: dict[str, Counter[str]] = {name: Counter() for name in tasks}
+        self.paths: dict[str, Counter[frozenset[int]]] = {name: Counter() for name in tasks}  # twins run, by task
         self.ended: deque[Ended] = deque(maxlen=KEPT)
         # task, block, half, twin, start, end
         self.blocks: deque[tuple[str, int, str, bool, float, float]] = deque(maxlen=KEPT)
@@ -218,6 +220,9 @@ class Running:
             outcome = "cancelled"
         took = None if job.end is None or error is not None or outcome == "cancelled" else job.end - job.release
         self.outcomes[outcome] += 1
+        self.by_task[job.task.name][outcome] += 1
+        if took is not None:
+            self.paths[job.task.name][job.twins] += 1
         self.ended.append(Ended(job.task.name, job.number, outcome, took, job.task.accuracy.of(job.twins)))
         self._answers.append((request, error, outcome == "cancelled"))
         if self._metrics:

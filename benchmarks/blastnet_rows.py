@@ -1,0 +1,373 @@
+"""BlastNet's tables and figures of sections 3.3 and 6.4 on its machines as numbers: all baselines beside each other.
+
+    python -m benchmarks.blastnet_rows [--full]
+
+Every row says what is printed and what the same rules give in `xcoexec.streams.virtual` on a device profile. What the
+paper does not print is supposed, and said in each row's note: periods are as long as deadlines (section 5.2 allows it;
+four tasks then need all of one processor, eight need two), a twin takes `TWIN` times what its block takes on its primary
+processor, and of the execution paths the share that Figure 14(a) prints is within the accuracy bound, those with the
+fewest twins first. What a path's accuracy is cannot be simulated: rows count jobs on paths with twins instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.text import table
+from xcoexec.ir.words import DEVICE, HALVES, HOST
+from xcoexec.planning import profiles
+from xcoexec.streams.blocks import blocks, deserving, fastest, seconds
+from xcoexec.streams.demand import least_missing
+from xcoexec.streams.edf import Start
+from xcoexec.streams.jobs import Accuracy, Block, Task, Way
+from xcoexec.streams.policies import PAPER
+from xcoexec.streams.spans import Span, crossing
+from xcoexec.streams.virtual import Load, Schedule, releases, simulate
+from xcoexec.tools.zoo_graphs import model_graph
+
+from .quoted import load
+
+Row = dict[str, Any]
+DESKTOP, XAVIER, TX2 = "desktop-rtx-2080", "jetson-agx-xavier", "jetson-tx2"
+#: printed in section 6.4.1, and Figure 14(a)'s share of paths above the bound
+DEADLINE, SPREAD, PATHS = 4.0, 0.02, 0.8125
+EPSILON = 1.0  # the lower one of the two that section 5.1.1 prints
+TWIN = 1.2  # supposed: times a block's seconds on its primary processor
+SHARED = 2.0  # supposed: a load on a processor takes half of its time
+SEEDS = 3  # of deadlines and first releases
+PERIODS, FULL_SECONDS = 100, 120.0  # of a run; the paper's run in seconds
+OURS = ("pinned", "layer_fastest", "merged_blocks", "slack")
+POLICIES = (*PAPER, *OURS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A task set on a board. `slow`: by which factor a load beside it slows a half down."""
+
+    board: str
+    networks: tuple[str, ...]
+    slow: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    full: bool = False
+
+    def load(self, start: Start) -> float:
+        return max(self.slow.get(half, 1.0) for half in start.way.halves)
+
+
+@functools.cache
+def _on(board: str, network: str) -> tuple[LayerGraph, Costs]:
+    graph = model_graph(network)
+    return graph, profiles.load(board).costs(graph)
+
+
+def _blocks(board: str, network: str, spans: Sequence[Span], twins: Mapping[Span, float]) -> tuple[Block, ...]:
+    """Blocks of these layers; `twins`: seconds on the half that is not the block's faster one."""
+    graph, costs = _on(board, network)
+    made = []
+    for span in spans:
+        own = {h: t for h in HALVES if (t := seconds(span, h, costs)) < float("inf")}
+        ways = [Way(h, t) for h, t in own.items()]
+        if span in twins:
+            ways.append(Way(next(h for h in HALVES if h != min(own, key=lambda h: own[h])), twins[span], twin=True))
+        moved = costs.exchange(sum(v.nbytes for v in crossing(graph, span.start)))
+        made.append(Block(graph.layers[span.start].name, tuple(ways), moved))
+    return tuple(made)
+
+
+@functools.cache
+def network(board: str, name: str, epsilon: float = EPSILON, twin: float = TWIN) -> Task:
+    """A network in blocks and in layers (section 5.1.1 on the board's profile), with paths within the bound (accuracy
+    1) and below it (0). Its deadline is printed: four times its inference time.
+    """
+    graph, costs = _on(board, name)
+    spans = blocks(graph, costs, None, 0.0)
+    slower = {w.span: twin * w.primary for w in deserving(spans, graph, costs, epsilon)}
+    layers = [Span(i, i + 1) for i in range(len(graph.layers))]
+    in_blocks = _blocks(board, name, spans, slower)
+    own = sum(fastest(span, costs) for span in spans)
+    allowed = paths([i for i, span in enumerate(spans) if span in slower])
+    return Task(name, in_blocks, DEADLINE * own, None, allowed, 0.5, _blocks(board, name, layers, {}))
+
+
+def paths(twins: Sequence[int], share: float = PATHS) -> Accuracy:
+    """Of all paths the share that is within the bound (1), those with the fewest twins first; the others are below (0)."""
+    every = [frozenset(c) for n in range(len(twins) + 1) for c in itertools.combinations(twins, n)]
+    within = max(1, round(share * len(every)))
+    return Accuracy({path: float(i < within) for i, path in enumerate(every)})
+
+
+def tasks(setting: Setting, seed: int) -> list[Task]:
+    """Deadlines within +-2 % of four times a single inference, periods as long."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i, name in enumerate(setting.networks):
+        made = network(setting.board, name)
+        deadline = made.deadline * float(rng.uniform(1 - SPREAD, 1 + SPREAD))
+        found.append(dataclasses.replace(made, name=f"{name} {i + 1}", deadline=deadline, period=deadline))
+    return found
+
+
+@functools.cache
+def _runs(board: str, networks: tuple[str, ...], slow: tuple[tuple[str, float], ...], full: bool, policy: str) -> Any:
+    setting = Setting(board, networks, dict(slow), full)
+    found = []
+    for seed in range(SEEDS):
+        given = tasks(setting, seed)
+        longest = max(t.deadline for t in given)
+        first = np.random.default_rng(seed).uniform(0, longest, len(given))
+        run = FULL_SECONDS if full else PERIODS * longest
+        beside: Load | None = setting.load if slow else None
+        found.append(simulate(releases(given, run, [float(x) for x in first]), policy, beside))
+    return tuple(found)
+
+
+def runs(setting: Setting, policy: str) -> tuple[Schedule, ...]:
+    """A setting under a policy, once for each seed."""
+    slow = tuple(sorted(setting.slow.items()))
+    return _runs(setting.board, setting.networks, slow, setting.full, policy)  # type: ignore[no-any-return]
+
+
+def missed(schedule: Schedule) -> float:
+    """Percent: the mean over tasks of Equation 3."""
+    return 100 * float(np.mean(list(schedule.missing_rates.values())))
+
+
+def with_twins(schedule: Schedule) -> float:
+    """Percent of the jobs that ended whose paths have twins."""
+    counts = [(path, n) for of in schedule.paths.values() for path, n in of.items()]
+    return 100 * sum(n for path, n in counts if path) / max(sum(n for _, n in counts), 1)
+
+
+def below_bound(schedule: Schedule) -> float:
+    """Percent of the jobs that ended whose paths are below the accuracy bound."""
+    return 100 * (1 - schedule.accuracy)
+
+
+def working(schedule: Schedule, half: str) -> float:
+    """Percent of the run in which a half was at work."""
+    return 100 * schedule.busy(half) / max(end for _, end in schedule.blocks)
+
+
+# -- rows -----------------------------------------------------------------------------------------------
+
+
+def _row(figure: str, what: str, paper: float | None, found: Sequence[float], unit: str, note: str) -> Row:
+    """A simulated row: the mean over seeds, and the least and most."""
+    spread = f"{min(found):.2f}..{max(found):.2f} over {len(found)} seeds"
+    return {
+        "figure": figure,
+        "what": what,
+        "paper": paper,
+        "ours": float(np.mean(found)),
+        "kind": "simulated",
+        "unit": unit,
+        "spread": spread,
+        "note": note,
+    }
+
+
+def _note(setting: Setting) -> str:
+    given = tasks(setting, 0)
+    twins = {t.name.rsplit(" ", 1)[0]: sum(w.twin for b in t.blocks for w in b.ways) for t in given}
+    what = ", ".join(f"{n} with {k} twins" for n, k in twins.items())
+    length = f"{FULL_SECONDS:g} s" if setting.full else f"{PERIODS} periods (the paper's 120 s: --full)"
+    beside = "".join(f"; the {half} half {by:g} times slower by a load (supposed)" for half, by in setting.slow.items())
+    return (
+        f"{len(given)} tasks on {setting.board} ({what}; each takes {TWIN:g} times the primary's seconds, supposed);"
+        f" periods as long as deadlines (supposed); runs of {length}{beside}"
+    )
+
+
+def missing(figure: str, setting: Setting, printed: Mapping[str, float], points: Mapping[str, float]) -> list[Row]:
+    """Every policy's missing rate beside what is printed, and the points between BlastNet and those for which points
+    are printed.
+    """
+    note = _note(setting)
+    found = {p: [missed(s) for s in runs(setting, p)] for p in POLICIES}
+    whose = lambda p: p if p in PAPER else f"{p} (ours)"
+    out = [_row(figure, f"missed, {whose(p)}", printed.get(p), found[p], "%", note) for p in POLICIES]
+    pace = {half: setting.slow.get(half, 1.0) for half in HALVES}
+    bound = [100 * least_missing(tasks(setting, seed), pace) for seed in range(SEEDS)]
+    out.append({**_row(figure, "missed at least, by any schedule", None, bound, "%", note), "kind": "calculated"})
+    for p, value in points.items():
+        less = [a - b for a, b in zip(found[p], found["blastnet"], strict=True)]
+        out.append(_row(figure, f"points fewer missed by blastnet than by {p}", value, less, "points", note))
+    return out
+
+
+def twins_used(figure: str, setting: Setting) -> list[Row]:
+    """What the policies with twins do to paths: jobs with twins, and jobs below the bound (none are BlastNet's)."""
+    out = []
+    for p in ("mono_adapt", "blastnet_no_pf", "blastnet"):
+        found = runs(setting, p)
+        note = f"the paper prints accuracies, of which no path's is known; {_note(setting)}"
+        out.append(_row(figure, f"jobs with twins, {p}", None, [with_twins(s) for s in found], "%", note))
+        out.append(_row(figure, f"jobs below the bound, {p}", None, [below_bound(s) for s in found], "%", note))
+    return out
+
+
+def _printed(key: str) -> dict[str, float]:
+    """A record's numbers by our policies' names."""
+    record = load("blastnet")[key]
+    names = {"without_primary_first": "blastnet_no_pf"}
+    return {names.get(name, name): record.number(name) for name in record.values or ()}
+
+
+def figure_15(full: bool = False) -> list[Row]:
+    """Section 6.4.1: four and eight VGG11 on the desktop; the low workload's points are the fourth task's."""
+    low, high = (Setting(DESKTOP, ("vgg11",) * n, full=full) for n in (4, 8))
+    rates = _printed("high")
+    points = {p: rates[p] - rates["blastnet"] for p in ("layer_sched", "mono_adapt")}
+    out = missing("Figure 15(a)", low, {}, {}) + _fourth(low) + twins_used("Figure 15(b)", low)
+    return [*out, *missing("Figure 15(c)", high, rates, points), *twins_used("Figure 15(d)", high)]
+
+
+def _fourth(setting: Setting) -> list[Row]:
+    note = f"of the task VGG11-4, as printed; {_note(setting)}"
+    last = lambda p: [100 * s.missing_rates["vgg11 4"] for s in runs(setting, p)]
+    out = []
+    for p, value in _printed("low").items():
+        less = [a - b for a, b in zip(last(p), last("blastnet"), strict=True)]
+        out.append(_row("Figure 15(a)", f"VGG11-4: points fewer than {p}", value, less, "points", note))
+    return out
+
+
+def figure_16(full: bool = False) -> list[Row]:
+    """Section 6.4.2: four tasks of two networks on the desktop, alone and beside a load; which two is not printed."""
+    networks = ("vgg11", "alexnet") * 2
+    alone, gpu, cpu = (Setting(DESKTOP, networks, slow, full) for slow in ({}, {DEVICE: SHARED}, {HOST: SHARED}))
+    rates = _printed("cpu_background")
+    points = {p: rates[p] - rates["blastnet"] for p in ("layer_sched", "mono_sched")}
+    return [
+        *missing("Figure 16(a)", alone, {}, {}),
+        *twins_used("Figure 16(b)", alone),
+        *missing("Figure 16(c)", gpu, {}, _printed("gpu_background")),
+        *twins_used("Figure 16(d)", gpu),
+        *missing("Figure 16(e)", cpu, rates, points),
+        *twins_used("Figure 16(f)", cpu),
+    ]
+
+
+def figure_17(full: bool = False) -> list[Row]:
+    """Section 6.4.3: the boards. Their task sets are not printed: eight VGG11, section 6.4.1's high workload."""
+    xavier, tx2 = (Setting(board, ("vgg11",) * 8, full=full) for board in (XAVIER, TX2))
+    return [
+        *missing("Figure 17, Xavier", xavier, {}, _printed("xavier")),
+        *twins_used("Figure 17, Xavier", xavier),
+        *missing("Figure 17, TX2", tx2, _printed("tx2"), {}),
+        *twins_used("Figure 17, TX2", tx2),
+    ]
+
+
+def figure_18(full: bool = False) -> list[Row]:
+    """Section 6.4.4: the share of the GPU's time in inference on the TX2; how many VGG11 is not printed: four."""
+    setting = Setting(TX2, ("vgg11",) * 4, full=full)
+    printed = _printed("gpu_at_work")
+    return [
+        _row(
+            "Figure 18",
+            f"GPU at work, {p}",
+            printed.get(p),
+            [working(s, DEVICE) for s in runs(setting, p)],
+            "%",
+            f"moving values is in it; {_note(setting)}",
+        )
+        for p in POLICIES
+    ]
+
+
+def figures_3_and_4() -> list[Row]:
+    """Section 3.3 on the desktop's profile: ratios of VGG11's layers, and shares of the time where each layer runs on
+    its faster processor. Calculated; the two ratios are what the profile was fitted to.
+    """
+    paper = load("blastnet")
+    graph, costs = _on(DESKTOP, "vgg11")
+    ratio = lambda kind, nth: _ratios(graph, costs, kind)[nth]
+    one = lambda figure, what, paper, ours, unit, note: {
+        **_row(figure, what, paper, [ours], unit, note),
+        "kind": "calculated",
+        "spread": None,
+    }
+    fitted = "the profile's efficiencies were fitted to it"
+    out = [
+        one(
+            "Figure 3",
+            "CPU/GPU, first dense layer",
+            paper["layer_ratios"].number("dense"),
+            ratio("dot_general", 0),
+            "times",
+            fitted,
+        ),
+        one(
+            "Figure 3",
+            "CPU/GPU, second convolution",
+            paper["layer_ratios"].number("convolution"),
+            ratio("conv_general_dilated", 1),
+            "times",
+            f"{fitted}, with all eight cores (the paper says one)",
+        ),
+    ]
+    for name in ("vgg11", "alexnet"):
+        shares = _shares(DESKTOP, name)
+        printed = paper["layers_fastest"].numbers(name)
+        for what, ours, theirs in zip(("CPU", "GPU", "communication"), shares, printed, strict=True):
+            note = "images of 224 x 224, layers already fused; the paper's sizes are not printed"
+            out.append(one("Figure 4", f"{name}: {what}", theirs, ours, "%", note))
+    return out
+
+
+def _ratios(graph: LayerGraph, costs: Costs, kind: str) -> list[float]:
+    each = zip(graph.layers, costs.host, costs.device, strict=True)
+    return [h / d for x, h, d in each if x.kind == kind and h is not None]
+
+
+def _shares(board: str, name: str) -> tuple[float, float, float]:
+    """Percent of the time on the CPU, on the GPU and between them where each layer is where it is fastest."""
+    layers = network(board, name).layers
+    chosen = [b.primary for b in layers]
+    pairs = zip(chosen[:-1], chosen[1:], layers[1:], strict=True)
+    moved = sum(b.moved for before, way, b in pairs if before.half != way.half)
+    spent = [sum(w.seconds for w in chosen if w.half == half) for half in (HOST, DEVICE)]
+    total = sum(spent) + moved
+    return 100 * spent[0] / total, 100 * spent[1] / total, 100 * moved / total
+
+
+#: what `rows` returns, by figure
+FIGURES: Mapping[str, Callable[..., list[Row]]] = {
+    "15": figure_15,
+    "16": figure_16,
+    "17": figure_17,
+    "18": figure_18,
+}
+
+
+def rows(full: bool = False) -> list[Row]:
+    """Every row; `full`: runs of the paper's 120 s."""
+    return [*figures_3_and_4(), *(row for made in FIGURES.values() for row in made(full))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.blastnet_rows",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--full", action="store_true", help="runs of the paper's 120 s")
+    found = rows(parser.parse_args().full)
+    cell = lambda x: "-" if x is None else f"{x:.2f}"
+    cells = [[r["figure"], r["what"], cell(r["paper"]), cell(r["ours"]), r["unit"], r["spread"] or ""] for r in found]
+    head = ("figure", "what", "paper", "ours", "unit", "spread")
+    Console(width=160).print(table("BlastNet, simulated", head, cells, right=(2, 3)))
+
+
+if __name__ == "__main__":
+    main()
