@@ -3,10 +3,10 @@
     python -m benchmarks.blastnet_rows [--full]
 
 Every row says what is printed and what the same rules give in `xcoexec.streams.virtual` on a device profile. What the
-paper does not print is supposed, and said in each row's note: periods are as long as deadlines (section 5.2 allows it;
-four tasks then need all of one processor, eight need two), a twin takes `TWIN` times what its block takes on its primary
-processor, and of the execution paths the share that Figure 14(a) prints is within the accuracy bound, those with the
-fewest twins first. What a path's accuracy is cannot be simulated: rows count jobs on paths with twins instead.
+paper does not print is supposed, and said in each row's note. Periods are as long as deadlines (section 5.2 allows it;
+four tasks then need all of one processor, eight need two). A twin takes `TWIN` times what its block takes on its faster
+processor. Of the execution paths the share that Figure 14(a) prints is within the accuracy bound, those with the fewest
+twins first. What a path's accuracy is cannot be simulated: rows count jobs on paths with twins instead.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ def network(board: str, name: str, epsilon: float = EPSILON, twin: float = TWIN)
 
 
 def paths(twins: Sequence[int], share: float = PATHS) -> Accuracy:
-    """Of all paths the share that is within the bound (1), those with the fewest twins first; the others are below (0)."""
+    """Of all paths the share that is within the bound (1), those with the fewest twins first; the others are below it
+    (0).
+    """
     every = [frozenset(c) for n in range(len(twins) + 1) for c in itertools.combinations(twins, n)]
     within = max(1, round(share * len(every)))
     return Accuracy({path: float(i < within) for i, path in enumerate(every)})

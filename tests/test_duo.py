@@ -23,7 +23,7 @@ from xcoexec.streams import datasets, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth
 from xcoexec.streams.datasets import Data
 from xcoexec.streams.spans import Span, crossing
-from xcoexec.streams.twin_search import Frozen, Search
+from xcoexec.streams.twin_search import Frozen, Place, Search, best_block, loss_of
 from xcoexec.streams.twins import OPERATIONS, Shape, initial, twin_of
 from xcoexec.tools.zoo_graphs import model_graph
 
@@ -151,9 +151,9 @@ def test_a_span_of_a_frozen_network_is_the_network(trained: tuple[Any, Data]) ->
         )
 
 
-@pytest.mark.parametrize("by", ["darts", "similarity"])
+@pytest.mark.parametrize(("by", "space"), [("darts", "operations"), ("darts", "blocks"), ("similarity", "blocks")])
 def test_a_twin_is_found_and_every_path_is_measured(
-    by: str, trained: tuple[Any, Data], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    by: str, space: str, trained: tuple[Any, Data], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Block 1 gets a twin whatever it takes; its path is nearly as good, and the scheduler's model computes just these
     paths.
@@ -165,9 +165,10 @@ def test_a_twin_is_found_and_every_path_is_measured(
     fast = xcoexec.jit(_net, strategy="host").bind(weights)
     n = len(fast.graph(d.test[0][:1]).layers)
     spans = (Span(0, 1), Span(1, 2), Span(2, n))
-    search = Search(steps=24, finetune=400, batch=64, rate=1e-2, by=by, candidates=2)
+    near = 1.0 if space == "operations" else 0.0
+    search = Search(24, 400, 64, 1e-2, by=by, space=space, near=near, depths=(1, 2), widths=(8, 16))
     net = Frozen.of(_net, weights, np.zeros((search.batch, *d.test[0].shape[1:]), np.float32))
-    found = duo.twin(net, spans, 1, Worth(spans[1], "device", 1.0, 2.0, 0.5), d, search)
+    found = duo.twin(net, spans, 1, Worth(spans[1], "device", 1.0, 2.0, 0.5), d, search)  # any takes less than 2 s
     assert found is not None
     (shape, nonlinear), params = found
     assert (
@@ -207,7 +208,7 @@ def test_blocks_without_twins_are_joined(trained: tuple[Any, Data], monkeypatch:
     monkeypatch.setattr(Session, "costs", lambda self: costs if len(self.graph.layers) == n else measured(self))
     monkeypatch.setattr(duo, "WIDTHS", (16, 8))
     monkeypatch.setattr(duo, "DEPTHS", {"host": (2,)})
-    made = duo.generate(_net, weights, d, search=Search(steps=2, finetune=2, batch=64, candidates=1))
+    made = duo.generate(_net, weights, d, search=Search(steps=2, finetune=2, batch=64))
     assert (
         made.spans == (Span(0, 1), Span(1, 2), Span(2, n)) and n > 3 and list(made.shapes) == [1] == list(made.params)
     )
@@ -234,6 +235,58 @@ def test_a_twin_is_the_deepest_then_widest_that_is_fast_enough(monkeypatch: pyte
     assert duo.fitting(Shape("host", (1, 7, 7, 8), (1, 3, 3, 8), 0, ()), False, 9.0) is None  # sides that do not divide
 
 
+def test_the_pool_has_every_depth_and_width_that_is_faster_than_the_old_block() -> None:
+    """Figure 8 and the constraint of Equation 2: up to 10 layers of 32 to 512 channels, strictly below the block's
+    seconds there.
+    """
+    takes = lambda shape, nonlinear: len(shape.layers) * shape.width * 1e-6
+    image = Shape("host", (1, 8, 8, 8), (1, 8, 8, 8), 0, ())
+    every = duo.candidates(image, True, 1.0, Search(), takes)
+    assert {(len(s.layers), s.width) for s in every} == {
+        (d, w) for d in range(1, 11) for w in (32, 64, 128, 256, 512)
+    } and {x for s in every for x in s.layers} == {"separable 3x3"}
+    some = duo.candidates(image, True, 128e-6, Search(), takes)
+    assert {(len(s.layers), s.width) for s in some} == {(1, 32), (2, 32), (3, 32), (1, 64)}
+    on_gpu = duo.candidates(Shape("device", (1, 8, 8, 8), (1, 8, 8, 8), 0, ()), True, 1.0, Search(), takes)
+    assert {x for s in on_gpu for x in s.layers} == {"convolution 3x3"}
+    dense = duo.candidates(Shape("host", (1, 40), (1, 7), 0, ()), True, 1.0, Search(depths=(1, 2)), takes)
+    assert {s.layers for s in dense} == {("dense",), ("dense", "dense")} and len(dense) == 10
+    assert not duo.candidates(image, True, 1e-6, Search(), takes)
+    assert not duo.candidates(Shape("host", (1, 7, 7, 8), (1, 3, 3, 8), 0, ()), True, 9.0, Search(), takes)
+
+
+def test_the_search_finds_the_candidate_that_can_learn(trained: tuple[Any, Data]) -> None:
+    """Of two candidates one is a channel wide: too narrow for what the block makes."""
+    weights, d = trained
+    search = Search(60, 0, 64, 1e-2, space="blocks", near=0.0)
+    net = Frozen.of(_net, weights, np.zeros((search.batch, *d.test[0].shape[1:]), np.float32))
+    spans = (Span(0, 1), Span(1, 2), Span(2, len(net.graph.layers)))
+    shape = lambda width: Shape("host", (1, 8, 8, 8), (1, 4, 4, 12), width, ("separable 3x3",))
+    for pool in ((shape(1), shape(32)), (shape(32), shape(1))):
+        place = Place(net, spans, 1, True)
+        assert best_block(place, pool, search, d.batches(64)).width == 32
+
+
+def test_losses_are_what_they_are_called(trained: tuple[Any, Data]) -> None:
+    """Equation 2's is the network's cross-entropy alone; ours adds the distance; similarity is the distance alone."""
+    weights, d = trained
+    x, y = d.test[0][:8], d.test[1][:8]
+    net = Frozen.of(_net, weights, x)
+    spans = (Span(0, 1), Span(1, 2), Span(2, len(net.graph.layers)))
+    given, made = net.ends(spans[1])
+    env = net.before(x, spans, 1)
+    want = np.asarray(net.run(spans[1], env)[made])
+    logits = np.asarray(_net(weights, x), np.float64)
+    entropy = np.mean(np.log(np.exp(logits).sum(1)) - logits[np.arange(8), y])
+    same = lambda params, choice, h: net.run(spans[1], {given: h})[made]
+    off = lambda params, choice, h: same(params, choice, h) + 1.0
+    value = lambda candidate, **how: float(loss_of(net, spans, 1, candidate, Search(**how))({}, None, x, y))
+    assert value(same, near=0.0) == pytest.approx(entropy, rel=1e-4)
+    assert value(same, by="similarity") == pytest.approx(0.0, abs=1e-5)
+    assert value(off, by="similarity") == pytest.approx(np.sqrt(want[0].size), rel=1e-4)
+    assert value(off, near=1.0) - value(off, near=0.0) == pytest.approx(1 / np.mean(want**2), rel=1e-3)
+
+
 @pytest.mark.parametrize("half", ["host", "device"])
 def test_latency_is_measured_on_the_half(half: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is timed is a call of the twin, all of whose layers are where it is to run."""
@@ -256,6 +309,8 @@ def test_bad_searches_are_named(trained: tuple[Any, Data], tmp_path: pathlib.Pat
     weights, d = trained
     with pytest.raises(ValueError, match="got by='luck'; valid are 'darts', 'similarity'"):
         Search(by="luck")
+    with pytest.raises(ValueError, match="got space='all'; valid are 'operations', 'blocks'"):
+        Search(space="all")
     with pytest.raises(ValueError, match="several inputs or results"):
         duo.generate(lambda w, x: (_net(w, x), x), weights, d)
     with pytest.raises(FileNotFoundError, match=r"without duo\.json"):

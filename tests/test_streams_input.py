@@ -140,7 +140,7 @@ def test_tasks_without_a_deadline_under_every_policy(policy: str) -> None:
     assert POLICIES[policy].renews or not any(j.missed for j in found.jobs)  # there one job is there at a time
     assert admits([Task("t", Sleepy(0.001).blocks, INF, 0.1)], policy)
     nowhere = (Block("a", (Way("device", 1.0),)), Block("b", (Way("host", 1.0),)))
-    jobs = simulate(releases([Task("t", nowhere, INF, 1.0)], 3.0), policy).jobs
+    jobs = simulate(releases([Task("t", nowhere, INF, 2.0)], 6.0), policy).jobs
     assert all(
         j.missed == (POLICIES[policy].whole is not None) and (j.end is None) == j.missed for j in jobs
     )  # no half runs the whole

@@ -115,9 +115,9 @@ def deserving(spans: Sequence[Span], graph: LayerGraph, costs: Costs, epsilon: f
 
 def deserves(degree: float, share: float, count: int, epsilon: float = EPSILON) -> bool:
     """Whether one of `count` blocks is much slower on its other half (`degree`: CD > epsilon) and a good part of the
-    work (`share`: WP >= 1 / blocks: the paper's > leaves out networks of one block).
+    work (`share`: WP > 1 / blocks; the only block of a network is all of it, which no share exceeds).
     """
-    return degree > epsilon and share >= 1 / count
+    return degree > epsilon and (share > 1 / count or count == 1)
 
 
 def replaceable(graph: LayerGraph, span: Span) -> bool:

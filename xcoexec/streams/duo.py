@@ -10,7 +10,7 @@ import functools
 import itertools
 import json
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -26,7 +26,7 @@ from .datasets import Data
 from .jobs import Accuracy
 from .neuropipe import OTHER
 from .spans import Span
-from .twin_search import Apply, Batch, Frozen, Search, darts, descend, loss_of, similar
+from .twin_search import Apply, Batch, Frozen, Place, Search, best_block, best_operations, descend
 from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced, twin_of
 
 LATENCY = 1.2  # times what its block takes on its own half that a twin may take
@@ -120,17 +120,17 @@ def generate(
 
     Blocks are chosen by this machine's measured seconds; short neighbours that do not deserve a twin become one. By
     measurement, twins take on their half no more than 1.2 times what the block takes on its own, or half of what it
-    takes there.
+    takes there; in the space "blocks" less than it takes there, as the paper has it.
 
     Args:
       fn: (weights, images f32 [n, height, width, channels]) -> logits [n, classes].
       weights: a pytree of arrays.
       data: what twins are trained with and paths are judged by.
       threads: of the host half (default: the cores that this process may use).
-      epsilon: least CD (seconds on the slower half over those on the faster one) of a block that gets a twin; its share
-        of the work (WP) is 1 / blocks at least.
+      epsilon: CD (seconds on the slower half over those on the faster one) above which a block gets a twin, 1 or 10 in
+        the paper; its share of the work (WP) is above 1 / blocks.
       most: blocks at most.
-      search: steps and seeds of the search.
+      search: steps, seeds and kind of the search (default: ours; `twin_search.BLASTNET` is the paper's).
 
     Raises `ValueError` for a function with more than one input or result, or whose layers depend on the batch size.
     """
@@ -161,28 +161,55 @@ def generate(
     return dataclasses.replace(duo, accuracy=measured_paths(net, duo, data, search))
 
 
+Takes = Callable[[Shape, bool], float]  # (shape, nonlinear) -> seconds on its half
+
+
 def twin(
-    net: Frozen, spans: Sequence[Span], block: int, worth: Worth, data: Data, search: Search
+    net: Frozen,
+    spans: Sequence[Span],
+    block: int,
+    worth: Worth,
+    data: Data,
+    search: Search,
+    takes: Takes | None = None,
 ) -> tuple[tuple[Shape, bool], Params] | None:
     """The twin of one block (its shape, whether it ends with ReLU, its weights); None where none of the shapes takes
-    few enough seconds on its half.
+    few enough seconds on its half. `takes`: what tells them (default: measurement).
     """
+    takes = takes or latency
     kind = _kind(net, spans[block], worth.half)
     nonlinear = net.graph.layers[spans[block].stop - 1].group.result.prim in ("max", "reduce_window_max")
-    shape = fitting(kind, nonlinear, max(LATENCY * worth.primary, GAIN * worth.secondary))
+    place = Place(net, spans, block, nonlinear)
+    batches = data.batches(search.batch, search.seed)
+    shape: Shape | None
+    if search.space == "blocks":
+        pool = candidates(kind, nonlinear, worth.secondary, search, takes)
+        shape = best_block(place, pool, search, batches) if pool else None
+    else:
+        shape = fitting(kind, nonlinear, max(LATENCY * worth.primary, GAIN * worth.secondary), takes)
+        if shape is not None and shape.image:
+            shape = best_operations(place, shape, search, batches)
     if shape is None:
         return None
-    batches = data.batches(search.batch, search.seed)
-    loss = loss_of(net, spans, block, shape, nonlinear)
-    if shape.image:
-        if search.by == "darts":
-            shape = darts(loss, shape, search, batches)
-        else:
-            shape = similar(net, spans, block, shape, nonlinear, search, batches)
-        loss = loss_of(net, spans, block, shape, nonlinear)
+    loss = place.loss(shape, search)
     own = lambda p, x, y: loss(p, None, x, y)
     trained = descend(own, initial(shape, search.seed), search.finetune, search.rate, batches)
     return (shape, nonlinear), jax.tree_util.tree_map(np.asarray, trained)
+
+
+def candidates(
+    shape: Shape, nonlinear: bool, seconds: float, search: Search, takes: Takes | None = None
+) -> tuple[Shape, ...]:
+    """BlastNet's pool (section 5.1.2, Figure 8): stacks of every depth and width whose time on their half is below the
+    old block's there (`seconds`; the constraint of Equation 2). CPU: depthwise-separable layers; GPU: dense
+    convolutions; of vectors: dense layers. That depths of dense stacks and windows (3x3) are these is ours.
+    """
+    if not replaced(shape):
+        return ()
+    takes = takes or latency
+    operation = next(iter(OPERATIONS[shape.half])) if shape.image else "dense"
+    every = (_stack(shape, operation, depth, width) for depth in search.depths for width in search.widths)
+    return tuple(s for s in every if takes(s, nonlinear) < seconds)
 
 
 def _kind(net: Frozen, span: Span, primary: str) -> Shape:
@@ -194,16 +221,18 @@ def _kind(net: Frozen, span: Span, primary: str) -> Shape:
     return Shape(OTHER[primary], one(given), one(made), 0, (), convolved)
 
 
-def fitting(shape: Shape, nonlinear: bool, seconds: float) -> Shape | None:
-    """The deepest stack, and of these the widest, that takes at most so many `seconds` on its half with its slowest
-    operations, by measurement; None where not even the smallest one does, or a twin cannot make the block's values.
+def fitting(shape: Shape, nonlinear: bool, seconds: float, takes: Takes | None = None) -> Shape | None:
+    """Ours: the deepest stack, and of these the widest, that takes at most so many `seconds` on its half with its
+    slowest operations, by measurement; None where not even the smallest one does, or a twin cannot make the block's
+    values.
     """
     if not replaced(shape):
         return None
+    takes = takes or latency
     slowest = next(iter(OPERATIONS[shape.half])) if shape.image else "dense"
     for depth in DEPTHS[shape.half] if shape.image else (1,):
         stack = functools.partial(_stack, shape, slowest, depth)
-        k = bisect.bisect_left(WIDTHS, True, key=lambda width: latency(stack(width), nonlinear) <= seconds)
+        k = bisect.bisect_left(WIDTHS, True, key=lambda width: takes(stack(width), nonlinear) <= seconds)
         if k < len(WIDTHS):
             return dataclasses.replace(stack(WIDTHS[k]), layers=("any" if shape.image else slowest,) * depth)
     return None
@@ -248,4 +277,4 @@ def path_accuracy(net: Frozen, duo: Duo, path: frozenset[int], test: Batch, batc
     return right / len(x)
 
 
-__all__ = ["Duo", "Frozen", "Search", "Shape", "generate", "measured_paths"]
+__all__ = ["Duo", "Frozen", "Search", "Shape", "candidates", "generate", "measured_paths", "twin"]

@@ -1,11 +1,18 @@
-"""Training twins in a frozen network, and finding their operations: DARTS (Liu et al., ICLR 2019), and by similarity as
-the baseline.
+"""Training twins in a frozen network, and finding them by DARTS (Liu et al., ICLR 2019; BlastNet, section 5.1.2).
+
+| of a `Search` | BlastNet | ours |
+|---|---|---|
+| `space` | "blocks": one of a pool of candidates of all depths and widths | "operations": of each layer, after both |
+| `near` | 0: the loss of Equation 2 is the network's alone | 1: and how far the values are from the block's |
+| `by` | "darts"; "similarity" is its baseline of section 6.3 | "darts" |
+
+"similarity" searches and trains alike, with the Euclidean distance between the block's output and the candidate's as
+the only loss. `BLASTNET` is the paper's search. Ours alone are layers that add to their input (`twins`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -30,7 +37,8 @@ P = TypeVar("P")
 Batch = tuple[np.ndarray, np.ndarray]  # images [n, height, width, channels] f32, labels [n] i32
 Apply = Callable[[Any, jax.Array], jax.Array]  # (weights, images) -> logits; weights are a pytree of the user's
 #: (params, choice, images, labels) -> loss
-Loss = Callable[[Params, jax.Array | None, jax.Array, jax.Array], jax.Array]
+Loss = Callable[[P, jax.Array | None, jax.Array, jax.Array], jax.Array]
+Candidate = Callable[[P, jax.Array | None, jax.Array], jax.Array]  # (params, choice, the block's input) -> its output
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,8 +97,9 @@ MOST_NORM = 1.0  # of a gradient
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """Steps of the search and of the training behind it, batch size, seed; `by`: "darts" or "similarity" (the baseline
-    of BlastNet's section 6.3 and Figure 14). Raises `ValueError` for another `by`.
+    """Steps of the search and of the training behind it, batch size, rate and seed; `by`, `space` and `near` are in the
+    table above. Of the space "blocks": `depths`, layers of a candidate, and `widths`, its channels (Figure 8: up to 10,
+    and 32 to 512, each twice the one before). Raises `ValueError` for another `by` or `space`.
     """
 
     steps: int = 120
@@ -99,11 +108,19 @@ class Search:
     rate: float = 5e-3
     seed: int = 0
     by: str = "darts"
-    candidates: int = 4  # of the similarity-based search
+    space: str = "operations"
+    near: float = 1.0
+    depths: tuple[int, ...] = tuple(range(1, 11))
+    widths: tuple[int, ...] = (32, 64, 128, 256, 512)
 
     def __post_init__(self) -> None:
-        if self.by not in ("darts", "similarity"):
-            raise ValueError(f"xcoexec.streams.duo: got by={self.by!r}; valid are 'darts', 'similarity'.")
+        for what, valid in (("by", ("darts", "similarity")), ("space", ("operations", "blocks"))):
+            if getattr(self, what) not in valid:
+                words = ", ".join(map(repr, valid))
+                raise ValueError(f"xcoexec.streams.duo: got {what}={getattr(self, what)!r}; valid are {words}.")
+
+
+BLASTNET = Search(space="blocks", near=0.0)
 
 
 def apart(got: jax.Array, want: jax.Array) -> jax.Array:
@@ -111,22 +128,31 @@ def apart(got: jax.Array, want: jax.Array) -> jax.Array:
     return jnp.mean((got - want) ** 2) / (jnp.mean(want**2) + 1e-6)
 
 
-def loss_of(net: Frozen, spans: Sequence[Span], block: int, shape: Shape, nonlinear: bool) -> Loss:
-    """(params, choice, x, y) -> cross-entropy of the path through the twin, and how far its values are from the
-    block's; `x`, `y`: images of shape [n, height, width, channels] and labels [n].
+def euclidean(got: jax.Array, want: jax.Array) -> jax.Array:
+    """The mean over images of the Euclidean distance between two arrays of shape [n, ...] (BlastNet, section 6.3)."""
+    squares = jnp.square(got - want).reshape(got.shape[0], -1).sum(1)
+    return jnp.sqrt(squares + 1e-12).mean()  # whose gradient is finite at 0
+
+
+def loss_of(net: Frozen, spans: Sequence[Span], block: int, candidate: Candidate[P], search: Search) -> Loss[P]:
+    """(params, choice, x, y) -> cross-entropy of the path through a block's candidate and, times `near`, how far its
+    values are from the block's; by similarity the latter's Euclidean distance alone. `x`, `y`: images of shape [n,
+    height, width, channels] and labels [n].
     """
     given, made = net.ends(spans[block])
 
-    def loss(params: Params, choice: jax.Array | None, x: jax.Array, y: jax.Array) -> jax.Array:
+    def loss(params: P, choice: jax.Array | None, x: jax.Array, y: jax.Array) -> jax.Array:
         env = net.before(x, spans, block)
-        want = net.run(spans[block], env)[made]
-        got = twin_of(shape, nonlinear, params, env[given], choice)
+        got = candidate(params, choice, env[given])
+        want = net.run(spans[block], env)[made] if search.near or search.by == "similarity" else got
+        if search.by == "similarity":
+            return euclidean(got, want)
         env = {**env, made: got}
         for span in spans[block + 1 :]:
             env = net.run(span, env)
         (out,) = net.folded.outputs
         picked = jnp.take_along_axis(jax.nn.log_softmax(env[out]), y[:, None], 1)  # type: ignore[index]
-        return -picked.mean() + apart(got, want)
+        return -picked.mean() + search.near * apart(got, want)
 
     return loss
 
@@ -155,24 +181,20 @@ def descend(
 
 
 class Searched(NamedTuple):
-    """Where a search is: weights, and how much of each operation of each layer ([layers, operations]), each with its
-    optimizer's state.
-    """
+    """Where a search is: weights, and how much of each choice, each with its optimizer's state."""
 
-    params: Params
+    params: Any
     state: optax.OptState
     choice: jax.Array
     choice_state: optax.OptState
 
 
-def darts(loss: Loss, shape: Shape, search: Search, batches: Iterator[Batch]) -> Shape:
-    """First-order DARTS: weights on one batch, the choice of operations on the next; the strongest operation of each
-    layer stays.
+def relaxed(loss: Loss[P], params: P, choice: jax.Array, search: Search, batches: Iterator[Batch]) -> np.ndarray:
+    """First-order DARTS: weights on one batch, how much of each choice there is on the next. Returns the latter, of the
+    shape of `choice`.
     """
     import optax
 
-    params = initial(shape, search.seed)
-    choice = jnp.zeros((len(shape.layers), len(OPERATIONS[shape.half])))
     of_weights = optax.adam(search.rate)
     of_choice = optax.adam(10 * search.rate)
 
@@ -187,45 +209,58 @@ def darts(loss: Loss, shape: Shape, search: Search, batches: Iterator[Batch]) ->
     now = Searched(params, of_weights.init(params), choice, of_choice.init(choice))
     for _ in range(search.steps):
         now = step(now, next(batches), next(batches))
+    return np.asarray(now.choice)
+
+
+class Place(NamedTuple):
+    """A block of a frozen network for which a twin is searched; `nonlinear`: it ends with ReLU."""
+
+    net: Frozen
+    spans: Sequence[Span]
+    block: int
+    nonlinear: bool
+
+    def loss(self, shape: Shape, search: Search) -> Loss[Params]:
+        """Of a twin of this shape in the block's place."""
+        one = lambda params, choice, x: twin_of(shape, self.nonlinear, params, x, choice)
+        return loss_of(self.net, self.spans, self.block, one, search)
+
+
+def best_operations(place: Place, shape: Shape, search: Search, batches: Iterator[Batch]) -> Shape:
+    """Ours: depth and width are given, of each layer the strongest operation stays."""
     names = tuple(OPERATIONS[shape.half])
-    kept = tuple(names[int(k)] for k in np.argmax(np.asarray(now.choice), axis=1))
+    choice = jnp.zeros((len(shape.layers), len(names)))
+    found = relaxed(place.loss(shape, search), initial(shape, search.seed), choice, search, batches)
+    kept = [names[int(k)] for k in np.argmax(found, axis=1)]
     return dataclasses.replace(shape, layers=tuple(n for n in kept if n != "none"))
 
 
-def similar(
-    net: Frozen,
-    spans: Sequence[Span],
-    block: int,
-    shape: Shape,
-    nonlinear: bool,
-    search: Search,
-    batches: Iterator[Batch],
-) -> Shape:
-    """The baseline: of random shapes the one whose values come nearest to the block's, whatever the network then
-    says.
-    """
-    rng = np.random.default_rng(search.seed)
-    given, made = net.ends(spans[block])
-    names = tuple(OPERATIONS[shape.half])
+def best_block(place: Place, pool: Sequence[Shape], search: Search, batches: Iterator[Batch]) -> Shape:
+    """BlastNet's: all candidates at once in the block's place, each by its share; the strongest one stays."""
 
-    def distance(candidate: Shape, params: Params, x: jax.Array, y: jax.Array) -> jax.Array:
-        env = net.before(x, spans, block)
-        return apart(twin_of(candidate, nonlinear, params, env[given]), net.run(spans[block], env)[made])
+    def mixed(params: list[Params], choice: jax.Array | None, x: jax.Array) -> jax.Array:
+        shares = jax.nn.softmax(choice)
+        each = [twin_of(shape, place.nonlinear, p, x) for shape, p in zip(pool, params, strict=True)]
+        return sum(share * y for share, y in zip(shares, each, strict=True))  # type: ignore[return-value]
 
-    found = []
-    for _ in range(search.candidates):
-        layers = tuple(n for n in rng.choice(names, len(shape.layers)) if n != "none")
-        candidate = dataclasses.replace(shape, layers=tuple(str(n) for n in layers))
-        params = descend(
-            functools.partial(distance, candidate),
-            initial(candidate, search.seed),
-            max(1, search.steps // search.candidates),
-            search.rate,
-            batches,
-        )
-        x, y = map(jnp.asarray, next(batches))
-        found.append((float(distance(candidate, params, x, y)), candidate))
-    return min(found, key=lambda f: f[0])[1]
+    if len(pool) == 1:
+        return pool[0]
+    loss = loss_of(place.net, place.spans, place.block, mixed, search)
+    params = [initial(shape, search.seed) for shape in pool]
+    found = relaxed(loss, params, jnp.zeros(len(pool)), search, batches)
+    return pool[int(np.argmax(found))]
 
 
-__all__ = ["Batch", "Frozen", "Search", "darts", "descend", "loss_of", "similar"]
+__all__ = [
+    "BLASTNET",
+    "Batch",
+    "Frozen",
+    "Place",
+    "Search",
+    "best_block",
+    "best_operations",
+    "descend",
+    "euclidean",
+    "loss_of",
+    "relaxed",
+]
