@@ -96,10 +96,10 @@ def _burn(until: float) -> None:
 
 @contextlib.contextmanager
 def background(kind: str, seconds: float) -> Iterator[None]:
-    """Keeps half of the cores, or the GPU, busy with something else."""
-    if kind == "cpu":
+    """Keeps half of the cores ("cpu"), all of them ("cpus"), or the GPU ("gpu") busy with something else."""
+    if count := {"cpu": max(1, cores() // 2), "cpus": cores()}.get(kind):
         context = multiprocessing.get_context("spawn")
-        busy = [context.Process(target=_burn, args=(time.time() + seconds,)) for _ in range(max(1, cores() // 2))]
+        busy = [context.Process(target=_burn, args=(time.time() + seconds,)) for _ in range(count)]
         for p in busy:
             p.start()
         time.sleep(0.5)
@@ -175,7 +175,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="+", type=int, default=[4, 8])
     parser.add_argument("--loads", nargs="+", type=float, default=[None], help="instead of periods as deadlines")
     parser.add_argument("--bound", type=float, default=BOUND, help="the least accuracy of a path")
-    parser.add_argument("--background", nargs="+", default=["none"], choices=["none", "cpu", "gpu"])
+    parser.add_argument("--background", nargs="+", default=["none"], choices=["none", "cpu", "cpus", "gpu"])
     some("--policies", POLICIES)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(

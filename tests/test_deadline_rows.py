@@ -1,0 +1,82 @@
+"""Records of deadline runs, and BlastNet's simulated rows: what they say of twins, names and sources."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from benchmarks import blastnet_rows
+from benchmarks.deadline_records import RENAMED, histogram, named_now, twin_jobs, words
+from xcoexec.streams.jobs import Accuracy
+from xcoexec.streams.policies import PAPER, POLICIES
+
+HERE = pathlib.Path(__file__).parent.parent / "benchmarks" / "results"
+
+
+def test_a_record_says_which_jobs_took_twins() -> None:
+    record = {
+        "runs": {
+            "pinned": [{"paths": {"a 0": {"own": 7}, "b 1": {"own": 2}}}],
+            "blastnet": [{"paths": {"a 0": {"own": 3, "1": 2, "0 1": 1}}}, {"paths": {"a 0": {"own": 5}}}],
+        }
+    }
+    assert twin_jobs(record) == {"pinned": 0, "blastnet": 3}
+    assert named_now(record)["runs"].keys() == record["runs"].keys()
+    assert [words(frozenset(p)) for p in ((), (3, 1))] == ["own", "1 3"]
+    table = {"a": Accuracy({frozenset(): 0.9, frozenset({1}): 0.8})}
+    assert histogram(table, [("a", frozenset(), 3), ("a", frozenset({1}), 2)]) == {"0.8": 2, "0.9": 3}
+    with pytest.raises(ValueError, match="without paths or histograms"):
+        twin_jobs({"runs": {"pinned": [{}]}})
+
+
+def test_kept_records_show_twins_on_the_cpu() -> None:
+    """AlexNet's twin was used there, which no sentence may deny; and the rules have the names that are theirs now."""
+    lines = (HERE / "zen5-2cores-streams.jsonl").read_text().splitlines()
+    found = [r for r in map(json.loads, lines) if r["suite"] == "blastnet" and r["twins"]]
+    used = {p: n for r in found for p, n in twin_jobs(named_now(r)).items() if n}
+    assert used.keys() <= {"duo_primary_first", "duo_either", "slack"} and used["duo_primary_first"] > 0
+    assert not any(name in PAPER for name in RENAMED.values())
+
+
+def test_simulated_rows_have_every_policy_and_the_papers_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blastnet_rows, "PERIODS", 12)
+    monkeypatch.setattr(blastnet_rows, "SEEDS", 2)
+    blastnet_rows._runs.cache_clear()
+    rows = blastnet_rows.figure_15()
+    blastnet_rows._runs.cache_clear()
+    assert {r["kind"] for r in rows} == {"simulated", "calculated"}
+    high = {r["what"]: r for r in rows if r["figure"] == "Figure 15(c)"}
+    assert {f"missed, {p}" for p in PAPER} <= high.keys()
+    assert {w.split(",")[1].split()[0] for w in high if w.startswith("missed, ")} <= set(POLICIES)
+    assert high["missed, layer_sched"]["paper"] == 45.70 and high["missed, blastnet"]["paper"] == 10.63
+    assert high["points fewer missed by blastnet than by layer_sched"]["paper"] == pytest.approx(35.07)
+    assert high["missed, mono_sched"]["paper"] is None
+    assert not [r for r in rows if r["what"] == "jobs below the bound, blastnet" and r["ours"] > 0]
+    bound = high["missed at least, by any schedule"]["ours"]
+    assert all(r["ours"] > bound - 5 for w, r in high.items() if w.startswith("missed, "))
+
+
+def test_paths_within_the_bound_are_those_with_the_fewest_twins() -> None:
+    found = blastnet_rows.paths([0, 2, 5, 6])
+    within = [p for p, a in found.of_paths.items() if a == 1]
+    assert len(found.of_paths) == 16 and len(within) == 13 and max(map(len, within)) == 3
+    assert found.of(frozenset({0, 2, 5, 6})) == 0 and found.of(frozenset()) == 1
+    assert blastnet_rows.paths([]).of_paths == {frozenset(): 1.0}
+
+
+def test_the_desktops_profile_has_the_ratios_that_are_printed() -> None:
+    rows = {r["what"]: r for r in blastnet_rows.figures_3_and_4() if r["figure"] == "Figure 3"}
+    for row in rows.values():
+        assert row["ours"] == pytest.approx(row["paper"], rel=0.01) and row["kind"] == "calculated"
+    shares = [r["ours"] for r in blastnet_rows.figures_3_and_4() if r["what"].startswith("vgg11:")]
+    assert np.sum(shares) == pytest.approx(100)
+
+
+def test_layers_and_blocks_are_the_same_work() -> None:
+    task = blastnet_rows.network(blastnet_rows.XAVIER, "vgg11")
+    assert len(task.layers) > len(task.blocks) > 1
+    for half, ways in task.monolithic.items():
+        assert sum(w.seconds for w in ways) == pytest.approx(sum(w.seconds for w in task.by_layer.monolithic[half]))
