@@ -628,6 +628,23 @@ def test_a_networks_blocks_run_on_either_half_and_through_its_twin() -> None:
         made.begin(array(2, 3, 9, 11))
 
 
+def test_a_network_is_divided_into_its_single_layers_once() -> None:
+    from xcoexec.streams.spans import Span
+
+    fast, x = xcoexec.jit(_net, strategy="host").bind(WEIGHTS), array(1, 3, 9, 11)
+    n = len(fast.graph(x).layers)
+    made = model(fast, x, spans=[Span(0, 2), Span(2, n)])
+    fine = made.in_layers
+    assert made.in_layers is fine and len(made.blocks) == 2 and [s.stop - s.start for s in fine.spans] == [1] * n
+    state = fine.begin(x)
+    for i, block in enumerate(fine.blocks):
+        state = fine.run(i, block.ways[i % len(block.ways)], state)
+    assert worst(fine.result(state), oracles(_net, WEIGHTS, x)) < 1e-5
+    with xcoexec.Scheduler([task("t", made, deadline=600.0)], "layer_sched") as s:
+        assert worst(s.release("t", x).result(120), oracles(_net, WEIGHTS, x)) < 1e-5
+        assert len(s.blocks) == n
+
+
 def test_real_networks_under_deadlines() -> None:
     fast, x = xcoexec.jit(_net, strategy="host").bind(WEIGHTS), array(1, 3, 24, 24)
     want = oracles(_net, WEIGHTS, x)

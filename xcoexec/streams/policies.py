@@ -141,9 +141,10 @@ PAPER: Mapping[str, Policy] = {
         Policy("blastnet", blastnet, renews=True),
     )
 }
-POLICIES: Mapping[str, Policy] = PAPER | {
+POLICIES: Mapping[str, Policy] = {
     p.name: p
     for p in (
+        *PAPER.values(),
         _monolithic("pinned", _own, most=1),
         Policy("layer_fastest", faster_half, layers=True),
         Policy("merged_blocks", faster_half),

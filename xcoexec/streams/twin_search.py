@@ -239,6 +239,7 @@ def best_block(place: Place, pool: Sequence[Shape], search: Search, batches: Ite
     """BlastNet's: all candidates at once in the block's place, each by its share; the strongest one stays."""
 
     def mixed(params: list[Params], choice: jax.Array | None, x: jax.Array) -> jax.Array:
+        assert choice is not None, "candidates are mixed by their shares"
         shares = jax.nn.softmax(choice)
         each = [twin_of(shape, place.nonlinear, p, x) for shape, p in zip(pool, params, strict=True)]
         return sum(share * y for share, y in zip(shares, each, strict=True))  # type: ignore[return-value]
