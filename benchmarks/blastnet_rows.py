@@ -42,7 +42,8 @@ DESKTOP, XAVIER, TX2 = "desktop-rtx-2080", "jetson-agx-xavier", "jetson-tx2"
 #: printed in section 6.4.1, and Figure 14(a)'s share of paths above the bound
 DEADLINE, SPREAD, PATHS = 4.0, 0.02, 0.8125
 EPSILON = 1.0  # the lower one of the two that section 5.1.1 prints
-TWIN = 1.2  # supposed: times a block's seconds on its primary processor
+#: supposed: times a block's seconds on its primary processor that its twin takes on the other one; and less and more
+TWIN, TWINS = 1.0, (0.8, 1.2)
 SHARED = 2.0  # supposed: a load on a processor takes half of its time
 SEEDS = 3  # of deadlines and first releases
 PERIODS, FULL_SECONDS = 100, 120.0  # of a run; the paper's run in seconds
@@ -58,6 +59,7 @@ class Setting:
     networks: tuple[str, ...]
     slow: Mapping[str, float] = dataclasses.field(default_factory=dict)
     full: bool = False
+    twin: float = TWIN
 
     def load(self, start: Start) -> float:
         return max(self.slow.get(half, 1.0) for half in start.way.halves)
@@ -112,30 +114,31 @@ def tasks(setting: Setting, seed: int) -> list[Task]:
     rng = np.random.default_rng(seed)
     found = []
     for i, name in enumerate(setting.networks):
-        made = network(setting.board, name)
+        made = network(setting.board, name, twin=setting.twin)
         deadline = made.deadline * float(rng.uniform(1 - SPREAD, 1 + SPREAD))
         found.append(dataclasses.replace(made, name=f"{name} {i + 1}", deadline=deadline, period=deadline))
     return found
 
 
 @functools.cache
-def _runs(board: str, networks: tuple[str, ...], slow: tuple[tuple[str, float], ...], full: bool, policy: str) -> Any:
-    setting = Setting(board, networks, dict(slow), full)
+def _runs(given: tuple[Any, ...], policy: str) -> tuple[Schedule, ...]:
+    *values, slow = given
+    setting = Setting(*values[:2], dict(slow), *values[2:])
     found = []
     for seed in range(SEEDS):
-        given = tasks(setting, seed)
-        longest = max(t.deadline for t in given)
-        first = np.random.default_rng(seed).uniform(0, longest, len(given))
-        run = FULL_SECONDS if full else PERIODS * longest
+        mine = tasks(setting, seed)
+        longest = max(t.deadline for t in mine)
+        first = np.random.default_rng(seed).uniform(0, longest, len(mine))
+        run = FULL_SECONDS if setting.full else PERIODS * longest
         beside: Load | None = setting.load if slow else None
-        found.append(simulate(releases(given, run, [float(x) for x in first]), policy, beside))
+        found.append(simulate(releases(mine, run, [float(x) for x in first]), policy, beside))
     return tuple(found)
 
 
 def runs(setting: Setting, policy: str) -> tuple[Schedule, ...]:
     """A setting under a policy, once for each seed."""
     slow = tuple(sorted(setting.slow.items()))
-    return _runs(setting.board, setting.networks, slow, setting.full, policy)  # type: ignore[no-any-return]
+    return _runs((setting.board, setting.networks, setting.full, setting.twin, slow), policy)
 
 
 def missed(schedule: Schedule) -> float:
@@ -184,8 +187,8 @@ def _note(setting: Setting) -> str:
     length = f"{FULL_SECONDS:g} s" if setting.full else f"{PERIODS} periods (the paper's 120 s: --full)"
     beside = "".join(f"; the {half} half {by:g} times slower by a load (supposed)" for half, by in setting.slow.items())
     return (
-        f"{len(given)} tasks on {setting.board} ({what}; each takes {TWIN:g} times the primary's seconds, supposed);"
-        f" periods as long as deadlines (supposed); runs of {length}{beside}"
+        f"{len(given)} tasks on {setting.board} ({what}; each takes {setting.twin:g} times the primary's seconds,"
+        f" supposed); periods as long as deadlines (supposed); runs of {length}{beside}"
     )
 
 
@@ -203,6 +206,16 @@ def missing(figure: str, setting: Setting, printed: Mapping[str, float], points:
     for p, value in points.items():
         less = [a - b for a, b in zip(found[p], found["blastnet"], strict=True)]
         out.append(_row(figure, f"points fewer missed by blastnet than by {p}", value, less, "points", note))
+    return out
+
+
+def by_twin(figure: str, setting: Setting) -> list[Row]:
+    """What BlastNet misses where twins are faster or slower than supposed."""
+    out = []
+    for twin, p in itertools.product(TWINS, ("blastnet", "blastnet_no_pf")):
+        other = dataclasses.replace(setting, twin=twin)
+        rates = [missed(s) for s in runs(other, p)]
+        out.append(_row(figure, f"missed, {p}, twins at {twin:g} times", None, rates, "%", _note(other)))
     return out
 
 
@@ -230,7 +243,12 @@ def figure_15(full: bool = False) -> list[Row]:
     rates = _printed("high")
     points = {p: rates[p] - rates["blastnet"] for p in ("layer_sched", "mono_adapt")}
     out = missing("Figure 15(a)", low, {}, {}) + _fourth(low) + twins_used("Figure 15(b)", low)
-    return [*out, *missing("Figure 15(c)", high, rates, points), *twins_used("Figure 15(d)", high)]
+    return [
+        *out,
+        *missing("Figure 15(c)", high, rates, points),
+        *by_twin("Figure 15(c)", high),
+        *twins_used("Figure 15(d)", high),
+    ]
 
 
 def _fourth(setting: Setting) -> list[Row]:
@@ -264,8 +282,10 @@ def figure_17(full: bool = False) -> list[Row]:
     xavier, tx2 = (Setting(board, ("vgg11",) * 8, full=full) for board in (XAVIER, TX2))
     return [
         *missing("Figure 17, Xavier", xavier, {}, _printed("xavier")),
+        *by_twin("Figure 17, Xavier", xavier),
         *twins_used("Figure 17, Xavier", xavier),
         *missing("Figure 17, TX2", tx2, _printed("tx2"), {}),
+        *by_twin("Figure 17, TX2", tx2),
         *twins_used("Figure 17, TX2", tx2),
     ]
 
