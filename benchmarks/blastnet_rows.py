@@ -15,7 +15,7 @@ import argparse
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,14 +181,24 @@ def _row(figure: str, what: str, paper: float | None, found: Sequence[float], un
 
 
 def _note(setting: Setting) -> str:
-    given = tasks(setting, 0)
-    twins = {t.name.rsplit(" ", 1)[0]: sum(w.twin for b in t.blocks for w in b.ways) for t in given}
-    what = ", ".join(f"{n} with {k} twins" for n, k in twins.items())
     length = f"{FULL_SECONDS:g} s" if setting.full else f"{PERIODS} periods (the paper's 120 s: --full)"
     beside = "".join(f"; the {half} half {by:g} times slower by a load (supposed)" for half, by in setting.slow.items())
+    what = "; ".join(_blocks_in_words(setting, name) for name in dict.fromkeys(setting.networks))
     return (
-        f"{len(given)} tasks on {setting.board} ({what}; each takes {setting.twin:g} times the primary's seconds,"
-        f" supposed); periods as long as deadlines (supposed); runs of {length}{beside}"
+        f"{len(setting.networks)} tasks on {setting.board}; {what}; a twin takes {setting.twin:g} times the primary's"
+        f" seconds (supposed); periods as long as deadlines (supposed); runs of {length}{beside}"
+    )
+
+
+def _blocks_in_words(setting: Setting, name: str) -> str:
+    """How many blocks have twins, and what the others cost where BlastNet runs them on their slower half."""
+    made = network(setting.board, name, twin=setting.twin).blocks
+    without = [b for b in made if not any(w.twin for w in b.ways)]
+    share = sum(b.primary.seconds for b in without) / sum(b.primary.seconds for b in made)
+    slower = [b.degree for b in without if b.degree < float("inf")]
+    times = f", {min(slower):.1f} to {max(slower):.1f} times as long on the slower half" if slower else ""
+    return (
+        f"{name}: {len(made) - len(without)} of {len(made)} blocks have twins, the others are {share:.0%} of it{times}"
     )
 
 
@@ -363,18 +373,12 @@ def _shares(board: str, name: str) -> tuple[float, float, float]:
     return 100 * spent[0] / total, 100 * spent[1] / total, 100 * moved / total
 
 
-#: what `rows` returns, by figure
-FIGURES: Mapping[str, Callable[..., list[Row]]] = {
-    "15": figure_15,
-    "16": figure_16,
-    "17": figure_17,
-    "18": figure_18,
-}
+FIGURES = (figure_15, figure_16, figure_17, figure_18)
 
 
 def rows(full: bool = False) -> list[Row]:
     """Every row; `full`: runs of the paper's 120 s."""
-    return [*figures_3_and_4(), *(row for made in FIGURES.values() for row in made(full))]
+    return [*figures_3_and_4(), *(row for made in FIGURES for row in made(full))]
 
 
 def main() -> None:
