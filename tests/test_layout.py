@@ -258,7 +258,7 @@ def test_the_public_names_and_nothing_else() -> None:
 def test_every_folder_is_a_package_that_ships() -> None:
     found = {".".join(filter(None, ("xcoexec", name))) for name in PACKAGES}
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    assert sorted(listed) == sorted(found)
+    assert sorted(listed) == sorted({*found, "xcoexec.benchmarks"})  # whose modules rerun rows of the papers' page
 
 
 def test_only_compat_looks_at_jax_versions() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 #: measured: on this machine's clock; calculated: by a formula from numbers of the paper or of a record; simulated: by
 #: our planners and schedulers on a device that exists as numbers
 MEASURED, CALCULATED, SIMULATED = KINDS = ("measured", "calculated", "simulated")
+ABSENT = ("absent", "not here")  # kinds of a cell that only says, in its note, why there is no number
 NO_SPLIT = "no split on this machine"
 NONE = "-"
 
@@ -21,7 +23,7 @@ class PapersError(ValueError):
 
 class Cell(TypedDict):
     """One number of ours. `figure`: "Figure 8", "Table I" or "Section V-F" of the paper; `what`: what it is; `paper`:
-    what the paper prints there (None: no number); `ours` in `unit`; `kind`: one of `KINDS`.
+    what the paper prints there (None: no number); `ours` in `unit`; `kind`: one of `KINDS`, or of `ABSENT`.
 
     `spread`: least and most of the runs, or words; `runs`: how many; `splits`: layers that were divided between both
     halves (rows about splits); `series` and `x`: the line that the number belongs to, and where it stands on it;
@@ -46,8 +48,9 @@ NEEDED = ("figure", "what", "paper", "ours", "kind", "unit")
 
 
 def base(figure: str) -> str:
-    """A figure without its part: "Figure 7" of "Figure 7(a)"."""
-    return figure.split("(")[0].strip()
+    """A figure without its part: "Figure 7" of "Figure 7(a)" and of "Figure 7, Xavier"."""
+    name = re.split(r"[(,]", figure)[0].strip()
+    return name[:1].upper() + name[1:]
 
 
 def checked(found: object, figures: Sequence[str], where: str) -> list[Cell]:
@@ -57,11 +60,11 @@ def checked(found: object, figures: Sequence[str], where: str) -> list[Cell]:
     for c in found:
         if missing := [k for k in NEEDED if k not in c]:
             raise PapersError(f"papers: got a cell of {where} without {missing[0]!r}; valid has {', '.join(NEEDED)}.")
-        if c["kind"] not in KINDS:
+        if c["kind"] not in (*KINDS, *ABSENT):
             raise PapersError(f"papers: got kind={c['kind']!r} in {where}; valid are {', '.join(KINDS)}.")
         if base(c["figure"]) not in figures:
             raise PapersError(f"papers: got figure={c['figure']!r} in {where}; valid are {', '.join(figures)}.")
-    return [plain(c) for c in found]  # type: ignore[misc]
+    return [plain({k: v for k, v in c.items() if k in Cell.__annotations__}) for c in found]
 
 
 def plain(value: Any) -> Any:

@@ -35,7 +35,9 @@ class Row:
 
     `function`: "module:name", called with the entries of `quick` or of `full` as keyword arguments. `axes`: one of each
     figure, or one for all. `about_splits`: its measured cells count only where layers were divided between both halves
-    (`splits` of a cell). `matrix`: the page shows its cells as a table of `what` by `series`.
+    (`splits` of a cell). `matrix`: the page shows its
+    cells as a table of `what` by `series`. `kept`: its measured cells are of records that were kept, whose machine and
+    versions their notes name.
     """
 
     paper: str
@@ -47,6 +49,7 @@ class Row:
     about_splits: bool = False
     because: str = ""
     matrix: bool = False
+    kept: bool = False
 
     @property
     def key(self) -> str:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from ..ir.words import HALVES
-from ..streams.blocks import TWIN_SECONDS, blocks, deserving, seconds
-from ..streams.jobs import Accuracy, Block, Task, Way
 from ..streams.neuropipe import speedup
-from ..streams.virtual import releases, simulate
 from ..tools.zoo_graphs import model_graph
 from . import quoted
-from .cells import CALCULATED, SIMULATED, Cell
-from .devices import XAVIER, on, printed
+from .cells import CALCULATED, Cell
 
 TX2 = "jetson-tx2"
 #: NeuroPipe's networks -> those of the zoo that stand for them
@@ -76,45 +70,4 @@ def basic_mode() -> list[Cell]:
     return [*cells, _cell("Figure 5(a)", "less time: mean", measured["mean"], mean, "%", CALCULATED, note=note)]
 
 
-# -- BlastNet -----------------------------------------------------------------------------------------
-
-
-def _task(device: str, name: str, number: int, deadline: float) -> Task:
-    graph, costs = on(device, name)
-    spans = blocks(graph, costs, MOST_BLOCKS, TWIN_SECONDS)
-    twins = {w.span: w for w in deserving(spans, graph, costs)}
-    made = []
-    for span in spans:
-        ways = [Way(h, seconds(span, h, costs)) for h in HALVES]
-        if span in twins:
-            ways.append(Way(next(h for h in HALVES if h != twins[span].half), TWIN * twins[span].primary, twin=True))
-        made.append(Block(str(span), tuple(ways), costs.sync))
-    own = sum(b.primary.seconds for b in made)
-    lost = Accuracy({frozenset(): 1.0, **{frozenset({i}): 1 - LOSS for i in range(len(made))}})
-    return Task(f"{name} {number}", tuple(made), deadline, own * TASKS / LOAD, lost, 1 - KEPT)
-
-
-@functools.cache
-def missing(device: str, policy: str) -> float:
-    """Percent of deadlines missed by eight tasks under a policy, deadlines of four times the mean inference time."""
-    names = [TASKED[i % len(TASKED)] for i in range(TASKS)]
-    mean = float(np.mean([sum(b.primary.seconds for b in _task(device, n, 0, 1.0).blocks) for n in names]))
-    tasks = [_task(device, n, i, 4 * mean) for i, n in enumerate(names)]
-    return 100 * simulate(releases(tasks, RUN, [mean * i / TASKS for i in range(TASKS)]), policy).missing_rate
-
-
-def boards() -> list[Cell]:
-    """Figure 17: points fewer missed than under Layer_Sched on the Xavier, and what is missed on the TX2."""
-    note = (
-        f"four kinds of networks, load {LOAD:g}; a twin is supposed to take {TWIN:g} times what its block takes and to"
-        f" cost {LOSS:.1%} of accuracy"
-    )
-    fewer = missing(XAVIER, "layer_sched") - missing(XAVIER, "blastnet")
-    xavier, tx2 = printed("blastnet", "xavier", "layer_sched"), printed("blastnet", "tx2", "blastnet")
-    return [
-        _cell("Figure 17", "Xavier: fewer than Layer_Sched", xavier, fewer, "points", SIMULATED, note=note),
-        _cell("Figure 17", "TX2: missed by BlastNet", tx2, missing(TX2, "blastnet"), "%", SIMULATED, note=note),
-    ]
-
-
-__all__ = ["basic_mode", "boards", "equation1", "operations"]
+__all__ = ["basic_mode", "equation1", "operations"]

@@ -17,6 +17,8 @@ QUICK: Mapping[str, tuple[str, ...]] = {
     BEYOND: ("lenet", "squeezenet", "resnet18", "mobilenet_v1"),
 }
 ALL = tuple(dict.fromkeys(m for s in ("edgenn", "codl", "layer_switch") for m in SUITES[s].models))
+JOBS, SEARCH = (f"xcoexec.benchmarks.{m}" for m in ("blastnet_rows", "blastnet_search"))
+QUICK_RUN = 2.0  # seconds of a run with deadlines
 LONG = {"rounds": 6, "block": 0.3}
 LESS, FASTER = Axes("network", "% of time saved"), Axes("network", "times faster")
 RATIO = "T_CPU / T_GPU"
@@ -126,24 +128,28 @@ NEUROPIPE = (
         figure_9="no thermometer of a board can be read here",
     ),
 )
-JOBS = "its runs are made by `python -m benchmarks.deadlines`, not by this command"
+MISSED, FULL = Axes("policy", "% of deadlines missed, or points"), {"full": True}
 BLASTNET = (
-    Row("blastnet", ("Figure 17",), f"{STREAMS}:boards", axes=(Axes("board", "points fewer deadlines missed"),)),
+    Row(
+        "blastnet",
+        ("Figure 3", "Figure 4"),
+        f"{JOBS}:figures_3_and_4",
+        axes=(Axes("layer", "CPU / GPU"), Axes("", "%")),
+    ),
+    Row("blastnet", ("Figure 15",), f"{JOBS}:figure_15", full=FULL, axes=(MISSED,)),
+    Row("blastnet", ("Figure 16",), f"{JOBS}:figure_16", full=FULL, axes=(MISSED,)),
+    Row("blastnet", ("Figure 17",), f"{JOBS}:figure_17", full=FULL, axes=(MISSED,)),
+    Row("blastnet", ("Figure 18",), f"{JOBS}:figure_18", full=FULL, axes=(Axes("policy", "% of GPU time"),)),
+    Row("blastnet", ("Figure 14",), f"{SEARCH}:figure_14", full=FULL, axes=(Axes("accuracy", "% of paths"),)),
+    Row("blastnet", ("Figure 13",), f"{SEARCH}:figure_13", {"seconds": QUICK_RUN}, FULL, axes=(MISSED,)),
+    Row("blastnet", ("Table 3",), f"{SEARCH}:table_3", {"seconds": QUICK_RUN}, FULL),
     *_not_here(
         "blastnet",
         table_1=SETUP,
         table_2=SETUP,
-        table_3=JOBS,
         figure_2="it needs a desktop's GPU with ten networks on it at once",
-        figure_3="it needs a desktop's GPU beside its CPU",
-        figure_4="it needs a desktop's GPU beside its CPU",
         figure_7="its points are only drawn, and of a GPU",
         figure_8="a diagram of the blocks among which the search chooses",
-        figure_13="it needs the car",
-        figure_14="its paths are those of twins, for which networks are trained for minutes; " + JOBS,
-        figure_15=JOBS,
-        figure_16=JOBS,
-        figure_18="it needs a TX2",
     ),
 )
 OURS = (

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 
+from .. import __version__
 from . import quoted
-from .cells import CALCULATED, KINDS, MEASURED, NONE, SIMULATED, Cell, base, shown, value
+from .cells import ABSENT, CALCULATED, KINDS, MEASURED, NONE, SIMULATED, Cell, base, shown, value
 from .records import Record, latest, machine, stale
 from .rows import BEYOND, PAPERS, Row, items
 
 OLDER = " (older than the code)"
+KEPT = "kept records, named in the note"
 NOT_MEASURED = "not measured"
 HOW = {MEASURED: "rerun (measured)", CALCULATED: "recomputed", SIMULATED: "simulated"}
 TITLES = {"Methods": "all five methods on the same networks", "Kernels": "what the generated kernels give alone"}
@@ -34,7 +36,13 @@ class Entry:
     def column(self) -> str:
         """Kind, and of what is measured the machine."""
         kind = self.cell["kind"]
-        return f"{kind}: {machine(self.record['environment'])}" if kind == MEASURED else kind
+        where = KEPT if self.row.kept else machine(self.record["environment"])
+        return f"{kind}: {where}" if kind == MEASURED else kind
+
+    @property
+    def absent(self) -> bool:
+        """Whether it only says why there is no number."""
+        return self.cell["kind"] in ABSENT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +70,9 @@ class Figure:
     def how(self) -> str:
         """In words how it is here."""
         kinds = [k for k in KINDS if any(e.cell["kind"] == k for e in self.entries)]
-        return ", ".join(HOW[k] for k in kinds) or self.because
+        absent = dict.fromkeys(e.cell["note"] for e in self.entries if e.absent and e.cell.get("note"))
+        why = f"not here, because: {'; '.join(absent)}" if absent else self.because
+        return ", ".join(HOW[k] for k in kinds) or why
 
     def lines(self) -> list[Line]:
         """Its lines; the points of a curve are one."""
@@ -82,7 +92,8 @@ def _subject(cell: Cell) -> str:
 def _line(what: str, found: Sequence[Entry]) -> Line:
     columns: dict[str, list[Entry]] = {}
     for e in found:
-        columns.setdefault(e.column, []).append(e)
+        if not e.absent:
+            columns.setdefault(e.column, []).append(e)
     papers = dict.fromkeys(value(e.cell["paper"], e.cell["unit"]) for e in found if e.cell["paper"] is not None)
     notes = dict.fromkeys(_note(e, columns) for e in found if e.cell.get("note"))
     texts = {c: _curve(es) if "x" in es[0].cell else "; ".join(e.text for e in es) for c, es in columns.items()}
@@ -91,7 +102,7 @@ def _line(what: str, found: Sequence[Entry]) -> Line:
 
 def _note(e: Entry, columns: Collection[str]) -> str:
     """A cell's note, with its machine where several have measured the same."""
-    several = e.cell["kind"] == MEASURED and sum(c.startswith(MEASURED) for c in columns) > 1
+    several = e.cell["kind"] == MEASURED and not e.row.kept and sum(c.startswith(MEASURED) for c in columns) > 1
     return f"{machine(e.record['environment'])}: {e.cell['note']}" if several else e.cell["note"]
 
 
@@ -109,7 +120,7 @@ def figures(records: Sequence[Record], rows: Sequence[Row]) -> list[Figure]:
     for record in latest(records, by_key):
         row = by_key[record["key"]]
         for cell in record["cells"]:
-            entry = Entry(cell, record, row, stale(record, row))
+            entry = Entry(cell, record, row, _older(cell, record, row))
             entries.setdefault((row.paper, base(cell["figure"])), []).append(entry)
     failed = {f"{r['key']}": r["failed"] for r in latest(records, by_key) if "failed" in r}
     out = []
@@ -121,6 +132,12 @@ def figures(records: Sequence[Record], rows: Sequence[Row]) -> list[Figure]:
                 found = tuple(entries.get((paper, name), ()))
                 out.append(Figure(paper, name, title(paper, name), found, because, any(r.matrix for r in mine)))
     return out
+
+
+def _older(cell: Cell, record: Record, row: Row) -> bool:
+    """Whether a number is older than the code: by its record's hash; of what was kept, by the version in its note."""
+    kept = row.kept and cell["kind"] == MEASURED
+    return stale(record, row) or (kept and f"xcoexec {__version__}" not in cell.get("note", ""))
 
 
 def _why(row: Row, failed: dict[str, str]) -> str:
