@@ -34,8 +34,9 @@ from xcoexec.measure.training import Sample
 from xcoexec.tools.machine import environment
 
 FORMS = ("ours", "Equation 3", "FLOP")
-HOST_TILE = (6, 2)  # places, vectors of channels of the host half's matrix kernels
-FILE = pathlib.Path(__file__).parent / "results/predictors.jsonl"
+COLUMNS = 2  # vectors of channels of a tile of the host half's matrix kernels
+RESULTS = pathlib.Path(__file__).parent / "results"
+FILE = RESULTS / "predictors.jsonl"
 
 
 def shape_of(made: Made) -> Shape:
@@ -51,16 +52,12 @@ def shape_of(made: Made) -> Shape:
 def blockings(threads: int) -> dict[str, Blocking]:
     """The blocks of both halves of this machine."""
     vector = target().vl
+    rows = (target().registers - COLUMNS - 1) // COLUMNS  # the sums of a tile, its weights and one place in registers
     blocks = training.device_blocks(None, threads)
     return {
-        HOST: Blocking(threads, (HOST_TILE[0], HOST_TILE[1] * vector), vector),
+        HOST: Blocking(threads, (rows, COLUMNS * vector), vector),
         DEVICE: Blocking(blocks.processors, blocks.tiles[0], vector),
     }
-
-
-def kernel(sample: Sample) -> str:
-    """The name of a sample's kernel, as `xcoexec.cost.equation3.size` takes it."""
-    return sample.work.kind
 
 
 def judged(samples: Sequence[Sample], shapes: Mapping[str, Shape], threads: int) -> dict[str, Any]:
@@ -68,7 +65,7 @@ def judged(samples: Sequence[Sample], shapes: Mapping[str, Shape], threads: int)
     out = training.held_out(samples)
     known = [s for s in samples if s.layer not in out]
     ours = training.fitted(known, None, threads)
-    paper = learned([(s.half, kernel(s), shapes[s.layer], s.seconds) for s in known], blockings(threads))
+    paper = learned([(s.half, s.work.kind, shapes[s.layer], s.seconds) for s in known], blockings(threads))
     rows = []
     for half in (HOST, DEVICE):
         seen = training._layers([s for s in known if s.half == half])
@@ -76,7 +73,7 @@ def judged(samples: Sequence[Sample], shapes: Mapping[str, Shape], threads: int)
         flops = by_flops([(x[0].flops, sum(s.seconds for s in x)) for x in seen], [x[0].flops for x in asked])
         errors = {
             "ours": [sum(ours.seconds(half, s.work) for s in x) for x in asked],
-            "Equation 3": [sum(paper.seconds(half, kernel(s), shapes[s.layer]) for s in x) for x in asked],
+            "Equation 3": [sum(paper.seconds(half, s.work.kind, shapes[s.layer]) for s in x) for x in asked],
             "FLOP": flops,
         }
         measured = np.array([sum(s.seconds for s in x) for x in asked])
@@ -110,6 +107,7 @@ def record(count: int = LAYERS) -> dict[str, Any]:
         **found,
         "layers": count,
         "samples": len(samples),
+        "runs": 1,
         "seconds": time.perf_counter() - start,
         "commit": commit(),
         "environment": environment(),

@@ -1,0 +1,139 @@
+"""One layer split at a time, run: what EdgeNN's hybrid execution improves of single layers (Figure 11, Table I).
+
+    python -m benchmarks.one_split [file.jsonl]
+
+For each layer that can be divided by channels, the plan that splits it alone, at the share of Equation 4, alternates
+with the plan of all layers on the device half; what it saves is divided by the layer's own time there.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from xcoexec import jit, models
+from xcoexec.cost.edgenn import optimum
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.geometry import axis_of
+from xcoexec.ir.layers import Layer, LayerGraph
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
+from xcoexec.ir.words import DEVICE, SPLIT
+from xcoexec.measure.timing import alternate
+from xcoexec.planning.simulate import replay
+from xcoexec.tools.machine import environment
+
+from .predictors import RESULTS, commit
+
+MODELS = ("lenet", "alexnet", "vgg16")  # of Table I
+CLASSES = {"conv_general_dilated": "conv", "dot_general": "fc"}
+FILE = RESULTS / "one-split.jsonl"
+ROUNDS, BLOCK = 5, 0.05
+
+
+def plan(graph: LayerGraph, split: Mapping[int, float]) -> Plan:
+    """All layers on the device half but for those that are split, by their index, at a share of their channels."""
+    places = tuple(
+        Placement(x.name, SPLIT if x.index in split else DEVICE, split.get(x.index, 0.0)) for x in graph.layers
+    )
+    return Plan("one split", places, graph.key, chosen=f"{len(split)} layers split alone")
+
+
+def divisible(graph: LayerGraph) -> list[Layer]:
+    """The convolutions and dense layers that can be divided by channels."""
+    return [x for x in graph.layers if x.kind in CLASSES and "channel" in x.dims and not x.host_error]
+
+
+def share(layer: Layer, costs: Costs) -> float:
+    """Equation 4's share for the host half; 0 where the layer is better not split, or is too small for it."""
+    t_cpu, t_gpu = costs.host[layer.index], costs.device[layer.index]
+    if t_cpu is None:
+        return 0.0
+    p = optimum(t_cpu, t_gpu, layer.out.nbytes, costs.copy_rate)
+    size = layer.out.shape[axis_of(layer.group, "channel") or 0]
+    at = round(p * size / layer.dims["channel"]) * layer.dims["channel"]
+    return at / size if 0 < at < size else 0.0
+
+
+def simulated(graph: LayerGraph, costs: Costs) -> dict[str, list[float]]:
+    """Class ("conv", "fc") -> the improvement of each layer by its split alone, as a share of its time on the device;
+    0 where the split is slower, as EdgeNN's tuning leaves such a layer alone.
+    """
+    alone = replay(graph, plan(graph, {}), costs).seconds
+    found: dict[str, list[float]] = {}
+    for x in divisible(graph):
+        p = share(x, costs)
+        saved = alone - replay(graph, plan(graph, {x.index: p}), costs).seconds if p else 0.0
+        found.setdefault(CLASSES[x.kind], []).append(max(saved, 0.0) / costs.device[x.index])
+    return found
+
+
+def measured(model: str, done: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+    """A record for each layer that is not done: seconds (quartiles) of the call without and with its split, and of the
+    layer alone on either half.
+    """
+    entry = models.get(model)
+    weights, x = entry.variables(), entry.example(1)
+    bound = jit(entry.module.apply, strategy="device", wait=True).bind(weights)
+    jax.block_until_ready(bound(x))
+    session = bound.session()
+    graph, costs = session.graph, session.costs()
+    for layer in divisible(graph):
+        start, p = time.perf_counter(), share(layer, costs)
+        if not p or layer.name in done:
+            continue
+        plans = {"device": plan(graph, {}), "split": plan(graph, {layer.index: p})}
+        fast = {
+            k: jit(entry.module.apply, plan=made, wait=True, strict=True).bind(weights) for k, made in plans.items()
+        }
+        calls = {k: lambda f=f: jax.block_until_ready(f(x)) for k, f in fast.items()}
+        for call in calls.values():
+            call()
+        samples: dict[str, list[float]] = {}
+        alternate(calls, ROUNDS, BLOCK, samples=samples)
+        yield {
+            "model": model,
+            "layer": layer.name,
+            "class": CLASSES[layer.kind],
+            "p_cpu": p,
+            "seconds": {k: [float(q) for q in np.percentile(t, (25, 50, 75))] for k, t in samples.items()},
+            "runs": {k: len(t) for k, t in samples.items()},
+            "layer_seconds": {"host": costs.host[layer.index], "device": costs.device[layer.index]},
+            "took": time.perf_counter() - start,
+            "shared_cores": costs.shared_cores,
+            "commit": commit(),
+            "environment": environment(),
+        }
+
+
+def improvements(records: Sequence[Mapping[str, Any]], model: str, kind: str) -> list[float]:
+    """What each layer's split saved of its time on the device half; below 0 where it cost time."""
+    return [
+        (r["seconds"]["device"][1] - r["seconds"]["split"][1]) / r["layer_seconds"]["device"]
+        for r in records
+        if (r["model"], r["class"]) == (model, kind)
+    ]
+
+
+def main(path: pathlib.Path = FILE) -> None:
+    """Appends the records of the layers that a file does not have yet."""
+    kept = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    for model in MODELS:
+        for r in measured(model, {k["layer"] for k in kept if k["model"] == model}):
+            with path.open("a") as out:
+                out.write(json.dumps(r) + "\n")
+            q = r["seconds"]
+            print(
+                f"{model} {r['layer']} p={r['p_cpu']:.2f}: {q['device'][1] * 1e3:.3f} -> {q['split'][1] * 1e3:.3f} ms"
+            )
+
+
+if __name__ == "__main__":
+    main(*map(pathlib.Path, sys.argv[1:]))

@@ -1,0 +1,358 @@
+"""CoDL (Jia et al., MobiSys 2022): a function for each of its tables and figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from xcoexec.frontend.graph import graph_of
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
+from xcoexec.planning import profiles
+from xcoexec.planning.simulate import BACK, OUT, replay
+from xcoexec.strategies import Strategy, algorithm1, codl, device, host, mu_layer
+from xcoexec.tools.suite import SUITES
+
+from . import quoted, split_predictor
+from .split_common import (
+    Row,
+    absent,
+    kernels_rows,
+    mean,
+    measured,
+    on,
+    over_networks,
+    plan,
+    row,
+    simulated,
+)
+
+KEY, BOARD, SUITE = "codl", "snapdragon-855", "codl"
+MODELS = SUITES[SUITE].models
+FLOPS = functools.partial(mu_layer, by_flops=True)
+NO_CHAINS = functools.partial(codl, chain=False)
+ONE = {d: functools.partial(codl, dims=(d,), chain=False) for d in ("rows", "channel")}
+NO_BOARD = "not here, because that phone is not at hand and no time of one of its processors is printed"
+DATA_TYPES = (
+    "not here, because a plan chooses no data type or layout: XLA chooses the device half's, the host half's kernels"
+    " compute channels-last, and section 4's images and buffers are absent"
+)
+LINEAR = (
+    "on a board of numbers a part takes its share of a layer's time along either dimension: how well a part fills the"
+    " GPU is not in it"
+)
+#: network of the suite -> the paper's, and why another one stands in
+STAND_INS = {
+    "posenet": (
+        "PoseNet (PN) [35]",
+        "the cited network (Zimmermann and Brox, ICCV 2017) estimates 3-D hand poses; the zoo's PoseNet estimates a"
+        " person's pose with MobileNetV1's layers, and stands in because it is the one of that name with published"
+        " shapes",
+    ),
+    "fast_style": (
+        "Fast Style Transfer (FST) [5]",
+        "the cited network (An et al., 2019) is universal style transfer; the zoo's is Johnson's feed-forward network,"
+        " and stands in because the cited one's layers and input size are not printed",
+    ),
+}
+
+
+def _quoted(key: str) -> quoted.Quoted:
+    return quoted.load(KEY)[key]
+
+
+def _faster(than: Strategy, by: Strategy = codl) -> dict[str, float]:
+    return {m: simulated(BOARD, m, than) / simulated(BOARD, m, by) for m in MODELS}
+
+
+def _stand_ins() -> str:
+    return "; ".join(f"{m} stands for {cited}: {why}" for m, (cited, why) in STAND_INS.items())
+
+
+def _convolution(shape: tuple[int, int, int, int], window: int) -> tuple[Any, Any]:
+    """The graph and the board's costs of one convolution <H, W, IC, OC>."""
+    height, width, into, out = shape
+
+    def fn(w: jax.Array, x: jax.Array) -> jax.Array:
+        dims = ("NHWC", "HWIO", "NHWC")
+        return jax.nn.relu(jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=dims))
+
+    given = (jnp.zeros((window, window, into, out)), np.zeros((1, height, width, into), np.float32))
+    graph = graph_of(fn, given, 1)[1]
+    return graph, profiles.load(BOARD).costs(graph)
+
+
+def figure1() -> list[Row]:
+    """PoseNet is slower on both processors (mu-layer) than on one."""
+    printed = _quoted("slower_together").number("posenet")
+    best = min(simulated(BOARD, "posenet", one) for one in (host, device))
+    ours = simulated(BOARD, "posenet", FLOPS) / best
+    note = STAND_INS["posenet"][1]
+    what = "PoseNet: mu-layer's time over the better processor's"
+    return [row(KEY, "Figure 1", what, printed, ours, "simulated", "times", note=note)]
+
+
+def figure2() -> list[Row]:
+    """Images against buffers on the GPU."""
+    return [absent(KEY, "image_type", DATA_TYPES, "faster")]
+
+
+def figure4() -> list[Row]:
+    """A 1x1 convolution alone, divided, and what is shared."""
+    q = _quoted("sharing")
+    graph, costs = _convolution((52, 52, 256, 128), 1)
+    (x,) = graph.layers
+    t_cpu, t_gpu = costs.host[0] or 0.0, costs.device[0]
+    shared = costs.exchange((sum(v.nbytes for v in graph.program.inputs) + x.out.nbytes) / 2)
+    note = "the board's profile is fitted to these"
+    values = (("alone", t_gpu), ("divided", t_cpu * t_gpu / (t_cpu + t_gpu)), ("sharing", shared))
+    return [
+        row(KEY, "Figure 4", f"1x1 convolution: {name}", q.number(name), 1e6 * t, "simulated", "us", note=note)
+        for name, t in values
+    ]
+
+
+def figure5() -> list[Row]:
+    """The best share of a 3x3 convolution on the GPU."""
+    graph, costs = _convolution((240, 320, 64, 128), 3)
+    ours = 100 * (1 - mu_layer(graph, costs).placements[0].p_cpu)
+    note = "the paper's FLOP-based predictor gives 60 %; the profile has one rate for all 3x3 convolutions"
+    return [
+        row(
+            KEY,
+            "Figure 5",
+            "best share on the GPU",
+            _quoted("flops_ratio").number("best"),
+            ours,
+            "simulated",
+            note=note,
+        )
+    ]
+
+
+def figure6() -> list[Row]:
+    """Time over FLOP."""
+    return [absent(KEY, "steps", "not here, because only points are drawn; Equation 3's steps are tested")]
+
+
+def figure10() -> list[Row]:
+    """Two convolutions of YOLO, half of each on each processor."""
+    out = []
+    for key, shape in (("dimensions_large", (104, 104, 64, 128)), ("dimensions_small", (13, 13, 1024, 1024))):
+        graph, costs = _convolution(shape, 3)
+        for dim, name in (("rows", "rows"), ("channel", "channels")):
+            places = tuple(Placement(x.name, "split", 0.5, dim) for x in graph.layers)
+            seconds = replay(graph, Plan("half", places, graph.key), costs).seconds
+            what = f"{shape}, half by {name}: times faster than the CPU alone"
+            ours = (costs.host[0] or 0.0) / seconds
+            out.append(row(KEY, "Figure 10", what, _quoted(key).number(name), ours, "simulated", "times", note=LINEAR))
+    return out
+
+
+def figure13() -> list[Row]:
+    """A chain of nine operators of YOLO."""
+    why = "not here, because the text does not say which nine operators"
+    return [absent(KEY, "chain_of_nine", why, "sharing"), absent(KEY, "best_chain", why, "length")]
+
+
+def figure14() -> list[Row]:
+    """The parts of an exchange by size."""
+    return [absent(KEY, "fig14", "not here, because only points are drawn")]
+
+
+def figure15() -> list[Row]:
+    """Times faster than one processor, mu-layer and buffers, on Snapdragon phones."""
+    one, rival = _quoted("over_one_processor"), _quoted("over_mu_layer")
+    slower = _quoted("image_type").number("faster")
+    out = [
+        over_networks(
+            KEY,
+            "Figure 15",
+            f"{name}: times faster than the {other} alone",
+            one.number(key),
+            _faster(alone, by),
+            unit="times",
+            note=note,
+        )
+        for name, by in (("dynamic programme", codl), ("Algorithm 1", algorithm1))
+        for other, key, alone in (("CPU", "cpu", host), ("GPU", "gpu", device))
+        for note in (_stand_ins() if by is codl else _against_dp(),)
+    ]
+    what = "times faster than mu-layer"
+    buffers = {}
+    for m in MODELS:
+        graph, costs = on(BOARD, m)
+        slow = costs.scaled(device=slower)
+        buffers[m] = replay(graph, FLOPS(graph, slow), slow).seconds / simulated(BOARD, m, codl)
+    note = "both with one data type, shares by FLOP"
+    out.append(over_networks(KEY, "Figure 15", what, rival.number("mean"), _faster(FLOPS), unit="times", note=note))
+    note = f"mu-layer's GPU with buffers, the printed {slower} times slower (Figure 2); {_exchanged()}"
+    out.append(over_networks(KEY, "Figure 15", what, rival.number("mean"), buffers, unit="times", note=note))
+    for key, than in (("cpu", "host"), ("gpu", "jit")):
+        what = f"times faster than the {key.upper()} alone"
+        out += measured(KEY, "Figure 15", what, one.number(key), SUITE, "codl", (than,), as_times=True)
+    what = "times faster than mu-layer, shares by FLOP"
+    out += measured(KEY, "Figure 15", what, rival.number("mean"), SUITE, "codl", ("mu_layer, FLOP",), as_times=True)
+    style = _quoted("style_bound")
+    ours = 100 * (1 - simulated(BOARD, "fast_style", codl) / simulated(BOARD, "fast_style", host))
+    what, why = "fast style transfer: less time than the CPU alone", STAND_INS["fast_style"][1]
+    out.append(row(KEY, "Figure 15", what, style.number("codl"), ours, "simulated", note=why))
+    return [*out, absent(KEY, "over_buffers", DATA_TYPES, "mean"), *kernels_rows(SUITE, KEY)]
+
+
+def _exchanged() -> str:
+    """What an exchange at every layer costs mu-layer, as a share of its simulated time."""
+    shares = []
+    for m in MODELS:
+        calls = sum(p.half == "split" for p in plan(BOARD, m, FLOPS).placements)
+        shares.append(calls * on(BOARD, m)[1].sync / simulated(BOARD, m, FLOPS))
+    return (
+        f"the fixed part of its exchanges is {mean(shares):.0%} of its time here; the paper takes 1 ms for one"
+        " (section 5.1), and does not print mu-layer's own"
+    )
+
+
+def _against_dp() -> str:
+    values = _faster(algorithm1)
+    return f"the dynamic programme is {mean(values.values()):.2f} times faster than Algorithm 1 on the same costs"
+
+
+def figure16() -> list[Row]:
+    """The same on the Kirin 990."""
+    return [
+        absent(KEY, "kirin_over_mu_layer", NO_BOARD, "mean"),
+        absent(KEY, "kirin_over_one_processor", NO_BOARD, "cpu"),
+        absent(KEY, "kirin_over_images", DATA_TYPES, "mean"),
+    ]
+
+
+def figure17() -> list[Row]:
+    """Operators by dimension, without chains."""
+    split = [p.dim for m in MODELS for p in plan(BOARD, m, NO_CHAINS).placements if p.half == "split"]
+    printed = _quoted("by_dimension").number("rows")
+    if not split:
+        return [row(KEY, "Figure 17", "split layers divided by rows", printed, "no layer is split", "simulated")]
+    ours = 100 * sum(d == "rows" for d in split) / len(split)
+    note = f"{len(split)} layers of five networks are split; the paper divides every operator"
+    return [row(KEY, "Figure 17", "split layers divided by rows", printed, ours, "simulated", note=note)]
+
+
+def figure18() -> list[Row]:
+    """Both dimensions against one, without chains."""
+    out, q = [], _quoted("hybrid_dimension")
+    for dim, one in ONE.items():
+        what = f"times faster than by {dim} alone, no chains"
+        note = f"the mean of the paper is over both dimensions; {LINEAR}"
+        out.append(
+            over_networks(KEY, "Figure 18", what, q.number("mean"), _faster(one, NO_CHAINS), unit="times", note=note)
+        )
+        out += measured(
+            KEY,
+            "Figure 18",
+            what,
+            q.number("mean"),
+            SUITE,
+            "codl, no chains",
+            (f"codl, {dim}, no chains",),
+            as_times=True,
+        )
+    return out
+
+
+def figure19() -> list[Row]:
+    """Operators in chains."""
+    out = []
+    for name, by in (("dynamic programme", codl), ("Algorithm 1", algorithm1)):
+        values = {}
+        for m in MODELS:
+            places = plan(BOARD, m, by).placements
+            values[m] = 100 * sum(p.chain > 0 for p in places) / len(places)
+        what = f"{name}: layers in chains"
+        out.append(over_networks(KEY, "Figure 19", what, _quoted("chained").number("mean"), values))
+    return out
+
+
+def figure20() -> list[Row]:
+    """The cost of sharing that chains save: the same shares exchanged at every layer."""
+    values = {}
+    for m in MODELS:
+        graph, costs = on(BOARD, m)
+        chained = plan(BOARD, m, codl)
+        places = tuple(dataclasses.replace(p, chain=0) for p in chained.placements)
+        alone = dataclasses.replace(chained, placements=places)
+        with_chains, without = (
+            sum(run.busy(r) for r in (OUT, BACK)) for run in (replay(graph, p, costs) for p in (chained, alone))
+        )
+        if without:
+            values[m] = 100 * (1 - with_chains / without)
+    what = "less time for sharing by chains"
+    printed = _quoted("less_sharing").number("mean")
+    note = "of the layers that the plan splits, exchanged one by one at the same shares; the paper divides all"
+    return [over_networks(KEY, "Figure 20", what, printed, values, note=note)]
+
+
+def table1() -> list[Row]:
+    """The counts of the predictor: a rule."""
+    return [
+        absent(KEY, "table1", "not here, because it is a rule: `xcoexec.cost.equation3.size` has it, tests compare")
+    ]
+
+
+def table2() -> list[Row]:
+    """The phones."""
+    return [absent(KEY, "table2", "not here, because it lists phones; the Snapdragon 855 is a profile")]
+
+
+def figure21() -> list[Row]:
+    """Power and energy."""
+    why = "not here, because no power of the phone is printed in watts"
+    return [
+        absent(KEY, "power", why, "cpu"),
+        absent(KEY, "energy", why, "cpu"),
+        absent(KEY, "energy_over_gpu", why, "gpu"),
+    ]
+
+
+def figure22() -> list[Row]:
+    """Memory: what is calculated is another quantity than the paper's."""
+    both, total = 0, 0
+    for m in MODELS:
+        graph = on(BOARD, m)[0]
+        consts = set(graph.program.consts)
+        for x, p in zip(graph.layers, plan(BOARD, m, codl).placements, strict=True):
+            nbytes = sum(v.nbytes for v in x.ins if v in consts)
+            total += nbytes
+            both += nbytes if p.half == "split" and p.dim == "rows" else 0
+    note = "of weights alone; the paper's is of the whole process"
+    what = "more memory"
+    return [row(KEY, "Figure 22", what, _quoted("memory").number("mean"), 100 * both / total, "calculated", note=note)]
+
+
+FUNCTIONS = (
+    figure1,
+    figure2,
+    figure4,
+    figure5,
+    figure6,
+    figure10,
+    figure13,
+    figure14,
+    figure15,
+    figure16,
+    figure17,
+    figure18,
+    figure19,
+    figure20,
+    table1,
+    table2,
+    split_predictor.table3,
+    split_predictor.table4,
+    figure21,
+    figure22,
+)
+__all__ = ["FUNCTIONS", "STAND_INS"]

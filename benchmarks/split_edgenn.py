@@ -1,0 +1,233 @@
+"""EdgeNN (Zhang et al., ICDE 2023): a function for each of its tables and figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+
+from xcoexec.planning.simulate import replay
+from xcoexec.strategies import device, edgenn, host
+from xcoexec.tools.suite import SUITES
+
+from . import one_split, quoted
+from .split_common import (
+    RESULTS,
+    Row,
+    absent,
+    kernels_rows,
+    mean,
+    measured,
+    on,
+    over_networks,
+    row,
+    simulated,
+    spread,
+)
+
+KEY, BOARD, SUITE = "edgenn", "jetson-agx-xavier", "edgenn"
+MODELS = SUITES[SUITE].models
+PAPERS = functools.partial(edgenn, whole=False)  # a layer is split or stays on the GPU, as Equation 4 has it
+INTER = functools.partial(edgenn, intra=False, whole=False)
+NAMES = {"lenet": "lenet", "alexnet": "alexnet", "vgg16": "vgg"}  # ours -> the paper's
+ALL, HYBRID = "EdgeNN over the GPU alone", "hybrid execution alone, over the GPU alone"
+NO_BOARD = "not here, because that machine is not at hand"
+
+
+def _quoted(key: str) -> quoted.Quoted:
+    return quoted.load(KEY)[key]
+
+
+def _copies() -> float:
+    """The share of the GPU-only time that explicit copies take (section V-C2): a time of one processor."""
+    return _quoted("copies").number("xavier") / 100
+
+
+def figure6() -> list[Row]:
+    """Times faster than CPUs."""
+    printed = _quoted("over_cpus").number("xavier")
+    values = {m: simulated(BOARD, m, host) / simulated(BOARD, m, PAPERS) for m in MODELS}
+    what = "times faster than the board's own CPU"
+    return [
+        over_networks(KEY, "Figure 6", what, printed, values, unit="times"),
+        *measured(KEY, "Figure 6", what, printed, SUITE, "edgenn, paper", ("host",), as_times=True),
+        *(absent(KEY, "over_cpus", NO_BOARD, name) for name in ("phone", "raspberry")),
+    ]
+
+
+def figure7() -> list[Row]:
+    """Performance per watt and per price over the Raspberry Pi."""
+    return [
+        absent(KEY, "over_raspberry_power", NO_BOARD, "mean"),
+        absent(KEY, "over_raspberry_price", NO_BOARD, "geometric"),
+    ]
+
+
+def figure8() -> list[Row]:
+    """Improvement over the GPU alone: all of EdgeNN, hybrid execution alone, memory management alone."""
+    copies = _copies()
+    alone = {m: simulated(BOARD, m, device) for m in MODELS}
+    copied = {m: alone[m] * copies / (1 - copies) for m in MODELS}  # what explicit copies add to the GPU alone
+    both = {m: simulated(BOARD, m, PAPERS) for m in MODELS}
+    whole = {m: 100 * (1 - both[m] / (alone[m] + copied[m])) for m in MODELS}
+    hybrid = {m: 100 * (1 - (both[m] + copied[m]) / (alone[m] + copied[m])) for m in MODELS}
+    with_copies = f"the GPU alone pays the printed {copies:.2%} for explicit copies (Figure 9)"
+    split = 100 * mean([1 - both[m] / alone[m] for m in MODELS])
+    paid = (
+        f"splits and branches alone: {split:.1f} points; without the seconds of a call of the host half and the"
+        f" slowdown of both, which Equations 1 to 4 do not count, they would be {_by_equations():.1f}"
+    )
+    same = (
+        "with everything on the device half nothing crosses, so that memory policies have one plan: 0 by construction"
+    )
+    return [
+        over_networks(KEY, "Figure 8", ALL, _quoted("gain").number("mean"), whole, note=f"{with_copies}; {paid}"),
+        over_networks(
+            KEY, "Figure 8", HYBRID, _quoted("hybrid").number("mean"), hybrid, note=f"{with_copies}, in both; {paid}"
+        ),
+        row(
+            KEY,
+            "Figure 8",
+            "memory management alone",
+            _quoted("memory").number("mean"),
+            100 * copies,
+            "calculated",
+            note="at most: all that copies take (Figure 9); the paper's pooling layers become slower (Figure 10)",
+        ),
+        *measured(
+            KEY,
+            "Figure 8",
+            ALL,
+            _quoted("gain").number("mean"),
+            SUITE,
+            "edgenn, paper",
+            ("device",),
+        ),
+        *measured(
+            KEY,
+            "Figure 8",
+            HYBRID,
+            _quoted("hybrid").number("mean"),
+            SUITE,
+            "edgenn, hybrid",
+            ("device",),
+        ),
+        *measured(
+            KEY,
+            "Figure 8",
+            "ours: layers may run on the CPU as a whole too, over plain jax.jit",
+            None,
+            SUITE,
+            "edgenn",
+            ("jit",),
+            note="the host half's kernels are in it",
+        ),
+        row(KEY, "Figure 8", "memory management alone", _quoted("memory").number("mean"), 0.0, "calculated", note=same),
+        *kernels_rows(SUITE, KEY),
+    ]
+
+
+def _list(values: dict[str, float]) -> str:
+    return ", ".join(f"{m} {v:.1f}" for m, v in values.items())
+
+
+def _by_equations() -> float:
+    """Mean improvement over the GPU alone, in percent, if the board had neither a cost of a call of the host half nor
+    a slowdown of both halves together: what Equations 1 to 4 count.
+    """
+    values = []
+    for m in MODELS:
+        graph, costs = on(BOARD, m)
+        free = dataclasses.replace(costs, sync=0.0, contention=1.0)
+        values.append(100 * (1 - replay(graph, PAPERS(graph, free), free).seconds / sum(free.device)))
+    return mean(values)
+
+
+def figure9() -> list[Row]:
+    """The share of time that copies take."""
+    why = "not here, because JAX's arrays lie in device memory: a call on the GPU alone copies nothing"
+    return [absent(KEY, "copies", why, "xavier"), absent(KEY, "copies", NO_BOARD, "rtx2080ti")]
+
+
+def figure10() -> list[Row]:
+    """AlexNet's layers with and without zero-copy."""
+    return [absent(KEY, "zero_copy_layers", "not here, because only bars are drawn, and no layer is copied here")]
+
+
+def table1() -> list[Row]:
+    """Table I and Figure 11: each layer split alone. Simulated on the board, and run where records are kept."""
+    out = []
+    for model, name in NAMES.items():
+        found = one_split.simulated(*on(BOARD, model))
+        for kind in ("conv", "fc"):
+            least, most, middle = _quoted("table1").numbers(f"{name}_{kind}")
+            values = [100 * v for v in found.get(kind, [])]
+            if values:
+                what = f"{model}, {kind}: each layer split alone, mean over layers"
+                note = f"printed: {least} to {most}; a layer whose split is slower is left alone (0)"
+                ours = mean(values)
+                out.append(row(KEY, "Table I", what, middle, ours, "simulated", "%", spread(values), note))
+            out += _run_table1(model, kind, middle)
+    dense = _quoted("alexnet_dense")
+    values = [100 * v for v in one_split.simulated(*on(BOARD, "alexnet")).get("fc", [])]
+    what = "AlexNet's dense layers, with zero-copy"
+    return [
+        *out,
+        row(KEY, "Figure 11", what, dense.number("zero_copy"), mean(values), "simulated", "%", spread(values)),
+    ]
+
+
+def _run_table1(model: str, kind: str, printed: float) -> list[Row]:
+    """What was run of Table I; nothing where no file of records is kept."""
+    out = []
+    for file in sorted(RESULTS.glob("*-one-split.jsonl")):
+        records = [json.loads(line) for line in file.read_text().splitlines()]
+        values = [100 * v for v in one_split.improvements(records, model, kind)]
+        if not values:
+            continue
+        e = records[0]["environment"]
+        note = f"{e['cpu']}, {e['device']}, commit {records[0]['commit']}, {len(values)} layers"
+        if records[0]["shared_cores"]:
+            note += "; both halves share the cores, so that nothing overlaps: a gain is the host half's kernels'"
+        what = f"{model}, {kind}: each layer split alone, mean over layers"
+        ours = mean(values)
+        out.append(row(KEY, "Table I", what, printed, ours, "measured", "%", spread(values), note))
+    return out
+
+
+def figure12() -> list[Row]:
+    """Against the cloud."""
+    size, rate = _quoted("cloud_image").number("size"), _quoted("cloud_network").number("bandwidth")
+    seconds = size / 1000 / rate + _quoted("cloud_delay").number("delay") / 1000
+    note = "the image's bytes over the network's, and the delay, as printed; the cloud's own time is not printed"
+    return [
+        row(KEY, "Figure 12", "seconds before the cloud answers", None, seconds, "calculated", "s", note=note),
+        absent(KEY, "over_cloud", "not here, because the cloud's own time is only drawn", "mean"),
+    ]
+
+
+def figure13() -> list[Row]:
+    """Against a discrete GPU, by power and by price."""
+    return [
+        absent(KEY, "over_gpu_power", NO_BOARD, "mean"),
+        absent(KEY, "over_gpu_price", NO_BOARD, "mean"),
+    ]
+
+
+def section_v_f() -> list[Row]:
+    """Inter-kernel co-running alone against the GPU alone."""
+    values = {m: 100 * (1 - simulated(BOARD, m, INTER) / simulated(BOARD, m, device)) for m in MODELS}
+    printed = _quoted("inter_kernel").number("squeezenet")
+    what = "inter-kernel co-running alone, SqueezeNet"
+    others = {m: v for m, v in values.items() if m != "squeezenet"}
+    one_plan = "a network without branches has the GPU's own plan: 0 by construction"
+    return [
+        row(KEY, "section V-F", what, printed, values["squeezenet"], "simulated", note=one_plan),
+        over_networks(KEY, "section V-F", "the same, the other five", 0.0, others, note=one_plan),
+        *measured(
+            KEY, "section V-F", what, printed, SUITE, "edgenn, inter only", ("device",), switched=True, note=one_plan
+        ),
+    ]
+
+
+FUNCTIONS = (figure6, figure7, figure8, figure9, figure10, table1, figure12, figure13, section_v_f)
