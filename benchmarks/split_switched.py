@@ -64,9 +64,7 @@ def table1() -> list[Row]:
         printed = q.numbers(column)
         for number, (a, b) in enumerate(zip(printed, ours, strict=True), 1):
             what = f"AlexNet's layer {number} on the {column.upper()}"
-            out.append(
-                row(KEY, "Table I", what, a, b, "simulated", "ms", note="the board's profile is fitted to these")
-            )
+            out.append(row(KEY, "Table I", what, a, b, "simulated", "ms", note=FITTED))
     cpu, gpu = (tuple(t * 1e-3 for t in q.numbers(c)) for c in ("cpu", "gpu"))
     fn = lambda w, x: functools.reduce(lambda y, m: jnp.tanh(y @ m), w, x)
     graph = graph_of(fn, ([np.ones((4, 4), np.float32)] * len(cpu), np.ones((1, 4), np.float32)), 1)[1]
@@ -109,8 +107,8 @@ def figure13() -> list[Row]:
     out = []
     for name, (printed, alone) in found.items():
         values = {m: 100 * (1 - switched[m] / alone[m]) for m in MODELS}
-        what = f"less time than {name}"
-        out.append(over_networks(KEY, "Figure 13", what, printed, values, note=_switches(switched, printed, values)))
+        note = _switches(switched, printed, values) if name == "the better component alone" else ""
+        out.append(over_networks(KEY, "Figure 13", f"less time than {name}", printed, values, note=note))
     for than, column in (("the better component alone", ("jit", "host")), ("the CPU alone", ("host",))):
         what = f"less time than {than}"
         out += measured(KEY, "Figure 13", what, found[than][0], SUITE, "layer_switch", column, switched=True)
