@@ -45,7 +45,7 @@ WORDS = {
 }
 
 
-def measured() -> list[Mapping[str, Any]]:
+def kept_records() -> list[Mapping[str, Any]]:
     """The latest record of each network and machine: a network counts once."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for path in sorted(RESULTS.glob(MEASURED)):
@@ -58,8 +58,10 @@ def measured() -> list[Mapping[str, Any]]:
 
 def machine_of(r: Mapping[str, Any]) -> str:
     """Where and how often a record was measured, in words."""
-    rounds = len(r["rounds"]["serial"])
-    return f"{r['machine']}; xcoexec {r['xcoexec']}, commit {r['commit']}; {rounds} rounds of {r['seconds']:g} s"
+    rounds = f"{len(r['rounds']['serial'])} rounds of {r['seconds']:g} s"
+    return (
+        f"{r['machine']}; xcoexec {r['xcoexec']}, commit {r['commit']}; {rounds}, load of {r['load']:.1f} before them"
+    )
 
 
 def gains(figure: str, records: Records) -> list[Row]:
@@ -105,4 +107,4 @@ def cut_of(records: Records) -> str:
     return "no network is cut on this machine, whose halves share their cores: only the host operations overlap"
 
 
-__all__ = ["Records", "Row", "gains", "machine_of", "measured", "not_here", "row"]
+__all__ = ["Records", "Row", "gains", "kept_records", "machine_of", "not_here", "row"]

@@ -18,6 +18,7 @@ import argparse
 import dataclasses
 import itertools
 import json
+import os
 import pathlib
 import queue
 import subprocess
@@ -268,7 +269,7 @@ def gains(found: dict[str, Way]) -> dict[str, list[float]]:
 
 
 def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] | None = None) -> dict[str, Any]:
-    data = files()
+    data, load = files(), os.getloadavg()[0]
     setting = Setting.of(name, workers, data)
     found = {k: w for k, w in ways(setting).items() if not chosen or k in chosen}
     want = next(found["serial"].make(iter(data[:1])))
@@ -300,6 +301,7 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "layers": len(setting.session.graph.layers),
         "seconds": seconds,
         "commit": commit(),
+        "load": load,
         "right": right,
         "of_slowest_stage": {
             k: w.rate * float(np.median([max(s.stages.values()) for s in w.stats])) for k, (w, _) in piped.items()
