@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import itertools
 import json
 import pathlib
 
 import numpy as np
 import pytest
 
-from benchmarks import blastnet_rows
+from benchmarks import blastnet_rows, blastnet_search
 from benchmarks.deadline_records import RENAMED, histogram, named_now, twin_jobs, words
-from xcoexec.streams.jobs import Accuracy
+from xcoexec.streams.duo import Duo
+from xcoexec.streams.jobs import Accuracy, Task
 from xcoexec.streams.policies import PAPER, POLICIES
+from xcoexec.streams.twin_search import BLASTNET
+from xcoexec.streams.twins import Shape
 
 HERE = pathlib.Path(__file__).parent.parent / "benchmarks" / "results"
 
@@ -80,3 +86,73 @@ def test_layers_and_blocks_are_the_same_work() -> None:
     assert len(task.layers) > len(task.blocks) > 1
     for half, ways in task.monolithic.items():
         assert sum(w.seconds for w in ways) == pytest.approx(sum(w.seconds for w in task.by_layer.monolithic[half]))
+
+
+# -- the search -----------------------------------------------------------------------------------------
+
+
+def test_figure_14_counts_paths_above_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """13 of 16 paths are above 70 % as in the paper; one of exactly 70 % is not."""
+    every = [frozenset(c) for n in range(5) for c in itertools.combinations(range(4), n)]
+    reached = [0.95] * 13 + [0.70, 0.31, 0.05]
+    shape = Shape("host", (1, 8, 8, 8), (1, 8, 8, 8), 32, ("separable 3x3",))
+    made = Duo((), {k: (shape, True) for k in range(4)}, {}, Accuracy(dict(zip(every, reached, strict=True))))
+    monkeypatch.setattr(blastnet_search, "duo", lambda name, full: made)
+    rows = {r["what"]: r for r in blastnet_search.figure_14()}
+    assert rows["paths above 70 %, blastnet"]["ours"] == 81.25 == rows["paths above 70 %, blastnet"]["paper"]
+    assert rows["paths above 70 %, similarity"]["paper"] == 50
+    assert {r["kind"] for r in rows.values()} == {"measured"}
+    found = [rows[f"paths of {10 * b} to {10 * b + 10} %, blastnet"]["ours"] for b in range(10)]
+    assert found == [6.25, 0, 0, 6.25, 0, 0, 0, 6.25, 0, 81.25]
+
+
+def test_the_papers_searches_differ_in_the_loss_alone() -> None:
+    assert blastnet_search.SEARCHES["blastnet"] == {} and BLASTNET.near == 0 and BLASTNET.space == "blocks"
+    assert blastnet_search.SEARCHES["similarity"] == {"by": "similarity"}
+    assert blastnet_search.FULL.depths == tuple(range(1, 11)) and blastnet_search.FULL.widths[-1] == 512
+
+
+def test_candidates_take_longer_the_more_they_do() -> None:
+    shape = lambda depth, width: Shape("host", (1, 8, 8, 8), (1, 8, 8, 8), width, ("separable 3x3",) * depth)
+    seconds = [blastnet_search.on_profile(shape(*s), True, 4) for s in ((1, 32), (2, 32), (2, 64))]
+    assert seconds == sorted(seconds) and seconds[0] < seconds[-1] < 1
+
+
+def test_figure_13_is_the_task_that_suits_layer_sched_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside: list[str] = []
+
+    def once(given: object, policy: str, kind: str, seconds: float, timeline: object) -> dict[str, object]:
+        rates = (0.4, 0.1, 0.3, 0.2) if policy == "layer_sched" else (0.0, 0.05, 0.0, 0.0)
+        return {
+            "missing_by_task": {f"signs {i}": rate for i, rate in enumerate(rates)},
+            "paths": {"signs 0": {"own": 30, "1": 10}},
+            "busy": {"device": 0.5, "host": 0.25},
+        }
+
+    class Net:
+        blocks = blastnet_rows.network(blastnet_rows.XAVIER, "alexnet").blocks
+
+    def background(kind: str, seconds: float) -> contextlib.AbstractContextManager[None]:
+        beside.append(kind)
+        return contextlib.nullcontext()
+
+    one = Task("signs", Net.blocks, 1.0, 1.0)
+    given = [(Net(), dataclasses.replace(one, name=f"signs {i}")) for i in range(4)]
+    for name, value in {
+        "once": once,
+        "background": background,
+        "_models": lambda full: {"signs": Net()},
+        "_lane": Net,
+        "alone": lambda m: 1.0,
+        "tasks": lambda *_: given,
+    }.items():
+        monkeypatch.setattr(blastnet_search, name, value)
+    rows = {(r["figure"], r["what"]): r for r in blastnet_search.figure_13(seconds=8.0)}
+    assert beside == ["none", "cpu", "cpus"]
+    standing = rows["Figure 13(b)", "missed, layer_sched, standing"]
+    assert standing["ours"] == pytest.approx(10) and standing["paper"] == 18.96
+    assert rows["Figure 13(b)", "missed, blastnet, standing"]["ours"] == pytest.approx(5)
+    assert rows["Figure 13(b)", "missed, blastnet, standing"]["paper"] is None
+    assert "10 of 40 jobs ended on paths with twins" in standing["note"]
+    gpu = rows["Figure 13(c)", "device time of a job, blastnet, 2 m/s"]
+    assert gpu["ours"] == pytest.approx(100) and gpu["paper"] == 74.08
