@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import itertools
 import json
 import multiprocessing
@@ -39,7 +40,7 @@ from xcoexec.streams.block_model import Model
 from xcoexec.streams.demand import least_missing
 from xcoexec.streams.jobs import Task, utilisation
 from xcoexec.streams.policies import POLICIES
-from xcoexec.streams.twin_search import Search
+from xcoexec.streams.twin_search import BLASTNET, Search
 from xcoexec.streams.virtual import releases, simulate
 
 from .deadline_networks import NETWORKS, images, prepared
@@ -49,6 +50,7 @@ from .gpu import where
 BOUND = 0.70  # the accuracy that a path has at least (section 6.4)
 #: times the mean inference time, how much the tasks' deadlines differ (section 6.4.1), and seconds of a run (6.4)
 DEADLINE, SPREAD, RUN = 4.0, 0.02, 120.0
+SEARCHES = {"ours": Search(), "blastnet": BLASTNET}
 ALONE = 30  # inferences that the mean time is of
 
 
@@ -190,6 +192,7 @@ def arguments() -> argparse.Namespace:
     )
     least = "least times that a block with a twin is slower on its other half"
     parser.add_argument("--epsilon", type=float, default=1.0, help=f"{least}: 1 or 10 in the paper")
+    parser.add_argument("--search", default="ours", choices=list(SEARCHES), help="how twins are found")
     some("--twins", NETWORKS).help = "networks whose blocks may get twins"
     parser.add_argument("--finetune", type=int, default=600, help="0: no twins")
     return parser.parse_args()
@@ -224,7 +227,8 @@ def main() -> None:
     args = arguments()
     args.folder.mkdir(parents=True, exist_ok=True)
     machine, began = where(), time.perf_counter()
-    search, data = Search(steps=60, finetune=args.finetune), images(args.images, args.side)
+    search = dataclasses.replace(SEARCHES[args.search], steps=60, finetune=args.finetune)
+    data = images(args.images, args.side)
     models = prepared(args.folder, args.networks, args.steps, search, data, args.threads, args.epsilon, args.twins)
     for name, m in models.items():
         paths = {",".join(map(str, sorted(p))): round(a, 4) for p, a in m.accuracy.of_paths.items()}
@@ -232,6 +236,7 @@ def main() -> None:
     print(f"prepared in {time.perf_counter() - began:.0f} s")
     twins = sum(w.twin for m in models.values() for b in m.blocks for w in b.ways)
     what = {"suite": "blastnet", "machine": machine, "networks": args.networks, "side": args.side, "twins": twins}
+    what |= {"epsilon": args.epsilon, "search": args.search}
     rows = []
     with (args.folder / "deadlines.jsonl").open("a") as out:
         for count, load, kind in itertools.product(args.tasks, args.loads, args.background):
