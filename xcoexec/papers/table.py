@@ -8,7 +8,7 @@ from typing import Any
 from ..tools.suite import SUITES
 from .rows import BEYOND, Axes, Row, pictured
 
-DEVICES, STREAMS, MEASURED, METHODS = (f"xcoexec.papers.{m}" for m in ("devices", "streams", "measured", "beyond"))
+STREAMS, MEASURED, METHODS = (f"xcoexec.papers.{m}" for m in ("streams", "measured", "beyond"))
 #: networks of a quick run: those of each suite that are done within a minute on two cores
 QUICK: Mapping[str, tuple[str, ...]] = {
     "edgenn": ("fcnn", "lenet", "squeezenet", "resnet18"),
@@ -21,11 +21,17 @@ JOBS, SEARCH = (f"xcoexec.benchmarks.{m}" for m in ("blastnet_rows", "blastnet_s
 QUICK_RUN = 2.0  # seconds of a run with deadlines
 LONG = {"rounds": 6, "block": 0.3}
 LESS, FASTER = Axes("network", "% of time saved"), Axes("network", "times faster")
-RATIO = "T_CPU / T_GPU"
-
-NO_GPU = "a machine without a GPU of its own has one memory: nothing is copied, and nothing can be mapped instead"
 SETUP = "a table of the setup: it has no result"
-METER = "no power meter can be read here"
+
+
+def _kept(paper: str, figures: str, function: str, *axes: Axes) -> Row:
+    """A row of `benchmarks`, whose measured cells are of kept records."""
+    return Row(paper, tuple(figures.split(", ")), f"xcoexec.benchmarks.{function}", axes=axes, kept=True)
+
+
+def _pipe(figure: str, name: str, *axes: Axes) -> Row:
+    """A row of NeuroPipe."""
+    return Row("neuropipe", (figure,), f"{STREAMS}:of", {"name": name}, {"name": name}, axes, kept=True)
 
 
 def _suite(name: str) -> dict[str, Any]:
@@ -38,95 +44,52 @@ def _not_here(paper: str, **because: str) -> list[Row]:
 
 
 EDGENN = (
-    Row("edgenn", ("Figure 6",), f"{DEVICES}:edgenn_over_cpu", axes=(FASTER,)),
-    Row("edgenn", ("Figure 8",), f"{DEVICES}:edgenn_gain", axes=(LESS,)),
-    Row(
-        "edgenn",
-        ("Figure 6", "Figure 8"),
-        f"{MEASURED}:edgenn_measured",
-        **_suite("edgenn"),
-        about_splits=True,
-        axes=(FASTER, LESS),
-    ),
-    Row("edgenn", ("Table I", "Figure 11"), f"{DEVICES}:edgenn_layers", axes=(Axes("layers", "% of time saved"),)),
-    *_not_here(
-        "edgenn",
-        figure_7=f"it needs a Raspberry Pi 4 beside the Xavier; {METER}",
-        figure_9=NO_GPU,
-        figure_10=NO_GPU,
-        figure_12="it needs a cloud server with a GPU behind a network of 1 MB/s",
-        figure_13=f"it needs an RTX 2080 Ti beside the Xavier; {METER}",
-    ),
+    Row("edgenn", ("Figure 6", "Figure 8"), f"{MEASURED}:edgenn_measured", **_suite("edgenn"), about_splits=True),
+    _kept("edgenn", "Figure 6", "split_edgenn:figure6", FASTER),
+    _kept("edgenn", "Figure 7", "split_edgenn:figure7"),
+    _kept("edgenn", "Figure 8", "split_edgenn:figure8", LESS),
+    _kept("edgenn", "Figure 9", "split_edgenn:figure9", Axes("", "% of time in copies")),
+    _kept("edgenn", "Figure 10", "split_edgenn:figure10"),
+    _kept("edgenn", "Table I, Figure 11", "split_edgenn:table1", Axes("layers", "% of time saved")),
+    _kept("edgenn", "Figure 12", "split_edgenn:figure12"),
+    _kept("edgenn", "Figure 13", "split_edgenn:figure13"),
+    _kept("edgenn", "Section V-F", "split_edgenn:section_v_f"),
 )
 CODL = (
-    Row("codl", ("Figure 15",), f"{DEVICES}:codl_gain", axes=(FASTER,)),
-    Row("codl", ("Figure 15",), f"{MEASURED}:codl_measured", **_suite("codl"), about_splits=True, axes=(FASTER,)),
-    Row(
-        "codl",
-        ("Figure 17", "Figure 18"),
-        f"{DEVICES}:codl_dimensions",
-        axes=(Axes("dimension", "% of operators"), Axes("network", "times faster")),
-    ),
-    Row(
-        "codl",
-        ("Figure 19", "Figure 20", "Figure 22"),
-        f"{DEVICES}:codl_chains",
-        axes=(Axes("network", "% of operators"), Axes("network", "% of overhead saved"), Axes("", "% more memory")),
-    ),
-    *_not_here(
-        "codl",
-        table_1="a table of formulas: the predictor is built after it, without a number to compare",
-        table_2=SETUP,
-        table_3="not measured in this run: `xcoexec profile` trains the predictor and prints its accuracy",
-        table_4="not measured in this run: `xcoexec profile` trains the predictor and prints its accuracy",
-        figure_1="it needs a phone with mu-layer on both processors",
-        figure_2="it needs a GPU with an image type for arrays",
-        figure_4=f"it needs both processors of a phone: {NO_GPU}",
-        figure_5="it needs both processors of a phone",
-        figure_6="it needs the GPU of a phone; its points are only drawn",
-        figure_10="it needs both processors of a phone",
-        figure_13="it needs both processors of a phone",
-        figure_14=f"its points are only drawn; {NO_GPU}",
-        figure_16="there is no profile of the Kirin 990, of which the paper prints no rates",
-        figure_21=METER,
-    ),
+    Row("codl", ("Figure 15",), f"{MEASURED}:codl_measured", **_suite("codl"), about_splits=True),
+    *(_kept("codl", f"Table {n}", f"split_codl:table{n}") for n in (1, 2)),
+    *(_kept("codl", f"Table {n}", f"split_predictor:table{n}") for n in (3, 4)),
+    *(_kept("codl", f"Figure {n}", f"split_codl:figure{n}") for n in (1, 2, 5, 6, 14, 16, 21)),
+    _kept("codl", "Figure 4", "split_codl:figure4", Axes("", "us")),
+    _kept("codl", "Figure 10", "split_codl:figure10", FASTER),
+    _kept("codl", "Figure 13", "split_codl:figure13", Axes("", "%")),
+    _kept("codl", "Figure 15", "split_codl:figure15", FASTER),
+    _kept("codl", "Figure 17", "split_codl:figure17", Axes("dimension", "% of operators")),
+    _kept("codl", "Figure 18", "split_codl:figure18", FASTER),
+    _kept("codl", "Figure 19", "split_codl:figure19", Axes("network", "% of operators, or operators")),
+    _kept("codl", "Figure 20", "split_codl:figure20", Axes("network", "% of overhead saved")),
+    _kept("codl", "Figure 22", "split_codl:figure22", Axes("", "% more memory")),
 )
 SWITCHED = (
-    Row("layer_switched", ("Table I",), f"{DEVICES}:switched_table"),
-    Row("layer_switched", ("Figure 2", "Figure 13"), f"{DEVICES}:switched_gain", axes=(Axes("network", "ms"), LESS)),
-    Row("layer_switched", ("Figure 13",), f"{MEASURED}:switch_measured", **_suite("layer_switch"), axes=(LESS,)),
-    Row(
+    Row("layer_switched", ("Figure 13",), f"{MEASURED}:switch_measured", **_suite("layer_switch")),
+    _kept("layer_switched", "Table I", "split_switched:table1"),
+    _kept("layer_switched", "Table II, Table III", "split_switched:tables2_and_3"),
+    _kept("layer_switched", "Figure 2", "split_switched:figure2", Axes("network", "ms")),
+    _kept(
         "layer_switched",
-        ("Figure 8", "Figure 9", "Figure 10", "Figure 11", "Figure 12"),
-        f"{DEVICES}:switched_ratios",
-        axes=(
-            Axes("input shape", RATIO, log_x=True),
-            Axes("kernel shape", RATIO),
-            Axes("kernel shape", RATIO),
-            Axes("input channels", RATIO, log_x=True),
-            Axes("filters", RATIO, log_x=True),
-        ),
+        "Figure 8, Figure 9, Figure 10, Figure 11, Figure 12",
+        "split_switched:figures8_to_12",
+        Axes("size", "T_CPU / T_GPU"),
     ),
-    Row("layer_switched", ("Table III",), f"{DEVICES}:switched_preferred"),
-    Row("layer_switched", ("Table II",), because="a table of the sizes at which Figures 8 to 12 are simulated"),
+    _kept("layer_switched", "Figure 13", "split_switched:figure13", LESS),
 )
-
-ITEMS = "items of JPEG files are streamed by `python -m benchmarks.streams`, not by this command"
+SAVED = Axes("", "%")
 NEUROPIPE = (
-    Row("neuropipe", ("Table 4",), f"{STREAMS}:operations"),
-    Row("neuropipe", ("Figure 3",), f"{STREAMS}:equation1", axes=(Axes("alpha", "speedup"),)),
-    Row("neuropipe", ("Figure 5",), f"{STREAMS}:basic_mode", axes=(Axes("network", "% less execution time"),)),
-    *_not_here(
-        "neuropipe",
-        table_1=SETUP,
-        table_2=ITEMS,
-        table_3=ITEMS,
-        table_5=ITEMS,
-        figure_6=METER,
-        figure_7=f"clocks are not touched on a machine that others share; {METER}",
-        figure_8=f"clocks are not touched on a machine that others share; {METER}",
-        figure_9="no thermometer of a board can be read here",
-    ),
+    *(_pipe(f"Table {n}", f"table{n}") for n in (1, 2, 3, 4, 5)),
+    *(_pipe(f"Figure {n}", f"figure{n}") for n in (1, 2, 4, 9)),
+    _pipe("Figure 3", "figure3", Axes("alpha", "speedup")),
+    *(_pipe(f"Figure {n}", f"figure{n}", SAVED) for n in (5, 7, 8)),
+    _pipe("Figure 6", "figure6", Axes("", "W, or %")),
 )
 MISSED, FULL = Axes("policy", "% of deadlines missed, or points"), {"full": True}
 BLASTNET = (
