@@ -74,7 +74,9 @@ def test_a_row_has_a_function_or_a_reason() -> None:
         if r.function:
             assert callable(getattr(importlib.import_module(r.module), r.function.partition(":")[2])), r.key
         known = rows.items(quoted.load(r.paper)) if r.paper in quoted.KEYS else r.figures
-        assert all(f in known or f.startswith(("Section", "Equation", "Algorithm")) for f in r.figures), r.key
+        assert all(f in known or f.startswith(("Section", "Equation", "Algorithm", "Kernels")) for f in r.figures), (
+            r.key
+        )
     keys = [r.key for r in table.ROWS]
     assert len(set(keys)) == len(keys)
 
@@ -162,6 +164,19 @@ def test_what_does_not_split_is_no_figure_about_splits() -> None:
     assert cells.number(found[0], True) is None and cells.number({**found[0], "splits": 2}, True) == 62.4  # type: ignore[arg-type,typeddict-item]
     assert cells.number(found[1], True) == 7.75  # type: ignore[arg-type]
     assert "62.4" in markdown.text([record(row(), found)], [row()])
+
+
+def test_what_kernels_gain_stands_in_a_table_of_its_own() -> None:
+    """Rows of a paper that know kernels' gains have them under that name, never under the paper's figure."""
+    (mine,) = [r for r in table.ROWS if r.function.endswith("split_edgenn:figure8")]
+    assert mine.figures == ("Figure 8", "Kernels")
+    found = mine.run(full=False)
+    assert {cells.base(c["figure"]) for c in found} == {"Figure 8", "Kernels"}
+    assert all(("kernels" in c["what"]) == (cells.base(c["figure"]) == "Kernels") for c in found)
+    on_cpu = [
+        c for c in found if c["kind"] == MEASURED and cells.base(c["figure"]) == "Figure 8" and "CPU:" in c["note"]
+    ]
+    assert on_cpu and all(c["ours"] == NO_SPLIT for c in on_cpu)
 
 
 def test_rows_that_measure_splits_are_about_splits() -> None:

@@ -47,7 +47,7 @@ EDGENN = (
     Row("edgenn", ("Figure 6", "Figure 8"), f"{MEASURED}:edgenn_measured", **_suite("edgenn"), about_splits=True),
     _kept("edgenn", "Figure 6", "split_edgenn:figure6", FASTER),
     _kept("edgenn", "Figure 7", "split_edgenn:figure7"),
-    _kept("edgenn", "Figure 8", "split_edgenn:figure8", LESS),
+    _kept("edgenn", "Figure 8, Kernels", "split_edgenn:figure8", LESS),
     _kept("edgenn", "Figure 9", "split_edgenn:figure9", Axes("", "% of time in copies")),
     _kept("edgenn", "Figure 10", "split_edgenn:figure10"),
     _kept("edgenn", "Table I, Figure 11", "split_edgenn:table1", Axes("layers", "% of time saved")),
@@ -63,7 +63,7 @@ CODL = (
     _kept("codl", "Figure 4", "split_codl:figure4", Axes("", "us")),
     _kept("codl", "Figure 10", "split_codl:figure10", FASTER),
     _kept("codl", "Figure 13", "split_codl:figure13", Axes("", "%")),
-    _kept("codl", "Figure 15", "split_codl:figure15", FASTER),
+    _kept("codl", "Figure 15, Kernels", "split_codl:figure15", FASTER),
     _kept("codl", "Figure 17", "split_codl:figure17", Axes("dimension", "% of operators")),
     _kept("codl", "Figure 18", "split_codl:figure18", FASTER),
     _kept("codl", "Figure 19", "split_codl:figure19", Axes("network", "% of operators, or operators")),
@@ -81,7 +81,7 @@ SWITCHED = (
         "split_switched:figures8_to_12",
         Axes("size", "T_CPU / T_GPU"),
     ),
-    _kept("layer_switched", "Figure 13", "split_switched:figure13", LESS),
+    _kept("layer_switched", "Figure 13, Kernels", "split_switched:figure13", LESS),
 )
 SAVED = Axes("", "%")
 NEUROPIPE = (

@@ -160,10 +160,8 @@ def _number(item: str) -> int:
 
 def title(paper: str, name: str) -> str:
     """What a table or figure shows, in the words of the quoted data."""
-    if paper == BEYOND:
-        return TITLES.get(name, name)
-    found = quoted.load(paper).of(name)
-    return found[0].what if found else name
+    found = () if paper == BEYOND else quoted.load(paper).of(name)
+    return found[0].what if found else TITLES.get(name, name)
 
 
 def named(paper: str) -> str:
