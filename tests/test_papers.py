@@ -365,3 +365,12 @@ def test_records_of_suites_are_older_than_any_code() -> None:
     edgenn = next(r for r in found if r["paper"] == "edgenn")
     mean: Cell = next(c for c in edgenn["cells"] if c["what"] == "EdgeNN: mean")
     assert mean["splits"] > 0 and mean["note"] == "4 of 6 networks have split layers here"
+
+
+def test_rows_of_neuropipe_run() -> None:
+    """The ones without a simulation, through the function that gives them the kept records."""
+    mine = {r.figures[0]: r for r in table.ROWS if r.paper == "neuropipe"}
+    for name in ("Table 1", "Figure 1", "Figure 9"):
+        found = mine[name].run(full=False)
+        assert found and {cells.base(c["figure"]) for c in found} == {name}
+        assert all(c["kind"] in cells.ABSENT and c["note"] for c in found), name

@@ -10,7 +10,7 @@ from ..benchmarks import neuropipe_measured, neuropipe_rows
 
 def of(name: str) -> Sequence[Mapping[str, Any]]:
     """The cells of the function `name` of `benchmarks.neuropipe_rows`."""
-    return getattr(neuropipe_rows, name)(neuropipe_measured.measured())
+    return getattr(neuropipe_rows, name)(neuropipe_measured.kept_records())
 
 
 __all__ = ["of"]
