@@ -241,7 +241,7 @@ def figure_13(full: bool = False, seconds: float | None = None) -> list[Row]:
         for p, r in runs.items():
             note = (
                 f"{_paths(r)}; runs of {run:g} s (the paper's 300 s); four networks that know the digits, {IMAGES} a"
-                f" job, deadline {DEADLINE:g} times their own time (the paper: 400 ms), a job each {_rest():g} deadlines,"
+                f" job, deadline {DEADLINE:g} times their own time (the paper: 400 ms), one each {_rest():g} of them,"
                 f" another process on {busy}"
             )
             missed = 100 * r["missing_by_task"][best]
