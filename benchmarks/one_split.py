@@ -75,7 +75,7 @@ def simulated(graph: LayerGraph, costs: Costs) -> dict[str, list[float]]:
     return found
 
 
-def measured(model: str, done: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+def single_splits(model: str, done: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """A record for each layer that is not done: seconds (quartiles) of the call without and with its split, and of the
     layer alone on either half.
     """
@@ -126,7 +126,7 @@ def main(path: pathlib.Path = FILE) -> None:
     """Appends the records of the layers that a file does not have yet."""
     kept = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
     for model in MODELS:
-        for r in measured(model, {k["layer"] for k in kept if k["model"] == model}):
+        for r in single_splits(model, {k["layer"] for k in kept if k["model"] == model}):
             with path.open("a") as out:
                 out.write(json.dumps(r) + "\n")
             q = r["seconds"]

@@ -24,7 +24,7 @@ from .split_common import (
     absent,
     kernels_rows,
     mean,
-    measured,
+    measured_cells,
     on,
     over_networks,
     plan,
@@ -195,9 +195,11 @@ def figure15() -> list[Row]:
     out.append(over_networks(KEY, "Figure 15", what, rival.number("mean"), buffers, unit="times", note=note))
     for key, than in (("cpu", "host"), ("gpu", "jit")):
         what = f"times faster than the {key.upper()} alone"
-        out += measured(KEY, "Figure 15", what, one.number(key), SUITE, "codl", (than,), as_times=True)
+        out += measured_cells(KEY, "Figure 15", what, one.number(key), SUITE, "codl", (than,), as_times=True)
     what = "times faster than mu-layer, shares by FLOP"
-    out += measured(KEY, "Figure 15", what, rival.number("mean"), SUITE, "codl", ("mu_layer, FLOP",), as_times=True)
+    out += measured_cells(
+        KEY, "Figure 15", what, rival.number("mean"), SUITE, "codl", ("mu_layer, FLOP",), as_times=True
+    )
     style = _quoted("style_bound")
     ours = 100 * (1 - simulated(BOARD, "fast_style", codl) / simulated(BOARD, "fast_style", host))
     what, why = "fast style transfer: less time than the CPU alone", f"{_small_layers()}; {STAND_INS['fast_style'][1]}"
@@ -260,7 +262,7 @@ def figure18() -> list[Row]:
         out.append(
             over_networks(KEY, "Figure 18", what, q.number("mean"), _faster(one, NO_CHAINS), unit="times", note=note)
         )
-        out += measured(
+        out += measured_cells(
             KEY,
             "Figure 18",
             what,

@@ -109,7 +109,7 @@ def about(machine: str) -> str:
     return f"{machine}: no records"
 
 
-def measured(
+def measured_cells(
     paper: str,
     figure: str,
     what: str,
@@ -204,7 +204,7 @@ __all__ = [
     "all_of",
     "kernels_rows",
     "mean",
-    "measured",
+    "measured_cells",
     "on",
     "over_networks",
     "pictures",

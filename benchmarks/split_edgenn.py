@@ -18,7 +18,7 @@ from .split_common import (
     absent,
     kernels_rows,
     mean,
-    measured,
+    measured_cells,
     on,
     over_networks,
     row,
@@ -51,7 +51,7 @@ def figure6() -> list[Row]:
     what = "times faster than the board's own CPU"
     return [
         over_networks(KEY, "Figure 6", what, printed, values, unit="times"),
-        *measured(KEY, "Figure 6", what, printed, SUITE, "edgenn, paper", ("host",), as_times=True),
+        *measured_cells(KEY, "Figure 6", what, printed, SUITE, "edgenn, paper", ("host",), as_times=True),
         *(absent(KEY, "over_cpus", NO_BOARD, name) for name in ("phone", "raspberry")),
     ]
 
@@ -91,7 +91,7 @@ def figure8() -> list[Row]:
             "calculated",
             note="at most: all that copies take (Figure 9); the paper's pooling layers become slower (Figure 10)",
         ),
-        *measured(
+        *measured_cells(
             KEY,
             "Figure 8",
             ALL,
@@ -100,7 +100,7 @@ def figure8() -> list[Row]:
             "edgenn, paper",
             ("device",),
         ),
-        *measured(
+        *measured_cells(
             KEY,
             "Figure 8",
             HYBRID,
@@ -109,7 +109,7 @@ def figure8() -> list[Row]:
             "edgenn, hybrid",
             ("device",),
         ),
-        *measured(
+        *measured_cells(
             KEY,
             "Figure 8",
             "ours: layers may run on the CPU as a whole too, over plain jax.jit",
@@ -235,7 +235,7 @@ def section_v_f() -> list[Row]:
     return [
         row(KEY, "section V-F", what, printed, values["squeezenet"], "simulated", note=one_plan),
         over_networks(KEY, "section V-F", "the same, the other five", 0.0, others, note=one_plan),
-        *measured(
+        *measured_cells(
             KEY, "section V-F", what, printed, SUITE, "edgenn, inter only", ("device",), switched=True, note=one_plan
         ),
     ]

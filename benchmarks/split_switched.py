@@ -14,7 +14,7 @@ from xcoexec.strategies import layer_switch
 from xcoexec.tools.suite import SUITES
 
 from . import quoted
-from .split_common import Row, absent, kernels_rows, mean, measured, on, over_networks, row
+from .split_common import Row, absent, kernels_rows, mean, measured_cells, on, over_networks, row
 
 KEY, BOARD, SUITE = "layer_switched", "khadas-vim3", "layer_switch"
 MODELS = SUITES[SUITE].models
@@ -111,7 +111,7 @@ def figure13() -> list[Row]:
         out.append(over_networks(KEY, "Figure 13", f"less time than {name}", printed, values, note=note))
     for than, column in (("the better component alone", ("jit", "host")), ("the CPU alone", ("host",))):
         what = f"less time than {than}"
-        out += measured(KEY, "Figure 13", what, found[than][0], SUITE, "layer_switch", column, switched=True)
+        out += measured_cells(KEY, "Figure 13", what, found[than][0], SUITE, "layer_switch", column, switched=True)
     return [*out, *kernels_rows(SUITE, KEY)]
 
 

@@ -35,7 +35,7 @@ def _all_packages() -> list[types.ModuleType]:
 def test_no_name_hides_a_module(package: types.ModuleType) -> None:
     """What a package has under the name of one of its modules is that module, before and behind the module's import."""
     modules = [m.name for m in pkgutil.iter_modules(package.__path__)]
-    assert modules or package.__name__ == "xcoexec.planning.profiles"
+    assert modules or package.__name__ in ("xcoexec.planning.profiles", "xcoexec.papers.quoted")  # data alone
     for name in modules:
         found = getattr(package, name, None)
         if found is not None:

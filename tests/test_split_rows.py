@@ -80,7 +80,7 @@ def test_a_variant_that_does_not_split_gives_no_number(monkeypatch: pytest.Monke
         "environment": {"cpu": "c", "device": "d", "xcoexec": "0", "jax": "0"},
     }
     monkeypatch.setattr(split_common, "records", lambda machine, suite: (record,))
-    ask = lambda **more: split_common.measured("codl", "Figure 15", "w", 1.0, "codl", "codl", ("jit",), **more)
+    ask = lambda **more: split_common.measured_cells("codl", "Figure 15", "w", 1.0, "codl", "codl", ("jit",), **more)
     assert {r["ours"] for r in ask()} == {NO_SPLIT}
     assert all(r["ours"] == pytest.approx(10.0) for r in ask(switched=True, as_times=True))
     record["halves"]["codl"]["split"] = 1  # type: ignore[index]

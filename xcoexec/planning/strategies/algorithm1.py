@@ -28,7 +28,7 @@ DIMS = ("rows", "channel")  # H, OC
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class ChainPart:
     """Layers `first:last` with the host half's share `p` (0..1) along `dim`, and their seconds with what is shared."""
 
     first: int
@@ -51,7 +51,7 @@ def algorithm1(graph: LayerGraph, costs: Costs, *, delta: float = DELTA) -> Plan
     """
     search = _Predictor(graph, costs)
     base = [search.best(i) for i in range(len(graph.layers))]
-    parts: list[Part] = []
+    parts: list[ChainPart] = []
     while (head := parts[-1].last if parts else 0) < len(base):
         parts.append(_chain(search, base, head, delta))
     places = []
@@ -65,7 +65,7 @@ def algorithm1(graph: LayerGraph, costs: Costs, *, delta: float = DELTA) -> Plan
     return Plan("algorithm1", tuple(places), graph.key, sum(p.seconds for p in parts), chosen=text)
 
 
-def _chain(search: _Predictor, base: list[Part], head: int, delta: float) -> Part:
+def _chain(search: _Predictor, base: list[ChainPart], head: int, delta: float) -> ChainPart:
     """The chain from a head with the most gain over no chain; the head alone where none gains."""
     best, most = base[head], 0.0
     tenth = round(base[head].p * TENTHS)
@@ -91,29 +91,29 @@ class _Predictor:
     def __init__(self, graph: LayerGraph, costs: Costs):
         self.graph, self.costs, self.chains = graph, costs, Chains(graph)
 
-    def best(self, layer: int) -> Part:
+    def best(self, layer: int) -> ChainPart:
         """ParPlan's entry: the dimension and the ratio, 0 to 1 in tenths, with the least seconds."""
         return min(self._ways(layer), key=lambda part: part.seconds)
 
-    def _ways(self, layer: int) -> Iterator[Part]:
+    def _ways(self, layer: int) -> Iterator[ChainPart]:
         costs, x = self.costs, self.graph.layers[layer]
-        yield Part(layer, layer + 1, next((d for d in DIMS if d in x.dims), DIMS[0]), 0.0, costs.device[layer])
+        yield ChainPart(layer, layer + 1, next((d for d in DIMS if d in x.dims), DIMS[0]), 0.0, costs.device[layer])
         host = costs.host[layer]
         if host is None:
             return
         shared = costs.exchange(self.chains.read(layer, layer + 1) + x.out.nbytes)
-        yield Part(layer, layer + 1, DIMS[0], 1.0, host + shared)
+        yield ChainPart(layer, layer + 1, DIMS[0], 1.0, host + shared)
         for dim in DIMS:
             for tenth in range(1, TENTHS):
                 part = self.alone(layer, dim, tenth / TENTHS)
                 if part is not None:
                     yield part
 
-    def alone(self, layer: int, dim: str, p: float) -> Part | None:
+    def alone(self, layer: int, dim: str, p: float) -> ChainPart | None:
         """A layer that is divided and in no chain; None where it cannot be."""
         return self.chained(layer, layer + 1, dim, p)
 
-    def chained(self, first: int, last: int, dim: str, p: float) -> Part | None:
+    def chained(self, first: int, last: int, dim: str, p: float) -> ChainPart | None:
         """Layers `first:last` as one chain; None where they cannot be one."""
         costs, layer = self.costs, self.graph.layers[last - 1]
         axis = axis_of(layer.group, dim)
@@ -136,4 +136,4 @@ class _Predictor:
         )
         share = 1.0 if self.chains.reads_whole(first, dim) else mine[first]
         shared = costs.exchange(self.chains.read(first, last) * share + layer.out.nbytes * at / size)
-        return Part(first, last, dim, at / size, computed * costs.contention + shared)
+        return ChainPart(first, last, dim, at / size, computed * costs.contention + shared)
