@@ -71,7 +71,8 @@ class Figure:
         """In words how it is here."""
         kinds = [k for k in KINDS if any(e.cell["kind"] == k for e in self.entries)]
         absent = dict.fromkeys(e.cell["note"] for e in self.entries if e.absent and e.cell.get("note"))
-        why = f"not here, because: {'; '.join(absent)}" if absent else self.because
+        why = f"not here, because: {'; '.join(x.removeprefix('not here, because ') for x in absent)}" if absent else ""
+        why = why or self.because
         return ", ".join(HOW[k] for k in kinds) or why
 
     def lines(self) -> list[Line]:
