@@ -100,7 +100,7 @@ SUITES = (
             "tests/linen/linen_transforms_test.py::TransformTest::test_jit_with_setup_helpers": (
                 "two dense layers with jit against the same without"
             ),
-            "tests/linen/linen_transforms_test.py::TransformTest::test_jit": "a dense layer with jit against one without",
+            "tests/linen/linen_transforms_test.py::TransformTest::test_jit": "a dense layer, bit for bit",
             "tests/linen/linen_transforms_test.py::TransformTest::test_jit_decorated": (
                 "a dense layer with jit against one without"
             ),
