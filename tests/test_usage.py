@@ -60,6 +60,26 @@ def test_a_result_that_nobody_holds_was_waited_for() -> None:
     assert not habit.in_flight
 
 
+def test_a_caller_who_holds_results_that_are_there_at_once_does_not_wait(late: list[bool]) -> None:
+    habit, kept = Habit(), list[jax.Array]()
+    for i in range(20):
+        late.append(habit.in_flight)  # as soon as calls in flight have an executable that is not through at once
+        habit.begins(through=True)
+        assert habit.in_flight == (i >= usage.HELD + usage.CHANGE - 1)
+        kept.append(jax.numpy.ones(3) + i)
+        habit.gave([kept[-1]])
+
+
+def test_a_caller_who_holds_results_and_waits_for_them_waits(late: list[bool]) -> None:
+    habit, kept, seen = Habit(), list[jax.Array](), list[bool]()
+    for i in range(40):  # as soon as an executable is in use that is not through at once, its results are there
+        habit.begins(through=not habit.in_flight)
+        seen.append(habit.in_flight)
+        kept.append(jax.numpy.ones(3) + i)
+        habit.gave([kept[-1]])
+    assert any(seen) and not any(seen[usage.HELD + 2 * usage.CHANGE :])
+
+
 class Loop:
     """A caller's loop whose turns take as many seconds as a test says; `slow` with jax.jit, `fast` with the plan."""
 

@@ -27,6 +27,11 @@ class Executable:
     lowered: Lowered | None
     in_flight: Executable | None = None
 
+    @property
+    def through(self) -> bool:
+        """Whether a call returns when its results are there: XLA:CPU runs programs of host segments in the caller."""
+        return self.lowered is not None and not self.lowered.device.apart
+
 
 class Stale(Exception):
     """JAX's configuration is another one than that for which the executable was made."""

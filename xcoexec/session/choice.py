@@ -43,7 +43,7 @@ class Choice:
         self._notes = trial is not None or exe.in_flight is not None or looks
         if not self._notes:
             return exe
-        waited = self._habit.begins()
+        waited = self._habit.begins(exe.through and exe.in_flight is not None)
         if self._habit.in_flight:
             return exe.in_flight or exe
         if looks and guard is not None and guard.slow(waited):

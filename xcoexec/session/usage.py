@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import threading
 import time
 import weakref
@@ -12,6 +13,7 @@ import numpy as np
 
 from ..compat import Array
 
+HELD = 3  # results of calls in a row that a caller who does not wait holds at once
 CHANGE = 3  # calls in a row, made the other way, after which a caller's habit counts as changed
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
@@ -38,28 +40,42 @@ def held(results: Iterable[object]) -> weakref.ref[jax.Array] | None:
 
 
 class Habit:
-    """Whether calls are made while the results of those before them are still computed."""
+    """Whether calls are made while the results of those before them are still computed.
+
+    An executable that is through when its call returns cannot show that. Then a caller who holds several results counts
+    as one who does not wait, until an executable that is not through shows that he does.
+    """
 
     def __init__(self) -> None:
         self.in_flight = False
-        self._last: weakref.ref[jax.Array] | None = None
+        self._last: collections.deque[weakref.ref[jax.Array] | None] = collections.deque(maxlen=HELD)
         self._others = 0
+        self._waits = False  # whether a caller who holds results has waited for them all the same
 
-    def begins(self) -> bool:
-        """Notes that a call begins; whether the result of the last one is there, or nobody holds it any more."""
-        last = self._last() if self._last is not None else None
+    def begins(self, through: bool = False) -> bool:
+        """Notes that a call begins; whether the result of the last one is there, or nobody holds it any more.
+        `through`: the executable's calls return when they are through.
+        """
+        last = self._last[-1]() if self._last and self._last[-1] is not None else None
         waited = last is None or there(last)
-        if waited is not self.in_flight:
+        awaits = waited and (self.in_flight or not (through and self._holds()))
+        if awaits is not self.in_flight:
             self._others = 0
         else:
             self._others += 1
             if self._others >= CHANGE:
+                self._waits = self._waits or self.in_flight
                 self.in_flight, self._others = not self.in_flight, 0
         return waited
 
+    def _holds(self) -> bool:
+        """Whether the caller holds the last results, although none of them was waited for as far as is known."""
+        full = len(self._last) == HELD and not self._waits
+        return full and all(x is not None and x() is not None for x in self._last)
+
     def gave(self, results: Sequence[object]) -> None:
         """Notes what a call has returned; nothing is kept alive."""
-        self._last = held(results)
+        self._last.append(held(results))
 
 
 class Trial:
