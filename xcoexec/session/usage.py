@@ -14,6 +14,7 @@ import numpy as np
 from ..compat import Array
 
 HELD = 3  # results of calls in a row that a caller who does not wait holds at once
+PAUSE = 64  # calls behind which it is tried again whether such a caller waits, twice as many each time
 CHANGE = 3  # calls in a row, made the other way, after which a caller's habit counts as changed
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
@@ -50,7 +51,7 @@ class Habit:
         self.in_flight = False
         self._last: collections.deque[weakref.ref[jax.Array] | None] = collections.deque(maxlen=HELD)
         self._others = 0
-        self._waits = False  # whether a caller who holds results has waited for them all the same
+        self._rest, self._pause = 0, PAUSE  # calls for which a caller who holds results is one who waits for them
 
     def begins(self, through: bool = False) -> bool:
         """Notes that a call begins; whether the result of the last one is there, or nobody holds it any more.
@@ -64,14 +65,17 @@ class Habit:
         else:
             self._others += 1
             if self._others >= CHANGE:
-                self._waits = self._waits or self.in_flight
+                if self.in_flight:
+                    self._rest, self._pause = self._pause, 2 * self._pause
                 self.in_flight, self._others = not self.in_flight, 0
         return waited
 
     def _holds(self) -> bool:
-        """Whether the caller holds the last results, although none of them was waited for as far as is known."""
-        full = len(self._last) == HELD and not self._waits
-        return full and all(x is not None and x() is not None for x in self._last)
+        """Whether the caller holds the last results, and has not waited for such results lately."""
+        if self._rest:
+            self._rest -= 1
+            return False
+        return len(self._last) == HELD and all(x is not None and x() is not None for x in self._last)
 
     def gave(self, results: Sequence[object]) -> None:
         """Notes what a call has returned; nothing is kept alive."""
