@@ -19,17 +19,18 @@ from . import winograd
 from .block_shapes import block_shape
 from .depthwise import LARGEST_WINDOW, Walk, depthwise
 from .elementwise import compute, copy, fill
+from .panels import Filters, Taken
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 
-Taken = tuple[tuple[int, int], ...]  # (first, step) of the part of a window that is used, by dimension
 ALGORITHMS = ("direct", "winograd4", "winograd2")
 
 
 def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """conv_general_dilated with constant weights: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
+    """conv_general_dilated: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
 
-    The image becomes [n, (d, (h,)) w, c] where it is not. Returns what of the tail is not fused. Raises `Unsupported`
-    for weights that the model computes, batch groups, other types than floating point, and more than 3 spatial axes.
+    Constant weights are packed at bind, others before the convolution. The image becomes [n, (d, (h,)) w, c] where it
+    is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups, other types than floating
+    point, more than 3 spatial axes, and depthwise ones whose weights the model computes.
     """
     geo = geometry(op)
     x, w = _operands(ctx, op, geo)
@@ -47,34 +48,39 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     final = ctx.output(result) if tail or not rest else ctx.output(op.out)
     y = final if nhwc else ctx.scratch((op.out.shape[geo.result[0]], *geo.sizes, geo.channels))
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
-    axes = (*geo.weights[2:], geo.weights[1], geo.weights[0])
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
     if phases:
         for phase in itertools.product(*phases):
-            _phase(ctx, phase, image, w, axes, y, last)
+            _phase(ctx, phase, image, w, y, last)
     elif geo.depthwise and rank == 2 and math.prod(geo.window) <= LARGEST_WINDOW:
-        depthwise(ctx, walked, w, axes, y, last)
+        if w.source is not None:
+            raise Unsupported("a depthwise convolution whose weights are computed by the model")
+        depthwise(ctx, walked, w.value, w.axes, y, last)
     elif how == "direct":
-        _conv(ctx, walked, w, axes, geo.groups, y, last)
+        _conv(ctx, walked, w, geo.groups, y, last)
     else:
-        winograd.winograd(ctx, walked, w, axes, y, last, int(how[-1]))
+        winograd.winograd(ctx, walked, w, y, last, int(how[-1]))
     if not nhwc:
         order = [(geo.result[0], *geo.result[2:], geo.result[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))
     return () if tail is not None else rest
 
 
-def _operands(ctx: Context, op: Op, geo: Convolution) -> tuple[Value, Value]:
+def _operands(ctx: Context, op: Op, geo: Convolution) -> tuple[Value, Filters]:
     """Image and weights of a convolution that kernels can compute. Raises `Unsupported` for any other one."""
     x, w = op.ins
-    if not isinstance(w, Value) or w not in ctx.consts or not isinstance(x, Value):
-        raise Unsupported("a convolution whose weights are computed by the model")
+    if not isinstance(w, Value) or not isinstance(x, Value) or kind(w.dtype) != "f":
+        raise Unsupported(f"a convolution of {x.dtype} with weights of {w.dtype}")
     if geo.batch_groups != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
     if not 1 <= len(geo.window) <= 3:
         raise Unsupported(f"a convolution over {len(geo.window)} spatial dimensions; kernels have 1 to 3")
-    return x, w
+    axes = (*geo.weights[2:], geo.weights[1], geo.weights[0])
+    if w in ctx.consts:
+        return x, Filters(w, axes)
+    s = ctx.storage(w)
+    return x, Filters(w, axes, (s, s.strides, 0))
 
 
 def _image(
@@ -104,8 +110,7 @@ def _image(
 def _conv(
     ctx: Context,
     geo: Walk,
-    w: Value,
-    axes: tuple[int, ...],
+    w: Filters,
     groups: int,
     y: Storage,
     tail: Epilogue,
@@ -129,22 +134,24 @@ def _conv(
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
-    weights = _weights(ctx, product, w, axes, shape[1], taken)
+    weights = _weights(ctx, product, w, shape[1], taken)
     add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
 
 
-def _weights(ctx: Context, g: Product, w: Value, axes: tuple[int, ...], nv: int, taken: Taken | None) -> Ref:
-    """Panels of the weights, whose dimensions `axes` bring to (window..., channels in, channels out)."""
-    vl = ctx.target.vl
+def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None) -> Ref:
+    """Panels of the weights, or of the part `taken` of their window."""
+    if w.source is not None:
+        return w.at_call(ctx, g.groups, nv, taken)
+    vl, value, axes = ctx.target.vl, w.value, w.axes
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[w], axes)
+        k = np.transpose(consts[value], axes)
         if taken is not None:
             k = k[tuple(slice(first, None, step) for first, step in taken)]
-        k = k.reshape(-1, w.shape[axes[-2]], g.groups, g.channels)
+        k = k.reshape(-1, value.shape[axes[-2]], g.groups, g.channels)
         return pack_panels(np.transpose(k, (2, 0, 1, 3)).reshape(g.groups, -1, g.channels), vl, nv)
 
-    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", w, axes, g.groups, nv, taken))
+    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", value, axes, g.groups, nv, taken))
 
 
 # -- transposed convolutions: every phase of the result is a small convolution of the image as it is ---------
@@ -182,9 +189,7 @@ def _phases(conv: Convolution) -> tuple[tuple[Phase, ...], ...]:
     return tuple(found)
 
 
-def _phase(
-    ctx: Context, phase: Sequence[Phase], image: Storage, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue
-) -> None:
+def _phase(ctx: Context, phase: Sequence[Phase], image: Storage, w: Filters, y: Storage, tail: Epilogue) -> None:
     """Appends the convolution of one phase, which writes every step-th pixel."""
 
     def spread(strides: Sequence[int], offset: int) -> tuple[tuple[int, ...], int]:
@@ -204,7 +209,6 @@ def _phase(
         ctx,
         walked,
         w,
-        axes,
         1,
         part,
         dataclasses.replace(tail, operands=operands),
