@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..program import Group, Op, Unsupported, Value, kind
-from ..rules.convolution import Convolution, channels_last, geometry
-from ..rules.expressions import COPY
+from ..rules.convolution import Convolution, Phase, around, channels_last, geometry, phases
+from ..rules.expressions import COPY, Expr, View, identity_axes, literal
+from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
 from .block_shapes import block_shape
 from .depthwise import LARGEST_WINDOW, Walk, depthwise
-from .elementwise import compute, copy, fill
+from .elementwise import compute, copy, fill, read
 from .panels import Filters, Taken
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 
@@ -33,15 +33,13 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     point, more than 3 spatial axes, and depthwise ones whose weights the model computes.
     """
     geo = geometry(op)
-    x, w = _operands(ctx, op, geo)
-    rank = len(geo.window)
-    phases = _phases(geo)
-    if phases:
-        around = [_padding(p, x.shape[d]) for p, d in zip(phases, geo.image[2:], strict=True)]
-        image = _image(ctx, ctx.storage(x), geo.image, around, (1,) * rank)
-    else:
-        padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(geo.padding)]
-        image = _image(ctx, ctx.storage(x), geo.image, padded, geo.spread)
+    x, w, rest = _operands(ctx, op, geo, rest)
+    rank, parts = len(geo.window), phases(geo)
+    extra = winograd.spare(op)
+    padding = [
+        (lo, hi + extra.get(i, 0)) for i, (lo, hi) in enumerate(around(geo, tuple(x.shape[d] for d in geo.image[2:])))
+    ]
+    image = _image(ctx, ctx.storage(x), geo.image, padding, (1,) * rank if parts else geo.spread)
     nhwc = channels_last(geo.result)
     tail = epilogue(ctx, op, rest) if nhwc else None
     result = tail.result if tail else op.out
@@ -50,9 +48,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
-    if phases:
-        for phase in itertools.product(*phases):
-            _phase(ctx, phase, image, w, y, last)
+    if parts:
+        for phase in _divided(parts, geo.sizes):
+            _phase(ctx, phase, image, w, geo.groups, y, last)
     elif geo.depthwise and rank == 2 and math.prod(geo.window) <= LARGEST_WINDOW:
         if w.source is not None:
             raise Unsupported("a depthwise convolution whose weights are computed by the model")
@@ -67,8 +65,10 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     return () if tail is not None else rest
 
 
-def _operands(ctx: Context, op: Op, geo: Convolution) -> tuple[Value, Filters]:
-    """Image and weights of a convolution that kernels can compute. Raises `Unsupported` for any other one."""
+def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> tuple[Value, Filters, tuple[Op, ...]]:
+    """Image and weights of a convolution that kernels can compute, and the tail without the views through which it
+    reads its weights. Raises `Unsupported` for any other one.
+    """
     x, w = op.ins
     if not isinstance(w, Value) or not isinstance(x, Value) or kind(w.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with weights of {w.dtype}")
@@ -78,9 +78,14 @@ def _operands(ctx: Context, op: Op, geo: Convolution) -> tuple[Value, Filters]:
         raise Unsupported(f"a convolution over {len(geo.window)} spatial dimensions; kernels have 1 to 3")
     axes = (*geo.weights[2:], geo.weights[1], geo.weights[0])
     if w in ctx.consts:
-        return x, Filters(w, axes)
-    s = ctx.storage(w)
-    return x, Filters(w, axes, (s, s.strides, 0))
+        return x, Filters(w, axes), rest
+    view, made = View(w, identity_axes(w.shape)), {r.out: r for r in rest}
+    while view.value in made:
+        turn = made.pop(view.value)
+        moved = primitive(turn).axes
+        assert moved is not None and isinstance(turn.ins[0], Value), f"{turn.prim} is no view of weights"
+        view = View(turn.ins[0], moved(turn, view.axes))
+    return x, Filters(w, axes, read(ctx, view, len(w.shape))), tuple(made.values())
 
 
 def _image(
@@ -154,42 +159,21 @@ def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None)
     return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", value, axes, g.groups, nv, taken))
 
 
-# -- transposed convolutions: every phase of the result is a small convolution of the image as it is ---------
+def _divided(parts: Sequence[Sequence[Phase]], sizes: Sequence[int]) -> Iterator[tuple[Phase, ...]]:
+    """The phases of all dimensions together; where one reads nothing, those of the dimensions behind it are one."""
+    if not parts:
+        yield ()
+        return
+    for phase in parts[0]:
+        if not phase.window:
+            yield phase, *(Phase(0, 1, n) for n in sizes[1:])
+        else:
+            yield from ((phase, *rest) for rest in _divided(parts[1:], sizes[1:]))
 
 
-@dataclasses.dataclass(frozen=True)
-class Phase:
-    """Results `first`, `first + step`, ... (`count` of them) along one dimension: they read `window` taps from tap
-    `tap` on, every `step`-th, at the image's pixels from `shift` on."""
-
-    first: int
-    step: int
-    count: int
-    tap: int
-    window: int
-    shift: int
-
-
-def _padding(phases: Sequence[Phase], n: int) -> tuple[int, int]:
-    """Zeroes that the phases of one dimension read around n pixels."""
-    before = max(max(0, -p.shift) for p in phases)
-    return before, max(max(0, p.count - 1 + p.shift + p.window - n) for p in phases)
-
-
-def _phases(conv: Convolution) -> tuple[tuple[Phase, ...], ...]:
-    """The phases of each dimension of a transposed convolution; () for any other one."""
-    plain = conv.groups == 1 and all(d == 1 for d in (*conv.strides, *conv.dilation))
-    if not plain or not conv.transposed or any(k < d for k, d in zip(conv.window, conv.spread, strict=True)):
-        return ()
-    found = []
-    for n, k, d, (lo, _) in zip(conv.sizes, conv.window, conv.spread, conv.padding, strict=True):
-        # result q d + f reads the grown image at q d + f + t - lo: not a zero where f + t - lo is a multiple of d
-        firsts = [(f, (lo - f) % d) for f in range(min(d, n))]
-        found.append(tuple(Phase(f, d, -(-(n - f) // d), t, -(-(k - t) // d), (f + t - lo) // d) for f, t in firsts))
-    return tuple(found)
-
-
-def _phase(ctx: Context, phase: Sequence[Phase], image: Storage, w: Filters, y: Storage, tail: Epilogue) -> None:
+def _phase(
+    ctx: Context, phase: Sequence[Phase], image: Storage, w: Filters, groups: int, y: Storage, tail: Epilogue
+) -> None:
     """Appends the convolution of one phase, which writes every step-th pixel."""
 
     def spread(strides: Sequence[int], offset: int) -> tuple[tuple[int, ...], int]:
@@ -202,18 +186,17 @@ def _phase(ctx: Context, phase: Sequence[Phase], image: Storage, w: Filters, y: 
     part = Storage(
         y.buffer, offset, (y.shape[0], *(p.count for p in phase), y.shape[-1]), strides, ((0, 0),) * len(y.shape)
     )
-    operands = tuple((s, *spread(walk, at)) for s, walk, at in tail.operands)
-    ones = (1,) * len(phase)
-    walked = Walk(image, tuple(p.window for p in phase), ones, ones, tuple((-p.shift, 0) for p in phase))
-    _conv(
-        ctx,
-        walked,
-        w,
-        1,
-        part,
-        dataclasses.replace(tail, operands=operands),
-        tuple((p.tap, p.step) for p in phase),
-    )
+    tail = dataclasses.replace(tail, operands=tuple((s, *spread(walk, at)) for s, walk, at in tail.operands))
+    if not all(p.window for p in phase):
+        return compute(ctx, _of_nothing(tail.expr), (part, part.strides, 0), tail.operands, part.shape)
+    window, reach = tuple(p.window for p in phase), tuple(p.reach for p in phase)
+    walked = Walk(image, window, (1,) * len(phase), reach, tuple((-p.shift, 0) for p in phase))
+    return _conv(ctx, walked, w, groups, part, tail, tuple((p.tap, p.every) for p in phase))
+
+
+def _of_nothing(expr: Expr) -> Expr:
+    """A tail's expression where the sum is 0, over its operands alone."""
+    return tuple((literal(0.0) if node[1] == 0 else ("in", node[1] - 1)) if node[0] == "in" else node for node in expr)
 
 
 def _taps(geo: Walk, merge: bool) -> list[int]:

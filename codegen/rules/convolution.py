@@ -90,3 +90,66 @@ def channels_last(axes: tuple[int, ...]) -> bool:
     """Whether axes of (batch, channels, spatial...) lie as batch, spatial..., channels."""
     rank = len(axes) - 2
     return axes == (0, rank + 1, *range(1, rank + 1))
+
+
+# -- transposed convolutions: every phase of the result is a small convolution of the image as it is ---------
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """Results `first`, `first + step`, ... (`count` of them) along one dimension: they read `window` taps (none: they
+    are sums of nothing) from tap `tap` on, every `every`-th, at pixels of the image from `shift` on, `reach` apart.
+    """
+
+    first: int
+    step: int
+    count: int
+    tap: int = 0
+    every: int = 1
+    window: int = 0
+    shift: int = 0
+    reach: int = 1
+
+    @property
+    def last(self) -> int:
+        """The last pixel that is read."""
+        return self.shift + self.count - 1 + (self.window - 1) * self.reach
+
+
+def phases(conv: Convolution) -> tuple[tuple[Phase, ...], ...]:
+    """The phases of each dimension of a transposed convolution; () for any other one, and for what is both transposed
+    and strided, or transposed and depthwise.
+    """
+    if not conv.transposed or conv.depthwise or any(s != 1 for s in conv.strides):
+        return ()
+    axes = zip(conv.sizes, conv.window, conv.spread, conv.dilation, conv.padding, strict=True)
+    return tuple(
+        tuple(_phase(f, -(-(n - f) // d), k, d, r, lo) for f in range(min(d, n))) for n, k, d, r, (lo, _) in axes
+    )
+
+
+def _phase(first: int, count: int, window: int, spread: int, dilation: int, lo: int) -> Phase:
+    """Result q spread + first reads the grown image at q spread + first + tap dilation - lo, which is not a zero where
+    first + tap dilation - lo is a multiple of `spread`.
+    """
+    common = math.gcd(dilation, spread)
+    every, reach = spread // common, dilation // common
+    tap = next((t for t in range(min(every, window)) if (first + t * dilation - lo) % spread == 0), None)
+    if tap is None:
+        return Phase(first, spread, count)
+    shift = (first + tap * dilation - lo) // spread
+    return Phase(first, spread, count, tap, every, -(-(window - tap) // every), shift, reach)
+
+
+def around(conv: Convolution, pixels: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Zeroes that are read before and behind the image, whose spatial dimensions have so many `pixels`: what phases
+    read, or the padding (less than 0 where pixels are left out) of the image as it is or has been grown.
+    """
+    found = phases(conv)
+    if not found:
+        return conv.padding
+    return tuple(_around([p for p in some if p.window], n) for some, n in zip(found, pixels, strict=True))
+
+
+def _around(used: list[Phase], n: int) -> tuple[int, int]:
+    return max((0, *(-p.shift for p in used))), max((0, *(p.last + 1 - n for p in used)))
