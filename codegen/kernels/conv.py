@@ -17,8 +17,8 @@ from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
 from .block_shapes import block_shape
-from .depthwise import LARGEST_WINDOW, Walk, depthwise
-from .elementwise import compute, copy, fill, read
+from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
+from .elementwise import compute, copy, dense, fill, read
 from .panels import Filters, Taken
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 
@@ -29,11 +29,14 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """conv_general_dilated: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
 
     Constant weights are packed at bind, others before the convolution. The image becomes [n, (d, (h,)) w, c] where it
-    is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups, other types than floating
-    point, more than 3 spatial axes, and depthwise ones whose weights the model computes.
+    is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups that are no gradient of a
+    depthwise one, other types than floating point, and more than 3 spatial axes.
     """
     geo = geometry(op)
     x, w, rest = _operands(ctx, op, geo, rest)
+    if geo.window_sums:
+        _window_sums(ctx, op, geo, ctx.storage(x), w)
+        return rest
     rank, parts = len(geo.window), phases(geo)
     extra = winograd.spare(op)
     padding = [
@@ -48,13 +51,14 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
-    if parts:
+    alone = geo.depthwise and rank <= 2 and math.prod(geo.window) <= LARGEST_WINDOW
+    if alone and parts:
+        transposed(ctx, walked, parts, w, y, last)
+    elif alone:
+        depthwise(ctx, walked, w, y, last)
+    elif parts:
         for phase in _divided(parts, geo.sizes):
             _phase(ctx, phase, image, w, geo.groups, y, last)
-    elif geo.depthwise and rank == 2 and math.prod(geo.window) <= LARGEST_WINDOW:
-        if w.source is not None:
-            raise Unsupported("a depthwise convolution whose weights are computed by the model")
-        depthwise(ctx, walked, w.value, w.axes, y, last)
     elif how == "direct":
         _conv(ctx, walked, w, geo.groups, y, last)
     else:
@@ -72,7 +76,7 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
     x, w = op.ins
     if not isinstance(w, Value) or not isinstance(x, Value) or kind(w.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with weights of {w.dtype}")
-    if geo.batch_groups != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
+    if (geo.batch_groups != 1 and not geo.window_sums) or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
     if not 1 <= len(geo.window) <= 3:
         raise Unsupported(f"a convolution over {len(geo.window)} spatial dimensions; kernels have 1 to 3")
@@ -86,6 +90,28 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
         assert moved is not None and isinstance(turn.ins[0], Value), f"{turn.prim} is no view of weights"
         view = View(turn.ins[0], moved(turn, view.axes))
     return x, Filters(w, axes, read(ctx, view, len(w.shape))), tuple(made.values())
+
+
+def _window_sums(ctx: Context, op: Op, geo: Convolution, x: Storage, g: Filters) -> None:
+    """Appends the steps of the gradient by the weights of a depthwise convolution of `x`, whose gradient by its result
+    stands as the weights. Raises `Unsupported` for 3 spatial dimensions, and where that was a transposed one.
+    """
+    if len(geo.window) > 2 or geo.transposed:
+        raise Unsupported("a gradient by weights of a depthwise convolution that is transposed or has 3 dimensions")
+    image = _image(ctx, x, (geo.image[1], geo.image[0], *geo.image[2:]), geo.padding, geo.spread)
+    source, strides, at = g.source or read(ctx, View(g.value, identity_axes(g.value.shape)), len(g.value.shape))
+    order = (geo.weights[1], *geo.weights[2:], geo.weights[0])
+    shape, walk = (tuple(a[d] for d in order) for a in (g.value.shape, strides))
+    by_result = Storage(source.buffer, source.offset + at, shape, walk, ((0, 0),) * len(shape))
+    if walk[-1] != 4:
+        by_result = dense(ctx, by_result)
+    final, y = ctx.output(op.out), ctx.scratch((*geo.sizes, geo.channels))
+    if tuple(final.strides[d] for d in (*geo.result[2:], geo.result[1])) == y.strides:
+        y = dataclasses.replace(y, buffer=final.buffer, offset=final.offset)
+    window_sums(ctx, Walk(image, geo.sizes, geo.dilation, geo.strides, geo.padding), by_result, y)
+    if y.buffer is not final.buffer:
+        walks = dict(zip((*geo.result[2:], geo.result[1], geo.result[0]), (*y.strides, 0), strict=True))
+        copy(ctx, y, final, tuple(walks[d] for d in range(len(walks))))
 
 
 def _image(

@@ -15,8 +15,8 @@ class Convolution:
     """Axes and sizes of a convolution; `strides`, `dilation`, `spread`, `padding` have one entry a spatial dimension.
 
     `image`, `result`: axes of (batch, channels, spatial...); `weights`: axes of (channels out, channels in a group,
-    spatial...). `spread`: the image's own dilation, not 1 where the convolution is a transposed one. `sizes`: of the
-    result's spatial dimensions. `inner`: products that are summed for one element of the result.
+    spatial...). `spread`: the image's own dilation, not 1 where the convolution is a transposed one. `batch`: images.
+    `sizes`: of the result's spatial dimensions. `inner`: products that are summed for one element of the result.
     """
 
     image: tuple[int, ...]
@@ -31,6 +31,7 @@ class Convolution:
     batch_groups: int
     channels_in: int
     channels: int
+    batch: int
     sizes: tuple[int, ...]
     inner: int
 
@@ -38,6 +39,18 @@ class Convolution:
     def depthwise(self) -> bool:
         """Whether every channel is convolved on its own."""
         return self.groups == self.channels_in == self.channels > 1
+
+    @property
+    def window_sums(self) -> bool:
+        """Whether it is the gradient of a depthwise one by its weights: the image's channels stand for its batch, and
+        each is convolved with its own channel of the other operand.
+        """
+        return self.groups == 1 and self.batch_groups == self.batch == self.channels > 1
+
+    @property
+    def channel_axis(self) -> int:
+        """The axis of the image whose elements are convolved alike."""
+        return self.image[0 if self.window_sums else 1]
 
     @property
     def pointwise(self) -> bool:
@@ -74,6 +87,7 @@ def convolution(op: Op) -> Convolution | None:
         batch_groups=p["batch_group_count"],
         channels_in=x.shape[dn.lhs_spec[1]],
         channels=op.out.shape[dn.out_spec[1]],
+        batch=x.shape[dn.lhs_spec[0]],
         sizes=tuple(op.out.shape[d] for d in dn.out_spec[2:]),
         inner=math.prod(w.shape[d] for d in dn.rhs_spec[1:]),
     )
@@ -118,9 +132,9 @@ class Phase:
 
 def phases(conv: Convolution) -> tuple[tuple[Phase, ...], ...]:
     """The phases of each dimension of a transposed convolution; () for any other one, and for what is both transposed
-    and strided, or transposed and depthwise.
+    and strided.
     """
-    if not conv.transposed or conv.depthwise or any(s != 1 for s in conv.strides):
+    if not conv.transposed or any(s != 1 for s in conv.strides):
         return ()
     axes = zip(conv.sizes, conv.window, conv.spread, conv.dilation, conv.padding, strict=True)
     return tuple(

@@ -167,7 +167,7 @@ def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[
     reads `v` as its image; nothing for any other operation.
     """
     conv = convolution(op)
-    if conv is None or op.ins[0] is not v or op.ins[1] is v or conv.image[1] != len(v.shape) - 1:
+    if conv is None or op.ins[0] is not v or op.ins[1] is v or conv.channel_axis != len(v.shape) - 1:
         return {}
     if conv.transposed and not phases(conv):  # its image is grown first
         return {}
