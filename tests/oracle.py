@@ -169,14 +169,16 @@ def _convolution(
     batch_group_count: int,
     **_: Any,
 ) -> Array:
-    """Every place's window times every filter of its group."""
-    assert batch_group_count == 1
+    """Every place's window times every filter of its group; a group of the batch has its own filters, and its results
+    are channels.
+    """
     x, w = x.transpose(dimension_numbers.lhs_spec), w.transpose(dimension_numbers.rhs_spec)
     config = [(0, 0, 0)] * 2 + [(lo, hi, d - 1) for (lo, hi), d in zip(padding, lhs_dilation, strict=True)]
     sizes, ones = (1, 1, *w.shape[2:]), (1, 1)
     seen = _windows(_padded(x, config, 0.0), sizes, (*ones, *window_strides), (*ones, *rhs_dilation))
+    axis, count = (0, batch_group_count) if batch_group_count > 1 else (1, feature_group_count)
     groups = []
-    for inputs, filters in zip(np.split(seen, feature_group_count, 1), np.split(w, feature_group_count), strict=True):
+    for inputs, filters in zip(np.split(seen, count, axis), np.split(w, count), strict=True):
         taps = [
             np.tensordot(filters[(..., *tap)], inputs[(..., 0, 0, *tap)], (1, 1)) for tap in np.ndindex(*w.shape[2:])
         ]

@@ -3,78 +3,115 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..program import Group, Op, Unsupported, Value, kind
-from ..rules.convolution import Convolution, channels_last, geometry
-from ..rules.expressions import COPY
+from ..rules.convolution import Convolution, Phase, around, channels_last, geometry, phases
+from ..rules.expressions import COPY, Expr, View, identity_axes, literal
+from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
 from .block_shapes import block_shape
-from .depthwise import LARGEST_WINDOW, Walk, depthwise
-from .elementwise import compute, copy, fill
+from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
+from .elementwise import compute, copy, dense, fill, read
+from .panels import Filters, Taken
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 
-Taken = tuple[tuple[int, int], ...]  # (first, step) of the part of a window that is used, by dimension
 ALGORITHMS = ("direct", "winograd4", "winograd2")
 
 
 def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """conv_general_dilated with constant weights: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
+    """conv_general_dilated: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
 
-    The image becomes [n, (d, (h,)) w, c] where it is not. Returns what of the tail is not fused. Raises `Unsupported`
-    for weights that the model computes, batch groups, other types than floating point, and more than 3 spatial axes.
+    Constant weights are packed at bind, others before the convolution. The image becomes [n, (d, (h,)) w, c] where it
+    is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups that are no gradient of a
+    depthwise one, other types than floating point, and more than 3 spatial axes.
     """
     geo = geometry(op)
-    x, w = _operands(ctx, op, geo)
-    rank = len(geo.window)
-    phases = _phases(geo)
-    if phases:
-        around = [_padding(p, x.shape[d]) for p, d in zip(phases, geo.image[2:], strict=True)]
-        image = _image(ctx, ctx.storage(x), geo.image, around, (1,) * rank)
-    else:
-        padded = [(lo, hi + winograd.spare(op).get(i, 0)) for i, (lo, hi) in enumerate(geo.padding)]
-        image = _image(ctx, ctx.storage(x), geo.image, padded, geo.spread)
+    x, w, rest = _operands(ctx, op, geo, rest)
+    if geo.window_sums:
+        _window_sums(ctx, op, geo, ctx.storage(x), w)
+        return rest
+    rank, parts = len(geo.window), phases(geo)
+    extra = winograd.spare(op)
+    padding = [
+        (lo, hi + extra.get(i, 0)) for i, (lo, hi) in enumerate(around(geo, tuple(x.shape[d] for d in geo.image[2:])))
+    ]
+    image = _image(ctx, ctx.storage(x), geo.image, padding, (1,) * rank if parts else geo.spread)
     nhwc = channels_last(geo.result)
     tail = epilogue(ctx, op, rest) if nhwc else None
     result = tail.result if tail else op.out
     final = ctx.output(result) if tail or not rest else ctx.output(op.out)
     y = final if nhwc else ctx.scratch((op.out.shape[geo.result[0]], *geo.sizes, geo.channels))
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
-    axes = (*geo.weights[2:], geo.weights[1], geo.weights[0])
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
-    if phases:
-        for phase in itertools.product(*phases):
-            _phase(ctx, phase, image, w, axes, y, last)
-    elif geo.depthwise and rank == 2 and math.prod(geo.window) <= LARGEST_WINDOW:
-        depthwise(ctx, walked, w, axes, y, last)
+    alone = geo.depthwise and rank <= 2 and math.prod(geo.window) <= LARGEST_WINDOW
+    if alone and parts:
+        transposed(ctx, walked, parts, w, y, last)
+    elif alone:
+        depthwise(ctx, walked, w, y, last)
+    elif parts:
+        for phase in _divided(parts, geo.sizes):
+            _phase(ctx, phase, image, w, geo.groups, y, last)
     elif how == "direct":
-        _conv(ctx, walked, w, axes, geo.groups, y, last)
+        _conv(ctx, walked, w, geo.groups, y, last)
     else:
-        winograd.winograd(ctx, walked, w, axes, y, last, int(how[-1]))
+        winograd.winograd(ctx, walked, w, y, last, int(how[-1]))
     if not nhwc:
         order = [(geo.result[0], *geo.result[2:], geo.result[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))
     return () if tail is not None else rest
 
 
-def _operands(ctx: Context, op: Op, geo: Convolution) -> tuple[Value, Value]:
-    """Image and weights of a convolution that kernels can compute. Raises `Unsupported` for any other one."""
+def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> tuple[Value, Filters, tuple[Op, ...]]:
+    """Image and weights of a convolution that kernels can compute, and the tail without the views through which it
+    reads its weights. Raises `Unsupported` for any other one.
+    """
     x, w = op.ins
-    if not isinstance(w, Value) or w not in ctx.consts or not isinstance(x, Value):
-        raise Unsupported("a convolution whose weights are computed by the model")
-    if geo.batch_groups != 1 or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
+    if not isinstance(w, Value) or not isinstance(x, Value) or kind(w.dtype) != "f":
+        raise Unsupported(f"a convolution of {x.dtype} with weights of {w.dtype}")
+    if (geo.batch_groups != 1 and not geo.window_sums) or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
     if not 1 <= len(geo.window) <= 3:
         raise Unsupported(f"a convolution over {len(geo.window)} spatial dimensions; kernels have 1 to 3")
-    return x, w
+    axes = (*geo.weights[2:], geo.weights[1], geo.weights[0])
+    if w in ctx.consts:
+        return x, Filters(w, axes), rest
+    view, made = View(w, identity_axes(w.shape)), {r.out: r for r in rest}
+    while view.value in made:
+        turn = made.pop(view.value)
+        moved = primitive(turn).axes
+        assert moved is not None and isinstance(turn.ins[0], Value), f"{turn.prim} is no view of weights"
+        view = View(turn.ins[0], moved(turn, view.axes))
+    return x, Filters(w, axes, read(ctx, view, len(w.shape))), tuple(made.values())
+
+
+def _window_sums(ctx: Context, op: Op, geo: Convolution, x: Storage, g: Filters) -> None:
+    """Appends the steps of the gradient by the weights of a depthwise convolution of `x`, whose gradient by its result
+    stands as the weights. Raises `Unsupported` for 3 spatial dimensions, and where that was a transposed one.
+    """
+    if len(geo.window) > 2 or geo.transposed:
+        raise Unsupported("a gradient by weights of a depthwise convolution that is transposed or has 3 dimensions")
+    image = _image(ctx, x, (geo.image[1], geo.image[0], *geo.image[2:]), geo.padding, geo.spread)
+    source, strides, at = g.source or read(ctx, View(g.value, identity_axes(g.value.shape)), len(g.value.shape))
+    order = (geo.weights[1], *geo.weights[2:], geo.weights[0])
+    shape, walk = (tuple(a[d] for d in order) for a in (g.value.shape, strides))
+    by_result = Storage(source.buffer, source.offset + at, shape, walk, ((0, 0),) * len(shape))
+    if walk[-1] != 4:
+        by_result = dense(ctx, by_result)
+    final, y = ctx.output(op.out), ctx.scratch((*geo.sizes, geo.channels))
+    if tuple(final.strides[d] for d in (*geo.result[2:], geo.result[1])) == y.strides:
+        y = dataclasses.replace(y, buffer=final.buffer, offset=final.offset)
+    window_sums(ctx, Walk(image, geo.sizes, geo.dilation, geo.strides, geo.padding), by_result, y)
+    if y.buffer is not final.buffer:
+        walks = dict(zip((*geo.result[2:], geo.result[1], geo.result[0]), (*y.strides, 0), strict=True))
+        copy(ctx, y, final, tuple(walks[d] for d in range(len(walks))))
 
 
 def _image(
@@ -104,8 +141,7 @@ def _image(
 def _conv(
     ctx: Context,
     geo: Walk,
-    w: Value,
-    axes: tuple[int, ...],
+    w: Filters,
     groups: int,
     y: Storage,
     tail: Epilogue,
@@ -129,61 +165,40 @@ def _conv(
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
-    weights = _weights(ctx, product, w, axes, shape[1], taken)
+    weights = _weights(ctx, product, w, shape[1], taken)
     add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
 
 
-def _weights(ctx: Context, g: Product, w: Value, axes: tuple[int, ...], nv: int, taken: Taken | None) -> Ref:
-    """Panels of the weights, whose dimensions `axes` bring to (window..., channels in, channels out)."""
-    vl = ctx.target.vl
+def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None) -> Ref:
+    """Panels of the weights, or of the part `taken` of their window."""
+    if w.source is not None:
+        return w.at_call(ctx, g.groups, nv, taken)
+    vl, value, axes = ctx.target.vl, w.value, w.axes
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[w], axes)
+        k = np.transpose(consts[value], axes)
         if taken is not None:
             k = k[tuple(slice(first, None, step) for first, step in taken)]
-        k = k.reshape(-1, w.shape[axes[-2]], g.groups, g.channels)
+        k = k.reshape(-1, value.shape[axes[-2]], g.groups, g.channels)
         return pack_panels(np.transpose(k, (2, 0, 1, 3)).reshape(g.groups, -1, g.channels), vl, nv)
 
-    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", w, axes, g.groups, nv, taken))
+    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", value, axes, g.groups, nv, taken))
 
 
-# -- transposed convolutions: every phase of the result is a small convolution of the image as it is ---------
-
-
-@dataclasses.dataclass(frozen=True)
-class Phase:
-    """Results `first`, `first + step`, ... (`count` of them) along one dimension: they read `window` taps from tap
-    `tap` on, every `step`-th, at the image's pixels from `shift` on."""
-
-    first: int
-    step: int
-    count: int
-    tap: int
-    window: int
-    shift: int
-
-
-def _padding(phases: Sequence[Phase], n: int) -> tuple[int, int]:
-    """Zeroes that the phases of one dimension read around n pixels."""
-    before = max(max(0, -p.shift) for p in phases)
-    return before, max(max(0, p.count - 1 + p.shift + p.window - n) for p in phases)
-
-
-def _phases(conv: Convolution) -> tuple[tuple[Phase, ...], ...]:
-    """The phases of each dimension of a transposed convolution; () for any other one."""
-    plain = conv.groups == 1 and all(d == 1 for d in (*conv.strides, *conv.dilation))
-    if not plain or not conv.transposed or any(k < d for k, d in zip(conv.window, conv.spread, strict=True)):
-        return ()
-    found = []
-    for n, k, d, (lo, _) in zip(conv.sizes, conv.window, conv.spread, conv.padding, strict=True):
-        # result q d + f reads the grown image at q d + f + t - lo: not a zero where f + t - lo is a multiple of d
-        firsts = [(f, (lo - f) % d) for f in range(min(d, n))]
-        found.append(tuple(Phase(f, d, -(-(n - f) // d), t, -(-(k - t) // d), (f + t - lo) // d) for f, t in firsts))
-    return tuple(found)
+def _divided(parts: Sequence[Sequence[Phase]], sizes: Sequence[int]) -> Iterator[tuple[Phase, ...]]:
+    """The phases of all dimensions together; where one reads nothing, those of the dimensions behind it are one."""
+    if not parts:
+        yield ()
+        return
+    for phase in parts[0]:
+        if not phase.window:
+            yield phase, *(Phase(0, 1, n) for n in sizes[1:])
+        else:
+            yield from ((phase, *rest) for rest in _divided(parts[1:], sizes[1:]))
 
 
 def _phase(
-    ctx: Context, phase: Sequence[Phase], image: Storage, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue
+    ctx: Context, phase: Sequence[Phase], image: Storage, w: Filters, groups: int, y: Storage, tail: Epilogue
 ) -> None:
     """Appends the convolution of one phase, which writes every step-th pixel."""
 
@@ -197,19 +212,17 @@ def _phase(
     part = Storage(
         y.buffer, offset, (y.shape[0], *(p.count for p in phase), y.shape[-1]), strides, ((0, 0),) * len(y.shape)
     )
-    operands = tuple((s, *spread(walk, at)) for s, walk, at in tail.operands)
-    ones = (1,) * len(phase)
-    walked = Walk(image, tuple(p.window for p in phase), ones, ones, tuple((-p.shift, 0) for p in phase))
-    _conv(
-        ctx,
-        walked,
-        w,
-        axes,
-        1,
-        part,
-        dataclasses.replace(tail, operands=operands),
-        tuple((p.tap, p.step) for p in phase),
-    )
+    tail = dataclasses.replace(tail, operands=tuple((s, *spread(walk, at)) for s, walk, at in tail.operands))
+    if not all(p.window for p in phase):
+        return compute(ctx, _of_nothing(tail.expr), (part, part.strides, 0), tail.operands, part.shape)
+    window, reach = tuple(p.window for p in phase), tuple(p.reach for p in phase)
+    walked = Walk(image, window, (1,) * len(phase), reach, tuple((-p.shift, 0) for p in phase))
+    return _conv(ctx, walked, w, groups, part, tail, tuple((p.tap, p.every) for p in phase))
+
+
+def _of_nothing(expr: Expr) -> Expr:
+    """A tail's expression where the sum is 0, over its operands alone."""
+    return tuple((literal(0.0) if node[1] == 0 else ("in", node[1] - 1)) if node[0] == "in" else node for node in expr)
 
 
 def _taps(geo: Walk, merge: bool) -> list[int]:

@@ -1,20 +1,25 @@
-"""Steps for depthwise convolutions in two dimensions: a vector of channels at a time."""
+"""Steps for depthwise convolutions in one and two dimensions, and for their gradients: a vector of channels at a time."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ..program import Value
-from ..segment.assembly import Context
+from ..rules.convolution import Phase
+from ..segment.assembly import Context, Packer
 from ..segment.steps import Kernel
 from ..segment.storage import Storage
-from .elementwise import Operand, nest
-from .product import IMAGE_BYTES, Epilogue, operand_kind
+from .elementwise import Operand, copy, nest
+from .panels import Filters
+from .product import IMAGE_BYTES, Epilogue, operand_kind, split_evenly
 
-LARGEST_WINDOW = 49  # elements of a window, which the kernel unrolls
+LARGEST_WINDOW = 49  # elements of a window, which the kernels unroll
+SUMMED_PIXELS = 1024  # products that are added one after the other: sums of such sums keep more digits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,46 +36,151 @@ class Walk:
         """Byte offset of the first window's first element from the image's first."""
         return -sum(lo * s for (lo, _), s in zip(self.padding, self.image.strides[1:-1], strict=True))
 
+    def in_a_plane(self) -> Walk:
+        """A walk along one dimension as one over an image of a single row; any other one as it is."""
+        if len(self.window) != 1:
+            return self
+        ones = ((1, *self.window), (1, *self.strides), (1, *self.dilation))
+        return Walk(_in_a_plane(self.image), *ones, ((0, 0), *self.padding))
 
-def depthwise(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue) -> None:
-    """Appends the steps that write a depthwise convolution and its tail to `y` [n, h, w, c].
 
-    `axes` bring the weights `w` to the shape [kh, kw, 1, c].
-    """
-    vl, (kh, kw) = ctx.target.vl, geo.window
-    n, oh, ow, channels = y.shape
-    vecs = -(-channels // vl)
-    image = geo.image
+def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue) -> None:
+    """Appends the steps that write a depthwise convolution and its tail to `y` [n, (h,) w, c]."""
+    geo, out = geo.in_a_plane(), _Result.of(y, tail)
+    (kh, kw), (n, oh, ow, channels), image = geo.window, out.y.shape, geo.image
+    down, across = image.strides[1:3]
+    row = down * geo.strides[0]
+    rows = _rows(ctx, oh, n, row)
+    weights, taps = _weights(ctx, w)
     pixels = _pixels(ow, ctx.target.registers)
-    row = image.strides[1] * geo.strides[0]
-    weights = _weights(ctx, w, axes, kh * kw, channels)
-    share = -(-oh * n // (4 * ctx.threads)) if ctx.threads > 1 else 8
-    rows = max(1, min(oh, share, max(1, IMAGE_BYTES // max(1, row)) + 1))
-    chunks = -(-oh // rows)
-    kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
-    across, down = image.strides[2], image.strides[1]
-    extra = [oh, rows, ow, channels - (vecs - 1) * vl]
-    extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1], *y.strides[1:3]]
-    extra += [s for _, strides, _ in tail.operands for s in strides[1:3]]
+    key = ("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, tail.expr, out.kinds)
+    extra = [oh, rows, ow, channels % ctx.target.vl]
+    extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1], *taps, *out.steps]
+    x = (image, (image.strides[0], rows * row, 4 * ctx.target.vl), geo.origin())
+    operands = [x, weights, *out.operands(rows, ctx.target.vl)]
+    _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, rows * ow * kh * kw)
 
-    def part(first: int, count: int, masked: bool) -> None:
-        def shifted(o: Operand, outer: int, by_rows: int, per_vec: int) -> Operand:
-            return o[0], (outer, by_rows * rows, per_vec), o[2] + first * per_vec
 
+def transposed(
+    ctx: Context, geo: Walk, phases: Sequence[Sequence[Phase]], w: Filters, y: Storage, tail: Epilogue
+) -> None:
+    """Appends the steps that write a transposed depthwise convolution and its tail to `y` [n, (h,) w, c]: all of its
+    `phases`, for which the image of `geo` has zeroes around it, in one pass over the image.
+    """
+    geo, out = geo.in_a_plane(), _Result.of(y, tail)
+    (kh, kw), (n, oh, ow, channels), image = geo.window, out.y.shape, geo.image
+    by_row, by_column = phases if len(phases) == 2 else ((Phase(0, 1, 1, window=1),), *phases)
+    dh, dw = by_row[0].step, by_column[0].step
+    blocks, wide = -(-oh // dh), ow // dw
+    rows = _rows(ctx, blocks, n, image.strides[1] + dh * out.y.strides[1])
+    weights, taps = _weights(ctx, w)
+    pixels = max(p for p in (1, 2, 3, 4) if p == 1 or p * dh * dw <= ctx.target.registers // 2)
+    walks = (tuple((p.tap, p.every, p.window, p.shift, p.reach) for p in along) for along in (by_row, by_column))
+    left = (oh % dh, ow % dw)
+    key = ("depthwise_transposed", kh, kw, (dh, dw), *walks, left, pixels, tail.expr, out.kinds)
+    extra = [oh // dh, rows, wide, channels % ctx.target.vl, *image.strides[1:3], *taps, *out.steps]
+    x = (image, (image.strides[0], rows * image.strides[1], 4 * ctx.target.vl), 0)
+    operands = [x, weights, *out.operands(rows * dh, ctx.target.vl)]
+    _over_channels(ctx, key, extra, (n, -(-blocks // rows)), operands, channels, rows * wide * kh * kw)
+
+
+def window_sums(ctx: Context, geo: Walk, g: Storage, y: Storage) -> None:
+    """Appends the steps that write the gradient of a depthwise convolution by its weights to `y` [(kh,) kw, c], whose
+    elements lie side by side: `geo` is the convolution that was, `g` [n, (h,) w, c] the gradient by its result.
+
+    Sums of rows (or of images, where these are small) are kept apart and added in order, so that results do not depend
+    on which thread does what.
+    """
+    geo, g = geo.in_a_plane(), _in_a_plane(g)
+    (kh, kw), (n, oh, ow, channels), image, vl = geo.window, g.shape, geo.image, ctx.target.vl
+    down, across = (s * k for s, k in zip(image.strides[1:3], geo.strides, strict=True))
+    tap_row, tap = (s * k for s, k in zip(image.strides[1:3], geo.dilation, strict=True))
+    images, rows = _summed(ctx, (n, oh, ow), down + g.strides[1], -(-channels // vl))
+    chunks = (-(-n // images), -(-oh // rows))
+    sums = y if math.prod(chunks) == 1 else ctx.scratch((math.prod(chunks), kh * kw * channels))
+    part, row = (4 * kh * kw * channels, 4 * kw * channels)
+    extra = [n, images, oh, rows, ow, channels % vl]
+    extra += [image.strides[0], down, tap_row, across, tap, *g.strides[:3], row, 4 * channels]
+    for (i, high), (j, wide) in itertools.product(*_tap_blocks(geo.window, ctx.target.registers)):
+        key = ("depthwise_sums", high, wide, geo.strides[1], geo.dilation[1], _pixels(ow, ctx.target.registers))
+        x = (images * image.strides[0], rows * down, 4 * vl), geo.origin() + i * tap_row + j * tap
         operands = [
-            shifted((image, (), geo.origin()), image.strides[0], row, 4 * vl),
-            shifted((weights, (), 0), 0, 0, kh * kw * vl * 4),
-            shifted((y, (), 0), y.strides[0], y.strides[1], 4 * vl),
-            *(shifted(o, o[1][0], o[1][1], o[1][3] * vl) for o in tail.operands),
+            (image, *x),
+            (g, (images * g.strides[0], rows * g.strides[1], 4 * vl), 0),
+            (sums, (chunks[1] * part, part, 4 * vl), i * row + 4 * j * channels),
         ]
-        kernel = Kernel(("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, tail.expr, kinds, masked))
-        nest(ctx, kernel, extra, (n, chunks, count), operands, 2, count, rows * ow * kh * kw)
+        _over_channels(ctx, key, extra, chunks, operands, channels, images * rows * ow * high * wide)
+    if sums is not y:
+        _add_up(ctx, sums, y)
 
-    ragged = channels % vl != 0
-    if vecs - ragged:
-        part(0, vecs - ragged, False)
-    if ragged:
-        part(vecs - 1, 1, True)
+
+# -- what they share -----------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Result:
+    """The result [n, h, w, c] of a kernel and the operands of its epilogue, over the same index."""
+
+    y: Storage
+    others: tuple[Operand, ...]
+
+    @classmethod
+    def of(cls, y: Storage, tail: Epilogue) -> _Result:
+        """That of one or two spatial dimensions."""
+        others = tail.operands
+        if len(y.shape) == 3:
+            others = tuple((s, (walk[0], 0, *walk[1:]), at) for s, walk, at in others)
+        return cls(_in_a_plane(y), others)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the epilogue's operands, as kernels have them."""
+        return tuple(operand_kind(walk[:-1], walk[-1]) for _, walk, _ in self.others)
+
+    @property
+    def steps(self) -> list[int]:
+        """Bytes from a row and from a pixel to the next, of the result and of each operand."""
+        return [*self.y.strides[1:3], *(s for _, walk, _ in self.others for s in walk[1:3])]
+
+    def operands(self, rows: int, vl: int) -> list[Operand]:
+        """The result and the operands over (image, chunk of so many rows, vector of channels)."""
+        everything = [(self.y, self.y.strides, 0), *self.others]
+        return [(s, (walk[0], rows * walk[1], vl * walk[3]), at) for s, walk, at in everything]
+
+
+def _in_a_plane(s: Storage) -> Storage:
+    """An array [n, w, c] as one of a single row; any other one as it is."""
+    if len(s.shape) != 3:
+        return s
+    n, w, c = s.shape
+    return Storage(s.buffer, s.offset, (n, 1, w, c), (s.strides[0], *s.strides), (s.halo[0], (0, 0), *s.halo[1:]))
+
+
+def _over_channels(
+    ctx: Context,
+    key: tuple[object, ...],
+    extra: Sequence[int],
+    loops: tuple[int, int],
+    operands: Sequence[Operand],
+    channels: int,
+    units: float,
+) -> None:
+    """Appends a kernel over `loops` and the vectors of channels: the whole ones, then what is left, masked.
+
+    `operands` have a stride for each loop and for a vector; number 2 is written.
+    """
+    whole, left = divmod(channels, ctx.target.vl)
+    if whole:
+        nest(ctx, Kernel((*key, False)), extra, (*loops, whole), operands, 2, whole, units)
+    if left:
+        rest = [(s, walk, at + whole * walk[-1]) for s, walk, at in operands]
+        nest(ctx, Kernel((*key, True)), extra, (*loops, 1), rest, 2, 1, units)
+
+
+def _rows(ctx: Context, rows: int, images: int, row_bytes: int) -> int:
+    """Rows of a work item: few enough to balance the team, and to stay in the cache while all channels are walked."""
+    share = -(-rows * images // (4 * ctx.threads)) if ctx.threads > 1 else 8
+    return max(1, min(rows, share, IMAGE_BYTES // max(1, row_bytes) + 1))
 
 
 def _pixels(ow: int, registers: int) -> int:
@@ -82,18 +192,65 @@ def _pixels(ow: int, registers: int) -> int:
     return max(p for p in (1, 2, 3, 4, 5, 6) if p <= max(1, registers // 5) and (ow % p <= 1 or p == 4))
 
 
-def _weights(ctx: Context, w: Value, axes: tuple[int, ...], taps: int, channels: int) -> Storage:
-    """The weights as the kernel reads them, [vectors of channels, taps, vl]; `axes` bring `w` to [kh, kw, 1, C]."""
-    vl = ctx.target.vl
-    vecs = -(-channels // vl)
+def _weights(ctx: Context, w: Filters) -> tuple[Operand, tuple[int, int]]:
+    """The weights as kernels read them, an operand over (image, row chunk, vector of channels), and the bytes from a row
+    of taps and from a tap to the next.
+
+    Constant ones are packed as [vectors of channels, kh, kw, vl]; those that the call brings are read where they lie.
+    """
+    vl, (*window, _, channels) = ctx.target.vl, (w.value.shape[a] for a in w.axes)
+    if w.source is None:
+        nbytes = -(-channels // vl) * math.prod(window) * vl * 4
+        ref = ctx.pack(nbytes, _packer(w.value, w.axes, vl), ("depthwise", w.value, w.axes))
+        packed = Storage(ref.buffer, ref.offset, (), (), ())
+        return (packed, (0, 0, 4 * vl * math.prod(window)), 0), (4 * vl * window[-1], 4 * vl)
+    s, walk, at = w.source
+    strides = tuple(walk[a] for a in (*w.axes[:-2], w.axes[-1]))
+    if strides[-1] != 4:
+        side_by_side = ctx.scratch((*window, channels))
+        copy(ctx, s, side_by_side, strides, at)
+        s, strides, at = side_by_side, side_by_side.strides, 0
+    return (s, (0, 0, 4 * vl), at), (strides[0] if len(window) == 2 else 0, strides[-2])
+
+
+def _packer(w: Value, axes: tuple[int, ...], vl: int) -> Packer:
+    """What packs constant weights as [vectors of channels, taps, vl]."""
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        flat = np.transpose(consts[w], axes).reshape(taps, channels)
-        out = np.zeros((vecs, taps, vl), np.float32)
-        for v in range(vecs):
-            part = flat[:, v * vl : (v + 1) * vl]
-            out[v, :, : part.shape[1]] = part
-        return out
+        taps = np.transpose(consts[w], axes).reshape(-1, w.shape[axes[-1]])
+        vectors = -(-taps.shape[1] // vl)
+        padded = np.pad(taps, ((0, 0), (0, vectors * vl - taps.shape[1])))
+        return np.transpose(padded.reshape(-1, vectors, vl), (1, 0, 2))
 
-    ref = ctx.pack(vecs * taps * vl * 4, packer, ("depthwise", w, axes))
-    return Storage(ref.buffer, ref.offset, (), (), ())
+    return packer
+
+
+# -- sums of products -----------------------------------------------------------------------------------
+
+
+def _summed(ctx: Context, pixels: tuple[int, int, int], row_bytes: int, vectors: int) -> tuple[int, int]:
+    """How many images and rows of each a work item sums up, of `pixels` (images, rows, pixels of a row)."""
+    n, oh, ow = pixels
+    most = max(1, min(SUMMED_PIXELS // ow, IMAGE_BYTES // max(1, row_bytes)))
+    wanted = 1 if ctx.threads == 1 else -(-4 * ctx.threads // vectors)  # parts of all pixels, for all threads to work
+    if most < oh or wanted > n:
+        rows = min(most, max(1, n * oh // wanted))
+        return 1, -(-oh // -(-oh // rows))
+    return max(1, min(n, most // oh, n // wanted)), oh
+
+
+def _tap_blocks(window: tuple[int, ...], registers: int) -> list[list[tuple[int, int]]]:
+    """A window's taps in blocks whose sums registers hold: (first, how many) of its rows, and of its columns."""
+    columns = split_evenly(window[1], registers - 6)
+    rows = split_evenly(window[0], max(1, (registers - 6) // columns[0]))
+    return [list(zip(itertools.accumulate([0, *sizes]), sizes, strict=False)) for sizes in (rows, columns)]
+
+
+def _add_up(ctx: Context, sums: Storage, y: Storage) -> None:
+    """Appends a step that adds up sums [parts, n] in order to `y`, n elements side by side."""
+    parts, n = sums.shape
+    width = min(n, 256)
+    operands = [(sums, (4 * width,), 0), (y, (4 * width,), 0)]
+    words, units = [parts, 4 * n, n, width], parts * -(-width // ctx.target.vl)
+    kernel = Kernel(("reduce", "sum", False))
+    nest(ctx, kernel, words, (-(-n // width),), operands, 1, max(1, (1 << 14) // (parts * width)), units)

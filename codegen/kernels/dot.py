@@ -12,10 +12,11 @@ from ..program import Op, Unsupported, Value, itemsize, kind
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import RAW_BYTES, Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Storage, dense_strides
+from ..segment.storage import Storage
 from .block_shapes import block_shape
 from .elementwise import Operand, copy, nest
-from .product import Lane, Product, add_gemm, channel_blocks, collapse, epilogue, pack_panels, panel_bytes
+from .panels import packed
+from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
 
 GEMV_ROWS = 4
 GEMV_COLUMNS = 2048
@@ -189,7 +190,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
             panel_bytes(g, ctx.target.vl, shape[1]) * batch, packer, ("panels", w, order, batch, k, n, shape[1])
         )
     else:
-        weights = _panels(ctx, right, batch, k, n, shape[1])
+        weights = _panels(ctx, right, shape[1])
     return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)
 
 
@@ -224,29 +225,18 @@ def _rows(ctx: Context, side: Side) -> Lane:
     return lane
 
 
-def _panels(ctx: Context, side: Side, batch: int, k: int, n: int, nv: int) -> Ref:
-    """Packs a right side that the model computes: panels [k, vectors * vl] of every channel block."""
-    s, vl = ctx.storage(side.value), ctx.target.vl
+def _panels(ctx: Context, side: Side, nv: int) -> Ref:
+    """Packs a right side that the model computes, in channel blocks of `nv` vectors."""
+    s, n = ctx.storage(side.value), math.prod(side.sizes(side.free))
+    across = collapse(side.sizes(side.free), [s.strides[d] for d in side.free])
     order = (*side.batch, *side.contract, *side.free)
-    shape, moved = side.sizes(order), tuple(s.strides[d] for d in order)
-    if len(side.free) != 1:  # several dimensions of channels are cut into blocks as one
-        flat = ctx.scratch(shape)
-        copy(ctx, s, flat, moved)
-        s, shape = flat.reshaped((batch, k, n)), (batch, k, n)
-        moved, cut = s.strides, (1, 2)
-    else:
-        cut = (len(side.batch), len(side.batch) + len(side.contract))
-    blocks = channel_blocks(n, vl, nv)
-    total = sum(v for _, v, _ in blocks) * vl * 4 * k
-    panels = ctx.scratch((batch, total // 4))
-    at = 0
-    for first, vectors, lanes in blocks:
-        width = (vectors - 1) * vl + lanes
-        strides = (*dense_strides(shape[: cut[0]], total), *dense_strides(shape[cut[0] : cut[1]], vectors * vl * 4), 4)
-        target = Storage(panels.buffer, panels.offset + at, (*shape[:-1], width), strides, ((0, 0),) * len(shape))
-        copy(ctx, s, target, moved, first * moved[-1])
-        at += vectors * vl * 4 * k
-    return Ref(panels.buffer, panels.offset)
+    walk = [(side.value.shape[d], s.strides[d]) for d in order]
+    if across is None:  # several dimensions of channels are cut into blocks as one
+        flat = ctx.scratch(side.sizes(order))
+        copy(ctx, s, flat, tuple(step for _, step in walk))
+        s, across, walk = flat, 4, list(zip(flat.shape, flat.strides, strict=True))
+    batch, end = len(side.batch), len(side.batch) + len(side.contract)
+    return packed(ctx, (s, (), 0), walk[:batch], walk[batch:end], (n, across), nv)
 
 
 def _gemv(ctx: Context, left: Side, w: Value, lanes: list[Lane], expr: Expr) -> None:

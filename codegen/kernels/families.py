@@ -40,7 +40,8 @@ def lower_group(ctx: Context, group: Group) -> None:
     cannot express.
     """
     anchor, tail = group.anchor, group.tail
-    last = bool(tail) and anchor.out is group.out  # it reads what the others make: all of them are one expression
+    # it reads what the others make: all of them are one expression; a contraction follows them itself
+    last = bool(tail) and anchor.out is group.out and not primitive(anchor).contraction
     try:
         rule, row = None if last else rule_of(anchor), recognise(group.ops)
         total = summed(group.ops)

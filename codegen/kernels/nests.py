@@ -1,5 +1,4 @@
-"""Kernels that the nest driver calls: elementwise, depthwise, pooling, reduction, matrix-vector, shifted copies,
-narrowing.
+"""Kernels that the nest driver calls: elementwise, pooling, reduction, matrix-vector, shifted copies, narrowing.
 
 Every kernel gets (operand addresses, loop indices, own words). The words are listed in each docstring.
 The last loop index counts chunks along the kernel's own dimension where the docstring says so.
@@ -8,7 +7,6 @@ The last loop index counts chunks along the kernel's own dimension where the doc
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import llvmlite.ir as ir
@@ -79,85 +77,6 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
 
     vectors(v, n, body)
     return v.finish()
-
-
-@family("depthwise")
-def depthwise(name: str, key: Spec, target: Target) -> str:
-    """("depthwise", kh, kw, stride, dilation, pixels, expr, kinds, tail): one channel vector of some rows.
-
-    Operands: x, weights [kh * kw, VL], y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows,
-    OW, lanes of the last vector (0: full), x: row step, tap row step, pixel step, tap step; y: row, pixel; each
-    epilogue operand: row, pixel. Steps are bytes. Neighbouring output pixels share the columns that they read.
-    """
-    _, kh, kw, stride, dilation, pixels, expr, kinds, tail = key
-    v = Builder(name, 3, target.vl)
-    where, index, words = v.args
-    if tail:
-        v.set_mask(v.ld64(words, 3))
-    oh, rows, ow = (v.ld64(words, i) for i in range(3))
-    count = minimum(v, rows, v.b.sub(oh, v.b.mul(v.ld64(index, LAST - 1), rows)))
-    xrow, xtaprow, xpix, xtap, yrow, ypix = (v.ld64(words, 4 + i) for i in range(6))
-    x0, w, y0 = (v.ld64(where, i) for i in range(3))
-    weights = [v.load(v.add(w, t * v.vl * 4)) for t in range(kh * kw)]
-    column = v.b.sdiv(xpix, i64(stride)) if dilation == 1 else v.b.sdiv(xtap, i64(dilation))
-    window = _Window(kh, kw, stride, dilation, weights, xtaprow, column)
-    shared = {k: v.load(v.ld64(where, 3 + k)) for k, kind in enumerate(kinds) if kind == "c"}
-
-    def block(row: ir.Value, p: ir.Value, n: int) -> None:
-        acc = window.sums(v, v.add(x0, v.b.mul(row, xrow), v.b.mul(p, xpix)), n)
-        for q in range(n):
-
-            def operand(k: int, q: int = q) -> ir.Value:
-                if k == 0 or k - 1 in shared:
-                    return shared[k - 1] if k else acc[q]
-                base, by_row = v.ld64(where, 2 + k), v.b.mul(row, v.ld64(words, 8 + 2 * k))
-                at = v.add(base, by_row, v.b.mul(v.add(p, q), v.ld64(words, 9 + 2 * k)))
-                return v.load(at) if kinds[k - 1] == "v" else v.broadcast(at)
-
-            v.store(emit(v, expr, operand), v.add(y0, v.b.mul(row, yrow), v.b.mul(v.add(p, q), ypix)))
-
-    with v.loop(count) as row:
-        _in_blocks(v, ow, pixels, functools.partial(block, row))
-    return v.finish()
-
-
-def _in_blocks(v: Builder, total: ir.Value, size: int, body: Callable[[ir.Value, int], None]) -> None:
-    """`body(first, how many)` for blocks of `size` of `total` things, then for each one that is left."""
-    with v.loop(v.b.sdiv(total, i64(size))) as p:
-        body(v.mul(p, size), size)
-    done = v.mul(v.b.sdiv(total, i64(size)), size)
-    with v.loop(v.b.srem(total, i64(size))) as p:
-        body(v.add(done, p), 1)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Window:
-    """A depthwise convolution's window: a vector of weights for each element, and the byte steps from a row that it
-    reads to the next one, and from a column of the image to the next one.
-    """
-
-    kh: int
-    kw: int
-    stride: int
-    dilation: int
-    weights: list[ir.Value]
-    row: ir.Value
-    column: ir.Value
-
-    def sums(self, v: Builder, x: ir.Value, n: int) -> list[ir.Value]:
-        """The sums of `n` neighbouring pixels, whose first window begins at address `x`: each column is loaded once."""
-        acc: list[ir.Value] = [None] * n
-        for i in range(self.kh):
-            line = v.add(x, v.mul(self.row, i))
-            loaded: dict[int, ir.Value] = {}
-            for q in range(n):
-                for j in range(self.kw):
-                    c = q * self.stride + j * self.dilation
-                    if c not in loaded:
-                        loaded[c] = v.load(v.add(line, v.mul(self.column, c)))
-                    wv = self.weights[i * self.kw + j]
-                    acc[q] = v.b.fmul(loaded[c], wv) if acc[q] is None else v.fma(loaded[c], wv, acc[q])
-        return acc
 
 
 Combine = Callable[[Builder, ir.Value, ir.Value], ir.Value]

@@ -203,6 +203,10 @@ class Builder:
         """a * b + c, rounded once."""
         return self.call(f"llvm.fma.v{self.vl}f32", self.vec, a, b, c)
 
+    def shuffle(self, a: ir.Value, b: ir.Value, lanes: Sequence[int]) -> ir.Value:
+        """The lanes of two vectors with these numbers; those of `b` follow those of `a`."""
+        return self.b.shuffle_vector(a, b, _integers(32, tuple(lanes)))
+
     def across(self, x: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         """All lanes of `x` combined, in every lane."""
         step = self.vl // 2

@@ -30,10 +30,12 @@ from .depthwise import Walk
 from .elementwise import Operand, nest
 from .expressions import emit
 from .nests import LAST, minimum, vectors
+from .panels import Filters
 from .product import Epilogue, Lane, Product, add_gemm, operand_kind, pack_panels, panel_bytes
 from .simd import Builder, i64
 
 R = 3
+INNER = 1 << 11  # weights that a kernel transforms in one call
 POINTS: Mapping[int, tuple[Fraction, ...]] = {
     2: (Fraction(0), Fraction(1), Fraction(-1)),
     4: (Fraction(0), Fraction(5, 8), Fraction(-5, 8), Fraction(3, 2), Fraction(-3, 2)),
@@ -129,10 +131,9 @@ def apart(nbytes: int) -> int:
     return nbytes + LINE * (nbytes % (2 * LINE) == 0)
 
 
-def winograd(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storage, tail: Epilogue, m: int) -> None:
-    """Appends input transform, (m + 2)**2 products and output transform, which writes y [n, h, w, c].
-
-    `axes` bring the weights `w` to the shape [3, 3, c, channels].
+def winograd(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, m: int) -> None:
+    """Appends input transform, (m + 2)**2 products and output transform, which writes y [n, h, w, c]; for weights that
+    arrive with the call also their transform.
     """
     vl, n2 = ctx.target.vl, (m + R - 1) ** 2
     batch, oh, ow, channels = y.shape
@@ -157,7 +158,7 @@ def winograd(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storag
 
     g = Product((1, 1, 1, tiles), (0,), c_in, channels, n2)
     shape = block_shape(ctx.target, tiles, channels)
-    weights = _weights(ctx, g, w, axes, m, shape[1])
+    weights = _weights(ctx, g, w, m, shape[1])
     rows = Lane(Ref(data.buffer, data.offset), (0, 0, 0, narrow), 4, near)
     sums = Lane(Ref(products.buffer, products.offset), (0, 0, 0, wide), 4, far)
     add_gemm(ctx, g, rows, weights, sums, COPY, [], shape)
@@ -171,17 +172,30 @@ def winograd(ctx: Context, geo: Walk, w: Value, axes: tuple[int, ...], y: Storag
     nest(ctx, kernel, extra, loops, outs, 1, per_item, n2 * -(-channels // vl))
 
 
-def _weights(ctx: Context, g: Product, w: Value, axes: tuple[int, ...], m: int, nv: int) -> Ref:
-    """Panels of the transformed weights G g G', one group a position; `axes` bring `w` to [3, 3, C, OC]."""
-    vl = ctx.target.vl
+def _weights(ctx: Context, g: Product, w: Filters, m: int, nv: int) -> Ref:
+    """Panels of the transformed weights G g G', one group a position."""
+    vl, value, axes = ctx.target.vl, w.value, w.axes
+    if w.source is not None:
+        return _transformed(ctx, w.by_tap(ctx, nv), m, panel_bytes(g, vl, nv))
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[w], axes).reshape(R * R, -1).astype(np.float32)
+        k = np.transpose(consts[value], axes).reshape(R * R, -1).astype(np.float32)
         mats = matrices(m)
         turned = (np.kron(mats.g, mats.g).astype(np.float32) @ k).reshape(g.groups, g.run, g.channels)
         return pack_panels(turned, vl, nv)
 
-    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("winograd", w, axes, m, nv))
+    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("winograd", value, axes, m, nv))
+
+
+def _transformed(ctx: Context, taps: Ref, m: int, nbytes: int) -> Ref:
+    """Appends the transform of weights that arrive with the call, of which each tap has panels of `nbytes`."""
+    n2 = (m + R - 1) ** 2
+    out = ctx.scratch((n2, nbytes // 4))
+    source = Storage(taps.buffer, taps.offset, (), (), ())
+    operands: list[Operand] = [(source, (4 * INNER,), 0), (out, (4 * INNER,), 0)]
+    loops, vectors_each = (-(-nbytes // (4 * INNER)),), min(INNER, nbytes // 4) // ctx.target.vl
+    nest(ctx, Kernel(("winograd_weights", m)), [nbytes, 4 * INNER], loops, operands, 1, 1, n2 * vectors_each)
+    return Ref(out.buffer, out.offset)
 
 
 # -- kernels ----------------------------------------------------------------------------------------
@@ -216,6 +230,27 @@ def _combine(v: Builder, row: np.ndarray, x: Sequence[ir.Value]) -> ir.Value:
         else:
             acc = v.fma(x[k], v.const(c), acc)
     return acc
+
+
+@family("winograd_weights")
+def weights_kernel(name: str, key: Spec, target: Target) -> str:
+    """("winograd_weights", m): G g G' of 3x3 weights, element by element of their panels. Operands: panels by tap,
+    panels by position. Words: bytes of one tap's panels (whole vectors), bytes of a chunk. The last loop counts chunks.
+    """
+    m = key[1]
+    g = matrices(m).g
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    x, y, step, chunk = v.ld64(where, 0), v.ld64(where, 1), v.ld64(words, 0), v.ld64(words, 1)
+    count = minimum(v, chunk, v.b.sub(step, v.b.mul(v.ld64(index, LAST), chunk)))
+    with v.loop(v.b.sdiv(count, i64(4 * v.vl))) as i:
+        at = v.mul(i, 4 * v.vl)
+        taps = [v.load(v.add(x, at, v.mul(step, t))) for t in range(R * R)]
+        columns = [_transform(v, g, taps[j::R]) for j in range(R)]
+        for i, row in enumerate(zip(*columns, strict=True)):
+            for j, value in enumerate(_transform(v, g, row)):
+                v.store(value, v.add(y, at, v.mul(step, i * len(g) + j)))
+    return v.finish()
 
 
 @family("winograd_input")

@@ -51,8 +51,9 @@ FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
     **dict.fromkeys(
-        ("elementwise", "depthwise", "pool", "reduce", "position", "gemv", "shifted", "narrow"), "kernels.nests"
+        ("elementwise", "pool", "reduce", "position", "gemv", "shifted", "narrow"), "kernels.nests"
     ),
+    **dict.fromkeys(("depthwise", "depthwise_transposed", "depthwise_sums"), "kernels.windows"),
     **dict.fromkeys(("gather", "scatter", "sum"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
     **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),

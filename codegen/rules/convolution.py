@@ -15,8 +15,8 @@ class Convolution:
     """Axes and sizes of a convolution; `strides`, `dilation`, `spread`, `padding` have one entry a spatial dimension.
 
     `image`, `result`: axes of (batch, channels, spatial...); `weights`: axes of (channels out, channels in a group,
-    spatial...). `spread`: the image's own dilation, not 1 where the convolution is a transposed one. `sizes`: of the
-    result's spatial dimensions. `inner`: products that are summed for one element of the result.
+    spatial...). `spread`: the image's own dilation, not 1 where the convolution is a transposed one. `batch`: images.
+    `sizes`: of the result's spatial dimensions. `inner`: products that are summed for one element of the result.
     """
 
     image: tuple[int, ...]
@@ -31,6 +31,7 @@ class Convolution:
     batch_groups: int
     channels_in: int
     channels: int
+    batch: int
     sizes: tuple[int, ...]
     inner: int
 
@@ -38,6 +39,18 @@ class Convolution:
     def depthwise(self) -> bool:
         """Whether every channel is convolved on its own."""
         return self.groups == self.channels_in == self.channels > 1
+
+    @property
+    def window_sums(self) -> bool:
+        """Whether it is the gradient of a depthwise one by its weights: the image's channels stand for its batch, and
+        each is convolved with its own channel of the other operand.
+        """
+        return self.groups == 1 and self.batch_groups == self.batch == self.channels > 1
+
+    @property
+    def channel_axis(self) -> int:
+        """The axis of the image whose elements are convolved alike."""
+        return self.image[0 if self.window_sums else 1]
 
     @property
     def pointwise(self) -> bool:
@@ -74,6 +87,7 @@ def convolution(op: Op) -> Convolution | None:
         batch_groups=p["batch_group_count"],
         channels_in=x.shape[dn.lhs_spec[1]],
         channels=op.out.shape[dn.out_spec[1]],
+        batch=x.shape[dn.lhs_spec[0]],
         sizes=tuple(op.out.shape[d] for d in dn.out_spec[2:]),
         inner=math.prod(w.shape[d] for d in dn.rhs_spec[1:]),
     )
@@ -90,3 +104,66 @@ def channels_last(axes: tuple[int, ...]) -> bool:
     """Whether axes of (batch, channels, spatial...) lie as batch, spatial..., channels."""
     rank = len(axes) - 2
     return axes == (0, rank + 1, *range(1, rank + 1))
+
+
+# -- transposed convolutions: every phase of the result is a small convolution of the image as it is ---------
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """Results `first`, `first + step`, ... (`count` of them) along one dimension: they read `window` taps (none: they
+    are sums of nothing) from tap `tap` on, every `every`-th, at pixels of the image from `shift` on, `reach` apart.
+    """
+
+    first: int
+    step: int
+    count: int
+    tap: int = 0
+    every: int = 1
+    window: int = 0
+    shift: int = 0
+    reach: int = 1
+
+    @property
+    def last(self) -> int:
+        """The last pixel that is read."""
+        return self.shift + self.count - 1 + (self.window - 1) * self.reach
+
+
+def phases(conv: Convolution) -> tuple[tuple[Phase, ...], ...]:
+    """The phases of each dimension of a transposed convolution; () for any other one, and for what is both transposed
+    and strided.
+    """
+    if not conv.transposed or any(s != 1 for s in conv.strides):
+        return ()
+    axes = zip(conv.sizes, conv.window, conv.spread, conv.dilation, conv.padding, strict=True)
+    return tuple(
+        tuple(_phase(f, -(-(n - f) // d), k, d, r, lo) for f in range(min(d, n))) for n, k, d, r, (lo, _) in axes
+    )
+
+
+def _phase(first: int, count: int, window: int, spread: int, dilation: int, lo: int) -> Phase:
+    """Result q spread + first reads the grown image at q spread + first + tap dilation - lo, which is not a zero where
+    first + tap dilation - lo is a multiple of `spread`.
+    """
+    common = math.gcd(dilation, spread)
+    every, reach = spread // common, dilation // common
+    tap = next((t for t in range(min(every, window)) if (first + t * dilation - lo) % spread == 0), None)
+    if tap is None:
+        return Phase(first, spread, count)
+    shift = (first + tap * dilation - lo) // spread
+    return Phase(first, spread, count, tap, every, -(-(window - tap) // every), shift, reach)
+
+
+def around(conv: Convolution, pixels: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Zeroes that are read before and behind the image, whose spatial dimensions have so many `pixels`: what phases
+    read, or the padding (less than 0 where pixels are left out) of the image as it is or has been grown.
+    """
+    found = phases(conv)
+    if not found:
+        return conv.padding
+    return tuple(_around([p for p in some if p.window], n) for some, n in zip(found, pixels, strict=True))
+
+
+def _around(used: list[Phase], n: int) -> tuple[int, int]:
+    return max((0, *(-p.shift for p in used))), max((0, *(p.last + 1 - n for p in used)))

@@ -62,7 +62,8 @@ def convolution(op: Op, x: Array, w: Array) -> Array:
     dn = p["dimension_numbers"]
     x = np.transpose(x, dn.lhs_spec)
     w = np.transpose(w, dn.rhs_spec)
-    groups, rank = p["feature_group_count"], x.ndim - 2
+    rank = x.ndim - 2
+    groups, split = (p["batch_group_count"], 0) if p["batch_group_count"] > 1 else (p["feature_group_count"], 1)
     grown = [(n - 1) * d + 1 if n else 0 for n, d in zip(x.shape[2:], p["lhs_dilation"], strict=True)]
     up = np.zeros((*x.shape[:2], *grown), x.dtype)
     up[(slice(None), slice(None), *(slice(None, None, d) for d in p["lhs_dilation"]))] = x
@@ -71,15 +72,14 @@ def convolution(op: Op, x: Array, w: Array) -> Array:
     up = up[(slice(None), slice(None), *cut)]
     out_shape = tuple(op.out.shape[d] for d in dn.out_spec)
     out = np.zeros(out_shape, np.result_type(x, w))
-    per_in, per_out = x.shape[1] // groups, w.shape[0] // groups
+    per_out = w.shape[0] // groups
     for tap in np.ndindex(*w.shape[2:]):
         window = tuple(
             slice(t * d, t * d + s * (n - 1) + 1, s)
             for t, d, s, n in zip(tap, p["rhs_dilation"], p["window_strides"], out_shape[2:], strict=True)
         )
-        patch = up[(slice(None), slice(None), *window)]
-        for g in range(groups):
-            a = patch[:, g * per_in : (g + 1) * per_in]
+        patches = np.split(up[(slice(None), slice(None), *window)], groups, split)
+        for g, a in enumerate(patches):
             b = w[(slice(g * per_out, (g + 1) * per_out), slice(None), *tap)]
             out[:, g * per_out : (g + 1) * per_out] += np.moveaxis(np.tensordot(a, b, ((1,), (1,))), -1, 1)
     assert rank == len(tap) if w.size else True

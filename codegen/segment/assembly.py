@@ -15,7 +15,7 @@ import numpy as np
 from ..native import layout as abi
 from ..native.build import Spec, kernel_address, prepare
 from ..program import Group, Op, Program, Unsupported, Value, consumers, kind
-from ..rules.convolution import convolution
+from ..rules.convolution import around, convolution, phases
 from ..target import Target
 from .cuts import Cut
 from .descriptor import Put, Runtime, describe, held_by, ring
@@ -167,9 +167,11 @@ def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[
     reads `v` as its image; nothing for any other operation.
     """
     conv = convolution(op)
-    if conv is None or op.ins[0] is not v or op.ins[1] is v or conv.transposed or conv.image[1] != len(v.shape) - 1:
+    if conv is None or op.ins[0] is not v or op.ins[1] is v or conv.channel_axis != len(v.shape) - 1:
         return {}
-    axes = zip(conv.image[2:], conv.padding, strict=True)
+    if conv.transposed and not phases(conv):  # its image is grown first
+        return {}
+    axes = zip(conv.image[2:], around(conv, tuple(v.shape[d] for d in conv.image[2:])), strict=True)
     return {d: (lo, hi + spare.get(i, 0)) for i, (d, (lo, hi)) in enumerate(axes)}
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from ..codegen.program import Group, Op, Value, consumers
+from ..codegen.rules.convolution import convolution
 from ..codegen.rules.indexing import scattered_rows
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_movement, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction, recognise
@@ -16,14 +17,16 @@ LOOKAHEAD_ROWS = 32
 
 
 def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[Group]:
-    """Every operation in one group (broadcasts of constants: in each group that reads them). `data`: the values that
-    are no constants; `outputs`: those of the program.
+    """Every operation in one group (broadcasts of constants and turned weights: in each group that reads them).
+
+    `data`: the values that are no constants; `outputs`: those of the program.
     """
     readers = consumers(ops)
     floating = {op.out: op for op in ops if is_broadcast(op) and not any(v in data - {op.out} for v in op.value_ins)}
     for op in list(floating.values()):
         if op.out in outputs or any(not (is_elementwise(r) or is_movement(r)) for r in readers.get(op.out, [])):
             del floating[op.out]
+    floating |= _turned(ops, readers, data, outputs)
     makers, position = {v: op for op in ops for v in op.outs}, {op: i for i, op in enumerate(ops)}
     scope = _Scope(readers, makers, set(), set(), floating, set(outputs))
     groups = []
@@ -37,6 +40,20 @@ def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> 
         anchor = summed[-1] if summed else op
         groups.append(Group(tuple(sorted(group, key=position.__getitem__)), anchor))
     return groups
+
+
+def _turned(
+    ops: Sequence[Op], readers: Mapping[Value, list[Op]], data: set[Value], outputs: Sequence[Value]
+) -> dict[Value, Op]:
+    """Views of data that only convolutions read, as their weights: packing follows them without a pass of their own."""
+    found: dict[Value, Op] = {}
+    for op in reversed(ops):
+        read = readers.get(op.outs[0], []) if op.outs else []
+        if not read or not is_movement(op) or not is_view(op) or op.out in outputs or op.ins[0] not in data:
+            continue
+        if all(r.out in found or (convolution(r) is not None and op.out not in r.ins[:1]) for r in read):
+            found[op.out] = op
+    return found
 
 
 @dataclasses.dataclass(eq=False)

@@ -1,0 +1,260 @@
+"""Kernels of depthwise convolutions, which the nest driver calls: one vector of channels at a time.
+
+The forward pass, its transpose (the gradient by the image where the stride is not 1), and the sums that are the gradient
+by the weights. Every kernel gets (operand addresses, loop indices, own words); steps between elements are bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+
+import llvmlite.ir as ir
+
+from ..native.build import Spec, family
+from ..rules.expressions import Expr
+from ..target import Target
+from .expressions import emit
+from .nests import LAST, minimum
+from .simd import Builder, i64
+
+#: of each phase along one dimension: its first tap, every how many-th it takes, how many, their first pixel, how far apart
+Phases = tuple[tuple[int, int, int, int, int], ...]
+
+
+@family("depthwise")
+def depthwise(name: str, key: Spec, target: Target) -> str:
+    """("depthwise", kh, kw, stride, dilation, pixels, expr, kinds, tail): one channel vector of some rows.
+
+    Operands: x, weights, y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows a chunk, OW, lanes
+    of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap; y: row,
+    pixel; each epilogue operand: row, pixel. Neighbouring output pixels share the columns that they read.
+    """
+    _, kh, kw, stride, dilation, pixels, expr, kinds, tail = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    if tail:
+        v.set_mask(v.ld64(words, 3))
+    count, ow = _here(v, v.ld64(index, LAST - 1), words, 0), v.ld64(words, 2)
+    xrow, xtaprow, xpix, xtap = (v.ld64(words, 4 + i) for i in range(4))
+    x, w = v.ld64(where, 0), v.ld64(where, 1)
+    weights = _taps(v, w, kh, kw, v.ld64(words, 8), v.ld64(words, 9))
+    columns = _Windows(stride, dilation, xpix, xtap)
+    result = _Result.of(v, where, words, 10, expr, kinds)
+
+    def block(row: ir.Value, p: ir.Value, n: int) -> None:
+        at = v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix))
+        acc: list[ir.Value | None] = [None] * n
+        for i in range(kh):
+            load = columns.reader(v, v.add(at, v.mul(xtaprow, i)))
+            for q in range(n):
+                for j in range(kw):
+                    acc[q] = _added(v, load(q, j), weights[i * kw + j], acc[q])
+        for q in range(n):
+            result.write(v, acc[q], row, v.add(p, q))
+
+    with v.loop(count) as row:
+        _in_blocks(v, ow, pixels, functools.partial(block, row))
+    return v.finish()
+
+
+@family("depthwise_transposed")
+def depthwise_transposed(name: str, key: Spec, target: Target) -> str:
+    """("depthwise_transposed", kh, kw, spread, rows, columns, left, pixels, expr, kinds, tail): one channel vector of the
+    result around some rows of the image x. A pixel of x stands for a block of `spread` results (rows, columns), one for
+    each of the phases `rows` by `columns`; behind the whole blocks come the first `left` phases (along rows, along
+    columns) of one more.
+
+    Operands: x (the pixel of the first block), weights, y, the epilogue's. Loops end in (row chunk, channel vector).
+    Words: whole blocks along rows, those of a chunk, whole blocks in a row, lanes of the last vector (with `tail`), x:
+    row, pixel; weights: tap row, tap; y: row, pixel; each epilogue operand: row, pixel.
+    """
+    _, kh, kw, (dh, dw), by_row, by_column, left, pixels, expr, kinds, tail = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    if tail:
+        v.set_mask(v.ld64(words, 3))
+    x, w, (xrow, xpix) = v.ld64(where, 0), v.ld64(where, 1), (v.ld64(words, 4), v.ld64(words, 5))
+    weights = _taps(v, w, kh, kw, v.ld64(words, 6), v.ld64(words, 7))
+    result = _Result.of(v, where, words, 8, expr, kinds)
+    chunk, wide = v.ld64(index, LAST - 1), v.ld64(words, 2)
+
+    def block(phases: tuple[Phases, Phases], row: ir.Value, p: ir.Value, n: int) -> None:
+        at = v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix))
+        acc: dict[tuple[int, int, int], ir.Value | None] = {}
+        meeting = _meeting(phases[0], 1).items(), _meeting(phases[1], n).items()
+        for (a, rows), (c, columns) in itertools.product(*meeting):
+            pixel = v.load(v.add(at, v.mul(xrow, a), v.mul(xpix, c)))
+            for (fh, th, _), (fw, tw, q) in itertools.product(rows, columns):
+                acc[fh, q, fw] = _added(v, pixel, weights[th * kw + tw], acc.get((fh, q, fw)))
+        first = v.mul(row, dh)
+        for fh in range(len(phases[0])):
+            for q in range(n):
+                for fw in range(len(phases[1])):
+                    total = acc.get((fh, q, fw), v.const(0.0))
+                    result.write(v, total, v.add(first, fh), v.add(v.mul(v.add(p, q), dw), fw))
+
+    def line(phases: Phases, row: ir.Value) -> None:
+        _in_blocks(v, wide, pixels, functools.partial(block, (phases, by_column), row))
+        if left[1]:
+            block((phases, by_column[: left[1]]), row, wide, 1)
+
+    whole, each = v.ld64(words, 0), v.ld64(words, 1)
+    rest = v.b.sub(whole, v.b.mul(chunk, each))
+    with v.loop(minimum(v, each, rest)) as row:
+        line(by_row, row)
+    if left[0]:
+        with v.b.if_then(v.b.icmp_signed("<", rest, each)):
+            line(by_row[: left[0]], rest)
+    return v.finish()
+
+
+@family("depthwise_sums")
+def depthwise_sums(name: str, key: Spec, target: Target) -> str:
+    """("depthwise_sums", kh, kw, stride, dilation, pixels, tail): for one channel vector and each tap of a window, the
+    sum of x times g over all pixels of g, of which every one has a window of x.
+
+    Operands: x, g, y. Loops end in (image chunk, row chunk, channel vector). Words: images, those of a chunk, rows, those
+    of a chunk, pixels of a row, lanes of the last vector (with `tail`), x: image step, row, tap row, pixel, tap; g:
+    image, row, pixel; y: tap row, tap. Neighbouring pixels share the columns of x that they read.
+    """
+    _, kh, kw, stride, dilation, pixels, tail = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    if tail:
+        v.set_mask(v.ld64(words, 5))
+    images, rows = (_here(v, v.ld64(index, LAST - 2 + i), words, 2 * i) for i in range(2))
+    width = v.ld64(words, 4)
+    ximage, xrow, xtaprow, xpix, xtap, gimage, grow, gpix, yrow, ypix = (v.ld64(words, 6 + i) for i in range(10))
+    x, g, y = (v.ld64(where, i) for i in range(3))
+    columns = _Windows(stride, dilation, xpix, xtap)
+
+    def block(xline: ir.Value, gline: ir.Value, p: ir.Value, n: int, acc: list[ir.Value]) -> list[ir.Value]:
+        xat, gat, out = v.add(xline, v.b.mul(p, xpix)), v.add(gline, v.b.mul(p, gpix)), list(acc)
+        by = [v.load(v.add(gat, v.mul(gpix, q))) for q in range(n)]
+        for i in range(kh):
+            load = columns.reader(v, v.add(xat, v.mul(xtaprow, i)))
+            for q in range(n):
+                for j in range(kw):
+                    out[i * kw + j] = v.fma(load(q, j), by[q], out[i * kw + j])
+        return out
+
+    full, rest = v.b.sdiv(width, i64(pixels)), v.b.srem(width, i64(pixels))
+    done = v.mul(full, pixels)
+    with v.carry(images, [v.const(0.0)] * (kh * kw)) as (image, acc, next_image):
+        xs, gs = v.add(x, v.b.mul(image, ximage)), v.add(g, v.b.mul(image, gimage))
+        with v.carry(rows, acc) as (row, acc, next_row):
+            xline, gline = v.add(xs, v.b.mul(row, xrow)), v.add(gs, v.b.mul(row, grow))
+            with v.carry(full, acc) as (p, acc, next_block):
+                next_block(block(xline, gline, v.mul(p, pixels), pixels, acc))
+            with v.carry(rest, v.carried) as (p, acc, next_pixel):
+                next_pixel(block(xline, gline, v.add(done, p), 1, acc))
+            next_row(v.carried)
+        next_image(v.carried)
+    for t, total in enumerate(v.carried):
+        v.store(total, v.add(y, v.mul(yrow, t // kw), v.mul(ypix, t % kw)))
+    return v.finish()
+
+
+# -- what they share -----------------------------------------------------------------------------------
+
+
+def _here(v: Builder, chunk: ir.Value, words: ir.Value, at: int) -> ir.Value:
+    """How many things chunk number `chunk` has; word `at` is how many there are, the next one how many a chunk has."""
+    total, each = v.ld64(words, at), v.ld64(words, at + 1)
+    return minimum(v, each, v.b.sub(total, v.b.mul(chunk, each)))
+
+
+def _taps(v: Builder, w: ir.Value, kh: int, kw: int, row: ir.Value, column: ir.Value) -> list[ir.Value]:
+    """The vectors of weights of a window, row by row."""
+    return [v.load(v.add(w, v.mul(row, i), v.mul(column, j))) for i in range(kh) for j in range(kw)]
+
+
+def _added(v: Builder, a: ir.Value, b: ir.Value, total: ir.Value | None) -> ir.Value:
+    """The total and a * b; None: there is no total so far."""
+    return v.b.fmul(a, b) if total is None else v.fma(a, b, total)
+
+
+def _in_blocks(v: Builder, total: ir.Value, size: int, body: Callable[[ir.Value, int], None]) -> None:
+    """`body(first, how many)` for blocks of `size` of `total` things, then for each one that is left."""
+    with v.loop(v.b.sdiv(total, i64(size))) as p:
+        body(v.mul(p, size), size)
+    done = v.mul(v.b.sdiv(total, i64(size)), size)
+    if size > 1:
+        with v.loop(v.b.srem(total, i64(size))) as p:
+            body(v.add(done, p), 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Windows:
+    """The columns of an image that windows read which lie `stride` columns apart, with taps `dilation` columns apart;
+    `pixel`, `tap`: bytes from a window to the next, from a tap to the next.
+    """
+
+    stride: int
+    dilation: int
+    pixel: ir.Value
+    tap: ir.Value
+
+    def reader(self, v: Builder, line: ir.Value) -> Callable[[int, int], ir.Value]:
+        """(window, tap) -> what that tap of the window reads in the row from address `line` on, loaded once a column."""
+        step = v.b.sdiv(self.pixel, i64(self.stride)) if self.dilation == 1 else v.b.sdiv(self.tap, i64(self.dilation))
+        loaded: dict[int, ir.Value] = {}
+
+        def load(window: int, tap: int) -> ir.Value:
+            c = window * self.stride + tap * self.dilation
+            if c not in loaded:
+                loaded[c] = v.load(v.add(line, v.mul(step, c)))
+            return loaded[c]
+
+        return load
+
+
+@dataclasses.dataclass(frozen=True)
+class _Result:
+    """Where a kernel writes pixels, and the epilogue: its expression, and its operands by address and steps; `shared`
+    are those that do not change with the pixel.
+    """
+
+    expr: Expr
+    kinds: tuple[str, ...]
+    y: tuple[ir.Value, ir.Value, ir.Value]
+    operands: tuple[tuple[ir.Value, ir.Value, ir.Value], ...]
+    shared: dict[int, ir.Value]
+
+    @classmethod
+    def of(cls, v: Builder, where: ir.Value, words: ir.Value, at: int, expr: Expr, kinds: Sequence[str]) -> _Result:
+        """The result whose address is number 2 in `where`, and whose steps begin at word `at`."""
+        found = [
+            (v.ld64(where, 2 + k), v.ld64(words, at + 2 * k), v.ld64(words, at + 2 * k + 1))
+            for k in range(len(kinds) + 1)
+        ]
+        shared = {k: v.load(found[1 + k][0]) for k, kind in enumerate(kinds) if kind == "c"}
+        return cls(expr, tuple(kinds), found[0], tuple(found[1:]), shared)
+
+    def write(self, v: Builder, total: ir.Value, row: ir.Value, pixel: ir.Value) -> None:
+        """Stores the expression of a sum at a pixel."""
+
+        def place(base: ir.Value, by_row: ir.Value, by_pixel: ir.Value) -> ir.Value:
+            return v.add(base, v.b.mul(row, by_row), v.b.mul(pixel, by_pixel))
+
+        def operand(k: int) -> ir.Value:
+            if k == 0 or k - 1 in self.shared:
+                return self.shared[k - 1] if k else total
+            at = place(*self.operands[k - 1])
+            return v.load(at) if self.kinds[k - 1] == "v" else v.broadcast(at)
+
+        v.store(emit(v, self.expr, operand), place(*self.y))
+
+
+def _meeting(phases: Phases, n: int) -> dict[int, list[tuple[int, int, int]]]:
+    """Pixel of the image, in order -> (phase, its tap, number of the block) of all taps of `n` neighbouring blocks that
+    meet it.
+    """
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for f, (tap, every, taps, first, reach) in enumerate(phases):
+        for q, i in itertools.product(range(n), range(taps)):
+            found.setdefault(q + first + i * reach, []).append((f, tap + i * every, q))
+    return dict(sorted(found.items()))

@@ -1,0 +1,177 @@
+"""Convolutions whose weights arrive with the call or are computed by the model, and their gradients by the image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from xcoexec.codegen.kernels import conv
+from xcoexec.codegen.kernels.block_shapes import measured_shapes
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.target import Target, target
+
+from .support import TOLERANCE, array, check_host, error, oracle, stages_of, targets
+from .test_algorithms import run_on
+from .test_ops import CONVS, _conv
+
+TARGETS = targets()
+COMPUTED = [name for name, (_, w, options) in CONVS.items() if not (len(w) == 4 and options.get("groups") == w[-1])]
+LAYOUTS = [
+    ("NHWC", "HWIO", "NHWC"),
+    ("NCHW", "OIHW", "NCHW"),
+    ("NHWC", "OHWI", "NHWC"),
+    ("NHWC", "IHWO", "NCHW"),
+    ("NHWC", "WHIO", "NHWC"),
+    ("NHWC", "HWOI", "NHWC"),
+    ("NHWC", "OHIW", "NHWC"),
+    ("NHWC", "HOWI", "NHWC"),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", COMPUTED)
+def test_weights_that_arrive_with_the_call(name: str, threads: int) -> None:
+    x, w, options = CONVS[name]
+    check_host(lambda w, x: _conv(x, w, **options), array(*w, seed=1), array(*x), threads=threads)
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("spec", LAYOUTS, ids="-".join)
+@pytest.mark.parametrize(("c", "oc"), [(3, 17), (17, 40), (70, 1)])
+def test_layouts_of_the_weights(isa: Target, spec: tuple[str, str, str], c: int, oc: int) -> None:
+    """Panels are copied from rows, turned from columns, or put together from single elements."""
+    sizes = {"H": 3, "W": 2, "I": c, "O": oc}
+    fn = lambda w, x: jnp.tanh(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=spec))
+    shape = {"N": 2, "H": 5, "W": 4, "C": c}
+    w, x = array(*(sizes[d] for d in spec[1]), seed=1), array(*(shape[d] for d in spec[0]))
+    got, _ = run_on(fn, w, x, isa=isa)
+    assert error(got, oracle(fn, w, x)) < TOLERANCE
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+def test_every_width_of_a_panel(isa: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of every number of vectors, the last of them one lane wide, of rows and of columns."""
+    spec = ("NHWC", "HWOI", "NHWC")
+    rows = lambda w, x: _conv(x, w)
+    columns = lambda w, x: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=spec)
+    for shape in measured_shapes(isa):
+        monkeypatch.setattr(conv, "block_shape", lambda *_, shape=shape: shape)
+        for oc in (2 * isa.vl + 1, 7 * isa.vl):
+            x, w = array(1, 3, 4, 19), array(3, 3, 19, oc, seed=1)
+            assert error(run_on(rows, w, x, isa=isa)[0], oracle(rows, w, x)) < TOLERANCE, (shape, oc)
+            w = w.transpose(0, 1, 3, 2)
+            assert error(run_on(columns, w, x, isa=isa)[0], oracle(columns, w, x)) < TOLERANCE, (shape, oc)
+
+
+@pytest.mark.parametrize(
+    "equation", ["bik,bkj->bij", "bik,bjk->bij", "ki,bkj->bij", "bik,kbjl->bijl", "ibk,bjkl->bijl"]
+)
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+def test_products_of_two_computed_sides(equation: str, isa: Target) -> None:
+    sizes = dict(b=2, i=5, j=19, k=37, l=3)
+    a, b = (array(*(sizes[d] for d in side), seed=i) for i, side in enumerate(equation.split("->")[0].split(",")))
+    fn = lambda a, b: jnp.einsum(equation, a, b)
+    assert error(run_on(fn, a, b, isa=isa)[0], oracle(fn, a, b)) < TOLERANCE
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("how", conv.ALGORITHMS)
+@pytest.mark.parametrize(
+    ("h", "w", "c", "oc", "n"), [(8, 8, 16, 16, 1), (7, 13, 9, 17, 1), (1, 5, 8, 133, 2), (17, 6, 70, 64, 3)]
+)
+def test_winograd_with_weights_that_arrive(isa: Target, how: str, h: int, w: int, c: int, oc: int, n: int) -> None:
+    k, x = array(3, 3, c, oc, seed=1), array(n, h, w, c)
+    fn = lambda k, x: jax.nn.relu(_conv(x, k))
+    got, ran = run_on(fn, k, x, isa=isa, how=how)
+    assert error(got, oracle(fn, k, x)) < TOLERANCE
+    assert any("winograd" in a for a in ran) == how.startswith("winograd")
+
+
+# -- gradients by the image ------------------------------------------------------------------------------------------
+
+GRADIENTS = {
+    **{name: CONVS[name] for name in COMPUTED},
+    "3x3 strided": ((2, 9, 8, 5), (3, 3, 5, 19), dict(stride=2)),
+    "3x3 strided valid": ((2, 12, 11, 5), (3, 3, 5, 19), dict(stride=2, padding="VALID")),
+    "3x3 stride 3 valid": ((1, 16, 15, 5), (3, 3, 5, 19), dict(stride=3, padding="VALID")),
+    "5x5 stride 3": ((1, 16, 15, 5), (5, 5, 5, 19), dict(stride=3)),
+    "2x2 stride 3": ((1, 11, 10, 5), (2, 2, 5, 19), dict(stride=3, padding="VALID")),
+    "1x1 stride 3": ((2, 10, 8, 17), (1, 1, 17, 33), dict(stride=3)),
+    "dilated and strided": ((1, 17, 16, 5), (3, 3, 5, 9), dict(dilation=3, stride=2)),
+    "dilated as strided": ((1, 17, 16, 5), (3, 3, 5, 9), dict(dilation=2, stride=2)),
+    "dilated by more": ((1, 21, 20, 5), (3, 3, 5, 9), dict(dilation=2, stride=4)),
+    "grouped strided": ((1, 9, 10, 12), (3, 3, 3, 20), dict(groups=4, stride=2)),
+    "padded by much": ((1, 6, 7, 4), (3, 3, 4, 9), dict(stride=2, padding=[(4, 3), (5, 4)])),
+    "cut off": ((1, 12, 11, 4), (3, 3, 4, 9), dict(stride=2, padding=[(-2, -1), (-1, -3)])),
+    "1-D strided": ((2, 17, 6), (4, 6, 21), dict(stride=3)),
+    "3-D strided": ((1, 7, 6, 8, 3), (3, 2, 3, 3, 18), dict(stride=2)),
+}
+
+
+def by_image(name: str) -> tuple[Any, jax.Array, jax.Array]:
+    """The gradient of a convolution by its image, as a function of weights and the result's gradient; and both."""
+    x, w, options = GRADIENTS[name]
+    of = lambda w, x: _conv(x, w, **options)
+    like = jnp.zeros(x)
+    fn = lambda w, dy: jax.linear_transpose(lambda x: of(w, x), like)(dy)[0]
+    return fn, array(*w, seed=1), array(*jax.eval_shape(of, jnp.zeros(w), like).shape, seed=2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient_by_the_image(name: str, threads: int) -> None:
+    fn, w, dy = by_image(name)
+    check_host(fn, w, dy, threads=threads)
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient_by_the_image_for_constant_weights(name: str) -> None:
+    fn, w, dy = by_image(name)
+    check_host(fn, w, dy, weights=1)
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "name", ["odd", "3x3 strided", "1x1 stride 3", "grouped strided", "1-D strided", "3-D strided"]
+)
+def test_a_fused_tail_of_a_gradient(name: str, isa: Target) -> None:
+    """Pixels that no window reaches have the tail of 0; the gradient's maker leaves the zeroes that phases read."""
+    fn, w, dy = by_image(name)
+    e = array(*GRADIENTS[name][0], seed=3)
+    tailed = lambda w, dy, e: jnp.where(e > 0, fn(w, dy * 2), 0) + jnp.cos(0.5) * e + 1
+    assert error(run_on(tailed, w, dy, e, isa=isa)[0], oracle(tailed, w, dy, e)) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["3x3", "3x3 strided", "1x1 stride 3"])
+def test_turned_weights_are_no_layer(name: str) -> None:
+    """Packing follows `rev`, and images that steps before made are not copied: panels and products are all there is."""
+    fn, w, dy = by_image(name)
+    _, graph = stages_of(lambda w, dy: fn(w, jnp.tanh(dy)), w, dy)
+    assert len(graph.layers) == 2
+    segment = host.build(graph.program, 1)
+    first, *rest = [s.kernel for s in segment.steps]
+    assert first == "elementwise" and set(rest) <= (
+        {"panel", "gemm", "elementwise"} if "1x1" in name else {"panel", "gemm"}
+    )
+
+
+@pytest.mark.parametrize("how", conv.ALGORITHMS)
+def test_gradient_by_winograd(how: str) -> None:
+    fn, w, dy = by_image("3x3")
+    got, ran = run_on(fn, w, dy, isa=target(), how=how)
+    assert error(got, oracle(fn, w, dy)) < TOLERANCE
+    assert any("winograd" in a for a in ran) == how.startswith("winograd")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_stays_in_its_channel(value: float) -> None:
+    """One weight that is no number reaches its output channel alone, whatever lies behind a panel's last channel."""
+    x, w = array(1, 5, 6, 9), np.array(array(3, 3, 9, 21, seed=1))
+    w[1, 1, 4, 20] = value
+    got, _ = run_on(lambda w, x: _conv(x, w), jnp.asarray(w), x, isa=target())
+    assert np.isfinite(got[..., :20]).all() and not np.isfinite(got[..., 20]).any()
