@@ -17,6 +17,7 @@ from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
 from .block_shapes import block_shape
+from .conv_weights import conv_weights, sums_pixels
 from .depthwise import LARGEST_WINDOW, Walk, depthwise
 from .elementwise import compute, copy, fill
 from .panels import Filters, Taken
@@ -33,6 +34,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     point, more than 3 spatial axes, and depthwise ones whose weights the model computes.
     """
     geo = geometry(op)
+    if sums_pixels(ctx, op, geo):
+        turned = (geo.image[1], geo.image[0], *geo.image[2:])
+        return conv_weights(ctx, op, rest, geo, _image(ctx, ctx.storage(op.ins[0]), turned, geo.padding, geo.spread))
     x, w = _operands(ctx, op, geo)
     rank = len(geo.window)
     phases = _phases(geo)
