@@ -115,6 +115,8 @@ def _measure(target: Target, unit: MatrixUnit, mr: int, nv: int) -> float:
             0,
             0,
             zero.ctypes.data,
+            4,
+            nv * target.vl * 4,
         )
         times = []
         for _ in range(REPEATS):

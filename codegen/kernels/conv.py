@@ -17,6 +17,7 @@ from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
 from .block_shapes import block_shape
+from .conv_weights import conv_weights, sums_pixels
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
 from .elementwise import compute, copy, dense, fill, read
 from .panels import Filters, Taken
@@ -33,6 +34,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     depthwise one, other types than floating point, and more than 3 spatial axes.
     """
     geo = geometry(op)
+    if not geo.window_sums and sums_pixels(ctx, op, geo):
+        turned = (geo.image[1], geo.image[0], *geo.image[2:])
+        return conv_weights(ctx, op, rest, geo, _image(ctx, ctx.storage(op.ins[0]), turned, geo.padding, geo.spread))
     x, w, rest = _operands(ctx, op, geo, rest)
     if geo.window_sums:
         _window_sums(ctx, op, geo, ctx.storage(x), w)

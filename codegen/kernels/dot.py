@@ -15,6 +15,7 @@ from ..segment.steps import Kernel, Ref
 from ..segment.storage import Storage
 from .block_shapes import block_shape
 from .elementwise import Operand, copy, nest
+from .in_place import Axis, Sides, add_product, even, merged
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
 
@@ -176,6 +177,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         return _gemv(ctx, left, _stored(right.value), lanes, expr)
     if constant and ctx.target.unit("bfloat16") and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
         return _pairs(ctx, left, right, lanes, expr)
+    if not constant and (sides := _sides(ctx, left, right)) is not None:
+        return add_product(ctx, sides, lanes[0], expr, lanes[1:])
     x = _rows(ctx, left)
     g = Product((1, 1, 1, m), (0,), k, n, batch)
     shape = block_shape(ctx.target, m, n)
@@ -192,6 +195,27 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     else:
         weights = _panels(ctx, right, shape[1])
     return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)
+
+
+def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
+    """Two computed sides as they lie, or None where one has to be turned or packed first."""
+    a, b = ctx.storage(left.value), ctx.storage(right.value)
+
+    def step(s: Storage, side: Side, dims: Sequence[int]) -> int | None:
+        return collapse(side.sizes(dims), [s.strides[d] for d in dims])
+
+    groups = step(a, left, left.batch), step(b, right, right.batch)
+    row, channel = step(a, left, left.free), step(b, right, right.free)
+    lengths = left.sizes(left.contract)
+    walks = zip(lengths, (a.strides[d] for d in left.contract), (b.strides[d] for d in right.contract), strict=True)
+    axes = merged([Axis(*walk) for walk in walks])
+    m, n, batch = (math.prod(s.sizes(d)) for s, d in ((left, left.free), (right, right.free), (left, left.batch)))
+    if None in groups or row is None or channel not in (4, 0 if n == 1 else 4) or not even(axes):
+        return None
+    if axes[-1].left == 4 and axes[-1].size > 1:
+        return None
+    starts = [(Ref(s.buffer, s.offset), group or 0) for s, group in zip((a, b), groups, strict=True)]
+    return Sides(axes, (1, 1, 1, m), (0, 0, 0, row), n, batch, *starts)
 
 
 STORED = ("float32", "bfloat16", "float16", "int8")

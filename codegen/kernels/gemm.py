@@ -1,14 +1,13 @@
 """The matrix micro-kernel: MR output pixels x NV vectors of output channels, accumulators in registers.
 
-Convolutions and matrix products are the same loop: for every tap, a contiguous run of the input is
-multiplied with packed weights `[tap][run][NV*VL]`. Pixels are given by address, so strides, halos and
-concatenated outputs cost nothing here.
+Convolutions and matrix products are the same loop: for every tap, a run of the input is multiplied with weights
+`[tap][run][NV*VL]`. Pixels are given by address, so strides, halos and concatenated outputs cost nothing here.
 
-Spec: (family, MR, NV, tail, expr, kinds, run, dtype). `expr` is the epilogue, operand 0 the accumulator; `kinds[k]`
-says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
+Spec: (family, MR, NV, tail, expr, kinds, run, dtype, walk). `expr` is the epilogue, operand 0 the accumulator;
+`kinds[k]` says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
 pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and
 unrolled (first layers, whose runs are short); 0: it is an argument. `dtype` "bfloat16": an element of a run is
-a pair of bf16, and so is each lane of the weights `[tap][run][NV*VL]`; sums are f32.
+a pair of bf16, and so is each lane of the weights `[tap][run][NV*VL]`; sums are f32. `walk`: how a run is read.
 """
 
 from __future__ import annotations
@@ -27,8 +26,14 @@ from .simd import Builder, i64
 Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
-ARGUMENTS = 14
+ARGUMENTS = 16
 SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
+#: elements of a run lie side by side, and the weights are packed
+NEAR = "near"
+#: elements lie some bytes apart, and so do rows of the weights; a tap is two words: bytes, and rows of the weights
+FAR = "far"
+#: as FAR, and the pixels of a tile lie side by side: one address is enough for them
+BESIDE = "beside"
 
 
 def spec(
@@ -40,53 +45,79 @@ def spec(
     run: int = 0,
     dtype: str = "float32",
     family: str = "gemm",
+    walk: str = NEAR,
 ) -> Spec:
     """The micro-kernel of a block of the shape [mr, nv * VL]; `family`: that of the matrix unit.
 
     A run that is longer than `SHORT`, or that `UNROLL` divides, is left to the call.
     """
-    return (family, mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype)
+    return (family, mr, nv, tail, expr, kinds, run if run <= SHORT and run % UNROLL else 0, dtype, walk)
 
 
 @family("gemm")
 def gemm(name: str, key: Spec, target: Target) -> str:
     """Arguments: x addresses, w, y addresses, operand addresses, tap offsets, taps, run, first, last, lanes, tiles, x
-    step, y step, operand steps.
+    step, y step, operand steps, bytes from one element of a run to the next, bytes of a row of the weights (the last
+    two are read where `walk` is not NEAR).
 
     The addresses are those of the first tile; every further one lies so many bytes (the steps) on.
     """
-    _, mr, nv, tail, expr, kinds, known, dtype = key
+    _, mr, nv, tail, expr, kinds, known, dtype, walk = key
     v = Builder(name, ARGUMENTS, target.vl)
-    xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, xstep, ystep, esteps = v.args
-    x_rows = [v.ld64(xs, r) for r in range(mr)]
-    wstep = nv * v.vl * 4
+    xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, xstep, ystep, esteps, element, row = v.args
+    near = walk == NEAR
+    x_rows = [(v.ld64(xs), 4 * r) if walk == BESIDE else (v.ld64(xs, r), 0) for r in range(mr)]
+    sides = _Sides(4, nv * v.vl * 4) if near else _Sides(element, row)
     multiply = v.fma if dtype == "float32" else v.dot_bf16
 
     def step(a: list[ir.Value], wa: ir.Value, offset: ir.Value) -> list[ir.Value]:
-        bs = [v.load(v.add(wa, i * v.vl * 4)) for i in range(nv)]
+        bs = []
+        for i in range(nv):
+            if not near:
+                block.mask(v, i)
+            bs.append(v.load(v.add(wa, i * v.vl * 4)))
+        v.set_mask(None)
         out = []
         for r in range(mr):
-            x = v.broadcast(v.add(x_rows[r], offset))
+            x = v.broadcast(v.add(x_rows[r][0], offset, x_rows[r][1]))
             out += [multiply(x, bs[i], a[r * nv + i]) for i in range(nv)]
         return out
 
     run = i64(known) if known else run
-    tap_bytes = v.mul(run, wstep)
+    tap_bytes = v.mul(run, sides.row)
     with v.loop(tiles) as tile:
         x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
         block = _Block(mr, nv, lanes if tail else None, ys, y_on)
         with v.carry(ntaps, _start(v, block, first)) as (t, a, done):
-            tap = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on)
-            wt = v.add(w, v.mul(t, tap_bytes))
+            if near:
+                tap, wt = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on), v.add(w, v.mul(t, tap_bytes))
+            else:
+                entry = v.add(taps, v.mul(t, 16))
+                tap, wt = v.add(v.ld64(entry), x_on), v.add(w, v.mul(v.ld64(entry, 1), row))
             if known:
                 for k in range(known):
-                    a = step(a, v.add(wt, k * wstep), v.add(tap, k * 4))
+                    a = step(a, *sides.at(v, wt, tap, i64(0), k))
                 done(a)
             else:
-                done(_reduce(v, step, a, wt, tap, run, wstep))
+                done(_reduce(v, step, a, wt, tap, run, sides))
         e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
         _finish(v, block, v.carried, _Epilogue(expr, kinds, es, e_on), last)
     return v.finish()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sides:
+    """Bytes from one element of a run to the next, of the input and of the weights."""
+
+    element: ir.Value | int
+    row: ir.Value | int
+
+    def at(self, v: Builder, w: ir.Value, x: ir.Value, k: ir.Value, u: int = 0) -> tuple[ir.Value, ir.Value]:
+        """Addresses (weights, input) of the element number k + u behind those of `w` and `x`."""
+        if isinstance(self.element, int):
+            return v.add(w, v.mul(k, self.row), u * self.row), v.add(x, v.mul(k, self.element), u * self.element)
+        k = v.add(k, u)
+        return v.add(w, v.mul(k, self.row)), v.add(x, v.mul(k, self.element))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,17 +149,17 @@ class _Epilogue:
 
 
 def _reduce(
-    v: Builder, step: Step, acc: list[ir.Value], w: ir.Value, x: ir.Value, run: ir.Value, wstep: int
+    v: Builder, step: Step, acc: list[ir.Value], w: ir.Value, x: ir.Value, run: ir.Value, sides: _Sides
 ) -> list[ir.Value]:
     """A run whose length is only known at the call, UNROLL elements at a time."""
     blocks, rest = v.b.sdiv(run, i64(UNROLL)), v.b.srem(run, i64(UNROLL))
     with v.carry(blocks, acc) as (k, a, inner):
         for u in range(UNROLL):
-            a = step(a, v.add(w, v.mul(k, UNROLL * wstep), u * wstep), v.add(x, v.mul(k, UNROLL * 4), u * 4))
+            a = step(a, *sides.at(v, w, x, v.mul(k, UNROLL), u))
         inner(a)
-    w, x = v.add(w, v.mul(blocks, UNROLL * wstep)), v.add(x, v.mul(blocks, UNROLL * 4))
+    w, x = sides.at(v, w, x, v.mul(blocks, UNROLL))
     with v.carry(rest, v.carried) as (k, a, inner):
-        inner(step(a, v.add(w, v.mul(k, wstep)), v.add(x, v.mul(k, 4))))
+        inner(step(a, *sides.at(v, w, x, k)))
     return v.carried
 
 

@@ -74,18 +74,34 @@ class Lane:
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """`pixels` (N, D, H, W) x `channels` outputs in each of `groups`; `run` inputs at each tap (byte offset)."""
+    """`pixels` (N, D, H, W) x `channels` outputs in each of `groups`; `run` inputs at each tap (byte offset), which lie
+    `element` bytes apart (other than 4 only with `Rows`).
+    """
 
     pixels: tuple[int, int, int, int]
     taps: tuple[int, ...]
     run: int
     channels: int
     groups: int
+    element: int = 4
 
     @property
     def depth(self) -> int:
         """Products that are summed for one element of the result."""
         return len(self.taps) * self.run
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Weights as rows of channels, one for each element of the reduction: the runs of the taps begin at the rows `taps`.
+
+    Byte steps of a group and of a row; a `row` of 0: panels (see `pack_panels`), whose rows are as long as they.
+    """
+
+    ref: Ref
+    group: int
+    row: int
+    taps: tuple[int, ...]
 
 
 def split_evenly(n: int, most: int) -> list[int]:
@@ -104,18 +120,30 @@ def channel_blocks(channels: int, vl: int, vectors: int) -> list[tuple[int, int,
     return blocks
 
 
-def reduction_blocks(taps: Sequence[int], run: int, most: int) -> list[tuple[list[int], int, int]]:
-    """(tap offsets in bytes, run, first element) of each block of at most about `most` elements, in weight order."""
-    if len(taps) * run <= most:
-        return [(list(taps), run, 0)]
+@dataclasses.dataclass(frozen=True)
+class Sum:
+    """A block of a reduction: runs of `run` elements at `taps` (byte offset of the input, row of the weights), behind
+    `first` elements in weight order.
+    """
+
+    taps: tuple[tuple[int, int], ...]
+    run: int
+    first: int
+
+
+def reduction_blocks(g: Product, rows: Sequence[int], most: int) -> list[Sum]:
+    """Blocks of at most about `most` elements, in weight order; the taps' weights begin at `rows`."""
+    taps, run = tuple(zip(g.taps, rows, strict=True)), g.run
+    if g.depth <= most:
+        return [Sum(taps, run, 0)]
     if run <= most:
         per = max(1, most // run)
-        return [(list(taps[i : i + per]), run, i * run) for i in range(0, len(taps), per)]
+        return [Sum(taps[i : i + per], run, i * run) for i in range(0, len(taps), per)]
     out = []
-    for t, tap in enumerate(taps):
+    for t, (tap, row) in enumerate(taps):
         at = 0
         for size in split_evenly(run, most):
-            out.append(([tap + 4 * at], size, t * run + at))
+            out.append(Sum(((tap + g.element * at, row + at),), size, t * run + at))
             at += size
     return out
 
@@ -143,7 +171,7 @@ def add_gemm(
     ctx: Context,
     g: Product,
     x: Lane,
-    weights: Ref,
+    weights: Ref | Rows,
     y: Lane,
     expr: Expr,
     operands: Sequence[Lane],
@@ -151,30 +179,35 @@ def add_gemm(
     dtype: str = "float32",
 ) -> None:
     """Appends the step that writes `expr` of the product and the operands to `y`; `weights` are panels as `pack_panels`
-    makes them for blocks of that `shape` (rows, vectors). With `dtype` "bfloat16" runs and panels are of pairs.
+    makes them for blocks of that `shape` (rows, vectors), or rows. With `dtype` "bfloat16" runs and panels are of pairs.
     """
     vl, unit = ctx.target.vl, ctx.target.unit(dtype)
     assert unit is not None, f"no matrix unit for {dtype}"
+    assert g.element == 4 or isinstance(weights, Rows), "panels of packed weights are for runs side by side"
     g, (x, y, *operands) = _in_a_row(g, (x, y, *operands))
-    cut = _cut(ctx, g, x, shape)
+    cut = _cut(ctx, g, x, weights, shape)
     kinds, run = tuple(o.kind for o in operands), g.run if len(cut.sums) == 1 else 0
+    walk = cut.walk(g, x, weights)
 
     def kernel(rows: int, vectors: int, lanes: int) -> Kernel:
-        return Kernel(gemm.spec(max(rows, 1), vectors, lanes != vl, expr, kinds, run, dtype, unit.kernel))
+        return Kernel(gemm.spec(max(rows, 1), vectors, lanes != vl, expr, kinds, run, dtype, unit.kernel, walk))
 
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
-    rwords = cut.sum_words(rtable, vl)
-    bwords, group_bytes = cut.words(kernel, vl * 4 * g.depth)
+    rwords = cut.sum_words(rtable, walk)
+    bwords, group_bytes = cut.words(kernel, vl, g.depth, weights.row if isinstance(weights, Rows) else 0)
+    ref = weights
+    if isinstance(weights, Rows):
+        ref, group_bytes = weights.ref, weights.group
     words: list[Word] = [
         *(math.prod(g.pixels), *g.pixels[1:], cut.tiles, cut.extra, cut.rows, cut.chunk),
         *(g.groups, len(cut.blocks), len(cut.sums), len(operands), rtable, rtable + len(rwords)),
         *(x.ref, *x.pixels, x.group, y.group),
-        *(weights, group_bytes, y.ref, *y.pixels),
+        *(ref, group_bytes, y.ref, *y.pixels, g.element),
         *(w for o in operands for w in (o.ref, *o.pixels, o.group, o.channel)),
         *rwords,
         *bwords,
     ]
-    reads = [x.ref.buffer, weights.buffer, *(o.ref.buffer for o in operands)]
+    reads = [x.ref.buffer, ref.buffer, *(o.ref.buffer for o in operands)]
     each = g.groups * len(cut.blocks)
     items, calls = -(-cut.tiles // cut.chunk) * each, cut.tiles * each * len(cut.sums)
     units = cut.cycles(slowdown(ctx.target, unit)) * g.groups * g.depth
@@ -192,10 +225,17 @@ class _Tiling:
     extra: int
     chunk: int
     blocks: list[tuple[int, int, int]]
-    sums: list[tuple[list[int], int, int]]
+    sums: list[Sum]
 
-    def words(self, kernel: Callable[[int, int, int], Kernel], vector_bytes: int) -> tuple[list[Word], int]:
-        """The block table, and the bytes of a group's weights, of which a vector of channels has `vector_bytes`.
+    def walk(self, g: Product, x: Lane, weights: Ref | Rows) -> str:
+        """How the kernels read a run: pixels of a tile are neighbours where tiles fill rows of the image."""
+        if isinstance(weights, Ref):
+            return gemm.NEAR
+        filled = not self.extra and g.pixels[3] % self.rows == 0
+        return gemm.BESIDE if filled and x.pixels[3] == 4 else gemm.FAR
+
+    def words(self, kernel: Callable[[int, int, int], Kernel], vl: int, depth: int, row: int) -> tuple[list[Word], int]:
+        """The block table, and the bytes of a group's panels; `row`: bytes of a row of weights that are not packed.
 
         `kernel(rows, vectors, lanes)`: what computes a tile.
         """
@@ -203,18 +243,20 @@ class _Tiling:
         at = 0
         for first, vectors, lanes in self.blocks:
             small, big = (kernel(rows, vectors, lanes) for rows in (self.rows, self.rows + (self.extra > 0)))
-            words += [first, lanes, at, big, small, vectors]
-            at += vectors * vector_bytes
+            wide = vectors * vl * 4
+            words += [first, lanes, first * 4 if row else at, big, small, row or wide]
+            at += wide * depth
         return words, at
 
-    def sum_words(self, first_word: int, vl: int) -> list[int]:
+    def sum_words(self, first_word: int, walk: str) -> list[int]:
         """The reduction table, whose first word has that number, and the tables of taps behind it."""
-        taps = [t for offsets, _, _ in self.sums for t in offsets]
+        near = walk == gemm.NEAR
         at = first_word + layout.REDUCTION_WORDS * len(self.sums)
         rows: list[int] = []
-        for offsets, run, first in self.sums:
-            rows += [at, len(offsets), run, first * vl * 4]
-            at += len(offsets)
+        taps: list[int] = []
+        for s in self.sums:
+            rows += [at + len(taps), len(s.taps), s.run, s.first if near else 0]
+            taps += [tap for tap, _ in s.taps] if near else [word for tap in s.taps for word in tap]
         return [*rows, *taps]
 
     def cycles(self, slower: Mapping[Shape, float]) -> float:
@@ -228,14 +270,16 @@ class _Tiling:
         )
 
 
-def _cut(ctx: Context, g: Product, x: Lane, shape: Shape) -> _Tiling:
+def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape) -> _Tiling:
     """The tiling of a product for blocks of at most that shape."""
     (mr, nv), vl, pixels = shape, ctx.target.vl, math.prod(g.pixels)
     tiles, blocks = len(split_evenly(pixels, mr)), channel_blocks(g.channels, vl, nv)
     rows, extra = divmod(pixels, tiles)
     chunk = _tiles_per_item(ctx, g, x, tiles, rows, len(blocks))
-    most = g.depth if chunk <= 2 else max(64, PANEL_BYTES // (nv * vl * 4))
-    return _Tiling(tiles, rows, extra, chunk, blocks, reduction_blocks(g.taps, g.run, most))
+    starts = weights.taps if isinstance(weights, Rows) else (0,) * len(g.taps)
+    again = chunk > (1 if isinstance(weights, Rows) else 2)  # tiles read the weights again, from a cache
+    most = max(64, PANEL_BYTES // (nv * vl * 4)) if again else g.depth
+    return _Tiling(tiles, rows, extra, chunk, blocks, reduction_blocks(g, starts, most))
 
 
 def _in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:

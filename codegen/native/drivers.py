@@ -32,7 +32,7 @@ from .layout import (
     StripRow,
     View,
 )
-from .words import call3, call5, call14, ld, native, scratch, st
+from .words import call3, call5, call16, ld, native, scratch, st
 
 
 @inline
@@ -121,18 +121,18 @@ def gemm_driver(params, bufs, lo, hi, who):
     groups, blocks = par(params, Gemm.GROUPS), par(params, Gemm.BLOCKS)
     rblocks, operands = par(params, Gemm.REDUCTIONS), par(params, Gemm.OPERANDS)
     q, extra = par(params, Gemm.ROWS), par(params, Gemm.EXTRA)
-    tiles, chunk = par(params, Gemm.TILES), par(params, Gemm.CHUNK)
+    tiles, chunk, element = par(params, Gemm.TILES), par(params, Gemm.CHUNK), par(params, Gemm.ELEMENT)
     for item in range(lo, hi):
         b = params + 8 * (par(params, Gemm.BLOCK_TABLE) + BLOCK_WORDS * (item % blocks))
         group = (item // blocks) % groups
         t0 = (item // (blocks * groups)) * chunk
         channel, lanes, woff = ld(b + Block.CHANNEL), ld(b + Block.LANES), ld(b + Block.WEIGHTS)
-        big, small, vectors = ld(b + Block.BIG), ld(b + Block.SMALL), ld(b + Block.VECTORS)
+        big, small, row = ld(b + Block.BIG), ld(b + Block.SMALL), ld(b + Block.ROW)
         w = address(params, bufs, Gemm.WEIGHTS) + group * par(params, Gemm.WEIGHT_GROUP) + woff
         for rb in range(rblocks):
             red = params + 8 * (par(params, Gemm.REDUCTION_TABLE) + REDUCTION_WORDS * rb)
             taps, ntaps = params + 8 * ld(red + Reduction.TAPS), ld(red + Reduction.TAP_COUNT)
-            run, wr = ld(red + Reduction.RUN), w + ld(red + Reduction.WEIGHTS) * vectors
+            run, wr = ld(red + Reduction.RUN), w + ld(red + Reduction.FIRST) * row
             first, final = rb == 0, rb == rblocks - 1
             t, stop = t0, min(t0 + chunk, tiles)
             while t < stop:
@@ -146,7 +146,25 @@ def gemm_driver(params, bufs, lo, hi, who):
                     epilogue_rows(params, bufs, at, rows, group, channel, operands, es, steps)
                 kernel = big if t < extra else small
                 xstep, ystep = rows * par(params, Gemm.X + View.W), rows * par(params, Gemm.Y + View.W)
-                call14(kernel, xs, wr, ys, es, taps, ntaps, run, first, final, lanes, count, xstep, ystep, steps)
+                call16(
+                    kernel,
+                    xs,
+                    wr,
+                    ys,
+                    es,
+                    taps,
+                    ntaps,
+                    run,
+                    first,
+                    final,
+                    lanes,
+                    count,
+                    xstep,
+                    ystep,
+                    steps,
+                    element,
+                    row,
+                )
                 t += count
     return 0
 

@@ -215,7 +215,8 @@ class Gemm(Numbers):
     WEIGHTS = 22  # buffer and offset
     WEIGHT_GROUP = 24
     Y = 25  # a view
-    VIEWS = 31  # the operands', from here on
+    ELEMENT = 31  # bytes from one element of a run to the next
+    VIEWS = 32  # the operands', from here on
 
 
 class Block(Words):
@@ -226,7 +227,7 @@ class Block(Words):
     WEIGHTS = auto()  # offset
     BIG = auto()  # kernel of tiles with a row more
     SMALL = auto()
-    VECTORS = auto()
+    ROW = auto()  # bytes of the weights of one element of the reduction
 
 
 BLOCK_WORDS = len(Block)
@@ -238,7 +239,7 @@ class Reduction(Words):
     TAPS = auto()  # number of the first word of the tap table
     TAP_COUNT = auto()
     RUN = auto()
-    WEIGHTS = auto()  # offset
+    FIRST = auto()  # elements of the reduction before it
 
 
 REDUCTION_WORDS = len(Reduction)

@@ -163,11 +163,11 @@ class Context:
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """Axis of `v` -> (padding before, padding behind with what is `spare` there), for a channels-last convolution that
-    reads `v` as its image; nothing for any other operation.
+    """Axis of `v` -> (padding before, padding behind with what is `spare` there), for a convolution that reads `v` as its
+    image and has its channels, or its batch, last; nothing for any other operation.
     """
     conv = convolution(op)
-    if conv is None or op.ins[0] is not v or op.ins[1] is v or conv.channel_axis != len(v.shape) - 1:
+    if conv is None or op.ins[0] is not v or op.ins[1] is v or len(v.shape) - 1 not in conv.image[:2]:
         return {}
     if conv.transposed and not phases(conv):  # its image is grown first
         return {}
