@@ -140,12 +140,14 @@ class Condition:
 class Group:
     """One anchor with its elementwise tail: `ops` in program order, every one after what it reads.
 
-    The last operation makes the group's result; `anchor` is the one whose kernels do the work. Raises `ValueError` for
-    operations in another order, and for an anchor that is not among them.
+    The last operation makes the group's result, `also` are values of earlier ones that others read; `anchor` is the one
+    whose kernels do the work. Raises `ValueError` for operations in another order, and for an anchor that is not among
+    them.
     """
 
     ops: tuple[Op, ...]
     anchor: Op
+    also: tuple[Value, ...] = ()
 
     def __post_init__(self) -> None:
         later = {v for op in self.ops for v in op.outs}
@@ -172,7 +174,8 @@ class Group:
 
     @property
     def outs(self) -> tuple[Value, ...]:
-        return self.result.outs
+        """What others read: of its last operation, and `also`."""
+        return (*self.result.outs, *self.also)
 
     @property
     def tail(self) -> tuple[Op, ...]:

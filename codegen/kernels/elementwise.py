@@ -34,10 +34,12 @@ def nest(
     outputs: int,
     chunk: int,
     units: float = 0.0,
+    written: int = 1,
 ) -> None:
     """Appends a step of the nest driver: `loops` (outermost first), `chunk` iterations an item.
 
-    `operands[outputs]` is the one that is written, all others are read. `units`: vector operations of one kernel call.
+    `operands[outputs]` is the one that is written (of several, `written`, the first), all others are read. `units`:
+    vector operations of one kernel call.
     Raises `Unsupported` for more operands or loops than the driver has.
     """
     if len(operands) > MAX_OPERANDS or len(loops) > MAX_RANK:
@@ -56,8 +58,8 @@ def nest(
         "nest",
         words,
         -(-total // chunk),
-        buffers[:outputs] + buffers[outputs + 1 :],
-        [buffers[outputs]],
+        buffers[:outputs] + buffers[outputs + written :],
+        buffers[outputs : outputs + written],
         calls=total,
         units=total * units,
     )

@@ -175,6 +175,16 @@ def emit(
     known: Mapping[int | str, ir.Value] = MappingProxyType({}),
 ) -> ir.Value:
     """Vector code of `expr`; `operand(k)` gives the vector of operand k, `known[j]` that of a ("red", j) node."""
+    return emit_nodes(v, expr, operand, known)[-1]
+
+
+def emit_nodes(
+    v: Builder,
+    expr: Expr,
+    operand: Callable[[int], ir.Value],
+    known: Mapping[int | str, ir.Value] = MappingProxyType({}),
+) -> list[ir.Value]:
+    """As `emit`, the vector of each node."""
     env: list[ir.Value] = []
     for head, *args in expr:
         if head == "in":
@@ -188,4 +198,4 @@ def emit(
         else:
             name, *extra = head.split(":")
             env.append(EMIT[name](v, *(env[a] for a in args), *extra))
-    return env[-1]
+    return env

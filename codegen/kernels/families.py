@@ -7,11 +7,13 @@ import importlib
 from collections.abc import Callable
 
 from ..program import Group, Op, Unsupported
+from ..rules.columns import columns
 from ..rules.primitives import primitive
 from ..rules.rows import recognise
 from ..rules.sums import summed
 from ..segment.assembly import Context
 from . import elementwise
+from .columns import sweep
 from .indexed import sum_rows
 from .rowwise import rowwise
 
@@ -44,9 +46,13 @@ def lower_group(ctx: Context, group: Group) -> None:
     last = bool(tail) and anchor.out is group.out and not primitive(anchor).contraction
     try:
         rule, row = None if last else rule_of(anchor), recognise(group.ops)
-        total = summed(group.ops)
+        total, found = summed(group.ops), columns(group)
         if total is not None:
             sum_rows(ctx, total)
+        elif found is not None:
+            sweep(ctx, *found)
+        elif group.also:
+            raise Unsupported("several results of operations that are no pass over columns")
         elif row is not None:
             rowwise(ctx, group.out, row)
         elif rule is None:

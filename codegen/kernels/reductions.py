@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
-from ..program import Op, Unsupported, Value, kind
+from ..program import Group, Op, Unsupported, Value, kind
+from ..rules.columns import columns
 from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from . import elementwise
+from .columns import sweep
 
 
 def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
@@ -59,6 +61,10 @@ def reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
     Raises `Unsupported` for another type than floating point.
     """
+    found = columns(Group.of(op))
+    if found is not None:
+        sweep(ctx, *found)
+        return rest
     x, axes = op.ins[0], sorted(op.params["axes"])
     if not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
         raise Unsupported("a reduction of a type other than f32")

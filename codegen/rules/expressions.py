@@ -83,6 +83,20 @@ def expression(
     return tuple(draft.nodes), tuple(draft.views)
 
 
+def expressions(
+    ops: tuple[Op, ...], operands: tuple[Value, ...], stored: tuple[Value, ...]
+) -> tuple[Expr, tuple[int, ...], tuple[View, ...]]:
+    """One list of nodes for several values of one shape, as `expression` makes them: the nodes, the number of each of
+    `operands` and then of each of `stored`, as a vector of f32, and the views that are read. Raises as `expression`.
+    """
+    if len(ops) > MOST_OPS:
+        raise Unsupported(f"{len(ops)} operations in one group; an expression has at most {MOST_OPS}")
+    draft = _Draft(ops, operands[0] if operands else stored[0], None, False)
+    numbers = [draft.build(v, identity_axes(v.shape)) for v in operands]
+    numbers += [draft.changed(STORE[kind(v.dtype)], draft.build(v, identity_axes(v.shape))) for v in stored]
+    return tuple(draft.nodes), tuple(numbers), tuple(draft.views)
+
+
 class _Draft:
     """An expression in the making: its nodes and views in order, each with its number, and what has been built."""
 

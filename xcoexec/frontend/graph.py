@@ -13,6 +13,7 @@ from ..ir.layers import Layer, LayerGraph, Region
 from ..partition.split import granules
 from .fold import Folded, fold
 from .groups import group_ops
+from .sweeps import swept
 from .trace import paths, trace
 from .turns import with_turns
 
@@ -37,8 +38,8 @@ def build_graph(folded: Folded) -> LayerGraph:
     made = {v for op in folded.ops for v in op.outs}
     data = {*folded.inputs, *made}
     outputs = tuple(dict.fromkeys(v for v in folded.outputs if isinstance(v, Value) and v in made))
-    ops = [with_turns(op, data) for op in folded.ops]
-    groups = group_ops(ops, data, outputs)
+    ops, passes = swept([with_turns(op, data) for op in folded.ops], data, outputs)
+    groups = group_ops(ops, data, outputs, passes)
     consts = tuple(v for v in external(ops) if v not in data)
     program = Program(folded.inputs, consts, tuple(groups), outputs)
     names = _unique([_name(g) for g in groups])

@@ -16,21 +16,27 @@ LOOKAHEAD = 12
 LOOKAHEAD_ROWS = 32
 
 
-def group_ops(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> list[Group]:
+def group_ops(
+    ops: Sequence[Op], data: set[Value], outputs: Sequence[Value], passes: Sequence[Group] = ()
+) -> list[Group]:
     """Every operation in one group (broadcasts of constants and turned weights: in each group that reads them).
 
-    `data`: the values that are no constants; `outputs`: those of the program.
+    `data`: the values that are no constants; `outputs`: those of the program; `passes`: groups that are made already.
     """
     readers = consumers(ops)
-    floating = {op.out: op for op in ops if is_broadcast(op) and not any(v in data - {op.out} for v in op.value_ins)}
+    floating = {op.out: op for op in ops if is_broadcast(op) and not any(v in data for v in op.value_ins)}
     for op in list(floating.values()):
         if op.out in outputs or any(not (is_elementwise(r) or is_movement(r)) for r in readers.get(op.out, [])):
             del floating[op.out]
     floating |= _turned(ops, readers, data, outputs)
     makers, position = {v: op for op in ops for v in op.outs}, {op: i for i, op in enumerate(ops)}
-    scope = _Scope(readers, makers, set(), set(), floating, set(outputs))
+    made = {group.ops[0]: group for group in passes}
+    scope = _Scope(readers, makers, set(), {op for group in passes for op in group.ops}, floating, set(outputs))
     groups = []
     for op in ops:
+        if op in made:
+            groups.append(made[op])
+            scope.claimed.update(made[op].outs)
         if op in scope.taken or op.outs[0] in floating:
             continue
         summed = _grow_sum(op, scope)

@@ -1,0 +1,296 @@
+"""Reductions over leading axes (or over all) fused with what makes their operands: one pass, several results.
+
+Rows [.., C] are cut into runs that do not depend on the number of threads. Each run leaves a partial result of every
+reduction; these are joined in their order, so that the same call gives the same bits again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+
+import llvmlite.ir as ir
+
+from ..native.build import Spec, family
+from ..program import Unsupported, Value
+from ..rules.columns import Columns
+from ..segment.assembly import Context
+from ..segment.steps import Kernel
+from ..segment.storage import Storage
+from ..target import Target
+from .elementwise import Operand, coalesce, copy, nest, read
+from .expressions import emit_nodes
+from .nests import LAST, REDUCE, minimum
+from .simd import F32, Builder, i64
+
+ITEM = 1 << 14  # elements of one operand in a kernel call: what a core has done before its neighbour would wait
+WIDTH = 512  # columns of a call at most
+UNROLL = 4  # rows (or vectors) whose sums do not wait for each other
+WORDS = 7  # before the strides of the operands
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loops:
+    """The loops of a pass, and the steps in bytes of each operand along them: `around` (before the last two of rows),
+    `rows` (outer, inner), `width` columns. `whole`: columns are joined too.
+    """
+
+    around: tuple[int, ...]
+    rows: tuple[int, int]
+    width: int
+    steps: tuple[tuple[tuple[int, ...], tuple[int, int], int], ...]  # of each operand: around, rows, columns
+    whole: bool
+
+    @property
+    def runs(self) -> tuple[int, int, int]:
+        """Rows (outer, inner) and columns of a kernel call."""
+        outer, inner = self.rows
+        columns = min(self.width, ITEM if self.whole else WIDTH)
+        run = max(1, ITEM // max(columns, 1 if self.whole else 64))
+        within = min(inner, run)
+        return (min(outer, max(1, run // inner)) if within == inner else 1), within, columns
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many calls along each loop."""
+        ends = zip((*self.rows, self.width), self.runs, strict=True)
+        return (*self.around, *(-(-n // run) for n, run in ends))
+
+
+def _loops(found: Columns, operands: Sequence[Operand]) -> _Loops:
+    """Raises `Unsupported` where columns do not lie side by side in an operand that has any."""
+    shape, strides = found.shape, [o[1] for o in operands]
+    last = max(d for d in found.axes if shape[d] != 1) + 1
+    whole = math.prod(shape[last:]) == 1
+    rows = (found.shape[:last], [s[:last] for s in strides])
+    dims, walks = coalesce(*rows)
+    if whole:
+        width, lanes = dims[-1], [w[-1] for w in walks]
+        dims, walks = dims[:-1], [w[:-1] for w in walks]
+    else:
+        columns, across = coalesce(shape[last:], [s[last:] for s in strides])
+        if len(columns) != 1:
+            raise Unsupported("columns that do not lie side by side")
+        width, lanes = columns[0], [w[0] for w in across]
+    if any(lane not in (0, 4) for lane in lanes):
+        raise Unsupported("columns that do not lie side by side")
+    fill = [1] * (2 - len(dims))
+    dims, walks = [*fill, *dims], [[0] * len(fill) + w for w in walks]
+    steps = tuple((tuple(w[:-2]), (w[-2], w[-1]), lane) for w, lane in zip(walks, lanes, strict=True))
+    return _Loops(tuple(dims[:-2]), (dims[-2], dims[-1]), width, steps, whole)
+
+
+def sweep(ctx: Context, found: Columns, results: Sequence[Value], stored: Sequence[Value]) -> None:
+    """Appends the steps of a pass: `results` of its reductions, `stored` elementwise values.
+
+    Raises `Unsupported` for columns that do not lie side by side, and for more operands or loops than a nest has.
+    """
+    rank = len(found.shape)
+    made = [(s, s.strides, 0) for s in (ctx.output(v) for v in stored)]
+    operands: list[Operand] = [*made, *(read(ctx, view, rank) for view in found.views)]
+    loops = _loops(found, operands)
+    if any(s[2] != 4 for s in loops.steps[: len(made)]) and loops.width > 1:
+        raise Unsupported("a stored value whose columns do not lie side by side")
+    k, counts, runs = len(results), loops.counts, loops.runs
+    parts = math.prod(counts if loops.whole else counts[:-1])
+    places = [_place(ctx, v) for v in results]
+    single = parts == 1 and k == 1
+    partial = places[0] if single else ctx.scratch((k, parts) if loops.whole else (parts, k, loops.width))
+    gap = 4 * (parts if loops.whole else loops.width)
+    views = [(partial, _dense(counts, loops, 4 * k * loops.width), 0)]
+    for (s, _, offset), (around, rows, lane) in zip(operands, loops.steps, strict=True):
+        jumps = (run * step for run, step in zip(runs, (*rows, lane), strict=True))
+        views.append((s, (*around, *jumps), offset))
+    kinds = tuple("v" if lane == 4 else "s" for _, _, lane in loops.steps)
+    spec = ("columns", found.nodes, found.sums, found.stored, kinds, _block(ctx, found, loops), loops.whole)
+    sizes = (w for pair in zip((loops.width, *loops.rows[::-1]), runs[::-1], strict=True) for w in pair)
+    extra = [*sizes, gap, *(w for _, (outer, inner), _ in loops.steps for w in (inner, outer))]
+    units = runs[0] * runs[1] * -(-runs[2] // ctx.target.vl) * len(found.nodes)
+    nest(ctx, Kernel(spec), extra, counts, views, 0, 1, units, 1 + len(made))
+    for j, ((how, _), y) in enumerate(zip(found.sums, places, strict=True)):
+        if not single:
+            _join(ctx, how, partial, j, y, loops)
+    for v, y in zip(results, places, strict=True):
+        if y is not ctx.output(v):
+            copy(ctx, y, ctx.output(v))
+
+
+def _place(ctx: Context, v: Value) -> Storage:
+    """Where a reduction's result is made: side by side."""
+    y = ctx.output(v)
+    return y if y.dense else ctx.scratch(v.shape)
+
+
+def _dense(counts: Sequence[int], loops: _Loops, part: int) -> tuple[int, ...]:
+    """The steps in bytes from one call's partial results to the next one's; `part`: bytes of those of all columns."""
+    strides, step = [], 4 if loops.whole else part
+    for n in reversed(counts if loops.whole else counts[:-1]):
+        strides.append(step)
+        step *= n
+    return (*reversed(strides), *(() if loops.whole else (4 * loops.runs[2],)))
+
+
+def _block(ctx: Context, found: Columns, loops: _Loops) -> int:
+    """Vectors of columns whose sums stay in registers together, as long as a row is read in one run."""
+    room = max(1, (ctx.target.registers - 8) // max(1, len(found.sums)))
+    return max(1, min(-(-loops.runs[2] // ctx.target.vl), room, 8)) if not loops.whole else 1
+
+
+def _join(ctx: Context, how: str, partial: Storage, j: int, y: Storage, loops: _Loops) -> None:
+    """Appends the step that joins the partial results of reduction number `j`."""
+    if loops.whole:
+        n = partial.shape[1]
+        operands: list[Operand] = [(partial, (0,), j * 4 * n), (y, (0,), 0)]
+        nest(ctx, Kernel(("reduce", how, True)), [n, 4, 1, 1], (1,), operands, 1, 1, -(-n // ctx.target.vl))
+        return
+    n, k, width = partial.shape
+    run = min(width, 256)
+    operands = [(partial, (4 * run,), j * 4 * width), (y, (4 * run,), 0)]
+    units = n * -(-run // ctx.target.vl)
+    count = -(-width // run)
+    nest(ctx, Kernel(("reduce", how, False)), [n, 4 * k * width, width, run], (count,), operands, 1, 1, units)
+
+
+@family("columns")
+def kernel(name: str, key: Spec, target: Target) -> str:
+    """("columns", nodes, sums (how, node), stored nodes, kinds, block, whole): a run of rows [outer, inner, columns].
+
+    Operands: partial results, the stored values, those read; kinds of all but the first: "v" by column, "s" one number
+    a row. Loops end in (outer, inner, columns), counted in runs. Words: columns, columns a run, inner rows, inner rows
+    a run, outer rows, outer rows a run, bytes between the partial results of two reductions, then of each operand the
+    bytes to the next inner and the next outer row.
+    """
+    _, nodes, sums, stored, kinds, block, whole = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    columns, inner, outer = (_run(v, index, words, d) for d in range(3))
+    bases = [v.ld64(where, k) for k in range(1 + len(kinds))]
+    steps = [(v.ld64(words, i), v.ld64(words, i + 1)) for i in range(WORDS, WORDS + 2 * len(kinds), 2)]
+    run = _Run(v, nodes, sums, stored, kinds, bases, steps, v.ld64(words, WORDS - 1))
+    if whole:
+        run.whole(columns, inner, outer)
+        return v.finish()
+    vecs = v.b.sdiv(columns, i64(v.vl))
+    blocks = v.b.sdiv(vecs, i64(block))
+    with v.loop(blocks) as b:
+        run.block(v.mul(b, block * 4 * v.vl), block, inner, outer)
+    done = v.mul(blocks, block)
+    if block > 1:
+        with v.loop(v.b.sub(vecs, done)) as b:
+            run.block(v.mul(v.add(done, b), 4 * v.vl), 1, inner, outer)
+    rest = v.b.srem(columns, i64(v.vl))
+    with v.b.if_then(v.b.icmp_signed(">", rest, i64(0))):
+        v.set_mask(rest)
+        run.block(v.mul(vecs, 4 * v.vl), 1, inner, outer)
+        v.set_mask(None)
+    return v.finish()
+
+
+def _run(v: Builder, index: ir.Value, words: ir.Value, d: int) -> ir.Value:
+    """How much of dimension `d` (columns, inner, outer rows) this call does."""
+    total, chunk = v.ld64(words, 2 * d), v.ld64(words, 2 * d + 1)
+    return minimum(v, chunk, v.b.sub(total, v.b.mul(v.ld64(index, LAST - d), chunk)))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """A call's operands and what it computes of them. `bases`: addresses of the partial results and of the operands,
+    `steps`: bytes to the next inner and the next outer row of each operand, `gap` between partial results.
+    """
+
+    v: Builder
+    nodes: tuple[tuple[object, ...], ...]
+    sums: tuple[tuple[str, int], ...]
+    stored: tuple[int, ...]
+    kinds: tuple[str, ...]
+    bases: list[ir.Value]
+    steps: list[tuple[ir.Value, ir.Value]]
+    gap: ir.Value
+
+    def row(self, o: ir.Value, i: ir.Value) -> list[ir.Value]:
+        """The address of a row in each operand."""
+        v = self.v
+        pairs = zip(self.bases[1:], self.steps, strict=True)
+        return [v.add(base, v.b.mul(o, far), v.b.mul(i, near)) for base, (near, far) in pairs]
+
+    def values(self, row: list[ir.Value], offset: ir.Value) -> list[ir.Value]:
+        """The operands of the reductions in a vector of columns; what is stored is stored."""
+        v, first = self.v, len(self.stored)
+        loaded: dict[int, ir.Value] = {}
+
+        def operand(k: int) -> ir.Value:
+            if k not in loaded:
+                at = row[first + k]
+                loaded[k] = v.load(v.add(at, offset)) if self.kinds[first + k] == "v" else v.broadcast(at)
+            return loaded[k]
+
+        env = emit_nodes(v, self.nodes, operand)
+        for at, n in zip(row, self.stored, strict=False):
+            v.store(env[n], v.add(at, offset))
+        return [env[n] for _, n in self.sums]
+
+    def start(self) -> list[ir.Value]:
+        return [self.v.const(REDUCE[how][0]) for how, _ in self.sums]
+
+    def joined(self, a: list[ir.Value], b: list[ir.Value]) -> list[ir.Value]:
+        """Two sets of sums as one (several vectors of columns lie one behind the other)."""
+        k = len(self.sums)
+        return [REDUCE[self.sums[j % k][0]][1](self.v, x, y) for j, (x, y) in enumerate(zip(a, b, strict=True))]
+
+    def block(self, offset: ir.Value, vectors: int, inner: ir.Value, outer: ir.Value) -> None:
+        """The sums of some vectors of columns over all rows of the run."""
+        v, k = self.v, len(self.sums)
+        size, unroll = k * vectors, UNROLL if vectors == 1 else 1
+        places = [v.add(offset, b * 4 * v.vl) for b in range(vectors)]
+
+        def step(acc: list[ir.Value], row: list[ir.Value]) -> list[ir.Value]:
+            return self.joined(acc, [x for place in places for x in self.values(row, place)])
+
+        rounds = v.b.sdiv(inner, i64(unroll))
+        with v.carry(outer, self.start() * vectors * unroll) as (o, acc, after):
+            with v.carry(rounds, acc) as (i, now, done):
+                rows = [self.row(o, v.add(v.mul(i, unroll), u)) for u in range(unroll)]
+                done([x for u in range(unroll) for x in step(now[u * size : (u + 1) * size], rows[u])])
+            acc = v.carried
+            if unroll > 1:
+                with v.carry(v.b.srem(inner, i64(unroll)), acc[:size]) as (i, now, done):
+                    done(step(now, self.row(o, v.add(v.mul(rounds, unroll), i))))
+                acc = [*v.carried, *acc[size:]]
+            after(acc)
+        total = functools.reduce(self.joined, [v.carried[u * size : (u + 1) * size] for u in range(unroll)])
+        for n, x in enumerate(total):
+            v.store(x, v.add(self.bases[0], v.mul(self.gap, n % k), places[n // k]))
+
+    def whole(self, columns: ir.Value, inner: ir.Value, outer: ir.Value) -> None:
+        """The sums over all rows and columns of the run."""
+        v, k = self.v, len(self.sums)
+        vecs = v.b.sdiv(columns, i64(v.vl))
+        rounds, rest = v.b.sdiv(vecs, i64(UNROLL)), v.b.srem(columns, i64(v.vl))
+        with v.carry(outer, self.start() * UNROLL) as (o, acc, after):
+            with v.carry(inner, acc) as (i, acc, end):
+                row = self.row(o, i)
+                with v.carry(rounds, acc) as (r, now, done):
+                    at = v.mul(r, UNROLL * 4 * v.vl)
+                    sets = ((now[u * k : (u + 1) * k], v.add(at, u * 4 * v.vl)) for u in range(UNROLL))
+                    done([x for part, place in sets for x in self.joined(part, self.values(row, place))])
+                acc = v.carried
+                before = v.mul(rounds, UNROLL)
+                with v.carry(v.b.sub(vecs, before), acc[:k]) as (r, now, done):
+                    done(self.joined(now, self.values(row, v.mul(v.add(before, r), 4 * v.vl))))
+                first = v.carried
+                v.set_mask(rest)  # of no lanes where nothing is left
+                last = zip(self.values(row, v.mul(vecs, 4 * v.vl)), self.start(), strict=True)
+                first = self.joined(first, [v.b.select(v.mask, x, none) for x, none in last])
+                v.set_mask(None)
+                end([*first, *acc[k:]])
+            after(v.carried)
+        total = functools.reduce(self.joined, [v.carried[u * k : (u + 1) * k] for u in range(UNROLL)])
+        for j, x in enumerate(total):
+            lanes = v.across(x, functools.partial(REDUCE[self.sums[j][0]][1], v))
+            place = v.add(self.bases[0], v.mul(self.gap, j))
+            v.b.store(v.b.extract_element(lanes, i64(0)), v.ptr(place, F32))
+
+
+__all__ = ["kernel", "sweep"]
