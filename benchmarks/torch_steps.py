@@ -142,7 +142,7 @@ def stepper(name: str, batch: int, way: str) -> tuple[Callable[[int], float], in
         loss = F.cross_entropy(forward(x).flatten(0, -2), y.flatten())
         loss.backward()
         optimizer.step()
-        return float(loss)
+        return loss.item()
 
     return step, sum(p.numel() for p in model.parameters())
 

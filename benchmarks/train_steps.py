@@ -77,7 +77,7 @@ class Training:
 
     def data(self, seed: int) -> Data:
         """(inputs [batch, ...], labels [batch] or, of tokens, [batch, length])."""
-        x = cast(jax.Array, self.entry.example(self.batch, seed))
+        x = cast(jax.Array, self.entry.example(self.batch, seed + 1))
         if self.entry.vocabulary:
             return x, jnp.roll(x, -1, axis=1)
         shape = jax.eval_shape(self.entry.module.apply, jax.eval_shape(self.entry.variables), x)
