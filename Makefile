@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # the package as the wheel lays it out, for the type checker
 TYPED := $(VENV)/typed
 
-.PHONY: demo test bench papers bench-peers bench-gpu test-gpu test-outside lint clean
+.PHONY: demo test bench bench-train papers bench-peers bench-gpu test-gpu test-outside lint clean
 
 demo: $(READY)
 	$(PY) -m xcoexec demo
@@ -16,6 +16,11 @@ test: $(READY)
 
 bench: $(READY)
 	$(PY) -m benchmarks
+
+# whole training steps; PyTorch beside them where it is installed
+bench-train: $(READY)
+	$(PY) -m benchmarks.train out $(ARGS)
+	$(PY) -m benchmarks.learning_curves out
 
 # the five papers' tables and figures, with their page in out/papers; ARGS="--paper=edgenn --full" for more or less
 papers: $(READY)

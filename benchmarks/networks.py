@@ -87,12 +87,33 @@ class EfficientNet(nn.Module):
         return nn.Dense(1000)(x.mean((1, 2)))
 
 
+class GPT(nn.Module):
+    """A decoder of GPT-2's kind (Radford et al., 2019), small: token ids s32 [N, T] -> logits [N, T, vocabulary]."""
+
+    vocabulary: int = 5000
+    length: int = 128
+    width: int = 384
+    depth: int = 6
+    heads: int = 6
+
+    @nn.compact
+    def __call__(self, tokens: jax.Array) -> jax.Array:
+        position = self.param("position", nn.initializers.normal(0.02), (self.length, self.width))
+        x = nn.Embed(self.vocabulary, self.width)(tokens) + position[: tokens.shape[1]]
+        mask = nn.make_causal_mask(tokens)
+        for _ in range(self.depth):
+            x = x + nn.MultiHeadDotProductAttention(self.heads)(nn.LayerNorm()(x), mask=mask)
+            x = x + nn.Dense(self.width)(nn.gelu(nn.Dense(4 * self.width)(nn.LayerNorm()(x))))
+        return nn.Dense(self.vocabulary, use_bias=False)(nn.LayerNorm()(x))
+
+
 NETWORKS = {
     e.name: e
     for e in (
         Entry("densenet121", DenseNet, IMAGE, 7_978_856, 2.87e9),
         Entry("convnext_t", ConvNeXt, IMAGE, 28_589_128, 4.46e9),
         Entry("efficientnet_b0", EfficientNet, IMAGE, 5_288_548, 0.39e9),
+        Entry("gpt", GPT, (128,), 14_536_704, vocabulary=5000),
     )
 }
 
