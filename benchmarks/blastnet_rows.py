@@ -25,6 +25,7 @@ from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.text import table
 from xcoexec.ir.words import DEVICE, HALVES, HOST
+from xcoexec.papers.quoted import load
 from xcoexec.planning import profiles
 from xcoexec.streams.blocks import blocks, deserving, fastest, seconds
 from xcoexec.streams.demand import least_missing
@@ -34,8 +35,6 @@ from xcoexec.streams.policies import PAPER
 from xcoexec.streams.spans import Span, crossing
 from xcoexec.streams.virtual import Load, Schedule, releases, simulate
 from xcoexec.tools.zoo_graphs import model_graph
-
-from .quoted import load
 
 Row = dict[str, Any]
 DESKTOP, XAVIER, TX2 = "desktop-rtx-2080", "jetson-agx-xavier", "jetson-tx2"

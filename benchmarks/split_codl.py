@@ -13,12 +13,13 @@ import numpy as np
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
+from xcoexec.papers import quoted
 from xcoexec.planning import profiles
 from xcoexec.planning.simulate import BACK, OUT, replay
 from xcoexec.strategies import Strategy, algorithm1, codl, device, host, mu_layer
 from xcoexec.tools.suite import SUITES
 
-from . import quoted, split_predictor
+from . import split_predictor
 from .split_common import (
     Row,
     absent,

@@ -13,14 +13,13 @@ import numpy as np
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.plan import Plan
+from xcoexec.papers import quoted
 from xcoexec.planning import profiles
 from xcoexec.planning.simulate import replay
 from xcoexec.strategies import Strategy
 from xcoexec.tools.splits import NO_SPLIT, gain, shared, split_layers
 from xcoexec.tools.suite import SUITES
 from xcoexec.tools.zoo_graphs import model_graph
-
-from . import quoted
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 #: machine -> the file of what its suites measured
@@ -41,9 +40,9 @@ def row(
     spread: Sequence[float] | None = None,
     note: str = "",
 ) -> Row:
-    """A row: `paper` a key of `benchmarks.quoted`, `figure` as printed, `printed` the paper's value (None: drawn or not
-    printed), `ours` a number in `unit` or a sentence (None where `kind` is "absent", and `note` says why), `spread`:
-    least and most over the networks.
+    """A row: `paper` a key of `xcoexec.papers.quoted`, `figure` as printed, `printed` the paper's value (None: drawn or
+    not printed), `ours` a number in `unit` or a sentence (None where `kind` is "absent", and `note` says why),
+    `spread`: least and most over the networks.
     """
     names = ("paper_key", "figure", "what", "paper", "ours", "kind", "unit", "spread", "note")
     return dict(zip(names, (paper, figure, what, printed, ours, kind, unit, spread, note), strict=True))

@@ -6,12 +6,13 @@ import dataclasses
 import functools
 import json
 
+from xcoexec.papers import quoted
 from xcoexec.planning.simulate import replay
 from xcoexec.strategies import device, edgenn, host
 from xcoexec.tools.splits import NO_SPLIT
 from xcoexec.tools.suite import SUITES
 
-from . import one_split, quoted
+from . import one_split
 from .split_common import (
     RESULTS,
     Row,
