@@ -189,6 +189,19 @@ def kernels_rows(suite: str, paper: str) -> list[Row]:
     return out
 
 
+def meeting(of: Callable[[float], float], target: float, low: float, high: float, steps: int = 12) -> float | None:
+    """Where a function that only rises or only falls between two positive numbers meets a target, by halving their
+    ratio; None where it does not.
+    """
+    rising = of(high) > of(low)
+    if not min(of(low), of(high)) <= target <= max(of(low), of(high)):
+        return None
+    for _ in range(steps):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if (of(middle) < target) == rising else (low, middle)
+    return (low * high) ** 0.5
+
+
 def all_of(functions: Sequence[Callable[[], list[Row]]]) -> list[Row]:
     """The rows of several tables and figures, in their order."""
     return [r for f in functions for r in f()]
@@ -204,6 +217,7 @@ __all__ = [
     "kernels_rows",
     "mean",
     "measured_cells",
+    "meeting",
     "on",
     "over_networks",
     "pictures",
