@@ -28,6 +28,7 @@ import xcoexec
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.text import table
 from xcoexec.ir.words import DEVICE, HOST
+from xcoexec.papers.quoted import load
 from xcoexec.planning import profiles
 from xcoexec.streams import datasets
 from xcoexec.streams.block_model import Model, model
@@ -43,7 +44,6 @@ from .blastnet_rows import DESKTOP, Row
 from .deadline_networks import trained
 from .deadline_records import OWN
 from .deadlines import BOUND, DEADLINE, alone, background, once, tasks
-from .quoted import load
 
 SIDE = 32
 OPTIMISED = 4

@@ -34,6 +34,7 @@ from rich.console import Console
 import xcoexec
 from xcoexec.config import cores
 from xcoexec.ir.text import table
+from xcoexec.papers.source import commit
 from xcoexec.session.timeline import write
 from xcoexec.streams import Scheduler
 from xcoexec.streams.block_model import Model
@@ -42,6 +43,7 @@ from xcoexec.streams.jobs import Task, utilisation
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.twin_search import BLASTNET, Search
 from xcoexec.streams.virtual import releases, simulate
+from xcoexec.tools.machine import environment
 
 from .deadline_networks import NETWORKS, images, prepared
 from .deadline_records import histogram, words
@@ -214,6 +216,17 @@ def case(
     return {**said, "as_long_as_the_papers": seconds >= RUN, "alone": mean, "runs": runs}
 
 
+def origin() -> dict[str, Any]:
+    """What every record says of where it was made: the machine in words and as data, versions, the revision."""
+    return {
+        "suite": "blastnet",
+        "machine": where(),
+        "environment": environment(),
+        "commit": commit(),
+        "xcoexec": xcoexec.__version__,
+    }
+
+
 def row(record: Mapping[str, Any]) -> list[str]:
     """A case as cells."""
     runs = record["runs"]
@@ -235,13 +248,13 @@ def main() -> None:
         print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)
     print(f"prepared in {time.perf_counter() - began:.0f} s")
     twins = sum(w.twin for m in models.values() for b in m.blocks for w in b.ways)
-    what = {"suite": "blastnet", "machine": machine, "networks": args.networks, "side": args.side, "twins": twins}
+    what = {**origin(), "networks": args.networks, "side": args.side, "twins": twins}
     what |= {"epsilon": args.epsilon, "search": args.search}
     rows = []
     with (args.folder / "deadlines.jsonl").open("a") as out:
         for count, load, kind in itertools.product(args.tasks, args.loads, args.background):
             record = case(args, models, count, load, kind)
-            out.write(json.dumps({**what, **record, "xcoexec": xcoexec.__version__}) + "\n")
+            out.write(json.dumps({**what, **record}) + "\n")
             out.flush()
             rows.append(row(record))
     head = ("tasks", "load", "background", *args.policies, "no schedule below, at the last one's pace")

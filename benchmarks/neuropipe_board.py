@@ -18,13 +18,12 @@ from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.watts import Watts
 from xcoexec.ir.words import DEVICE, HALVES, HOST
+from xcoexec.papers.quoted import load
 from xcoexec.planning import profiles
 from xcoexec.streams.neuropipe import Around, best, best_rear, neuropipe, oblivious, speedup, two_stages
 from xcoexec.streams.power_modes import Dial, Setting, basic, chosen, serial
 from xcoexec.streams.spans import crossing_bytes
 from xcoexec.tools.zoo_graphs import model_graph
-
-from .quoted import load
 
 BOARD = "jetson-agx-xavier"
 #: the paper's name -> ours. MobileNet is V1 by Table 5 (27 convolutions; the paper cites V2), YOLO is v3 by Table 5 (75

@@ -229,7 +229,10 @@ PARTS = (
     ("joules", "energy", "(c)"),
     ("edp", "EDP", "(d)"),
 )
-FITTED = "powers: [power] of the profile, three printed watts; clock cubed; cut: the rule's"
+FITTED = (
+    "powers: [power] of the profile, three printed watts; clock cubed; the clocks as they are: NVIDIA's mode 3,"
+    " assumed, none is printed; cut: the rule's"
+)
 
 
 def _mode(figure: str, name: str, parts: Mapping[str, tuple[str, str]], only: Sequence[str] = ()) -> list[Row]:

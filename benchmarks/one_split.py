@@ -27,10 +27,11 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.words import DEVICE, SPLIT
 from xcoexec.measure.timing import alternate
+from xcoexec.papers.source import commit
 from xcoexec.planning.simulate import replay
 from xcoexec.tools.machine import environment
 
-from .predictors import RESULTS, commit
+from .predictors import RESULTS
 
 MODELS = ("lenet", "alexnet", "vgg16")  # of Table I
 CLASSES = {"conv_general_dilated": "conv", "dot_general": "fc"}

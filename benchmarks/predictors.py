@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -31,6 +30,7 @@ from xcoexec.ir.words import DEVICE, HOST
 from xcoexec.measure import training
 from xcoexec.measure.sample_layers import LAYERS, Made, made_layers
 from xcoexec.measure.training import Sample
+from xcoexec.papers.source import commit
 from xcoexec.tools.machine import environment
 
 FORMS = ("ours", "Equation 3", "FLOP")
@@ -112,12 +112,6 @@ def record(count: int = LAYERS) -> dict[str, Any]:
         "commit": commit(),
         "environment": environment(),
     }
-
-
-def commit() -> str:
-    """The commit that this tree is at, and a plus where files differ from it."""
-    git = lambda *words: subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
-    return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
 
 
 def text(found: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -13,12 +12,25 @@ import numpy as np
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
+from xcoexec.papers import quoted
 from xcoexec.planning import profiles
-from xcoexec.planning.simulate import BACK, OUT, replay
-from xcoexec.strategies import Strategy, algorithm1, codl, device, host, mu_layer
-from xcoexec.tools.suite import SUITES
+from xcoexec.planning.simulate import replay
+from xcoexec.strategies import algorithm1, codl, device, host, mu_layer
 
-from . import quoted, split_predictor
+from . import split_predictor
+from .split_codl_gaps import (
+    BOARD,
+    FLOPS,
+    MODELS,
+    ONE,
+    against_dp,
+    as_bounded,
+    divided_everywhere,
+    exchanged,
+    faster,
+    less_sharing,
+    small_layers,
+)
 from .split_common import (
     Row,
     absent,
@@ -32,11 +44,8 @@ from .split_common import (
     simulated,
 )
 
-KEY, BOARD, SUITE = "codl", "snapdragon-855", "codl"
-MODELS = SUITES[SUITE].models
-FLOPS = functools.partial(mu_layer, by_flops=True)
+KEY, SUITE = "codl", "codl"
 NO_CHAINS = functools.partial(codl, chain=False)
-ONE = {d: functools.partial(codl, dims=(d,), chain=False) for d in ("rows", "channel")}
 NO_BOARD = "not here, because that phone is not at hand and no time of one of its processors is printed"
 DATA_TYPES = (
     "not here, because a plan chooses no data type or layout: XLA chooses the device half's, the host half's kernels"
@@ -64,10 +73,6 @@ STAND_INS = {
 
 def _quoted(key: str) -> quoted.Quoted:
     return quoted.load(KEY)[key]
-
-
-def _faster(than: Strategy, by: Strategy = codl) -> dict[str, float]:
-    return {m: simulated(BOARD, m, than) / simulated(BOARD, m, by) for m in MODELS}
 
 
 def _stand_ins() -> str:
@@ -175,13 +180,13 @@ def figure15() -> list[Row]:
             "Figure 15",
             f"{name}: times faster than the {other} alone",
             one.number(key),
-            _faster(alone, by),
+            faster(alone, by),
             unit="times",
             note=note,
         )
         for name, by in (("dynamic programme", codl), ("Algorithm 1", algorithm1))
         for other, key, alone in (("CPU", "cpu", host), ("GPU", "gpu", device))
-        for note in (_stand_ins() if by is codl else _against_dp(),)
+        for note in (_stand_ins() if by is codl else against_dp(),)
     ]
     what = "times faster than mu-layer"
     buffers = {}
@@ -189,9 +194,10 @@ def figure15() -> list[Row]:
         graph, costs = on(BOARD, m)
         slow = costs.scaled(device=slower)
         buffers[m] = replay(graph, FLOPS(graph, slow), slow).seconds / simulated(BOARD, m, codl)
-    note = "both with one data type, shares by FLOP"
-    out.append(over_networks(KEY, "Figure 15", what, rival.number("mean"), _faster(FLOPS), unit="times", note=note))
-    note = f"mu-layer's GPU with buffers, the printed {slower} times slower (Figure 2); {_exchanged()}"
+    printed = rival.number("mean")
+    note = f"both with one data type, shares by FLOP; {exchanged(printed)}"
+    out.append(over_networks(KEY, "Figure 15", what, printed, faster(FLOPS), unit="times", note=note))
+    note = f"mu-layer's GPU with buffers, the printed {slower} times slower (Figure 2); {exchanged(printed, slower)}"
     out.append(over_networks(KEY, "Figure 15", what, rival.number("mean"), buffers, unit="times", note=note))
     for key, than in (("cpu", "host"), ("gpu", "jit")):
         what = f"times faster than the {key.upper()} alone"
@@ -202,35 +208,10 @@ def figure15() -> list[Row]:
     )
     style = _quoted("style_bound")
     ours = 100 * (1 - simulated(BOARD, "fast_style", codl) / simulated(BOARD, "fast_style", host))
-    what, why = "fast style transfer: less time than the CPU alone", f"{_small_layers()}; {STAND_INS['fast_style'][1]}"
+    what = "fast style transfer: less time than the CPU alone"
+    why = f"{as_bounded(style.number('bound'))}; {small_layers()}; {STAND_INS['fast_style'][1]}"
     out.append(row(KEY, "Figure 15", what, style.number("codl"), ours, "simulated", note=why))
     return [*out, absent(KEY, "over_buffers", DATA_TYPES, "mean"), *kernels_rows(SUITE, KEY)]
-
-
-def _small_layers() -> str:
-    """What the layers between convolutions take of the stand-in for style transfer."""
-    graph, costs = on(BOARD, "fast_style")
-    between = [x.index for x in graph.layers if profiles.kind(x) == "other"]
-    share = sum(costs.device[i] for i in between) / sum(costs.device)
-    count = f"{len(between)} of its {len(graph.layers)} layers"
-    return f"{count} are normalisation and the like, {share:.0%} of the GPU's time"
-
-
-def _exchanged() -> str:
-    """What an exchange at every layer costs mu-layer, as a share of its simulated time."""
-    shares = []
-    for m in MODELS:
-        calls = sum(p.half == "split" for p in plan(BOARD, m, FLOPS).placements)
-        shares.append(calls * on(BOARD, m)[1].sync / simulated(BOARD, m, FLOPS))
-    return (
-        f"the fixed part of its exchanges is {mean(shares):.0%} of its time here; the paper takes 1 ms for one"
-        " (section 5.1), and does not print mu-layer's own"
-    )
-
-
-def _against_dp() -> str:
-    values = _faster(algorithm1)
-    return f"the dynamic programme is {mean(values.values()):.2f} times faster than Algorithm 1 on the same costs"
 
 
 def figure16() -> list[Row]:
@@ -256,11 +237,12 @@ def figure17() -> list[Row]:
 def figure18() -> list[Row]:
     """Both dimensions against one, without chains."""
     out, q = [], _quoted("hybrid_dimension")
+    why = divided_everywhere(q.number("mean"))
     for dim, one in ONE.items():
         what = f"times faster than by {dim} alone, no chains"
-        note = f"the mean of the paper is over both dimensions; {LINEAR}"
+        note = f"the mean of the paper is over both dimensions; {LINEAR}; {why}"
         out.append(
-            over_networks(KEY, "Figure 18", what, q.number("mean"), _faster(one, NO_CHAINS), unit="times", note=note)
+            over_networks(KEY, "Figure 18", what, q.number("mean"), faster(one, NO_CHAINS), unit="times", note=note)
         )
         out += measured_cells(
             KEY,
@@ -290,20 +272,17 @@ def figure19() -> list[Row]:
 
 def figure20() -> list[Row]:
     """The cost of sharing that chains save: the same shares exchanged at every layer."""
-    values = {}
-    for m in MODELS:
-        graph, costs = on(BOARD, m)
-        chained = plan(BOARD, m, codl)
-        places = tuple(dataclasses.replace(p, chain=0) for p in chained.placements)
-        alone = dataclasses.replace(chained, placements=places)
-        with_chains, without = (
-            sum(run.busy(r) for r in (OUT, BACK)) for run in (replay(graph, p, costs) for p in (chained, alone))
-        )
-        if without:
-            values[m] = 100 * (1 - with_chains / without)
+    values = less_sharing(codl)
+    short = {n: mean(less_sharing(functools.partial(codl, longest=n)).values()) for n in (2, 3)}
+    chains = [p.chain for m in MODELS for p in plan(BOARD, m, codl).placements if p.chain]
+    count = sum(len({p.chain for p in plan(BOARD, m, codl).placements} - {0}) for m in MODELS)
     what = "less time for sharing by chains"
     printed = _quoted("less_sharing").number("mean")
-    note = "of the layers that the plan splits, exchanged one by one at the same shares; the paper divides all"
+    note = (
+        "of the layers that the plan splits, exchanged one by one at the same shares; the paper divides all; a chain"
+        f" has {len(chains) / count:.1f} layers in the mean here, and with at most "
+        + " and ".join(f"{n} it would be {v:.0f} %" for n, v in short.items())
+    )
     return [over_networks(KEY, "Figure 20", what, printed, values, note=note)]
 
 

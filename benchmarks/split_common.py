@@ -13,14 +13,13 @@ import numpy as np
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.plan import Plan
+from xcoexec.papers import quoted
 from xcoexec.planning import profiles
 from xcoexec.planning.simulate import replay
 from xcoexec.strategies import Strategy
 from xcoexec.tools.splits import NO_SPLIT, gain, shared, split_layers
 from xcoexec.tools.suite import SUITES
 from xcoexec.tools.zoo_graphs import model_graph
-
-from . import quoted
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 #: machine -> the file of what its suites measured
@@ -41,9 +40,9 @@ def row(
     spread: Sequence[float] | None = None,
     note: str = "",
 ) -> Row:
-    """A row: `paper` a key of `benchmarks.quoted`, `figure` as printed, `printed` the paper's value (None: drawn or not
-    printed), `ours` a number in `unit` or a sentence (None where `kind` is "absent", and `note` says why), `spread`:
-    least and most over the networks.
+    """A row: `paper` a key of `xcoexec.papers.quoted`, `figure` as printed, `printed` the paper's value (None: drawn or
+    not printed), `ours` a number in `unit` or a sentence (None where `kind` is "absent", and `note` says why),
+    `spread`: least and most over the networks.
     """
     names = ("paper_key", "figure", "what", "paper", "ours", "kind", "unit", "spread", "note")
     return dict(zip(names, (paper, figure, what, printed, ours, kind, unit, spread, note), strict=True))
@@ -190,6 +189,19 @@ def kernels_rows(suite: str, paper: str) -> list[Row]:
     return out
 
 
+def meeting(of: Callable[[float], float], target: float, low: float, high: float, steps: int = 12) -> float | None:
+    """Where a function that only rises or only falls between two positive numbers meets a target, by halving their
+    ratio; None where it does not.
+    """
+    rising = of(high) > of(low)
+    if not min(of(low), of(high)) <= target <= max(of(low), of(high)):
+        return None
+    for _ in range(steps):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if (of(middle) < target) == rising else (low, middle)
+    return (low * high) ** 0.5
+
+
 def all_of(functions: Sequence[Callable[[], list[Row]]]) -> list[Row]:
     """The rows of several tables and figures, in their order."""
     return [r for f in functions for r in f()]
@@ -205,6 +217,7 @@ __all__ = [
     "kernels_rows",
     "mean",
     "measured_cells",
+    "meeting",
     "on",
     "over_networks",
     "pictures",

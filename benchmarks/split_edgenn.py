@@ -6,12 +6,13 @@ import dataclasses
 import functools
 import json
 
+from xcoexec.papers import quoted
 from xcoexec.planning.simulate import replay
 from xcoexec.strategies import device, edgenn, host
 from xcoexec.tools.splits import NO_SPLIT
 from xcoexec.tools.suite import SUITES
 
-from . import one_split, quoted
+from . import one_split
 from .split_common import (
     RESULTS,
     Row,
@@ -141,10 +142,11 @@ def _without(**free: float) -> float:
 def _uncounted(split: float) -> str:
     """What the simulated plans pay that the paper's equations leave out, in points."""
     calls, slowdown, both = _without(sync=0.0), _without(contention=1.0), _without(sync=0.0, contention=1.0)
+    whole = 100 - (100 - both) * (1 - _copies())
     return (
         f"splits and branches alone: {split:.1f} points; Equations 1 to 4 count no seconds of a call of the host half"
         f" (without them {calls:.1f}) and no slowdown of both halves together (without it {slowdown:.1f}, without"
-        f" either {both:.1f})"
+        f" either {both:.1f}, with the copies {whole:.1f})"
     )
 
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from . import quoted
+from xcoexec.papers import quoted
+
 from .split_common import RESULTS, Row, absent, mean, row
 
 KEY = "codl"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from . import split_codl, split_edgenn, split_switched
 from .split_common import Row, all_of, pictures
 
-#: key of `benchmarks.quoted` -> a function for each table and figure, in their order
+#: key of `xcoexec.papers.quoted` -> a function for each table and figure, in their order
 FUNCTIONS: Mapping[str, tuple[Callable[[], list[Row]], ...]] = {
     "edgenn": split_edgenn.FUNCTIONS,
     "codl": split_codl.FUNCTIONS,

@@ -9,11 +9,11 @@ import numpy as np
 
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.costs import Costs
+from xcoexec.papers import quoted
 from xcoexec.planning.strategies.layer_switch import total
 from xcoexec.strategies import layer_switch
 from xcoexec.tools.suite import SUITES
 
-from . import quoted
 from .split_common import Row, absent, kernels_rows, mean, measured_cells, on, over_networks, row
 
 KEY, BOARD, SUITE = "layer_switched", "khadas-vim3", "layer_switch"

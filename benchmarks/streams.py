@@ -21,7 +21,6 @@ import json
 import os
 import pathlib
 import queue
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,6 +36,7 @@ from xcoexec.api.resident import ResidentFunction
 from xcoexec.config import cores
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.text import table
+from xcoexec.papers.source import commit
 from xcoexec.session.session import Session
 from xcoexec.streams.cuts import planned
 from xcoexec.streams.item_pipeline import Pipeline
@@ -49,7 +49,6 @@ from .gpu import where
 from .jpegs import decoder, files, label
 
 MODELS = ("mlp", "mobilenet_v1", "resnet50", "yolov3", "fcn8s")
-HERE = pathlib.Path(__file__).parent
 AHEAD = 2  # decoded items that wait, for everybody
 WARM = 6  # items before the clock starts
 # and before that of a pipeline: until its queues are full, threads that prepare items take more of the cores than later
@@ -320,13 +319,6 @@ def run(name: str, seconds: float, workers: int, rounds: int, chosen: list[str] 
         "energy": {k: w.energy() for k, w in found.items()},
         "xcoexec": xcoexec.__version__,
     }
-
-
-def commit() -> str:
-    """The commit of this source tree, with "+" behind it where files differ from it; "" outside of a repository."""
-    git = lambda *args: subprocess.run(["git", *args], cwd=HERE, capture_output=True, text=True).stdout.strip()
-    found = git("rev-parse", "--short", "HEAD")
-    return found + "+" * bool(found and git("status", "--porcelain", "--untracked-files=no"))
 
 
 def _seconds(fn: Callable[[bytes], Any], x: bytes) -> float:

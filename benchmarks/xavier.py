@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from xcoexec.ir.words import DEVICE, HOST
+from xcoexec.papers.quoted import Quoted, load
 from xcoexec.planning import profiles
 from xcoexec.tools.zoo_graphs import model_graph
 
 from .neuropipe_board import BOARD, NETWORKS, electric, swing
-from .quoted import Quoted, load
 
 EDGENN = ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18")
 PAPERS = ("edgenn", "neuropipe", "blastnet")

@@ -21,7 +21,7 @@ from xcoexec.codegen.target import Target
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.text import graph_text
-from xcoexec.planning.strategies import BOUNDED, STRATEGIES
+from xcoexec.planning.strategies import BOUNDED, RIVALS, STRATEGIES
 from xcoexec.session.contest import forced
 
 from .support import stages_of
@@ -54,7 +54,7 @@ def _costs(graph, shared: bool) -> Costs:
 
 def test_plans(golden) -> None:
     graph = _graph("squeezenet")
-    for name in set(STRATEGIES) - set(BOUNDED):
+    for name in set(STRATEGIES) - {*BOUNDED, *RIVALS}:
         strategy = STRATEGIES[name]
         golden(f"plan_{name}_apart.txt", str(strategy(graph, _costs(graph, shared=False))) + "\n")
         golden(f"plan_{name}_shared.txt", str(strategy(graph, _costs(graph, shared=True))) + "\n")

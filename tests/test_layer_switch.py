@@ -24,7 +24,7 @@ from .support import array, assert_on_host, co, error, oracle, stages_of
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
-from benchmarks import quoted
+from xcoexec.papers import quoted
 
 
 def chain(n: int) -> LayerGraph:

@@ -12,7 +12,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import quoted, split_codl, split_common, split_edgenn, split_rows, split_switched  # noqa: E402
+from benchmarks import split_codl, split_common, split_edgenn, split_rows, split_switched  # noqa: E402
+from xcoexec.papers import quoted  # noqa: E402
 from xcoexec.tools.splits import NO_SPLIT  # noqa: E402
 
 CHEAP = {

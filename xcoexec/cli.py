@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FLAGS = flags.FLAGS
 flags.DEFINE_string("model", "lenet", "Model of the zoo (an unknown name lists them).")
 flags.DEFINE_integer("batch", 1, "Batch size.", lower_bound=1)
-flags.DEFINE_string("strategy", "auto", "auto, device, host, edgenn, codl or capacity.")
+flags.DEFINE_string("strategy", "auto", "auto, device, host, edgenn, codl, codl_measured, layer_switch or capacity.")
 flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
 flags.DEFINE_string(
     "device", "", "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file."
@@ -92,12 +92,14 @@ def _affinity() -> list[int] | None:
 
 
 def _plans() -> tuple[LayerGraph, Costs, dict[str, Plan]]:
-    """(graph, costs, plan of every strategy) on the device of the flags."""
+    """(graph, costs, plan of every strategy) on the device of the flags. Raises `ValueError` for a strategy that takes
+    measurements.
+    """
     import dataclasses
 
     from .planning import profiles
     from .planning.memory import amount
-    from .planning.strategies import STRATEGIES
+    from .planning.strategies import RIVALS, STRATEGIES
     from .tools.zoo_graphs import model_graph
 
     graph = model_graph(FLAGS.model, FLAGS.batch)
@@ -109,7 +111,12 @@ def _plans() -> tuple[LayerGraph, Costs, dict[str, Plan]]:
             " 512MiB."
         )
     costs = costs if limit is None else dataclasses.replace(costs, capacity=limit)
-    return graph, costs, {name: strategy(graph, costs) for name, strategy in STRATEGIES.items()}
+    named = {name: strategy for name, strategy in STRATEGIES.items() if name not in RIVALS}
+    if FLAGS.strategy not in (*named, "auto"):
+        raise ValueError(
+            f"xcoexec: got --strategy={FLAGS.strategy} and no measurements; valid are {', '.join((*named, 'auto'))}."
+        )
+    return graph, costs, {name: strategy(graph, costs) for name, strategy in named.items()}
 
 
 def _here() -> tuple[Relay | None, int, tuple[int, ...]]:
@@ -168,8 +175,6 @@ def replayed() -> None:
     graph, costs, plans = _plans()
     runs = {name: replay(graph, p, costs) for name, p in plans.items()}
     name = min(runs, key=lambda n: runs[n].seconds) if FLAGS.strategy == "auto" else FLAGS.strategy
-    if name not in runs:
-        raise ValueError(f"xcoexec: got --strategy={name}; valid are {', '.join((*runs, 'auto'))}.")
     path = f"{FLAGS.out}/simulated-{FLAGS.model}.json"
     write(path, runs[name].trace())
     busy = ", ".join(f"{row} {100 * runs[name].busy(i) / runs[name].seconds:.0f} %" for i, row in enumerate(ROWS))

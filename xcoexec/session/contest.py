@@ -24,7 +24,7 @@ from ..measure import profile
 from ..measure.profile import host_placements, read, store
 from ..measure.timing import ROUND_SECONDS, ROUNDS, alone, alternate
 from ..planning.memory import usage
-from ..planning.strategies import BOUNDED, RIVALS, STRATEGIES, Strategy, strategy_name
+from ..planning.strategies import CONTEST, RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt, lowered_of
 from .rebalance import rebalanced
 
@@ -214,7 +214,7 @@ def _promising(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
     """The strategies' plans; on a device, where each costs a compilation of seconds, the `MOST_PLANS` that are
     predicted to be the fastest.
     """
-    plans = [(name, strategy(s.graph, costs)) for name, strategy in STRATEGIES.items() if name not in BOUNDED]
+    plans = [(name, STRATEGIES[name](s.graph, costs)) for name in CONTEST]
     if not s.machine.apart:
         return plans
     split = [(name, p) for name, p in plans if _worth_a_try(p, [], False) and p.predicted is not None]
@@ -244,7 +244,7 @@ def _within(s: Attempt) -> Executable:
 
 
 def _realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
-    """A strategy's plan as an executable; on a device the fastest of it and its near rivals, balanced."""
+    """A strategy's plan as an executable; on a device the fastest of it and its near `RIVALS`, balanced."""
     plans = [plan]
     for rival in RIVALS.get(strategy, ()) if s.machine.apart and isinstance(strategy, str) else ():
         other = rival(s.graph, s.measured_costs())

@@ -19,7 +19,10 @@ class Variant(TypedDict):
 
 #: name -> what `xcoexec.jit` is told; beside the strategies these with a part left out
 VARIANTS: Mapping[str, Variant] = {
-    **{name: Variant(strategy=name) for name in ("device", "host", "edgenn", "codl", "layer_switch", "auto")},
+    **{
+        name: Variant(strategy=name)
+        for name in ("device", "host", "edgenn", "codl", "codl_measured", "layer_switch", "auto")
+    },
     "edgenn, no intra": {"strategy": functools.partial(edgenn, intra=False)},
     "edgenn, no inter": {"strategy": functools.partial(edgenn, inter=False)},
     "edgenn, copies": {"strategy": "edgenn", "memory": "copy"},

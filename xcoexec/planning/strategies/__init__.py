@@ -17,16 +17,19 @@ STRATEGIES: dict[str, Strategy] = {
     "host": single.host,
     "edgenn": edgenn.edgenn,
     "codl": codl.codl,
+    "codl_measured": codl.codl,
     "layer_switch": layer_switch.layer_switch,
     "capacity": capacity.capacity,
 }
 #: planners for a device without room for all weights
 BOUNDED = ("capacity",)
-#: planners whose plans are measured beside a strategy's own on a device: predictions of plans that differ this little
-#: err by more
+#: strategies whose plan is the best of several by measurement on a device, where predictions err by more than these
+#: plans differ -> the planners of the others. CoDL's own way is "codl": one plan, the one predicted to be the fastest
 RIVALS: dict[str, tuple[Strategy, ...]] = {
-    "codl": (functools.partial(codl.codl, dims=("channel",)), functools.partial(codl.codl, dims=("rows",)))
+    "codl_measured": (functools.partial(codl.codl, dims=("channel",)), functools.partial(codl.codl, dims=("rows",)))
 }
+#: strategies whose plans "auto" compares by measurement
+CONTEST = tuple(n for n in STRATEGIES if n not in (*BOUNDED, "codl"))
 #: what `strategy=` takes; "auto" measures the plans of all others and plain jax.jit, and keeps the fastest
 NAMES = (*STRATEGIES, "auto")
 
@@ -39,6 +42,7 @@ def strategy_name(strategy: str | Strategy) -> str:
 
 __all__ = [
     "BOUNDED",
+    "CONTEST",
     "NAMES",
     "RIVALS",
     "STRATEGIES",

@@ -40,17 +40,18 @@ class Piece:
     dim: str = "channel"
 
 
-def codl(graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True) -> Plan:
+def codl(
+    graph: LayerGraph, costs: Costs, *, dims: Sequence[str] = DIMS, chain: bool = True, longest: int = MAX_CHAIN
+) -> Plan:
     """The shortest path, in seconds, over (place in the program, where its arrays lie).
 
     `dims`: along which layers may be split ("channel", "rows"; the paper's hybrid-dimension partitioning, section 4.1,
-    has both); without `chain` every layer is split alone. Raises `ValueError` for other dims.
+    has both); without `chain` every layer is split alone; `longest`: layers of a chain at most. Raises `ValueError` for
+    other dims.
     """
     if not dims or set(dims) - set(DIMS):
         raise ValueError(f"codl: got dims={dims!r}; valid are some of {', '.join(map(repr, DIMS))}.")
-    return _shortest(
-        graph, costs, _Search(graph, costs, tuple(d for d in DIMS if d in dims), MAX_CHAIN if chain else 1)
-    )
+    return _shortest(graph, costs, _Search(graph, costs, tuple(d for d in DIMS if d in dims), longest if chain else 1))
 
 
 def _shortest(graph: LayerGraph, costs: Costs, search: _Search) -> Plan:
