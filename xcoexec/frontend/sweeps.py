@@ -24,6 +24,7 @@ from ..codegen.program import Group, Literal, Op, Value, consumers, external, ki
 from ..codegen.rules.columns import is_column_reduction
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_reduction, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction
+from .groups import turned_weights
 
 MOST_LEAVES = 9  # arrays that a pass reads: a nest of loops has no more operands, its results among them
 MOST_OPS = 160  # operations in a pass
@@ -135,6 +136,7 @@ class _Sweeps:
         self.floating = self._constant_broadcasts(data)
         self.soft = {op for op in ops if _is_simple(op)} - self._of_rows()
         self.soft -= self._tails()
+        self.soft -= set(turned_weights(ops, self.readers, data, outputs).values())  # packing follows them
         self.sums = {op for op in ops if is_column_reduction(op)}
         self.kept: set[Value] = set()
         self._keep_needed()
