@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from jax import lax
 
-from xcoexec.codegen.kernels import conv
+import xcoexec
+from xcoexec.codegen.kernels import conv, winograd
 from xcoexec.codegen.kernels.block_shapes import measured_shapes
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment import choice
 from xcoexec.codegen.target import Target, target
 
-from .support import TOLERANCE, array, check_host, error, oracle, stages_of, targets
+from .oracle import oracles, worst
+from .support import TOLERANCE, array, check_host, error, oracle, run_host, stages_of, targets
 from .test_algorithms import run_on
 from .test_ops import CONVS, _conv
 
@@ -175,3 +178,71 @@ def test_what_is_no_number_stays_in_its_channel(value: float) -> None:
     w[1, 1, 4, 20] = value
     got, _ = run_on(lambda w, x: _conv(x, w), jnp.asarray(w), x, isa=target())
     assert np.isfinite(got[..., :20]).all() and not np.isfinite(got[..., 20]).any()
+
+
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("c", [8, 64, 300])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_error_of_winograd_is_within_its_bound(m: int, c: int, gradient: bool) -> None:
+    """As for constant weights: of the convolution, and of its gradient by the image, which is one too."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((1, 12, 12, c), (3, 3, c, 16)))
+    given = w[::-1, ::-1].swapaxes(2, 3) if gradient else w  # whose gradient by the image is the convolution by w
+    like = jnp.zeros((1, 12, 12, 16))
+    backward = lambda w, dy: jax.linear_transpose(lambda x: _conv(x, w), like)(dy)[0]
+    got, ran = run_on(backward if gradient else lambda w, x: _conv(x, w), given, x, isa=target(), how=f"winograd{m}")
+    assert any("winograd" in a for a in ran)
+    assert np.max(np.abs(got - oracle(lambda w, x: _conv(x, w), w, x))) <= winograd.error_bound(x, w, m)
+
+
+def test_weights_of_transposed_layers_are_turned_while_they_are_packed() -> None:
+    """`conv_transpose(transpose_kernel=True)` flips and swaps computed weights."""
+    w, x = array(4, 4, 7, 9, seed=1), array(1, 5, 6, 9)
+    fn = lambda w, x: lax.conv_transpose(x, w * x[0, 0, 0, 0], (2, 2), "SAME", transpose_kernel=True)
+    assert len(stages_of(fn, w, x)[1].layers) == 2
+    check_host(fn, w, x)
+
+
+def test_weights_that_something_else_reads_turned_as_well() -> None:
+    w, x = array(3, 3, 5, 9, seed=1), array(1, 5, 6, 5)
+    fn = lambda w, x: (jnp.sum(_conv(x, w[::-1]), (1, 2)), w[::-1] * 2)
+    for got, want in zip(run_host(fn, w, x), oracles(fn, w, x), strict=True):
+        assert error(got, want) < TOLERANCE
+
+
+def test_layers_with_computed_weights_are_of_a_kin_by_the_weights_sizes() -> None:
+    def kin(k: int, c: int, oc: int) -> str:
+        groups = stages_of(lambda w, x: _conv(x, w), array(k, k, c, oc), array(1, 8, 8, c))[1].program.groups
+        return choice.kinship([(groups[0], frozenset())], conv.ALGORITHMS, 1, target())
+
+    assert kin(3, 8, 16) == kin(3, 8, 24)
+    assert len({kin(3, 8, 16), kin(3, 16, 16), kin(1, 8, 16)}) == 3
+
+
+# -- whole steps -----------------------------------------------------------------------------------------------------
+
+
+def test_a_training_step_runs_on_kernels() -> None:
+    """Forward and both gradients of convolutions whose weights change with every call, planned, compiled and called."""
+    sizes = [(3, 3, 6, 16), (3, 3, 16, 16), (1, 1, 16, 24), (3, 3, 24, 8)]
+    x, weights = array(2, 9, 10, 6), [array(*s, seed=i + 1) for i, s in enumerate(sizes)]
+
+    def loss(weights: list[jax.Array], x: jax.Array) -> jax.Array:
+        for stride, w in zip((1, 2, 2, 1), weights, strict=True):
+            x = jnp.tanh(_conv(x, w, stride))
+        return jnp.sum(x * x)
+
+    def step(state: list[jax.Array], rate: jax.Array, x: jax.Array) -> tuple[list[jax.Array], jax.Array]:
+        weights = [w * rate for w in state]  # computed: nothing of them is known when the function is bound
+        value, gradients = jax.value_and_grad(loss)(weights, x)
+        return [w - 0.01 * g for w, g in zip(weights, gradients, strict=True)], value
+
+    fast = xcoexec.compile(step, weights, jnp.float32(0.9), x, plan=xcoexec.Plan.uniform(1.0), strict=True)
+    for rate in (0.9, 1.1):
+        assert worst(fast(weights, jnp.float32(rate), x), oracles(step, weights, jnp.float32(rate), x)) < 1e-5
+    report = fast.report()
+    assert report.ran == "xco" and not any(layer.host_error for layer in fast.graph().layers)
+    ran = [layer.algorithm for layer in report.layers if "gemm" in layer.algorithm]
+    assert (
+        len(ran) == 11 and sum("panel" in a for a in ran) == 7
+    )  # four layers, and all but the first hand a gradient on

@@ -19,6 +19,7 @@ from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
 from ..native.frame import call_frame, sets_state, type_info
 from ..program import Group, Program, Unsupported, Value, external, kind
+from ..rules.convolution import convolution
 from ..rules.primitives import is_anchor
 from ..segment.assembly import Context, Groups, Pick, Rules, Segment, compile_segment
 from ..segment.choice import default, measured
@@ -31,6 +32,7 @@ from ..target import target as host_target
 
 SPIN_SECONDS = 50e-6
 MAX_WORKERS = 255
+GROWN = 4  # weights that Winograd's larger tiles transform become so many times as large
 TRACED = 1 << 14  # entries of a trace: 64 threads in 256 steps
 
 
@@ -196,7 +198,9 @@ def build(
 def _alone(
     cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, threads: int, target: Target
 ) -> tuple[Callable[[], object], int]:
-    """A call of some groups by one algorithm, on made data, and the bytes of its packed weights."""
+    """A call of some groups by one algorithm, on made data, and the bytes of its packed weights (of those that arrive:
+    as many as they become where they are packed at the call).
+    """
     ops = tuple(op for group, _ in groups for op in group.ops)
     consts = {v for _, known in groups for v in known}
     inputs = tuple(v for v in external(ops) if v not in consts)
@@ -215,7 +219,8 @@ def _alone(
         blob = segment.pack({v: np.full(v.shape, 1e-3 if kind(v.dtype) != "i" else 0, np.float32) for v in consts})
     else:
         blob = np.full(max(segment.blob_bytes, 64) // 4, 1e-3, np.float32)
-    return Call.on(segment, [*args, *raw, blob]), segment.blob_bytes
+    arriving = {v for op in ops if convolution(op) is not None for v in op.value_ins[1:] if v not in consts}
+    return Call.on(segment, [*args, *raw, blob]), segment.blob_bytes + GROWN * sum(v.nbytes for v in arriving)
 
 
 def prefetch(calls: bool = False) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ..native.build import source_hash
-from ..program import Op, Value, format_params
+from ..program import Literal, Op, Value, format_params
+from ..rules.convolution import CONVOLUTION
 from ..store.disk import LONGEST, Record
 from ..store.schema import MEASURED, Fields, Number, Text
 from ..target import Target
@@ -80,16 +81,21 @@ def likely(groups: Groups, names: tuple[str, ...], threads: int) -> str:
 
 
 def kinship(groups: Groups, names: tuple[str, ...], threads: int, target: Target) -> str:
-    """As `signature`, but without the sizes that a split changes: of a constant's shape the last axis, of
-    others all.
+    """As `signature`, but without the sizes that a split changes: of the shapes of constants and of a convolution's
+    weights the last axis, of others all.
     """
     text = [f"{names} {threads} {target} {source_hash()}"]
     for group, consts in groups:
         text += [
-            f"{op.prim}{[v.shape[:-1] for v in op.ins if v in consts]}{op.params.get('window_strides')}"
+            f"{op.prim}{[v.shape[:-1] for v in op.ins if v in consts or v in _weights(op)]}"
+            f"{op.params.get('window_strides')}"
             for op in group.ops
         ]
     return f"kin-{_digest(text)}"
+
+
+def _weights(op: Op) -> tuple[Value | Literal, ...]:
+    return op.ins[1:] if op.prim == CONVOLUTION else ()
 
 
 def signature(groups: Groups, names: tuple[str, ...], threads: int, target: Target) -> str:
