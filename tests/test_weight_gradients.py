@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from .support import array, error, run_host, stages_of
+from .support import array, error, run_host
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 

@@ -44,10 +44,10 @@ def conv_weights(ctx: Context, op: Op, rest: tuple[Op, ...], geo: Convolution, i
     """
     if geo.groups != 1:
         raise Unsupported(f"a convolution by computed weights with feature_group_count={geo.groups}")
-    order = (geo.weights[1], *geo.weights[2:], geo.weights[0])
-    sides = _sides(geo, image, _turned(ctx, ctx.storage(op.ins[1]), order))
+    order, gradient = (geo.weights[1], *geo.weights[2:], geo.weights[0]), ctx.storage(op.value_ins[1])
+    sides = _sides(geo, image, _turned(ctx, gradient, order))
     if not even(sides.axes):
-        sides = _sides(geo, image, _copied(ctx, ctx.storage(op.ins[1]), order))
+        sides = _sides(geo, image, _copied(ctx, gradient, order))
     axes = (*geo.result[2:], geo.result[0], geo.result[1])
     count = parts(ctx, sides)
     tail = epilogue(ctx, op, rest) if count == 1 and axes[-1] == len(axes) - 1 else None
@@ -75,16 +75,10 @@ def _sides(geo: Convolution, image: Storage, gradient: Storage) -> Sides:
     lefts = (image.strides[0], *(s * d for s, d in zip(steps, geo.dilation, strict=True)))
     axes = merged([Axis(*a) for a in zip(lengths, lefts, gradient.strides[:-1], strict=True)])
     origin = -sum(lo * s for (lo, _), s in zip(geo.padding, steps, strict=True))
-    one, none = (1,) * (3 - len(steps)), (0,) * (3 - len(steps))
-    return Sides(
-        axes,
-        (*one, *geo.sizes, ci),
-        (*none, *(s * k for s, k in zip(steps, geo.strides, strict=True)), 4),
-        geo.channels // geo.batch_groups,
-        geo.batch_groups,
-        (Ref(image.buffer, image.offset + origin), 4 * ci),
-        (Ref(gradient.buffer, gradient.offset), 4 * (geo.channels // geo.batch_groups)),
-    )
+    walk = (*(s * k for s, k in zip(steps, geo.strides, strict=True)), 4)
+    left, co = Ref(image.buffer, image.offset + origin), geo.channels // geo.batch_groups
+    right = Ref(gradient.buffer, gradient.offset), 4 * co
+    return Sides(axes, _four((*geo.sizes, ci), 1), _four(walk, 0), co, geo.batch_groups, (left, 4 * ci), right)
 
 
 def _turned(ctx: Context, s: Storage, order: Sequence[int]) -> Storage:
@@ -104,8 +98,11 @@ def _copied(ctx: Context, s: Storage, order: Sequence[int]) -> Storage:
 
 def _lane(geo: Convolution, s: Storage, at: int, strides: Sequence[int]) -> Lane:
     """An array over (window..., channels of the image, channels) as a product walks it; strides and offset in bytes."""
-    pixels = (*(0,) * (3 - len(geo.sizes)), *strides[:-1])
-    n, d, h, w = pixels
-    return Lane(
-        Ref(s.buffer, s.offset + at), (n, d, h, w), strides[-1], strides[-1] * (geo.channels // geo.batch_groups)
-    )
+    each = geo.channels // geo.batch_groups
+    return Lane(Ref(s.buffer, s.offset + at), _four(strides[:-1], 0), strides[-1], strides[-1] * each)
+
+
+def _four(values: Sequence[int], fill: int) -> tuple[int, int, int, int]:
+    """Values of the pixel dimensions (N, D, H, W); the first ones are `fill` where there are fewer."""
+    n, d, h, w = (*(fill,) * (4 - len(values)), *values)
+    return n, d, h, w

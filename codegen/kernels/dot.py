@@ -210,9 +210,8 @@ def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
     walks = zip(lengths, (a.strides[d] for d in left.contract), (b.strides[d] for d in right.contract), strict=True)
     axes = merged([Axis(*walk) for walk in walks])
     m, n, batch = (math.prod(s.sizes(d)) for s, d in ((left, left.free), (right, right.free), (left, left.batch)))
-    if None in groups or row is None or channel not in (4, 0 if n == 1 else 4) or not even(axes):
-        return None
-    if axes[-1].left == 4 and axes[-1].size > 1:
+    beside = axes[-1].left == 4 and axes[-1].size > 1  # what is summed: the other way to multiply is the faster one
+    if None in groups or row is None or (channel != 4 and n > 1) or not even(axes) or beside:
         return None
     starts = [(Ref(s.buffer, s.offset), group or 0) for s, group in zip((a, b), groups, strict=True)]
     return Sides(axes, (1, 1, 1, m), (0, 0, 0, row), n, batch, *starts)
