@@ -75,7 +75,7 @@ def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 def even(axes: Sequence[Axis]) -> bool:
     """Whether the right side can be read in place: what is summed begins at whole rows of the innermost dimension."""
     row = axes[-1].right
-    return row > 0 and all(a.right % row == 0 for a in axes)
+    return row != 0 and all(a.right % row == 0 for a in axes)
 
 
 def parts(ctx: Context, sides: Sides) -> int:
