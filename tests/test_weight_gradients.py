@@ -18,7 +18,7 @@ import xcoexec
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.target import Target
 
-from .support import array, check_host, error, oracle, run_host, stages_of, targets
+from .support import array, assert_on_host, check_host, error, oracle, run_host, stages_of, targets
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -249,5 +249,7 @@ def test_through_jax_grad(threads: int) -> None:
         exact = oracle(one, w, x)
         assert error(run_host(one, w, x, threads=threads)[0], exact) < TOLERANCE
         assert error(want[k], exact) < 10 * TOLERANCE
-    got = xcoexec.jit(step, strict=True, threads=threads)(w, x)
-    assert all(error(a, b) < 2 * TOLERANCE for a, b in zip(got, want, strict=True))
+    fast = xcoexec.jit(step, strict=True, strategy="host", threads=threads).bind()
+    assert all(error(a, b) < 2 * TOLERANCE for a, b in zip(fast(w, x), want, strict=True))
+    assert_on_host(fast)
+    assert not [layer.host_error for layer in fast.graph().layers if layer.host_error]
