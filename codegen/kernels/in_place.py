@@ -22,7 +22,7 @@ from .product import Lane, Product, Rows, add_gemm, in_a_row, panel_bytes
 
 PART_BYTES = 1 << 21  # partial results of all parts together
 ACROSS = 1.4  # how much longer tiles take that do not fill rows of the image
-PACKED_ROWS = 96  # rows from which on it pays to pack channels of several blocks
+PACKED_ROWS = 150  # rows from which on it pays to pack channels of several blocks
 SHARE = 4  # a result this many times smaller than what is read is computed in parts
 
 
