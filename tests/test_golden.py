@@ -112,7 +112,7 @@ def _close(got: np.ndarray, want: np.ndarray) -> None:
 @pytest.mark.parametrize("run", [1, 4, 7])
 def test_the_golden_product_multiplies(run: int) -> None:
     """Two rows a tile, three taps that lie apart, in two blocks of the reduction: partial sums, then the epilogue."""
-    fn, tiles, taps = _compiled("gemm", 14), 5, 3
+    fn, tiles, taps = _compiled("gemm", gemm.ARGUMENTS), 5, 3
     x, w, b = _f32(2 * tiles, taps, run + 2, seed=0), _f32(taps, run, VL, seed=1), _f32(VL, seed=2)
     y = np.full((2 * tiles, VL), 9.0, np.float32)
     rows, outs = _words(_at(x), _at(x, 1)), _words(_at(y), _at(y, 1))
@@ -121,7 +121,7 @@ def test_the_golden_product_multiplies(run: int) -> None:
     for first, last, blocks in ((1, 0, [0, 1]), (0, 1, [2])):
         offsets = _words(*(t * x.strides[1] for t in blocks))
         args = rows, _at(w, blocks[0]), outs, extra, offsets, len(blocks), run
-        args = *args, first, last, VL, tiles, 2 * x.strides[0], 2 * y.strides[0], steps
+        args = *args, first, last, VL, tiles, 2 * x.strides[0], 2 * y.strides[0], steps, 4, 4 * VL
         fn(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
     want = np.einsum("rtk,tkn->rn", x[..., :run].astype(np.float64), w.astype(np.float64)) + b
     _close(y, np.maximum(want, 0))
@@ -129,11 +129,11 @@ def test_the_golden_product_multiplies(run: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 5, 8])
 def test_the_golden_product_with_a_tail_writes_no_lane_more(lanes: int) -> None:
-    fn, tiles, run = _compiled("gemm_tail", 14), 3, 6
+    fn, tiles, run = _compiled("gemm_tail", gemm.ARGUMENTS), 3, 6
     x, w = _f32(tiles, run, seed=0), _f32(run, 2 * VL, seed=1)
     y = np.full((tiles, 2 * VL), 9.0, np.float32)
     args = _words(_at(x)), _at(w), _words(_at(y)), _words(), _words(0), 1, run, 1, 1, lanes, tiles
-    args = *args, x.strides[0], y.strides[0], _words()
+    args = *args, x.strides[0], y.strides[0], _words(), 4, 8 * VL
     fn(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
     _close(y[:, : VL + lanes], (x.astype(np.float64) @ w.astype(np.float64))[:, : VL + lanes])
     assert (y[:, VL + lanes :] == 9.0).all()

@@ -9,11 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
-from .support import array, error, run_host, stages_of
+import xcoexec
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.target import Target
+
+from .support import array, assert_on_host, check_host, error, oracle, run_host, stages_of, targets
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -119,3 +124,132 @@ def test_one_and_three_dimensions(n: int) -> None:
 def test_tiny_results_of_many_pixels_are_summed_in_parts(n: int, threads: int) -> None:
     check((n, 28, 27, 16), (1, 1, 16, 24), (1, 1), threads=threads)
     check((n, 28, 27, 3), (3, 3, 3, 17), (2, 2), threads=threads)
+
+
+@pytest.mark.parametrize("isa", targets(), ids=lambda t: t.name)
+def test_vector_lengths(isa: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "host_target", lambda: isa)
+    check((2, 9, 10, 12), (3, 3, 12, 41), (2, 1), threads=2)
+    check((2, 30, 31, 5), (1, 1, 5, 9), (1, 1), threads=2)
+    check((2, 9, 10, 6), (3, 3, 3, 10), (1, 1), groups=2)
+    check_host(lambda x, dy: x.T @ dy, array(100, 33), array(100, 70, seed=1), tolerance=TOLERANCE)
+
+
+def test_the_kernel_reads_the_image_where_it_lies() -> None:
+    """A step for the halo, then one product: the image is not turned, nor is the gradient."""
+    x, w, dy = array(2, 8, 9, 16), array(3, 3, 16, 32), array(2, 8, 9, 32)
+    how = {"window_strides": (1, 1), "padding": "SAME"}
+    _, graph = stages_of(lambda x, w, dy: gradient(x, w, dy, **how), x, w, dy)
+    assert [s.kernel for s in host.build(graph.program, 1).steps] == ["elementwise", "gemm"]
+    valid = lambda x, w, dy: gradient(x, w, dy, window_strides=(1, 1), padding="VALID")
+    _, graph = stages_of(valid, x, w, dy[:, 2:, 2:])
+    assert [s.kernel for s in host.build(graph.program, 1).steps] == ["gemm"]
+
+
+def test_a_tail() -> None:
+    """A step of an optimizer is applied to the sums, whether they are made in one part or in several."""
+    how = {"window_strides": (1, 1), "padding": "SAME"}
+    for n, size, ci, co in ((2, 6, 17, 33), (8, 28, 4, 8)):
+        x, w, dy = array(n, size, size, ci), array(3, 3, ci, co, seed=1), array(n, size, size, co, seed=2)
+        step = lambda x, w, dy: w - 0.1 * (gradient(x, w, dy, **how) + 0.01 * w)
+        for threads in (1, 2):
+            check_host(step, x, w, dy, threads=threads, tolerance=TOLERANCE)
+
+
+@pytest.mark.parametrize("numbers", [("NCHW", "OIHW", "NCHW"), ("CHWN", "IHWO", "CHWN"), ("NHWC", "OHWI", "HWCN")])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_other_layouts(numbers: tuple[str, str, str], stride: int) -> None:
+    sizes = {"N": 3, "H": 9, "W": 10, "C": 5, "I": 5, "O": 7}
+    x = array(*(sizes[d] for d in numbers[0]))
+    w = array(*({**sizes, "H": 3, "W": 2}[d] for d in numbers[1]), seed=1)
+    forward = lambda x, w: lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=numbers)
+    dy = array(*jax.eval_shape(forward, x, w).shape, seed=2)
+    check_host(lambda x, w, dy: jax.vjp(forward, x, w)[1](dy)[1], x, w, dy, threads=2, tolerance=TOLERANCE)
+
+
+def test_transposed_convolutions() -> None:
+    """Zeroes are inserted into the image, or into the gradient."""
+    x, w = array(2, 5, 6, 4), array(3, 3, 4, 9, seed=1)
+    forward = lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME")
+    dy = array(*jax.eval_shape(forward, x, w).shape, seed=2)
+    check_host(lambda x, w, dy: jax.vjp(forward, x, w)[1](dy)[1], x, w, dy, tolerance=TOLERANCE)
+
+
+def test_a_gradient_that_is_a_view() -> None:
+    """Turned, reversed and spread: what is no row of channels is copied first."""
+    x, w, dy = array(2, 6, 7, 8), array(1, 1, 8, 16, seed=1), array(2, 6, 7, 16, seed=2)
+    how = {"window_strides": (1, 1), "padding": "VALID"}
+    for turn in (
+        lambda g: g[:, ::-1, :, :],
+        lambda g: g[..., ::-1],
+        lambda g: jnp.broadcast_to(g[:, :1, :1], g.shape),
+        lambda g: jnp.transpose(jnp.transpose(g, (0, 3, 1, 2)) * 2, (0, 2, 3, 1)),
+    ):
+        fn = lambda x, w, dy, turn=turn: gradient(x, w, turn(dy), **how)
+        check_host(fn, x, w, dy, threads=2, tolerance=TOLERANCE)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_special_values_reach_what_reads_them_alone(value: float) -> None:
+    """The border of an image is 0 for every element of the window, whatever lies beside it."""
+    x, dy = np.array(array(1, 5, 5, 3)), np.array(array(1, 5, 5, 17, seed=1))
+    x[0, 0, 0, 1] = value
+    w = array(3, 3, 3, 17)
+    got = run_host(lambda x, w, dy: gradient(x, w, dy, window_strides=(1, 1), padding="SAME"), x, w, dy)[0]
+    reached = np.zeros((3, 3, 3, 17), bool)
+    reached[:2, :2, 1] = True  # the corner is never under the window's last row or column
+    assert (np.isfinite(got) == ~reached).all()
+
+
+# -- dense layers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 5, 3), (64, 16, 10), (130, 33, 17), (1000, 3, 5), (60, 200, 170)])
+def test_dense_layers(shape: tuple[int, int, int], threads: int) -> None:
+    m, k, n = shape
+    x, w, dy = array(m, k), array(k, n, seed=1), array(m, n, seed=2)
+    by_weights = lambda x, w, dy: jax.vjp(lambda w: x @ w, w)[1](dy)[0]
+    check_host(by_weights, x, w, dy, threads=threads, tolerance=TOLERANCE)
+    check_host(lambda x, w, dy: w - 0.1 * by_weights(x, w, dy), x, w, dy, threads=threads, tolerance=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    "spec", ["bsi,bso->io", "bsi,bsho->iho", "bshi,bsho->hio", "bshi,bthi->bhst", "sbi,bso->io", "bis,bos->io"]
+)
+def test_contractions(spec: str) -> None:
+    sizes = {"b": 3, "s": 14, "t": 9, "h": 4, "i": 17, "o": 19}
+    left, right = (array(*(sizes[d] for d in side), seed=i) for i, side in enumerate(spec.split("->")[0].split(",")))
+    check_host(lambda a, b: jnp.einsum(spec, a, b), left, right, threads=2, tolerance=TOLERANCE)
+
+
+# -- end to end ----------------------------------------------------------------------------------------------------
+
+
+def loss(w: Any, x: Any) -> Any:
+    """A small network with a strided, a grouped and a pointwise convolution, and a dense layer."""
+    numbers = LAYOUTS[2]
+    conv = lambda x, w, s, g=1: lax.conv_general_dilated(
+        x, w, (s, s), "SAME", dimension_numbers=numbers, feature_group_count=g
+    )
+    x = jnp.tanh(conv(x, w[0], 2))
+    x = jnp.tanh(conv(x, w[1], 1, 2))
+    x = jnp.tanh(conv(x, w[2], 1))
+    return jnp.sum((x.reshape(len(x), -1) @ w[3]) ** 2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_through_jax_grad(threads: int) -> None:
+    w = [array(5, 5, 3, 16, seed=1), array(3, 3, 8, 24, seed=2), array(1, 1, 24, 9, seed=3), array(9 * 36, 5, seed=4)]
+    x = array(4, 12, 11, 3)
+    step = jax.grad(loss)
+    want = jax.tree_util.tree_leaves(jax.jit(step)(w, x))
+    for k in range(len(w)):
+        one = lambda w, x, k=k: step(w, x)[k]
+        exact = oracle(one, w, x)
+        assert error(run_host(one, w, x, threads=threads)[0], exact) < TOLERANCE
+        assert error(want[k], exact) < 10 * TOLERANCE
+    fast = xcoexec.jit(step, strict=True, strategy="host", threads=threads).bind()
+    assert all(error(a, b) < 2 * TOLERANCE for a, b in zip(fast(w, x), want, strict=True))
+    assert_on_host(fast)
+    assert not [layer.host_error for layer in fast.graph().layers if layer.host_error]

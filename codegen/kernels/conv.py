@@ -17,7 +17,7 @@ from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from . import winograd
 from .block_shapes import block_shape
-from .conv_weights import conv_weights, sums_pixels
+from .conv_weights import conv_weights
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
 from .elementwise import compute, copy, dense, fill, read
 from .panels import Filters, Taken
@@ -30,17 +30,18 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """conv_general_dilated: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
 
     Constant weights are packed at bind, others before the convolution. The image becomes [n, (d, (h,)) w, c] where it
-    is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups that are no gradient of a
-    depthwise one, other types than floating point, and more than 3 spatial axes.
+    is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups that are no gradient by
+    weights, other types than floating point, and more than 3 spatial axes.
     """
     geo = geometry(op)
-    if not geo.window_sums and sums_pixels(ctx, op, geo):
-        turned = (geo.image[1], geo.image[0], *geo.image[2:])
-        return conv_weights(ctx, op, rest, geo, _image(ctx, ctx.storage(op.ins[0]), turned, geo.padding, geo.spread))
     x, w, rest = _operands(ctx, op, geo, rest)
     if geo.window_sums:
         _window_sums(ctx, op, geo, ctx.storage(x), w)
         return rest
+    if geo.sums_pixels and w.source is not None:
+        turned = (geo.image[1], geo.image[0], *geo.image[2:])
+        image = _image(ctx, ctx.storage(x), turned, geo.padding, geo.spread)
+        return conv_weights(ctx, op, rest, geo, image, w)
     rank, parts = len(geo.window), phases(geo)
     extra = winograd.spare(op)
     padding = [
@@ -80,7 +81,8 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
     x, w = op.ins
     if not isinstance(w, Value) or not isinstance(x, Value) or kind(w.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with weights of {w.dtype}")
-    if (geo.batch_groups != 1 and not geo.window_sums) or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
+    gradient = geo.window_sums or (geo.sums_pixels and w not in ctx.consts)
+    if (geo.batch_groups != 1 and not gradient) or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
     if not 1 <= len(geo.window) <= 3:
         raise Unsupported(f"a convolution over {len(geo.window)} spatial dimensions; kernels have 1 to 3")

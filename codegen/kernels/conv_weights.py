@@ -9,10 +9,9 @@ convolution whose window is large, whatever made it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from ..program import Op, Unsupported, Value, kind
+from ..program import Op
 from ..rules.convolution import Convolution
 from ..rules.expressions import COPY
 from ..segment.assembly import Context
@@ -20,34 +19,22 @@ from ..segment.steps import Ref
 from ..segment.storage import Storage
 from .elementwise import copy
 from .in_place import Axis, Sides, add_parts, add_product, even, merged, parts
+from .panels import Filters
 from .product import Lane, epilogue
 
 
-def sums_pixels(ctx: Context, op: Op, geo: Convolution) -> bool:
-    """Whether an operation is one that this rule is for: two computed operands, and what lies side by side in the image
-    is no channel but the batch; or neither is, and the window is larger than the result.
+def conv_weights(
+    ctx: Context, op: Op, rest: tuple[Op, ...], geo: Convolution, image: Storage, gradient: Filters
+) -> tuple[Op, ...]:
+    """The convolution of an image [n, spatial..., c] with its halo by a gradient that the model computes and that
+    stands as the weights; groups of the batch are groups of channels. Returns what of the tail is not fused.
     """
-    x, w = op.ins
-    if not isinstance(x, Value) or not isinstance(w, Value) or w in ctx.consts:
-        return False
-    if {kind(v.dtype) for v in (x, w, op.out)} != {"f"} or not 1 <= len(geo.window) <= 3:
-        return False
-    last = len(x.shape) - 1
-    return geo.image[0] == last or (geo.image[1] != last and math.prod(geo.window) > math.prod(geo.sizes))
-
-
-def conv_weights(ctx: Context, op: Op, rest: tuple[Op, ...], geo: Convolution, image: Storage) -> tuple[Op, ...]:
-    """The convolution of an image [n, spatial..., c] with its halo by a gradient [n, spatial..., co] that the model
-    computes; groups of the batch are groups of channels.
-
-    Returns what of the tail is not fused. Raises `Unsupported` for groups of features.
-    """
-    if geo.groups != 1:
-        raise Unsupported(f"a convolution by computed weights with feature_group_count={geo.groups}")
-    order = (geo.weights[1], *geo.weights[2:], geo.weights[0])
-    sides = _sides(geo, image, _turned(ctx, ctx.storage(op.ins[1]), order))
-    if not even(sides.axes):
-        sides = _sides(geo, image, _copied(ctx, ctx.storage(op.ins[1]), order))
+    y = _turned(geo, gradient)
+    sides = _sides(geo, image, y)
+    if y.strides[-1] != 4 or not even(sides.axes):
+        dense = ctx.scratch(y.shape)
+        copy(ctx, y, dense)
+        sides = _sides(geo, image, dense)
     axes = (*geo.result[2:], geo.result[0], geo.result[1])
     count = parts(ctx, sides)
     tail = epilogue(ctx, op, rest) if count == 1 and axes[-1] == len(axes) - 1 else None
@@ -75,37 +62,28 @@ def _sides(geo: Convolution, image: Storage, gradient: Storage) -> Sides:
     lefts = (image.strides[0], *(s * d for s, d in zip(steps, geo.dilation, strict=True)))
     axes = merged([Axis(*a) for a in zip(lengths, lefts, gradient.strides[:-1], strict=True)])
     origin = -sum(lo * s for (lo, _), s in zip(geo.padding, steps, strict=True))
-    one, none = (1,) * (3 - len(steps)), (0,) * (3 - len(steps))
-    return Sides(
-        axes,
-        (*one, *geo.sizes, ci),
-        (*none, *(s * k for s, k in zip(steps, geo.strides, strict=True)), 4),
-        geo.channels // geo.batch_groups,
-        geo.batch_groups,
-        (Ref(image.buffer, image.offset + origin), 4 * ci),
-        (Ref(gradient.buffer, gradient.offset), 4 * (geo.channels // geo.batch_groups)),
-    )
+    walk = (*(s * k for s, k in zip(steps, geo.strides, strict=True)), 4)
+    left, co = Ref(image.buffer, image.offset + origin), geo.channels // geo.batch_groups
+    right = Ref(gradient.buffer, gradient.offset), 4 * co
+    return Sides(axes, _four((*geo.sizes, ci), 1), _four(walk, 0), co, geo.batch_groups, (left, 4 * ci), right)
 
 
-def _turned(ctx: Context, s: Storage, order: Sequence[int]) -> Storage:
-    """An array with its axes in another order, as it lies where the last one lies side by side; else a copy."""
-    if s.strides[order[-1]] != 4:
-        return _copied(ctx, s, order)
-    shape, strides = tuple(s.shape[d] for d in order), tuple(s.strides[d] for d in order)
-    return Storage(s.buffer, s.offset, shape, strides, tuple(s.halo[d] for d in order))
-
-
-def _copied(ctx: Context, s: Storage, order: Sequence[int]) -> Storage:
-    """A copy of an array with its axes in another order, without a halo."""
-    target = ctx.scratch(tuple(s.shape[d] for d in order))
-    copy(ctx, s, target, tuple(s.strides[d] for d in order))
-    return target
+def _turned(geo: Convolution, gradient: Filters) -> Storage:
+    """The gradient by the result, [n, spatial..., co], as it lies."""
+    assert gradient.source is not None, "constants are weights"
+    source, strides, at = gradient.source
+    order = (geo.weights[1], *geo.weights[2:], geo.weights[0])
+    shape, walk = (tuple(a[d] for d in order) for a in (gradient.value.shape, strides))
+    return Storage(source.buffer, source.offset + at, shape, walk, ((0, 0),) * len(shape))
 
 
 def _lane(geo: Convolution, s: Storage, at: int, strides: Sequence[int]) -> Lane:
     """An array over (window..., channels of the image, channels) as a product walks it; strides and offset in bytes."""
-    pixels = (*(0,) * (3 - len(geo.sizes)), *strides[:-1])
-    n, d, h, w = pixels
-    return Lane(
-        Ref(s.buffer, s.offset + at), (n, d, h, w), strides[-1], strides[-1] * (geo.channels // geo.batch_groups)
-    )
+    each = geo.channels // geo.batch_groups
+    return Lane(Ref(s.buffer, s.offset + at), _four(strides[:-1], 0), strides[-1], strides[-1] * each)
+
+
+def _four(values: Sequence[int], fill: int) -> tuple[int, int, int, int]:
+    """Values of the pixel dimensions (N, D, H, W); the first ones are `fill` where there are fewer."""
+    n, d, h, w = (*(fill,) * (4 - len(values)), *values)
+    return n, d, h, w

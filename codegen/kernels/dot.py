@@ -21,6 +21,7 @@ from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, p
 
 GEMV_ROWS = 4
 GEMV_COLUMNS = 2048
+FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,7 +199,9 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
 
 
 def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
-    """Two computed sides as they lie, or None where one has to be turned or packed first."""
+    """Two computed sides as they lie, or None where one has to be turned or packed first, or is better packed: where
+    the elements of a row that are summed lie side by side, and many rows read the other side.
+    """
     a, b = ctx.storage(left.value), ctx.storage(right.value)
 
     def step(s: Storage, side: Side, dims: Sequence[int]) -> int | None:
@@ -210,9 +213,8 @@ def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
     walks = zip(lengths, (a.strides[d] for d in left.contract), (b.strides[d] for d in right.contract), strict=True)
     axes = merged([Axis(*walk) for walk in walks])
     m, n, batch = (math.prod(s.sizes(d)) for s, d in ((left, left.free), (right, right.free), (left, left.batch)))
-    if None in groups or row is None or channel not in (4, 0 if n == 1 else 4) or not even(axes):
-        return None
-    if axes[-1].left == 4 and axes[-1].size > 1:
+    packs = axes[-1].left == 4 and axes[-1].size > 1 and m > FEW_ROWS
+    if None in groups or row is None or (channel != 4 and n > 1) or not even(axes) or packs:
         return None
     starts = [(Ref(s.buffer, s.offset), group or 0) for s, group in zip((a, b), groups, strict=True)]
     return Sides(axes, (1, 1, 1, m), (0, 0, 0, row), n, batch, *starts)

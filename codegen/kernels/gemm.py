@@ -88,7 +88,8 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     with v.loop(tiles) as tile:
         x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
         block = _Block(mr, nv, lanes if tail else None, ys, y_on)
-        with v.carry(ntaps, _start(v, block, first)) as (t, a, done):
+        start = _partial(v, block, first) if near else [v.const(0.0)] * (mr * nv)
+        with v.carry(ntaps, start) as (t, a, done):
             if near:
                 tap, wt = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on), v.add(w, v.mul(t, tap_bytes))
             else:
@@ -100,8 +101,11 @@ def gemm(name: str, key: Spec, target: Target) -> str:
                 done(a)
             else:
                 done(_reduce(v, step, a, wt, tap, run, sides))
+        sums = v.carried
+        if not near:  # what blocks sum is added block by block: fewer roundings in long reductions
+            sums = [v.b.fadd(a, p) for a, p in zip(sums, _partial(v, block, first), strict=True)]
         e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
-        _finish(v, block, v.carried, _Epilogue(expr, kinds, es, e_on), last)
+        _finish(v, block, sums, _Epilogue(expr, kinds, es, e_on), last)
     return v.finish()
 
 
@@ -163,7 +167,7 @@ def _reduce(
     return v.carried
 
 
-def _start(v: Builder, block: _Block, first: ir.Value) -> list[ir.Value]:
+def _partial(v: Builder, block: _Block, first: ir.Value) -> list[ir.Value]:
     """Zeroes for the first block of the reduction, else the partial sums in y."""
     b = v.b
     entry = b.block

@@ -15,11 +15,14 @@ from ..rules.expressions import COPY, Expr
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Storage
-from .block_shapes import Shape, block_shape, candidates, cycles, slowdown
-from .elementwise import nest
-from .product import Lane, Product, Rows, add_gemm
+from .block_shapes import Shape, candidates, cycles, slowdown
+from .elementwise import Operand, nest
+from .panels import packed
+from .product import Lane, Product, Rows, add_gemm, in_a_row, panel_bytes
 
 PART_BYTES = 1 << 21  # partial results of all parts together
+ACROSS = 1.4  # how much longer tiles take that do not fill rows of the image
+PACKED_ROWS = 150  # rows from which on it pays to pack channels of several blocks
 SHARE = 4  # a result this many times smaller than what is read is computed in parts
 
 
@@ -72,31 +75,43 @@ def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 def even(axes: Sequence[Axis]) -> bool:
     """Whether the right side can be read in place: what is summed begins at whole rows of the innermost dimension."""
     row = axes[-1].right
-    return row > 0 and all(a.right % row == 0 for a in axes)
+    return row != 0 and all(a.right % row == 0 for a in axes)
 
 
 def parts(ctx: Context, sides: Sides) -> int:
-    """In how many parts a product is summed, each by a thread of its own: 1 where rows and channels give work enough."""
+    """In how many parts a product is summed, each by one thread: 1 where rows and channels give work enough."""
     if ctx.threads == 1 or sides.groups > 1:
         return 1
     rows, outer = math.prod(sides.pixels), sides.axes[0].size
-    nbytes, read = 4 * rows * sides.channels, 4 * sides.depth * (rows + sides.channels)
-    most = min(6 * ctx.threads, max(PART_BYTES, 0) // nbytes, read // (SHARE * nbytes), outer)
+    nbytes, read = max(4 * rows * sides.channels, 1), 4 * sides.depth * (rows + sides.channels)
+    most = min(6 * ctx.threads, PART_BYTES // nbytes, read // (SHARE * nbytes), outer)
     return max((p for p in range(1, most + 1) if outer % p == 0), default=1)
 
 
 def add_product(ctx: Context, sides: Sides, y: Lane, expr: Expr, operands: Sequence[Lane]) -> None:
     """Appends the step that writes `expr` of the product and the operands to `y`."""
     *outer, inner = sides.axes
-    taps = [(0, 0)]
+    taps = [0]
     for a in outer:
-        taps = [
-            (left + i * a.left, right + i * (a.right // inner.right)) for left, right in taps for i in range(a.size)
-        ]
-    g = Product(sides.pixels, tuple(left for left, _ in taps), inner.size, sides.channels, sides.groups, inner.left)
-    (x, x_group), (w, w_group) = sides.left, sides.right
-    rows = Rows(w, w_group, inner.right, tuple(right for _, right in taps))
-    add_gemm(ctx, g, Lane(x, sides.walk, 4, x_group), rows, y, expr, operands, _shape(ctx, g))
+        taps = [tap + i * a.left for tap in taps for i in range(a.size)]
+    g = Product(sides.pixels, tuple(taps), inner.size, sides.channels, sides.groups, inner.left)
+    left = Lane(sides.left[0], sides.walk, 4, sides.left[1])
+    shape = _shape(ctx, in_a_row(g, (left, y, *operands))[0])
+    add_gemm(ctx, g, left, _right(ctx, sides, g, shape), y, expr, operands, shape)
+
+
+def _right(ctx: Context, sides: Sides, g: Product, shape: Shape) -> Rows:
+    """The right side as it lies; where channels make several blocks and enough rows read them, as panels of these."""
+    (ref, group), inner, (_, vectors) = sides.right, sides.axes[-1], shape
+    if sides.channels <= vectors * ctx.target.vl or math.prod(sides.pixels) < PACKED_ROWS:
+        rows = [0]
+        for a in sides.axes[:-1]:
+            rows = [row + i * (a.right // inner.right) for row in rows for i in range(a.size)]
+        return Rows(ref, group, inner.right, tuple(rows))
+    source = (Storage(ref.buffer, ref.offset, (), (), ()), (), 0)
+    walk = [(a.size, a.right) for a in sides.axes]
+    panels = packed(ctx, source, [(sides.groups, group)], walk, (sides.channels, 4), vectors)
+    return Rows(panels, panel_bytes(g, ctx.target.vl, vectors), 0, tuple(range(0, g.depth, g.run)))
 
 
 def add_parts(ctx: Context, sides: Sides, count: int, y: Storage) -> None:
@@ -113,30 +128,25 @@ def add_parts(ctx: Context, sides: Sides, count: int, y: Storage) -> None:
         right=(sides.right[0], share * first.right),
     )
     made = ctx.scratch((count, size))
-    n, d, h, w = sides.pixels
+    _, d, h, w = sides.pixels
     row = 4 * sides.channels
-    add_product(
-        ctx,
-        split,
-        Lane(Ref(made.buffer, made.offset), (d * h * w * row, h * w * row, w * row, row), 4, 4 * size),
-        COPY,
-        (),
-    )
+    sums = Lane(Ref(made.buffer, made.offset), (d * h * w * row, h * w * row, w * row, row), 4, 4 * size)
+    add_product(ctx, split, sums, COPY, ())
     width = min(size, 256)
-    operands = [(made, (4 * width,), 0), (y, (4 * width,), 0)]
-    words = [count, 4 * size, size, width]
-    nest(
-        ctx,
-        Kernel(("reduce", "sum", False)),
-        words,
-        (-(-size // width),),
-        operands,
-        1,
-        16,
-        count * width / ctx.target.vl,
-    )
+    operands: list[Operand] = [(made, (4 * width,), 0), (y, (4 * width,), 0)]
+    words, loops = [count, 4 * size, size, width], (-(-size // width),)
+    nest(ctx, Kernel(("reduce", "sum", False)), words, loops, operands, 1, 16, count * width / ctx.target.vl)
 
 
 def _shape(ctx: Context, g: Product) -> Shape:
     """The block of the least time by the model; where rows of the image can be filled with whole tiles, of those."""
-    return block_shape(ctx.target, math.prod(g.pixels), g.channels)
+    slower, vectors, pixels = slowdown(ctx.target), -(-g.channels // ctx.target.vl), math.prod(g.pixels)
+
+    def cost(shape: Shape) -> tuple[float, int]:
+        mr, nv = shape
+        tiles, blocks = -(-pixels // mr), -(-vectors // nv)
+        used = (-(-pixels // tiles), -(-vectors // blocks))
+        filled = 1.0 if g.pixels[3] % used[0] == 0 else ACROSS
+        return round(tiles * blocks * cycles(used) * slower[used] * filled, 3), -nv
+
+    return min(candidates(ctx.target), key=cost)

@@ -19,6 +19,7 @@ from .block_shapes import Shape, cycles, slowdown
 from .elementwise import Operand, read
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
+ROWS_BYTES = 1 << 16  # the same of weights that are computed, beside which the pixels' own lines need room
 IMAGE_BYTES = 1 << 18  # input that a work item walks again for every channel block
 
 
@@ -93,7 +94,7 @@ class Product:
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Weights as rows of channels, one for each element of the reduction: the runs of the taps begin at the rows `taps`.
+    """Weights as rows of channels, one for each element of the reduction; the taps' runs begin at the rows `taps`.
 
     Byte steps of a group and of a row; a `row` of 0: panels (see `pack_panels`), whose rows are as long as they.
     """
@@ -179,12 +180,13 @@ def add_gemm(
     dtype: str = "float32",
 ) -> None:
     """Appends the step that writes `expr` of the product and the operands to `y`; `weights` are panels as `pack_panels`
-    makes them for blocks of that `shape` (rows, vectors), or rows. With `dtype` "bfloat16" runs and panels are of pairs.
+    makes them for blocks of that `shape` (rows, vectors), or rows. With `dtype` "bfloat16" runs and panels are of
+    pairs.
     """
     vl, unit = ctx.target.vl, ctx.target.unit(dtype)
     assert unit is not None, f"no matrix unit for {dtype}"
     assert g.element == 4 or isinstance(weights, Rows), "panels of packed weights are for runs side by side"
-    g, (x, y, *operands) = _in_a_row(g, (x, y, *operands))
+    g, (x, y, *operands) = in_a_row(g, (x, y, *operands))
     cut = _cut(ctx, g, x, weights, shape)
     kinds, run = tuple(o.kind for o in operands), g.run if len(cut.sums) == 1 else 0
     walk = cut.walk(g, x, weights)
@@ -194,10 +196,8 @@ def add_gemm(
 
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
     rwords = cut.sum_words(rtable, walk)
-    bwords, group_bytes = cut.words(kernel, vl, g.depth, weights.row if isinstance(weights, Rows) else 0)
-    ref = weights
-    if isinstance(weights, Rows):
-        ref, group_bytes = weights.ref, weights.group
+    bwords, panels = cut.words(kernel, vl, g.depth, weights.row if isinstance(weights, Rows) else 0)
+    ref, group_bytes = (weights.ref, weights.group) if isinstance(weights, Rows) else (weights, panels)
     words: list[Word] = [
         *(math.prod(g.pixels), *g.pixels[1:], cut.tiles, cut.extra, cut.rows, cut.chunk),
         *(g.groups, len(cut.blocks), len(cut.sums), len(operands), rtable, rtable + len(rwords)),
@@ -278,11 +278,12 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape) -
     chunk = _tiles_per_item(ctx, g, x, tiles, rows, len(blocks))
     starts = weights.taps if isinstance(weights, Rows) else (0,) * len(g.taps)
     again = chunk > (1 if isinstance(weights, Rows) else 2)  # tiles read the weights again, from a cache
-    most = max(64, PANEL_BYTES // (nv * vl * 4)) if again else g.depth
+    kept = ROWS_BYTES if isinstance(weights, Rows) else PANEL_BYTES
+    most = max(64, kept // (nv * vl * 4)) if again else g.depth
     return _Tiling(tiles, rows, extra, chunk, blocks, reduction_blocks(g, starts, most))
 
 
-def _in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:
+def in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:
     """Pixel dimensions that every tensor walks without a jump, as one: long rows of tiles for one kernel call."""
     n, d, h, w = g.pixels
     walks = [lane.pixels for lane in lanes]

@@ -48,6 +48,14 @@ class Convolution:
         return self.groups == 1 and self.batch_groups == self.batch == self.channels > 1
 
     @property
+    def sums_pixels(self) -> bool:
+        """Whether it has the form of a gradient by weights: what lies side by side in the image stands for its batch
+        (or neither that nor its channels do, and the window is larger than the result).
+        """
+        last, large = len(self.image) - 1, math.prod(self.window) > math.prod(self.sizes)
+        return self.groups == 1 and (self.image[0] == last or (self.image[1] != last and large))
+
+    @property
     def channel_axis(self) -> int:
         """The axis of the image whose elements are convolved alike."""
         return self.image[0 if self.window_sums else 1]

@@ -29,8 +29,9 @@ def convolution(op: Op) -> Matrix:
     """The product of a convolution: pixels [rows, inner] by weights [inner, columns] in each group."""
     conv = geometry(op)
     kind = "depthwise" if conv.depthwise else "pointwise" if conv.pointwise else "conv"
-    rows, columns = op.out.size // conv.channels, conv.channels // conv.groups
-    return Matrix(kind, rows, conv.inner, columns, conv.groups, math.prod(conv.window), math.prod(conv.strides))
+    groups = conv.groups * conv.batch_groups
+    rows, columns = op.out.size // conv.channels, conv.channels // groups
+    return Matrix(kind, rows, conv.inner, columns, groups, math.prod(conv.window), math.prod(conv.strides))
 
 
 def product(op: Op) -> Matrix:

@@ -163,8 +163,8 @@ class Context:
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """Axis of `v` -> (padding before, padding behind with what is `spare` there), for a convolution that reads `v` as its
-    image and has its channels, or its batch, last; nothing for any other operation.
+    """Axis of `v` -> (padding before, padding behind with what is `spare` there), for a convolution that reads `v` as
+    its image and has its channels, or its batch, last; nothing for any other operation.
     """
     conv = convolution(op)
     if conv is None or op.ins[0] is not v or op.ins[1] is v or len(v.shape) - 1 not in conv.image[:2]:

@@ -2,221 +2,235 @@
 target triple = "unknown-unknown-unknown"
 target datalayout = ""
 
-define void @"kernel"(i64 %".1", i64 %".2", i64 %".3", i64 %".4", i64 %".5", i64 %".6", i64 %".7", i64 %".8", i64 %".9", i64 %".10", i64 %".11", i64 %".12", i64 %".13", i64 %".14")
+define void @"kernel"(i64 %".1", i64 %".2", i64 %".3", i64 %".4", i64 %".5", i64 %".6", i64 %".7", i64 %".8", i64 %".9", i64 %".10", i64 %".11", i64 %".12", i64 %".13", i64 %".14", i64 %".15", i64 %".16")
 {
 entry:
-  %".16" = inttoptr i64 %".1" to i64*
-  %".17" = load i64, i64* %".16"
-  %".18" = mul i64 %".7", 64
+  %".18" = inttoptr i64 %".1" to i64*
+  %".19" = load i64, i64* %".18"
+  %".20" = mul i64 %".7", 64
   br label %"head"
 head:
-  %".20" = phi  i64 [0, %"entry"], [%".209", %"end.4"]
-  %".21" = icmp slt i64 %".20", %".11"
-  br i1 %".21", label %"body", label %"end"
+  %".22" = phi  i64 [0, %"entry"], [%".225", %"end.4"]
+  %".23" = icmp slt i64 %".22", %".11"
+  br i1 %".23", label %"body", label %"end"
 body:
-  %".23" = mul i64 %".20", %".12"
-  %".24" = mul i64 %".20", %".13"
-  %".25" = icmp ne i64 %".8", 0
-  br i1 %".25", label %"go", label %"again"
+  %".25" = mul i64 %".22", %".12"
+  %".26" = mul i64 %".22", %".13"
+  %".27" = icmp ne i64 %".8", 0
+  br i1 %".27", label %"go", label %"again"
 end:
   ret void
 again:
-  %".27" = inttoptr i64 %".3" to i64*
-  %".28" = load i64, i64* %".27"
-  %".29" = add i64 %".28", %".24"
-  %".30" = add i64 %".29", 0
-  %".31" = inttoptr i64 %".30" to <8 x float>*
-  %".32" = load <8 x float>, <8 x float>* %".31", align 4
-  %".33" = trunc i64 %".10" to i32
-  %".34" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".33", i32 0
-  %".35" = shufflevector <8 x i32> %".34", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".36" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".35"
-  %".37" = add i64 %".29", 32
-  %".38" = inttoptr i64 %".37" to <8 x float>*
-  %".39" = call <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".38", i32 4, <8 x i1> %".36", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>)
+  %".29" = inttoptr i64 %".3" to i64*
+  %".30" = load i64, i64* %".29"
+  %".31" = add i64 %".30", %".26"
+  %".32" = add i64 %".31", 0
+  %".33" = inttoptr i64 %".32" to <8 x float>*
+  %".34" = load <8 x float>, <8 x float>* %".33", align 4
+  %".35" = trunc i64 %".10" to i32
+  %".36" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".35", i32 0
+  %".37" = shufflevector <8 x i32> %".36", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".38" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".37"
+  %".39" = add i64 %".31", 32
+  %".40" = inttoptr i64 %".39" to <8 x float>*
+  %".41" = call <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".40", i32 4, <8 x i1> %".38", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>)
   br label %"go"
 go:
-  %".41" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body"], [%".32", %"again"]
-  %".42" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body"], [%".39", %"again"]
+  %".43" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body"], [%".34", %"again"]
+  %".44" = phi  <8 x float> [<float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, %"body"], [%".41", %"again"]
   br label %"head.1"
 head.1:
-  %".44" = phi  i64 [0, %"go"], [%".171", %"end.3"]
-  %".45" = phi  <8 x float> [%".41", %"go"], [%".148", %"end.3"]
-  %".46" = phi  <8 x float> [%".42", %"go"], [%".149", %"end.3"]
-  %".47" = icmp slt i64 %".44", %".6"
-  br i1 %".47", label %"body.1", label %"end.1"
+  %".46" = phi  i64 [0, %"go"], [%".187", %"end.3"]
+  %".47" = phi  <8 x float> [%".43", %"go"], [%".161", %"end.3"]
+  %".48" = phi  <8 x float> [%".44", %"go"], [%".162", %"end.3"]
+  %".49" = icmp slt i64 %".46", %".6"
+  br i1 %".49", label %"body.1", label %"end.1"
 body.1:
-  %".49" = mul i64 %".44", 8
-  %".50" = add i64 %".5", %".49"
-  %".51" = inttoptr i64 %".50" to i64*
-  %".52" = load i64, i64* %".51"
-  %".53" = add i64 %".52", %".23"
-  %".54" = mul i64 %".44", %".18"
-  %".55" = add i64 %".2", %".54"
-  %".56" = sdiv i64 %".7", 4
-  %".57" = srem i64 %".7", 4
+  %".51" = mul i64 %".46", 8
+  %".52" = add i64 %".5", %".51"
+  %".53" = inttoptr i64 %".52" to i64*
+  %".54" = load i64, i64* %".53"
+  %".55" = add i64 %".54", %".25"
+  %".56" = mul i64 %".46", %".20"
+  %".57" = add i64 %".2", %".56"
+  %".58" = sdiv i64 %".7", 4
+  %".59" = srem i64 %".7", 4
   br label %"head.2"
 end.1:
-  %".173" = icmp ne i64 %".9", 0
-  br i1 %".173", label %"final", label %"partial"
+  %".189" = icmp ne i64 %".9", 0
+  br i1 %".189", label %"final", label %"partial"
 head.2:
-  %".59" = phi  i64 [0, %"body.1"], [%".140", %"body.2"]
-  %".60" = phi  <8 x float> [%".45", %"body.1"], [%".138", %"body.2"]
-  %".61" = phi  <8 x float> [%".46", %"body.1"], [%".139", %"body.2"]
-  %".62" = icmp slt i64 %".59", %".56"
-  br i1 %".62", label %"body.2", label %"end.2"
+  %".61" = phi  i64 [0, %"body.1"], [%".150", %"body.2"]
+  %".62" = phi  <8 x float> [%".47", %"body.1"], [%".148", %"body.2"]
+  %".63" = phi  <8 x float> [%".48", %"body.1"], [%".149", %"body.2"]
+  %".64" = icmp slt i64 %".61", %".58"
+  br i1 %".64", label %"body.2", label %"end.2"
 body.2:
-  %".64" = mul i64 %".59", 256
-  %".65" = add i64 %".55", %".64"
-  %".66" = add i64 %".65", 0
-  %".67" = mul i64 %".59", 16
-  %".68" = add i64 %".53", %".67"
+  %".66" = mul i64 %".61", 4
+  %".67" = mul i64 %".66", 64
+  %".68" = add i64 %".57", %".67"
   %".69" = add i64 %".68", 0
-  %".70" = add i64 %".66", 0
-  %".71" = inttoptr i64 %".70" to <8 x float>*
-  %".72" = load <8 x float>, <8 x float>* %".71", align 4
-  %".73" = add i64 %".66", 32
+  %".70" = mul i64 %".66", 4
+  %".71" = add i64 %".55", %".70"
+  %".72" = add i64 %".71", 0
+  %".73" = add i64 %".69", 0
   %".74" = inttoptr i64 %".73" to <8 x float>*
   %".75" = load <8 x float>, <8 x float>* %".74", align 4
-  %".76" = add i64 %".17", %".69"
-  %".77" = inttoptr i64 %".76" to float*
-  %".78" = load float, float* %".77"
-  %".79" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".78", i32 0
-  %".80" = shufflevector <8 x float> %".79", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".81" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".80", <8 x float> %".72", <8 x float> %".60")
-  %".82" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".80", <8 x float> %".75", <8 x float> %".61")
-  %".83" = mul i64 %".59", 256
-  %".84" = add i64 %".55", %".83"
-  %".85" = add i64 %".84", 64
-  %".86" = mul i64 %".59", 16
-  %".87" = add i64 %".53", %".86"
-  %".88" = add i64 %".87", 4
-  %".89" = add i64 %".85", 0
-  %".90" = inttoptr i64 %".89" to <8 x float>*
-  %".91" = load <8 x float>, <8 x float>* %".90", align 4
-  %".92" = add i64 %".85", 32
-  %".93" = inttoptr i64 %".92" to <8 x float>*
-  %".94" = load <8 x float>, <8 x float>* %".93", align 4
-  %".95" = add i64 %".17", %".88"
-  %".96" = inttoptr i64 %".95" to float*
-  %".97" = load float, float* %".96"
-  %".98" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".97", i32 0
-  %".99" = shufflevector <8 x float> %".98", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".100" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".99", <8 x float> %".91", <8 x float> %".81")
-  %".101" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".99", <8 x float> %".94", <8 x float> %".82")
-  %".102" = mul i64 %".59", 256
-  %".103" = add i64 %".55", %".102"
-  %".104" = add i64 %".103", 128
-  %".105" = mul i64 %".59", 16
-  %".106" = add i64 %".53", %".105"
-  %".107" = add i64 %".106", 8
-  %".108" = add i64 %".104", 0
-  %".109" = inttoptr i64 %".108" to <8 x float>*
-  %".110" = load <8 x float>, <8 x float>* %".109", align 4
-  %".111" = add i64 %".104", 32
-  %".112" = inttoptr i64 %".111" to <8 x float>*
-  %".113" = load <8 x float>, <8 x float>* %".112", align 4
-  %".114" = add i64 %".17", %".107"
-  %".115" = inttoptr i64 %".114" to float*
-  %".116" = load float, float* %".115"
-  %".117" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".116", i32 0
-  %".118" = shufflevector <8 x float> %".117", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".119" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".118", <8 x float> %".110", <8 x float> %".100")
-  %".120" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".118", <8 x float> %".113", <8 x float> %".101")
-  %".121" = mul i64 %".59", 256
-  %".122" = add i64 %".55", %".121"
-  %".123" = add i64 %".122", 192
-  %".124" = mul i64 %".59", 16
-  %".125" = add i64 %".53", %".124"
-  %".126" = add i64 %".125", 12
-  %".127" = add i64 %".123", 0
-  %".128" = inttoptr i64 %".127" to <8 x float>*
-  %".129" = load <8 x float>, <8 x float>* %".128", align 4
-  %".130" = add i64 %".123", 32
-  %".131" = inttoptr i64 %".130" to <8 x float>*
-  %".132" = load <8 x float>, <8 x float>* %".131", align 4
-  %".133" = add i64 %".17", %".126"
-  %".134" = inttoptr i64 %".133" to float*
-  %".135" = load float, float* %".134"
-  %".136" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".135", i32 0
-  %".137" = shufflevector <8 x float> %".136", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".138" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".137", <8 x float> %".129", <8 x float> %".119")
-  %".139" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".137", <8 x float> %".132", <8 x float> %".120")
-  %".140" = add i64 %".59", 1
+  %".76" = add i64 %".69", 32
+  %".77" = inttoptr i64 %".76" to <8 x float>*
+  %".78" = load <8 x float>, <8 x float>* %".77", align 4
+  %".79" = add i64 %".19", %".72"
+  %".80" = add i64 %".79", 0
+  %".81" = inttoptr i64 %".80" to float*
+  %".82" = load float, float* %".81"
+  %".83" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".82", i32 0
+  %".84" = shufflevector <8 x float> %".83", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".85" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".84", <8 x float> %".75", <8 x float> %".62")
+  %".86" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".84", <8 x float> %".78", <8 x float> %".63")
+  %".87" = mul i64 %".61", 4
+  %".88" = mul i64 %".87", 64
+  %".89" = add i64 %".57", %".88"
+  %".90" = add i64 %".89", 64
+  %".91" = mul i64 %".87", 4
+  %".92" = add i64 %".55", %".91"
+  %".93" = add i64 %".92", 4
+  %".94" = add i64 %".90", 0
+  %".95" = inttoptr i64 %".94" to <8 x float>*
+  %".96" = load <8 x float>, <8 x float>* %".95", align 4
+  %".97" = add i64 %".90", 32
+  %".98" = inttoptr i64 %".97" to <8 x float>*
+  %".99" = load <8 x float>, <8 x float>* %".98", align 4
+  %".100" = add i64 %".19", %".93"
+  %".101" = add i64 %".100", 0
+  %".102" = inttoptr i64 %".101" to float*
+  %".103" = load float, float* %".102"
+  %".104" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".103", i32 0
+  %".105" = shufflevector <8 x float> %".104", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".106" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".105", <8 x float> %".96", <8 x float> %".85")
+  %".107" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".105", <8 x float> %".99", <8 x float> %".86")
+  %".108" = mul i64 %".61", 4
+  %".109" = mul i64 %".108", 64
+  %".110" = add i64 %".57", %".109"
+  %".111" = add i64 %".110", 128
+  %".112" = mul i64 %".108", 4
+  %".113" = add i64 %".55", %".112"
+  %".114" = add i64 %".113", 8
+  %".115" = add i64 %".111", 0
+  %".116" = inttoptr i64 %".115" to <8 x float>*
+  %".117" = load <8 x float>, <8 x float>* %".116", align 4
+  %".118" = add i64 %".111", 32
+  %".119" = inttoptr i64 %".118" to <8 x float>*
+  %".120" = load <8 x float>, <8 x float>* %".119", align 4
+  %".121" = add i64 %".19", %".114"
+  %".122" = add i64 %".121", 0
+  %".123" = inttoptr i64 %".122" to float*
+  %".124" = load float, float* %".123"
+  %".125" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".124", i32 0
+  %".126" = shufflevector <8 x float> %".125", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".127" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".126", <8 x float> %".117", <8 x float> %".106")
+  %".128" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".126", <8 x float> %".120", <8 x float> %".107")
+  %".129" = mul i64 %".61", 4
+  %".130" = mul i64 %".129", 64
+  %".131" = add i64 %".57", %".130"
+  %".132" = add i64 %".131", 192
+  %".133" = mul i64 %".129", 4
+  %".134" = add i64 %".55", %".133"
+  %".135" = add i64 %".134", 12
+  %".136" = add i64 %".132", 0
+  %".137" = inttoptr i64 %".136" to <8 x float>*
+  %".138" = load <8 x float>, <8 x float>* %".137", align 4
+  %".139" = add i64 %".132", 32
+  %".140" = inttoptr i64 %".139" to <8 x float>*
+  %".141" = load <8 x float>, <8 x float>* %".140", align 4
+  %".142" = add i64 %".19", %".135"
+  %".143" = add i64 %".142", 0
+  %".144" = inttoptr i64 %".143" to float*
+  %".145" = load float, float* %".144"
+  %".146" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".145", i32 0
+  %".147" = shufflevector <8 x float> %".146", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".148" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".147", <8 x float> %".138", <8 x float> %".127")
+  %".149" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".147", <8 x float> %".141", <8 x float> %".128")
+  %".150" = add i64 %".61", 1
   br label %"head.2"
 end.2:
-  %".142" = mul i64 %".56", 256
-  %".143" = add i64 %".55", %".142"
-  %".144" = mul i64 %".56", 16
-  %".145" = add i64 %".53", %".144"
+  %".152" = mul i64 %".58", 4
+  %".153" = mul i64 %".152", 64
+  %".154" = add i64 %".57", %".153"
+  %".155" = add i64 %".154", 0
+  %".156" = mul i64 %".152", 4
+  %".157" = add i64 %".55", %".156"
+  %".158" = add i64 %".157", 0
   br label %"head.3"
 head.3:
-  %".147" = phi  i64 [0, %"end.2"], [%".169", %"body.3"]
-  %".148" = phi  <8 x float> [%".60", %"end.2"], [%".167", %"body.3"]
-  %".149" = phi  <8 x float> [%".61", %"end.2"], [%".168", %"body.3"]
-  %".150" = icmp slt i64 %".147", %".57"
-  br i1 %".150", label %"body.3", label %"end.3"
+  %".160" = phi  i64 [0, %"end.2"], [%".185", %"body.3"]
+  %".161" = phi  <8 x float> [%".62", %"end.2"], [%".183", %"body.3"]
+  %".162" = phi  <8 x float> [%".63", %"end.2"], [%".184", %"body.3"]
+  %".163" = icmp slt i64 %".160", %".59"
+  br i1 %".163", label %"body.3", label %"end.3"
 body.3:
-  %".152" = mul i64 %".147", 64
-  %".153" = add i64 %".143", %".152"
-  %".154" = mul i64 %".147", 4
-  %".155" = add i64 %".145", %".154"
-  %".156" = add i64 %".153", 0
-  %".157" = inttoptr i64 %".156" to <8 x float>*
-  %".158" = load <8 x float>, <8 x float>* %".157", align 4
-  %".159" = add i64 %".153", 32
-  %".160" = inttoptr i64 %".159" to <8 x float>*
-  %".161" = load <8 x float>, <8 x float>* %".160", align 4
-  %".162" = add i64 %".17", %".155"
-  %".163" = inttoptr i64 %".162" to float*
-  %".164" = load float, float* %".163"
-  %".165" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".164", i32 0
-  %".166" = shufflevector <8 x float> %".165", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".167" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".166", <8 x float> %".158", <8 x float> %".148")
-  %".168" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".166", <8 x float> %".161", <8 x float> %".149")
-  %".169" = add i64 %".147", 1
+  %".165" = mul i64 %".160", 64
+  %".166" = add i64 %".155", %".165"
+  %".167" = add i64 %".166", 0
+  %".168" = mul i64 %".160", 4
+  %".169" = add i64 %".158", %".168"
+  %".170" = add i64 %".169", 0
+  %".171" = add i64 %".167", 0
+  %".172" = inttoptr i64 %".171" to <8 x float>*
+  %".173" = load <8 x float>, <8 x float>* %".172", align 4
+  %".174" = add i64 %".167", 32
+  %".175" = inttoptr i64 %".174" to <8 x float>*
+  %".176" = load <8 x float>, <8 x float>* %".175", align 4
+  %".177" = add i64 %".19", %".170"
+  %".178" = add i64 %".177", 0
+  %".179" = inttoptr i64 %".178" to float*
+  %".180" = load float, float* %".179"
+  %".181" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".180", i32 0
+  %".182" = shufflevector <8 x float> %".181", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".183" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".182", <8 x float> %".173", <8 x float> %".161")
+  %".184" = call <8 x float> @"llvm.fma.v8f32"(<8 x float> %".182", <8 x float> %".176", <8 x float> %".162")
+  %".185" = add i64 %".160", 1
   br label %"head.3"
 end.3:
-  %".171" = add i64 %".44", 1
+  %".187" = add i64 %".46", 1
   br label %"head.1"
 partial:
-  %".175" = inttoptr i64 %".3" to i64*
-  %".176" = load i64, i64* %".175"
-  %".177" = add i64 %".176", %".24"
-  %".178" = add i64 %".177", 0
-  %".179" = inttoptr i64 %".178" to <8 x float>*
-  store <8 x float> %".45", <8 x float>* %".179", align 4
-  %".181" = trunc i64 %".10" to i32
-  %".182" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".181", i32 0
-  %".183" = shufflevector <8 x i32> %".182", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".184" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".183"
-  %".185" = inttoptr i64 %".3" to i64*
-  %".186" = load i64, i64* %".185"
-  %".187" = add i64 %".186", %".24"
-  %".188" = add i64 %".187", 32
-  %".189" = inttoptr i64 %".188" to <8 x float>*
-  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".46", <8 x float>* %".189", i32 4, <8 x i1> %".184")
+  %".191" = inttoptr i64 %".3" to i64*
+  %".192" = load i64, i64* %".191"
+  %".193" = add i64 %".192", %".26"
+  %".194" = add i64 %".193", 0
+  %".195" = inttoptr i64 %".194" to <8 x float>*
+  store <8 x float> %".47", <8 x float>* %".195", align 4
+  %".197" = trunc i64 %".10" to i32
+  %".198" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".197", i32 0
+  %".199" = shufflevector <8 x i32> %".198", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".200" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".199"
+  %".201" = inttoptr i64 %".3" to i64*
+  %".202" = load i64, i64* %".201"
+  %".203" = add i64 %".202", %".26"
+  %".204" = add i64 %".203", 32
+  %".205" = inttoptr i64 %".204" to <8 x float>*
+  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".48", <8 x float>* %".205", i32 4, <8 x i1> %".200")
   br label %"end.4"
 final:
-  %".192" = inttoptr i64 %".3" to i64*
-  %".193" = load i64, i64* %".192"
-  %".194" = add i64 %".193", %".24"
-  %".195" = add i64 %".194", 0
-  %".196" = inttoptr i64 %".195" to <8 x float>*
-  store <8 x float> %".45", <8 x float>* %".196", align 4
-  %".198" = trunc i64 %".10" to i32
-  %".199" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".198", i32 0
-  %".200" = shufflevector <8 x i32> %".199", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".201" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".200"
-  %".202" = inttoptr i64 %".3" to i64*
-  %".203" = load i64, i64* %".202"
-  %".204" = add i64 %".203", %".24"
-  %".205" = add i64 %".204", 32
-  %".206" = inttoptr i64 %".205" to <8 x float>*
-  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".46", <8 x float>* %".206", i32 4, <8 x i1> %".201")
+  %".208" = inttoptr i64 %".3" to i64*
+  %".209" = load i64, i64* %".208"
+  %".210" = add i64 %".209", %".26"
+  %".211" = add i64 %".210", 0
+  %".212" = inttoptr i64 %".211" to <8 x float>*
+  store <8 x float> %".47", <8 x float>* %".212", align 4
+  %".214" = trunc i64 %".10" to i32
+  %".215" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".214", i32 0
+  %".216" = shufflevector <8 x i32> %".215", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".217" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".216"
+  %".218" = inttoptr i64 %".3" to i64*
+  %".219" = load i64, i64* %".218"
+  %".220" = add i64 %".219", %".26"
+  %".221" = add i64 %".220", 32
+  %".222" = inttoptr i64 %".221" to <8 x float>*
+  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".48", <8 x float>* %".222", i32 4, <8 x i1> %".217")
   br label %"end.4"
 end.4:
-  %".209" = add i64 %".20", 1
+  %".225" = add i64 %".22", 1
   br label %"head"
 }
 
