@@ -30,15 +30,16 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """conv_general_dilated: any stride, padding, dilation, groups, 1-D to 3-D, any layout.
 
     Constant weights are packed at bind, others before the convolution. The image becomes [n, (d, (h,)) w, c] where it
-    is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups that are no gradient of a
-    depthwise one, other types than floating point, and more than 3 spatial axes.
+    is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups that are no gradient by
+    weights, other types than floating point, and more than 3 spatial axes.
     """
     geo = geometry(op)
-    if not geo.window_sums and sums_pixels(ctx, op, geo):
+    alone = _alone(geo)
+    if not alone and sums_pixels(ctx, op, geo):
         turned = (geo.image[1], geo.image[0], *geo.image[2:])
         return conv_weights(ctx, op, rest, geo, _image(ctx, ctx.storage(op.ins[0]), turned, geo.padding, geo.spread))
     x, w, rest = _operands(ctx, op, geo, rest)
-    if geo.window_sums:
+    if alone and geo.window_sums:
         _window_sums(ctx, op, geo, ctx.storage(x), w)
         return rest
     rank, parts = len(geo.window), phases(geo)
@@ -55,7 +56,6 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
-    alone = geo.depthwise and rank <= 2 and math.prod(geo.window) <= LARGEST_WINDOW
     if alone and parts:
         transposed(ctx, walked, parts, w, y, last)
     elif alone:
@@ -73,6 +73,15 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     return () if tail is not None else rest
 
 
+def _alone(conv: Convolution) -> bool:
+    """Whether it is a depthwise convolution, or the gradient of one by its weights, for kernels that take a vector of
+    channels: one over 1 or 2 spatial dimensions with a window that can be unrolled.
+    """
+    window = conv.sizes if conv.window_sums else conv.window
+    kernels = len(window) <= 2 and math.prod(window) <= LARGEST_WINDOW
+    return kernels and (conv.depthwise or (conv.window_sums and not conv.transposed))
+
+
 def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> tuple[Value, Filters, tuple[Op, ...]]:
     """Image and weights of a convolution that kernels can compute, and the tail without the views through which it
     reads its weights. Raises `Unsupported` for any other one.
@@ -80,7 +89,7 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
     x, w = op.ins
     if not isinstance(w, Value) or not isinstance(x, Value) or kind(w.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with weights of {w.dtype}")
-    if (geo.batch_groups != 1 and not geo.window_sums) or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
+    if (geo.batch_groups != 1 and not _alone(geo)) or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
     if not 1 <= len(geo.window) <= 3:
         raise Unsupported(f"a convolution over {len(geo.window)} spatial dimensions; kernels have 1 to 3")
@@ -98,10 +107,8 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
 
 def _window_sums(ctx: Context, op: Op, geo: Convolution, x: Storage, g: Filters) -> None:
     """Appends the steps of the gradient by the weights of a depthwise convolution of `x`, whose gradient by its result
-    stands as the weights. Raises `Unsupported` for 3 spatial dimensions, and where that was a transposed one.
+    stands as the weights.
     """
-    if len(geo.window) > 2 or geo.transposed:
-        raise Unsupported("a gradient by weights of a depthwise convolution that is transposed or has 3 dimensions")
     image = _image(ctx, x, (geo.image[1], geo.image[0], *geo.image[2:]), geo.padding, geo.spread)
     source, strides, at = g.source or read(ctx, View(g.value, identity_axes(g.value.shape)), len(g.value.shape))
     order = (geo.weights[1], *geo.weights[2:], geo.weights[0])
