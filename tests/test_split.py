@@ -130,6 +130,15 @@ LAYERS = {
     "reverse": (lambda a: a[::-1], [(6, 4)], (0, 1)),
     "broadcast": (lambda a: lax.broadcast_in_dim(a, (6, 5, 4), (1,)), [(5,)], (0, 1, 2)),
     "swish": (lambda a, b: jax.nn.swish(a @ b), [(6, 5), (5, 8)], (0, 1)),
+    "gradient by the weights of a depthwise convolution": (
+        lambda x, g: lax.conv_general_dilated(
+            *(x, g, (1, 1), ((1, 1), (0, 1)), (1, 1), (2, 1)),
+            dimension_numbers=lax.ConvDimensionNumbers((3, 0, 1, 2), (3, 0, 1, 2), (2, 3, 0, 1)),
+            batch_group_count=5,
+        ),
+        [(2, 6, 7, 5), (2, 3, 6, 5)],
+        (3,),
+    ),
 }
 
 

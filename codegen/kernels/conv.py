@@ -34,8 +34,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     weights, other types than floating point, and more than 3 spatial axes.
     """
     geo = geometry(op)
+    alone = _alone(geo)
     x, w, rest = _operands(ctx, op, geo, rest)
-    if geo.window_sums:
+    if alone and geo.window_sums:
         _window_sums(ctx, op, geo, ctx.storage(x), w)
         return rest
     if geo.sums_pixels and w.source is not None:
@@ -56,7 +57,6 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
     last = tail or Epilogue(COPY, (), op.out)
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
-    alone = geo.depthwise and rank <= 2 and math.prod(geo.window) <= LARGEST_WINDOW
     if alone and parts:
         transposed(ctx, walked, parts, w, y, last)
     elif alone:
@@ -74,6 +74,15 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     return () if tail is not None else rest
 
 
+def _alone(conv: Convolution) -> bool:
+    """Whether it is a depthwise convolution, or the gradient of one by its weights, for kernels that take a vector of
+    channels: one over 1 or 2 spatial dimensions with a window that can be unrolled.
+    """
+    window = conv.sizes if conv.window_sums else conv.window
+    kernels = len(window) <= 2 and math.prod(window) <= LARGEST_WINDOW
+    return kernels and (conv.depthwise or (conv.window_sums and not conv.transposed))
+
+
 def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> tuple[Value, Filters, tuple[Op, ...]]:
     """Image and weights of a convolution that kernels can compute, and the tail without the views through which it
     reads its weights. Raises `Unsupported` for any other one.
@@ -81,7 +90,7 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
     x, w = op.ins
     if not isinstance(w, Value) or not isinstance(x, Value) or kind(w.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with weights of {w.dtype}")
-    gradient = geo.window_sums or (geo.sums_pixels and w not in ctx.consts)
+    gradient = _alone(geo) or (geo.sums_pixels and w not in ctx.consts)
     if (geo.batch_groups != 1 and not gradient) or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
     if not 1 <= len(geo.window) <= 3:
@@ -100,10 +109,8 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
 
 def _window_sums(ctx: Context, op: Op, geo: Convolution, x: Storage, g: Filters) -> None:
     """Appends the steps of the gradient by the weights of a depthwise convolution of `x`, whose gradient by its result
-    stands as the weights. Raises `Unsupported` for 3 spatial dimensions, and where that was a transposed one.
+    stands as the weights.
     """
-    if len(geo.window) > 2 or geo.transposed:
-        raise Unsupported("a gradient by weights of a depthwise convolution that is transposed or has 3 dimensions")
     image = _image(ctx, x, (geo.image[1], geo.image[0], *geo.image[2:]), geo.padding, geo.spread)
     source, strides, at = g.source or read(ctx, View(g.value, identity_axes(g.value.shape)), len(g.value.shape))
     order = (geo.weights[1], *geo.weights[2:], geo.weights[0])

@@ -1,4 +1,4 @@
-"""Steps for depthwise convolutions in one and two dimensions, and for their gradients: a vector of channels at a time."""
+"""Steps for depthwise convolutions in one and two dimensions and their gradients: a vector of channels at a time."""
 
 from __future__ import annotations
 
@@ -193,8 +193,8 @@ def _pixels(ow: int, registers: int) -> int:
 
 
 def _weights(ctx: Context, w: Filters) -> tuple[Operand, tuple[int, int]]:
-    """The weights as kernels read them, an operand over (image, row chunk, vector of channels), and the bytes from a row
-    of taps and from a tap to the next.
+    """The weights as kernels read them, an operand over (image, row chunk, vector of channels), and the bytes from a
+    row of taps and from a tap to the next.
 
     Constant ones are packed as [vectors of channels, kh, kw, vl]; those that the call brings are read where they lie.
     """

@@ -1,7 +1,7 @@
 """Kernels of depthwise convolutions, which the nest driver calls: one vector of channels at a time.
 
-The forward pass, its transpose (the gradient by the image where the stride is not 1), and the sums that are the gradient
-by the weights. Every kernel gets (operand addresses, loop indices, own words); steps between elements are bytes.
+The forward pass, its transpose (the gradient by the image where the stride is not 1), and the sums that are the
+gradient by the weights. Every kernel gets (operand addresses, loop indices, own words); steps are bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .expressions import emit
 from .nests import LAST, minimum
 from .simd import Builder, i64
 
-#: of each phase along one dimension: its first tap, every how many-th it takes, how many, their first pixel, how far apart
+#: of each phase along one dimension: its first tap, every how many-th, how many; their first pixel, how far apart
 Phases = tuple[tuple[int, int, int, int, int], ...]
 
 
@@ -28,9 +28,9 @@ Phases = tuple[tuple[int, int, int, int, int], ...]
 def depthwise(name: str, key: Spec, target: Target) -> str:
     """("depthwise", kh, kw, stride, dilation, pixels, expr, kinds, tail): one channel vector of some rows.
 
-    Operands: x, weights, y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows a chunk, OW, lanes
-    of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap; y: row,
-    pixel; each epilogue operand: row, pixel. Neighbouring output pixels share the columns that they read.
+    Operands: x, weights, y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows a chunk, OW,
+    lanes of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap; y:
+    row, pixel; each epilogue operand: row, pixel. Neighbouring output pixels share the columns that they read.
     """
     _, kh, kw, stride, dilation, pixels, expr, kinds, tail = key
     v = Builder(name, 3, target.vl)
@@ -62,9 +62,9 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
 
 @family("depthwise_transposed")
 def depthwise_transposed(name: str, key: Spec, target: Target) -> str:
-    """("depthwise_transposed", kh, kw, spread, rows, columns, left, pixels, expr, kinds, tail): one channel vector of the
-    result around some rows of the image x. A pixel of x stands for a block of `spread` results (rows, columns), one for
-    each of the phases `rows` by `columns`; behind the whole blocks come the first `left` phases (along rows, along
+    """("depthwise_transposed", kh, kw, spread, rows, columns, left, pixels, expr, kinds, tail): one channel vector of
+    the result around some rows of the image x. A pixel of x stands for a block of `spread` results (rows, columns), one
+    for each of the phases `rows` by `columns`; behind the whole blocks come the first `left` phases (along rows, along
     columns) of one more.
 
     Operands: x (the pixel of the first block), weights, y, the epilogue's. Loops end in (row chunk, channel vector).
@@ -116,9 +116,9 @@ def depthwise_sums(name: str, key: Spec, target: Target) -> str:
     """("depthwise_sums", kh, kw, stride, dilation, pixels, tail): for one channel vector and each tap of a window, the
     sum of x times g over all pixels of g, of which every one has a window of x.
 
-    Operands: x, g, y. Loops end in (image chunk, row chunk, channel vector). Words: images, those of a chunk, rows, those
-    of a chunk, pixels of a row, lanes of the last vector (with `tail`), x: image step, row, tap row, pixel, tap; g:
-    image, row, pixel; y: tap row, tap. Neighbouring pixels share the columns of x that they read.
+    Operands: x, g, y. Loops end in (image chunk, row chunk, channel vector). Words: images, those of a chunk, rows,
+    those of a chunk, pixels of a row, lanes of the last vector (with `tail`), x: image step, row, tap row, pixel, tap;
+    g: image, row, pixel; y: tap row, tap. Neighbouring pixels share the columns of x that they read.
     """
     _, kh, kw, stride, dilation, pixels, tail = key
     v = Builder(name, 3, target.vl)
@@ -199,7 +199,7 @@ class _Windows:
     tap: ir.Value
 
     def reader(self, v: Builder, line: ir.Value) -> Callable[[int, int], ir.Value]:
-        """(window, tap) -> what that tap of the window reads in the row from address `line` on, loaded once a column."""
+        """(window, tap) -> what that tap of the window reads in the row at address `line`, loaded once a column."""
         step = v.b.sdiv(self.pixel, i64(self.stride)) if self.dilation == 1 else v.b.sdiv(self.tap, i64(self.dilation))
         loaded: dict[int, ir.Value] = {}
 

@@ -56,11 +56,6 @@ class Convolution:
         return self.groups == 1 and (self.image[0] == last or (self.image[1] != last and large))
 
     @property
-    def channel_axis(self) -> int:
-        """The axis of the image whose elements are convolved alike."""
-        return self.image[0 if self.window_sums else 1]
-
-    @property
     def pointwise(self) -> bool:
         """Whether every pixel is taken, and on its own."""
         return {*self.window, *self.strides} == {1}
@@ -73,7 +68,12 @@ class Convolution:
     @property
     def granule(self) -> int:
         """Channels of the result that belong together: a group's (1 where all are one group)."""
-        return self.channels // self.groups if self.groups > 1 else 1
+        return self.channels // self.all_groups if self.all_groups > 1 else 1
+
+    @property
+    def all_groups(self) -> int:
+        """Groups of channels or of the batch; there is but one kind of them."""
+        return self.groups * self.batch_groups
 
 
 def convolution(op: Op) -> Convolution | None:

@@ -28,10 +28,11 @@ class Matrix:
 def convolution(op: Op) -> Matrix:
     """The product of a convolution: pixels [rows, inner] by weights [inner, columns] in each group."""
     conv = geometry(op)
-    kind = "depthwise" if conv.depthwise else "pointwise" if conv.pointwise else "conv"
-    groups = conv.groups * conv.batch_groups
-    rows, columns = op.out.size // conv.channels, conv.channels // groups
-    return Matrix(kind, rows, conv.inner, columns, groups, math.prod(conv.window), math.prod(conv.strides))
+    alone = conv.depthwise or conv.window_sums
+    kind = "depthwise" if alone else "pointwise" if conv.pointwise else "conv"
+    rows, columns = op.out.size // conv.channels, conv.channels // conv.all_groups
+    window, strides = (conv.sizes, conv.dilation) if conv.window_sums else (conv.window, conv.strides)
+    return Matrix(kind, rows, conv.inner, columns, conv.all_groups, math.prod(window), math.prod(strides))
 
 
 def product(op: Op) -> Matrix:

@@ -51,15 +51,16 @@ def _rows(
 def convolution(op: Op, axis: int, start: int, stop: int) -> Need:
     """Along the batch the same images, along channels their weights, along rows what their windows read.
 
-    Raises `Indivisible` for batch groups, for channels that cut a group, and for rows of a transposed convolution.
+    Raises `Indivisible` for batch groups but along channels, for channels that cut a group, and for rows of a
+    transposed convolution.
     """
     conv = geometry(op)
-    if conv.batch_groups != 1:
-        raise Indivisible(f"{op.prim} with batch_group_count > 1 cannot be split.")
-    if axis == conv.result[0]:
-        return Need(((conv.image[0], start, stop), None))
     if axis == conv.result[1]:
         return _channels(op, conv, start, stop)
+    if conv.batch_groups != 1:
+        raise Indivisible(f"{op.prim} with batch_group_count > 1 can be split along its channels alone.")
+    if axis == conv.result[0]:
+        return Need(((conv.image[0], start, stop), None))
     d = conv.result.index(axis) - 2
     if conv.spread[d] != 1:
         raise Indivisible(f"{op.prim}: rows of a transposed convolution (lhs_dilation > 1) cannot be split.")
@@ -71,15 +72,17 @@ def convolution(op: Op, axis: int, start: int, stop: int) -> Need:
 
 
 def _channels(op: Op, conv: Convolution, start: int, stop: int) -> Need:
-    """Output channels need their weights, and of the image their group's channels."""
+    """Output channels need their weights, and of the image their group's channels, or part of the batch."""
     weights = (conv.weights[0], start, stop)
-    if conv.groups == 1:
+    if conv.all_groups == 1:
         return Need((None, weights))
-    per_in, per_out = conv.channels_in // conv.groups, conv.granule
+    of_batch = conv.batch_groups > 1
+    per_in, per_out = (conv.batch if of_batch else conv.channels_in) // conv.all_groups, conv.granule
     if start % per_out or stop % per_out:
         raise Indivisible(f"{op.prim}: channels {start}:{stop} cut a group; groups are of {per_out} output channels.")
     a, b = start // per_out, stop // per_out
-    return Need(((conv.image[1], a * per_in, b * per_in), weights), {"feature_group_count": b - a})
+    count = "batch_group_count" if of_batch else "feature_group_count"
+    return Need(((conv.image[0 if of_batch else 1], a * per_in, b * per_in), weights), {count: b - a})
 
 
 def window(op: Op, axis: int, start: int, stop: int) -> Need:

@@ -107,7 +107,7 @@ def kind(layer: Layer) -> str:
     conv = convolution(op)
     if conv is None:
         return "dense" if primitive(op).contraction else "other"
-    if conv.depthwise:
+    if conv.depthwise or conv.window_sums:
         return "depthwise"
     return "winograd" if conv.window == (3, 3) and set(conv.strides) == {1} else "conv"
 
