@@ -54,7 +54,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("depthwise", "depthwise_transposed", "depthwise_sums"), "kernels.windows"),
     **dict.fromkeys(("gather", "scatter", "sum"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
-    "columns": "kernels.columns",
+    **dict.fromkeys(("columns", "joined"), "kernels.columns"),
     **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),
     **dict.fromkeys(("peak_fma", "peak_read"), "runtime.peaks"),
 }
