@@ -22,12 +22,13 @@ from ..segment.storage import Storage
 from ..target import Target
 from .elementwise import Operand, coalesce, copy, nest, read
 from .expressions import emit_nodes
-from .nests import LAST, REDUCE, minimum
-from .simd import F32, Builder, i64
+from .nests import LAST, REDUCE, minimum, vectors
+from .simd import F32, Builder, i64, vector
 
 ITEM = 1 << 14  # elements of one operand in a kernel call: what a core has done before its neighbour would wait
 WIDTH = 512  # columns of a call at most
 UNROLL = 4  # rows (or vectors) whose sums do not wait for each other
+JOINED = 64  # columns of a call that joins partial results
 WORDS = 7  # before the strides of the operands
 
 
@@ -97,21 +98,20 @@ def sweep(ctx: Context, found: Columns, results: Sequence[Value], stored: Sequen
     parts = math.prod(counts if loops.whole else counts[:-1])
     places = [_place(ctx, v) for v in results]
     single = parts == 1 and k == 1
-    partial = places[0] if single else ctx.scratch((k, parts) if loops.whole else (parts, k, loops.width))
-    gap = 4 * (parts if loops.whole else loops.width)
-    views = [(partial, _dense(counts, loops, 4 * k * loops.width), 0)]
+    width = 1 if loops.whole else loops.width
+    partial = places[0] if single else ctx.scratch((parts, k, width))
+    views: list[Operand] = [(partial, _partial_steps(loops, 4 * k * width), 0)]
     for (s, _, offset), (around, rows, lane) in zip(operands, loops.steps, strict=True):
         jumps = (run * step for run, step in zip(runs, (*rows, lane), strict=True))
         views.append((s, (*around, *jumps), offset))
     kinds = tuple("v" if lane == 4 else "s" for _, _, lane in loops.steps)
     spec = ("columns", found.nodes, found.sums, found.stored, kinds, _block(ctx, found, loops), loops.whole)
     sizes = (w for pair in zip((loops.width, *loops.rows[::-1]), runs[::-1], strict=True) for w in pair)
-    extra = [*sizes, gap, *(w for _, (outer, inner), _ in loops.steps for w in (inner, outer))]
+    extra = [*sizes, 4 * width, *(w for _, (outer, inner), _ in loops.steps for w in (inner, outer))]
     units = runs[0] * runs[1] * -(-runs[2] // ctx.target.vl) * len(found.nodes)
     nest(ctx, Kernel(spec), extra, counts, views, 0, 1, units, 1 + len(made))
-    for j, ((how, _), y) in enumerate(zip(found.sums, places, strict=True)):
-        if not single:
-            _join(ctx, how, partial, j, y, loops)
+    if not single:
+        _join(ctx, tuple(how for how, _ in found.sums), partial, places)
     for v, y in zip(results, places, strict=True):
         if y is not ctx.output(v):
             copy(ctx, y, ctx.output(v))
@@ -123,13 +123,14 @@ def _place(ctx: Context, v: Value) -> Storage:
     return y if y.dense else ctx.scratch(v.shape)
 
 
-def _dense(counts: Sequence[int], loops: _Loops, part: int) -> tuple[int, ...]:
+def _partial_steps(loops: _Loops, part: int) -> tuple[int, ...]:
     """The steps in bytes from one call's partial results to the next one's; `part`: bytes of those of all columns."""
-    strides, step = [], 4 if loops.whole else part
-    for n in reversed(counts if loops.whole else counts[:-1]):
+    *rows, columns = loops.counts
+    strides, step = ([part], part * columns) if loops.whole else ([4 * loops.runs[2]], part)
+    for n in reversed(rows):
         strides.append(step)
         step *= n
-    return (*reversed(strides), *(() if loops.whole else (4 * loops.runs[2],)))
+    return tuple(reversed(strides))
 
 
 def _block(ctx: Context, found: Columns, loops: _Loops) -> int:
@@ -138,19 +139,45 @@ def _block(ctx: Context, found: Columns, loops: _Loops) -> int:
     return max(1, min(-(-loops.runs[2] // ctx.target.vl), room, 8)) if not loops.whole else 1
 
 
-def _join(ctx: Context, how: str, partial: Storage, j: int, y: Storage, loops: _Loops) -> None:
-    """Appends the step that joins the partial results of reduction number `j`."""
-    if loops.whole:
-        n = partial.shape[1]
-        operands: list[Operand] = [(partial, (0,), j * 4 * n), (y, (0,), 0)]
-        nest(ctx, Kernel(("reduce", how, True)), [n, 4, 1, 1], (1,), operands, 1, 1, -(-n // ctx.target.vl))
-        return
-    n, k, width = partial.shape
-    run = min(width, 256)
-    operands = [(partial, (4 * run,), j * 4 * width), (y, (4 * run,), 0)]
-    units = n * -(-run // ctx.target.vl)
-    count = -(-width // run)
-    nest(ctx, Kernel(("reduce", how, False)), [n, 4 * k * width, width, run], (count,), operands, 1, 1, units)
+def _join(ctx: Context, hows: tuple[str, ...], partial: Storage, places: Sequence[Storage]) -> None:
+    """Appends the step that joins partial results [parts, reductions, columns]."""
+    parts, k, width = partial.shape
+    run = min(width, JOINED)
+    operands: list[Operand] = [*((y, (4 * run,), 0) for y in places), (partial, (4 * run,), 0)]
+    units = parts * k * -(-run // ctx.target.vl)
+    extra = [width, run, parts, 4 * k * width, 4 * width]
+    nest(ctx, Kernel(("joined", hows)), extra, (-(-width // run),), operands, 0, 1, units, k)
+
+
+@family("joined")
+def joined(name: str, key: Spec, target: Target) -> str:
+    """("joined", reductions): partial results [parts, reductions, columns] in their order, sums in f64.
+
+    Operands: the results, the partial ones. The last loop counts chunks of columns. Words: columns, columns a chunk,
+    parts, bytes of a part, bytes of a reduction's columns in it.
+    """
+    _, hows = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    columns = _run(v, index, words, 0)
+    parts, step, gap = (v.ld64(words, i) for i in (2, 3, 4))
+    results = [v.ld64(where, j) for j in range(len(hows))]
+    partial = v.ld64(where, len(hows))
+    wide = vector(ir.DoubleType(), v.vl)
+
+    def body(offset: ir.Value) -> None:
+        for j, how in enumerate(hows):
+            start, combine = REDUCE[how]
+            summed = how == "sum"
+            first = v.b.fpext(v.const(start), wide) if summed else v.const(start)
+            with v.carry(parts, [first]) as (i, acc, done):
+                x = v.load(v.add(partial, v.b.mul(i, step), v.mul(gap, j), offset))
+                done([v.b.fadd(acc[0], v.b.fpext(x, wide)) if summed else combine(v, acc[0], x)])
+            total = v.b.fptrunc(v.carried[0], v.vec) if summed else v.carried[0]
+            v.store(total, v.add(results[j], offset))
+
+    vectors(v, columns, body)
+    return v.finish()
 
 
 @family("columns")

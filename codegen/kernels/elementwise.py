@@ -13,6 +13,7 @@ from ..segment.steps import Kernel, Ref, Word
 from ..segment.storage import Storage
 
 INNER = 4096  # elements of the inner loop in one kernel call
+SHORT = 1024  # elements of a row that is not worth a kernel call of its own
 ITEM = 1 << 14  # elements worth a work item
 
 Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every loop, byte offset
@@ -100,6 +101,9 @@ def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand],
         kinds = ("v",) + ("s",) * len(operands)
     elif kinds[0] == "s":
         raise Unsupported("an output that is written again and again")
+    if len(dims) > 1 and dims[-1] <= SHORT and "g" not in kinds:
+        _in_runs(ctx, expr, kinds, [(s, tuple(w), at) for (s, _, at), w in zip(everything, walks, strict=True)], dims)
+        return
     inner = min(dims[-1], INNER)
     loops = [*dims[:-1], -(-dims[-1] // inner)]
     views = [(s, (*w[:-1], 0), offset) for (s, _, offset), w in zip(everything, walks, strict=True)]
@@ -115,6 +119,18 @@ def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand],
         max(1, ITEM // inner),
         -(-inner // width) * len(expr),
     )
+
+
+def _in_runs(ctx: Context, expr: Expr, kinds: tuple[str, ...], views: Sequence[Operand], dims: list[int]) -> None:
+    """As `compute`, of rows that are too short for a kernel call each: `views` walk `dims`, the output first."""
+    *around, rows, n = dims
+    run = min(rows, max(1, ITEM // n))
+    loops = [*around, -(-rows // run)]
+    steps = [strides[-2] for _, strides, _ in views]
+    moving = [(s, (*strides[:-2], run * strides[-2]), at) for s, strides, at in views]
+    units = run * -(-n // ctx.target.vl) * len(expr)
+    chunk = max(1, ITEM // (run * n))
+    nest(ctx, Kernel(("elementwise_rows", expr, kinds)), [rows, run, n, *steps], loops, moving, 0, chunk, units)
 
 
 def copy(

@@ -88,6 +88,31 @@ REDUCE: dict[str, tuple[float, Combine]] = {
 }
 
 
+@family("elementwise_rows")
+def elementwise_rows(name: str, key: Spec, target: Target) -> str:
+    """("elementwise_rows", expr, kinds): some rows of n elements; operand 0 is the output, kinds as of "elementwise",
+    without "g".
+
+    The last loop counts runs of rows. Words: rows, rows a run, n, then the bytes to the next row of each operand.
+    """
+    _, expr, kinds = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    rows, n = _chunk(v, index, v.ld64(words, 0), v.ld64(words, 1)), v.ld64(words, 2)
+    bases = [v.ld64(where, k) for k in range(len(kinds))]
+    steps = [v.ld64(words, 3 + k) for k in range(len(kinds))]
+    with v.loop(rows) as row:
+        starts = [v.add(base, v.b.mul(row, step)) for base, step in zip(bases, steps, strict=True)]
+
+        def body(offset: ir.Value) -> None:
+            at = lambda k: starts[k] if kinds[k] == "s" else v.add(starts[k], offset)
+            value = emit(v, expr, lambda k: v.broadcast(at(k + 1)) if kinds[k + 1] == "s" else v.load(at(k + 1)))
+            v.store(value, at(0))
+
+        vectors(v, n, body)
+    return v.finish()
+
+
 @family("pool")
 def pool(name: str, key: Spec, target: Target) -> str:
     """("pool", reduction): one output row [w, c]; windows are clipped at the border, so no halo is read.

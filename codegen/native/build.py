@@ -50,11 +50,11 @@ LAST_LINES = 6  # of what a process said that failed
 FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
-    **dict.fromkeys(("elementwise", "pool", "reduce", "position", "gemv", "shifted", "narrow"), "kernels.nests"),
+    **dict.fromkeys(("elementwise", "elementwise_rows", "pool", "reduce", "position", "gemv", "shifted", "narrow"), "kernels.nests"),
     **dict.fromkeys(("depthwise", "depthwise_transposed", "depthwise_sums"), "kernels.windows"),
     **dict.fromkeys(("gather", "scatter", "sum"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
-    "columns": "kernels.columns",
+    **dict.fromkeys(("columns", "joined"), "kernels.columns"),
     **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),
     **dict.fromkeys(("peak_fma", "peak_read"), "runtime.peaks"),
 }

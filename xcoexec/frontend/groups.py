@@ -28,7 +28,7 @@ def group_ops(
     for op in list(floating.values()):
         if op.out in outputs or any(not (is_elementwise(r) or is_movement(r)) for r in readers.get(op.out, [])):
             del floating[op.out]
-    floating |= turned_weights(ops, readers, data, outputs)
+    floating |= _turned(ops, readers, data, outputs)
     makers, position = {v: op for op in ops for v in op.outs}, {op: i for i, op in enumerate(ops)}
     made = {group.ops[0]: group for group in passes}
     scope = _Scope(readers, makers, set(), {op for group in passes for op in group.ops}, floating, set(outputs))
@@ -48,7 +48,7 @@ def group_ops(
     return groups
 
 
-def turned_weights(
+def _turned(
     ops: Sequence[Op], readers: Mapping[Value, list[Op]], data: set[Value], outputs: Sequence[Value]
 ) -> dict[Value, Op]:
     """Views of data that only convolutions read, as their weights: packing follows them without a pass of their own."""

@@ -24,10 +24,10 @@ from ..codegen.program import Group, Literal, Op, Value, consumers, external, ki
 from ..codegen.rules.columns import is_column_reduction
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_reduction, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction
-from .groups import turned_weights
 
 MOST_LEAVES = 9  # arrays that a pass reads: a nest of loops has no more operands, its results among them
 MOST_OPS = 160  # operations in a pass
+SMALL = 1 << 13  # elements of a value that is made as soon as it can be
 
 _Form = tuple[int, tuple[int, ...], tuple[int, ...]] | Value  # (level, shape, axes) of reductions; what else is kept
 
@@ -134,10 +134,10 @@ class _Sweeps:
         self.makers, self.readers = {v: op for op in ops for v in op.outs}, consumers(ops)
         self.position = {op: i for i, op in enumerate(ops)}
         self.floating = self._constant_broadcasts(data)
+        self.sums = {op for op in ops if is_column_reduction(op)}
         self.soft = {op for op in ops if _is_simple(op)} - self._of_rows()
         self.soft -= self._tails()
-        self.soft -= set(turned_weights(ops, self.readers, data, outputs).values())  # packing follows them
-        self.sums = {op for op in ops if is_column_reduction(op)}
+        self.soft -= self._turned()
         self.kept: set[Value] = set()
         self._keep_needed()
         self._keep_large()
@@ -188,6 +188,16 @@ class _Sweeps:
                     break
                 found.add(nxt)
                 v = nxt.out
+        return found
+
+    def _turned(self) -> set[Op]:
+        """What only puts values in the form in which others than passes read them."""
+        found: set[Op] = set()
+        for op in reversed(self.ops):
+            readers = self.readers.get(op.out, []) if op.outs else []
+            inside = any(r in self.sums or (r in self.soft and r not in found) for r in readers)
+            if op in self.soft and op not in self.floating and _is_moving(op) and readers and not inside:
+                found.add(op)
         return found
 
     def _is_light(self, u: Value, v: Value, tails: set[Op]) -> bool:
@@ -345,9 +355,19 @@ class _Sweeps:
         return found
 
     def _places(self, units: Sequence[tuple[Op, ...]]) -> list[int]:
-        """Where each unit stood: its last result."""
+        """Where each unit stood: its last result. Small values come as soon as they can, before who may fuse a reader
+        of them.
+        """
         first = {v: i for op, i in self.position.items() for v in op.outs}
-        return [max(first[v] for op in unit for v in op.outs if v in first) for unit in units]
+
+        def place(unit: tuple[Op, ...]) -> int:
+            last = unit[-1]
+            free = last not in self.position or (_is_moving(last) and last not in self.floating)
+            if free and not is_column_reduction(last) and last.out.size <= SMALL:
+                return -1
+            return max(first[v] for op in unit for v in op.outs if v in first)
+
+        return [place(unit) for unit in units]
 
     def _group(self, p: _Pass) -> Group:
         """A pass as a group, of copies of all that is made for it alone."""
