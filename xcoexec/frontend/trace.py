@@ -239,13 +239,13 @@ def _all_weights(ops: Sequence[Op], origin: Origins) -> frozenset[int]:
     return found
 
 
-def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, ...]:
+def weight_leaves(traced: Traced, moving: Collection[int] = ()) -> tuple[int, ...]:
     """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
-    casts alone, the weight operand of a convolution or product; none where that would be all inputs. `donated`:
-    positions of leaves that a call gives away; an argument with one is gone after the call, and no weight.
+    casts alone, the weight operand of a convolution or product; none where that would be all inputs. `moving`:
+    positions of leaves that are others at the next call; an argument with one is no weight.
     """
     found = _all_weights(traced.ops, {v: frozenset({i}) for i, v in enumerate(traced.inputs)})
     arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
-    chosen = {arguments[i] for i in found} - {arguments[i] for i in donated}
+    chosen = {arguments[i] for i in found} - {arguments[i] for i in moving}
     everything = tuple(i for i, a in enumerate(arguments) if a in chosen)
     return everything if len(everything) < len(traced.inputs) else ()
