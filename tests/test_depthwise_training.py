@@ -37,11 +37,16 @@ def wanted(x: Any, w: Any, g: Any, stride: int, padding: Any, dilation: int) -> 
     """The result [n, h, w, c] and both gradients in float64, tap by tap."""
     x, w, g = (np.asarray(a, np.float64) for a in (x, w, g))
     reach = [(k - 1) * dilation + 1 for k in w.shape[:2]]
-    around = lax.padtype_to_pads(x.shape[1:3], reach, (stride, stride), padding) if isinstance(padding, str) else padding
+    around = (
+        lax.padtype_to_pads(x.shape[1:3], reach, (stride, stride), padding) if isinstance(padding, str) else padding
+    )
     padded = np.pad(x, [(0, 0), *around, (0, 0)])
     y, dx, dw = np.zeros_like(g), np.zeros_like(padded), np.zeros_like(w)
     for i, j in np.ndindex(*w.shape[:2]):
-        seen = tuple(slice(t * dilation, t * dilation + (n - 1) * stride + 1, stride) for t, n in ((i, g.shape[1]), (j, g.shape[2])))
+        seen = tuple(
+            slice(t * dilation, t * dilation + (n - 1) * stride + 1, stride)
+            for t, n in ((i, g.shape[1]), (j, g.shape[2]))
+        )
         at = (slice(None), *seen)
         y += padded[at] * w[i, j, 0]
         dx[at] += g * w[i, j, 0]

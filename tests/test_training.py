@@ -58,7 +58,11 @@ def sessions(step: Any) -> list[Session]:
 
 def trained(jit: Any, step: Step, state: Any, steps: int = 4, **given: Any) -> tuple[Any, Any, Any]:
     """(the last state, all that the steps gave, the jitted step)."""
-    run, out, state = jit(step, **given), [], jax.tree.map(lambda x: jnp.array(x, copy=True) if hasattr(x, "shape") else x, state)
+    run, out, state = (
+        jit(step, **given),
+        [],
+        jax.tree.map(lambda x: jnp.array(x, copy=True) if hasattr(x, "shape") else x, state),
+    )
     for _ in range(steps):
         state, value = run(state, BATCH)
         out.append(value)

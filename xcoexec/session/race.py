@@ -99,7 +99,9 @@ class Race:
         why = "fastest of " + ", ".join(measured) if wins else "no plan beats jax.jit"
         text = f"{why} in the caller's own calls"
         self._monitor.stay(dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=measured, chosen=text)))
-        self._monitor.history.append(f"{text}: a step takes {1e3 * plan:.3f} ms with the plan, {1e3 * jit:.3f} ms without")
+        self._monitor.history.append(
+            f"{text}: a step takes {1e3 * plan:.3f} ms with the plan, {1e3 * jit:.3f} ms without"
+        )
         self._plan = self._monitor.current  # a plan that has lost goes with its memory
         self.final = True
 
