@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.ir as ir
 
-from ..rules.expressions import Expr
+from ..rules.expressions import Expr, Node
 from . import elementary, wide
 from .simd import Builder
 
@@ -199,34 +198,29 @@ LITERAL: dict[str, Callable[[Builder, str], ir.Value]] = {
 }
 
 
-def emit(
-    v: Builder,
-    expr: Expr,
-    operand: Callable[[int], ir.Value],
-    known: Mapping[int | str, ir.Value] = MappingProxyType({}),
-) -> ir.Value:
-    """Vector code of `expr`; `operand(k)` gives the vector of operand k, `known[j]` that of a ("red", j) node."""
-    return emit_nodes(v, expr, operand, known)[-1]
+def emit(v: Builder, expr: Expr, operand: Callable[[int], ir.Value]) -> ir.Value:
+    """Vector code of `expr`; `operand(k)` gives the vector of operand k."""
+    return emit_nodes(v, expr, operand)[-1]
 
 
-def emit_nodes(
-    v: Builder,
-    expr: Expr,
-    operand: Callable[[int], ir.Value],
-    known: Mapping[int | str, ir.Value] = MappingProxyType({}),
-) -> list[ir.Value]:
+def emit_nodes(v: Builder, expr: Expr, operand: Callable[[int], ir.Value]) -> list[ir.Value]:
     """As `emit`, the vector of each node."""
     env: list[ir.Value] = []
-    for head, *args in expr:
-        if head == "in":
-            env.append(operand(args[0]))
-        elif head == "red":
-            env.append(known[args[0]])
-        elif head == "lit":
-            env.append(LITERAL[args[0]](v, args[1]))
-        elif head in CONVERT:
-            env.append(CONVERT[head](v, env[args[0]]))
-        else:
-            name, *extra = head.split(":")
-            env.append(EMIT[name](v, *(env[a] for a in args), *extra))
+    for node in expr:
+        env.append(emit_node(v, node, operand, env))
     return env
+
+
+def emit_node(
+    v: Builder, node: Node, operand: Callable[[int], ir.Value], env: Sequence[ir.Value] | Mapping[int, ir.Value]
+) -> ir.Value:
+    """Vector code of one node; `env` has the vectors of those that it reads."""
+    head, *args = node
+    if head == "in":
+        return operand(args[0])
+    if head == "lit":
+        return LITERAL[args[0]](v, args[1])
+    if head in CONVERT:
+        return CONVERT[head](v, env[args[0]])
+    name, *extra = head.split(":")
+    return EMIT[name](v, *(env[a] for a in args), *extra)

@@ -65,16 +65,14 @@ def expression(
     ops: tuple[Op, ...],
     result: Value,
     anchor: Value | None = None,
-    reductions: bool = False,
 ) -> tuple[Expr, tuple[View, ...]]:
     """The expression of `result` over the values that `ops` read from outside, and its operand views.
 
-    With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators). With
-    `reductions`, reductions over the last dimension are nodes of their own, whose operand is over the whole row.
-    Values of bf16 and f16 are f32: a cast to them rounds, and so does every operation on f16, whose range is small.
-    Raises `Unsupported` for a primitive, dtype or movement that has no vector code.
+    With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators). Values of bf16 and
+    f16 are f32: a cast to them rounds, and so does every operation on f16, whose range is small. Raises `Unsupported`
+    for a primitive, dtype or movement that has no vector code.
     """
-    draft = _Draft(ops, result, anchor, reductions)
+    draft = _Draft(ops, anchor)
     if draft.stored(result) != len(draft.nodes) - 1:
         raise Unsupported("the result is an operand")
     return tuple(draft.nodes), tuple(draft.views)
@@ -86,19 +84,31 @@ def expressions(
     """One list of nodes for several values of one shape, as `expression` makes them: the nodes, the number of each of
     `operands` and then of each of `stored`, as a vector of f32, and the views that are read. Raises as `expression`.
     """
-    draft = _Draft(ops, operands[0] if operands else stored[0], None, False)
+    draft = _Draft(ops)
     numbers = [draft.build(v, identity_axes(v.shape)) for v in operands]
     numbers += [draft.stored(v) for v in stored]
     return tuple(draft.nodes), tuple(numbers), tuple(draft.views)
 
 
+def rows_expression(
+    ops: tuple[Op, ...], stored: tuple[Value, ...], shape: tuple[int, ...]
+) -> tuple[Expr, tuple[int, ...], tuple[View, ...]]:
+    """As `expressions`, where reductions over the last axis of rows of a `shape` are nodes of their own, whose operand
+    is over the whole row. What is stored are rows, or one number a row.
+    """
+    draft, row, one = _Draft(ops, shape=shape), identity_axes(shape), ((None, 0, 0),)
+    places = {shape: row, shape[:-1]: row[:-1], (*shape[:-1], 1): (*row[:-1], *one)}
+    numbers = tuple(draft.stored(v, row if v.shape == shape else places[v.shape]) for v in stored)
+    return tuple(draft.nodes), numbers, tuple(draft.views)
+
+
 class _Draft:
     """An expression in the making: its nodes and views in order, each with its number, and what has been built."""
 
-    def __init__(self, ops: tuple[Op, ...], result: Value, anchor: Value | None, reductions: bool):
+    def __init__(self, ops: tuple[Op, ...], anchor: Value | None = None, shape: tuple[int, ...] | None = None):
         if len(ops) > MOST_OPS:
             raise Unsupported(f"{len(ops)} operations in one group; an expression has at most {MOST_OPS}")
-        self.result, self.anchor, self.reductions = result, anchor, reductions
+        self.anchor, self.shape = anchor, shape
         self.made = {v: op for op in ops for v in op.outs if v is not anchor}
         self.nodes: dict[Node, int] = {}
         self.views: dict[View, int] = {}
@@ -113,11 +123,11 @@ class _Draft:
         """A node over node `n`; without a head `n` itself."""
         return n if head is None else self.node(head, n)
 
-    def stored(self, v: Value) -> int:
-        """The node of a result as it is stored, at the very output index."""
+    def stored(self, v: Value, axes: tuple[Axis, ...] | None = None) -> int:
+        """The node of a result as it is stored, at the output index that `axes` say (none given: the very same)."""
         if not kind(v.dtype):
             raise Unsupported(f"a result of type {v.dtype}; kernels know f32, s32 and bool")
-        return self.changed(STORE[kind(v.dtype)], self.build(v, identity_axes(v.shape)))
+        return self.changed(STORE[kind(v.dtype)], self.build(v, identity_axes(v.shape) if axes is None else axes))
 
     def build(self, v: Value | Literal, axes: tuple[Axis, ...]) -> int:
         """The node of a value whose dimensions follow from the output index as `axes` say."""
@@ -139,9 +149,9 @@ class _Draft:
         return self.changed(LOAD[kind(v.dtype)], operand)
 
     def _compute(self, op: Op, axes: tuple[Axis, ...]) -> int:
-        if self.reductions and is_reduction(op):
-            row = identity_axes(self.result.shape)
-            if (*axes, row[-1]) != row:
+        if self.shape is not None and is_reduction(op):
+            row = identity_axes(self.shape)
+            if (*axes, row[-1]) != row or op.ins[0].shape != self.shape:
                 raise Unsupported("a reduction that is moved before it is used")
             return self.node(op.prim, self.build(op.ins[0], row))
         moved = primitive(op).axes
