@@ -45,16 +45,16 @@ def lower_group(ctx: Context, group: Group) -> None:
     # it reads what the others make: all of them are one expression; a contraction follows them itself
     last = bool(tail) and anchor.out is group.out and not primitive(anchor).contraction
     try:
-        rule, row = None if last else rule_of(anchor), recognise(group.ops)
+        rule, row = None if last else rule_of(anchor), recognise(group.ops, group.outs)
         total, found = summed(group.ops), columns(group)
         if total is not None:
             sum_rows(ctx, total)
         elif found is not None:
             sweep(ctx, *found)
-        elif group.also:
-            raise Unsupported("several results of operations that are no pass over columns")
         elif row is not None:
-            rowwise(ctx, group.out, row)
+            rowwise(ctx, group.outs, row)
+        elif group.also:
+            elementwise.several(ctx, group.ops, group.outs)
         elif rule is None:
             elementwise.tail(ctx, group.ops, group.out)
         elif left := rule(ctx, anchor, tail):

@@ -1,11 +1,13 @@
-"""Reductions over the last dimension fused with what surrounds them: softmax, layer norm, RMS norm, log-softmax, ...
+"""Reductions over the last dimension fused with what surrounds them: softmax, norms, their gradients, ...
 
-A group over rows [..., C] is cut into passes: each pass walks the row once and computes all reductions whose
-operands are known by then; the last one stores the result. A row stays in the L1 cache from pass to pass.
+A group over rows [..., C] is cut into passes: each pass walks the row once and computes all reductions and all rows of
+results whose operands are known by then. A row stays in the L1 cache from pass to pass; what a pass has stored, later
+ones read again instead of computing it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 
@@ -15,43 +17,48 @@ from ..native.build import Spec, family
 from ..program import Unsupported, Value
 from ..rules.expressions import Expr, View
 from ..rules.primitives import PRIMITIVES, UNKNOWN
-from ..rules.rows import LEAVES, Rowwise, subexpression
+from ..rules.rows import PREFIX, Rowwise, levels, needed, operands
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
-from ..segment.storage import Storage
 from ..target import Target
-from .elementwise import coalesce, nest, read
-from .expressions import emit
+from .elementwise import Operand, coalesce, nest, read
+from .expressions import emit_node
 from .nests import REDUCE, vectors
-from .simd import Builder, i64
+from .simd import F32, Builder, i64
 
-Pass = tuple[str, Expr, int]  # a reduction: how, its operand, its level
 Step = Callable[[list[ir.Value], ir.Value, bool], list[ir.Value]]  # (totals, byte offset, masked) -> totals
 UNROLL = 4  # accumulators of a reduction, so that its additions do not wait for each other
 ITEM = 1 << 13  # elements worth a work item
 
 
-def rowwise(ctx: Context, result: Value, row: Rowwise) -> None:
-    """Appends the step of a recognised group that makes `result` [..., C].
+def rowwise(ctx: Context, results: Sequence[Value], row: Rowwise) -> None:
+    """Appends the step of a recognised group that makes `results`, in the order of `row`.
 
-    Raises `Unsupported` where the elements of a row of the result, or of an operand, do not lie side by side, and for
+    Raises `Unsupported` where the elements of a row of a result, or of an operand, do not lie side by side, and for
     more operands or loops than a nest has.
     """
-    out, rank = ctx.output(result), len(result.shape)
-    if out.strides[-1] != 4:
-        raise Unsupported("a row whose elements do not lie side by side")
-    operands = [(out, out.strides, 0), *(_contiguous(ctx, view, rank) for view in row.views)]
-    kinds = tuple("v" if strides[-1] == 4 else "s" for _, strides, _ in operands[1:])
-    dims, walks = coalesce(result.shape[:-1], [strides[:-1] for _, strides, _ in operands])
+    rank, columns = len(row.shape), row.shape[-1]
+    made = [_result(ctx, v, whole, rank) for v, whole in zip(results, row.whole, strict=True)]
+    views = [*made, *(_contiguous(ctx, view, rank) for view in row.views)]
+    kinds = tuple("v" if strides[-1] == 4 else "s" for _, strides, _ in views)
+    dims, walks = coalesce(row.shape[:-1], [strides[:-1] for _, strides, _ in views])
     if dims == [1]:
-        walks = [[0] for _ in operands]
-    views = [(s, tuple(w), offset) for (s, _, offset), w in zip(operands, walks, strict=True)]
-    spec = ("rowwise", tuple((r.how, r.operand, r.level) for r in row.reductions), row.result, kinds)
-    units = -(-result.shape[-1] // ctx.target.vl) * (len(row.result) + sum(len(r.operand) for r in row.reductions))
-    nest(ctx, Kernel(spec), [result.shape[-1]], dims, views, 0, max(1, ITEM // result.shape[-1]), units)
+        walks = [[0] for _ in views]
+    places = [(s, tuple(w), offset) for (s, _, offset), w in zip(views, walks, strict=True)]
+    units = -(-columns // ctx.target.vl) * 2 * len(row.nodes)
+    spec = ("rowwise", row.nodes, row.results, kinds)
+    nest(ctx, Kernel(spec), [columns], dims, places, 0, max(1, ITEM // columns), units, len(made))
 
 
-def _contiguous(ctx: Context, view: View, rank: int) -> tuple[Storage, tuple[int, ...], int]:
+def _result(ctx: Context, v: Value, whole: bool, rank: int) -> Operand:
+    """Where a result is written: rows, or one number each."""
+    s = ctx.output(v)
+    if whole and s.strides[-1] != 4:
+        raise Unsupported("a row whose elements do not lie side by side")
+    return s, s.strides if whole else (*s.strides[: rank - 1], 0), 0
+
+
+def _contiguous(ctx: Context, view: View, rank: int) -> Operand:
     operand = read(ctx, view, rank)
     if operand[1][-1] not in (0, 4):
         raise Unsupported("a row whose elements do not lie side by side")
@@ -60,45 +67,136 @@ def _contiguous(ctx: Context, view: View, rank: int) -> tuple[Storage, tuple[int
 
 @family("rowwise")
 def kernel(name: str, key: Spec, target: Target) -> str:
-    """("rowwise", reductions (how, operand, level), result, kinds): one row [C]. Operands: y, then those read ("v" or
-    "s"). Words: C.
+    """("rowwise", nodes, results, kinds): one row [C]. Operands: a result for each of those nodes, then those read; all
+    are rows ("v") or one number ("s"). Words: C.
     """
-    _, reductions, result, kinds = key
+    _, nodes, results, kinds = key
     v = Builder(name, 3, target.vl)
     where, _, words = v.args
-    y, n = v.ld64(where, 0), v.ld64(words, 0)
-    bases = [v.ld64(where, 1 + k) for k in range(len(kinds))]
-    known: dict[int | str, ir.Value] = {}
-    kept = _kept(reductions, result)
-
-    def evaluate(expr: Expr, offset: ir.Value) -> ir.Value:
-        operand = lambda k: v.load(v.add(bases[k], offset)) if kinds[k] == "v" else v.broadcast(bases[k])
-        return emit(v, expr, operand, known)
-
-    for level in sorted({r[2] for r in reductions}):
-        chosen = [j for j, r in enumerate(reductions) if r[2] == level]
-
-        def step(acc: list[ir.Value], offset: ir.Value, masked: bool, chosen: list[int] = chosen) -> list[ir.Value]:
-            new = []
-            for a, j in zip(acc, chosen, strict=True):
-                how, operand, _ = reductions[j]
-                start, combine = REDUCE[how]
-                value = evaluate(operand, offset)
-                if j == kept:
-                    v.store(value, v.add(y, offset))
-                new.append(combine(v, a, v.b.select(v.mask, value, v.const(start)) if masked else value))
-            return new
-
-        known.update(zip(chosen, _walk(v, n, step, [reductions[j][0] for j in chosen]), strict=True))
-    final = result if kept is None else _with_kept(result, reductions[kept][1])
-
-    def last(offset: ir.Value) -> None:
-        if kept is not None:
-            known["kept"] = v.load(v.add(y, offset))
-        v.store(evaluate(final, offset), v.add(y, offset))
-
-    vectors(v, n, last)
+    bases = [v.ld64(where, k) for k in range(len(kinds))]
+    _Row(v, nodes, results, kinds, bases, v.ld64(words, 0)).passes()
     return v.finish()
+
+
+@dataclasses.dataclass
+class _Row:
+    """The code of one row. `fixed`: vectors of nodes that are one number a row, as far as they are there. `stored`:
+    node -> the address of its row, written by a pass that is over.
+    """
+
+    v: Builder
+    nodes: Expr
+    results: tuple[int, ...]
+    kinds: tuple[str, ...]
+    bases: list[ir.Value]
+    columns: ir.Value
+
+    def __post_init__(self) -> None:
+        self.fixed: dict[int, ir.Value] = {}
+        self.stored: dict[int, ir.Value] = {}
+        self.level = levels(self.nodes)
+        self.constant = self._constants()
+        wide = [self.kinds[k] == "v" for k in range(len(self.results))]
+        self.rows = [(n, k) for k, n in enumerate(self.results) if wide[k]]
+        self.numbers = [(n, k) for k, n in enumerate(self.results) if not wide[k]]
+        self.reductions = [n for n, node in enumerate(self.nodes) if node[0].startswith(PREFIX)]
+
+    def _constants(self) -> list[bool]:
+        """Which nodes are the same all along the row."""
+        found: list[bool] = []
+        for node in self.nodes:
+            head, *args = node
+            if head == "in":
+                found.append(self.kinds[len(self.results) + args[0]] == "s")
+            else:
+                found.append(head.startswith(PREFIX) or head == "lit" or all(found[a] for a in operands(node)))
+        return found
+
+    def passes(self) -> None:
+        """All passes, then the results that are one number."""
+        makes = [self.level[n] for n, _ in self.rows] + [self.level[n] - 1 for n in self.reductions]
+        last = max(makes, default=-1)
+        for number in range(last + 1):
+            self._one(number, last)
+        for n, k in self.numbers:
+            self._fix([n])
+            self.v.b.store(self.v.b.extract_element(self.fixed[n], i64(0)), self.v.ptr(self.bases[k], F32))
+
+    def _one(self, number: int, last: int) -> None:
+        """One pass: the reductions and rows of its level."""
+        sums = [n for n in self.reductions if self.level[n] - 1 == number]
+        rows = [(n, self.bases[k]) for n, k in self.rows if self.level[n] == number]
+        kept = self._kept(sums, last) if number < last else []
+        wanted = [*(operands(self.nodes[n])[0] for n in sums), *(n for n, _ in rows)]
+        inside = needed(self.nodes, wanted, self.stored)
+        self._fix([n for n in inside if self.constant[n]] + [n for n in wanted if self.constant[n]])
+        inside = [n for n in inside if not self.constant[n]]
+
+        def step(acc: list[ir.Value], offset: ir.Value, masked: bool) -> list[ir.Value]:
+            env = self._values(inside, wanted, offset)
+            for n, base in (*rows, *kept):
+                self.v.store(env[n], self.v.add(base, offset))
+            return [self._joined(n, a, env, masked) for n, a in zip(sums, acc, strict=True)]
+
+        if sums:
+            how = [self._how(n) for n in sums]
+            self.fixed.update(zip(sums, _walk(self.v, self.columns, step, how), strict=True))
+        elif rows:
+            vectors(self.v, self.columns, lambda o: step([], o, False) and None)
+        self.stored.update((n, base) for n, base in (*kept, *rows) if not self.constant[n])
+
+    def _values(self, inside: Sequence[int], wanted: Sequence[int], offset: ir.Value) -> dict[int, ir.Value]:
+        """The vectors of nodes at an offset; those that are stored are loaded."""
+        env = dict(self.fixed)
+        operand = functools.partial(self._operand, offset)
+        read = {a for n in inside for a in operands(self.nodes[n])} | set(wanted)
+        for n in sorted(read & set(self.stored)):
+            env[n] = self.v.load(self.v.add(self.stored[n], offset))
+        for n in inside:
+            env[n] = emit_node(self.v, self.nodes[n], operand, env)
+        return env
+
+    def _operand(self, offset: ir.Value, k: int) -> ir.Value:
+        place = len(self.results) + k
+        if self.kinds[place] == "s":
+            return self.v.broadcast(self.bases[place])
+        return self.v.load(self.v.add(self.bases[place], offset))
+
+    def _fix(self, wanted: Sequence[int]) -> None:
+        """Computes nodes that are one number a row, before a loop."""
+        for n in needed(self.nodes, wanted, self.fixed):
+            self.fixed[n] = emit_node(self.v, self.nodes[n], functools.partial(self._operand, i64(0)), self.fixed)
+
+    def _how(self, n: int) -> str:
+        return str(self.nodes[n][0]).removeprefix(PREFIX)
+
+    def _joined(self, n: int, total: ir.Value, env: dict[int, ir.Value], masked: bool) -> ir.Value:
+        """A reduction's total with one vector more."""
+        v, (start, combine) = self.v, REDUCE[self._how(n)]
+        value = env[operands(self.nodes[n])[0]]
+        return combine(v, total, v.b.select(v.mask, value, v.const(start)) if masked else value)
+
+    def _kept(self, sums: Sequence[int], last: int) -> list[tuple[int, ir.Value]]:
+        """An operand of a reduction that is costly and needed again (softmax's exp): a row that is written in the last
+        pass holds it until then.
+        """
+        results = {n for n, _ in self.rows}
+        room = [(n, k) for n, k in self.rows if self.level[n] == last]
+        later = [operands(self.nodes[n])[0] for n in self.reductions if n not in sums and n not in self.fixed]
+        later += [n for n in results if self.level[n] > min(self.level[s] - 1 for s in sums)] if sums else []
+        again = set(needed(self.nodes, later, self.stored))
+        held = set(self.stored.values())
+        for s in sums:
+            n = operands(self.nodes[s])[0]
+            if n in again and n not in results and not self.constant[n] and self._costly(n):
+                free = [self.bases[k] for _, k in room if self.bases[k] not in held]
+                return [(n, free[-1])] if free else []
+        return []
+
+    def _costly(self, n: int) -> bool:
+        """Whether computing a node takes longer than reading it."""
+        inside = needed(self.nodes, [n], self.stored)
+        return any(PRIMITIVES.get(str(self.nodes[i][0]), UNKNOWN).costly for i in inside if not self.constant[i])
 
 
 def _walk(v: Builder, n: ir.Value, step: Step, how: list[str]) -> list[ir.Value]:
@@ -136,30 +234,4 @@ def _walk(v: Builder, n: ir.Value, step: Step, how: list[str]) -> list[ir.Value]
     return [v.across(phi, functools.partial(REDUCE[h][1], v)) for phi, h in totals]
 
 
-def _kept(reductions: Sequence[Pass], result: Expr) -> int | None:
-    """The reduction whose operand is costly and needed again by the result: it is stored on the way (softmax's exp)."""
-    for j, (_, operand, level) in enumerate(reductions):
-        last = level == max(r[2] for r in reductions)
-        if last and any(PRIMITIVES.get(n[0], UNKNOWN).costly for n in operand) and _find(result, operand) is not None:
-            return j
-    return None
-
-
-def _find(expr: Expr, part: Expr) -> int | None:
-    """The node of `expr` that computes the same as `part`."""
-
-    def same(i: int, j: int) -> bool:
-        a, b = expr[i], part[j]
-        if a[0] != b[0] or len(a) != len(b):
-            return False
-        if a[0] in LEAVES:
-            return a == b
-        return all(same(x, y) for x, y in zip(a[1:], b[1:], strict=True))
-
-    return next((i for i in range(len(expr)) if same(i, len(part) - 1)), None)
-
-
-def _with_kept(expr: Expr, part: Expr) -> Expr:
-    at = _find(expr, part)
-    assert at is not None
-    return subexpression((*expr[:at], ("red", "kept"), *expr[at + 1 :]), len(expr) - 1, {})
+__all__ = ["rowwise"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Iterable, Sequence
 
 from ..program import Op, Unsupported, Value, kind
-from .expressions import Expr, Node, View, expression
+from .expressions import Expr, Node, View, rows_expression
 from .primitives import is_reduction
 
 PREFIX = "reduce_"
-LEAVES = ("in", "lit", "red")
+LEAVES = ("in", "lit")
 
 
 def is_row_reduction(op: Op) -> bool:
@@ -25,77 +26,88 @@ def is_row_reduction(op: Op) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Reduction:
-    """`operand` over the group's views and earlier reductions; `level`: the pass that computes it."""
-
-    how: str
-    operand: Expr
-    level: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Rowwise:
-    """What a group computes: reductions in order, the result's expression (("red", j): reduction j), and the views
-    read.
+    """What a group computes over rows [..., C] of `shape`: `nodes` over `views`, in which ("reduce_sum", n) is the sum
+    of node n over a row; `results` are numbers of nodes, `whole` tells which of these are rows (others: a number a
+    row).
     """
 
-    reductions: tuple[Reduction, ...]
-    result: Expr
+    shape: tuple[int, ...]
+    nodes: Expr
+    results: tuple[int, ...]
+    whole: tuple[bool, ...]
     views: tuple[View, ...]
 
 
-def recognise(ops: tuple[Op, ...]) -> Rowwise | None:
-    """Operations in program order as passes over rows of the last result [..., C]; None when there is no row reduction,
-    or they are not of that form.
+def recognise(ops: tuple[Op, ...], results: Sequence[Value] = ()) -> Rowwise | None:
+    """Operations in program order as passes over rows that make `results` (none given: the last one's); None when there
+    is no row reduction, nor results both of rows and of one number a row, or they are not of that form.
     """
-    out = ops[-1].out
-    if (
-        not any(map(is_row_reduction, ops))
-        or len(out.shape) < 1
-        or any(is_row_reduction(op) and op.ins[0].shape != out.shape for op in ops)
-    ):
-        return None
-    if any(is_reduction(op) and not is_row_reduction(op) for op in ops):
+    wanted = tuple(results) or (ops[-1].out,)
+    shape = row_shape(ops, wanted)
+    if shape is None or any(is_reduction(op) and not is_row_reduction(op) for op in ops):
         return None
     try:
-        expr, views = expression(ops, out, reductions=True)
+        nodes, numbers, views = rows_expression(ops, wanted, shape)
     except Unsupported:
         return None
-    return _passes(expr, views)
+    return Rowwise(shape, nodes, numbers, tuple(v.shape == shape for v in wanted), views)
 
 
-def _passes(expr: Expr, views: tuple[View, ...]) -> Rowwise:
-    """Separates the reductions of one expression; `("reduce_sum", n)` nodes become ("red", j)."""
-    found: list[Reduction] = []
-    number: dict[int, int] = {}
+def row_shape(ops: Iterable[Op], results: Iterable[Value]) -> tuple[int, ...] | None:
+    """The shape of the rows that operations work on; None where they work on none, or not on the same."""
+    reduced = {op.value_ins[0].shape for op in ops if is_row_reduction(op)}
+    shapes = {v.shape for v in results}
+    if len(reduced | shapes) < 2 and not reduced:
+        return None
+    shape = max(reduced or shapes, key=len)
+    if len(reduced) > 1 or len(shape) < 1 or any(s not in row_shapes(shape) for s in shapes):
+        return None
+    return shape
+
+
+def row_shapes(shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of rows, and of one number a row."""
+    return shape, shape[:-1], (*shape[:-1], 1)
+
+
+def levels(nodes: Expr) -> list[int]:
+    """Of each node the first pass that can compute it: the one behind those of the reductions that it needs. A
+    reduction's own is behind the pass that computes it.
+    """
     level: list[int] = []
-    for i, (head, *args) in enumerate(expr):
+    for head, *args in nodes:
         inner = 0 if head in LEAVES else max((level[a] for a in args), default=0)
-        if head.startswith(PREFIX):
-            number[i] = len(found)
-            found.append(Reduction(head.removeprefix(PREFIX), subexpression(expr, args[0], number), inner))
-            inner += 1
-        level.append(inner)
-    return Rowwise(tuple(found), subexpression(expr, len(expr) - 1, number), views)
+        level.append(inner + head.startswith(PREFIX))
+    return level
 
 
-def subexpression(expr: Expr, root: int, reductions: dict[int, int]) -> Expr:
-    """The nodes that `root` needs, renumbered; `reductions`: nodes that are read as ("red", number) instead."""
-    new: dict[int, int] = {}
-    out: list[Node] = []
+def needed(nodes: Expr, roots: Iterable[int], known: Collection[int]) -> list[int]:
+    """The nodes that `roots` need, in order, without `known` ones and reductions, and without what only these need."""
+    found: set[int] = set()
+    todo = list(roots)
+    while todo:
+        n = todo.pop()
+        if n in found or n in known or nodes[n][0].startswith(PREFIX):
+            continue
+        found.add(n)
+        todo += operands(nodes[n])
+    return sorted(found)
 
-    def visit(i: int) -> int:
-        if i not in new:
-            head, *args = expr[i]
-            if i in reductions:
-                node: Node = ("red", reductions[i])
-            elif head in LEAVES:
-                node = expr[i]
-            else:
-                node = (head, *(visit(a) for a in args))
-            new[i] = len(out)
-            out.append(node)
-        return new[i]
 
-    visit(root)
-    return tuple(out)
+def operands(node: Node) -> tuple[int, ...]:
+    """The nodes that a node is computed of."""
+    return () if node[0] in LEAVES else tuple(node[1:])
+
+
+__all__ = [
+    "PREFIX",
+    "Rowwise",
+    "is_row_reduction",
+    "levels",
+    "needed",
+    "operands",
+    "recognise",
+    "row_shape",
+    "row_shapes",
+]

@@ -11,6 +11,7 @@ from ..codegen.rules.primitives import primitive
 from ..cost.features import flops, nbytes, uncounted
 from ..ir.layers import Layer, LayerGraph, Region
 from ..partition.split import granules
+from .clusters import clustered
 from .fold import Folded, fold
 from .groups import group_ops
 from .sweeps import swept
@@ -40,7 +41,7 @@ def build_graph(folded: Folded) -> LayerGraph:
     outputs = tuple(dict.fromkeys(v for v in folded.outputs if isinstance(v, Value) and v in made))
     ops, passes = swept([with_turns(op, data) for op in folded.ops], data, outputs)
     data |= {v for op in ops for v in op.outs}  # what is computed again
-    groups = group_ops(ops, data, outputs, passes)
+    groups = clustered(group_ops(ops, data, outputs, passes), data, outputs)
     consts = tuple(v for v in external(ops) if v not in data)
     program = Program(folded.inputs, consts, tuple(groups), outputs)
     names = _unique([_name(g) for g in groups])
