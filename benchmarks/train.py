@@ -166,6 +166,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--without", nargs="*", default=[], choices=PARTS, help="what is not measured")
     parser.add_argument("--layers", action="store_true", help="only a list of the step's layers, slowest first")
+    parser.add_argument("--both", action="store_true", help="the list with each layer alone on both halves")
     parser.add_argument("--table", action="store_true", help="only the README's table of the folder's records")
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -176,10 +177,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parts, rows, wrong = [p for p in PARTS if p not in given.without], [list(HEAD)], []
     for name in track(given.models or CASES, "training", console=Console(stderr=True)):
         batch = given.batch or CASES.get(name, 8)
-        if given.layers:
+        if given.layers or given.both:
             from .train_layers import listed
 
-            print(listed(name, batch))
+            print(listed(name, batch, given.both))
             continue
         found = record(name, batch, given.donate, parts, given.rounds)
         rows.append(cells(found))
