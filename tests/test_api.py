@@ -107,13 +107,15 @@ def test_new_weights_are_seen() -> None:
     assert error(f(WEIGHTS, X), WANT) < 1e-5
 
 
-def test_weights_that_change_at_every_call_go_to_jit() -> None:
-    f = xcoexec.jit(lambda w, x: x @ w, strategy="host")
+def test_weights_that_change_at_every_call_become_inputs() -> None:
+    f = xcoexec.jit(lambda w, x: x @ w, strategy="host", strict=True)
     x = array(4, 8)
-    with pytest.warns(CoexecWarning, match="weights changed at every call"):
-        for i in range(6):
-            w = array(8, 16, seed=i)
-            np.testing.assert_allclose(np.asarray(f(w, x)), np.asarray(x) @ np.asarray(w), rtol=1e-5, atol=1e-6)
+    for i in range(6):
+        w = array(8, 16, seed=i)
+        np.testing.assert_allclose(np.asarray(f(w, x)), np.asarray(x) @ np.asarray(w), rtol=1e-5, atol=1e-6)
+    assert f.report(array(8, 16), x).ran == "xco"
+    (entry,) = f._entries.values()
+    assert entry.current is not None and not entry.current.problem.weights
 
 
 def test_static_and_keyword_arguments() -> None:

@@ -13,8 +13,9 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import JitTrace, jit_is_disabled, primitives, settings, trace_of
+from ..compat import JitTrace, jit_is_disabled, primitives, settings, shape_of, trace_of
 from ..errors import brief
+from ..frontend.state import returned, whole
 from ..frontend.trace import flattened, paths, weight_leaves
 from ..frontend.worth import small
 from ..guard import Failed, stage, warn
@@ -28,11 +29,10 @@ from .look import Look
 from .plain import Args, Call, Kwargs
 from .signature import Signature, placed_apart
 
-MISSES = 3  # calls in a row with new weights before a function stays with plain jax.jit
+MISSES = 3  # calls in a row with new weights before what has changed counts as inputs
 NUMPY_WEIGHTS = (
     "weights are NumPy arrays, which may change between calls; pass jax arrays, or use .bind, which copies them"
 )
-NEW_WEIGHTS = "weights changed at every call; use .bind, or plain jax.jit for training"
 OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
 CALLS_BACK = "it calls back to Python, and planning would do so many times"
@@ -68,7 +68,8 @@ class Kept(NamedTuple):
 
 class Entry:
     """`known`: how many of a call's first leaves are weights that never change (None: weights are recognised by where
-    they flow). `sibling`: the function is planned already for other shapes.
+    they flow, but for a state, which comes back as a result, and for what has changed at `MISSES` calls). `sibling`:
+    the function is planned already for other shapes.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Entry:
         self._lock = threading.RLock()
         self._misses = 0
         self._made: JitTrace | None = None
+        self._moving: frozenset[int] = frozenset()  # leaves that are others at every call
         self._current: Kept | None = None
         self._refused = ""
         self._pending: PendingSession | None = None  # plans, or has planned
@@ -184,6 +186,7 @@ class Entry:
                 return self._keep_plain(PlainSession(strategy_name(self._function.options.strategy), OFF))
             if self._made is None:
                 self._made = trace_of(self._function.plain.jitted, call.args, call.kwargs)
+                self._moving = _coming_back(self._made, call) if self._known is None else frozenset()
             why = self._unfit(self._made, call)
             return self._refuse(why) if why else self._planning(self._made, call)
 
@@ -193,7 +196,7 @@ class Entry:
             warn(*self._told.pop(0))
 
     def _served(self, kept: Kept, call: Call) -> Kept:
-        """What is kept for a call; a planning whose weights do not come again ends."""
+        """What is kept for a call; a planning whose weights do not come again begins anew without them."""
         if not isinstance(kept.session, PendingSession):
             self._misses = 0
             return kept
@@ -207,8 +210,16 @@ class Entry:
         with self._lock:
             if self._current is not kept:
                 return self.kept(call)
-            kept.session.stop()
-            return self._refuse(NEW_WEIGHTS)
+            self._move(planned, call)
+            assert self._made is not None
+            return self._planning(self._made, call)
+
+    def _move(self, kept: Kept | None, call: Call) -> None:
+        """From now on weights that are others than those kept count as inputs."""
+        if kept is not None:
+            pairs = zip(kept.where, kept.weights, strict=True)
+            self._moving |= {i for i, w in pairs if call.leaves[i] is not w}
+        self._misses = 0
 
     @property
     def current(self) -> Session | PlainSession | None:
@@ -235,9 +246,12 @@ class Entry:
         """Plans: now, in the background, or not at all where nothing can be won."""
         options = self._function.options
         self._misses += self._current is not None
+        if self._misses >= MISSES and self._known is None:
+            self._move(self._current, call)
         if self._pending is not None:  # what it still plans has other weights
             self._pending.stop()
             self._pending = None
+        call = self._to_plan(made, call)
         if not options.waits:
             if small(made.closed):
                 return self._keep_plain(PlainSession(strategy_name(options.strategy), SMALL))
@@ -249,13 +263,20 @@ class Entry:
             line.end()
         return kept
 
+    def _to_plan(self, made: JitTrace, call: Call) -> Call:
+        """What a planning keeps of a call: of a step's state nothing but shapes and types, so that nobody's memory is
+        held; else a copy of what the call that follows gives away.
+        """
+        if self._moving:
+            types = _types(made, call)
+            return call.described(whole(call.tree, {*self._moving, *made.donated}), types)
+        given = set(made.donated)
+        copied = [jax.numpy.array(x, copy=True) if i in given else x for i, x in enumerate(call.leaves)]
+        return call._replace(leaves=copied) if given else call
+
     def _later(self, made: JitTrace, call: Call) -> Kept:
         """Plain jax.jit, while a plan is made in the background."""
         options, same = self._function.options, settings()
-        if made.donated:  # the call that follows takes them
-            given = set(made.donated)
-            copied = [jax.numpy.array(x, copy=True) if i in given else x for i, x in enumerate(call.leaves)]
-            call = call._replace(leaves=copied)
 
         def job(session: PendingSession) -> None:
             told: list[tuple[str, str, bool, str]] = []
@@ -323,16 +344,18 @@ class Entry:
         """What is to be compiled for a call, its weights and inputs told apart, and how such calls are known."""
         function = self._function
         traced = flattened(made.closed, made.out_tree, paths(self._call.tree))
-        index = weight_leaves(traced, made.donated) if self._known is None else tuple(range(self._known))
+        moving = {*made.donated, *self._moving}
+        index = weight_leaves(traced, moving) if self._known is None else tuple(range(self._known))
         inputs = tuple(i for i in range(len(call.leaves)) if i not in set(index))
         donated = tuple(position for position, leaf in enumerate(inputs) if leaf in set(made.donated))
         plain = function.on_inputs(self._call, index, call.leaves)
-        compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
-        given = function.plain.given
         look = Look.of(call, self._signature, index) if self._known is None else None
-        about = (traced, index, inputs, call.leaves, donated, plain, given, self._sibling, compile_plain)
-        if made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
-            return Task(*about), look  # no call can be made twice, or as its caller makes it
+        if self._moving:
+            call = call.described(inputs, _types(made, call))
+        compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
+        about = (traced, index, inputs, call.leaves, donated, plain, function.plain.given, self._sibling, compile_plain)
+        if self._moving or made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
+            return Task(*about, step=bool(self._moving)), look  # no call can be made twice, or as its caller makes it
         called = lambda: function.plain.jitted(*call.args, **call.kwargs)
         if self._known is not None:
             return Task(*about, called), look
@@ -343,12 +366,8 @@ class Entry:
         return Task(*about, called, looked_up), look
 
     def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
-        """New weights are packed again; mutable ones, or ones that change at every call, are left to jax.jit."""
-        if self._known is not None:
-            return ""
-        if any(isinstance(w, np.ndarray) for w in weights):
-            return NUMPY_WEIGHTS
-        return NEW_WEIGHTS if self._misses >= MISSES else ""
+        """New weights are packed again; mutable ones are left to jax.jit."""
+        return NUMPY_WEIGHTS if self._known is None and any(isinstance(w, np.ndarray) for w in weights) else ""
 
     def _refuse(self, why: str) -> Kept:
         options = self._function.options
@@ -363,6 +382,22 @@ class Entry:
     def _plainly(self, session: PlainSession) -> Kept:
         """Plain jax.jit, whatever the weights."""
         return Kept((), tuple(range(len(self._signature.leaves))), [], session)
+
+
+def _types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
+    """Shapes and types of a call's leaves; where they lie is part of it if their caller has said so."""
+    found = []
+    for var, x in zip(made.closed.jaxpr.invars, call.leaves, strict=True):
+        placed = isinstance(x, jax.Array) and x.committed
+        found.append(shape_of(var).update(sharding=x.sharding) if placed else shape_of(var))
+    return found
+
+
+def _coming_back(made: JitTrace, call: Call) -> frozenset[int]:
+    """Positions of the leaves of a call that come back as results."""
+    types = lambda xs: [(tuple(x.aval.shape), str(x.aval.dtype)) if hasattr(x.aval, "shape") else () for x in xs]
+    jaxpr = made.closed.jaxpr
+    return returned(call.tree, types(jaxpr.invars), made.out_tree, types(jaxpr.outvars))
 
 
 def ready(entries: Mapping[Signature, Entry], timeout: float | None) -> bool:

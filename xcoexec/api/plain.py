@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -70,6 +71,24 @@ class Call(NamedTuple):
         """The same with nothing in the place of what is not static."""
         kept: Kwargs = {k: v for k, v in self.kwargs.items() if type(v) is Static}
         return Call(tuple(a if type(a) is Static else None for a in self.args), kept, [], self.tree, self.static)
+
+    def described(self, positions: Collection[int], types: Sequence[jax.ShapeDtypeStruct]) -> Call:
+        """The same with shapes and types alone in the place of these leaves; `types`: of all leaves."""
+        chosen = frozenset(positions)
+        leaves = [types[i] if i in chosen else x for i, x in enumerate(self.leaves)]
+        rest, at = iter(leaves), 0
+
+        def again(value: object) -> object:
+            nonlocal at
+            if type(value) is Static:
+                return value
+            tree = jax.tree_util.tree_structure(value)
+            mine, at = range(at, at + tree.num_leaves), at + tree.num_leaves
+            inner = list(itertools.islice(rest, tree.num_leaves))
+            return value if chosen.isdisjoint(mine) else jax.tree_util.tree_unflatten(tree, inner)
+
+        args = tuple(map(again, self.args))
+        return self._replace(args=args, kwargs={k: again(self.kwargs[k]) for k in sorted(self.kwargs)}, leaves=leaves)
 
 
 class Plain:

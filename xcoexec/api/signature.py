@@ -82,8 +82,14 @@ def leaf_key(x: object) -> Hashable:
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, False
     if type(x) in NUMBERS:
-        return type(x)  # type: ignore[return-value]
+        return _number_key(type(x), bool(jax.config.read("jax_enable_x64")))
     return type(x), getattr(x, "shape", None), getattr(x, "dtype", None), getattr(x, "weak_type", False)
+
+
+@functools.lru_cache
+def _number_key(kind: type, wide: bool) -> Hashable:
+    """The key of Python's own numbers: that of the arrays that `jax.jit` makes of them, with or without 64 bits."""
+    return (), np.dtype(jax.dtypes.canonicalize_dtype(kind)), kind is not bool
 
 
 def array_key(x: object) -> Hashable:

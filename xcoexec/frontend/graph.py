@@ -39,6 +39,7 @@ def build_graph(folded: Folded) -> LayerGraph:
     data = {*folded.inputs, *made}
     outputs = tuple(dict.fromkeys(v for v in folded.outputs if isinstance(v, Value) and v in made))
     ops, passes = swept([with_turns(op, data) for op in folded.ops], data, outputs)
+    data |= {v for op in ops for v in op.outs}  # what is computed again
     groups = group_ops(ops, data, outputs, passes)
     consts = tuple(v for v in external(ops) if v not in data)
     program = Program(folded.inputs, consts, tuple(groups), outputs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeGuard
 
 import jax
@@ -215,37 +215,40 @@ def _module(path: str) -> str:
 Origins = dict[Value, frozenset[int]]  # values that are inputs, moved or cast or side by side, and which
 
 
+def _contractions(ops: Sequence[Op], origin: Origins) -> Iterator[tuple[Op, Origins]]:
+    """All contractions, those of loops too, with the values known there; `origin` gets those that operations move, cast
+    or put side by side.
+    """
+    for op in ops:
+        if primitive(op).carries and op.value_ins and all(v in origin for v in op.value_ins):
+            origin[op.out] = frozenset().union(*(origin[v] for v in op.value_ins))
+        elif op.body is not None:
+            p = parts(op)  # a turn's part of an array of weights is one too
+            known = [(i, v) for i, v in enumerate(op.ins) if isinstance(v, Value) and v in origin]
+            kept = [(i, v) for i, v in known if not p.same <= i < p.same + p.carried]
+            yield from _contractions(op.body.all_ops, {op.body.inputs[i]: origin[v] for i, v in kept})
+        elif primitive(op).contraction:
+            yield op, origin
+
+
 def _weights(op: Op, origin: Origins) -> frozenset[int]:
-    """The positions of the inputs that are the weight operands of a contraction, or of those in a loop."""
+    """The positions of the inputs that are the weight operand of a contraction."""
     known = [(i, v) for i, v in enumerate(op.ins) if isinstance(v, Value) and v in origin]
-    if op.body is not None:
-        p = parts(op)  # a turn's part of an array of weights is one too
-        kept = [(i, v) for i, v in known if not p.same <= i < p.same + p.carried]
-        return _all_weights(op.body.all_ops, {op.body.inputs[i]: origin[v] for i, v in kept})
-    if not primitive(op).contraction:
-        return frozenset()
     either = len(known) < len(op.value_ins) and primitive(op).either  # computed data on one side, weights on the other
     return frozenset().union(*(origin[v] for i, v in known if i == 1 or either))
 
 
-def _all_weights(ops: Sequence[Op], origin: Origins) -> frozenset[int]:
-    """As `_weights`, of operations in order; `origin` gets the values that they move, cast or put side by side."""
-    found: frozenset[int] = frozenset()
-    for op in ops:
-        if primitive(op).carries and op.value_ins and all(v in origin for v in op.value_ins):
-            origin[op.out] = frozenset().union(*(origin[v] for v in op.value_ins))
-        else:
-            found |= _weights(op, origin)
-    return found
-
-
-def weight_leaves(traced: Traced, donated: Collection[int] = ()) -> tuple[int, ...]:
+def weight_leaves(traced: Traced, moving: Collection[int] = ()) -> tuple[int, ...]:
     """Positions of the inputs that are weights: all leaves of an argument that reaches, through movement and
-    casts alone, the weight operand of a convolution or product; none where that would be all inputs. `donated`:
-    positions of leaves that a call gives away; an argument with one is gone after the call, and no weight.
+    casts alone, the weight operand of a convolution or product; none where that would be all inputs. `moving`:
+    positions of leaves that are others at the next call; an argument with one is no weight. Where there are any, one
+    that is a left operand too is none either: gradients by weights are products with the batch on either side.
     """
-    found = _all_weights(traced.ops, {v: frozenset({i}) for i, v in enumerate(traced.inputs)})
+    found, left = set[int](), set[int]()
+    for op, origin in _contractions(traced.ops, {v: frozenset({i}) for i, v in enumerate(traced.inputs)}):
+        found |= _weights(op, origin)
+        left |= origin.get(op.ins[0], frozenset()) if isinstance(op.ins[0], Value) else frozenset()
     arguments = [p.split("]")[1] if p.startswith("[0][") else p for p in traced.paths]
-    chosen = {arguments[i] for i in found} - {arguments[i] for i in donated}
+    chosen = {arguments[i] for i in found} - {arguments[i] for i in {*moving, *(left if moving else ())}}
     everything = tuple(i for i, a in enumerate(arguments) if a in chosen)
     return everything if len(everything) < len(traced.inputs) else ()

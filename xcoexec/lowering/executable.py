@@ -19,13 +19,15 @@ Flat = Callable[[Sequence[ArrayLike]], Sequence[jax.Array]]  # the inputs' leave
 @dataclasses.dataclass(frozen=True, eq=False)
 class Executable:
     """`call(leaves)`: the inputs' leaves in, flat results out. `lowered` is None for plain `jax.jit`. `in_flight`: what
-    takes calls that begin before the results of those before them are there (None: the same).
+    takes calls that begin before the results of those before them are there (None: the same). `compiled`: has it
+    compiled for leaves, of which shapes and types are enough (None: its first call does so).
     """
 
     plan: Plan
     call: Flat
     lowered: Lowered | None
     in_flight: Executable | None = None
+    compiled: Callable[[Sequence[ArrayLike]], object] | None = None
 
     @property
     def through(self) -> bool:
@@ -61,7 +63,8 @@ def executable(
 
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
-    return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered)
+    compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
+    return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered, compiled=compiled)
 
 
 def local(plan: Plan, lowered: Lowered, weights: Sequence[ArrayLike]) -> Executable:

@@ -68,7 +68,8 @@ class Attempt:
         """Calls an executable so often with the example, as callers do, and waits for results when all calls are
         made.
         """
-        jax.block_until_ready([self.problem.begin_as_called(exe) for _ in range(count)])
+        begun = [self.problem.begin_as_called(exe) for _ in range(count)]
+        jax.block_until_ready(begun[-1] if self.problem.donated else begun)  # those before it have been given away
 
     def build(self, program: Program) -> Segment:
         """A segment for this machine's team. Raises `Unsupported` for what kernels cannot express."""
@@ -167,7 +168,7 @@ class Attempt:
         if self.machine.apart:
             call = lambda: self.run(self.all_device)
         else:
-            leaves = [as_array(x) for x in self.problem.example]
+            leaves = [as_array(x) for x in self.problem.feed.leaves()]
             call = lambda: jax.block_until_ready(self.problem.plain(leaves))
         whole = median_seconds(call, CALIBRATION_SECONDS) - empty_call()
         costs = costs.scaled(device=min(MOST_FACTOR, max(whole, 1e-6) / sum(costs.device)))

@@ -19,7 +19,8 @@ from .problem import Machine, Problem
 
 class Planner:
     """Plans one problem on one machine. `costs`: what was measured last; replaced as a whole when a planning has ended,
-    so that who reads it meanwhile sees those of the plan in use.
+    so that who reads it meanwhile sees those of the plan in use. `races`: the caller's own calls tell which executable
+    is the fastest, not calls with the example: a step's state may be as large as there is memory, and its calls long.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class Planner:
     ):
         self.problem, self.machine, self.strategy = problem, machine, strategy
         self.costs: Costs | None = None
+        self.races = False
         self._predictor, self._plain_ready = predictor, False
         self._begun: Attempt | None = None  # a planning of which the early winner is in use
 
@@ -52,6 +54,9 @@ class Planner:
         does not fit.
         """
         attempt = self._attempt(progress, early=early)
+        if self.problem.step and request is None and self.strategy == "auto" and not self.machine.apart:
+            self.races = True
+            return attempt.plain if self.problem.hostless else attempt.all_host
         if early and request is None and self.strategy == "auto":
             exe = clear_winner(attempt)
             if exe is not None:

@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-import jax
 from jax.typing import ArrayLike
 
 from ..codegen.runtime import host
@@ -36,7 +35,7 @@ class Task:
     """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given
     away, plain jax.jit of the inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same
     function is planned already for other shapes. `compile_plain`: what plain jax.jit compiles for the example; raises
-    what it raises. `called`, `looked_up`: as in `Problem`.
+    what it raises. `called`, `looked_up`, `step`: as in `Problem`.
     """
 
     traced: Traced
@@ -50,6 +49,7 @@ class Task:
     compile_plain: Callable[[], object]
     called: Callable[[], object] | None = None
     looked_up: Callable[[], object] | None = None
+    step: bool = False
 
     @property
     def weights(self) -> list[ArrayLike]:
@@ -58,9 +58,8 @@ class Task:
 
     @property
     def example(self) -> list[ArrayLike]:
-        """The inputs; of those that are given away a copy, as the call that follows takes them."""
-        found = [self.leaves[i] for i in self.inputs]
-        return [jax.numpy.array(x, copy=True) if i in self.donated else x for i, x in enumerate(found)]
+        """The inputs."""
+        return [self.leaves[i] for i in self.inputs]
 
     def problem(self) -> Problem:
         """The function folded and cut into layers. Raises `Unsupported` as `Problem.of`."""
@@ -75,6 +74,7 @@ class Task:
             compiler_options=cast("Mapping[str, object] | None", self.given.get("compiler_options")),
             called=self.called,
             looked_up=self.looked_up,
+            step=self.step,
         )
 
 
@@ -168,6 +168,7 @@ def _session(name: str, options: Options, task: Task, manner: Manner) -> Session
         predictor = asked(stored, machine.relay, options.threads) if options.predicted else None
     planner = Planner(problem, machine, options.strategy, predictor)
     first = _first(name, options, planner, manner)
+    problem.feed.drop()
     return Session(planner, first, functools.partial(_retired, name, options.strict), manner.gate)
 
 
@@ -178,7 +179,7 @@ def _first(name: str, options: Options, planner: Planner, manner: Manner) -> Exe
             exe = planner.first(options.plan, manner.progress, early=manner.gate is not None)
         with stage("the first call"):
             if exe.lowered is not None:
-                planner.problem.run(exe)
+                planner.problem.warm(exe)
         return exe
     except Failed as e:
         if planner.fits_as_it_is:

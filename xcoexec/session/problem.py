@@ -28,14 +28,16 @@ from ..lowering.executable import Executable, Flat
 from ..lowering.lower import identities
 from ..partition.split import split
 from ..planning.memory import usage
+from .feed import Feed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
     """A function at one set of shapes with its weights.
 
-    `weights`, `example`: leaves of the weights, and of inputs like those that it is planned for; `donated`: positions
-    among the inputs of those that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
+    `weights`, `example`: leaves of the weights, and of inputs like those that it is planned for (of a `step` shapes and
+    types alone: it has a state, which is another one at every call); `donated`: positions among the inputs of those
+    that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
     `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`. `called`:
     a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is known
     (None: nothing worth mentioning).
@@ -52,6 +54,7 @@ class Problem:
     compiler_options: Mapping[str, object] | None = None
     called: Callable[[], object] | None = None
     looked_up: Callable[[], object] | None = None
+    step: bool = False
 
     @classmethod
     def of(
@@ -67,6 +70,7 @@ class Problem:
         compiler_options: Mapping[str, object] | None = None,
         called: Callable[[], object] | None = None,
         looked_up: Callable[[], object] | None = None,
+        step: bool = False,
     ) -> Problem:
         """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. Raises `Unsupported`
         for a function that has no such graph.
@@ -75,7 +79,7 @@ class Problem:
         graph = build_graph(folded)
         check_graph(graph)
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
-        return cls(*about, sibling, compiler_options, called, looked_up)
+        return cls(*about, sibling, compiler_options, called, looked_up, step)
 
     @functools.cached_property
     def hostless(self) -> bool:
@@ -96,12 +100,16 @@ class Problem:
             jax.local_devices(backend="cpu")
         except RuntimeError:  # JAX_PLATFORMS names the device alone
             return False
-        return all(not isinstance(x, jax.Array) for x in self.example)
+        return all(not isinstance(x, (jax.Array, jax.ShapeDtypeStruct)) for x in self.example)
+
+    @functools.cached_property
+    def feed(self) -> Feed:
+        """The inputs of calls that are measured."""
+        return Feed(self.example, self.donated, self.folded)
 
     def begin(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example."""
-        leaves = [jax.numpy.array(x, copy=True) for x in self.example] if self.donated else self.example
-        return exe.call(leaves)
+        return self.feed.begin(exe.call)
 
     def begin_as_called(self, exe: Executable) -> object:
         """Begins a call with the example as the caller's calls do: with all that is done around the executable."""
@@ -114,6 +122,13 @@ class Problem:
     def run(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example, and waits for its results."""
         return jax.block_until_ready(self.begin(exe))
+
+    def warm(self, exe: Executable) -> None:
+        """Has an executable ready for its first call: compiled, where that can be had without a state."""
+        if self.step and exe.compiled is not None:
+            exe.compiled(self.example)
+        else:
+            self.run(exe)
 
     def constant(self, v: Value) -> jax.Array | np.ndarray:
         """A constant of the program, of the value's shape and type, where it lies; weights as they are, without a copy.

@@ -28,6 +28,7 @@ from .adaptive import Gate, Monitor
 from .choice import Choice
 from .planner import Planner
 from .problem import Machine, Problem
+from .race import Race
 from .report import Report, report
 
 log = logging.getLogger("xcoexec")
@@ -60,12 +61,17 @@ class Session:
         self._errors = 0  # of the link, when this function last looked at its own
         self._failing = threading.Lock()
         self._failed: Executable | None = None  # what is used since a host call failed
-        self._adapt = config.adapt() and exe.plan.strategy != "forced" and exe.lowered is not None
+        watched = exe.plan.strategy != "forced" and exe.lowered is not None and not planner.problem.step
+        self._adapt = config.adapt() and watched
         self.gate, self._settings = gate or Gate(), settings()
         self.ends: Callable[[float | None], bool] | None = None  # waits for a planning that goes on behind calls
         self.monitor = Monitor(exe, self._known, self._moved, self._again)
         # in the background plain jax.jit has answered calls already
-        self.choice = Choice(self.monitor, planner, self._compares, gate is not None)
+        self.choice: Choice | Race = (
+            Race(self.monitor, lambda: planner.plain, gate is not None)
+            if planner.races
+            else Choice(self.monitor, planner, self._compares, gate is not None)
+        )
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
 
@@ -258,6 +264,7 @@ class Session:
                     self.problem.run(exe)
                 timeline.write(path, timeline.events(self.graph, exe.lowered, trace()))
             finally:
+                self.problem.feed.drop()
                 for fetch in fetches:
                     fetch.trace(False)
 

@@ -1,0 +1,351 @@
+"""Training steps: states are inputs, planned once, in place where they are given away; results are those of jax.jit."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+from flax.training.train_state import TrainState
+
+import xcoexec
+from xcoexec.frontend.state import returned, whole
+from xcoexec.lowering.executable import Executable
+from xcoexec.session import race
+from xcoexec.session.adaptive import Monitor
+from xcoexec.session.race import Race
+from xcoexec.session.session import Session
+
+from .support import array
+
+LABELS = jnp.arange(4) % 3
+BATCH = (array(4, 16, seed=7), LABELS)
+Step = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_said() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", xcoexec.CoexecWarning)
+        yield
+
+
+def same(got: Any, want: Any, rtol: float = 1e-4, atol: float = 2e-5) -> None:
+    """The same structure, types (weak ones too) and, nearly, numbers."""
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert (a.shape, a.dtype, getattr(a, "weak_type", 0)) == (b.shape, b.dtype, getattr(b, "weak_type", 0))
+        if jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=atol)
+
+
+def sessions(step: Any) -> list[Session]:
+    """What runs the calls of a function, one for each signature."""
+    found = [e.current for e in step._entries.values()]
+    assert all(isinstance(s, Session) for s in found), found
+    return found
+
+
+def trained(jit: Any, step: Step, state: Any, steps: int = 4, **given: Any) -> tuple[Any, Any, Any]:
+    """(the last state, all that the steps gave, the jitted step)."""
+    run, out, state = jit(step, **given), [], jax.tree.map(lambda x: jnp.array(x, copy=True) if hasattr(x, "shape") else x, state)
+    for _ in range(steps):
+        state, value = run(state, BATCH)
+        out.append(value)
+    return state, out, run
+
+
+def check(step: Step, state: Any, **given: Any) -> Any:
+    """Steps with kernels give what `jax.jit` gives; they are planned once, with the whole state as inputs."""
+    want = trained(jax.jit, step, state, **given)
+    fast = lambda f, **kw: xcoexec.jit(f, strategy="host", strict=True, **kw)
+    got = trained(fast, step, state, **given)
+    same(got[:2], want[:2])
+    (session,) = sessions(got[2])
+    assert session.problem.step and not session.problem.weights and session.history == []
+    report = got[2].report(got[0], BATCH)
+    assert report.ran == "xco" and report.segments > 0
+    return session
+
+
+def init(*sizes: int) -> dict[str, dict[str, jax.Array]]:
+    pairs = list(zip(sizes, sizes[1:], strict=False))
+    return {f"l{i}": {"w": array(a, b, seed=i) / 3, "b": array(b, seed=i) / 9} for i, (a, b) in enumerate(pairs)}
+
+
+def dense(params: Any, x: jax.Array) -> jax.Array:
+    for i in range(len(params)):
+        x = x @ params[f"l{i}"]["w"] + params[f"l{i}"]["b"]
+        x = jnp.tanh(x) if i < len(params) - 1 else x
+    return x
+
+
+def loss_of(params: Any, batch: Any) -> jax.Array:
+    x, y = batch
+    return optax.softmax_cross_entropy_with_integer_labels(dense(params, x), y).mean()
+
+
+TX = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-2, eps=1e-3))
+
+
+def adam_step(state: Any, batch: Any) -> Any:
+    params, opt = state
+    value, grads = jax.value_and_grad(loss_of)(params, batch)
+    updates, opt = TX.update(grads, opt, params)
+    return (optax.apply_updates(params, updates), opt), {"loss": value, "norm": optax.tree.norm(grads)}
+
+
+def adam_state() -> Any:
+    params = init(16, 12, 3)
+    return params, TX.init(params)
+
+
+class Net(nn.Module):
+    """Batch statistics and dropout."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        x = nn.Conv(6, (3, 3))(x.reshape(-1, 4, 4, 1))
+        x = nn.relu(nn.BatchNorm(use_running_average=False, momentum=0.9)(x))
+        x = nn.Dropout(0.25, deterministic=False)(x)
+        return nn.Dense(3)(x.reshape(x.shape[0], -1))
+
+
+class State(TrainState):
+    stats: Any
+    key: Any
+
+
+def linen_state(model: nn.Module) -> State:
+    keys = {"params": jax.random.key(0), "dropout": jax.random.key(1)}
+    variables = model.init(keys, BATCH[0])
+    tx = optax.sgd(0.05, momentum=0.9)
+    stats, key = variables.get("batch_stats", {}), jax.random.key(2)
+    return State.create(apply_fn=model.apply, params=variables["params"], tx=tx, stats=stats, key=key)
+
+
+def linen_step(state: State, batch: Any) -> Any:
+    key = jax.random.fold_in(state.key, state.step)
+
+    def loss(params: Any) -> Any:
+        given = {"params": params, "batch_stats": state.stats}
+        out, new = state.apply_fn(given, batch[0], rngs={"dropout": key}, mutable=["batch_stats"])
+        return optax.softmax_cross_entropy_with_integer_labels(out, batch[1]).mean(), new
+
+    (value, new), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
+    return state.apply_gradients(grads=grads).replace(stats=new["batch_stats"]), value
+
+
+@pytest.mark.parametrize("donate", [{}, dict(donate_argnums=0), dict(donate_argnames="state")])
+def test_an_optax_chain(donate: dict[str, Any]) -> None:
+    check(adam_step, adam_state(), **donate)
+
+
+@pytest.mark.parametrize("donate", [{}, dict(donate_argnums=0)])
+def test_a_train_state_with_statistics_dropout_and_a_counter_of_pythons(donate: dict[str, Any]) -> None:
+    check(linen_step, linen_state(Net()), **donate)
+
+
+def test_nnx_states() -> None:
+    class Model(nnx.Module):
+        def __init__(self, rngs: nnx.Rngs):
+            self.a, self.norm = nnx.Linear(16, 12, rngs=rngs), nnx.BatchNorm(12, rngs=rngs)
+            self.drop, self.b = nnx.Dropout(0.2, rngs=rngs), nnx.Linear(12, 3, rngs=rngs)
+
+        def __call__(self, x: jax.Array) -> jax.Array:
+            return self.b(self.drop(nnx.relu(self.norm(self.a(x)))))
+
+    model = Model(nnx.Rngs(0, dropout=1))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-2, eps=1e-3), wrt=nnx.Param)
+    graph, state = nnx.split((model, optimizer))
+
+    def step(state: Any, batch: Any) -> Any:
+        model, optimizer = nnx.merge(graph, state)
+        loss = lambda m: optax.softmax_cross_entropy_with_integer_labels(m(batch[0]), batch[1]).mean()
+        value, grads = nnx.value_and_grad(loss)(model)
+        optimizer.update(model, grads)
+        return nnx.state((model, optimizer)), value
+
+    check(step, state)
+    check(step, state, donate_argnums=0)
+
+
+def test_checkpoints_and_micro_batches_in_a_scan() -> None:
+    def step(state: Any, batch: Any) -> Any:
+        params, opt = state
+        parts = jax.tree.map(lambda a: a.reshape(2, 2, *a.shape[1:]), batch)
+
+        def one(total: Any, part: Any) -> Any:
+            value, grads = jax.value_and_grad(jax.checkpoint(loss_of))(params, part)
+            return jax.tree.map(jnp.add, total, grads), value
+
+        grads, values = jax.lax.scan(one, jax.tree.map(jnp.zeros_like, params), parts)
+        updates, opt = TX.update(grads, opt, params)
+        return (optax.apply_updates(params, updates), opt), values
+
+    check(step, adam_state())
+    check(step, adam_state(), donate_argnums=0)
+
+
+def test_states_in_arguments_of_their_own_and_frozen_weights() -> None:
+    """What comes back is no weight; what does not, as the frozen layer here, is."""
+
+    def step(params: Any, frozen: Any, batch: Any) -> Any:
+        loss = lambda p: loss_of(p, (batch[0] @ frozen["a"] @ frozen["b"], batch[1]))
+        value, grads = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    frozen = {"a": array(16, 24, seed=5), "b": array(24, 16, seed=6)}
+    fast, plain = xcoexec.jit(step, strategy="host", strict=True), jax.jit(step)
+    mine = theirs = init(16, 12, 3)
+    for _ in range(4):
+        mine, value = fast(mine, frozen, BATCH)
+        theirs, want = plain(theirs, frozen, BATCH)
+        same((mine, value), (theirs, want))
+    (session,) = sessions(fast)
+    assert session.problem.step and len(session.problem.weights) == 2
+
+
+def test_gradients_alone_with_an_optimizer_outside() -> None:
+    def train(jit: Any) -> Any:
+        grads_of, (params, opt), values = jit(jax.value_and_grad(loss_of)), adam_state(), []
+        for _ in range(4):
+            value, grads = grads_of(params, BATCH)
+            updates, opt = TX.update(grads, opt, params)
+            params = optax.apply_updates(params, updates)
+            values.append(value)
+        return (params, opt, values), grads_of
+
+    got, grads_of = train(lambda f: xcoexec.jit(f, strategy="host", strict=True))
+    same(got, train(jax.jit)[0])
+    (session,) = sessions(grads_of)
+    assert session.problem.step and not session.problem.weights and grads_of.report(got[0], BATCH).ran == "xco"
+
+
+def test_what_changes_three_times_becomes_inputs_and_nothing_else() -> None:
+    def fn(a: jax.Array, b: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ a) @ b
+
+    fast, plain = xcoexec.jit(fn, strategy="host", strict=True), jax.jit(fn)
+    b, x = array(12, 5, seed=1), array(4, 16, seed=2)
+    for i in range(6):
+        a = array(16, 12, seed=10 + i)
+        same(fast(a, b, x), plain(a, b, x))
+    (session,) = sessions(fast)
+    assert [w is b for w in session.problem.weights] == [True]
+    same(fast(a, b * 2, x), plain(a, b * 2, x))
+
+
+@pytest.mark.parametrize("donate", [{}, dict(donate_argnums=0)])
+def test_steps_that_are_planned_behind_their_calls(donate: dict[str, Any]) -> None:
+    """Nothing is said, the plan is made once, and the caller's own calls choose."""
+    want = trained(jax.jit, adam_step, adam_state(), 60)
+    step = xcoexec.jit(adam_step, wait=False, **donate)
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr("xcoexec.api.entry.small", lambda closed: False)
+    try:
+        state, values = adam_state(), []
+        for i in range(60):
+            before = state
+            state, value = step(state, BATCH)
+            values.append(value)
+            assert jax.tree.leaves(before)[0].is_deleted() == bool(donate)
+            if i == 1:
+                assert step.ready(600)
+    finally:
+        monkey.undo()
+    same((state, values), want[:2])
+    (session,) = sessions(step)
+    assert session.problem.step and isinstance(session.choice, Race)
+
+
+def test_planning_holds_no_state() -> None:
+    step, state = xcoexec.jit(adam_step, strategy="host", strict=True), adam_state()
+    gone = [weakref.ref(x) for x in jax.tree.leaves(state)]
+    state, value = step(state, BATCH)
+    gone += [weakref.ref(x) for x in jax.tree.leaves(state)]
+    state, value = step(state, BATCH)
+    del state, value
+    gc.collect()
+    assert [r for r in gone if r() is not None] == []
+
+
+def test_numpy_states_new_shapes_nans_and_arrays_that_are_gone() -> None:
+    step, plain = xcoexec.jit(adam_step, strategy="host", strict=True, donate_argnums=0), jax.jit(adam_step)
+    state = jax.tree.map(np.asarray, adam_state())
+    same(step(state, BATCH), plain(state, BATCH))
+    assert len(step._entries) == 1
+    small = jax.tree.map(lambda a: a[:3], BATCH)  # the last batch of an epoch
+    same(step(adam_state(), small), plain(adam_state(), small))
+    wide = lambda: (init(16, 20, 3), TX.init(init(16, 20, 3)))
+    same(step(wide(), BATCH), plain(wide(), BATCH))
+    assert len(step._entries) == 3 and all(s.problem.step for s in sessions(step))
+    nan = (BATCH[0] * jnp.nan, LABELS)
+    state, value = step(adam_state(), nan)
+    assert np.isnan(value["loss"]) and np.isnan(state[0]["l0"]["w"]).all()
+    taken = adam_state()
+    step(taken, BATCH)
+    with pytest.raises((RuntimeError, ValueError), match="deleted"):
+        step(taken, BATCH)
+    same(step(adam_state(), BATCH), plain(adam_state(), BATCH))
+
+
+def test_what_comes_back_is_known_by_tree_and_types() -> None:
+    def found(tree: Any, out: Any) -> tuple[frozenset[int], tuple[int, ...]]:
+        a, b = (jax.tree.flatten(x) for x in ((tree, {}), out))
+        ids = returned(a[1], a[0], b[1], b[0])
+        return ids, whole(a[1], ids)
+
+    state = {"p": {"w": "8x3", "b": "3"}, "n": "i"}
+    assert found((state, "x"), (state, "f")) == (frozenset({0, 1, 2}), (0, 1, 2))
+    assert found((state, "x"), {"new": state["p"]}) == (frozenset({1, 2}), (0, 1, 2))
+    assert found(("x", state), (state, "f")) == (frozenset({1, 2, 3}), (1, 2, 3))
+    assert found((state, "x"), ({"p": {"w": "8x4", "b": "3"}, "n": "i"}, "f")) == (frozenset(), ())
+    assert found(("8x8", "8x8"), "8x8") == (frozenset(), ())  # a product of squares
+
+
+class Loop:
+    """Steps that take as many seconds as a test says."""
+
+    def __init__(self, compiled: bool = True):
+        plan = xcoexec.Plan("host", (), "")
+        self.plan = Executable(plan, list, object())  # type: ignore[arg-type]
+        self.jit = Executable(plan, list, None)
+        self.monitor, self.clock = Monitor(self.plan), 0.0
+        self.race = Race(self.monitor, lambda: self.jit, compiled, lambda: self.clock)
+
+    def steps(self, plan: float, jit: float, most: int = 400) -> str:
+        """Which took the steps: p or j, until it is decided."""
+        took = ""
+        while not self.race.final and len(took) < most:
+            exe = self.race.takes()
+            took += "j" if exe is self.jit else "p"
+            self.clock += jit if exe is self.jit else plan
+            self.race.gave([])
+        return took
+
+
+def test_a_race_is_decided_by_the_callers_own_calls() -> None:
+    loop = Loop()
+    assert loop.steps(0.1, 1.0) == "pppj"  # one call says enough
+    assert loop.monitor.current.lowered is not None and "in the caller's own calls" in loop.monitor.current.plan.chosen
+    loop = Loop(compiled=False)
+    assert loop.steps(0.1, 1.0) == "pppjj"  # the first call compiles
+    loop = Loop()
+    assert loop.steps(1.0, 0.7) == "pppjjj" and loop.monitor.current.lowered is None
+    loop = Loop()
+    took = loop.steps(1.0, 1.01)
+    assert len(took) == 3 * race.MOST_BLOCKS and loop.monitor.current.lowered is None  # a draw is jax.jit's
+    assert took.startswith("pppjjjjjjpppppp")
+    loop = Loop()
+    assert loop.steps(1e-4, 1e-5).count("p") == 1 + race.MOST_CALLS

@@ -1,0 +1,74 @@
+"""The inputs of measured calls: arrays of the example, which go from call to call as a loop of steps hands them on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import jax
+from jax.typing import ArrayLike
+
+from ..codegen.program import Value
+from ..compat import as_weak
+from ..frontend.fold import Folded
+from ..lowering.executable import Flat
+from ..measure.profile import example
+
+
+class Feed:
+    """`given`: leaves like the inputs; arrays are made in the place of shapes, when they are first needed. `handed`: of
+    those that a call gives away, the results that come in their places; of others a copy is given away.
+    """
+
+    def __init__(self, given: Sequence[ArrayLike | jax.ShapeDtypeStruct], donated: Sequence[int], folded: Folded):
+        self._given, self._donated = given, donated
+        self._handed = _handed(folded, given, donated)
+        self._made: dict[int, ArrayLike] = {}
+
+    def leaves(self) -> list[ArrayLike]:
+        """The inputs of the next call."""
+        for i, x in enumerate(self._given):
+            if i not in self._made:
+                own = i in self._donated and not isinstance(x, jax.ShapeDtypeStruct)
+                self._made[i] = jax.numpy.array(x, copy=True) if own else _array(x)
+        return [self._made[i] for i in range(len(self._given))]
+
+    def begin(self, call: Flat) -> Sequence[jax.Array]:
+        """Calls with these inputs; the next call gets this one's results in the place of what it has taken."""
+        leaves = self.leaves()
+        taken = {i: jax.numpy.array(leaves[i], copy=True) for i in self._donated if i not in self._handed}
+        out = call(leaves)
+        self._made.update(taken)
+        self._made.update((i, out[o]) for i, o in self._handed.items())
+        return out
+
+    def drop(self) -> None:
+        """Holds no array of its own any more, until the next call."""
+        self._made.clear()
+
+
+def _array(x: ArrayLike | jax.ShapeDtypeStruct) -> ArrayLike:
+    """An array of a shape and type that are all that is known; any other leaf as it is."""
+    if not isinstance(x, jax.ShapeDtypeStruct):
+        return x
+    made = example(Value(tuple(x.shape), str(x.dtype)))
+    placed = made if x.sharding is None else jax.device_put(made, x.sharding)
+    return as_weak(placed) if x.weak_type else placed
+
+
+def _handed(
+    folded: Folded, given: Sequence[ArrayLike | jax.ShapeDtypeStruct], donated: Sequence[int]
+) -> Mapping[int, int]:
+    """Input -> result of the same type, each once and in order, for the inputs that a call gives away."""
+    weak = folded.weak or (False,) * len(folded.outputs)
+    free = [(tuple(v.shape), str(v.dtype), w) for v, w in zip(folded.outputs, weak, strict=True)]
+    found: dict[int, int] = {}
+    for i in donated:
+        x, v = given[i], folded.inputs[i]
+        wanted = (tuple(v.shape), str(v.dtype), bool(getattr(x, "weak_type", False)))
+        if wanted in free:
+            found[i] = free.index(wanted)
+            free[found[i]] = ((), "", False)
+    return found
+
+
+__all__ = ["Feed"]
