@@ -123,6 +123,14 @@ EXAMPLES: dict[str, Example] = {
     **{name: (getattr(lax, name), (7 * A,)) for name in ("floor", "ceil")},
     **{name: (getattr(lax, f"bitwise_{name}"), (K, J)) for name in ("and", "or", "xor")},
     "not": (lax.bitwise_not, (K,)),
+    "reduce_and": (lambda p: p.all(0), (P,)),
+    "reduce_or": (lambda p: p.any(1), (P,)),
+    "select_and_scatter_add": (lambda x: jax.grad(lambda x: _pooled(lax.max, -np.inf)[0](x).sum())(x), (IMAGE,)),
+    "exp2": (lax.exp2, (A,)),
+    "pow": (lax.pow, (A, B)),
+    "rem": (lax.rem, (K, J)),
+    "round": (lambda a: lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN), (7 * A,)),
+    "is_finite": (lax.is_finite, (A,)),
 }
 
 

@@ -15,6 +15,7 @@ from .simd import Builder
 ROUND = 1.5 * 2.0**23
 LN2 = (0.693359375, -2.12194440e-4)  # ln 2 as a short number and the rest
 LEAST, MOST = -104.0, 89.0  # exp is 0 below, infinite above
+EXP2_LEAST, EXP2_MOST = -151.0, 129.0  # and exp2
 EXPM1_LEAST, EXPM1_TINY = -20.0, 2.0**-26  # expm1 is -1 below; x itself so near to 0
 LOG1P_LARGE = 1e30  # where log1p is log
 TANH_BORDER = 0.625
@@ -77,6 +78,15 @@ def exp(v: Builder, x: ir.Value, low: ir.Value | None = None, times: ir.Value | 
     p = v.fma(p, r, v.const(1.0)) if times is None else v.fma(v.b.fmul(p, r), times, times)
     half = v.b.ashr(n, v.iconst(1))
     return v.b.fmul(v.b.fmul(p, _power(v, half)), _power(v, v.b.sub(n, half)))
+
+
+def exp2(v: Builder, x: ir.Value) -> ir.Value:
+    """2**x; 2**n is applied in two steps, so that results may be denormal."""
+    x = v.maximum(v.maximum(x, v.const(EXP2_LEAST)), v.const(EXP2_MOST), "<")
+    t = v.b.fadd(x, v.const(ROUND))
+    n, r = _low_bits(v, t), v.b.fsub(x, v.b.fsub(t, v.const(ROUND)))
+    half = v.b.ashr(n, v.iconst(1))
+    return v.b.fmul(v.b.fmul(v.poly(r, EXP2), _power(v, half)), _power(v, v.b.sub(n, half)))
 
 
 def expm1(v: Builder, x: ir.Value) -> ir.Value:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
-from ..rules.expressions import COPY, Expr, View, expression, literal
+from ..rules.expressions import COPY, Expr, View, expression, expressions, literal
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref, Word
 from ..segment.storage import Storage
@@ -93,12 +93,24 @@ def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand],
     Raises `Unsupported` for an output with stride 0 along the innermost axis, and for more operands or loops than a
     nest has.
     """
-    everything = [out, *operands]
+    compute_all(ctx, expr, (len(expr) - 1,), [out], operands, shape)
+
+
+def compute_all(
+    ctx: Context,
+    expr: Expr,
+    results: tuple[int, ...],
+    outs: Sequence[Operand],
+    operands: Sequence[Operand],
+    shape: tuple[int, ...],
+) -> None:
+    """As `compute`, of several results at once: `outs[i]` is node number `results[i]` of the expression."""
+    everything = [*outs, *operands]
     dims, walks = coalesce(shape, [o[1] for o in everything])
     kinds = tuple("v" if w[-1] == 4 else "s" if w[-1] == 0 else "g" for w in walks)
     if dims == [1]:
-        kinds = ("v",) + ("s",) * len(operands)
-    elif kinds[0] == "s":
+        kinds = ("v",) * len(outs) + ("s",) * len(operands)
+    elif "s" in kinds[: len(outs)]:
         raise Unsupported("an output that is written again and again")
     inner = min(dims[-1], INNER)
     loops = [*dims[:-1], -(-dims[-1] // inner)]
@@ -107,13 +119,14 @@ def compute(ctx: Context, expr: Expr, out: Operand, operands: Sequence[Operand],
     width = 1 if "g" in kinds else ctx.target.vl
     nest(
         ctx,
-        Kernel(("elementwise", expr, kinds)),
+        Kernel(("elementwise", expr, kinds, *((results,) if len(outs) > 1 else ()))),
         extra,
         loops,
         views,
         0,
         max(1, ITEM // inner),
         -(-inner // width) * len(expr),
+        len(outs),
     )
 
 
@@ -141,6 +154,14 @@ def tail(ctx: Context, ops: tuple[Op, ...], result: Value) -> None:
     out = ctx.output(result)
     operands = [read(ctx, view, len(result.shape)) for view in views]
     compute(ctx, expr, (out, out.strides, 0), operands, result.shape)
+
+
+def several(ctx: Context, ops: tuple[Op, ...], results: Sequence[Value]) -> None:
+    """Appends the elementwise program `ops` with several results of one shape. Raises `Unsupported` as `tail`."""
+    expr, nodes, views = expressions(ops, (), tuple(results))
+    shape = results[0].shape
+    outs = [(s, s.strides, 0) for s in map(ctx.output, results)]
+    compute_all(ctx, expr, nodes, outs, [read(ctx, view, len(shape)) for view in views], shape)
 
 
 def dense(ctx: Context, s: Storage) -> Storage:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import llvmlite.ir as ir
 
 from ..rules.expressions import Expr
-from . import elementary
+from . import elementary, wide
 from .simd import Builder
 
 Rule = Callable[..., ir.Value]  # (builder, operands) -> vector
@@ -63,6 +63,31 @@ def _select_int(v: Builder, which: ir.Value, first: ir.Value, *cases: ir.Value) 
     return first
 
 
+def _round(v: Builder, x: ir.Value, method: str) -> ir.Value:
+    """To the nearest whole number; ties to even (method 1) or away from zero, with the sign of x."""
+    a, most = v.unary("fabs", x), v.const(2.0**23)  # from there on all numbers are whole
+    if method == "1":
+        whole = v.b.fsub(v.b.fadd(a, most), most)
+    else:
+        low = v.unary("floor", a)
+        whole = v.select(">=", v.b.fsub(a, low), v.const(0.5), v.b.fadd(low, v.const(1.0)), low)
+    return v.select("<", a, most, v.copysign(whole, x), x)
+
+
+def _quotient(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Cut towards zero; -1 where the divisor is 0."""
+    by_zero, by_minus = v.b.icmp_signed("==", b, v.iconst(0)), v.b.icmp_signed("==", b, v.iconst(-1))
+    whole = v.b.sdiv(a, v.b.select(v.b.or_(by_zero, by_minus), v.iconst(1), b))
+    return v.b.select(by_zero, v.iconst(-1), v.b.select(by_minus, v.b.neg(a), whole))
+
+
+def _remainder(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+    """With the sign of the dividend, which it is where the divisor is 0."""
+    by_zero, by_minus = v.b.icmp_signed("==", b, v.iconst(0)), v.b.icmp_signed("==", b, v.iconst(-1))
+    rest = v.b.srem(a, v.b.select(v.b.or_(by_zero, by_minus), v.iconst(1), b))
+    return v.b.select(by_zero, a, rest)
+
+
 def _compare(op: str) -> Rule:
     if op == "!=":
         return lambda v, a, b: v.b.fcmp_unordered("!=", a, b)
@@ -99,7 +124,9 @@ EMIT_FLOAT: dict[str, Rule] = {
     "rsqrt": lambda v, a: v.b.fdiv(v.const(1.0), v.unary("sqrt", a)),
     "square": lambda v, a: _mul(v, a, a),
     "integer_pow": _integer_pow(lambda v: v.const(1.0), _mul, lambda v, a, b: v.b.fdiv(a, b)),
+    "pow": wide.power,
     "exp": elementary.exp,
+    "exp2": elementary.exp2,
     "log": elementary.log,
     "tanh": elementary.tanh,
     "logistic": elementary.logistic,
@@ -109,6 +136,8 @@ EMIT_FLOAT: dict[str, Rule] = {
     "expm1": elementary.expm1,
     "floor": lambda v, a: v.unary("floor", a),
     "ceil": lambda v, a: v.unary("ceil", a),
+    "round": _round,
+    "is_finite": lambda v, a: v.b.fcmp_ordered("<", v.unary("fabs", a), v.const(float("inf"))),
     "sign": _sign,
     "clamp": lambda v, lo, x, hi: v.maximum_signed(v.maximum_signed(x, lo), hi, "<"),
     **{name: _compare(op) for name, op in COMPARE.items()},
@@ -119,6 +148,8 @@ EMIT_INT: dict[str, Rule] = {
     "add_any": lambda v, a, b: v.b.add(a, b),
     "sub": lambda v, a, b: v.b.sub(a, b),
     "mul": lambda v, a, b: v.b.mul(a, b),
+    "div": _quotient,
+    "rem": _remainder,
     "max": lambda v, a, b: v.b.select(v.b.icmp_signed(">", a, b), a, b),
     "min": lambda v, a, b: v.b.select(v.b.icmp_signed("<", a, b), a, b),
     "neg": lambda v, a: v.b.neg(a),

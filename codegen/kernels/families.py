@@ -52,7 +52,7 @@ def lower_group(ctx: Context, group: Group) -> None:
         elif found is not None:
             sweep(ctx, *found)
         elif group.also:
-            raise Unsupported("several results of operations that are no pass over columns")
+            elementwise.several(ctx, group.ops, group.outs)
         elif row is not None:
             rowwise(ctx, group.out, row)
         elif rule is None:

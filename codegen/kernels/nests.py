@@ -14,7 +14,7 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..program import itemsize
 from ..target import Target
-from .expressions import emit
+from .expressions import emit, emit_nodes
 from .simd import F32, I32, Builder, i64
 
 LAST = 5  # the innermost loop of a nest
@@ -50,11 +50,14 @@ def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], None]) -> None:
 
 @family("elementwise")
 def elementwise(name: str, key: Spec, target: Target) -> str:
-    """("elementwise", expr, kinds): operand 0 is the output; kinds "v" contiguous, "s" one scalar, "g" strided.
+    """("elementwise", expr, kinds[, results]): the first operands are the results, one for each node of `results` (of
+    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided.
 
     Words: total, chunk (elements), then the inner stride of each operand in bytes ("g" makes the whole kernel scalar).
     """
-    _, expr, kinds = key
+    _, expr, kinds, *several = key
+    results = several[0] if several else (len(expr) - 1,)
+    made = len(results)
     strided = "g" in kinds
     v = Builder(name, 3, 1 if strided else target.vl)
     where, index, words = v.args
@@ -72,8 +75,10 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
                 return v.add(bases[k], v.b.mul(element, steps[k]))
             return v.add(bases[k], v.mul(shift, 4), offset)
 
-        value = emit(v, expr, lambda k: v.broadcast(at(k + 1)) if kinds[k + 1] == "s" else v.load(at(k + 1)))
-        v.store(value, at(0))
+        read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
+        nodes = emit_nodes(v, expr, read)
+        for k, node in enumerate(results):
+            v.store(nodes[node], at(k))
 
     vectors(v, n, body)
     return v.finish()
@@ -85,22 +90,24 @@ REDUCE: dict[str, tuple[float, Combine]] = {
     "max": (float("-inf"), lambda v, a, b: v.maximum(a, b)),
     "min": (float("inf"), lambda v, a, b: v.maximum(a, b, "<")),
     "prod": (1.0, lambda v, a, b: v.b.fmul(a, b)),
+    "sum@i": (0.0, lambda v, a, b: v.floats(v.b.add(v.bits(a), v.bits(b)))),
 }
 
 
 @family("pool")
 def pool(name: str, key: Spec, target: Target) -> str:
-    """("pool", reduction): one output row [w, c]; windows are clipped at the border, so no halo is read.
+    """("pool", reduction[, "spread"]): one output row [w, c]; windows are clipped at the border, so no halo is read.
 
     Operands: x (image [d, h, w, c]), y (row). Loops end in (D, H of the output). Words: OW, C, y pixel step, then
-    (window, stride, padding, input size, step) of D, H and W. Steps are bytes.
+    (window, stride, padding, input size, step) of D, H and W; with "spread" then the distance of two elements of the
+    image in each, between which there is nothing. Steps are bytes.
     """
-    _, kind = key
+    _, kind, *spread = key
     start, combine = REDUCE[kind]
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     x, y = v.ld64(where, 0), v.ld64(where, 1)
-    dims = [[v.ld64(words, 3 + 5 * d + i) for i in range(5)] for d in range(3)]
+    dims = [[v.ld64(words, i) for i in (*range(3 + 5 * d, 8 + 5 * d), *([18 + d] if spread else []))] for d in range(3)]
     d0, dn = _clipped(v, dims[0], v.ld64(index, LAST - 1))
     h0, hn = _clipped(v, dims[1], v.ld64(index, LAST))
     plane = v.add(x, v.b.mul(d0, dims[0][4]), v.b.mul(h0, dims[1][4]))
@@ -125,11 +132,15 @@ def pool(name: str, key: Spec, target: Target) -> str:
 
 
 def _clipped(v: Builder, dim: list[ir.Value], position: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """First index and count of the inputs that a window covers; `dim`: (window, stride, padding, input size, ...)."""
-    window, stride, padding, size, *_ = dim
+    """First index and count of the inputs that a window covers; `dim`: (window, stride, padding, input size, step[,
+    distance]).
+    """
+    window, stride, padding, size, _, *distance = dim
     begin = v.b.sub(v.b.mul(position, stride), padding)
-    lo = maximum(v, begin, i64(0))
-    return lo, maximum(v, v.b.sub(minimum(v, v.add(begin, window), size), lo), i64(0))
+    lo, end = maximum(v, begin, i64(0)), v.add(begin, window)
+    for d in distance:  # rounded up
+        lo, end = (v.b.sdiv(v.b.sub(v.add(n, d), i64(1)), d) for n in (lo, maximum(v, end, i64(0))))
+    return lo, maximum(v, v.b.sub(minimum(v, end, size), lo), i64(0))
 
 
 @family("reduce")

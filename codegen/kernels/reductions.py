@@ -13,22 +13,28 @@ from ..segment.storage import Storage
 from . import elementwise
 from .columns import sweep
 
+#: (how a reduction joins, kind of the elements) -> how its kernel does
+JOINED = {
+    **{(how, "f"): how for how in ("sum", "max", "min", "prod")},
+    ("sum", "i"): "sum@i",
+    ("and", "b"): "min",
+    ("or", "b"): "max",
+}
+
 
 def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """A reduction over windows of 1 to 3 axes between batch and channels: [n, ..., c].
 
-    Raises `Unsupported` for dilation, for another type than floating point, and for a window along batch or channels.
+    Raises `Unsupported` for dilated windows, for another type than floating point, and for a window along batch or
+    channels.
     """
     p, x = op.params, op.ins[0]
     window, strides, padding = p["window_dimensions"], p["window_strides"], p["padding"]
-    if (
-        not isinstance(x, Value)
-        or kind(x.dtype) != "f"
-        or any(d != 1 for d in (*p["base_dilation"], *p["window_dilation"]))
-    ):
+    if not isinstance(x, Value) or kind(x.dtype) != "f" or any(d != 1 for d in p["window_dilation"]):
         raise Unsupported("a dilated pooling window, or one over a type other than f32")
+    distance = p["base_dilation"]
     if not 3 <= len(window) <= 5 or any(
-        (w, s, tuple(q)) != (1, 1, (0, 0)) for w, s, q in ((window[i], strides[i], padding[i]) for i in (0, -1))
+        (window[i], strides[i], distance[i], tuple(padding[i])) != (1, 1, 1, (0, 0)) for i in (0, -1)
     ):
         raise Unsupported(f"a pooling window {window} that is not over 1 to 3 dimensions between batch and channels")
     s, y = ctx.storage(x), ctx.output(op.out)
@@ -46,9 +52,11 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     )
     ystrides = (*zero, *y.strides[1:-1])
     oshape = (*fill, *y.shape[1:-1])
+    spread = ("spread",) if any(d != 1 for d in distance) else ()
     extra = [oshape[2], y.shape[-1], ystrides[2], *(w for d in dims for w in d)]
+    extra += [*fill, *distance[1:-1]] if spread else []
     operands = [(s, (s.strides[0], 0, 0), 0), (y, (y.strides[0], ystrides[0], ystrides[1]), 0)]
-    kernel = Kernel(("pool", primitive(op).combine))
+    kernel = Kernel(("pool", primitive(op).combine, *spread))
     rows = math.prod((y.shape[0], *oshape[:2]))
     chunk = max(1, min(-(-rows // (4 * ctx.threads)), 64))
     units = math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl)
@@ -59,22 +67,22 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 def reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     """A reduction over some axes; those that are no neighbours are brought together by a copy.
 
-    Raises `Unsupported` for another type than floating point.
+    Raises `Unsupported` for a type that the reduction has no code for.
     """
     found = columns(Group.of(op))
     if found is not None:
         sweep(ctx, *found)
         return rest
     x, axes = op.ins[0], sorted(op.params["axes"])
-    if not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
-        raise Unsupported("a reduction of a type other than f32")
+    how = JOINED.get((primitive(op).combine, kind(x.dtype)))
+    if not isinstance(x, Value) or how is None or kind(op.out.dtype) != kind(x.dtype):
+        raise Unsupported(f"a {op.prim} of {x}")
     s, kept, live = _together(ctx, ctx.storage(x), axes)
     before = math.prod(s.shape[d] for d in kept if not live or d < live[0])
     n = math.prod(s.shape[d] for d in live)
     after = math.prod(s.shape[d] for d in kept if live and d > live[-1])
     y = ctx.output(op.out)
     target = y if y.dense else ctx.scratch(op.out.shape)
-    how = primitive(op).combine
     if after == 1:
         operands: list[elementwise.Operand] = [(s, (4 * n,), 0), (target, (4,), 0)]
         elementwise.nest(

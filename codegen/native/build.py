@@ -55,6 +55,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("gather", "scatter", "sum"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
     "columns": "kernels.columns",
+    "unpool": "kernels.unpool",
     **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),
     **dict.fromkeys(("peak_fma", "peak_read"), "runtime.peaks"),
 }

@@ -26,6 +26,8 @@ MOST_OPS = 256  # operations of one expression
 LOAD = {"f": None, "i": "bits", "b": "fb"}  # what makes a loaded vector of f32 a value of its kind
 STORE = {"f": None, "i": "floats", "b": "bf"}  # and back
 
+PARAMETER = {"integer_pow": "y", "round": "rounding_method"}  # whole numbers that are a part of what is computed
+
 
 @dataclasses.dataclass(frozen=True)
 class View:
@@ -72,13 +74,8 @@ def expression(
     Values of bf16 and f16 are f32: a cast to them rounds, and so does every operation on f16, whose range is small.
     Raises `Unsupported` for a primitive, dtype or movement that has no vector code.
     """
-    if len(ops) > MOST_OPS:
-        raise Unsupported(f"{len(ops)} operations in one group; an expression has at most {MOST_OPS}")
-    if not kind(result.dtype):
-        raise Unsupported(f"a result of type {result.dtype}; kernels know f32, s32 and bool")
     draft = _Draft(ops, result, anchor, reductions)
-    last = draft.changed(STORE[kind(result.dtype)], draft.build(result, identity_axes(result.shape)))
-    if last != len(draft.nodes) - 1:
+    if draft.stored(result) != len(draft.nodes) - 1:
         raise Unsupported("the result is an operand")
     return tuple(draft.nodes), tuple(draft.views)
 
@@ -89,11 +86,9 @@ def expressions(
     """One list of nodes for several values of one shape, as `expression` makes them: the nodes, the number of each of
     `operands` and then of each of `stored`, as a vector of f32, and the views that are read. Raises as `expression`.
     """
-    if len(ops) > MOST_OPS:
-        raise Unsupported(f"{len(ops)} operations in one group; an expression has at most {MOST_OPS}")
     draft = _Draft(ops, operands[0] if operands else stored[0], None, False)
     numbers = [draft.build(v, identity_axes(v.shape)) for v in operands]
-    numbers += [draft.changed(STORE[kind(v.dtype)], draft.build(v, identity_axes(v.shape))) for v in stored]
+    numbers += [draft.stored(v) for v in stored]
     return tuple(draft.nodes), tuple(numbers), tuple(draft.views)
 
 
@@ -101,6 +96,8 @@ class _Draft:
     """An expression in the making: its nodes and views in order, each with its number, and what has been built."""
 
     def __init__(self, ops: tuple[Op, ...], result: Value, anchor: Value | None, reductions: bool):
+        if len(ops) > MOST_OPS:
+            raise Unsupported(f"{len(ops)} operations in one group; an expression has at most {MOST_OPS}")
         self.result, self.anchor, self.reductions = result, anchor, reductions
         self.made = {v: op for op in ops for v in op.outs if v is not anchor}
         self.nodes: dict[Node, int] = {}
@@ -115,6 +112,12 @@ class _Draft:
     def changed(self, head: str | None, n: int) -> int:
         """A node over node `n`; without a head `n` itself."""
         return n if head is None else self.node(head, n)
+
+    def stored(self, v: Value) -> int:
+        """The node of a result as it is stored, at the very output index."""
+        if not kind(v.dtype):
+            raise Unsupported(f"a result of type {v.dtype}; kernels know f32, s32 and bool")
+        return self.changed(STORE[kind(v.dtype)], self.build(v, identity_axes(v.shape)))
 
     def build(self, v: Value | Literal, axes: tuple[Axis, ...]) -> int:
         """The node of a value whose dimensions follow from the output index as `axes` say."""
@@ -164,7 +167,8 @@ def _head(op: Op) -> str:
     head = op.prim + ("" if k == "f" else f"@{k}")
     if not k or k not in primitive(op).vector:
         raise Unsupported(f"{op.prim} on {op.ins[0].dtype} has no vector code")
-    return f"{head}:{op.params['y']}" if op.prim == "integer_pow" else head
+    parameter = PARAMETER.get(op.prim)
+    return f"{head}:{int(op.params[parameter])}" if parameter else head
 
 
 def _operand_axes(a: Value | Literal, out: Value, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:

@@ -28,6 +28,11 @@ def window(op: Op) -> int:
     return op.out.size * math.prod(op.params["window_dimensions"])
 
 
+def chosen(op: Op) -> int:
+    """FLOP: one for every element of every window that chooses one, and one for what it adds."""
+    return math.prod(op.ins[0].shape) * (math.prod(op.params["window_dimensions"]) + 1)
+
+
 def convolution(op: Op) -> int:
     """FLOP: 2 for every tap of every result; taps of a transposed one that meet an inserted zero do not count."""
     conv = geometry(op)

@@ -119,6 +119,39 @@ def window(combine: Callable[..., Array], start: float) -> Rule:
     return rule
 
 
+def select_and_scatter_add(op: Op, source: Array, image: Array) -> Array:
+    """Zeroes of the image's shape, to which each element of the source is added where its window of the image selects:
+    an element gives way to a later one unless the selection, of both, holds. Around the image lies what gives way to
+    everything but its like.
+    """
+    p = op.params
+    holds, around = {"ge": (np.greater_equal, -np.inf), "le": (np.less_equal, np.inf)}[p["select_prim"].name]
+    image = np.pad(image, p["padding"], constant_values=around)
+    out = np.zeros(image.shape, source.dtype)
+    for window in np.ndindex(*source.shape):
+        first = [w * s for w, s in zip(window, p["window_strides"], strict=True)]
+        places = [tuple(np.add(first, tap)) for tap in np.ndindex(*p["window_dimensions"])]
+        chosen = places[0]
+        for at in places[1:]:
+            chosen = chosen if holds(image[chosen], image[at]) else at
+        out[chosen] += source[window]
+    return out[tuple(slice(lo, n - hi) for (lo, hi), n in zip(p["padding"], out.shape, strict=True))]
+
+
+def rounded(op: Op, x: Array) -> Array:
+    """To the nearest whole number, ties to even or away from zero, as a parameter says."""
+    if int(op.params["rounding_method"]) == 1:
+        return np.round(x)
+    return np.copysign(np.floor(np.abs(x)) + (np.abs(x) - np.floor(np.abs(x)) >= 0.5), x)
+
+
+def remainder(a: Array, b: Array) -> Array:
+    """With the sign of the dividend; of integers the dividend itself where the divisor is 0."""
+    if np.result_type(a, b).kind not in "iu":
+        return np.fmod(a, b)
+    return np.where(np.equal(b, 0), a, np.fmod(a, np.where(np.equal(b, 0), 1, b)).astype(np.result_type(a, b)))
+
+
 def position(rule: Callable[..., Array]) -> Rule:
     """The rule of argmax or argmin: NumPy's along one axis, in the type of the result."""
     return lambda op, x: np.asarray(rule(x, axis=op.params["axes"][0])).astype(op.out.dtype)

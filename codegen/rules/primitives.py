@@ -184,9 +184,19 @@ _TABLE = (
     _reduction("max", np.max, initial=-np.inf),
     _reduction("min", np.min, initial=np.inf),
     _reduction("prod", np.prod),
+    _reduction("and", np.all),
+    _reduction("or", np.any),
     _pool("sum", np.add, 0.0),
     _pool("max", np.maximum, -np.inf),
     _pool("min", np.minimum, np.inf),
+    Primitive(
+        "select_and_scatter_add",
+        flops=flops.chosen,
+        reference=numpy_rules.select_and_scatter_add,
+        split=splits.unpooled,
+        kernel=".unpool.select_and_scatter_add",
+        model="reduce_window_max",
+    ),
     *(
         Primitive(
             name,
@@ -265,7 +275,9 @@ _TABLE = (
     _elementwise("add_any", np.add, "fi"),
     _elementwise("sub", np.subtract, "fi"),
     _elementwise("mul", np.multiply, "fi"),
-    _elementwise("div", numpy_rules.divide, "f", costly=True),
+    _elementwise("div", numpy_rules.divide, "fi", costly=True),
+    _elementwise("rem", numpy_rules.remainder, "i", costly=True),
+    _elementwise("pow", np.power, "f", costly=True),
     _elementwise("max", np.maximum, "fib", exact=True),
     _elementwise("min", np.minimum, "fib", exact=True),
     _elementwise("neg", np.negative, "fi", exact=True),
@@ -275,6 +287,7 @@ _TABLE = (
     _elementwise("square", np.square, "fi"),
     _elementwise("integer_pow", reference=numpy_rules.integer_pow, vector="fi"),
     _elementwise("exp", np.exp, "f", costly=True),
+    _elementwise("exp2", np.exp2, "f", costly=True),
     _elementwise("log", np.log, "f", costly=True),
     _elementwise("tanh", np.tanh, "f", costly=True),
     _elementwise("logistic", numpy_rules.logistic, "f", costly=True),
@@ -284,6 +297,8 @@ _TABLE = (
     _elementwise("expm1", np.expm1, "f", costly=True),
     _elementwise("floor", np.floor, "f", exact=True, jumps=True),
     _elementwise("ceil", np.ceil, "f", exact=True, jumps=True),
+    _elementwise("round", reference=numpy_rules.rounded, vector="f", exact=True, jumps=True),
+    _elementwise("is_finite", np.isfinite, "f", jumps=True),
     _elementwise("sign", np.sign, "fi", exact=True, jumps=True),
     _elementwise("eq", np.equal, "fib", jumps=True),
     _elementwise("ne", np.not_equal, "fib", jumps=True),
@@ -308,21 +323,20 @@ _TABLE = (
         carries=True,
     ),
     # -- elementwise, for which there is no vector code
-    _elementwise("pow", np.power),
     _elementwise("cos", np.cos),
     _elementwise("sin", np.sin),
     *(
         _elementwise(name)
         for name in (
-            *("tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "cbrt"),
-            *("erf_inv", "lgamma", "digamma", "rem", "round", "nextafter", "is_finite", "real", "imag", "conj"),
+            *("tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "cbrt"),
+            *("erf_inv", "lgamma", "digamma", "nextafter", "real", "imag", "conj"),
             *("shift_left", "shift_right_logical", "shift_right_arithmetic", "population_count", "clz"),
         )
     ),
     _elementwise("reduce_precision", model="reduce_precision"),
     # -- counted, and nothing more
     *(Primitive(name, flops=flops.operands) for name in ("cumsum", "cumprod", "cummax", "cummin")),
-    *(Primitive(name, model=name) for name in ("reduce_and", "reduce_or", "reduce_xor")),
+    Primitive("reduce_xor", model="reduce_xor"),
     # -- with an effect
     *(Primitive(name, effect=True) for name in ("debug_callback", "io_callback", "pure_callback", "random_seed")),
 )

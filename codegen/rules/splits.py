@@ -106,6 +106,14 @@ def window(op: Op, axis: int, start: int, stop: int) -> Need:
     return Need((rows,), {"padding": tuple(pad if i == axis else q for i, q in enumerate(p["padding"]))})
 
 
+def unpooled(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The same range of source and image. Raises `Indivisible` for an axis along which windows have a size."""
+    p = op.params
+    if (p["window_dimensions"][axis], p["window_strides"][axis], tuple(p["padding"][axis])) != (1, 1, (0, 0)):
+        raise Indivisible(f"{op.prim}: an axis along which windows lie cannot be split.")
+    return Need(((axis, start, stop), (axis, start, stop)))
+
+
 def product(op: Op, axis: int, start: int, stop: int) -> Need:
     """The range of whichever operand has the `axis` of the result: of both along a batch dimension."""
     (ac, bc), (ab, bb) = op.params["dimension_numbers"]

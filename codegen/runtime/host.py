@@ -286,7 +286,7 @@ def _hold_type(number: np.ndarray, module: str, name: str) -> HoldType:
 
 def unsupported(group: Group, consts: Sequence[Value]) -> str:
     """Why kernels cannot run a group of operations ("" when they can)."""
-    if len(group.outs) != 1 and not is_anchor(group.result):
+    if len(group.result.outs) != 1 and not is_anchor(group.result):
         return "its operations have several results"
     if any(0 in v.shape for v in (*external(group.ops), *(v for op in group.ops for v in op.outs))):
         return "an array without elements"

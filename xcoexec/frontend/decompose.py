@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from jax import lax
 
 from ..codegen.program import Literal, Op, Value
@@ -14,14 +15,14 @@ Outs = tuple[Value, ...]
 Params = Mapping[str, Any]  # an equation's parameters: each primitive's are of other types
 
 
-def _slice(x: Value | Literal, out: Value, start: tuple[int, ...], name: str) -> Op:
+def sliced(x: Value | Literal, out: Value, start: tuple[int, ...], name: str) -> Op:
     limit = tuple(a + n for a, n in zip(start, out.shape, strict=True))
     return Op(
         "slice", (x,), (out,), {"start_indices": start, "limit_indices": limit, "strides": None}, name, lax.slice_p
     )
 
 
-def _reshape(x: Value | Literal, out: Value, name: str) -> Op:
+def reshaped(x: Value | Literal, out: Value, name: str) -> Op:
     return Op(
         "reshape", (x,), (out,), {"new_sizes": out.shape, "dimensions": None, "sharding": None}, name, lax.reshape_p
     )
@@ -30,7 +31,7 @@ def _reshape(x: Value | Literal, out: Value, name: str) -> Op:
 def _split(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     axis, at, ops = params["axis"], 0, []
     for out, size in zip(outs, params["sizes"], strict=True):
-        ops.append(_slice(ins[0], out, tuple(at if d == axis else 0 for d in range(len(out.shape))), name))
+        ops.append(sliced(ins[0], out, tuple(at if d == axis else 0 for d in range(len(out.shape))), name))
         at += int(size)
     return ops
 
@@ -39,7 +40,7 @@ def _stack(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     axis, shape = params["axis"], outs[0].shape
     layers = [Value((*shape[:axis], 1, *shape[axis + 1 :]), outs[0].dtype) for _ in ins]
     join = Op("concatenate", tuple(layers), outs, {"dimension": axis}, name, lax.concatenate_p)
-    return [*(_reshape(x, v, name) for x, v in zip(ins, layers, strict=True)), join]
+    return [*(reshaped(x, v, name) for x, v in zip(ins, layers, strict=True)), join]
 
 
 def _unstack(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
@@ -47,8 +48,8 @@ def _unstack(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     for i, out in enumerate(outs):
         layer = Value((*out.shape[:axis], 1, *out.shape[axis:]), out.dtype)
         ops += [
-            _slice(ins[0], layer, tuple(i if d == axis else 0 for d in range(len(layer.shape))), name),
-            _reshape(layer, out, name),
+            sliced(ins[0], layer, tuple(i if d == axis else 0 for d in range(len(layer.shape))), name),
+            reshaped(layer, out, name),
         ]
     return ops
 
@@ -61,7 +62,21 @@ def _moved(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     turned = Value(tuple(x.shape[d] for d in order), x.dtype)
     return [
         Op("transpose", (x,), (turned,), {"permutation": tuple(order)}, name, lax.transpose_p),
-        _reshape(turned, outs[0], name),
+        reshaped(turned, outs[0], name),
+    ]
+
+
+def _pow(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
+    """Its exponent may be a whole number, of a type of its own."""
+    x, y = ins
+    if y.dtype == x.dtype or not isinstance(y, Value):
+        exponent = y if y.dtype == x.dtype else Literal(float(y.val), x.dtype)
+        return [Op("pow", (x, exponent), outs, dict(params), name, lax.pow_p)]
+    wide = Value(y.shape, x.dtype)
+    convert = {"new_dtype": np.dtype(x.dtype), "weak_type": False, "sharding": None}
+    return [
+        Op("convert_element_type", (y,), (wide,), convert, name, lax.convert_element_type_p),
+        Op("pow", (x, wide), outs, dict(params), name, lax.pow_p),
     ]
 
 
@@ -80,4 +95,5 @@ EXPAND: dict[str, Callable[[Ins, Outs, Params, str], list[Op]]] = {
     "unstack": _unstack,
     "reshape": _moved,
     "one_minus_square": _one_minus_square,
+    "pow": _pow,
 }

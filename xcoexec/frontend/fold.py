@@ -19,6 +19,7 @@ from ..codegen.program import Literal, Op, Value, consumers
 from ..codegen.rules import reference
 from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement, primitive
 from ..compat import bind
+from .simplify import in_f64, live, simplified, typed, wide
 from .trace import Traced
 
 Array = np.ndarray
@@ -97,11 +98,6 @@ def _narrow(x: Array, dtype: str) -> Array:
     return x if str(x.dtype) == dtype else x.astype(dtype)
 
 
-def _wide(x: ArrayLike) -> Array:
-    found = np.asarray(x)
-    return found.astype(np.float64) if found.dtype == np.float32 else found
-
-
 def _overflown(x: Array, dtype: str) -> Array:
     """What is computed in f64 is infinite where a value of its own type is."""
     if dtype != "float32" or x.dtype != np.float64:
@@ -111,36 +107,20 @@ def _overflown(x: Array, dtype: str) -> Array:
     return np.where(np.isinf(narrow), narrow, x) if np.isinf(narrow).any() else x
 
 
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
-
-
-def _in_f64(op: Op) -> bool:
-    """Whether the reference's rule, in f64, means the same as the primitive: on floating-point numbers, where nothing
-    jumps; a primitive that jumps where its operands cross a border sees operands of their own type.
-    """
-    operands = op.ins[1:] if op.prim == "select_n" else op.ins
-    simple = reference.known(op) and op.body is None and not primitive(op).jumps
-    return simple and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
-
-
-def _typed(i: Literal) -> Array:
-    return np.asarray(i.val, i.dtype)
-
-
 def _function(op: Op, index: int) -> Callable[..., ArrayLike]:
     """The operation's result of that index as a function of the values that it reads."""
 
     def by_reference(*xs: Array) -> Array:
         it = iter(xs)
-        out = reference.apply(op, *(_wide(_typed(i)) if isinstance(i, Literal) else _wide(next(it)) for i in op.ins))
+        out = reference.apply(op, *(wide(typed(i)) if isinstance(i, Literal) else wide(next(it)) for i in op.ins))
         return out[index] if isinstance(out, list) else out
 
     def by_jax(*xs: Array) -> jax.Array:
         it = iter(xs)
-        full = [_typed(i) if isinstance(i, Literal) else _narrow(next(it), i.dtype) for i in op.ins]
+        full = [typed(i) if isinstance(i, Literal) else _narrow(next(it), i.dtype) for i in op.ins]
         return bind(op.primitive, full, dict(op.params))[index]
 
-    return by_reference if _in_f64(op) else by_jax
+    return by_reference if in_f64(op) else by_jax
 
 
 class _Bound:
@@ -190,44 +170,16 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
     weights = tuple(v for i, v in enumerate(traced.inputs) if i in chosen)
     inputs = tuple(traced.inputs[i] for i in order)
     bound = _Bound([*weights, *(v for v, _ in traced.consts)])
-    traced_ops, outputs = _without_literals(traced)
+    traced_ops, outputs = simplified(traced.ops, traced.outputs)
     ops = [op for op in traced_ops if not bound.takes(op)]
     for out in outputs:
         if isinstance(out, Value):
             bound.settle(out)
     ops = _with_broadcasts(ops, bound.lazy)
     ops = _fold_affine(ops, bound, outputs)
-    ops = _live(ops, outputs)
+    ops = live(ops, outputs)
     index, prologue = tuple(sorted(chosen)), tuple(bound.prologue)
     return Folded(inputs, order, weights, index, traced.consts, prologue, tuple(ops), outputs, traced.weak)
-
-
-def _without_literals(traced: Traced) -> tuple[list[Op], tuple[Value | Literal, ...]]:
-    """Scalars that follow from literals become literals; a `select_n` whose predicate is one becomes its branch."""
-    same: dict[Value, Value | Literal] = {}
-    spread: dict[Value, Literal] = {}
-    ops = []
-    for op in traced.ops:
-        op = dataclasses.replace(op, ins=tuple(same.get(v, v) if isinstance(v, Value) else v for v in op.ins))
-        scalars = [v if isinstance(v, Literal) else spread.get(v) for v in op.ins]
-        if is_broadcast(op) and scalars[0] is not None:
-            spread[op.out] = scalars[0]
-        case = _case(op, scalars[0]) if op.prim == "select_n" and scalars[0] is not None else None
-        if case is not None and case.shape == op.out.shape:
-            same[op.out] = case
-        elif op.ins and not op.value_ins and len(op.outs) == 1 and not op.out.shape and reference.known(op):
-            operands = [_typed(v) for v in op.ins if isinstance(v, Literal)]
-            value = reference.apply(op, *operands) if _in_f64(op) else bind(op.primitive, operands, dict(op.params))[0]
-            same[op.out] = Literal(np.asarray(value, op.out.dtype)[()], op.out.dtype)
-        else:
-            ops.append(op)
-    return ops, tuple(same.get(v, v) if isinstance(v, Value) else v for v in traced.outputs)
-
-
-def _case(op: Op, predicate: Literal) -> Value | Literal:
-    """The operand that `select_n` takes: the first one below the range of its predicate, the last one above."""
-    cases = op.ins[1:]
-    return cases[min(max(int(predicate.val), 0), len(cases) - 1)]
 
 
 def _with_broadcasts(ops: list[Op], lazy: Mapping[Value, Op]) -> list[Op]:
@@ -247,17 +199,6 @@ def _with_broadcasts(ops: list[Op], lazy: Mapping[Value, Op]) -> list[Op]:
             need(v)
         out.append(op)
     return out
-
-
-def _live(ops: list[Op], outputs: Sequence[Value | Literal]) -> list[Op]:
-    """Drops operations that no output needs."""
-    needed = {v for v in outputs if isinstance(v, Value)}
-    kept: list[Op] = []
-    for op in reversed(ops):
-        if any(v in needed for v in op.outs) or primitive(op).effect:
-            needed.update(op.value_ins)
-            kept.append(op)
-    return kept[::-1]
 
 
 # -- batch norm into the anchor ---------------------------------------------------------------------
@@ -351,14 +292,14 @@ def _scaled(op: Op, run: list[Op], axes: tuple[int, int], bound: _Bound) -> list
         s: Array = np.ones(channels)
         t: Array = np.zeros(channels)
         for rule, c in steps:
-            x = np.broadcast_to(np.ravel(_wide(c.val if isinstance(c, Literal) else vals[c])), (channels,))
+            x = np.broadcast_to(np.ravel(wide(c.val if isinstance(c, Literal) else vals[c])), (channels,))
             s, t = rule(s, t, x)
         return s, t
 
     def weights(w: Array, *xs: Array) -> Array:
         shape = [1] * len(wv.shape)
         shape[waxis] = channels
-        return (_wide(w) * affine(*xs)[0].reshape(shape)).astype(np.float32)
+        return (wide(w) * affine(*xs)[0].reshape(shape)).astype(np.float32)
 
     bshape = tuple(channels if d == oaxis else 1 for d in range(rank))
     w2, shift, mid = Value(wv.shape, "float32"), Value(bshape, "float32"), Value(op.out.shape, "float32")
