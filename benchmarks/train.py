@@ -3,7 +3,8 @@
 A line a network. `jax.jit`, `xcoexec.jit` as users call it, and our own forward pass in training mode run in one
 process, PyTorch in another; their blocks take turns. The first step's seconds and the peak of memory are those of
 processes that do nothing else, with an empty cache and once more with what it holds then. The losses of the first steps
-are compared with `jax.jit`'s.
+are compared with `jax.jit`'s, and the first gradients with those in float64: the largest error of a leaf, of its scale
+(behind it that of `jax.jit`; where a value lies on a kink, as of ReLU, rounding decides).
 
     python -m benchmarks.train out mobilenet_v2 --batch 16 --donate
     python -m benchmarks.train out resnet18 --layers      # what each layer of the step takes on both halves
@@ -37,7 +38,7 @@ from .train_cases import CASES
 
 ROUNDS, BLOCK_SECONDS = 11, 0.5
 TOLERANCE = 2e-3  # of the losses of the first steps, of `jax.jit`'s
-PARTS = ("first", "forward", "torch")
+PARTS = ("first", "gradients", "forward", "torch")
 Record = dict[str, Any]
 
 
@@ -53,6 +54,8 @@ def record(name: str, batch: int, donate: bool = False, parts: Sequence[str] = P
         if "first" in parts:
             runs = {"jit": "jit", "cold": "ours", "warm": "ours"}
             found |= {f"{k}_process": _alone(what, name, batch, more, env) for k, what in runs.items()}
+        if "gradients" in parts:
+            found["gradients"] = _alone("gradients", name, batch, [], env)
         more += ["--forward"] if "forward" in parts else []
         jax = BlockProcess("benchmarks.train_steps", "timed", name, str(batch), *more, env=env)
         found |= jax.hello
@@ -94,7 +97,17 @@ def _in_turn(places: Mapping[str, BlockProcess], rounds: int) -> dict[str, list[
 
 HEAD = (
     *("model", "batch", "jax.jit ms", "xcoexec ms", "times faster", "3 x own forward ms", "PyTorch ms", "its way"),
-    *("kernels/XLA layers", "ran", "losses apart", "first step s", "planned s", "again s", "memory", "first"),
+    *(
+        "kernels/XLA layers",
+        "ran",
+        "losses apart",
+        "gradients' error",
+        "first step s",
+        "planned s",
+        "again s",
+        "memory",
+        "first",
+    ),
 )
 
 
@@ -122,7 +135,8 @@ def cells(of: Record) -> list[str]:
     row = [of["model"] + (" donated" if of["donate"] else ""), str(of["batch"]), ms(of, "jit"), ms(of, "ours")]
     row += [f"{middle:.2f} ({low:.2f}-{high:.2f})", ms(of, "forward", 3.0), ms(of, way) if way else "-"]
     row += [way or of["torch"].get("why", "fails"), f"{of['on_kernels']}/{of['layers'] - of['on_kernels']}"]
-    row += [of["ran"], said]
+    errors = [f"{of['gradients'][k]['leaf']:.1e}" for k in ("ours", "jit")] if "gradients" in of else ["-", "-"]
+    row += [of["ran"], said, "{} ({})".format(*errors)]
     if "jit_process" not in of:
         return row + ["-"] * (len(HEAD) - len(row))
     jit, cold, warm = (of[f"{k}_process"] for k in ("jit", "cold", "warm"))
@@ -166,6 +180,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--without", nargs="*", default=[], choices=PARTS, help="what is not measured")
     parser.add_argument("--layers", action="store_true", help="only a list of the step's layers, slowest first")
+    parser.add_argument("--both", action="store_true", help="the list with each layer alone on both halves")
     parser.add_argument("--table", action="store_true", help="only the README's table of the folder's records")
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -176,10 +191,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parts, rows, wrong = [p for p in PARTS if p not in given.without], [list(HEAD)], []
     for name in track(given.models or CASES, "training", console=Console(stderr=True)):
         batch = given.batch or CASES.get(name, 8)
-        if given.layers:
+        if given.layers or given.both:
             from .train_layers import listed
 
-            print(listed(name, batch))
+            print(listed(name, batch, given.both))
             continue
         found = record(name, batch, given.donate, parts, given.rounds)
         rows.append(cells(found))
@@ -187,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with open(kept, "a") as f:
             f.write(json.dumps(found) + "\n")
     if len(rows) > 1:
-        print(columns(rows, (*range(1, 7), *range(10, len(HEAD)))))
+        print(columns(rows, (*range(1, 7), *range(11, len(HEAD)))))
     if wrong:
         raise SystemExit(f"benchmarks.train: losses differ from jax.jit's: {', '.join(wrong)}")
 

@@ -30,6 +30,7 @@ from .train_cases import BATCHES, MOMENTUM, RATE
 
 CHECKED = 5  # steps whose losses are compared
 MEASURED_STEPS = 3  # behind the first one, before a process' memory is read
+ZERO = 1e-6  # of the largest leaf's scale
 SETTLED_SECONDS = 2.0  # of ours, in which the plan is compared in use
 Data = tuple[jax.Array, jax.Array]
 
@@ -47,6 +48,13 @@ def in_training(call: Callable[..., Any], args: Any, kwargs: Any, context: nn.mo
     if isinstance(context.module, nn.BatchNorm):
         object.__setattr__(context.module, "use_running_average", False)
     return call(*args, **kwargs)
+
+
+def loss_of(params: Any, state: NormState, data: Data) -> tuple[jax.Array, Any]:
+    """(mean cross entropy, changed variables)."""
+    x, y = data
+    logits, changed = state.apply_fn({"params": params, "batch_stats": state.batch_stats}, x)
+    return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean(), changed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,21 +95,19 @@ class Training:
     @staticmethod
     def step(state: NormState, data: Data) -> tuple[NormState, jax.Array]:
         """(next state, loss)."""
-        x, y = data
-
-        def loss(params: Any) -> tuple[jax.Array, Any]:
-            logits, changed = state.apply_fn({"params": params, "batch_stats": state.batch_stats}, x)
-            return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean(), changed
-
-        (value, changed), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
+        (value, changed), grads = jax.value_and_grad(loss_of, has_aux=True)(state.params, state, data)
         return state.apply_gradients(grads=grads, batch_stats=changed.get("batch_stats", {})), value
 
     @staticmethod
     def forward(state: NormState, data: Data) -> tuple[Any, jax.Array]:
         """(changed statistics, loss) without gradients: what a step does before its backward pass."""
-        x, y = data
-        logits, changed = state.apply_fn({"params": state.params, "batch_stats": state.batch_stats}, x)
-        return changed, optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
+        loss, changed = loss_of(state.params, state, data)
+        return changed, loss
+
+    @staticmethod
+    def gradient(state: NormState, data: Data) -> Any:
+        """Gradients of the loss by the parameters."""
+        return jax.grad(loss_of, has_aux=True)(state.params, state, data)[0]
 
 
 def block_of(call: Callable[..., Any], state: Callable[[], Any], data: list[Data], feed: bool = True) -> Block:
@@ -135,6 +141,33 @@ def losses_of(call: Callable[..., Any], state: NormState, data: list[Data]) -> l
 def copied(state: NormState) -> NormState:
     """The same numbers in arrays that may be given away."""
     return cast(NormState, jax.tree.map(jnp.copy, state))
+
+
+def _widened(x: Any) -> Any:
+    return jnp.asarray(np.asarray(x), jnp.float64) if jnp.result_type(x) == jnp.float32 else x
+
+
+def gradients(training: Training) -> dict[str, dict[str, float]]:
+    """How far the first step's gradients are from those in float64, of ours and of `jax.jit`'s: "leaf" is the largest
+    difference of a leaf, of the leaf's scale, "norm" that of all leaves by their norms. Leaves that are zero but for
+    rounding are left out.
+    """
+    state, data = training.state(), training.data(0)
+    calls = {"ours": xcoexec.jit(training.gradient, wait=True), "jit": jax.jit(training.gradient)}
+    found = {k: [np.asarray(g, np.float64) for g in jax.tree.leaves(f(state, data))] for k, f in calls.items()}
+    with jax.enable_x64(True):
+        wide = jax.tree.map(_widened, (state, data))
+        truth = [np.asarray(g) for g in jax.tree.leaves(jax.jit(training.gradient)(*wide))]
+    scales = [np.abs(t).max() for t in truth]
+    kept = [i for i, s in enumerate(scales) if s > ZERO * max(scales)]
+    norm = lambda leaves: float(np.sqrt(sum(np.sum(x**2) for x in leaves)))
+    return {
+        k: {
+            "leaf": max(float(np.abs(g[i] - truth[i]).max() / scales[i]) for i in kept),
+            "norm": norm([g[i] - truth[i] for i in kept]) / norm([truth[i] for i in kept]),
+        }
+        for k, g in found.items()
+    }
 
 
 # -- processes ---------------------------------------------------------------------------------------
@@ -203,7 +236,7 @@ def first(training: Training, kind: str, donate: bool) -> dict[str, Any]:
 def main(argv: list[str]) -> None:
     out = own_output()
     parser = argparse.ArgumentParser(prog="benchmarks.train_steps", description=__doc__)
-    parser.add_argument("what", choices=("timed", "jit", "ours"))
+    parser.add_argument("what", choices=("timed", "gradients", "jit", "ours"))
     parser.add_argument("model")
     parser.add_argument("batch", type=int)
     parser.add_argument("--donate", action="store_true")
@@ -212,8 +245,8 @@ def main(argv: list[str]) -> None:
     training = Training(given.model, given.batch)
     if given.what == "timed":
         timed(training, given.donate, given.forward, out)
-    else:
-        serve(first(training, given.what, given.donate), {}, out)
+        return
+    serve(gradients(training) if given.what == "gradients" else first(training, given.what, given.donate), {}, out)
 
 
 if __name__ == "__main__":

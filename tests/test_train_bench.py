@@ -61,6 +61,11 @@ def test_losses_are_compared_step_by_step() -> None:
     assert train_steps._apart({"jit": first, "ours": [*first[:-1], 2 * first[-1]]}) == pytest.approx(1.0)
 
 
+def test_gradients_are_compared_with_float64s() -> None:
+    found = train_steps.gradients(Training("lenet", 2))
+    assert all(0 < e["norm"] <= e["leaf"] * 10 and e["leaf"] < 1e-5 for e in found.values())
+
+
 def test_a_block_starts_from_the_first_state() -> None:
     seen: list[int] = []
 
