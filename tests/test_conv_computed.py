@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 import xcoexec
-from xcoexec.codegen.kernels import conv, winograd
+from xcoexec.codegen.kernels import conv, winograd, winograd_steps
 from xcoexec.codegen.kernels.block_shapes import measured_shapes
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment import choice
@@ -93,6 +93,26 @@ def test_winograd_with_weights_that_arrive(isa: Target, how: str, h: int, w: int
     got, ran = run_on(fn, k, x, isa=isa, how=how)
     assert error(got, oracle(fn, k, x)) < TOLERANCE
     assert any("winograd" in a for a in ran) == how.startswith("winograd")
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("how", ["winograd4", "winograd2"])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_winograd_makes_weights_where_they_are_used(
+    isa: Target, how: str, gradient: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work items of some channels, the last of fewer; what is summed comes in parts, the last one smaller."""
+    monkeypatch.setattr(winograd_steps, "FAR_BYTES", 0)
+    c, oc = (139, 70) if gradient else (70, 139)
+    k, x, e, b = array(3, 3, c, oc, seed=1), array(2, 5, 6, 70), array(2, 5, 6, 139, seed=2), array(139, seed=3)
+    like = jnp.zeros(e.shape)
+    by = (
+        (lambda k, x: jax.linear_transpose(lambda y: _conv(y, k), like)(x)[0]) if gradient else lambda k, x: _conv(x, k)
+    )
+    fn = lambda k, x, e, b: jax.nn.relu(by(k, x) + b) * e
+    got, ran = run_on(fn, k, x, e, b, isa=isa, how=how)
+    assert error(got, oracle(fn, k, x, e, b)) < TOLERANCE
+    assert any("strips" in a for a in ran)
 
 
 # -- gradients by the image ------------------------------------------------------------------------------------------

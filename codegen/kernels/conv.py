@@ -15,7 +15,7 @@ from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
-from . import winograd
+from . import winograd, winograd_steps
 from .block_shapes import block_shape
 from .conv_weights import conv_weights
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
@@ -67,7 +67,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     elif how == "direct":
         _conv(ctx, walked, w, geo.groups, y, last)
     else:
-        winograd.winograd(ctx, walked, w, y, last, int(how[-1]))
+        winograd_steps.winograd(ctx, walked, w, y, last, int(how[-1]))
     if not nhwc:
         order = [(geo.result[0], *geo.result[2:], geo.result[1]).index(d) for d in range(rank + 2)]
         copy(ctx, y, final, tuple(y.strides[i] for i in order))

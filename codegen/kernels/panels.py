@@ -42,29 +42,26 @@ class Filters:
     axes: tuple[int, ...]
     source: Operand | None = None
 
+    def start(self) -> Operand:
+        """Where computed ones begin."""
+        assert self.source is not None, "constants are packed at bind"
+        storage, _, at = self.source
+        return storage, (), at
+
+    def dims(self) -> list[tuple[int, int]]:
+        """(length, stride in bytes) of the window's dimensions, of channels in and of channels out of computed ones."""
+        assert self.source is not None, "constants are packed at bind"
+        return [(self.value.shape[d], self.source[1][d]) for d in self.axes]
+
     def at_call(self, ctx: Context, groups: int, nv: int, taken: Taken | None = None) -> Ref:
         """Appends the steps that pack computed weights in channel blocks of `nv` vectors; `taken`: the part of the
         window that is used (None: all of it)."""
-        storage, strides, at = self._walk()
-        *window, inner, (n, across) = self._dims(strides)
+        (storage, _, at), (*window, inner, (n, across)) = self.start(), self.dims()
         used = taken or ((0, 1),) * len(window)
         at += sum(first * s for (first, _), (_, s) in zip(used, window, strict=True))
         taps = [(-(-(m - first) // k), s * k) for (first, k), (m, s) in zip(used, window, strict=True)]
         each = n // groups
         return packed(ctx, (storage, (), at), [(groups, each * across)], [*taps, inner], (each, across), nv)
-
-    def by_tap(self, ctx: Context, nv: int) -> Ref:
-        """As `at_call` for one group, with panels of their own for each element of the window."""
-        storage, strides, at = self._walk()
-        *window, inner, channels = self._dims(strides)
-        return packed(ctx, (storage, (), at), window, [inner], channels, nv)
-
-    def _walk(self) -> Operand:
-        assert self.source is not None, "constants are packed at bind"
-        return self.source
-
-    def _dims(self, strides: Sequence[int]) -> list[tuple[int, int]]:
-        return [(self.value.shape[d], strides[d]) for d in self.axes]
 
 
 def packed(ctx: Context, source: Operand, groups: Dims, inner: Dims, channels: tuple[int, int], nv: int) -> Ref:

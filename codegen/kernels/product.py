@@ -178,10 +178,11 @@ def add_gemm(
     operands: Sequence[Lane],
     shape: Shape,
     dtype: str = "float32",
+    spacing: int = 0,
 ) -> None:
     """Appends the step that writes `expr` of the product and the operands to `y`; `weights` are panels as `pack_panels`
     makes them for blocks of that `shape` (rows, vectors), or rows. With `dtype` "bfloat16" runs and panels are of
-    pairs.
+    pairs. `spacing`: bytes from the panels of a group to those of the next (0: they lie side by side).
     """
     vl, unit = ctx.target.vl, ctx.target.unit(dtype)
     assert unit is not None, f"no matrix unit for {dtype}"
@@ -197,7 +198,7 @@ def add_gemm(
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
     rwords = cut.sum_words(rtable, walk)
     bwords, panels = cut.words(kernel, vl, g.depth, weights.row if isinstance(weights, Rows) else 0)
-    ref, group_bytes = (weights.ref, weights.group) if isinstance(weights, Rows) else (weights, panels)
+    ref, group_bytes = (weights.ref, weights.group) if isinstance(weights, Rows) else (weights, spacing or panels)
     words: list[Word] = [
         *(math.prod(g.pixels), *g.pixels[1:], cut.tiles, cut.extra, cut.rows, cut.chunk),
         *(g.groups, len(cut.blocks), len(cut.sums), len(operands), rtable, rtable + len(rwords)),

@@ -20,22 +20,12 @@ import numpy as np
 from ..native.build import Spec, family
 from ..program import Op, Value
 from ..rules.convolution import convolution, geometry
-from ..rules.expressions import COPY
-from ..segment.assembly import Context
-from ..segment.steps import Kernel, Ref
-from ..segment.storage import Storage
 from ..target import Target
-from .block_shapes import block_shape
-from .depthwise import Walk
-from .elementwise import Operand, nest
 from .expressions import emit
 from .nests import LAST, minimum, vectors
-from .panels import Filters
-from .product import Epilogue, Lane, Product, add_gemm, operand_kind, pack_panels, panel_bytes
 from .simd import Builder, i64
 
 R = 3
-INNER = 1 << 11  # weights that a kernel transforms in one call
 POINTS: Mapping[int, tuple[Fraction, ...]] = {
     2: (Fraction(0), Fraction(1), Fraction(-1)),
     4: (Fraction(0), Fraction(5, 8), Fraction(-5, 8), Fraction(3, 2), Fraction(-3, 2)),
@@ -119,85 +109,6 @@ def spare(op: Op) -> dict[int, int]:
     return {i: -n % 4 for i, n in enumerate(geometry(op).sizes)}
 
 
-# -- steps ------------------------------------------------------------------------------------------
-
-LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into the same set of an L1 cache
-
-
-def apart(nbytes: int) -> int:
-    """Bytes between the positions of a tile of `nbytes` each, so that the stores (or loads) of one vector at all
-    positions fall into different sets of the cache.
-    """
-    return nbytes + LINE * (nbytes % (2 * LINE) == 0)
-
-
-def winograd(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, m: int) -> None:
-    """Appends input transform, (m + 2)**2 products and output transform, which writes y [n, h, w, c]; for weights that
-    arrive with the call also their transform.
-    """
-    vl, n2 = ctx.target.vl, (m + R - 1) ** 2
-    batch, oh, ow, channels = y.shape
-    image, c_in = geo.image, geo.image.shape[-1]
-    ty, tx = -(-oh // m), -(-ow // m)
-    tiles = batch * ty * tx
-    # bytes of a row of products and of transformed input, and from one position of the tiles to the next
-    wide, narrow = (-(-c // vl) * vl * 4 for c in (channels, c_in))
-    far, near = apart(tiles * wide), apart(tiles * narrow)
-    data, products = ctx.scratch((n2, near // 4)), ctx.scratch((n2, far // 4))
-    loops, per_item = (batch, ty, tx), max(1, min(tx, -(-tiles // (4 * ctx.threads))))
-
-    def walk(s: Storage) -> tuple[int, int, int]:
-        return s.strides[0], m * s.strides[1], m * s.strides[2]
-
-    def tiled(row: int) -> tuple[int, int, int]:
-        return ty * tx * row, tx * row, row
-
-    operands: list[Operand] = [(image, walk(image), geo.origin()), (data, tiled(narrow), 0)]
-    extra = [image.strides[1], image.strides[2], near, c_in]
-    nest(ctx, Kernel(("winograd_input", m)), extra, loops, operands, 1, per_item, n2 * -(-c_in // vl))
-
-    g = Product((1, 1, 1, tiles), (0,), c_in, channels, n2)
-    shape = block_shape(ctx.target, tiles, channels)
-    weights = _weights(ctx, g, w, m, shape[1])
-    rows = Lane(Ref(data.buffer, data.offset), (0, 0, 0, narrow), 4, near)
-    sums = Lane(Ref(products.buffer, products.offset), (0, 0, 0, wide), 4, far)
-    add_gemm(ctx, g, rows, weights, sums, COPY, [], shape)
-
-    kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
-    outs: list[Operand] = [(products, tiled(wide), 0), (y, walk(y), 0)]
-    outs += [(s, (strides[0], m * strides[1], m * strides[2]), offset) for s, strides, offset in tail.operands]
-    extra = [far, oh, ow, channels, *y.strides[1:3]]
-    extra += [s for _, strides, _ in tail.operands for s in strides[1:3]]
-    kernel = Kernel(("winograd_output", m, tail.expr, kinds))
-    nest(ctx, kernel, extra, loops, outs, 1, per_item, n2 * -(-channels // vl))
-
-
-def _weights(ctx: Context, g: Product, w: Filters, m: int, nv: int) -> Ref:
-    """Panels of the transformed weights G g G', one group a position."""
-    vl, value, axes = ctx.target.vl, w.value, w.axes
-    if w.source is not None:
-        return _transformed(ctx, w.by_tap(ctx, nv), m, panel_bytes(g, vl, nv))
-
-    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[value], axes).reshape(R * R, -1).astype(np.float32)
-        mats = matrices(m)
-        turned = (np.kron(mats.g, mats.g).astype(np.float32) @ k).reshape(g.groups, g.run, g.channels)
-        return pack_panels(turned, vl, nv)
-
-    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("winograd", value, axes, m, nv))
-
-
-def _transformed(ctx: Context, taps: Ref, m: int, nbytes: int) -> Ref:
-    """Appends the transform of weights that arrive with the call, of which each tap has panels of `nbytes`."""
-    n2 = (m + R - 1) ** 2
-    out = ctx.scratch((n2, nbytes // 4))
-    source = Storage(taps.buffer, taps.offset, (), (), ())
-    operands: list[Operand] = [(source, (4 * INNER,), 0), (out, (4 * INNER,), 0)]
-    loops, vectors_each = (-(-nbytes // (4 * INNER)),), min(INNER, nbytes // 4) // ctx.target.vl
-    nest(ctx, Kernel(("winograd_weights", m)), [nbytes, 4 * INNER], loops, operands, 1, 1, n2 * vectors_each)
-    return Ref(out.buffer, out.offset)
-
-
 # -- kernels ----------------------------------------------------------------------------------------
 
 
@@ -235,13 +146,15 @@ def _combine(v: Builder, row: np.ndarray, x: Sequence[ir.Value]) -> ir.Value:
 @family("winograd_weights")
 def weights_kernel(name: str, key: Spec, target: Target) -> str:
     """("winograd_weights", m): G g G' of 3x3 weights, element by element of their panels. Operands: panels by tap,
-    panels by position. Words: bytes of one tap's panels (whole vectors), bytes of a chunk. The last loop counts chunks.
+    panels by position. Words: bytes of one tap's panels (whole vectors), bytes from a position to the next, bytes of a
+    chunk. The last loop counts chunks.
     """
     m = key[1]
     g = matrices(m).g
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
-    x, y, step, chunk = v.ld64(where, 0), v.ld64(where, 1), v.ld64(words, 0), v.ld64(words, 1)
+    x, y = v.ld64(where, 0), v.ld64(where, 1)
+    step, spacing, chunk = (v.ld64(words, i) for i in range(3))
     count = minimum(v, chunk, v.b.sub(step, v.b.mul(v.ld64(index, LAST), chunk)))
     with v.loop(v.b.sdiv(count, i64(4 * v.vl))) as i:
         at = v.mul(i, 4 * v.vl)
@@ -249,7 +162,7 @@ def weights_kernel(name: str, key: Spec, target: Target) -> str:
         columns = [_transform(v, g, taps[j::R]) for j in range(R)]
         for i, row in enumerate(zip(*columns, strict=True)):
             for j, value in enumerate(_transform(v, g, row)):
-                v.store(value, v.add(y, at, v.mul(step, i * len(g) + j)))
+                v.store(value, v.add(y, at, v.mul(spacing, i * len(g) + j)))
     return v.finish()
 
 

@@ -175,8 +175,8 @@ def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges]) -> 
     last, alias = _distinct(groups[:-1], groups[-1])
     out = ctx.output(last.out)
     buffers = _Buffers()
-    forms: dict[Form, _Built] = {}
-    chosen: list[Form] = []
+    forms: dict[Hashable, _Built] = {}
+    chosen: list[Hashable] = []
     for number, ranges in enumerate(strips):
         program, windows = _part(ctx, (*groups[:-1], last), ranges)
         strip = _Strip(ctx, program, buffers)
@@ -200,6 +200,30 @@ def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges]) -> 
             offsets, cleared, nbytes = place(lifetimes(strip.steps))
             forms[form] = _Built(tuple(strip.steps), offsets, cleared, nbytes)
     _step(ctx, buffers, forms, chosen, out.buffer, len(groups))
+
+
+Piece = tuple[int, tuple[int, ...]]  # the form of a work item's steps, and bytes from where each source begins
+
+
+def add_strips(
+    ctx: Context,
+    sources: Sequence[Ref],
+    out: Buffer,
+    pieces: Sequence[Piece],
+    lower: Callable[[Context, int, Sequence[Buffer]], None],
+) -> None:
+    """Appends one step whose work items are steps of their own, which one thread runs one after the other: those that
+    `lower(ctx, form, sources)` appends, once for each form. They write to `out`, which is one of the sources.
+    """
+    buffers = _Buffers()
+    forms: dict[Hashable, _Built] = {}
+    for number, (form, shifts) in enumerate(pieces):
+        inner = [buffers.inner(ref, i, number, shifts[i]) for i, ref in enumerate(sources)]
+        if form not in forms:
+            strip = _Strip(ctx, Program((), (), (), ()), buffers)
+            lower(strip, form, inner)
+            forms[form] = _Built(tuple(strip.steps), *place(lifetimes(strip.steps)))
+    _step(ctx, buffers, forms, [form for form, _ in pieces], out, 1)
 
 
 def _distinct(before: Sequence[Group], last: Group) -> tuple[Group, dict[Value, Value]]:
@@ -287,7 +311,12 @@ def _form(program: Program) -> Form:
 
 
 def _step(
-    ctx: Context, buffers: _Buffers, forms: Mapping[Form, _Built], chosen: Sequence[Form], out: Buffer, span: int
+    ctx: Context,
+    buffers: _Buffers,
+    forms: Mapping[Hashable, _Built],
+    chosen: Sequence[Hashable],
+    out: Buffer,
+    span: int,
 ) -> None:
     if len(buffers.sources) + 1 > abi.STRIP_BUFFERS:
         raise Unsupported(f"{len(buffers.sources)} buffers in a strip")
@@ -296,7 +325,8 @@ def _step(
     for key, built in forms.items():
         nested[key] = Nested(built.steps, {b: o + base for b, o in built.offsets.items()}, n)
         base += built.nbytes
-    scratch = Buffer("temp", base * (ctx.threads + 1), geometry=("strips", object()))
+    kept = ("strips", object()) if any(built.cleared for built in forms.values()) else None  # borders stay zero
+    scratch = Buffer("temp", base * (ctx.threads + 1), geometry=kept)
     rows: list[Word] = []
     for number, key in enumerate(chosen):
         rows += [nested[key], *(shift.get(number, shift.get(0, 0)) for shift in buffers.shifts)]
