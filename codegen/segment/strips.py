@@ -202,18 +202,16 @@ def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges]) -> 
     _step(ctx, buffers, forms, chosen, out.buffer, len(groups))
 
 
-Piece = tuple[int, tuple[int, ...]]  # the form of a work item's steps, and bytes from where each source begins
-
-
 def add_strips(
     ctx: Context,
     sources: Sequence[Ref],
     out: Buffer,
-    pieces: Sequence[Piece],
+    pieces: Sequence[tuple[int, tuple[int, ...]]],
     lower: Callable[[Context, int, Sequence[Buffer]], None],
 ) -> None:
     """Appends one step whose work items are steps of their own, which one thread runs one after the other: those that
-    `lower(ctx, form, sources)` appends, once for each form. They write to `out`, which is one of the sources.
+    `lower(ctx, form, sources)` appends, once for each form. They write to `out`, which is one of the sources. `pieces`:
+    the form of each work item, and how many bytes from its begin it has each source.
     """
     buffers = _Buffers()
     forms: dict[Hashable, _Built] = {}
