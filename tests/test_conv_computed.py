@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 import xcoexec
-from xcoexec.codegen.kernels import conv, winograd, winograd_steps
+from xcoexec.codegen.kernels import conv, winograd, winograd_gradient, winograd_steps
 from xcoexec.codegen.kernels.block_shapes import measured_shapes
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment import choice
@@ -19,6 +19,7 @@ from xcoexec.codegen.target import Target, target
 
 from .oracle import oracles, worst
 from .support import TOLERANCE, array, check_host, error, oracle, run_host, stages_of, targets
+from .test_algorithms import _adversarial as adversarial
 from .test_algorithms import run_on
 from .test_ops import CONVS, _conv
 
@@ -237,6 +238,57 @@ def test_layers_with_computed_weights_are_of_a_kin_by_the_weights_sizes() -> Non
 
     assert kin(3, 8, 16) == kin(3, 8, 24)
     assert len({kin(3, 8, 16), kin(3, 16, 16), kin(1, 8, 16)}) == 3
+
+
+# -- gradients by the weights, by Winograd's algorithm -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("how", conv.ALGORITHMS)
+@pytest.mark.parametrize("padding", ["SAME", "VALID", ((0, 2), (2, 1))])
+@pytest.mark.parametrize(("n", "h", "w", "c", "oc"), [(2, 7, 9, 12, 19), (1, 8, 8, 70, 33), (3, 3, 4, 8, 16)])
+def test_gradient_by_weights(isa: Target, how: str, padding: Any, n: int, h: int, w: int, c: int, oc: int) -> None:
+    """With the optimizer's update as its tail; tiles that reach beyond the result, whose pixels there count nothing."""
+    x, old = array(n, h, w, c), array(3, 3, c, oc, seed=2)
+    of = lambda x, k: _conv(x, k, padding=padding)
+    dy = array(*jax.eval_shape(of, x, old).shape, seed=1)
+    fn = lambda x, dy, old: old - 0.1 * jax.linear_transpose(lambda k: of(x, k), old)(dy * 2)[0]
+    got, ran = run_on(fn, x, dy, old, isa=isa, how=how)
+    assert error(got, oracle(fn, x, dy, old)) < 1e-5
+    assert any("winograd" in a for a in ran) == how.startswith("winograd")
+
+
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("spec", [("NCHW", "OIHW", "NCHW"), ("NHWC", "OHWI", "NHWC")], ids="-".join)
+def test_gradient_by_weights_in_other_layouts(m: int, spec: tuple[str, str, str]) -> None:
+    sizes = {"N": 2, "H": 3, "W": 3, "I": 9, "O": 17, "C": 9}
+    x, k = (array(*({"H": 6, "W": 7}.get(d, sizes[d]) for d in spec[0])), array(*(sizes[d] for d in spec[1])))
+    of = lambda x, k: lax.conv_general_dilated(jnp.tanh(x), k, (1, 1), "SAME", dimension_numbers=spec)
+    dy = array(*jax.eval_shape(of, x, k).shape, seed=1)
+    fn = lambda x, dy: jax.linear_transpose(lambda k: of(x, k), k)(dy)[0]
+    got, _ = run_on(fn, x, dy, isa=target(), how=f"winograd{m}")
+    assert error(got, oracle(fn, x, dy)) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["random", "alternating", "offset", "spike", "tiny"])
+@pytest.mark.parametrize("m", [2, 4])
+def test_error_of_gradients_by_weights(kind: str, m: int) -> None:
+    """Rounded as the transposed transforms have it: a bound as that of the convolution, with tiles summed."""
+    x, dy = adversarial(kind, (2, 12, 12, 16)), adversarial("random", (2, 12, 12, 24))
+    fn = lambda x, dy: jax.linear_transpose(lambda k: _conv(x, k), jnp.zeros((3, 3, 16, 24)))(dy)[0]
+    got, ran = run_on(fn, x, dy, isa=target(), how=f"winograd{m}")
+    assert any("winograd" in a for a in ran)
+    assert np.max(np.abs(got - oracle(fn, x, dy))) <= winograd_gradient.error_bound(x, dy, m)
+
+
+@pytest.mark.parametrize("options", [dict(stride=2), dict(dilation=2), dict(groups=2)])
+def test_other_gradients_by_weights_have_no_tiles(options: dict[str, int]) -> None:
+    x, k = array(2, 9, 9, 16), array(3, 3, 16 // options.get("groups", 1), 16, seed=1)
+    of = lambda k: _conv(x, k, **options)
+    dy = array(*jax.eval_shape(of, k).shape, seed=2)
+    fn = lambda x, dy: jax.linear_transpose(lambda k: _conv(x, k, **options), k)(dy)[0]
+    got, ran = run_on(fn, x, dy, isa=target(), how="winograd4")
+    assert error(got, oracle(fn, x, dy)) < 1e-5 and not any("winograd" in a for a in ran)
 
 
 # -- whole steps -----------------------------------------------------------------------------------------------------

@@ -17,11 +17,12 @@ from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
 from . import winograd, winograd_steps
 from .block_shapes import block_shape
-from .conv_weights import conv_weights
+from .conv_weights import by_result, conv_weights
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
 from .elementwise import compute, copy, dense, fill, read
 from .panels import Filters, Taken
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
+from .winograd_gradient import winograd_gradient
 
 ALGORITHMS = ("direct", "winograd4", "winograd2")
 
@@ -40,14 +41,9 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         _window_sums(ctx, op, geo, ctx.storage(x), w)
         return rest
     if geo.sums_pixels and w.source is not None:
-        turned = (geo.image[1], geo.image[0], *geo.image[2:])
-        image = _image(ctx, ctx.storage(x), turned, geo.padding, geo.spread)
-        return conv_weights(ctx, op, rest, geo, image, w)
+        return _by_weights(ctx, op, rest, geo, ctx.storage(x), w)
     rank, parts = len(geo.window), phases(geo)
-    extra = winograd.spare(op)
-    padding = [
-        (lo, hi + extra.get(i, 0)) for i, (lo, hi) in enumerate(around(geo, tuple(x.shape[d] for d in geo.image[2:])))
-    ]
+    padding = _padded(op, around(geo, tuple(x.shape[d] for d in geo.image[2:])))
     image = _image(ctx, ctx.storage(x), geo.image, padding, (1,) * rank if parts else geo.spread)
     nhwc = channels_last(geo.result)
     tail = epilogue(ctx, op, rest) if nhwc else None
@@ -105,6 +101,29 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
         assert moved is not None and isinstance(turn.ins[0], Value), f"{turn.prim} is no view of weights"
         view = View(turn.ins[0], moved(turn, view.axes))
     return x, Filters(w, axes, read(ctx, view, len(w.shape))), tuple(made.values())
+
+
+def _padded(op: Op, padding: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """A padding with the zeroes that whole tiles read behind it."""
+    extra = winograd.spare(op)
+    return [(lo, hi + extra.get(i, 0)) for i, (lo, hi) in enumerate(padding)]
+
+
+def _by_weights(ctx: Context, op: Op, rest: tuple[Op, ...], geo: Convolution, x: Storage, w: Filters) -> tuple[Op, ...]:
+    """Appends the steps of a gradient by weights, where the gradient by the result stands as the weights. Returns what
+    of the tail is not fused.
+    """
+    how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.sums_tiles(op) else "direct"
+    direct = how == "direct"
+    turned = (geo.image[1], geo.image[0], *geo.image[2:])
+    image = _image(ctx, x, turned, geo.padding if direct else _padded(op, geo.padding), geo.spread)
+    if direct:
+        return conv_weights(ctx, op, rest, geo, image, w)
+    y = by_result(geo, w)
+    if y.strides[-1] != 4:
+        source, y = y, ctx.scratch(y.shape)
+        copy(ctx, source, y)
+    return winograd_gradient(ctx, op, rest, geo, image, y, int(how[-1]))
 
 
 def _window_sums(ctx: Context, op: Op, geo: Convolution, x: Storage, g: Filters) -> None:

@@ -29,7 +29,7 @@ def conv_weights(
     """The convolution of an image [n, spatial..., c] with its halo by a gradient that the model computes and that
     stands as the weights; groups of the batch are groups of channels. Returns what of the tail is not fused.
     """
-    y = _turned(geo, gradient)
+    y = by_result(geo, gradient)
     sides = _sides(geo, image, y)
     if y.strides[-1] != 4 or not even(sides.axes):
         dense = ctx.scratch(y.shape)
@@ -68,7 +68,7 @@ def _sides(geo: Convolution, image: Storage, gradient: Storage) -> Sides:
     return Sides(axes, _four((*geo.sizes, ci), 1), _four(walk, 0), co, geo.batch_groups, (left, 4 * ci), right)
 
 
-def _turned(geo: Convolution, gradient: Filters) -> Storage:
+def by_result(geo: Convolution, gradient: Filters) -> Storage:
     """The gradient by the result, [n, spatial..., co], as it lies."""
     assert gradient.source is not None, "constants are weights"
     source, strides, at = gradient.source

@@ -102,17 +102,27 @@ def _exact(precision: object) -> bool:
     )
 
 
+def sums_tiles(op: Op) -> bool:
+    """Whether it is the gradient by the weights of a convolution that is eligible."""
+    conv = convolution(op)
+    if conv is None or not conv.sums_pixels or conv.batch_groups != 1 or not isinstance(op.ins[0], Value):
+        return False
+    ones = all(d == 1 for d in (*conv.strides, *conv.dilation, *conv.spread))
+    enough = min(conv.channels, op.ins[0].shape[conv.image[0]]) >= 8
+    return conv.sizes == (R, R) and ones and enough and not _exact(op.params.get("precision"))
+
+
 def spare(op: Op) -> dict[int, int]:
-    """Zeroes that whole tiles read beyond the padding, by spatial axis (0, 1); none for what is not eligible."""
-    if not eligible(op):
-        return {}
-    return {i: -n % 4 for i, n in enumerate(geometry(op).sizes)}
+    """Zeroes that whole tiles read beyond the padding, by spatial axis (0, 1); none for what has no tiles."""
+    if eligible(op):
+        return {i: -n % 4 for i, n in enumerate(geometry(op).sizes)}
+    return {i: -n % 4 for i, n in enumerate(geometry(op).window)} if sums_tiles(op) else {}
 
 
 # -- kernels ----------------------------------------------------------------------------------------
 
 
-def _transform(v: Builder, matrix: np.ndarray, x: Sequence[ir.Value]) -> list[ir.Value]:
+def transform(v: Builder, matrix: np.ndarray, x: Sequence[ir.Value]) -> list[ir.Value]:
     """matrix @ x; rows that differ only in the sign of the odd (or even) terms share their two halves."""
     out: list[ir.Value] = [None] * len(matrix)
     for i, row in enumerate(matrix):
@@ -159,9 +169,9 @@ def weights_kernel(name: str, key: Spec, target: Target) -> str:
     with v.loop(v.b.sdiv(count, i64(4 * v.vl))) as i:
         at = v.mul(i, 4 * v.vl)
         taps = [v.load(v.add(x, at, v.mul(step, t))) for t in range(R * R)]
-        columns = [_transform(v, g, taps[j::R]) for j in range(R)]
+        columns = [transform(v, g, taps[j::R]) for j in range(R)]
         for i, row in enumerate(zip(*columns, strict=True)):
-            for j, value in enumerate(_transform(v, g, row)):
+            for j, value in enumerate(transform(v, g, row)):
                 v.store(value, v.add(y, at, v.mul(spacing, i * len(g) + j)))
     return v.finish()
 
@@ -182,9 +192,9 @@ def input_kernel(name: str, key: Spec, target: Target) -> str:
         columns = []
         for j in range(n):
             at = v.add(x, offset, v.mul(pixel, j))
-            columns.append(_transform(v, bt, [v.load(v.add(at, v.mul(row, i))) for i in range(n)]))
+            columns.append(transform(v, bt, [v.load(v.add(at, v.mul(row, i))) for i in range(n)]))
         for i in range(n):
-            for j, value in enumerate(_transform(v, bt, [c[i] for c in columns])):
+            for j, value in enumerate(transform(v, bt, [c[i] for c in columns])):
                 v.store(value, v.add(d, offset, v.mul(step, i * n + j)))
 
     vectors(v, v.ld64(words, 3), body)
@@ -215,18 +225,18 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
     def body(offset: ir.Value) -> None:
         half = []
         for j in range(n):
-            half.append(_transform(v, at, [v.load(v.add(products, offset, v.mul(step, i * n + j))) for i in range(n)]))
-        shared = {k: _read(v, kind, bases[k], offset) for k, kind in enumerate(kinds) if kind in "cp"}
+            half.append(transform(v, at, [v.load(v.add(products, offset, v.mul(step, i * n + j))) for i in range(n)]))
+        shared = {k: read_operand(v, kind, bases[k], offset) for k, kind in enumerate(kinds) if kind in "cp"}
         for i in range(m):
             with v.b.if_then(v.b.icmp_signed("<", i64(i), rows)):
-                for j, value in enumerate(_transform(v, at, [c[i] for c in half])):
+                for j, value in enumerate(transform(v, at, [c[i] for c in half])):
                     with v.b.if_then(v.b.icmp_signed("<", i64(j), columns)):
 
                         def operand(k: int, value: ir.Value = value, i: int = i, j: int = j) -> ir.Value:
                             if k == 0 or k - 1 in shared:
                                 return shared[k - 1] if k else value
                             pixel = v.add(bases[k - 1], v.mul(steps[k - 1][0], i), v.mul(steps[k - 1][1], j))
-                            return _read(v, kinds[k - 1], pixel, offset)
+                            return read_operand(v, kinds[k - 1], pixel, offset)
 
                         v.store(emit(v, expr, operand), v.add(y, offset, v.mul(yrow, i), v.mul(ypixel, j)))
 
@@ -234,5 +244,6 @@ def output_kernel(name: str, key: Spec, target: Target) -> str:
     return v.finish()
 
 
-def _read(v: Builder, kind: str, base: ir.Value, offset: ir.Value) -> ir.Value:
+def read_operand(v: Builder, kind: str, base: ir.Value, offset: ir.Value) -> ir.Value:
+    """What an operand of the epilogue is at a place, `offset` bytes behind its first channel."""
     return v.load(v.add(base, offset)) if kind in "cv" else v.broadcast(base)

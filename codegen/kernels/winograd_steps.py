@@ -91,7 +91,7 @@ def winograd(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue, m:
     arrive with the call also their transform.
     """
     tiles, channels, c_in = Tiles(m, *y.shape[:3]), y.shape[-1], geo.image.shape[-1]
-    data = _data(ctx, tiles, geo)
+    data = transformed_image(ctx, tiles, geo)
     vectors = _narrow(ctx, tiles, channels)
     if w.source is not None and vectors >= 2 and 4 * tiles.positions * c_in * channels >= FAR_BYTES:
         return _by_channels(ctx, tiles, data, w, y, tail, vectors * ctx.target.vl)
@@ -109,11 +109,14 @@ def _narrow(ctx: Context, tiles: Tiles, channels: int) -> int:
     return min(most, channels // (2 * ctx.threads * ctx.target.vl))
 
 
-def _data(ctx: Context, tiles: Tiles, geo: Walk) -> Lane:
+def transformed_image(ctx: Context, tiles: Tiles, geo: Walk) -> Lane:
     """Appends the transform of the image's tiles."""
     image, c_in = geo.image, geo.image.shape[-1]
     data = tiles.made(ctx, c_in)
-    operands: list[Operand] = [(image, tiles.pixels(image.strides), geo.origin()), (_at(data.ref), tiles.rows(data), 0)]
+    operands: list[Operand] = [
+        (image, tiles.pixels(image.strides), geo.origin()),
+        (at_ref(data.ref), tiles.rows(data), 0),
+    ]
     words = [image.strides[1], image.strides[2], data.group, c_in]
     work = tiles.positions * -(-c_in // ctx.target.vl)
     nest(ctx, Kernel(("winograd_input", tiles.m)), words, tiles.loops, operands, 1, tiles.per_item(ctx), work)
@@ -124,7 +127,7 @@ def _result(ctx: Context, tiles: Tiles, sums: Lane, y: Storage, tail: Epilogue) 
     """Appends the transform of the products, which writes the result."""
     channels = y.shape[-1]
     kinds = tuple(operand_kind(strides[:-1], strides[-1]) for _, strides, _ in tail.operands)
-    operands: list[Operand] = [(_at(sums.ref), tiles.rows(sums), 0), (y, tiles.pixels(y.strides), 0)]
+    operands: list[Operand] = [(at_ref(sums.ref), tiles.rows(sums), 0), (y, tiles.pixels(y.strides), 0)]
     operands += [(s, tiles.pixels(strides), offset) for s, strides, offset in tail.operands]
     words = [sums.group, tiles.h, tiles.w, channels, *y.strides[1:3]]
     words += [s for _, strides, _ in tail.operands for s in strides[1:3]]
@@ -135,7 +138,7 @@ def _result(ctx: Context, tiles: Tiles, sums: Lane, y: Storage, tail: Epilogue) 
     nest(ctx, kernel, words, tiles.loops, operands, 1, tiles.per_item(ctx), work)
 
 
-def _at(ref: Ref) -> Storage:
+def at_ref(ref: Ref) -> Storage:
     """What lies at a place, as an operand whose walk is given beside it."""
     return Storage(ref.buffer, ref.offset, (), (), ())
 
@@ -163,7 +166,7 @@ def _transformed(ctx: Context, taps: Ref, m: int, nbytes: int) -> tuple[Ref, int
     """
     n2, spacing = (m + R - 1) ** 2, apart(nbytes)
     out = ctx.scratch((n2, spacing // 4))
-    operands: list[Operand] = [(_at(taps), (4 * INNER,), 0), (out, (4 * INNER,), 0)]
+    operands: list[Operand] = [(at_ref(taps), (4 * INNER,), 0), (out, (4 * INNER,), 0)]
     loops, each = (-(-nbytes // (4 * INNER)),), min(INNER, nbytes // 4) // ctx.target.vl
     nest(ctx, Kernel(("winograd_weights", m)), [nbytes, spacing, 4 * INNER], loops, operands, 1, 1, n2 * each)
     return Ref(out.buffer, out.offset), spacing
@@ -184,13 +187,13 @@ def _by_channels(ctx: Context, tiles: Tiles, data: Lane, w: Filters, y: Storage,
         sums, shape = tiles.made(strip, n), block_shape(strip.target, tiles.count, n)
         for first in range(0, c_in, DEPTH):
             g = Product((1, 1, 1, tiles.count), (0,), min(DEPTH, c_in - first), n, tiles.positions)
-            start = (_at(Ref(from_weights, 0)), (), first * step)
+            start = (at_ref(Ref(from_weights, 0)), (), first * step)
             taps = packed(strip, start, window, [(g.run, step)], (n, across), shape[1])
             made, spacing = _transformed(strip, taps, tiles.m, panel_bytes(g, strip.target.vl, shape[1]))
             x = dataclasses.replace(data, ref=Ref(from_data, 4 * first))
             expr, before = (ADDED, [sums]) if first else (COPY, [])
             add_gemm(strip, g, x, made, sums, expr, before, shape, spacing=spacing)
-        operands = tuple((_at(Ref(b, 0)), s, 0) for b, (_, s, _) in zip(others, tail.operands, strict=True))
+        operands = tuple((at_ref(Ref(b, 0)), s, 0) for b, (_, s, _) in zip(others, tail.operands, strict=True))
         part = Storage(to, 0, (*y.shape[:-1], n), y.strides, ((0, 0),) * len(y.shape))
         _result(strip, tiles, sums, part, dataclasses.replace(tail, operands=operands))
 

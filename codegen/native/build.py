@@ -56,7 +56,9 @@ FAMILIES: dict[str, str] = {
     "rowwise": "kernels.rowwise",
     **dict.fromkeys(("columns", "joined"), "kernels.columns"),
     "unpool": "kernels.unpool",
-    **dict.fromkeys(("winograd_input", "winograd_output"), "kernels.winograd"),
+    **dict.fromkeys(("winograd_input", "winograd_output", "winograd_weights"), "kernels.winograd"),
+    **dict.fromkeys(("winograd_gradient", "winograd_sums"), "kernels.winograd_gradient"),
+    "panel": "kernels.panels",
     **dict.fromkeys(("peak_fma", "peak_read"), "runtime.peaks"),
 }
 
