@@ -67,6 +67,7 @@ VL = FIXED.vl
 KERNELS: dict[str, Spec] = {
     "gemm": gemm.spec(2, 1, False, RELU, ("c",)),
     "gemm_tail": gemm.spec(1, 2, True, (("in", 0),), ()),
+    "gemm_beside": gemm.spec(3, 2, True, (("in", 0),), (), walk=gemm.BESIDE),
     "elementwise": ("elementwise", RELU, ("v", "v", "s")),
     "depthwise": ("depthwise", 1, 3, 1, 1, 2, RELU, ("c",), False),
 }
@@ -136,6 +137,22 @@ def test_the_golden_product_with_a_tail_writes_no_lane_more(lanes: int) -> None:
     args = *args, x.strides[0], y.strides[0], _words(), 4, 8 * VL
     fn(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
     _close(y[:, : VL + lanes], (x.astype(np.float64) @ w.astype(np.float64))[:, : VL + lanes])
+    assert (y[:, VL + lanes :] == 9.0).all()
+
+
+@pytest.mark.parametrize("run", [1, 4, 7])
+def test_the_golden_product_reads_both_sides_in_place(run: int) -> None:
+    """x' w of arrays with gaps behind their rows: three rows a tile, two taps, in two blocks that are added."""
+    fn, tiles, lanes = _compiled("gemm_beside", gemm.ARGUMENTS), 2, 5
+    x, w = _f32(2 * run + 1, 3 * tiles + 2, seed=0), _f32(2 * run, VL + lanes + 1, seed=1)
+    y = np.full((3 * tiles, 2 * VL), 9.0, np.float32)
+    apart = run * x.strides[0], run  # a tap: bytes of the input, rows of the weights
+    for first, last, tap in ((1, 0, (0, 0)), (0, 1, apart)):
+        args = _words(_at(x)), _at(w), _words(*(_at(y, r) for r in range(3))), _words(), _words(*tap), 1, run
+        args = *args, first, last, lanes, tiles, 12, 3 * y.strides[0], _words(), x.strides[0], w.strides[0]
+        fn(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
+    want = x[: 2 * run, : 3 * tiles].astype(np.float64).T @ w[:, : VL + lanes].astype(np.float64)
+    _close(y[:, : VL + lanes], want)
     assert (y[:, VL + lanes :] == 9.0).all()
 
 

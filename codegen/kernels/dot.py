@@ -209,12 +209,12 @@ def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
 
     groups = step(a, left, left.batch), step(b, right, right.batch)
     row, channel = step(a, left, left.free), step(b, right, right.free)
+    m, n, batch = (math.prod(s.sizes(d)) for s, d in ((left, left.free), (right, right.free), (left, left.batch)))
     lengths = left.sizes(left.contract)
     walks = zip(lengths, (a.strides[d] for d in left.contract), (b.strides[d] for d in right.contract), strict=True)
     axes = merged([Axis(*walk) for walk in walks])
-    m, n, batch = (math.prod(s.sizes(d)) for s, d in ((left, left.free), (right, right.free), (left, left.batch)))
-    packs = axes[-1].left == 4 and axes[-1].size > 1 and m > FEW_ROWS
-    if None in groups or row is None or (channel != 4 and n > 1) or not even(axes) or packs:
+    beside = m == 1 or row == 4 or (axes[-1].left == 4 and m <= FEW_ROWS)
+    if None in groups or row is None or not beside or (channel != 4 and n > 1) or not even(axes):
         return None
     starts = [(Ref(s.buffer, s.offset), group or 0) for s, group in zip((a, b), groups, strict=True)]
     return Sides(axes, (1, 1, 1, m), (0, 0, 0, row), n, batch, *starts)

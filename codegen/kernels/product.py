@@ -277,11 +277,15 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape) -
     tiles, blocks = len(split_evenly(pixels, mr)), channel_blocks(g.channels, vl, nv)
     rows, extra = divmod(pixels, tiles)
     chunk = _tiles_per_item(ctx, g, x, tiles, rows, len(blocks))
-    starts = weights.taps if isinstance(weights, Rows) else (0,) * len(g.taps)
-    again = chunk > (1 if isinstance(weights, Rows) else 2)  # tiles read the weights again, from a cache
-    kept = ROWS_BYTES if isinstance(weights, Rows) else PANEL_BYTES
-    most = max(64, kept // (nv * vl * 4)) if again else g.depth
-    return _Tiling(tiles, rows, extra, chunk, blocks, reduction_blocks(g, starts, most))
+    sums = reduction_blocks(g, (0,) * len(g.taps), g.depth if chunk <= 2 else _fitting(PANEL_BYTES, nv * vl))
+    if isinstance(weights, Rows):  # of short sums that are added: the fewest roundings
+        sums = reduction_blocks(g, weights.taps, _fitting(ROWS_BYTES, nv * vl))
+    return _Tiling(tiles, rows, extra, chunk, blocks, sums)
+
+
+def _fitting(nbytes: int, channels: int) -> int:
+    """Elements of a reduction whose weights fit so many bytes, 64 at least."""
+    return max(64, nbytes // (4 * channels))
 
 
 def in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:
