@@ -231,7 +231,7 @@ def _packer(w: Value, axes: tuple[int, ...], vl: int) -> Packer:
 def _summed(ctx: Context, pixels: tuple[int, int, int], row_bytes: int, vectors: int) -> tuple[int, int]:
     """How many images and rows of each a work item sums up, of `pixels` (images, rows, pixels of a row)."""
     n, oh, ow = pixels
-    most = max(1, min(SUMMED_PIXELS // ow, IMAGE_BYTES // max(1, row_bytes)))
+    most = max(1, min(SUMMED_PIXELS // ow, 2 * IMAGE_BYTES // max(1, row_bytes)))
     wanted = 1 if ctx.threads == 1 else -(-4 * ctx.threads // vectors)  # parts of all pixels, for all threads to work
     if most < oh or wanted > n:
         rows = min(most, max(1, n * oh // wanted))

@@ -134,6 +134,10 @@ def depthwise_sums(name: str, key: Spec, target: Target) -> str:
     def block(xline: ir.Value, gline: ir.Value, p: ir.Value, n: int, acc: list[ir.Value]) -> list[ir.Value]:
         xat, gat, out = v.add(xline, v.b.mul(p, xpix)), v.add(gline, v.b.mul(p, gpix)), list(acc)
         by = [v.load(v.add(gat, v.mul(gpix, q))) for q in range(n)]
+        if stride == 1:  # too few vectors are waited for at once without; of a wider stride the hardware asks in time
+            for q in range(n):
+                v.prefetch(v.add(xat, v.mul(xtaprow, kh), v.mul(xpix, q)))
+                v.prefetch(v.add(gat, grow, v.mul(gpix, q)))
         for i in range(kh):
             load = columns.reader(v, v.add(xat, v.mul(xtaprow, i)))
             for q in range(n):
