@@ -68,7 +68,7 @@ KERNELS: dict[str, Spec] = {
     "gemm": gemm.spec(2, 1, False, RELU, ("c",)),
     "gemm_tail": gemm.spec(1, 2, True, (("in", 0),), ()),
     "elementwise": ("elementwise", RELU, ("v", "v", "s")),
-    "depthwise": ("depthwise", 1, 3, 1, 1, 2, RELU, ("c",), False),
+    "depthwise": ("depthwise", 1, 3, 1, 1, 2, RELU, ("c",), False, False),
 }
 
 

@@ -11,7 +11,7 @@ from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, View, expression, expressions, literal
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref, Word
-from ..segment.storage import Storage
+from ..segment.storage import Storage, streamed
 
 INNER = 4096  # elements of the inner loop in one kernel call
 SHORT = 1024  # elements of a row that is not worth a kernel call of its own
@@ -114,6 +114,9 @@ def compute_all(
         kinds = ("v",) * len(outs) + ("s",) * len(operands)
     elif "s" in kinds[: len(outs)]:
         raise Unsupported("an output that is written again and again")
+    if "g" not in kinds:
+        past = (streamed(s, w[:-1], at) for (s, _, at), w in zip(outs, walks, strict=False))
+        kinds = (*("n" if p else k for p, k in zip(past, kinds, strict=False)), *kinds[len(outs) :])
     several = (results,) if len(outs) > 1 else ()
     if len(dims) > 1 and dims[-1] <= SHORT and "g" not in kinds:
         rows = [(s, tuple(w), at) for (s, _, at), w in zip(everything, walks, strict=True)]

@@ -51,7 +51,7 @@ def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], None]) -> None:
 @family("elementwise")
 def elementwise(name: str, key: Spec, target: Target) -> str:
     """("elementwise", expr, kinds[, results]): the first operands are the results, one for each node of `results` (of
-    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided.
+    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided, "n" contiguous and streamed.
 
     Words: total, chunk (elements), then the inner stride of each operand in bytes ("g" makes the whole kernel scalar).
     """
@@ -78,7 +78,7 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
         read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
         nodes = emit_nodes(v, expr, read)
         for k, node in enumerate(results):
-            v.store(nodes[node], at(k))
+            v.store(nodes[node], at(k), kinds[k] == "n")
 
     vectors(v, n, body)
     return v.finish()
@@ -117,7 +117,7 @@ def elementwise_rows(name: str, key: Spec, target: Target) -> str:
             read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
             nodes = emit_nodes(v, expr, read)
             for k, node in enumerate(results):
-                v.store(nodes[node], at(k))
+                v.store(nodes[node], at(k), kinds[k] == "n")
 
         vectors(v, n, body)
     return v.finish()
