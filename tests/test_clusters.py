@@ -123,6 +123,17 @@ def test_an_optimizer_passes_once_over_each_leaf(name: str) -> None:
         assert sum(x.out.shape == leaf.shape for x in layers) == 1, [(x.out, x.kind) for x in layers]
 
 
+@pytest.mark.parametrize("shape", [(40, 24), (5, 3, 17), (2, 1025)])
+def test_results_of_rows_that_share_an_operand(shape: tuple[int, ...]) -> None:
+    """Rows short enough for a loop in the kernel, and longer ones."""
+
+    def fn(p: Any, m: Any, s: Any) -> Any:
+        momentum = 0.9 * m + p * s
+        return p - momentum, momentum
+
+    _check(fn, (array(*shape), array(*shape, seed=1), array(shape[-1], seed=2)), 1e-6)
+
+
 def test_groups_with_constant_weights_stay_as_they_are() -> None:
     """They are divided between devices, as those with several results are not."""
     fn = lambda w, x: (x @ w, x + 1, (x + 1) * 2)

@@ -229,7 +229,8 @@ def test_a_border_is_made_by_whoever_computes_the_image() -> None:
         return jax.vjp(functools.partial(convolved, stride=2), jnp.tanh(x), w)[1](jnp.tanh(g))
 
     _, ran = on_kernels(fn, array(2, 9, 9, 16), array(3, 3, 1, 16, seed=1), array(2, 5, 5, 16, seed=2))
-    assert sorted(ran) == ["depthwise_sums", "depthwise_transposed", "elementwise", "elementwise"]
+    passes_over_all = [name.removesuffix("_rows") for name in ran]
+    assert sorted(passes_over_all) == ["depthwise_sums", "depthwise_transposed", "elementwise", "elementwise"]
 
 
 def test_costs_and_splits() -> None:

@@ -13,7 +13,7 @@ from ..program import Value
 from ..rules.convolution import Phase
 from ..segment.assembly import Context, Packer
 from ..segment.steps import Kernel
-from ..segment.storage import Storage
+from ..segment.storage import Storage, streamed
 from .elementwise import Operand, copy, nest
 from .panels import Filters
 from .product import IMAGE_BYTES, Epilogue, operand_kind, split_evenly
@@ -53,7 +53,7 @@ def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue) -
     rows = _rows(ctx, oh, n, row)
     weights, taps = _weights(ctx, w)
     pixels = _pixels(ow, ctx.target.registers)
-    key = ("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, tail.expr, out.kinds)
+    key = ("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, tail.expr, out.kinds, out.streamed)
     extra = [oh, rows, ow, channels % ctx.target.vl]
     extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1], *taps, *out.steps]
     x = (image, (image.strides[0], rows * row, 4 * ctx.target.vl), geo.origin())
@@ -77,7 +77,7 @@ def transposed(
     pixels = max(p for p in (1, 2, 3, 4) if p == 1 or p * dh * dw <= ctx.target.registers // 2)
     walks = (tuple((p.tap, p.every, p.window, p.shift, p.reach) for p in along) for along in (by_row, by_column))
     left = (oh % dh, ow % dw)
-    key = ("depthwise_transposed", kh, kw, (dh, dw), *walks, left, pixels, tail.expr, out.kinds)
+    key = ("depthwise_transposed", kh, kw, (dh, dw), *walks, left, pixels, tail.expr, out.kinds, out.streamed)
     extra = [oh // dh, rows, wide, channels % ctx.target.vl, *image.strides[1:3], *taps, *out.steps]
     x = (image, (image.strides[0], rows * image.strides[1], 4 * ctx.target.vl), 0)
     operands = [x, weights, *out.operands(rows * dh, ctx.target.vl)]
@@ -136,6 +136,11 @@ class _Result:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of the epilogue's operands, as kernels have them."""
         return tuple(operand_kind(walk[:-1], walk[-1]) for _, walk, _ in self.others)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether it is stored past the caches."""
+        return streamed(self.y, self.y.strides[:-1])
 
     @property
     def steps(self) -> list[int]:
@@ -231,7 +236,7 @@ def _packer(w: Value, axes: tuple[int, ...], vl: int) -> Packer:
 def _summed(ctx: Context, pixels: tuple[int, int, int], row_bytes: int, vectors: int) -> tuple[int, int]:
     """How many images and rows of each a work item sums up, of `pixels` (images, rows, pixels of a row)."""
     n, oh, ow = pixels
-    most = max(1, min(SUMMED_PIXELS // ow, IMAGE_BYTES // max(1, row_bytes)))
+    most = max(1, min(SUMMED_PIXELS // ow, 2 * IMAGE_BYTES // max(1, row_bytes)))
     wanted = 1 if ctx.threads == 1 else -(-4 * ctx.threads // vectors)  # parts of all pixels, for all threads to work
     if most < oh or wanted > n:
         rows = min(most, max(1, n * oh // wanted))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, View, expression, expressions, literal
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref, Word
-from ..segment.storage import Storage
+from ..segment.storage import Storage, streamed
 
 INNER = 4096  # elements of the inner loop in one kernel call
 SHORT = 1024  # elements of a row that is not worth a kernel call of its own
@@ -113,8 +114,13 @@ def compute_all(
         kinds = ("v",) * len(outs) + ("s",) * len(operands)
     elif "s" in kinds[: len(outs)]:
         raise Unsupported("an output that is written again and again")
+    if "g" not in kinds:
+        past = (streamed(s, w[:-1], at) for (s, _, at), w in zip(outs, walks, strict=False))
+        kinds = (*("n" if p else k for p, k in zip(past, kinds, strict=False)), *kinds[len(outs) :])
+    several = (results,) if len(outs) > 1 else ()
     if len(dims) > 1 and dims[-1] <= SHORT and "g" not in kinds:
-        _in_runs(ctx, expr, kinds, [(s, tuple(w), at) for (s, _, at), w in zip(everything, walks, strict=True)], dims)
+        rows = [(s, tuple(w), at) for (s, _, at), w in zip(everything, walks, strict=True)]
+        _in_runs(ctx, (expr, kinds, *several), len(outs), rows, dims)
         return
     inner = min(dims[-1], INNER)
     loops = [*dims[:-1], -(-dims[-1] // inner)]
@@ -123,7 +129,7 @@ def compute_all(
     width = 1 if "g" in kinds else ctx.target.vl
     nest(
         ctx,
-        Kernel(("elementwise", expr, kinds, *((results,) if len(outs) > 1 else ()))),
+        Kernel(("elementwise", expr, kinds, *several)),
         extra,
         loops,
         views,
@@ -134,16 +140,18 @@ def compute_all(
     )
 
 
-def _in_runs(ctx: Context, expr: Expr, kinds: tuple[str, ...], views: Sequence[Operand], dims: list[int]) -> None:
-    """As `compute`, of rows that are too short for a kernel call each: `views` walk `dims`, the output first."""
+def _in_runs(ctx: Context, key: tuple[Any, ...], outs: int, views: Sequence[Operand], dims: list[int]) -> None:
+    """As `compute_all`, of rows that are too short for a kernel call each: `views` walk `dims`, `outs` results first;
+    `key` is the kernel's, an expression first.
+    """
     *around, rows, n = dims
     run = min(rows, max(1, ITEM // n))
     loops = [*around, -(-rows // run)]
     steps = [strides[-2] for _, strides, _ in views]
     moving = [(s, (*strides[:-2], run * strides[-2]), at) for s, strides, at in views]
-    units = run * -(-n // ctx.target.vl) * len(expr)
+    units = run * -(-n // ctx.target.vl) * len(key[0])
     chunk = max(1, ITEM // (run * n))
-    nest(ctx, Kernel(("elementwise_rows", expr, kinds)), [rows, run, n, *steps], loops, moving, 0, chunk, units)
+    nest(ctx, Kernel(("elementwise_rows", *key)), [rows, run, n, *steps], loops, moving, 0, chunk, units, outs)
 
 
 def copy(

@@ -51,7 +51,7 @@ def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], None]) -> None:
 @family("elementwise")
 def elementwise(name: str, key: Spec, target: Target) -> str:
     """("elementwise", expr, kinds[, results]): the first operands are the results, one for each node of `results` (of
-    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided.
+    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided, "n" contiguous and streamed.
 
     Words: total, chunk (elements), then the inner stride of each operand in bytes ("g" makes the whole kernel scalar).
     """
@@ -78,7 +78,7 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
         read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
         nodes = emit_nodes(v, expr, read)
         for k, node in enumerate(results):
-            v.store(nodes[node], at(k))
+            v.store(nodes[node], at(k), kinds[k] == "n")
 
     vectors(v, n, body)
     return v.finish()
@@ -96,12 +96,14 @@ REDUCE: dict[str, tuple[float, Combine]] = {
 
 @family("elementwise_rows")
 def elementwise_rows(name: str, key: Spec, target: Target) -> str:
-    """("elementwise_rows", expr, kinds): some rows of n elements; operand 0 is the output, kinds as of "elementwise",
-    without "g".
+    """("elementwise_rows", expr, kinds[, results]): some rows of n elements; operands, kinds and results as of
+    "elementwise", without "g".
 
     The last loop counts runs of rows. Words: rows, rows a run, n, then the bytes to the next row of each operand.
     """
-    _, expr, kinds = key
+    _, expr, kinds, *several = key
+    results = several[0] if several else (len(expr) - 1,)
+    made = len(results)
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     rows, n = _chunk(v, index, v.ld64(words, 0), v.ld64(words, 1)), v.ld64(words, 2)
@@ -112,8 +114,10 @@ def elementwise_rows(name: str, key: Spec, target: Target) -> str:
 
         def body(offset: ir.Value) -> None:
             at = lambda k: starts[k] if kinds[k] == "s" else v.add(starts[k], offset)
-            value = emit(v, expr, lambda k: v.broadcast(at(k + 1)) if kinds[k + 1] == "s" else v.load(at(k + 1)))
-            v.store(value, at(0))
+            read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
+            nodes = emit_nodes(v, expr, read)
+            for k, node in enumerate(results):
+                v.store(nodes[node], at(k), kinds[k] == "n")
 
         vectors(v, n, body)
     return v.finish()

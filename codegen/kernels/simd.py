@@ -163,11 +163,16 @@ class Builder:
         arguments = (self.ptr(addr, ir.IntType(8)), ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1))
         self.call("llvm.prefetch.p0", ir.VoidType(), *arguments)
 
-    def store(self, value: ir.Value, addr: ir.Value) -> None:
-        """Stores a vector of f32 at any address; masked-out lanes are not written."""
+    def store(self, value: ir.Value, addr: ir.Value, streamed: bool = False) -> None:
+        """Stores a vector of f32 at any address; masked-out lanes are not written. A `streamed` whole vector goes past
+        the caches, to an address that is a multiple of its bytes.
+        """
         p = self.ptr(addr, self.vec)
         if self.mask is None:
-            self.b.store(value, p).align = 4
+            to = self.b.store(value, p)
+            to.align = 4 * self.vl if streamed else 4
+            if streamed:
+                to.set_metadata("nontemporal", self.module.add_metadata([ir.Constant(I32, 1)]))
         else:
             self.call(f"llvm.masked.store.v{self.vl}f32.p0", ir.VoidType(), value, p, ir.Constant(I32, 4), self.mask)
 

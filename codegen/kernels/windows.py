@@ -26,13 +26,13 @@ Phases = tuple[tuple[int, int, int, int, int], ...]
 
 @family("depthwise")
 def depthwise(name: str, key: Spec, target: Target) -> str:
-    """("depthwise", kh, kw, stride, dilation, pixels, expr, kinds, tail): one channel vector of some rows.
+    """("depthwise", kh, kw, stride, dilation, pixels, expr, kinds, streamed, tail): one channel vector of some rows.
 
     Operands: x, weights, y, the epilogue's. Loops end in (row chunk, channel vector). Words: OH, rows a chunk, OW,
     lanes of the last vector (with `tail`), x: row step, tap row step, pixel step, tap step; weights: tap row, tap; y:
     row, pixel; each epilogue operand: row, pixel. Neighbouring output pixels share the columns that they read.
     """
-    _, kh, kw, stride, dilation, pixels, expr, kinds, tail = key
+    _, kh, kw, stride, dilation, pixels, *epilogue, tail = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     if tail:
@@ -42,7 +42,7 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
     x, w = v.ld64(where, 0), v.ld64(where, 1)
     weights = _taps(v, w, kh, kw, v.ld64(words, 8), v.ld64(words, 9))
     columns = _Windows(stride, dilation, xpix, xtap)
-    result = _Result.of(v, where, words, 10, expr, kinds)
+    result = _Result.of(v, where, words, 10, *epilogue)
 
     def block(row: ir.Value, p: ir.Value, n: int) -> None:
         at = v.add(x, v.b.mul(row, xrow), v.b.mul(p, xpix))
@@ -62,23 +62,23 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
 
 @family("depthwise_transposed")
 def depthwise_transposed(name: str, key: Spec, target: Target) -> str:
-    """("depthwise_transposed", kh, kw, spread, rows, columns, left, pixels, expr, kinds, tail): one channel vector of
-    the result around some rows of the image x. A pixel of x stands for a block of `spread` results (rows, columns), one
-    for each of the phases `rows` by `columns`; behind the whole blocks come the first `left` phases (along rows, along
-    columns) of one more.
+    """("depthwise_transposed", kh, kw, spread, rows, columns, left, pixels, expr, kinds, streamed, tail): one channel
+    vector of the result around some rows of the image x. A pixel of x stands for a block of `spread` results (rows,
+    columns), one for each of the phases `rows` by `columns`; behind the whole blocks come the first `left` phases
+    (along rows, along columns) of one more.
 
     Operands: x (the pixel of the first block), weights, y, the epilogue's. Loops end in (row chunk, channel vector).
     Words: whole blocks along rows, those of a chunk, whole blocks in a row, lanes of the last vector (with `tail`), x:
     row, pixel; weights: tap row, tap; y: row, pixel; each epilogue operand: row, pixel.
     """
-    _, kh, kw, (dh, dw), by_row, by_column, left, pixels, expr, kinds, tail = key
+    _, kh, kw, (dh, dw), by_row, by_column, left, pixels, *epilogue, tail = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     if tail:
         v.set_mask(v.ld64(words, 3))
     x, w, (xrow, xpix) = v.ld64(where, 0), v.ld64(where, 1), (v.ld64(words, 4), v.ld64(words, 5))
     weights = _taps(v, w, kh, kw, v.ld64(words, 6), v.ld64(words, 7))
-    result = _Result.of(v, where, words, 8, expr, kinds)
+    result = _Result.of(v, where, words, 8, *epilogue)
     chunk, wide = v.ld64(index, LAST - 1), v.ld64(words, 2)
 
     def block(phases: tuple[Phases, Phases], row: ir.Value, p: ir.Value, n: int) -> None:
@@ -134,6 +134,10 @@ def depthwise_sums(name: str, key: Spec, target: Target) -> str:
     def block(xline: ir.Value, gline: ir.Value, p: ir.Value, n: int, acc: list[ir.Value]) -> list[ir.Value]:
         xat, gat, out = v.add(xline, v.b.mul(p, xpix)), v.add(gline, v.b.mul(p, gpix)), list(acc)
         by = [v.load(v.add(gat, v.mul(gpix, q))) for q in range(n)]
+        if stride == 1:  # too few vectors are waited for at once without; of a wider stride the hardware asks in time
+            for q in range(n):
+                v.prefetch(v.add(xat, v.mul(xtaprow, kh), v.mul(xpix, q)))
+                v.prefetch(v.add(gat, grow, v.mul(gpix, q)))
         for i in range(kh):
             load = columns.reader(v, v.add(xat, v.mul(xtaprow, i)))
             for q in range(n):
@@ -215,24 +219,27 @@ class _Windows:
 @dataclasses.dataclass(frozen=True)
 class _Result:
     """Where a kernel writes pixels, and the epilogue: its expression, and its operands by address and steps; `shared`
-    are those that do not change with the pixel.
+    are those that do not change with the pixel; `streamed`: pixels are stored past the caches.
     """
 
     expr: Expr
     kinds: tuple[str, ...]
+    streamed: bool
     y: tuple[ir.Value, ir.Value, ir.Value]
     operands: tuple[tuple[ir.Value, ir.Value, ir.Value], ...]
     shared: dict[int, ir.Value]
 
     @classmethod
-    def of(cls, v: Builder, where: ir.Value, words: ir.Value, at: int, expr: Expr, kinds: Sequence[str]) -> _Result:
+    def of(
+        cls, v: Builder, where: ir.Value, words: ir.Value, at: int, expr: Expr, kinds: Sequence[str], streamed: bool
+    ) -> _Result:
         """The result whose address is number 2 in `where`, and whose steps begin at word `at`."""
         found = [
             (v.ld64(where, 2 + k), v.ld64(words, at + 2 * k), v.ld64(words, at + 2 * k + 1))
             for k in range(len(kinds) + 1)
         ]
         shared = {k: v.load(found[1 + k][0]) for k, kind in enumerate(kinds) if kind == "c"}
-        return cls(expr, tuple(kinds), found[0], tuple(found[1:]), shared)
+        return cls(expr, tuple(kinds), streamed, found[0], tuple(found[1:]), shared)
 
     def write(self, v: Builder, total: ir.Value, row: ir.Value, pixel: ir.Value) -> None:
         """Stores the expression of a sum at a pixel."""
@@ -246,7 +253,7 @@ class _Result:
             at = place(*self.operands[k - 1])
             return v.load(at) if self.kinds[k - 1] == "v" else v.broadcast(at)
 
-        v.store(emit(v, self.expr, operand), place(*self.y))
+        v.store(emit(v, self.expr, operand), place(*self.y), self.streamed)
 
 
 def _meeting(phases: Phases, n: int) -> dict[int, list[tuple[int, int, int]]]:

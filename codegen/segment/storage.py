@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 
 from ..program import Value
 
 ALIGN = 64
+STREAMED_BYTES = 1 << 24  # of one result from which on caches keep too little of it for whoever reads it next
 
 
 @dataclasses.dataclass(eq=False)
@@ -65,6 +67,15 @@ def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
 def dense(buffer: Buffer, shape: tuple[int, ...], offset: int = 0) -> Storage:
     """An array of f32 or s32 whose elements lie side by side in a buffer from `offset` bytes on."""
     return Storage(buffer, offset, shape, dense_strides(shape), ((0, 0),) * len(shape))
+
+
+def streamed(s: Storage, strides: Sequence[int], offset: int = 0) -> bool:
+    """Whether a result that is written from `offset` bytes on, whose rows lie `strides` bytes apart, is better stored
+    past the caches, which then need not read what is overwritten: it is large, and its rows begin at multiples of
+    `ALIGN` (in an arena; nobody says so of XLA's buffers).
+    """
+    rows = (s.offset + offset, *strides)
+    return s.buffer.kind == "temp" and 4 * math.prod(s.shape) >= STREAMED_BYTES and not any(x % ALIGN for x in rows)
 
 
 def temporary(value: Value, halo: tuple[tuple[int, int], ...]) -> Storage:
