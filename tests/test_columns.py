@@ -248,3 +248,54 @@ def test_gradients_of_biases_and_their_norm() -> None:
         return [g * jnp.minimum(1.0, 1.0 / norm) for g in grads]
 
     close(run_host(fn, *grads, threads=2), exact(fn, grads))
+
+
+def test_an_optimizer_updates_moments_and_weights_in_one_pass() -> None:
+    """Adam reads a gradient, two moments and the weights once, and writes three arrays; clipping is on the way."""
+    m, v, p, g = (array(33, 50, seed=i, low=0.01) for i in range(4))
+
+    def fn(fade: Any, m: Any, v: Any, p: Any, g: Any) -> Any:
+        g = g * jnp.minimum(1.0, 1.0 / jnp.sqrt(jnp.sum(g * g)))
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        fair = m / (1 - fade[0]), v / (1 - fade[1])
+        return m, v, p - 1e-3 * fair[0] / (jnp.sqrt(fair[1]) + 1e-8)
+
+    args = (jnp.float32([0.729, 0.997]), m, v, p, g)
+    assert [(n, made) for _, n, made in passes(fn, *args)] == [(1, 0), (4, 3)]
+    close(run_host(fn, *args, threads=2), exact(fn, args))
+
+
+class Residual(nn.Module):
+    """A network of a strided block with a projection, and one without."""
+
+    @nn.compact
+    def __call__(self, x: Any) -> Any:
+        norm = lambda x: nn.BatchNorm(use_running_average=False)(x)
+        x = nn.relu(norm(nn.Conv(24, (3, 3), use_bias=False)(x)))
+        y = nn.relu(norm(nn.Conv(32, (3, 3), (2, 2))(x)))
+        y = norm(nn.Conv(32, (3, 3), use_bias=False)(y)) + norm(nn.Conv(32, (1, 1), (2, 2), use_bias=False)(x))
+        x = nn.relu(y)
+        y = nn.relu6(norm(nn.Conv(32, (3, 3), feature_group_count=32, use_bias=False)(x)))
+        x = nn.relu(norm(nn.Conv(32, (1, 1), use_bias=False)(y)) + x)
+        return nn.Dense(10)(nn.relu(nn.Dense(17)(x.mean((1, 2)))))
+
+
+def test_a_step_of_a_residual_network() -> None:
+    """Loss, statistics, momentum and weights against float64, on kernels alone."""
+    net, x, y = Residual(), array(8, 14, 14, 3), jax.nn.one_hot(jnp.arange(8) % 10, 10)
+    made = jax.jit(net.init)(jax.random.key(0), x)
+    trace = jax.tree_util.tree_map(lambda p: 0.01 * array(*p.shape, seed=5), made["params"])
+
+    def fn(params: Any, stats: Any, trace: Any, x: Any, y: Any) -> Any:
+        def loss(params: Any) -> Any:
+            logits, changed = net.apply({"params": params, "batch_stats": stats}, x, mutable=["batch_stats"])
+            return -jnp.mean(jnp.sum(y * jax.nn.log_softmax(logits), -1)), changed
+
+        (value, changed), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        trace = jax.tree_util.tree_map(lambda t, g: 0.9 * t + g, trace, grads)
+        return jax.tree_util.tree_map(lambda p, t: p - 0.1 * t, params, trace), changed, trace, value
+
+    args = (made["params"], made["batch_stats"], trace, x, y)
+    _, graph = stages_of(fn, *args)
+    assert not [x.host_error for x in graph.layers if x.host_error]
+    close(run_host(fn, *args, threads=2), exact(fn, args))

@@ -1,4 +1,5 @@
-"""Reductions over leading axes (or over all) fused with what makes their operands: one pass, several results.
+"""One pass over memory with several results: reductions over leading axes (or over all) fused with what makes their
+operands, and elementwise values.
 
 Rows [.., C] are cut into runs that do not depend on the number of threads. Each run leaves a partial result of every
 reduction; these are joined in their order, so that the same call gives the same bits again.
@@ -63,7 +64,7 @@ class _Loops:
 def _loops(found: Columns, operands: Sequence[Operand]) -> _Loops:
     """Raises `Unsupported` where columns do not lie side by side in an operand that has any."""
     shape, strides = found.shape, [o[1] for o in operands]
-    last = max(d for d in found.axes if shape[d] != 1) + 1
+    last = max((d for d in found.axes if shape[d] != 1), default=-1) + 1
     whole = math.prod(shape[last:]) == 1
     rows = (found.shape[:last], [s[:last] for s in strides])
     dims, walks = coalesce(*rows)
@@ -97,10 +98,11 @@ def sweep(ctx: Context, found: Columns, results: Sequence[Value], stored: Sequen
     k, counts, runs = len(results), loops.counts, loops.runs
     parts = math.prod(counts if loops.whole else counts[:-1])
     places = [_place(ctx, v) for v in results]
-    single = parts == 1 and k == 1
     width = 1 if loops.whole else loops.width
-    partial = places[0] if single else ctx.scratch((parts, k, width))
-    views: list[Operand] = [(partial, _partial_steps(loops, 4 * k * width), 0)]
+    views: list[Operand] = []
+    if k:
+        partial = places[0] if parts == k == 1 else ctx.scratch((parts, k, width))
+        views = [(partial, _partial_steps(loops, 4 * k * width), 0)]
     for (s, _, offset), (around, rows, lane) in zip(operands, loops.steps, strict=True):
         jumps = (run * step for run, step in zip(runs, (*rows, lane), strict=True))
         views.append((s, (*around, *jumps), offset))
@@ -109,8 +111,8 @@ def sweep(ctx: Context, found: Columns, results: Sequence[Value], stored: Sequen
     sizes = (w for pair in zip((loops.width, *loops.rows[::-1]), runs[::-1], strict=True) for w in pair)
     extra = [*sizes, 4 * width, *(w for _, (outer, inner), _ in loops.steps for w in (inner, outer))]
     units = runs[0] * runs[1] * -(-runs[2] // ctx.target.vl) * len(found.nodes)
-    nest(ctx, Kernel(spec), extra, counts, views, 0, 1, units, 1 + len(made))
-    if not single:
+    nest(ctx, Kernel(spec), extra, counts, views, 0, 1, units, bool(k) + len(made))
+    if k and not parts == k == 1:
         _join(ctx, tuple(how for how, _ in found.sums), partial, places)
     for v, y in zip(results, places, strict=True):
         if y is not ctx.output(v):
@@ -184,18 +186,19 @@ def joined(name: str, key: Spec, target: Target) -> str:
 def kernel(name: str, key: Spec, target: Target) -> str:
     """("columns", nodes, sums (how, node), stored nodes, kinds, block, whole): a run of rows [outer, inner, columns].
 
-    Operands: partial results, the stored values, those read; kinds of all but the first: "v" by column, "s" one number
-    a row. Loops end in (outer, inner, columns), counted in runs. Words: columns, columns a run, inner rows, inner rows
-    a run, outer rows, outer rows a run, bytes between the partial results of two reductions, then of each operand the
-    bytes to the next inner and the next outer row.
+    Operands: partial results (of any sums), then the stored values, then those read; kinds of these two: "v" by column,
+    "s" one number a row. Loops end in (outer, inner, columns), counted in runs. Words: columns, columns a run, inner
+    rows, inner rows a run, outer rows, outer rows a run, bytes between the partial results of two reductions, then of
+    each operand the bytes to the next inner and the next outer row.
     """
     _, nodes, sums, stored, kinds, block, whole = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     columns, inner, outer = (_run(v, index, words, d) for d in range(3))
-    bases = [v.ld64(where, k) for k in range(1 + len(kinds))]
+    first = bool(sums)
+    bases = [v.ld64(where, first + k) for k in range(len(kinds))]
     steps = [(v.ld64(words, i), v.ld64(words, i + 1)) for i in range(WORDS, WORDS + 2 * len(kinds), 2)]
-    run = _Run(v, nodes, sums, stored, kinds, bases, steps, v.ld64(words, WORDS - 1))
+    run = _Run(v, nodes, sums, stored, kinds, bases, steps, v.ld64(where, 0), v.ld64(words, WORDS - 1))
     if whole:
         run.whole(columns, inner, outer)
         return v.finish()
@@ -223,8 +226,8 @@ def _run(v: Builder, index: ir.Value, words: ir.Value, d: int) -> ir.Value:
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """A call's operands and what it computes of them. `bases`: addresses of the partial results and of the operands,
-    `steps`: bytes to the next inner and the next outer row of each operand, `gap` between partial results.
+    """A call's operands and what it computes of them. `bases`: addresses of the operands, `steps`: bytes to the next
+    inner and the next outer row of each, `partial`: address of the partial results, `gap`: bytes between those of two.
     """
 
     v: Builder
@@ -234,12 +237,13 @@ class _Run:
     kinds: tuple[str, ...]
     bases: list[ir.Value]
     steps: list[tuple[ir.Value, ir.Value]]
+    partial: ir.Value
     gap: ir.Value
 
     def row(self, o: ir.Value, i: ir.Value) -> list[ir.Value]:
         """The address of a row in each operand."""
         v = self.v
-        pairs = zip(self.bases[1:], self.steps, strict=True)
+        pairs = zip(self.bases, self.steps, strict=True)
         return [v.add(base, v.b.mul(o, far), v.b.mul(i, near)) for base, (near, far) in pairs]
 
     def values(self, row: list[ir.Value], offset: ir.Value) -> list[ir.Value]:
@@ -288,7 +292,7 @@ class _Run:
             after(acc)
         total = functools.reduce(self.joined, [v.carried[u * size : (u + 1) * size] for u in range(unroll)])
         for n, x in enumerate(total):
-            v.store(x, v.add(self.bases[0], v.mul(self.gap, n % k), places[n // k]))
+            v.store(x, v.add(self.partial, v.mul(self.gap, n % k), places[n // k]))
 
     def whole(self, columns: ir.Value, inner: ir.Value, outer: ir.Value) -> None:
         """The sums over all rows and columns of the run."""
@@ -316,7 +320,7 @@ class _Run:
         total = functools.reduce(self.joined, [v.carried[u * k : (u + 1) * k] for u in range(UNROLL)])
         for j, x in enumerate(total):
             lanes = v.across(x, functools.partial(REDUCE[self.sums[j][0]][1], v))
-            place = v.add(self.bases[0], v.mul(self.gap, j))
+            place = v.add(self.partial, v.mul(self.gap, j))
             v.b.store(v.b.extract_element(lanes, i64(0)), v.ptr(place, F32))
 
 

@@ -25,8 +25,10 @@ from ..codegen.rules.columns import is_column_reduction
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_reduction, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction
 
-MOST_LEAVES = 9  # arrays that a pass reads: a nest of loops has no more operands, its results among them
+MOST_OPERANDS = 11  # arrays that a pass reads and writes: a nest of loops has one more
+MOST_LEAVES = 9  # those that it reads
 MOST_OPS = 160  # operations in a pass
+RECENT = 64  # passes of the newest values that a further one may join
 SMALL = 1 << 13  # elements of a value that is made as soon as it can be
 
 _Form = tuple[int, tuple[int, ...], tuple[int, ...]] | Value  # (level, shape, axes) of reductions; what else is kept
@@ -298,8 +300,27 @@ class _Sweeps:
             if op in self.sums:
                 self._join(op, level, found, owners)
         rest = [v for op in self.ops if op in self.soft for v in op.outs if v in self.kept and v not in owners]
-        alone = [_Pass([], [v], set(self.cone(*self.makers[v].value_ins)[1]), level[v]) for v in rest]
+        alone: list[_Pass] = []
+        for v in rest:
+            mine = _Pass([], [v], set(self.cone(*self.makers[v].value_ins)[1]), level[v])
+            if not any(self._added(p, mine, level) for p in reversed(alone[-RECENT:])):
+                alone.append(mine)
         return [*(p for same in found.values() for p in same), *alone]
+
+    def _added(self, p: _Pass, mine: _Pass, level: Mapping[Value, int]) -> bool:
+        """Whether a value became part of a pass that reads the same array, or makes what it reads."""
+        v, made = mine.kept[0], mine.leaves & set(p.kept)
+        if p.kept[0].shape != v.shape or _is_moving(self.makers[v]) or _is_moving(self.makers[p.kept[0]]):
+            return False
+        leaves = mine.leaves - made
+        shared = made or (mine.level == p.level and any(u.size == v.size for u in leaves & p.leaves))
+        if not shared or any(level.get(u, 0) >= p.level for u in leaves):
+            return False
+        if len(p.leaves | leaves) + len(p.kept) >= MOST_OPERANDS:
+            return False
+        p.kept.append(v)
+        p.leaves |= leaves
+        return True
 
     def _join(
         self, op: Op, level: Mapping[Value, int], found: dict[_Form, list[_Pass]], owners: dict[Value, _Pass]
@@ -376,7 +397,7 @@ class _Sweeps:
         inside, _ = _cone([*(op.value_ins[0] for op in p.sums), *p.kept], inlined, makers)
         new = {op.out: Value(op.out.shape, op.out.dtype) for op in inside if op.out not in wanted}
         copies = [_copied(op, new) for op in (*sorted(inside, key=self.position.__getitem__), *p.sums)]
-        also = (*p.kept, *(op.out for op in p.sums[:-1])) if p.sums else ()
+        also = tuple(v for v in (*p.kept, *(op.out for op in p.sums)) if v not in copies[-1].outs)
         working = copies[len(inside) :] or [op for op in copies if not _is_moving(op)] or copies[-1:]
         return Group(tuple(copies), working[0], also)
 
@@ -392,7 +413,7 @@ def _form(op: Op, level: int) -> _Form:
 
 
 def _fits(p: _Pass) -> bool:
-    return len(p.leaves) + len(p.kept) <= MOST_LEAVES + 1
+    return len(p.leaves) + len(p.kept) < MOST_OPERANDS
 
 
 def _in_order(units: Sequence[tuple[Op, ...]], places: Sequence[int]) -> list[Op]:
