@@ -377,16 +377,15 @@ class _Sweeps:
 
     def _places(self, units: Sequence[tuple[Op, ...]]) -> list[int]:
         """Where each unit stood: its last result. Small values come as soon as they can, before who may fuse a reader
-        of them.
+        of them, and so do outputs of the program, as what they are made of may be gone then.
         """
         first = {v: i for op, i in self.position.items() for v in op.outs}
 
         def place(unit: tuple[Op, ...]) -> int:
-            last = unit[-1]
+            last, made = unit[-1], [v for op in unit for v in op.outs if v in first]
             free = last not in self.position or (_is_moving(last) and last not in self.floating)
-            if free and not is_column_reduction(last) and last.out.size <= SMALL:
-                return -1
-            return max(first[v] for op in unit for v in op.outs if v in first)
+            early = last.out.size <= SMALL or self.outputs.issuperset(made)
+            return -1 if free and early and not is_column_reduction(last) else max(first[v] for v in made)
 
         return [place(unit) for unit in units]
 
