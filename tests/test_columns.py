@@ -131,6 +131,20 @@ def test_an_array_with_a_border_is_read_and_written_in_place() -> None:
     np.testing.assert_allclose(got[2], (y * np.asarray(x)).sum((0, 1, 2)), rtol=1e-5)
 
 
+def test_arrays_whose_columns_do_not_lie_side_by_side() -> None:
+    """What a concatenation takes along the last axis of length 1, and numbers of groups of columns."""
+
+    def fn(x: Any, s: Any) -> Any:
+        y, z = jnp.tanh(x), jnp.exp(x)
+        return jnp.concatenate([y, z, x], -1), jnp.sum(y * s, 0), jnp.sum(y, 0)
+
+    x, s = array(5, 4, 3, 1), array(4, 1, 1, seed=1)
+    close(run_host(fn, x, s, threads=2), exact(fn, (x, s)))
+    fn = lambda x, s: (jnp.sum(x * s, 0), jnp.sum(x, 0))
+    x, s = array(50, 4, 8), array(4, 1, seed=1)
+    close(run_host(fn, x, s, threads=2), exact(fn, (x, s)))
+
+
 def test_more_arrays_than_a_pass_can_read() -> None:
     xs = tuple(array(50, 5, seed=i) for i in range(24))
     fn = lambda *xs: (jnp.sum(jnp.tanh(sum(xs)), 0), *(jnp.sum(x * xs[0], 0) for x in xs))
@@ -263,6 +277,33 @@ def test_an_optimizer_updates_moments_and_weights_in_one_pass() -> None:
     args = (jnp.float32([0.729, 0.997]), m, v, p, g)
     assert [(n, made) for _, n, made in passes(fn, *args)] == [(1, 0), (4, 3)]
     close(run_host(fn, *args, threads=2), exact(fn, args))
+
+
+@pytest.mark.parametrize("shape", [(3, 7, 5, 24), (2, 40, 41, 8), (5, 1, 3, 20)], ids=str)
+def test_over_middle_axes(shape: tuple[int, ...]) -> None:
+    """Averages over an image, and their gradients, as squeeze and excite has them."""
+
+    def fn(x: Any, g: Any) -> Any:
+        y = nn.silu(x)
+        return jnp.mean(y, (1, 2)), jnp.sum(y * g, (1, 2)), jnp.max(g, (1, 2)), jnp.sum(x * g, (1, 2, 3))
+
+    x, g = array(*shape), array(*shape, seed=1)
+    assert next(n for _, n, _ in passes(fn, x, g)) == 2
+    close(run_host(fn, x, g, threads=2), exact(fn, (x, g)))
+
+
+@pytest.mark.parametrize("norm", [nn.GroupNorm(4), nn.InstanceNorm()], ids=lambda n: type(n).__name__)
+def test_norms_over_images(norm: nn.Module) -> None:
+    x, g = array(4, 9, 7, 24), array(4, 9, 7, 24, seed=1)
+    made = norm.init(jax.random.key(0), x)
+
+    def fn(made: Any, x: Any, g: Any) -> Any:
+        y, back = jax.vjp(lambda made, x: nn.relu(norm.apply(made, x)), made, x)
+        return y, back(g)
+
+    found = passes(fn, made, x, g)
+    assert (["reduce_sum"] * 2, 1, 0) in found and len(found) <= 9
+    close(run_host(fn, made, x, g, threads=2), exact(fn, (made, x, g)))
 
 
 class Residual(nn.Module):

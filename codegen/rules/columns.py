@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 from ..program import Group, Op, Unsupported, Value, kind
 from .expressions import Expr, View, expressions
@@ -29,13 +30,20 @@ class Columns:
 
 
 def is_column_reduction(op: Op) -> bool:
-    """Whether an operation joins f32 [.., C] over all axes before its last ones, or over all of them."""
+    """Whether an operation joins f32 [.., C] over neighbouring axes before its last ones, or over all axes."""
     x = op.ins[0] if op.ins else None
     if not is_reduction(op) or not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
         return False
-    live = [d for d in op.params["axes"] if x.shape[d] != 1]
-    last = max(live, default=-1)
-    return bool(live) and math.prod(x.shape[: last + 1]) == math.prod(x.shape[d] for d in live)
+    first, last = span(x.shape, op.params["axes"])
+    joined = math.prod(x.shape[d] for d in op.params["axes"])
+    whole = joined == x.size or math.prod(x.shape[last:]) > 1
+    return joined > 1 and whole and math.prod(x.shape[first:last]) == joined
+
+
+def span(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, int]:
+    """From where to where the dimensions lie that are joined, those of length 1 left out."""
+    live = [d for d in axes if shape[d] != 1]
+    return min(live, default=0), max(live, default=-1) + 1
 
 
 def columns(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value, ...]] | None:
@@ -77,4 +85,4 @@ def _elementwise(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value,
     return Columns(shape, tuple(range(len(shape))), nodes, (), numbers, views), (), stored
 
 
-__all__ = ["Columns", "columns", "is_column_reduction"]
+__all__ = ["Columns", "columns", "is_column_reduction", "span"]

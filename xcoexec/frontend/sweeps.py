@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from jax import lax
 
@@ -41,7 +42,7 @@ def swept(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> tupl
     """
     if not any(_over_batch(op, data) for op in ops):
         return list(ops), []
-    found = _Sweeps(_masks_of_results([_moved(op) for op in ops], outputs), data, outputs)
+    found = _Sweeps(_masks_of_results([o for op in ops for o in _in_runs(_moved(op))], outputs), data, outputs)
     return found.ordered()
 
 
@@ -59,6 +60,24 @@ def _moved(op: Op) -> Op:
         return op
     params = {"new_sizes": op.out.shape, "dimensions": None, "sharding": None}
     return Op("reshape", op.ins, op.outs, params, op.name, lax.reshape_p)
+
+
+def _in_runs(op: Op) -> list[Op]:
+    """A reduction over axes that are no neighbours joins all but the last run of them first: of what is left, that is
+    little. Any other operation as it is.
+    """
+    x = op.ins[0] if op.ins else None
+    if not is_reduction(op) or not isinstance(x, Value) or is_column_reduction(op) or kind(x.dtype) != "f":
+        return [op]
+    axes = sorted(op.params["axes"])
+    breaks = [i for i, (a, b) in enumerate(pairwise(axes), 1) if any(x.shape[d] != 1 for d in range(a + 1, b))]
+    if not breaks:
+        return [op]
+    early, late = axes[: breaks[-1]], axes[breaks[-1] :]
+    part = Value(tuple(n for d, n in enumerate(x.shape) if d not in early), x.dtype)
+    first = dataclasses.replace(op, outs=(part,), params={**op.params, "axes": tuple(early)})
+    after = {**op.params, "axes": tuple(d - len(early) for d in late)}
+    return [*_in_runs(first), dataclasses.replace(op, ins=(part,), params=after)]
 
 
 def _is_moving(op: Op) -> bool:
@@ -164,11 +183,14 @@ class _Sweeps:
     def _of_rows(self) -> set[Op]:
         """What is computed from sums of rows, or for them alone: their kernels have passes of their own."""
         rows = {op for op in self.ops if is_row_reduction(op) and not is_column_reduction(op)}
-        found, values = set(rows), {op.out for op in rows}
+        found, sizes = set(rows), {op.out: op.value_ins[0].size for op in rows}  # of the arrays that are rows
         for op in self.ops:
-            if op not in self.floating and _is_simple(op) and any(v in values for v in op.value_ins):
+            if op in self.floating or not _is_simple(op):
+                continue
+            size = max((sizes[v] for v in op.value_ins if v in sizes), default=0)
+            if size >= op.out.size:
                 found.add(op)
-                values.add(op.out)
+                sizes[op.out] = size
         for op in reversed(self.ops):
             readers = self.readers.get(op.out, []) if op.outs else []
             if _is_simple(op) and op not in self.floating and readers and all(r in found for r in readers):
