@@ -131,6 +131,20 @@ def test_an_array_with_a_border_is_read_and_written_in_place() -> None:
     np.testing.assert_allclose(got[2], (y * np.asarray(x)).sum((0, 1, 2)), rtol=1e-5)
 
 
+def test_arrays_whose_columns_do_not_lie_side_by_side() -> None:
+    """What a concatenation takes along the last axis of length 1, and numbers of groups of columns."""
+
+    def fn(x: Any, s: Any) -> Any:
+        y, z = jnp.tanh(x), jnp.exp(x)
+        return jnp.concatenate([y, z, x], -1), jnp.sum(y * s, 0), jnp.sum(y, 0)
+
+    x, s = array(5, 4, 3, 1), array(4, 1, 1, seed=1)
+    close(run_host(fn, x, s, threads=2), exact(fn, (x, s)))
+    fn = lambda x, s: (jnp.sum(x * s, 0), jnp.sum(x, 0))
+    x, s = array(50, 4, 8), array(4, 1, seed=1)
+    close(run_host(fn, x, s, threads=2), exact(fn, (x, s)))
+
+
 def test_more_arrays_than_a_pass_can_read() -> None:
     xs = tuple(array(50, 5, seed=i) for i in range(24))
     fn = lambda *xs: (jnp.sum(jnp.tanh(sum(xs)), 0), *(jnp.sum(x * xs[0], 0) for x in xs))
@@ -248,3 +262,81 @@ def test_gradients_of_biases_and_their_norm() -> None:
         return [g * jnp.minimum(1.0, 1.0 / norm) for g in grads]
 
     close(run_host(fn, *grads, threads=2), exact(fn, grads))
+
+
+def test_an_optimizer_updates_moments_and_weights_in_one_pass() -> None:
+    """Adam reads a gradient, two moments and the weights once, and writes three arrays; clipping is on the way."""
+    m, v, p, g = (array(33, 50, seed=i, low=0.01) for i in range(4))
+
+    def fn(fade: Any, m: Any, v: Any, p: Any, g: Any) -> Any:
+        g = g * jnp.minimum(1.0, 1.0 / jnp.sqrt(jnp.sum(g * g)))
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        fair = m / (1 - fade[0]), v / (1 - fade[1])
+        return m, v, p - 1e-3 * fair[0] / (jnp.sqrt(fair[1]) + 1e-8)
+
+    args = (jnp.float32([0.729, 0.997]), m, v, p, g)
+    assert [(n, made) for _, n, made in passes(fn, *args)] == [(1, 0), (4, 3)]
+    close(run_host(fn, *args, threads=2), exact(fn, args))
+
+
+@pytest.mark.parametrize("shape", [(3, 7, 5, 24), (2, 40, 41, 8), (5, 1, 3, 20)], ids=str)
+def test_over_middle_axes(shape: tuple[int, ...]) -> None:
+    """Averages over an image, and their gradients, as squeeze and excite has them."""
+
+    def fn(x: Any, g: Any) -> Any:
+        y = nn.silu(x)
+        return jnp.mean(y, (1, 2)), jnp.sum(y * g, (1, 2)), jnp.max(g, (1, 2)), jnp.sum(x * g, (1, 2, 3))
+
+    x, g = array(*shape), array(*shape, seed=1)
+    assert next(n for _, n, _ in passes(fn, x, g)) == 2
+    close(run_host(fn, x, g, threads=2), exact(fn, (x, g)))
+
+
+@pytest.mark.parametrize("norm", [nn.GroupNorm(4), nn.InstanceNorm()], ids=lambda n: type(n).__name__)
+def test_norms_over_images(norm: nn.Module) -> None:
+    x, g = array(4, 9, 7, 24), array(4, 9, 7, 24, seed=1)
+    made = norm.init(jax.random.key(0), x)
+
+    def fn(made: Any, x: Any, g: Any) -> Any:
+        y, back = jax.vjp(lambda made, x: nn.relu(norm.apply(made, x)), made, x)
+        return y, back(g)
+
+    found = passes(fn, made, x, g)
+    assert (["reduce_sum"] * 2, 1, 0) in found and len(found) <= 9
+    close(run_host(fn, made, x, g, threads=2), exact(fn, (made, x, g)))
+
+
+class Residual(nn.Module):
+    """A network of a strided block with a projection, and one without."""
+
+    @nn.compact
+    def __call__(self, x: Any) -> Any:
+        norm = lambda x: nn.BatchNorm(use_running_average=False)(x)
+        x = nn.relu(norm(nn.Conv(24, (3, 3), use_bias=False)(x)))
+        y = nn.relu(norm(nn.Conv(32, (3, 3), (2, 2))(x)))
+        y = norm(nn.Conv(32, (3, 3), use_bias=False)(y)) + norm(nn.Conv(32, (1, 1), (2, 2), use_bias=False)(x))
+        x = nn.relu(y)
+        y = nn.relu6(norm(nn.Conv(32, (3, 3), feature_group_count=32, use_bias=False)(x)))
+        x = nn.relu(norm(nn.Conv(32, (1, 1), use_bias=False)(y)) + x)
+        return nn.Dense(10)(nn.relu(nn.Dense(17)(x.mean((1, 2)))))
+
+
+def test_a_step_of_a_residual_network() -> None:
+    """Loss, statistics, momentum and weights against float64, on kernels alone."""
+    net, x, y = Residual(), array(8, 14, 14, 3), jax.nn.one_hot(jnp.arange(8) % 10, 10)
+    made = jax.jit(net.init)(jax.random.key(0), x)
+    trace = jax.tree_util.tree_map(lambda p: 0.01 * array(*p.shape, seed=5), made["params"])
+
+    def fn(params: Any, stats: Any, trace: Any, x: Any, y: Any) -> Any:
+        def loss(params: Any) -> Any:
+            logits, changed = net.apply({"params": params, "batch_stats": stats}, x, mutable=["batch_stats"])
+            return -jnp.mean(jnp.sum(y * jax.nn.log_softmax(logits), -1)), changed
+
+        (value, changed), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        trace = jax.tree_util.tree_map(lambda t, g: 0.9 * t + g, trace, grads)
+        return jax.tree_util.tree_map(lambda p, t: p - 0.1 * t, params, trace), changed, trace, value
+
+    args = (made["params"], made["batch_stats"], trace, x, y)
+    _, graph = stages_of(fn, *args)
+    assert not [x.host_error for x in graph.layers if x.host_error]
+    close(run_host(fn, *args, threads=2), exact(fn, args))

@@ -1,4 +1,5 @@
-"""Reductions over leading axes (or over all) fused with what makes their operands: one pass, several results.
+"""One pass over memory with several results: reductions over leading axes (or over all) fused with what makes their
+operands, and elementwise values.
 
 Rows [.., C] are cut into runs that do not depend on the number of threads. Each run leaves a partial result of every
 reduction; these are joined in their order, so that the same call gives the same bits again.
@@ -14,11 +15,11 @@ from collections.abc import Sequence
 import llvmlite.ir as ir
 
 from ..native.build import Spec, family
-from ..program import Unsupported, Value
-from ..rules.columns import Columns
+from ..program import Value
+from ..rules.columns import Columns, span
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
-from ..segment.storage import Storage
+from ..segment.storage import Storage, dense_strides
 from ..target import Target
 from .elementwise import Operand, coalesce, copy, nest, read
 from .expressions import emit_nodes
@@ -34,10 +35,12 @@ WORDS = 7  # before the strides of the operands
 
 @dataclasses.dataclass(frozen=True)
 class _Loops:
-    """The loops of a pass, and the steps in bytes of each operand along them: `around` (before the last two of rows),
-    `rows` (outer, inner), `width` columns. `whole`: columns are joined too.
+    """The loops of a pass, and the steps in bytes of each operand along them: `around` (first those over `kept` arrays
+    with results of their own, then all but the last two of rows), `rows` (outer, inner), `width` columns. `whole`:
+    columns are joined too.
     """
 
+    kept: int
     around: tuple[int, ...]
     rows: tuple[int, int]
     width: int
@@ -60,47 +63,52 @@ class _Loops:
         return (*self.around, *(-(-n // run) for n, run in ends))
 
 
-def _loops(found: Columns, operands: Sequence[Operand]) -> _Loops:
-    """Raises `Unsupported` where columns do not lie side by side in an operand that has any."""
+def _loops(found: Columns, operands: Sequence[Operand], made: int) -> _Loops | None:
+    """None where columns do not lie side by side in an operand that has any; the first `made` have."""
     shape, strides = found.shape, [o[1] for o in operands]
-    last = max(d for d in found.axes if shape[d] != 1) + 1
+    first, last = span(shape, found.axes)
     whole = math.prod(shape[last:]) == 1
-    rows = (found.shape[:last], [s[:last] for s in strides])
-    dims, walks = coalesce(*rows)
+    before, ways = coalesce(shape[:first], [s[:first] for s in strides])
+    if before == [1]:
+        before, ways = [], [[] for _ in ways]
+    dims, walks = coalesce(shape[first:last], [s[first:last] for s in strides])
     if whole:
         width, lanes = dims[-1], [w[-1] for w in walks]
         dims, walks = dims[:-1], [w[:-1] for w in walks]
     else:
         columns, across = coalesce(shape[last:], [s[last:] for s in strides])
         if len(columns) != 1:
-            raise Unsupported("columns that do not lie side by side")
+            return None
         width, lanes = columns[0], [w[0] for w in across]
-    if any(lane not in (0, 4) for lane in lanes):
-        raise Unsupported("columns that do not lie side by side")
+    if any(lane not in (0, 4) for lane in lanes) or (width > 1 and 0 in lanes[:made]):
+        return None
     fill = [1] * (2 - len(dims))
-    dims, walks = [*fill, *dims], [[0] * len(fill) + w for w in walks]
+    dims, walks = [*before, *fill, *dims], [[*b, *(0 for _ in fill), *w] for b, w in zip(ways, walks, strict=True)]
     steps = tuple((tuple(w[:-2]), (w[-2], w[-1]), lane) for w, lane in zip(walks, lanes, strict=True))
-    return _Loops(tuple(dims[:-2]), (dims[-2], dims[-1]), width, steps, whole)
+    return _Loops(math.prod(before), tuple(dims[:-2]), (dims[-2], dims[-1]), width, steps, whole)
 
 
 def sweep(ctx: Context, found: Columns, results: Sequence[Value], stored: Sequence[Value]) -> None:
     """Appends the steps of a pass: `results` of its reductions, `stored` elementwise values.
 
-    Raises `Unsupported` for columns that do not lie side by side, and for more operands or loops than a nest has.
+    Raises `Unsupported` for more operands or loops than a nest has.
     """
-    rank = len(found.shape)
-    made = [(s, s.strides, 0) for s in (ctx.output(v) for v in stored)]
-    operands: list[Operand] = [*made, *(read(ctx, view, rank) for view in found.views)]
-    loops = _loops(found, operands)
-    if any(s[2] != 4 for s in loops.steps[: len(made)]) and loops.width > 1:
-        raise Unsupported("a stored value whose columns do not lie side by side")
+    rank, outs = len(found.shape), [ctx.output(v) for v in stored]
+    operands: list[Operand] = [*((s, s.strides, 0) for s in outs), *(read(ctx, view, rank) for view in found.views)]
+    loops = _loops(found, operands, len(outs))
+    if loops is None:
+        operands = _side_by_side(ctx, found.shape, operands, len(outs))
+        loops = _loops(found, operands, len(outs))
+    assert loops is not None, "dense arrays have columns side by side"
+    made = [s for s, _, _ in operands[: len(outs)]]
     k, counts, runs = len(results), loops.counts, loops.runs
-    parts = math.prod(counts if loops.whole else counts[:-1])
+    parts = math.prod(counts if loops.whole else counts[:-1]) // loops.kept
     places = [_place(ctx, v) for v in results]
-    single = parts == 1 and k == 1
     width = 1 if loops.whole else loops.width
-    partial = places[0] if single else ctx.scratch((parts, k, width))
-    views: list[Operand] = [(partial, _partial_steps(loops, 4 * k * width), 0)]
+    views: list[Operand] = []
+    if k:
+        partial = places[0] if parts == k == 1 else ctx.scratch((loops.kept, parts, k, width))
+        views = [(partial, _partial_steps(loops, 4 * k * width), 0)]
     for (s, _, offset), (around, rows, lane) in zip(operands, loops.steps, strict=True):
         jumps = (run * step for run, step in zip(runs, (*rows, lane), strict=True))
         views.append((s, (*around, *jumps), offset))
@@ -109,12 +117,24 @@ def sweep(ctx: Context, found: Columns, results: Sequence[Value], stored: Sequen
     sizes = (w for pair in zip((loops.width, *loops.rows[::-1]), runs[::-1], strict=True) for w in pair)
     extra = [*sizes, 4 * width, *(w for _, (outer, inner), _ in loops.steps for w in (inner, outer))]
     units = runs[0] * runs[1] * -(-runs[2] // ctx.target.vl) * len(found.nodes)
-    nest(ctx, Kernel(spec), extra, counts, views, 0, 1, units, 1 + len(made))
-    if not single:
+    nest(ctx, Kernel(spec), extra, counts, views, 0, 1, units, bool(k) + len(made))
+    if k and not parts == k == 1:
         _join(ctx, tuple(how for how, _ in found.sums), partial, places)
-    for v, y in zip(results, places, strict=True):
-        if y is not ctx.output(v):
-            copy(ctx, y, ctx.output(v))
+    for y, out in zip((*places, *made), (*(ctx.output(v) for v in results), *outs), strict=True):
+        if y is not out:
+            copy(ctx, y, out)
+
+
+def _side_by_side(ctx: Context, shape: tuple[int, ...], operands: Sequence[Operand], made: int) -> list[Operand]:
+    """The operands of a pass in copies where they are not dense arrays of its shape, or one number."""
+    found: list[Operand] = []
+    for k, (s, strides, offset) in enumerate(operands):
+        fits = strides == dense_strides(shape) or not any(strides)
+        target = s if fits else ctx.scratch(shape)
+        if k >= made and not fits:
+            copy(ctx, s, target, strides, offset)
+        found.append((target, strides if fits else target.strides, offset if fits else 0))
+    return found
 
 
 def _place(ctx: Context, v: Value) -> Storage:
@@ -140,13 +160,14 @@ def _block(ctx: Context, found: Columns, loops: _Loops) -> int:
 
 
 def _join(ctx: Context, hows: tuple[str, ...], partial: Storage, places: Sequence[Storage]) -> None:
-    """Appends the step that joins partial results [parts, reductions, columns]."""
-    parts, k, width = partial.shape
+    """Appends the step that joins partial results [kept, parts, reductions, columns]."""
+    kept, parts, k, width = partial.shape
     run = min(width, JOINED)
-    operands: list[Operand] = [*((y, (4 * run,), 0) for y in places), (partial, (4 * run,), 0)]
+    operands: list[Operand] = [(y, (4 * width, 4 * run), 0) for y in places]
+    operands.append((partial, (4 * width * k * parts, 4 * run), 0))
     units = parts * k * -(-run // ctx.target.vl)
     extra = [width, run, parts, 4 * k * width, 4 * width]
-    nest(ctx, Kernel(("joined", hows)), extra, (-(-width // run),), operands, 0, 1, units, k)
+    nest(ctx, Kernel(("joined", hows)), extra, (kept, -(-width // run)), operands, 0, 1, units, k)
 
 
 @family("joined")
@@ -184,18 +205,19 @@ def joined(name: str, key: Spec, target: Target) -> str:
 def kernel(name: str, key: Spec, target: Target) -> str:
     """("columns", nodes, sums (how, node), stored nodes, kinds, block, whole): a run of rows [outer, inner, columns].
 
-    Operands: partial results, the stored values, those read; kinds of all but the first: "v" by column, "s" one number
-    a row. Loops end in (outer, inner, columns), counted in runs. Words: columns, columns a run, inner rows, inner rows
-    a run, outer rows, outer rows a run, bytes between the partial results of two reductions, then of each operand the
-    bytes to the next inner and the next outer row.
+    Operands: partial results (of any sums), then the stored values, then those read; kinds of these two: "v" by column,
+    "s" one number a row. Loops end in (outer, inner, columns), counted in runs. Words: columns, columns a run, inner
+    rows, inner rows a run, outer rows, outer rows a run, bytes between the partial results of two reductions, then of
+    each operand the bytes to the next inner and the next outer row.
     """
     _, nodes, sums, stored, kinds, block, whole = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     columns, inner, outer = (_run(v, index, words, d) for d in range(3))
-    bases = [v.ld64(where, k) for k in range(1 + len(kinds))]
+    first = bool(sums)
+    bases = [v.ld64(where, first + k) for k in range(len(kinds))]
     steps = [(v.ld64(words, i), v.ld64(words, i + 1)) for i in range(WORDS, WORDS + 2 * len(kinds), 2)]
-    run = _Run(v, nodes, sums, stored, kinds, bases, steps, v.ld64(words, WORDS - 1))
+    run = _Run(v, nodes, sums, stored, kinds, bases, steps, v.ld64(where, 0), v.ld64(words, WORDS - 1))
     if whole:
         run.whole(columns, inner, outer)
         return v.finish()
@@ -223,8 +245,8 @@ def _run(v: Builder, index: ir.Value, words: ir.Value, d: int) -> ir.Value:
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """A call's operands and what it computes of them. `bases`: addresses of the partial results and of the operands,
-    `steps`: bytes to the next inner and the next outer row of each operand, `gap` between partial results.
+    """A call's operands and what it computes of them. `bases`: addresses of the operands, `steps`: bytes to the next
+    inner and the next outer row of each, `partial`: address of the partial results, `gap`: bytes between those of two.
     """
 
     v: Builder
@@ -234,12 +256,13 @@ class _Run:
     kinds: tuple[str, ...]
     bases: list[ir.Value]
     steps: list[tuple[ir.Value, ir.Value]]
+    partial: ir.Value
     gap: ir.Value
 
     def row(self, o: ir.Value, i: ir.Value) -> list[ir.Value]:
         """The address of a row in each operand."""
         v = self.v
-        pairs = zip(self.bases[1:], self.steps, strict=True)
+        pairs = zip(self.bases, self.steps, strict=True)
         return [v.add(base, v.b.mul(o, far), v.b.mul(i, near)) for base, (near, far) in pairs]
 
     def values(self, row: list[ir.Value], offset: ir.Value) -> list[ir.Value]:
@@ -288,7 +311,7 @@ class _Run:
             after(acc)
         total = functools.reduce(self.joined, [v.carried[u * size : (u + 1) * size] for u in range(unroll)])
         for n, x in enumerate(total):
-            v.store(x, v.add(self.bases[0], v.mul(self.gap, n % k), places[n // k]))
+            v.store(x, v.add(self.partial, v.mul(self.gap, n % k), places[n // k]))
 
     def whole(self, columns: ir.Value, inner: ir.Value, outer: ir.Value) -> None:
         """The sums over all rows and columns of the run."""
@@ -316,7 +339,7 @@ class _Run:
         total = functools.reduce(self.joined, [v.carried[u * k : (u + 1) * k] for u in range(UNROLL)])
         for j, x in enumerate(total):
             lanes = v.across(x, functools.partial(REDUCE[self.sums[j][0]][1], v))
-            place = v.add(self.bases[0], v.mul(self.gap, j))
+            place = v.add(self.partial, v.mul(self.gap, j))
             v.b.store(v.b.extract_element(lanes, i64(0)), v.ptr(place, F32))
 
 

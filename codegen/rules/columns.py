@@ -1,12 +1,14 @@
-"""Which groups are reductions over leading axes with what makes their operands: one pass over memory, several results.
+"""Which groups are one pass over memory with several results: reductions over leading axes with what makes their
+operands, and elementwise values.
 
-Batch norm's statistics and gradients, gradients of biases and norms of gradients are such groups.
+Batch norm's statistics and gradients, gradients of biases, norms of gradients and optimizers' updates are such groups.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 from ..program import Group, Op, Unsupported, Value, kind
 from .expressions import Expr, View, expressions
@@ -28,13 +30,20 @@ class Columns:
 
 
 def is_column_reduction(op: Op) -> bool:
-    """Whether an operation joins f32 [.., C] over all axes before its last ones, or over all of them."""
+    """Whether an operation joins f32 [.., C] over neighbouring axes before its last ones, or over all axes."""
     x = op.ins[0] if op.ins else None
     if not is_reduction(op) or not isinstance(x, Value) or kind(x.dtype) != "f" or kind(op.out.dtype) != "f":
         return False
-    live = [d for d in op.params["axes"] if x.shape[d] != 1]
-    last = max(live, default=-1)
-    return bool(live) and math.prod(x.shape[: last + 1]) == math.prod(x.shape[d] for d in live)
+    first, last = span(x.shape, op.params["axes"])
+    joined = math.prod(x.shape[d] for d in op.params["axes"])
+    whole = joined == x.size or math.prod(x.shape[last:]) > 1
+    return joined > 1 and whole and math.prod(x.shape[first:last]) == joined
+
+
+def span(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, int]:
+    """From where to where the dimensions lie that are joined, those of length 1 left out."""
+    live = [d for d in axes if shape[d] != 1]
+    return min(live, default=0), max(live, default=-1) + 1
 
 
 def columns(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value, ...]] | None:
@@ -42,7 +51,9 @@ def columns(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value, ...]
     None when it is none, or its expressions have no vector code.
     """
     sums = [op for op in group.ops if is_reduction(op)]
-    if not sums or group.result not in sums or not all(map(is_column_reduction, sums)):
+    if not sums:
+        return _elementwise(group)
+    if group.result not in sums or not all(map(is_column_reduction, sums)):
         return None
     operands = tuple(op.ins[0] for op in sums if isinstance(op.ins[0], Value))
     results = tuple(op.out for op in sums)
@@ -62,4 +73,16 @@ def columns(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value, ...]
     return found, results, stored
 
 
-__all__ = ["Columns", "columns", "is_column_reduction"]
+def _elementwise(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value, ...]] | None:
+    """As `columns`, of several elementwise values of one shape."""
+    stored, shape = group.outs, group.out.shape
+    if not group.also or any(v.shape != shape for v in stored):
+        return None
+    try:
+        nodes, numbers, views = expressions(group.ops, (), stored)
+    except Unsupported:
+        return None
+    return Columns(shape, tuple(range(len(shape))), nodes, (), numbers, views), (), stored
+
+
+__all__ = ["Columns", "columns", "is_column_reduction", "span"]

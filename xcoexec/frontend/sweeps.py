@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from jax import lax
 
@@ -25,8 +26,10 @@ from ..codegen.rules.columns import is_column_reduction
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_reduction, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction
 
-MOST_LEAVES = 9  # arrays that a pass reads: a nest of loops has no more operands, its results among them
+MOST_OPERANDS = 11  # arrays that a pass reads and writes: a nest of loops has one more
+MOST_LEAVES = 9  # those that it reads
 MOST_OPS = 160  # operations in a pass
+RECENT = 64  # passes of the newest values that a further one may join
 SMALL = 1 << 13  # elements of a value that is made as soon as it can be
 
 _Form = tuple[int, tuple[int, ...], tuple[int, ...]] | Value  # (level, shape, axes) of reductions; what else is kept
@@ -39,7 +42,7 @@ def swept(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> tupl
     """
     if not any(_over_batch(op, data) for op in ops):
         return list(ops), []
-    found = _Sweeps(_masks_of_results([_moved(op) for op in ops], outputs), data, outputs)
+    found = _Sweeps(_masks_of_results([o for op in ops for o in _in_runs(_moved(op))], outputs), data, outputs)
     return found.ordered()
 
 
@@ -57,6 +60,24 @@ def _moved(op: Op) -> Op:
         return op
     params = {"new_sizes": op.out.shape, "dimensions": None, "sharding": None}
     return Op("reshape", op.ins, op.outs, params, op.name, lax.reshape_p)
+
+
+def _in_runs(op: Op) -> list[Op]:
+    """A reduction over axes that are no neighbours joins all but the last run of them first: of what is left, that is
+    little. Any other operation as it is.
+    """
+    x = op.ins[0] if op.ins else None
+    if not is_reduction(op) or not isinstance(x, Value) or is_column_reduction(op) or kind(x.dtype) != "f":
+        return [op]
+    axes = sorted(op.params["axes"])
+    breaks = [i for i, (a, b) in enumerate(pairwise(axes), 1) if any(x.shape[d] != 1 for d in range(a + 1, b))]
+    if not breaks:
+        return [op]
+    early, late = axes[: breaks[-1]], axes[breaks[-1] :]
+    part = Value(tuple(n for d, n in enumerate(x.shape) if d not in early), x.dtype)
+    first = dataclasses.replace(op, outs=(part,), params={**op.params, "axes": tuple(early)})
+    after = {**op.params, "axes": tuple(d - len(early) for d in late)}
+    return [*_in_runs(first), dataclasses.replace(op, ins=(part,), params=after)]
 
 
 def _is_moving(op: Op) -> bool:
@@ -162,11 +183,14 @@ class _Sweeps:
     def _of_rows(self) -> set[Op]:
         """What is computed from sums of rows, or for them alone: their kernels have passes of their own."""
         rows = {op for op in self.ops if is_row_reduction(op) and not is_column_reduction(op)}
-        found, values = set(rows), {op.out for op in rows}
+        found, sizes = set(rows), {op.out: op.value_ins[0].size for op in rows}  # of the arrays that are rows
         for op in self.ops:
-            if op not in self.floating and _is_simple(op) and any(v in values for v in op.value_ins):
+            if op in self.floating or not _is_simple(op):
+                continue
+            size = max((sizes[v] for v in op.value_ins if v in sizes), default=0)
+            if size >= op.out.size:
                 found.add(op)
-                values.add(op.out)
+                sizes[op.out] = size
         for op in reversed(self.ops):
             readers = self.readers.get(op.out, []) if op.outs else []
             if _is_simple(op) and op not in self.floating and readers and all(r in found for r in readers):
@@ -298,8 +322,27 @@ class _Sweeps:
             if op in self.sums:
                 self._join(op, level, found, owners)
         rest = [v for op in self.ops if op in self.soft for v in op.outs if v in self.kept and v not in owners]
-        alone = [_Pass([], [v], set(self.cone(*self.makers[v].value_ins)[1]), level[v]) for v in rest]
+        alone: list[_Pass] = []
+        for v in rest:
+            mine = _Pass([], [v], set(self.cone(*self.makers[v].value_ins)[1]), level[v])
+            if not any(self._added(p, mine, level) for p in reversed(alone[-RECENT:])):
+                alone.append(mine)
         return [*(p for same in found.values() for p in same), *alone]
+
+    def _added(self, p: _Pass, mine: _Pass, level: Mapping[Value, int]) -> bool:
+        """Whether a value became part of a pass that reads the same array, or makes what it reads."""
+        v, made = mine.kept[0], mine.leaves & set(p.kept)
+        if p.kept[0].shape != v.shape or _is_moving(self.makers[v]) or _is_moving(self.makers[p.kept[0]]):
+            return False
+        leaves = mine.leaves - made
+        shared = made or (mine.level == p.level and any(u.size == v.size for u in leaves & p.leaves))
+        if not shared or any(level.get(u, 0) >= p.level for u in leaves):
+            return False
+        if len(p.leaves | leaves) + len(p.kept) >= MOST_OPERANDS:
+            return False
+        p.kept.append(v)
+        p.leaves |= leaves
+        return True
 
     def _join(
         self, op: Op, level: Mapping[Value, int], found: dict[_Form, list[_Pass]], owners: dict[Value, _Pass]
@@ -356,16 +399,15 @@ class _Sweeps:
 
     def _places(self, units: Sequence[tuple[Op, ...]]) -> list[int]:
         """Where each unit stood: its last result. Small values come as soon as they can, before who may fuse a reader
-        of them.
+        of them, and so do outputs of the program, as what they are made of may be gone then.
         """
         first = {v: i for op, i in self.position.items() for v in op.outs}
 
         def place(unit: tuple[Op, ...]) -> int:
-            last = unit[-1]
+            last, made = unit[-1], [v for op in unit for v in op.outs if v in first]
             free = last not in self.position or (_is_moving(last) and last not in self.floating)
-            if free and not is_column_reduction(last) and last.out.size <= SMALL:
-                return -1
-            return max(first[v] for op in unit for v in op.outs if v in first)
+            early = last.out.size <= SMALL or self.outputs.issuperset(made)
+            return -1 if free and early and not is_column_reduction(last) else max(first[v] for v in made)
 
         return [place(unit) for unit in units]
 
@@ -376,7 +418,7 @@ class _Sweeps:
         inside, _ = _cone([*(op.value_ins[0] for op in p.sums), *p.kept], inlined, makers)
         new = {op.out: Value(op.out.shape, op.out.dtype) for op in inside if op.out not in wanted}
         copies = [_copied(op, new) for op in (*sorted(inside, key=self.position.__getitem__), *p.sums)]
-        also = (*p.kept, *(op.out for op in p.sums[:-1])) if p.sums else ()
+        also = tuple(v for v in (*p.kept, *(op.out for op in p.sums)) if v not in copies[-1].outs)
         working = copies[len(inside) :] or [op for op in copies if not _is_moving(op)] or copies[-1:]
         return Group(tuple(copies), working[0], also)
 
@@ -392,7 +434,7 @@ def _form(op: Op, level: int) -> _Form:
 
 
 def _fits(p: _Pass) -> bool:
-    return len(p.leaves) + len(p.kept) <= MOST_LEAVES + 1
+    return len(p.leaves) + len(p.kept) < MOST_OPERANDS
 
 
 def _in_order(units: Sequence[tuple[Op, ...]], places: Sequence[int]) -> list[Op]:
