@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -366,8 +367,7 @@ def pairs(fn: Callable[..., Any], *args: jax.Array) -> tuple[tuple[int, int], ..
 def test_results_share_memory_only_with_operands_that_nobody_reads_afterwards() -> None:
     w, g, row = array(24, 24), array(24, 24, seed=1), array(24, seed=2)
     assert pairs(lambda w, g: w - 0.1 * g, w, g) == ((0, 0), (1, 0))
-    found = pairs(lambda w, g: (w - 0.1 * g, jnp.tanh(w) * 2), w, g)
-    assert (0, 0) not in found and {(1, 0), (0, 1)} <= set(found)  # w is read again
+    assert {(0, 0), (1, 1)} <= set(pairs(lambda w, g: (w - 0.1 * g, 0.9 * g + w), w, g))  # in one pass
     assert pairs(lambda w, g: (0.9 * w + g, g @ w), w, g) in (((1, 0),), ())  # the product reads both
     assert pairs(lambda w, g: w.T - 0.1 * g, w, g) == ((1, 0),)  # other elements than those that are written
     assert pairs(lambda w, g: w + w.T * g, w, g) == ((1, 0),)
@@ -390,4 +390,4 @@ def test_a_state_that_is_given_away_is_updated_in_place() -> None:
     now = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(state)]
     assert now == places
     text = compiled(session.problem.example).as_text()
-    assert not [line for line in text.splitlines() if "copy" in line and "f32[16,12]" in line]
+    assert "custom-call" in text and not re.search(r"f32\[16,12\]\S* copy\(", text)
