@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from flax import nnx
 from flax.training.train_state import TrainState
 
 import xcoexec
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment.sharing import shareable
 from xcoexec.frontend.state import returned, whole
 from xcoexec.lowering.executable import Executable
 from xcoexec.session import race
@@ -25,7 +28,7 @@ from xcoexec.session.adaptive import Monitor
 from xcoexec.session.race import Race
 from xcoexec.session.session import Session
 
-from .support import array
+from .support import array, stages_of
 
 LABELS = jnp.arange(4) % 3
 BATCH = (array(4, 16, seed=7), LABELS)
@@ -353,3 +356,38 @@ def test_a_race_is_decided_by_the_callers_own_calls() -> None:
     assert took.startswith("pppjjjjjjpppppp")
     loop = Loop()
     assert loop.steps(1e-4, 1e-5).count("p") == 1 + race.MOST_CALLS
+
+
+def pairs(fn: Callable[..., Any], *args: jax.Array) -> tuple[tuple[int, int], ...]:
+    """Which operands of a function's one segment may share memory with which of its results."""
+    _, graph = stages_of(fn, *args)
+    return shareable(host.build(graph.program, 2))
+
+
+def test_results_share_memory_only_with_operands_that_nobody_reads_afterwards() -> None:
+    w, g, row = array(24, 24), array(24, 24, seed=1), array(24, seed=2)
+    assert pairs(lambda w, g: w - 0.1 * g, w, g) == ((0, 0), (1, 0))
+    assert {(0, 0), (1, 1)} <= set(pairs(lambda w, g: (w - 0.1 * g, 0.9 * g + w), w, g))  # in one pass
+    assert pairs(lambda w, g: (0.9 * w + g, g @ w), w, g) in (((1, 0),), ())  # the product reads both
+    assert pairs(lambda w, g: w.T - 0.1 * g, w, g) == ((1, 0),)  # other elements than those that are written
+    assert pairs(lambda w, g: w + w.T * g, w, g) == ((1, 0),)
+    assert pairs(lambda w, row: w * row, w, row) == ((0, 0),)
+    assert pairs(lambda w, g: w * w[:, :1] + g, w, g) == ((1, 0),)
+    assert pairs(lambda w: jax.nn.softmax(w), w) == ()  # rows are read twice
+    assert pairs(lambda w, g: (g @ w) - w, w, g) == ()
+
+
+def test_a_state_that_is_given_away_is_updated_in_place() -> None:
+    step, state = xcoexec.jit(adam_step, strategy="host", strict=True, donate_argnums=0), adam_state()
+    state, _ = step(state, BATCH)
+    (session,) = sessions(step)
+    compiled = session.current.compiled
+    assert compiled is not None
+    used = compiled(session.problem.example).memory_analysis()
+    assert used.alias_size_in_bytes == sum(x.nbytes for x in jax.tree.leaves(state))
+    places = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(state)]
+    state, _ = step(state, BATCH)
+    now = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(state)]
+    assert now == places
+    text = compiled(session.problem.example).as_text()
+    assert "custom-call" in text and not re.search(r"f32\[16,12\]\S* copy\(", text)

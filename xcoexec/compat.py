@@ -305,12 +305,16 @@ class Addressed(Protocol):
 
 
 def ffi_call(
-    target: str, results: Sequence[jax.ShapeDtypeStruct], segment: Addressed, args: Sequence[jax.Array]
+    target: str,
+    results: Sequence[jax.ShapeDtypeStruct],
+    segment: Addressed,
+    args: Sequence[jax.Array],
+    aliases: Pairs = (),
 ) -> list[jax.Array]:
     """One call of a native handler: a function of its operands alone. `results`: shapes and types of what it returns;
-    `segment` has the address of its descriptor.
+    `segment` has the address of its descriptor. `aliases`: pairs (operand, result) that share a buffer.
     """
-    return _bind_call(target, results, segment.address, args, (), False, segment)
+    return _bind_call(target, results, segment.address, args, aliases, False, segment)
 
 
 def host_call(
@@ -357,6 +361,7 @@ def _bind_call(
 __all__ = [
     "MADE",
     "NOTHING",
+    "Pairs",
     "TRACED",
     "Array",
     "ClosedJaxpr",

@@ -54,6 +54,20 @@ class Folded:
         """
         return Constants(self, weights)
 
+    def handed(self, given: Sequence[int]) -> dict[Value, Value]:
+        """Input -> result that comes in its place, for the inputs at the positions `given`, which a call gives away:
+        one of the same shape and type, each once and in order, as `jax.jit` pairs them.
+        """
+        free: list[Value | Literal | None] = list(self.outputs)
+        found: dict[Value, Value] = {}
+        for v in (self.inputs[i] for i in given):
+            at = next((k for k, x in enumerate(free) if x is not None and (x.shape, x.dtype) == (v.shape, v.dtype)), -1)
+            if at >= 0:
+                out, free[at] = free[at], None
+                if isinstance(out, Value):
+                    found[v] = out
+        return found
+
 
 class Constants(Mapping[Value, Array]):
     """Constants, computed when they are asked for (folding is done in f64, results are of each value's type).

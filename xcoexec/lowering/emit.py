@@ -14,7 +14,8 @@ from jax import lax
 from ..codegen.program import Literal, Op, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.sites import Fetch, Site
-from ..compat import MADE, bind, ffi_call, ffi_header, host_call
+from ..codegen.segment.sharing import shareable
+from ..compat import MADE, Pairs, bind, ffi_call, ffi_header, host_call
 from ..devices.record import Device
 from ..ir.streaming import ahead
 from ..partition.split import Slice
@@ -85,11 +86,13 @@ class Halves:
 
 
 class Synchronous(Halves):
-    """On the CPU a host unit is one blocking call."""
+    """On the CPU a host unit is one blocking call. `handed`: input that the call gives away -> result that may take its
+    memory.
+    """
 
-    def __init__(self, env: dict[Value, jax.Array], blobs: Mapping[HostUnit, jax.Array]):
+    def __init__(self, env: dict[Value, jax.Array], blobs: Mapping[HostUnit, jax.Array], handed: Mapping[Value, Value]):
         super().__init__(env)
-        self.blobs = blobs
+        self.blobs, self.handed = blobs, handed
         self.joins: dict[Value, Join] = {}  # by the device half's part
 
     def host(self, unit: HostUnit) -> None:
@@ -100,10 +103,20 @@ class Synchronous(Halves):
             _for_good.append(segment)
         results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in program.outputs]
         args = [self.window(v, unit.windows).astype(_carried(v)) for v in program.inputs]
-        outs = ffi_call(TARGET, results, segment, [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]])
+        operands = [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]]
+        outs = ffi_call(TARGET, results, segment, operands, self._in_place(unit))
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))
         if unit.join:
             self.joins[unit.join.parts[1]] = unit.join
+
+    def _in_place(self, unit: HostUnit) -> Pairs:
+        """(operand, result) of a unit that are one buffer; XLA copies an operand that somebody reads later."""
+        ins, outs = unit.segment.program.inputs, unit.segment.program.outputs
+        wanted = lambda v, out: (
+            self.handed.get(v) is out and v not in unit.windows and np.dtype(_carried(v)).name == v.dtype
+        )
+        pairs = shareable(unit.segment) if any(v in self.handed for v in ins) else ()
+        return tuple((i, o) for i, o in pairs if wanted(ins[i], outs[o]))
 
     def device(self, unit: DeviceUnit) -> None:
         """Runs a device unit; a result of both halves is put together."""

@@ -59,7 +59,7 @@ def executable(
     def fn(*flat: jax.Array) -> list[jax.Array]:
         if made_for is not None and configuration() != made_for:
             raise Stale
-        return lowered(flat[:n], flat[n:])
+        return lowered(flat[:n], flat[n:], donated)
 
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)

@@ -82,12 +82,17 @@ class Lowered:
                 return min(mine, key=lambda v: v.nbytes)
         raise Unsupported("a function that reads no input")
 
-    def __call__(self, consts: Sequence[jax.Array], inputs: Sequence[jax.Array]) -> list[jax.Array]:
-        """The computation as JAX traces it: flat constants (see `arguments`) and inputs in, flat results out."""
+    def __call__(
+        self, consts: Sequence[jax.Array], inputs: Sequence[jax.Array], given: Sequence[int] = ()
+    ) -> list[jax.Array]:
+        """The computation as JAX traces it: flat constants (see `arguments`) and inputs in, flat results out. `given`:
+        positions of inputs that a call gives away, whose memory results may take.
+        """
         env: dict[Value, jax.Array] = dict(zip(self.folded.inputs, inputs, strict=True))
         env.update(zip(self.consts, consts, strict=False))
         if not self.device.apart:
-            halves: Halves = Synchronous(env, dict(zip(self.segments, consts[len(self.consts) :], strict=True)))
+            blobs = dict(zip(self.segments, consts[len(self.consts) :], strict=True))
+            halves: Halves = Synchronous(env, blobs, self.folded.handed(given))
         else:
             halves = Asynchronous(env, self.sites, self.fetches, self._first() if self.fetches else None)
         for unit in self.units:

@@ -85,9 +85,9 @@ def _single(s: Attempt, strategy: str | Strategy) -> Executable:
                 chosen="no layer that kernels can express",
             )
         )
-    costs = s.measured_costs()
     if strategy == "host" and s.problem.step:
         return s.all_host  # whatever its layers take: nothing has to be measured, which needs a state
+    costs = s.measured_costs()
     if isinstance(strategy, str):
         plan = STRATEGIES[strategy](s.graph, costs)
         check_plan(plan, s.graph)

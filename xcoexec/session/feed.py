@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import jax
 from jax.typing import ArrayLike
@@ -21,7 +21,8 @@ class Feed:
 
     def __init__(self, given: Sequence[ArrayLike | jax.ShapeDtypeStruct], donated: Sequence[int], folded: Folded):
         self._given, self._donated = given, donated
-        self._handed = _handed(folded, given, donated)
+        handed, places = folded.handed(donated), {v: o for o, v in enumerate(folded.outputs)}
+        self._handed = {i: places[handed[v]] for i, v in enumerate(folded.inputs) if v in handed}
         self._made: dict[int, ArrayLike] = {}
 
     def leaves(self) -> list[ArrayLike]:
@@ -53,22 +54,6 @@ def _array(x: ArrayLike | jax.ShapeDtypeStruct) -> ArrayLike:
     made = example(Value(tuple(x.shape), str(x.dtype)))
     placed = made if x.sharding is None else jax.device_put(made, x.sharding)
     return as_weak(placed) if x.weak_type else placed
-
-
-def _handed(
-    folded: Folded, given: Sequence[ArrayLike | jax.ShapeDtypeStruct], donated: Sequence[int]
-) -> Mapping[int, int]:
-    """Input -> result of the same type, each once and in order, for the inputs that a call gives away."""
-    weak = folded.weak or (False,) * len(folded.outputs)
-    free = [(tuple(v.shape), str(v.dtype), w) for v, w in zip(folded.outputs, weak, strict=True)]
-    found: dict[int, int] = {}
-    for i in donated:
-        x, v = given[i], folded.inputs[i]
-        wanted = (tuple(v.shape), str(v.dtype), bool(getattr(x, "weak_type", False)))
-        if wanted in free:
-            found[i] = free.index(wanted)
-            free[found[i]] = ((), "", False)
-    return found
 
 
 __all__ = ["Feed"]

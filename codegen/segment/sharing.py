@@ -1,0 +1,56 @@
+"""Which results of a segment may be written over one of its operands: updates of a state in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..native.layout import MAX_RANK, Nest
+from .assembly import Segment
+from .steps import Ref, Step, Word
+from .storage import Buffer
+
+
+def shareable(segment: Segment) -> tuple[tuple[int, int], ...]:
+    """Pairs (operand, result) that may lie in the same memory, as each alone may: one step writes the result, none
+    reads the operand after it, and that step itself reads each element before it writes the one in its place.
+    """
+    program, steps = segment.program, segment.steps
+    operands = {v: i for i, v in enumerate(program.inputs)}
+    found = []
+    for o, out in enumerate(program.outputs):
+        writers = [(i, b) for i, s in enumerate(steps) for b in s.writes if b.kind == "ret" and b.index == o]
+        if len(writers) != 1 or out in operands:
+            continue
+        (at, target), same = writers[0], (out.shape, out.dtype)
+        found += [(i, o) for v, i in operands.items() if (v.shape, v.dtype) == same and _done(steps, i, at, target)]
+    return tuple(found)
+
+
+def _done(steps: Sequence[Step], operand: int, writer: int, target: Buffer) -> bool:
+    """Whether nobody reads an operand when a step has written over it, as `target`."""
+    reads = lambda step: [b for b in step.reads if b.kind == "arg" and b.index == operand]
+    if any(reads(s) for s in steps[writer + 1 :]):
+        return False
+    mine = reads(steps[writer])
+    return not mine or _element_by_element(steps[writer], mine[0], target)
+
+
+def _element_by_element(step: Step, source: Buffer, target: Buffer) -> bool:
+    """Whether an elementwise step walks over a buffer as it does over its result. It reads all that a vector of its
+    results needs before it writes any of them; the tail of a row is masked, so that no element is read twice.
+    """
+    if step.driver != "nest" or step.kernel != "elementwise":
+        return False
+    count = step.words[Nest.OPERANDS]
+    assert isinstance(count, int)
+    first, width = int(Nest.VIEWS), 1 + MAX_RANK  # a reference is one word here
+    last = step.words[first + count * width + 2 :]  # bytes from element to element
+    walks: dict[Buffer, set[tuple[Word, ...]]] = {}
+    for k in range(count):
+        ref, *strides = step.words[first + k * width : first + (k + 1) * width]
+        assert isinstance(ref, Ref)
+        walks.setdefault(ref.buffer, set()).add((ref.offset, *strides, last[k]))
+    return len(walks[target]) == 1 and walks.get(source) == walks[target]
+
+
+__all__ = ["shareable"]
