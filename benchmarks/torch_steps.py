@@ -15,14 +15,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from .block_processes import Block, own_output, peak_bytes, serve
 from .train_cases import BATCHES, MOMENTUM, RATE
 
 #: eager as users write it, in channels-last memory, and compiled (in channels-last memory too)
 WAYS = ("eager", "channels_last", "compile")
-Tensor = torch.Tensor
 
 
 def lenet() -> nn.Module:

@@ -57,7 +57,7 @@ def _in_place(training: Training) -> tuple[list[Timed], str]:
     whole = min(_seconds(step, state, data))
     report = step.report(state, data)
     layers = step.graph(state, data).layers
-    timed = [(x, r.measured, None, r.algorithm) for x, r in zip(layers, report.layers, strict=True)]
+    timed: list[Timed] = [(x, r.measured, None, r.algorithm) for x, r in zip(layers, report.layers, strict=True)]
     inside = sum(r.measured or 0.0 for r in report.layers)
     return timed, (
         f"a step {milliseconds(whole)} ms, of it {milliseconds(inside)} in {report.segments} segments;"
@@ -79,7 +79,7 @@ def _alone(training: Training) -> tuple[list[Timed], str]:
     """Each layer alone on both halves, as the planner measures them."""
     session = xcoexec.jit(training.step, wait=True).bind().session(training.state(), training.data(0))
     costs = session.costs()
-    timed = [(x, costs.host[x.index], costs.device[x.index], "") for x in session.graph.layers]
+    timed: list[Timed] = [(x, costs.host[x.index], costs.device[x.index], "") for x in session.graph.layers]
     return timed, f"XLA {milliseconds(sum(costs.device))} ms, the faster half {milliseconds(sum(map(_best, timed)))} ms"
 
 
