@@ -345,31 +345,22 @@ def figures_3_and_4() -> list[Row]:
     """
     paper = load("blastnet")
     graph, costs = _on(DESKTOP, "vgg11")
-    ratio = lambda kind, nth: _ratios(graph, costs, kind)[nth]
     one = lambda figure, what, paper, ours, unit, note: {
         **_row(figure, what, paper, [ours], unit, note),
         "kind": "calculated",
         "spread": None,
     }
     fitted = "the profile's efficiencies were fitted to it"
-    out = [
-        one(
-            "Figure 3",
-            "CPU/GPU, first dense layer",
-            paper["layer_ratios"].number("dense"),
-            ratio("dot_general", 0),
-            "times",
-            fitted,
-        ),
-        one(
-            "Figure 3",
-            "CPU/GPU, second convolution",
-            paper["layer_ratios"].number("convolution"),
-            ratio("conv_general_dilated", 1),
-            "times",
-            f"{fitted}, with all eight cores (the paper says one)",
-        ),
-    ]
+    printed = {
+        ("convolution", 2): ("convolution", f"{fitted}, with all eight cores (the paper says one)"),
+        ("dense layer", 1): ("dense", fitted),
+    }
+    out = []
+    for kind, prim in (("convolution", "conv_general_dilated"), ("dense layer", "dot_general")):
+        for n, ours in enumerate(_ratios(graph, costs, prim), 1):
+            key, note = printed.get((kind, n), (None, ""))
+            theirs = paper["layer_ratios"].number(key) if key else None
+            out.append(one("Figure 3", f"CPU/GPU, {kind} {n}", theirs, ours, "times", note))
     for name in ("vgg11", "alexnet"):
         shares = _shares(DESKTOP, name)
         printed = paper["layers_fastest"].numbers(name)

@@ -20,7 +20,7 @@ Records = Sequence[Mapping[str, Any]]
 
 
 def row(figure: str, what: str, paper: object, ours: object, kind: str, unit: str = "", **more: object) -> Row:
-    """A row of the page; `more`: "spread" and "note"."""
+    """A row of the page; `more`: "spread" and "note"; of a curve "series" and "x"."""
     return {
         "figure": figure,
         "what": what,
@@ -30,6 +30,7 @@ def row(figure: str, what: str, paper: object, ours: object, kind: str, unit: st
         "unit": unit,
         "spread": more.get("spread"),
         "note": more.get("note", ""),
+        **{k: more[k] for k in ("series", "x") if k in more},
     }
 
 

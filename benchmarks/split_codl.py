@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from xcoexec.frontend.graph import graph_of
+from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.papers import quoted
@@ -23,12 +24,14 @@ from .split_codl_gaps import (
     FLOPS,
     MODELS,
     ONE,
+    SHARES,
     against_dp,
     as_bounded,
     divided_everywhere,
     exchanged,
     faster,
     less_sharing,
+    sharing,
     small_layers,
 )
 from .split_common import (
@@ -95,11 +98,17 @@ def _convolution(shape: tuple[int, int, int, int], window: int) -> tuple[Any, An
 def figure1() -> list[Row]:
     """PoseNet is slower on both processors (mu-layer) than on one."""
     printed = _quoted("slower_together").number("posenet")
-    best = min(simulated(BOARD, "posenet", one) for one in (host, device))
-    ours = simulated(BOARD, "posenet", FLOPS) / best
+    ms = {
+        name: 1e3 * simulated(BOARD, "posenet", by)
+        for name, by in (("the CPU", host), ("the GPU", device), ("CPU+GPU (mu-layer)", FLOPS))
+    }
+    *alone, both = ms.values()
     note = STAND_INS["posenet"][1]
     what = "PoseNet: mu-layer's time over the better processor's"
-    return [row(KEY, "Figure 1", what, printed, ours, "simulated", "times", note=note)]
+    return [
+        row(KEY, "Figure 1", what, printed, both / min(alone), "simulated", "times", note=note),
+        *(row(KEY, "Figure 1", f"PoseNet on {name}", None, t, "simulated", "ms") for name, t in ms.items()),
+    ]
 
 
 def figure2() -> list[Row]:
@@ -127,7 +136,13 @@ def figure5() -> list[Row]:
     graph, costs = _convolution((240, 320, 64, 128), 3)
     ours = 100 * (1 - mu_layer(graph, costs).placements[0].p_cpu)
     note = "the paper's FLOP-based predictor gives 60 %; the profile has one rate for all 3x3 convolutions"
+    times = {p: replay(graph, _halves(graph, p, "channel"), costs).seconds for p in SHARES[1::2]}
+    curve = [
+        row(KEY, "Figure 5", "latency", None, 1e3 * t, "simulated", "ms", series="latency", x=100 * (1 - p))
+        for p, t in times.items()
+    ]
     return [
+        *curve,
         row(
             KEY,
             "Figure 5",
@@ -136,8 +151,13 @@ def figure5() -> list[Row]:
             ours,
             "simulated",
             note=note,
-        )
+        ),
     ]
+
+
+def _halves(graph: LayerGraph, p: float, dim: str) -> Plan:
+    """Every layer split at one share."""
+    return Plan("one share", tuple(Placement(x.name, "split", p, dim) for x in graph.layers), graph.key)
 
 
 def figure6() -> list[Row]:
@@ -151,8 +171,7 @@ def figure10() -> list[Row]:
     for key, shape in (("dimensions_large", (104, 104, 64, 128)), ("dimensions_small", (13, 13, 1024, 1024))):
         graph, costs = _convolution(shape, 3)
         for dim, name in (("rows", "rows"), ("channel", "channels")):
-            places = tuple(Placement(x.name, "split", 0.5, dim) for x in graph.layers)
-            seconds = replay(graph, Plan("half", places, graph.key), costs).seconds
+            seconds = replay(graph, _halves(graph, 0.5, dim), costs).seconds
             what = f"{shape}, half by {name}: times faster than the CPU alone"
             ours = (costs.host[0] or 0.0) / seconds
             out.append(row(KEY, "Figure 10", what, _quoted(key).number(name), ours, "simulated", "times", note=LINEAR))
@@ -198,7 +217,7 @@ def figure15() -> list[Row]:
     note = f"both with one data type, shares by FLOP; {exchanged(printed)}"
     out.append(over_networks(KEY, "Figure 15", what, printed, faster(FLOPS), unit="times", note=note))
     note = f"mu-layer's GPU with buffers, the printed {slower} times slower (Figure 2); {exchanged(printed, slower)}"
-    out.append(over_networks(KEY, "Figure 15", what, rival.number("mean"), buffers, unit="times", note=note))
+    out.append(over_networks(KEY, "Figure 15", f"{what} with buffers", printed, buffers, unit="times", note=note))
     for key, than in (("cpu", "host"), ("gpu", "jit")):
         what = f"times faster than the {key.upper()} alone"
         out += measured_cells(KEY, "Figure 15", what, one.number(key), SUITE, "codl", (than,), as_times=True)
@@ -225,18 +244,26 @@ def figure16() -> list[Row]:
 
 def figure17() -> list[Row]:
     """Operators by dimension, without chains."""
-    split = [p.dim for m in MODELS for p in plan(BOARD, m, NO_CHAINS).placements if p.half == "split"]
+    dims = {m: [p.dim for p in plan(BOARD, m, NO_CHAINS).placements if p.half == "split"] for m in MODELS}
+    split = [d for found in dims.values() for d in found]
     printed = _quoted("by_dimension").number("rows")
     if not split:
         return [row(KEY, "Figure 17", "split layers divided by rows", printed, "no layer is split", "simulated")]
     ours = 100 * sum(d == "rows" for d in split) / len(split)
     note = f"{len(split)} layers of five networks are split; the paper divides every operator"
-    return [row(KEY, "Figure 17", "split layers divided by rows", printed, ours, "simulated", note=note)]
+    each = {m: 100 * found.count("rows") / len(found) for m, found in dims.items() if found}
+    return [row(KEY, "Figure 17", "split layers divided by rows", printed, ours, "simulated", note=note, by=each)]
 
 
 def figure18() -> list[Row]:
     """Both dimensions against one, without chains."""
-    out, q = [], _quoted("hybrid_dimension")
+    q, style = _quoted("hybrid_dimension"), _quoted("hybrid_dimension_style")
+    printed = dict(zip(("rows", "channel", "both"), (*style.numbers("one"), style.number("both")), strict=True))
+    out = []
+    for name, by in {**ONE, "both": NO_CHAINS}.items():
+        ms = {m: 1e3 * simulated(BOARD, m, by) for m in MODELS}
+        what, theirs = f"latency, no chains, by {name}", {"fast_style": printed[name]}
+        out.append(over_networks(KEY, "Figure 18", what, None, ms, unit="ms", paper_by=theirs))
     why = divided_everywhere(q.number("mean"))
     for dim, one in ONE.items():
         what = f"times faster than by {dim} alone, no chains"
@@ -283,7 +310,32 @@ def figure20() -> list[Row]:
         f" has {len(chains) / count:.1f} layers in the mean here, and with at most "
         + " and ".join(f"{n} it would be {v:.0f} %" for n, v in short.items())
     )
-    return [over_networks(KEY, "Figure 20", what, printed, values, note=note)]
+    ms = {m: [1e3 * t for t in t_sharing] for m, t_sharing in sharing(codl).items()}
+    theirs = _quoted("less_sharing_retinaface")
+    retinaface = lambda value: {"retinaface_resnet50": value}
+    return [
+        over_networks(
+            KEY,
+            "Figure 20",
+            what,
+            printed,
+            values,
+            note=note,
+            paper_by=retinaface(_quoted("less_sharing").number("retinaface")),
+        ),
+        *(
+            over_networks(
+                KEY,
+                "Figure 20",
+                f"time for sharing, {name} chains",
+                None,
+                {m: t[i] for m, t in ms.items()},
+                unit="ms",
+                paper_by=retinaface(theirs.number(name)),
+            )
+            for i, name in enumerate(("with", "without"))
+        ),
+    ]
 
 
 def table1() -> list[Row]:

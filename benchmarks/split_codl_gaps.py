@@ -122,20 +122,28 @@ def divided_everywhere(printed: float) -> str:
     )
 
 
-def less_sharing(by: Strategy) -> dict[str, float]:
-    """Percent of the time for sharing that a plan's chains save, of networks in which a layer is split."""
+def sharing(by: Strategy) -> dict[str, tuple[float, float]]:
+    """Seconds for sharing with a plan's chains, and with its layers exchanged one by one at the same shares, of
+    networks in which a layer is split.
+    """
     values = {}
     for m in MODELS:
         graph, costs = on(BOARD, m)
         chained = plan(BOARD, m, by)
-        places = tuple(dataclasses.replace(p, chain=0) for p in chained.placements)
-        alone = dataclasses.replace(chained, placements=places)
-        with_chains, without = (
+        alone = dataclasses.replace(
+            chained, placements=tuple(dataclasses.replace(p, chain=0) for p in chained.placements)
+        )
+        chains, single = (
             sum(run.busy(r) for r in (OUT, BACK)) for run in (replay(graph, p, costs) for p in (chained, alone))
         )
-        if without:
-            values[m] = 100 * (1 - with_chains / without)
+        if single:
+            values[m] = chains, single
     return values
+
+
+def less_sharing(by: Strategy) -> dict[str, float]:
+    """Percent of the time for sharing that a plan's chains save."""
+    return {m: 100 * (1 - chains / single) for m, (chains, single) in sharing(by).items()}
 
 
 __all__ = [
@@ -143,11 +151,13 @@ __all__ = [
     "FLOPS",
     "MODELS",
     "ONE",
+    "SHARES",
     "against_dp",
     "as_bounded",
     "divided_everywhere",
     "exchanged",
     "faster",
     "less_sharing",
+    "sharing",
     "small_layers",
 ]

@@ -39,13 +39,14 @@ def row(
     unit: str = "%",
     spread: Sequence[float] | None = None,
     note: str = "",
+    **more: Any,
 ) -> Row:
     """A row: `paper` a key of `xcoexec.papers.quoted`, `figure` as printed, `printed` the paper's value (None: drawn or
     not printed), `ours` a number in `unit` or a sentence (None where `kind` is "absent", and `note` says why),
-    `spread`: least and most over the networks.
+    `spread`: least and most over the networks; `more`: `by`, `paper_by`, `series` and `x` of a cell.
     """
     names = ("paper_key", "figure", "what", "paper", "ours", "kind", "unit", "spread", "note")
-    return dict(zip(names, (paper, figure, what, printed, ours, kind, unit, spread, note), strict=True))
+    return dict(zip(names, (paper, figure, what, printed, ours, kind, unit, spread, note), strict=True)) | more
 
 
 def absent(paper: str, key: str, why: str, value: str | None = None) -> Row:
@@ -149,9 +150,9 @@ def measured_cells(
             least = min(gain(r, variant, t) for t in than)
             values[r["model"]] = 1 / (1 - least) if as_times else 100 * least
         of = f"{len(working)} of {len(mine)} networks: {_named(values)}; {where}"
-        out.append(
-            row(paper, figure, what, printed, mean(values.values()), "measured", unit, spread(values.values()), of)
-        )
+        least_most = spread(values.values())
+        ours = mean(values.values())
+        out.append(row(paper, figure, what, printed, ours, "measured", unit, least_most, of, by=values))
     return out
 
 
@@ -168,10 +169,12 @@ def over_networks(
     kind: str = "simulated",
     unit: str = "%",
     note: str = "",
+    paper_by: Mapping[str, float] | None = None,
 ) -> Row:
-    """The mean over networks, with each one's value in the note."""
+    """The mean over networks, with each one's value in the note; `paper_by`: those that are printed."""
     text = f"{_named(values)}; {note}".rstrip("; ")
-    return row(paper, figure, what, printed, mean(values.values()), kind, unit, spread(values.values()), text)
+    more = {"by": dict(values), **({"paper_by": dict(paper_by)} if paper_by else {})}
+    return row(paper, figure, what, printed, mean(values.values()), kind, unit, spread(values.values()), text, **more)
 
 
 def kernels_rows(suite: str, paper: str) -> list[Row]:

@@ -79,7 +79,15 @@ def figure8() -> list[Row]:
         "with everything on the device half nothing crosses, so that memory policies have one plan: 0 by construction"
     )
     return [
-        over_networks(KEY, "Figure 8", ALL, _quoted("gain").number("mean"), whole, note=f"{with_copies}; {paid}"),
+        over_networks(
+            KEY,
+            "Figure 8",
+            ALL,
+            _quoted("gain").number("mean"),
+            whole,
+            note=f"{with_copies}; {paid}",
+            paper_by={m: _quoted("gain").number(n) for m, n in (("vgg16", "vgg"), ("alexnet", "alexnet"))},
+        ),
         over_networks(
             KEY, "Figure 8", HYBRID, _quoted("hybrid").number("mean"), hybrid, note=f"{with_copies}, in both; {paid}"
         ),
@@ -176,12 +184,10 @@ def table1() -> list[Row]:
                 out.append(row(KEY, "Table I", what, middle, ours, "simulated", "%", spread(values), note))
             out += _run_table1(model, kind, middle)
     dense = _quoted("alexnet_dense")
-    values = [100 * v for v in one_split.simulated(*on(BOARD, "alexnet")).get("fc", [])]
+    found = one_split.simulated(*on(BOARD, "alexnet")).get("fc", [])
+    values = {f"fc{n}": 100 * v for n, v in enumerate(found, 6)}
     what = "AlexNet's dense layers, with zero-copy"
-    return [
-        *out,
-        row(KEY, "Figure 11", what, dense.number("zero_copy"), mean(values), "simulated", "%", spread(values)),
-    ]
+    return [*out, over_networks(KEY, "Figure 11", what, dense.number("zero_copy"), values)]
 
 
 def _run_table1(model: str, kind: str, printed: float) -> list[Row]:

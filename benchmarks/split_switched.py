@@ -51,7 +51,16 @@ def figure2() -> list[Row]:
         printed, ours = ("CPU" if m in CPU_FASTER else "GPU"), ("CPU" if cpu < gpu else "GPU")
         note = f"CPU {1e3 * cpu:.1f} ms, GPU {1e3 * gpu:.1f} ms; the profile's pooling is fitted to this order"
         out.append(row(KEY, "Figure 2", f"{m}: the faster component", printed, ours, "simulated", "", note=note))
-    return out
+    return [*out, *_latencies("Figure 2")]
+
+
+def _latencies(figure: str) -> list[Row]:
+    """Milliseconds of each network on the CPU and on the GPU alone; the papers' bars are only drawn."""
+    ms = {m: [1e3 * t for t in _alone(m)] for m in MODELS}
+    return [
+        over_networks(KEY, figure, f"latency on the {name}", None, {m: t[i] for m, t in ms.items()}, unit="ms")
+        for i, name in enumerate(("CPU", "GPU"))
+    ]
 
 
 def table1() -> list[Row]:
@@ -112,6 +121,8 @@ def figure13() -> list[Row]:
     for than, column in (("the better component alone", ("jit", "host")), ("the CPU alone", ("host",))):
         what = f"less time than {than}"
         out += measured_cells(KEY, "Figure 13", what, found[than][0], SUITE, "layer_switch", column, switched=True)
+    ms = {m: 1e3 * t for m, t in switched.items()}
+    out += [*_latencies("Figure 13"), over_networks(KEY, "Figure 13", "latency, layer-switched", None, ms, unit="ms")]
     return [*out, *kernels_rows(SUITE, KEY)]
 
 

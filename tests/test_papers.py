@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from xcoexec.papers import cells, kept, markdown, page, quoted, records, rows, run, source, table, view
+from xcoexec.papers import axes, cells, kept, markdown, page, pictures, quoted, records, rows, run, source, table, view
 from xcoexec.papers.cells import CALCULATED, MEASURED, NO_SPLIT, SIMULATED, Cell, PapersError
 from xcoexec.papers.records import Record
-from xcoexec.papers.rows import Axes, Row
+from xcoexec.papers.rows import Row
 from xcoexec.tools.machine import environment
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -127,34 +127,97 @@ def test_the_page_shows_records_and_nothing_else() -> None:
 
 
 def test_the_html_page_shows_the_same_and_draws_it() -> None:
-    mine = row(axes=(Axes("network", "% of time saved"),))
+    mine = row()
     with_picture = page.text([record(mine, made_cells())], [mine])
     assert "11.25 % (10.5 to 12.5)" in with_picture and "7.75 %" in with_picture and "22.02 %" in with_picture
     assert with_picture.count('<img src="data:image/png;base64,') == 1 and 'src="http' not in with_picture
-    assert "<img" not in page.text([], [mine]) and "<img" not in page.text([record(row(), made_cells())], [row()])
+    other = row(figures=("Table I",))
+    found = [{**c, "figure": "Table I"} for c in made_cells()]
+    assert "<img" not in page.text([], [mine]) and "<img" not in page.text([record(other, found)], [other])
 
 
 def test_without_matplotlib_the_page_has_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = row(axes=(Axes(),))
+    mine = row()
     monkeypatch.setattr(page.importlib.util, "find_spec", lambda name: None)
     text = page.text([record(mine, made_cells())], [mine])
     assert "matplotlib is not installed" in text and "11.25 %" in text and "<img" not in text
 
 
+def _figure(figure: str, found: list[dict[str, Any]], paper: str = "edgenn") -> view.Figure:
+    mine = row(paper=paper, figures=(cells.base(figure),))
+    (made,) = view.figures([record(mine, found)], [mine])
+    return made
+
+
+def test_a_picture_has_a_bar_for_each_network_and_the_papers_points() -> None:
+    """What the pattern does not match is not drawn; the paper's names and its values are at the bars' places."""
+    common = {"figure": "Figure 8", "paper": 22.02, "unit": "%", "kind": SIMULATED}
+    found = [
+        {
+            **common,
+            "what": "EdgeNN over the GPU alone",
+            "ours": 14.0,
+            "by": {"vgg16": 16.5, "lenet": 11.5},
+            "paper_by": {"vgg16": 16.29},
+        },
+        {**common, "what": "memory management alone", "ours": 11.46},
+    ]
+    figure = _figure("Figure 8", found)
+    (panel,) = pictures.drawable(figure)
+    drawn = {p.place: (p.ours, p.paper) for p in pictures.points(figure, panel)}
+    assert drawn == {"VGG": (16.5, 16.29), "LeNet": (11.5, None), "average": (14.0, 22.02)}
+    assert panel.y.endswith("(%)") and pictures.png(figure, [panel]).startswith(b"\x89PNG")
+
+
+def test_savings_are_drawn_over_the_baseline_and_curves_as_lines() -> None:
+    common = {"paper": None, "unit": "%", "kind": SIMULATED}
+    found = [
+        {**common, "figure": "Figure 5(a)", "what": "less execution time, mlp", "ours": 20.0},
+        {**common, "figure": "Figure 5(b)", "what": "more power, mean of five", "ours": 10.0, "paper": 8.9},
+    ]
+    figure = _figure("Figure 5", found, "neuropipe")
+    (time, power) = [pictures.points(figure, p)[0] for p in pictures.drawable(figure)]
+    assert (time.place, time.ours) == ("MLP", pytest.approx(0.8))
+    assert (power.place, power.ours, power.paper) == ("average", pytest.approx(1.1), pytest.approx(1.089))
+    curve = [
+        {**common, "figure": "Figure 3", "what": "g", "ours": 1.0 + a, "series": "gamma = 10", "x": a} for a in (0, 1)
+    ]
+    network = {**common, "figure": "Figure 3", "what": "mlp", "ours": 1.5, "x": 0.3}
+    figure = _figure("Figure 3", [*curve, network], "neuropipe")
+    assert [line.what for line in figure.lines()] == ["gamma = 10 (curve)", "mlp"]
+    (panel,) = pictures.drawable(figure)
+    assert [p.x for p in pictures.points(figure, panel)] == [0, 1, 0.3]
+    assert pictures.png(figure, [panel]).startswith(b"\x89PNG")
+
+
+def test_axes_are_of_figures_that_a_row_reruns() -> None:
+    rerun = {(r.paper, f) for r in table.ROWS if r.function for f in r.figures}
+    assert axes.AXES.keys() <= rerun
+    for panels in axes.AXES.values():
+        assert panels and all(p.y and p.scale in axes.SCALES for p in panels)
+
+
+def test_what_is_simulated_stands_once_whichever_machine_ran_it() -> None:
+    mine = row()
+    old = record(mine, made_cells(), environment={**environment(), "cpu": "4-core other"}, source="another")
+    (line,) = view.figures([old, record(mine, made_cells())], [mine])[0].lines()
+    assert line.columns["simulated"] == "7.75 %" and len([c for c in line.columns if c.startswith(MEASURED)]) == 2
+
+
 def test_kinds_are_columns_that_are_never_mixed() -> None:
     mine = row()
     other = {**environment(), "cpu": "4-core other"}
-    both = [record(mine, made_cells()), record(mine, made_cells()[:1], environment=other)]
+    both = [record(mine, made_cells()[:1], environment=other), record(mine, made_cells())]
     (figure,) = view.figures(both, [mine])
     (line,) = figure.lines()
-    assert len(line.columns) == 3 and [c.partition(":")[0] for c in line.columns] == [MEASURED, SIMULATED, MEASURED]
+    assert len(line.columns) == 3 and [c.partition(":")[0] for c in line.columns] == [MEASURED, MEASURED, SIMULATED]
     assert figure.how == "rerun (measured), simulated"
     assert view.columns([figure])[-2:] == [CALCULATED, SIMULATED]
 
 
 def test_what_does_not_split_is_no_figure_about_splits() -> None:
     """A number of a run in which nothing was split is neither shown nor drawn; it says so instead."""
-    mine = row(about_splits=True, axes=(Axes(),))
+    mine = row(about_splits=True)
     found = made_cells()
     found[0] |= {"ours": 62.4, "splits": 0}
     text = markdown.text([record(mine, found)], [mine])

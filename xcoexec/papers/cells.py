@@ -26,8 +26,9 @@ class Cell(TypedDict):
     what the paper prints there (None: no number); `ours` in `unit`; `kind`: one of `KINDS`, or of `ABSENT`.
 
     `spread`: least and most of the runs, or words; `runs`: how many; `splits`: layers that were divided between both
-    halves (rows about splits); `series` and `x`: the line that the number belongs to, and where it stands on it;
-    `method`, `seconds`: of the table that compares methods.
+    halves (rows about splits); `series` and `x`: the line that the number belongs to, and where it stands on it
+    (without `series` a point beside the lines); `by` and `paper_by`: the numbers of single networks, whose mean stands
+    in `ours` and in `paper`.
     """
 
     figure: str
@@ -42,6 +43,8 @@ class Cell(TypedDict):
     splits: NotRequired[int]
     series: NotRequired[str]
     x: NotRequired[float]
+    by: NotRequired[dict[str, float]]
+    paper_by: NotRequired[dict[str, float]]
 
 
 NEEDED = ("figure", "what", "paper", "ours", "kind", "unit")

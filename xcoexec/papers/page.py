@@ -14,7 +14,8 @@ from .rows import PAPERS, Row
 
 ABOUT = """<p>Measured, calculated and simulated are three columns. <em>Measured</em> was run on the machine that the
 column names, <em>calculated</em> follows by a formula from what a paper prints or a profile says, <em>simulated</em> is
-our planner or scheduler on the paper's device as numbers. Diamonds are the paper's values.</p>"""
+our planner or scheduler on the paper's device as numbers. Figures have the papers' axes; diamonds are values that the
+paper prints, what it only draws has none.</p>"""
 NO_PICTURES = "<p>Nothing is drawn: matplotlib is not installed (pip install xcoexec[papers]).</p>"
 
 
@@ -36,8 +37,8 @@ def text(records: Sequence[Record], rows: Sequence[Row]) -> str:
 
 
 def _figure(f: view.Figure, columns: Sequence[str], drawing: bool) -> str:
-    axes = pictures.drawable(f) if drawing else None
-    drawn = image(pictures.png(f, axes), f"{f.paper}, {f.name}") if axes else ""
+    panels = pictures.drawable(f) if drawing else ()
+    drawn = image(pictures.png(f, panels), f"{f.paper}, {f.name}") if panels else ""
     if f.matrix:
         body = table(*view.matrix(f))
     else:

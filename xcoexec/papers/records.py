@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from ..tools.machine import Environment
@@ -115,15 +115,25 @@ def latest(records: Sequence[Record], rows: Mapping[str, Row]) -> list[Record]:
     """One record of each row on each machine: of those that ended, that speak of the present code and that have the
     full size, the last one, in this order. `rows`: by key; records of other rows are left out.
     """
-    found: dict[tuple[str, str], tuple[tuple[bool, bool, bool, int], Record]] = {}
+    return _first(records, rows, lambda r: (r["key"], machine(r["environment"])))
+
+
+def computing(records: Sequence[Record], rows: Mapping[str, Row]) -> list[Record]:
+    """One record of each row, as `latest` has them, on whichever machine: what is calculated or simulated is the same
+    on all.
+    """
+    return _first(records, rows, lambda r: (r["key"],))
+
+
+def _first(records: Sequence[Record], rows: Mapping[str, Row], by: Callable[[Record], tuple[str, ...]]) -> list[Record]:
+    found: dict[tuple[str, ...], tuple[tuple[bool, bool, bool, int], Record]] = {}
     for i, r in enumerate(records):
         if r["key"] not in rows:
             continue
         rank = ("failed" not in r, not stale(r, rows[r["key"]]), r["size"] == "full", i)
-        at = (r["key"], machine(r["environment"]))
-        if at not in found or rank > found[at][0]:
-            found[at] = (rank, r)
+        if by(r) not in found or rank > found[by(r)][0]:
+            found[by(r)] = (rank, r)
     return [r for _, r in found.values()]
 
 
-__all__ = ["Record", "append", "finished", "latest", "load", "machine", "made", "stale"]
+__all__ = ["Record", "append", "computing", "finished", "latest", "load", "machine", "made", "stale"]

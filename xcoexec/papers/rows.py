@@ -1,4 +1,4 @@
-"""Rows of the papers' page: which function reruns which table or figure, at which size, in which axes.
+"""Rows of the papers' page: which function reruns which table or figure, at which size.
 
 A row is one line of a table in `table.py`. Its function returns cells (`cells.Cell`, or dicts like it); what cannot be
 rerun on one machine has `because` instead. Figures that are pictures without values get their row from the quoted data.
@@ -20,24 +20,13 @@ PAPERS = (*quoted.KEYS, BEYOND)
 
 
 @dataclasses.dataclass(frozen=True)
-class Axes:
-    """A figure's axes as the paper draws them: titles of both, logarithmic ones."""
-
-    x: str = ""
-    y: str = ""
-    log_x: bool = False
-    log_y: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
 class Row:
     """Tables or figures of a paper that one function reruns, or the reason why nothing here does.
 
-    `function`: "module:name", called with the entries of `quick` or of `full` as keyword arguments. `axes`: one of each
-    figure, or one for all. `about_splits`: its measured cells count only where layers were divided between both halves
-    (`splits` of a cell). `matrix`: the page shows its
-    cells as a table of `what` by `series`. `kept`: its measured cells are of records that were kept, whose machine and
-    versions their notes name.
+    `function`: "module:name", called with the entries of `quick` or of `full` as keyword arguments. `about_splits`: its
+    measured cells count only where layers were divided between both halves (`splits` of a cell). `matrix`: the page
+    shows its cells as a table of `what` by `series`. `kept`: its measured cells are of records that were kept, whose
+    machine and versions their notes name.
     """
 
     paper: str
@@ -45,7 +34,6 @@ class Row:
     function: str = ""
     quick: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     full: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    axes: tuple[Axes, ...] = ()
     about_splits: bool = False
     because: str = ""
     matrix: bool = False
@@ -60,11 +48,6 @@ class Row:
     def module(self) -> str:
         """The module of its function; "" without one."""
         return self.function.partition(":")[0]
-
-    def axes_of(self, figure: str) -> Axes | None:
-        """A figure's axes; None where it is not drawn."""
-        found = self.figures.index(figure)
-        return self.axes[min(found, len(self.axes) - 1)] if self.axes else None
 
     def run(self, full: bool) -> list[Cell]:
         """Its cells, measured or computed now. Raises `PapersError` for a function that returns something else."""
@@ -104,4 +87,4 @@ def of(rules: Sequence[Row], papers: Sequence[str]) -> list[Row]:
     return [r for r in rules if not papers or r.paper in papers]
 
 
-__all__ = ["BEYOND", "PAPERS", "Axes", "Row", "items", "of", "pictured", "without_row"]
+__all__ = ["BEYOND", "PAPERS", "Row", "items", "of", "pictured", "without_row"]

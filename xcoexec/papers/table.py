@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..tools.suite import SUITES
-from .rows import BEYOND, Axes, Row, pictured
+from .rows import BEYOND, Row, pictured
 
 STREAMS, MEASURED, METHODS = (f"xcoexec.papers.{m}" for m in ("streams", "measured", "beyond"))
 #: networks of a quick run: those of each suite that are done within a minute on two cores
@@ -20,18 +20,17 @@ ALL = tuple(dict.fromkeys(m for s in ("edgenn", "codl", "layer_switch") for m in
 JOBS, SEARCH = (f"xcoexec.benchmarks.{m}" for m in ("blastnet_rows", "blastnet_search"))
 QUICK_RUN = 2.0  # seconds of a run with deadlines
 LONG = {"rounds": 6, "block": 0.3}
-LESS, FASTER = Axes("network", "% of time saved"), Axes("network", "times faster")
 SETUP = "a table of the setup: it has no result"
 
 
-def _kept(paper: str, figures: str, function: str, *axes: Axes) -> Row:
+def _kept(paper: str, figures: str, function: str) -> Row:
     """A row of `benchmarks`, whose measured cells are of kept records."""
-    return Row(paper, tuple(figures.split(", ")), f"xcoexec.benchmarks.{function}", axes=axes, kept=True)
+    return Row(paper, tuple(figures.split(", ")), f"xcoexec.benchmarks.{function}", kept=True)
 
 
-def _pipe(figure: str, name: str, *axes: Axes) -> Row:
+def _pipe(figure: str, name: str) -> Row:
     """A row of NeuroPipe."""
-    return Row("neuropipe", tuple(figure.split(", ")), f"{STREAMS}:of", {"name": name}, {"name": name}, axes, kept=True)
+    return Row("neuropipe", tuple(figure.split(", ")), f"{STREAMS}:of", {"name": name}, {"name": name}, kept=True)
 
 
 def _suite(name: str) -> dict[str, Any]:
@@ -45,12 +44,12 @@ def _not_here(paper: str, **because: str) -> list[Row]:
 
 EDGENN = (
     Row("edgenn", ("Figure 6", "Figure 8"), f"{MEASURED}:edgenn_measured", **_suite("edgenn"), about_splits=True),
-    _kept("edgenn", "Figure 6", "split_edgenn:figure6", FASTER),
+    _kept("edgenn", "Figure 6", "split_edgenn:figure6"),
     _kept("edgenn", "Figure 7", "split_edgenn:figure7"),
-    _kept("edgenn", "Figure 8, Kernels", "split_edgenn:figure8", LESS),
-    _kept("edgenn", "Figure 9", "split_edgenn:figure9", Axes("", "% of time in copies")),
+    _kept("edgenn", "Figure 8, Kernels", "split_edgenn:figure8"),
+    _kept("edgenn", "Figure 9", "split_edgenn:figure9"),
     _kept("edgenn", "Figure 10", "split_edgenn:figure10"),
-    _kept("edgenn", "Table I, Figure 11", "split_edgenn:table1", Axes("layers", "% of time saved")),
+    _kept("edgenn", "Table I, Figure 11", "split_edgenn:table1"),
     _kept("edgenn", "Figure 12", "split_edgenn:figure12"),
     _kept("edgenn", "Figure 13", "split_edgenn:figure13"),
     _kept("edgenn", "Section V-F", "split_edgenn:section_v_f"),
@@ -59,53 +58,29 @@ CODL = (
     Row("codl", ("Figure 15",), f"{MEASURED}:codl_measured", **_suite("codl"), about_splits=True),
     *(_kept("codl", f"Table {n}", f"split_codl:table{n}") for n in (1, 2)),
     *(_kept("codl", f"Table {n}", f"split_predictor:table{n}") for n in (3, 4)),
-    *(_kept("codl", f"Figure {n}", f"split_codl:figure{n}") for n in (1, 2, 5, 6, 14, 16, 21)),
-    _kept("codl", "Figure 4", "split_codl:figure4", Axes("", "us")),
-    _kept("codl", "Figure 10", "split_codl:figure10", FASTER),
-    _kept("codl", "Figure 13", "split_codl:figure13", Axes("", "%")),
-    _kept("codl", "Figure 15, Kernels", "split_codl:figure15", FASTER),
-    _kept("codl", "Figure 17", "split_codl:figure17", Axes("dimension", "% of operators")),
-    _kept("codl", "Figure 18", "split_codl:figure18", FASTER),
-    _kept("codl", "Figure 19", "split_codl:figure19", Axes("network", "% of operators, or operators")),
-    _kept("codl", "Figure 20", "split_codl:figure20", Axes("network", "% of overhead saved")),
-    _kept("codl", "Figure 22", "split_codl:figure22", Axes("", "% more memory")),
+    *(_kept("codl", f"Figure {n}", f"split_codl:figure{n}") for n in (1, 2, 4, 5, 6, 10, 13, 14)),
+    _kept("codl", "Figure 15, Kernels", "split_codl:figure15"),
+    *(_kept("codl", f"Figure {n}", f"split_codl:figure{n}") for n in range(16, 23)),
 )
 SWITCHED = (
     Row("layer_switched", ("Figure 13",), f"{MEASURED}:switch_measured", **_suite("layer_switch")),
     _kept("layer_switched", "Table I", "split_switched:table1"),
     _kept("layer_switched", "Table II, Table III", "split_switched:tables2_and_3"),
-    _kept("layer_switched", "Figure 2", "split_switched:figure2", Axes("network", "ms")),
-    _kept(
-        "layer_switched",
-        "Figure 8, Figure 9, Figure 10, Figure 11, Figure 12",
-        "split_switched:figures8_to_12",
-        Axes("size", "T_CPU / T_GPU"),
-    ),
-    _kept("layer_switched", "Figure 13, Kernels", "split_switched:figure13", LESS),
+    _kept("layer_switched", "Figure 2", "split_switched:figure2"),
+    _kept("layer_switched", "Figure 8, Figure 9, Figure 10, Figure 11, Figure 12", "split_switched:figures8_to_12"),
+    _kept("layer_switched", "Figure 13, Kernels", "split_switched:figure13"),
 )
-SAVED = Axes("", "%")
 NEUROPIPE = (
     *(_pipe(f"Table {n}", f"table{n}") for n in (1, 2, 3, 4, 5)),
-    *(_pipe(f"Figure {n}", f"figure{n}") for n in (1, 2, 4, 9)),
-    _pipe("Figure 3", "figure3", Axes("alpha", "speedup")),
-    _pipe("Figure 5, Section III-B", "figure5", SAVED),
-    *(_pipe(f"Figure {n}", f"figure{n}", SAVED) for n in (7, 8)),
-    _pipe("Figure 6", "figure6", Axes("", "W, or %")),
+    *(_pipe(f"Figure {n}", f"figure{n}") for n in (1, 2, 3, 4, 6, 7, 8, 9)),
+    _pipe("Figure 5, Section III-B", "figure5"),
 )
-MISSED, FULL = Axes("policy", "% of deadlines missed, or points"), {"full": True}
+FULL = {"full": True}
 BLASTNET = (
-    Row(
-        "blastnet",
-        ("Figure 3", "Figure 4"),
-        f"{JOBS}:figures_3_and_4",
-        axes=(Axes("layer", "CPU / GPU"), Axes("", "%")),
-    ),
-    Row("blastnet", ("Figure 15",), f"{JOBS}:figure_15", full=FULL, axes=(MISSED,)),
-    Row("blastnet", ("Figure 16",), f"{JOBS}:figure_16", full=FULL, axes=(MISSED,)),
-    Row("blastnet", ("Figure 17",), f"{JOBS}:figure_17", full=FULL, axes=(MISSED,)),
-    Row("blastnet", ("Figure 18",), f"{JOBS}:figure_18", full=FULL, axes=(Axes("policy", "% of GPU time"),)),
-    Row("blastnet", ("Figure 14",), f"{SEARCH}:figure_14", full=FULL, axes=(Axes("accuracy", "% of paths"),)),
-    Row("blastnet", ("Figure 13",), f"{SEARCH}:figure_13", {"seconds": QUICK_RUN}, FULL, axes=(MISSED,)),
+    Row("blastnet", ("Figure 3", "Figure 4"), f"{JOBS}:figures_3_and_4"),
+    *(Row("blastnet", (f"Figure {n}",), f"{JOBS}:figure_{n}", full=FULL) for n in (15, 16, 17, 18)),
+    Row("blastnet", ("Figure 14",), f"{SEARCH}:figure_14", full=FULL),
+    Row("blastnet", ("Figure 13",), f"{SEARCH}:figure_13", {"seconds": QUICK_RUN}, FULL),
     Row("blastnet", ("Table 3",), f"{SEARCH}:table_3", {"seconds": QUICK_RUN}, FULL),
     *_not_here(
         "blastnet",

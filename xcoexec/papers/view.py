@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from .. import __version__
 from . import quoted
 from .cells import ABSENT, CALCULATED, KINDS, MEASURED, NONE, SIMULATED, Cell, base, shown, value
-from .records import Record, latest, machine, stale
+from .records import Record, computing, latest, machine, stale
 from .rows import BEYOND, PAPERS, Row, items
 
 OLDER = " (older than the code)"
@@ -85,7 +85,7 @@ class Figure:
 
 def _subject(cell: Cell) -> str:
     series = cell.get("series", "")
-    if "x" in cell:
+    if "x" in cell and series:
         return f"{series} (curve)"
     return f"{cell['what']}, {series}" if series else cell["what"]
 
@@ -97,7 +97,10 @@ def _line(what: str, found: Sequence[Entry]) -> Line:
             columns.setdefault(e.column, []).append(e)
     papers = dict.fromkeys(value(e.cell["paper"], e.cell["unit"]) for e in found if e.cell["paper"] is not None)
     notes = dict.fromkeys(_note(e, columns) for e in found if e.cell.get("note"))
-    texts = {c: _curve(es) if "x" in es[0].cell else "; ".join(e.text for e in es) for c, es in columns.items()}
+    texts = {
+        c: _curve(es) if "x" in es[0].cell and es[0].cell.get("series") else "; ".join(e.text for e in es)
+        for c, es in columns.items()
+    }
     return Line(what, "; ".join(papers) or NONE, texts, "; ".join(notes))
 
 
@@ -118,9 +121,12 @@ def figures(records: Sequence[Record], rows: Sequence[Row]) -> list[Figure]:
     """All tables and figures that rows speak of, in the papers' order, with the latest records of each."""
     by_key = {r.key: r for r in rows}
     entries: dict[tuple[str, str], list[Entry]] = {}
+    first = [id(r) for r in computing(records, by_key)]
     for record in latest(records, by_key):
         row = by_key[record["key"]]
         for cell in record["cells"]:
+            if (cell["kind"] != MEASURED or row.kept) and id(record) not in first:
+                continue
             entry = Entry(cell, record, row, _older(cell, record, row))
             entries.setdefault((row.paper, base(cell["figure"])), []).append(entry)
     failed = {f"{r['key']}": r["failed"] for r in latest(records, by_key) if "failed" in r}
