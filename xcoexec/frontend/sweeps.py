@@ -18,11 +18,9 @@ import dataclasses
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from jax import lax
-
 from ..codegen.program import Group, Literal, Op, Value, consumers, external, kind
 from ..codegen.rules.columns import is_column_reduction
-from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_reduction, is_view, primitive
+from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction
 
 MOST_LEAVES = 9  # arrays that a pass reads: a nest of loops has no more operands, its results among them
@@ -38,7 +36,7 @@ def swept(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> tupl
     """
     if not any(_over_batch(op, data) for op in ops):
         return list(ops), []
-    found = _Sweeps(_masks_of_results([_moved(op) for op in ops], outputs), data, outputs)
+    found = _Sweeps(_masks_of_results(list(ops), outputs), data, outputs)
     return found.ordered()
 
 
@@ -47,15 +45,6 @@ def _over_batch(op: Op, data: set[Value]) -> bool:
     if not is_column_reduction(op) or not isinstance(x, Value) or x not in data:
         return False
     return 0 in op.params["axes"] and x.shape[0] > 1 and len(x.shape) > 1
-
-
-def _moved(op: Op) -> Op:
-    """A reduction over axes of length 1 is a reshape."""
-    x = op.ins[0] if op.ins else None
-    if not is_reduction(op) or not isinstance(x, Value) or any(x.shape[d] != 1 for d in op.params["axes"]):
-        return op
-    params = {"new_sizes": op.out.shape, "dimensions": None, "sharding": None}
-    return Op("reshape", op.ins, op.outs, params, op.name, lax.reshape_p)
 
 
 def _is_moving(op: Op) -> bool:
@@ -343,9 +332,13 @@ class _Sweeps:
         return found
 
     def _places(self, units: Sequence[tuple[Op, ...]]) -> list[int]:
-        """Where each unit stood: its last result."""
+        """Where each unit stood: its last result; views as soon as they can be made, so that whoever reads them finds
+        them there.
+        """
         first = {v: i for op, i in self.position.items() for v in op.outs}
-        return [max(first[v] for op in unit for v in op.outs if v in first) for unit in units]
+        sources = [external(unit) if all(map(_is_moving, unit)) else () for unit in units]
+        made = ([first[v] for op in unit for v in op.outs if v in first] for unit in units)
+        return [max((first.get(v, -1) for v in s), default=max(m)) for s, m in zip(sources, made, strict=True)]
 
     def _group(self, p: _Pass) -> Group:
         """A pass as a group, of copies of all that is made for it alone."""
