@@ -126,7 +126,7 @@ EXAMPLES: dict[str, Example] = {
     "reduce_and": (lambda p: p.all(0), (P,)),
     "reduce_or": (lambda p: p.any(1), (P,)),
     "select_and_scatter_add": (lambda x: jax.grad(lambda x: _pooled(lax.max, -np.inf)[0](x).sum())(x), (IMAGE,)),
-    "exp2": (lax.exp2, (A,)),
+    **{name: (getattr(lax, name), (A,)) for name in ("exp2", "sin", "cos")},
     "pow": (lax.pow, (A, B)),
     "rem": (lax.rem, (K, J)),
     "round": (lambda a: lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN), (7 * A,)),

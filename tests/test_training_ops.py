@@ -150,6 +150,28 @@ def test_exp2() -> None:
     np.testing.assert_allclose(run_host(lax.exp2, x)[0], want, rtol=3e-7, atol=1.5e-45)
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_turns(name: str) -> None:
+    """Near numbers, large ones, those near to multiples of pi/2, and all exponents."""
+    rng = np.random.default_rng(0)
+    near = np.arange(1, 2000) * np.pi / 2
+    parts = [
+        rng.uniform(-20, 20, 3000),
+        near,
+        near * 4096,
+        rng.uniform(1, 2, 2000) * 2.0 ** rng.integers(-140, 128, 2000),
+    ]
+    x = np.concatenate([*parts, SPECIAL]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(x.astype(np.float64))
+    got = run_host(getattr(lax, name), x)[0]
+    finite = np.isfinite(want)
+    error = np.abs(got[finite] - want[finite]) / np.spacing(np.abs(want[finite]).astype(np.float32))
+    assert error.max() < 0.6
+    assert np.isnan(got[~finite]).all()
+    np.testing.assert_array_equal(np.signbit(got[finite]), np.signbit(want[finite]))
+
+
 @pytest.mark.parametrize("method", list(lax.RoundingMethod))
 def test_round(method: lax.RoundingMethod) -> None:
     halves = np.arange(-9, 9, dtype=np.float32) / 2

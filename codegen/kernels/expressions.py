@@ -124,6 +124,8 @@ EMIT_FLOAT: dict[str, Rule] = {
     "square": lambda v, a: _mul(v, a, a),
     "integer_pow": _integer_pow(lambda v: v.const(1.0), _mul, lambda v, a, b: v.b.fdiv(a, b)),
     "pow": wide.power,
+    "sin": wide.sine,
+    "cos": wide.cosine,
     "exp": elementary.exp,
     "exp2": elementary.exp2,
     "log": elementary.log,

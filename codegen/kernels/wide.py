@@ -15,6 +15,13 @@ ROOT = 0.7071067811865476
 #: atanh(s) / s in s**2 for |s| <= 0.1716 (3e-15), and 2**r for |r| <= 1/2 by its series (1e-13)
 ATANH = tuple(1.0 / (2 * k + 1) for k in range(10))
 EXP2 = tuple(math.log(2.0) ** k / math.factorial(k) for k in range(12))
+#: sin(r) / r and cos(r) in r**2 for |r| <= pi/4, by their series (1e-14)
+SIN = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(8))
+COS = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(8))
+#: pi/2 in parts of 29 bits and the rest, and the bits of 1 / (2 pi) behind the point, 32 in each number
+QUARTER = (float.fromhex("0x1.921fb54p+0"), float.fromhex("0x1.10b461p-30"), float.fromhex("0x1.a62633145c06ep-58"))
+TURN = (0x28BE60DB, 0x9391054A, 0x7F09D5F4, 0x7D4D3770, 0x36D8A566, 0x4F10E410, 0x7F9458EA)
+NEAR = 2.0**23  # from here on numbers are whole, and their turns are counted in integers
 
 
 class _Doubles:
@@ -90,4 +97,72 @@ def power(v: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     return b.select(always, one, out)
 
 
-__all__ = ["power"]
+def sine(v: Builder, x: ir.Value) -> ir.Value:
+    """sin x for all x; with the sign of x."""
+    d, b = _Doubles(v), v.b
+    a = v.unary("fabs", x)
+    quarters, r = _quarters(d, a)
+    out = _of_quarter(d, r, quarters, 0)
+    return _finite(v, x, b.select(b.icmp_signed("<", v.bits(x), v.iconst(0)), b.fneg(out), out))
+
+
+def cosine(v: Builder, x: ir.Value) -> ir.Value:
+    """cos x for all x."""
+    d = _Doubles(v)
+    quarters, r = _quarters(d, v.unary("fabs", x))
+    return _finite(v, x, _of_quarter(d, r, quarters, 1))
+
+
+def _finite(v: Builder, x: ir.Value, out: ir.Value) -> ir.Value:
+    finite = v.b.fcmp_ordered("<", v.unary("fabs", x), v.const(math.inf))
+    return v.b.select(finite, out, v.const(math.nan))
+
+
+def _of_quarter(d: _Doubles, r: ir.Value, quarters: ir.Value, ahead: int) -> ir.Value:
+    """sin(r + (quarters + ahead) pi/2), as f32."""
+    b, z = d.b, d.b.fmul(r, r)
+    q = b.add(quarters, d.iconst(ahead))
+    odd = b.icmp_signed("!=", b.and_(q, d.iconst(1)), d.iconst(0))
+    out = b.select(odd, d.poly(z, COS), b.fmul(r, d.poly(z, SIN)))
+    down = b.icmp_signed("!=", b.and_(q, d.iconst(2)), d.iconst(0))
+    return b.fptrunc(b.select(down, b.fneg(out), out), d.v.vec)
+
+
+def _quarters(d: _Doubles, a: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """(n as an integer, r) with a = n pi/2 + r up to whole turns, |r| <= pi/4, for a >= 0 of f32."""
+    b, x = d.b, d.b.fpext(a, d.vec)
+    t = b.fadd(b.fmul(x, d.const(2 / math.pi)), d.const(ROUND))
+    n = b.fsub(t, d.const(ROUND))
+    r = x
+    for part in QUARTER:
+        r = b.fsub(r, b.fmul(n, d.const(part)))
+    near = b.fcmp_ordered("<", x, d.const(NEAR))
+    far, rest = _far_quarters(d, a)
+    number = b.sub(d.bits(t), d.bits(d.const(ROUND)))
+    return b.select(near, number, far), b.select(near, r, rest)
+
+
+def _far_quarters(d: _Doubles, a: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The same for a = m 2**k, k >= 0: m times those bits of 1 / (2 pi) that count less than a turn (Payne, Hanek)."""
+    v, b = d.v, d.b
+    bits = b.zext(v.bits(a), d.ivec)
+    k = b.sub(b.lshr(bits, d.iconst(23)), d.iconst(150))
+    m = b.or_(b.and_(bits, d.iconst(0x7FFFFF)), d.iconst(0x800000))
+    word, shift = b.ashr(k, d.iconst(5)), b.and_(k, d.iconst(31))
+    chosen = []
+    for i in range(4):
+        found: ir.Value = d.iconst(TURN[i])
+        for w in range(1, 4):
+            found = b.select(b.icmp_signed("==", word, d.iconst(w)), d.iconst(TURN[i + w]), found)
+        chosen.append(found)
+    pair = lambda i: b.or_(b.shl(chosen[i], d.iconst(32)), chosen[i + 1])
+    window = lambda i: b.and_(b.lshr(pair(i), b.sub(d.iconst(32), shift)), d.iconst(0xFFFFFFFF))
+    high, middle, low = window(0), window(1), window(2)
+    turn = b.mul(m, b.or_(b.shl(high, d.iconst(32)), middle))
+    turn = b.add(turn, b.lshr(b.mul(m, low), d.iconst(32)))
+    n = b.lshr(b.add(turn, d.iconst(1 << 61)), d.iconst(62))
+    rest = b.sitofp(b.sub(turn, b.shl(n, d.iconst(62))), d.vec)
+    return n, b.fmul(rest, d.const(2 * math.pi / 2.0**64))
+
+
+__all__ = ["cosine", "power", "sine"]

@@ -278,6 +278,8 @@ _TABLE = (
     _elementwise("div", numpy_rules.divide, "fi", costly=True),
     _elementwise("rem", numpy_rules.remainder, "i", costly=True),
     _elementwise("pow", np.power, "f", costly=True),
+    _elementwise("sin", np.sin, "f", costly=True),
+    _elementwise("cos", np.cos, "f", costly=True),
     _elementwise("max", np.maximum, "fib", exact=True),
     _elementwise("min", np.minimum, "fib", exact=True),
     _elementwise("neg", np.negative, "fi", exact=True),
@@ -323,8 +325,6 @@ _TABLE = (
         carries=True,
     ),
     # -- elementwise, for which there is no vector code
-    _elementwise("cos", np.cos),
-    _elementwise("sin", np.sin),
     *(
         _elementwise(name)
         for name in (

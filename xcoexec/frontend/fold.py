@@ -184,7 +184,7 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
     weights = tuple(v for i, v in enumerate(traced.inputs) if i in chosen)
     inputs = tuple(traced.inputs[i] for i in order)
     bound = _Bound([*weights, *(v for v, _ in traced.consts)])
-    traced_ops, outputs = simplified(traced.ops, traced.outputs)
+    traced_ops, outputs = simplified(traced.ops, traced.outputs, bound.known)
     ops = [op for op in traced_ops if not bound.takes(op)]
     for out in outputs:
         if isinstance(out, Value):

@@ -19,8 +19,6 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from jax import lax
-
 from ..codegen.program import Group, Literal, Op, Value, consumers, external, kind
 from ..codegen.rules.columns import is_column_reduction
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_reduction, is_view, primitive
@@ -42,7 +40,7 @@ def swept(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> tupl
     """
     if not any(_over_batch(op, data) for op in ops):
         return list(ops), []
-    found = _Sweeps(_masks_of_results([o for op in ops for o in _in_runs(_moved(op))], outputs), data, outputs)
+    found = _Sweeps(_masks_of_results([o for op in ops for o in _in_runs(op)], outputs), data, outputs)
     return found.ordered()
 
 
@@ -51,15 +49,6 @@ def _over_batch(op: Op, data: set[Value]) -> bool:
     if not is_column_reduction(op) or not isinstance(x, Value) or x not in data:
         return False
     return 0 in op.params["axes"] and x.shape[0] > 1 and len(x.shape) > 1
-
-
-def _moved(op: Op) -> Op:
-    """A reduction over axes of length 1 is a reshape."""
-    x = op.ins[0] if op.ins else None
-    if not is_reduction(op) or not isinstance(x, Value) or any(x.shape[d] != 1 for d in op.params["axes"]):
-        return op
-    params = {"new_sizes": op.out.shape, "dimensions": None, "sharding": None}
-    return Op("reshape", op.ins, op.outs, params, op.name, lax.reshape_p)
 
 
 def _in_runs(op: Op) -> list[Op]:
@@ -398,16 +387,19 @@ class _Sweeps:
         return found
 
     def _places(self, units: Sequence[tuple[Op, ...]]) -> list[int]:
-        """Where each unit stood: its last result. Small values come as soon as they can, before who may fuse a reader
-        of them, and so do outputs of the program, as what they are made of may be gone then.
+        """Where each unit stood: its last result. Views come as soon as they can be made, so that whoever reads them
+        finds them there; small values before who may fuse a reader of them, and so do outputs of the program, as what
+        they are made of may be gone then.
         """
         first = {v: i for op, i in self.position.items() for v in op.outs}
 
         def place(unit: tuple[Op, ...]) -> int:
             last, made = unit[-1], [v for op in unit for v in op.outs if v in first]
-            free = last not in self.position or (_is_moving(last) and last not in self.floating)
+            if all(map(_is_moving, unit)):
+                return max((first.get(v, -1) for v in external(unit)), default=max(first[v] for v in made))
             early = last.out.size <= SMALL or self.outputs.issuperset(made)
-            return -1 if free and early and not is_column_reduction(last) else max(first[v] for v in made)
+            free = last not in self.position and early and not is_column_reduction(last)
+            return -1 if free else max(first[v] for v in made)
 
         return [place(unit) for unit in units]
 

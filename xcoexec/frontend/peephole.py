@@ -1,0 +1,202 @@
+"""Forms that gradients have, as operations that do less: pairs of operations that are one, sums of what does not meet.
+
+pad, reduce_window_sum    of the padded zeroes nothing is read: a window over elements that lie apart
+pad + pad + ...           parts of an array that do not meet: they are concatenated
+a + scatter-add(0, u)     the scatter adds to a
+gather at a known place   a slice; its gradient a padding
+transpose, dot_general    the product takes the operand as it lies
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+from jax import lax
+
+from ..codegen.program import Literal, Op, Value, consumers
+from ..codegen.rules.primitives import is_reduction
+from .decompose import reshaped, sliced
+
+Outputs = tuple[Value | Literal, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Around:
+    """What is known of the operations around one: who makes and who reads a value, which are a literal everywhere."""
+
+    makers: Mapping[Value, Op]
+    readers: Mapping[Value, Sequence[Op]]
+    spread: Mapping[Value, Literal]
+    outputs: Outputs
+    known: Collection[Value]
+
+    def made(self, v: Value | Literal, prim: str) -> Op | None:
+        """The operation of that primitive that makes a value."""
+        op = self.makers.get(v) if isinstance(v, Value) else None
+        return op if op is not None and op.prim == prim else None
+
+    def alone(self, v: Value | Literal, prim: str) -> Op | None:
+        """As `made`, where nobody else reads the value."""
+        op = self.made(v, prim)
+        return op if op is not None and len(self.readers[op.out]) == 1 and op.out not in self.outputs else None
+
+    def zero(self, v: Value | Literal) -> bool:
+        """Whether a value is 0 everywhere."""
+        known = self.spread.get(v) if isinstance(v, Value) else v
+        return known is not None and known.val == 0
+
+
+def rewritten(
+    ops: Sequence[Op], spread: Mapping[Value, Literal], outputs: Outputs, known: Collection[Value]
+) -> list[Op]:
+    """Operations in order with those forms replaced; what nobody reads any more is still there. `spread`: values that
+    are a literal everywhere, `known`: those that are known at bind.
+    """
+    for rules in RULES:
+        around = _Around({v: op for op in ops for v in op.outs}, consumers(ops), spread, outputs, known)
+        ops = [o for op in ops for o in (rules[op.prim](op, around) if op.prim in rules else None) or [op]]
+    return [_moved(op) for op in ops]
+
+
+def _moved(op: Op) -> Op:
+    """A reduction over axes of length 1 is a reshape."""
+    x = op.ins[0] if op.ins else None
+    if not is_reduction(op) or not isinstance(x, Value) or any(x.shape[d] != 1 for d in op.params["axes"]):
+        return op
+    return reshaped(x, op.out, op.name) if x.dtype == op.out.dtype else op
+
+
+def _taken(op: Op, around: _Around) -> list[Op] | None:
+    """A gather at one place that is known is a slice."""
+    table, index = op.ins
+    at, dn = around.spread.get(index), op.params["dimension_numbers"]
+    if at is None or len(index.shape) != 1 or not isinstance(table, Value):
+        return None
+    sizes = op.params["slice_sizes"]
+    start = _place(table.shape, sizes, dn.start_index_map, int(at.val))
+    block = Value(tuple(sizes), table.dtype)
+    return start and [sliced(table, block, start, op.name), reshaped(block, op.out, op.name)]
+
+
+def _place(shape: tuple[int, ...], sizes: Sequence[int], named: Sequence[int], at: int) -> tuple[int, ...] | None:
+    """Where a block begins that one number names along some axes; None where it does not lie inside."""
+    start = tuple(at if d in named else 0 for d in range(len(shape)))
+    return start if all(0 <= a <= n - m for a, n, m in zip(start, shape, sizes, strict=True)) else None
+
+
+def _put(op: Op, around: _Around) -> list[Op] | None:
+    """A scatter that adds to nothing, at one place that is known, is a padding."""
+    table, index, update = op.ins
+    at, dn = around.spread.get(index), op.params["dimension_numbers"]
+    if at is None or len(index.shape) != 1 or not around.zero(table) or not isinstance(update, Value):
+        return None
+    rest = iter(update.shape)
+    sizes = tuple(1 if d in dn.inserted_window_dims else next(rest) for d in range(len(table.shape)))
+    start = _place(table.shape, sizes, dn.scatter_dims_to_operand_dims, int(at.val))
+    if start is None or update.dtype != table.dtype:
+        return None
+    config = tuple((a, n - a - m, 0) for a, n, m in zip(start, table.shape, sizes, strict=True))
+    if not any(map(any, config)):
+        return [reshaped(update, op.out, op.name)]
+    block, zero = Value(sizes, table.dtype), Literal(np.zeros((), table.dtype)[()], table.dtype)
+    pad = Op("pad", (block, zero), op.outs, {"padding_config": config}, op.name, lax.pad_p)
+    return [reshaped(update, block, op.name), pad]
+
+
+def _windows(op: Op, around: _Around) -> list[Op] | None:
+    """A sum over windows of elements with zeroes between and around them (the gradient of mean-pooling)."""
+    pad = around.alone(op.ins[0], "pad")
+    if pad is None or not around.zero(pad.ins[1]) or any(n != 1 for n in op.params["base_dilation"]):
+        return None
+    config = pad.params["padding_config"]
+    padding = tuple((lo + a, hi + b) for (lo, hi), (a, b, _) in zip(op.params["padding"], config, strict=True))
+    spaces = {"padding": padding, "base_dilation": tuple(gap + 1 for _, _, gap in config)}
+    return [dataclasses.replace(op, ins=(pad.ins[0],), params={**op.params, **spaces})]
+
+
+def _sum(op: Op, around: _Around) -> list[Op] | None:
+    """A sum with a scatter that adds to nothing; or of parts that fill an array and do not meet (the gradient of the
+    slices that are queries, keys and values).
+    """
+    for mine, other in (op.ins, op.ins[::-1]):
+        scatter = around.alone(mine, "scatter-add")
+        if scatter is not None and around.zero(scatter.ins[0]) and (other.shape, other.dtype) == _type(scatter.out):
+            return [dataclasses.replace(scatter, ins=(other, *scatter.ins[1:]), outs=op.outs)]
+    reader = around.readers.get(op.out, ())
+    if len(reader) == 1 and reader[0].prim == op.prim and op.out not in around.outputs:
+        return None  # a part of a larger sum
+    pads = [around.alone(v, "pad") for v in _summands(op, around)]
+    known = [p for p in pads if p is not None and around.zero(p.ins[1]) and isinstance(p.ins[0], Value)]
+    return _side_by_side(op, known) if len(known) == len(pads) else None
+
+
+def _type(v: Value) -> tuple[tuple[int, ...], str]:
+    return v.shape, v.dtype
+
+
+def _summands(op: Op, around: _Around) -> list[Value | Literal]:
+    found: list[Value | Literal] = []
+    for v in op.ins:
+        inner = around.alone(v, op.prim)
+        found += [v] if inner is None else _summands(inner, around)
+    return found
+
+
+def _side_by_side(op: Op, pads: Sequence[Op]) -> list[Op] | None:
+    """The concatenation of what is padded, if it fills the result."""
+    configs = [p.params["padding_config"] for p in pads]
+    axes = {d for config in configs for d, part in enumerate(config) if tuple(part) != (0, 0, 0)}
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    order = sorted(range(len(pads)), key=lambda i: configs[i][axis][0])
+    at = 0
+    for i in order:
+        low, high, gap = configs[i][axis]
+        if low != at or gap != 0 or high < 0:
+            return None
+        at += pads[i].ins[0].shape[axis]
+    parts = tuple(pads[i].ins[0] for i in order)
+    if at != op.out.shape[axis]:
+        return None
+    return [Op("concatenate", parts, op.outs, {"dimension": axis}, op.name, lax.concatenate_p)]
+
+
+def _product(op: Op, around: _Around) -> list[Op] | None:
+    """A product of a transposed matrix takes it as it lies."""
+    (contract, batch), ins = op.params["dimension_numbers"], list(op.ins)
+    axes = list(contract)
+    for side in (0, 1):
+        turn = around.made(ins[side], "transpose")
+        if turn is None or turn.ins[0] in around.known:
+            continue  # what is known is transposed once
+        if len(turn.out.shape) == 2 and not batch[side] and len(axes[side]) == 1:
+            ins[side], axes[side] = turn.ins[0], (turn.params["permutation"][axes[side][0]],)
+    if tuple(ins) == op.ins:
+        return None
+    numbers = ((tuple(axes[0]), tuple(axes[1])), batch)
+    return [dataclasses.replace(op, ins=tuple(ins), params={**op.params, "dimension_numbers": numbers})]
+
+
+def _turn(op: Op, around: _Around) -> list[Op] | None:
+    """A transpose of a transpose is one, or none."""
+    before = around.made(op.ins[0], "transpose")
+    if before is None:
+        return None
+    first, second = before.params["permutation"], op.params["permutation"]
+    order = tuple(first[d] for d in second)
+    if order == tuple(range(len(order))):
+        return [reshaped(before.ins[0], op.out, op.name)]
+    return [dataclasses.replace(op, ins=before.ins, params={**op.params, "permutation": order})]
+
+
+Rule = Callable[[Op, _Around], list[Op] | None]  # what stands for an operation; None: it stays
+#: primitive -> its rule; those of a later table see what those of an earlier one have made
+RULES: tuple[dict[str, Rule], ...] = (
+    {"gather": _taken, "scatter-add": _put, "reduce_window_sum": _windows, "dot_general": _product, "transpose": _turn},
+    {"add_any": _sum, "add": _sum},
+)
+
+__all__ = ["Outputs", "rewritten"]
