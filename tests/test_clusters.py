@@ -1,4 +1,4 @@
-"""Groups with several results: rows, numbers of rows and elements against the float64 oracle, optimizers in one pass."""
+"""Groups with several results: rows, numbers of rows, elements against the float64 oracle; optimizers in one pass."""
 
 from __future__ import annotations
 

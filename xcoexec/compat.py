@@ -361,7 +361,6 @@ def _bind_call(
 __all__ = [
     "MADE",
     "NOTHING",
-    "Pairs",
     "TRACED",
     "Array",
     "ClosedJaxpr",
@@ -370,6 +369,7 @@ __all__ = [
     "JaxprEqn",
     "JitTrace",
     "Jitted",
+    "Pairs",
     "SingleDevice",
     "Var",
     "as_weak",

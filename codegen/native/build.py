@@ -50,7 +50,8 @@ LAST_LINES = 6  # of what a process said that failed
 FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
-    **dict.fromkeys(("elementwise", "elementwise_rows", "pool", "reduce", "position", "gemv", "shifted", "narrow"), "kernels.nests"),
+    **dict.fromkeys(("elementwise", "elementwise_rows", "pool", "reduce", "position"), "kernels.nests"),
+    **dict.fromkeys(("gemv", "shifted", "narrow"), "kernels.nests"),
     **dict.fromkeys(("depthwise", "depthwise_transposed", "depthwise_sums"), "kernels.windows"),
     **dict.fromkeys(("gather", "scatter", "sum"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",
