@@ -214,12 +214,9 @@ def close(have: Any, want: Any) -> None:
 @pytest.mark.parametrize("activation", ["relu", "relu6", "silu", "gelu"])
 def test_batch_norm_of_linen(activation: str, shape: tuple[int, ...]) -> None:
     fn, args = linen(Block(activation), shape)
-    assert passes(fn, *args) == [
-        (["reduce_sum"] * 2, 1, 0),  # x
-        ([dict(relu="max", relu6="min", silu="mul", gelu="mul")[activation]], 1, 1),  # x -> y
-        (["reduce_sum"] * 3, 2, 0),  # x, dy
-        (["add_any"], 2, 1),  # x, dy -> dx
-    ]
+    found = passes(fn, *args)  # x; x -> y; x, dy; x, dy -> dx, where y need not wait for the last one
+    assert [x for x in found if x[0][0] == "reduce_sum"] == [(["reduce_sum"] * 2, 1, 0), (["reduce_sum"] * 3, 2, 0)]
+    assert sum(read + written for _, read, written in found) <= 8
     close(run_host(fn, *args, threads=2), exact(fn, args))
 
 
@@ -237,7 +234,7 @@ def test_batch_norm_of_nnx() -> None:
     model = nnx.BatchNorm(19, use_running_average=False, rngs=nnx.Rngs(0))
     graphdef, params, rest = nnx.split(model, nnx.Param, ...)
     args = (params, rest, array(3, 4, 5, 19), array(3, 4, 5, 19, seed=4))
-    assert [(n, len(found)) for found, n, _ in passes(fn, *args)] == [(1, 2), (2, 1), (2, 3), (2, 1)]
+    assert [(n, len(how)) for how, n, _ in passes(fn, *args)] == [(1, 2), (2, 1), (2, 3), (2, 1)]
     close(run_host(fn, *args, threads=2), exact(fn, args))
 
 

@@ -1,5 +1,4 @@
-"""One pass over memory with several results: reductions over leading axes (or over all) fused with what makes their
-operands, and elementwise values.
+"""Reductions over leading axes (or over all) fused with what makes their operands: one pass, several results.
 
 Rows [.., C] are cut into runs that do not depend on the number of threads. Each run leaves a partial result of every
 reduction; these are joined in their order, so that the same call gives the same bits again.
@@ -105,10 +104,8 @@ def sweep(ctx: Context, found: Columns, results: Sequence[Value], stored: Sequen
     parts = math.prod(counts if loops.whole else counts[:-1]) // loops.kept
     places = [_place(ctx, v) for v in results]
     width = 1 if loops.whole else loops.width
-    views: list[Operand] = []
-    if k:
-        partial = places[0] if parts == k == 1 else ctx.scratch((loops.kept, parts, k, width))
-        views = [(partial, _partial_steps(loops, 4 * k * width), 0)]
+    partial = places[0] if parts == k == 1 else ctx.scratch((loops.kept, parts, k, width))
+    views: list[Operand] = [(partial, _partial_steps(loops, 4 * k * width), 0)]
     for (s, _, offset), (around, rows, lane) in zip(operands, loops.steps, strict=True):
         jumps = (run * step for run, step in zip(runs, (*rows, lane), strict=True))
         views.append((s, (*around, *jumps), offset))
@@ -117,8 +114,8 @@ def sweep(ctx: Context, found: Columns, results: Sequence[Value], stored: Sequen
     sizes = (w for pair in zip((loops.width, *loops.rows[::-1]), runs[::-1], strict=True) for w in pair)
     extra = [*sizes, 4 * width, *(w for _, (outer, inner), _ in loops.steps for w in (inner, outer))]
     units = runs[0] * runs[1] * -(-runs[2] // ctx.target.vl) * len(found.nodes)
-    nest(ctx, Kernel(spec), extra, counts, views, 0, 1, units, bool(k) + len(made))
-    if k and not parts == k == 1:
+    nest(ctx, Kernel(spec), extra, counts, views, 0, 1, units, 1 + len(made))
+    if not parts == k == 1:
         _join(ctx, tuple(how for how, _ in found.sums), partial, places)
     for y, out in zip((*places, *made), (*(ctx.output(v) for v in results), *outs), strict=True):
         if y is not out:
@@ -205,7 +202,7 @@ def joined(name: str, key: Spec, target: Target) -> str:
 def kernel(name: str, key: Spec, target: Target) -> str:
     """("columns", nodes, sums (how, node), stored nodes, kinds, block, whole): a run of rows [outer, inner, columns].
 
-    Operands: partial results (of any sums), then the stored values, then those read; kinds of these two: "v" by column,
+    Operands: partial results, then the stored values, then those read; kinds of these two: "v" by column,
     "s" one number a row. Loops end in (outer, inner, columns), counted in runs. Words: columns, columns a run, inner
     rows, inner rows a run, outer rows, outer rows a run, bytes between the partial results of two reductions, then of
     each operand the bytes to the next inner and the next outer row.
@@ -214,8 +211,7 @@ def kernel(name: str, key: Spec, target: Target) -> str:
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     columns, inner, outer = (_run(v, index, words, d) for d in range(3))
-    first = bool(sums)
-    bases = [v.ld64(where, first + k) for k in range(len(kinds))]
+    bases = [v.ld64(where, 1 + k) for k in range(len(kinds))]
     steps = [(v.ld64(words, i), v.ld64(words, i + 1)) for i in range(WORDS, WORDS + 2 * len(kinds), 2)]
     run = _Run(v, nodes, sums, stored, kinds, bases, steps, v.ld64(where, 0), v.ld64(words, WORDS - 1))
     if whole:

@@ -1,7 +1,6 @@
-"""Which groups are one pass over memory with several results: reductions over leading axes with what makes their
-operands, and elementwise values.
+"""Which groups are reductions over leading axes with what makes their operands: one pass over memory, several results.
 
-Batch norm's statistics and gradients, gradients of biases, norms of gradients and optimizers' updates are such groups.
+Batch norm's statistics and gradients, gradients of biases and norms of gradients are such groups.
 """
 
 from __future__ import annotations
@@ -51,9 +50,7 @@ def columns(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value, ...]
     None when it is none, or its expressions have no vector code.
     """
     sums = [op for op in group.ops if is_reduction(op)]
-    if not sums:
-        return _elementwise(group)
-    if group.result not in sums or not all(map(is_column_reduction, sums)):
+    if not sums or group.result not in sums or not all(map(is_column_reduction, sums)):
         return None
     operands = tuple(op.ins[0] for op in sums if isinstance(op.ins[0], Value))
     results = tuple(op.out for op in sums)
@@ -71,18 +68,6 @@ def columns(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value, ...]
     hows = (primitive(op).combine for op in sums)
     found = Columns(shape, axes, nodes, tuple(zip(hows, numbers, strict=False)), numbers[len(sums) :], views)
     return found, results, stored
-
-
-def _elementwise(group: Group) -> tuple[Columns, tuple[Value, ...], tuple[Value, ...]] | None:
-    """As `columns`, of several elementwise values of one shape."""
-    stored, shape = group.outs, group.out.shape
-    if not group.also or any(v.shape != shape for v in stored):
-        return None
-    try:
-        nodes, numbers, views = expressions(group.ops, (), stored)
-    except Unsupported:
-        return None
-    return Columns(shape, tuple(range(len(shape))), nodes, (), numbers, views), (), stored
 
 
 __all__ = ["Columns", "columns", "is_column_reduction", "span"]

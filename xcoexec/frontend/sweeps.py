@@ -27,7 +27,6 @@ from ..codegen.rules.rows import is_row_reduction
 MOST_OPERANDS = 11  # arrays that a pass reads and writes: a nest of loops has one more
 MOST_LEAVES = 9  # those that it reads
 MOST_OPS = 160  # operations in a pass
-RECENT = 64  # passes of the newest values that a further one may join
 SMALL = 1 << 13  # elements of a value that is made as soon as it can be
 
 _Form = tuple[int, tuple[int, ...], tuple[int, ...]] | Value  # (level, shape, axes) of reductions; what else is kept
@@ -311,27 +310,8 @@ class _Sweeps:
             if op in self.sums:
                 self._join(op, level, found, owners)
         rest = [v for op in self.ops if op in self.soft for v in op.outs if v in self.kept and v not in owners]
-        alone: list[_Pass] = []
-        for v in rest:
-            mine = _Pass([], [v], set(self.cone(*self.makers[v].value_ins)[1]), level[v])
-            if not any(self._added(p, mine, level) for p in reversed(alone[-RECENT:])):
-                alone.append(mine)
+        alone = [_Pass([], [v], set(self.cone(*self.makers[v].value_ins)[1]), level[v]) for v in rest]
         return [*(p for same in found.values() for p in same), *alone]
-
-    def _added(self, p: _Pass, mine: _Pass, level: Mapping[Value, int]) -> bool:
-        """Whether a value became part of a pass that reads the same array, or makes what it reads."""
-        v, made = mine.kept[0], mine.leaves & set(p.kept)
-        if p.kept[0].shape != v.shape or _is_moving(self.makers[v]) or _is_moving(self.makers[p.kept[0]]):
-            return False
-        leaves = mine.leaves - made
-        shared = made or (mine.level == p.level and any(u.size == v.size for u in leaves & p.leaves))
-        if not shared or any(level.get(u, 0) >= p.level for u in leaves):
-            return False
-        if len(p.leaves | leaves) + len(p.kept) >= MOST_OPERANDS:
-            return False
-        p.kept.append(v)
-        p.leaves |= leaves
-        return True
 
     def _join(
         self, op: Op, level: Mapping[Value, int], found: dict[_Form, list[_Pass]], owners: dict[Value, _Pass]
