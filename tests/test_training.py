@@ -351,7 +351,7 @@ class Loop:
         (True, 1.0, 0.7, "jpppj"),
         (True, 1.0, 1.01, "jpppjjppjjppj"),  # a draw is jax.jit's
         (True, 0.02, 0.03, "jjjppp"),
-        (True, 1e-4, 1e-5, 22 * "j" + "ppp"),
+        (True, 1e-4, 1e-5, 21 * "j" + "ppp"),
     ],
 )
 def test_a_race_is_decided_by_the_callers_own_calls(compiled: bool, plan: float, jit: float, took: str) -> None:
