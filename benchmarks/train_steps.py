@@ -22,6 +22,7 @@ from flax.training import train_state
 import xcoexec
 from xcoexec.ir.words import HOST
 from xcoexec.models.zoo import Entry
+from xcoexec.session.race import GOES_ON
 from xcoexec.tools.machine import environment
 
 from .block_processes import Block, own_output, peak_bytes, serve
@@ -188,6 +189,8 @@ def timed(training: Training, donate: bool, forward: bool, out: TextIO) -> None:
         blocks["forward"](0.0)
     for name in ("ours", "forward")[: 1 + forward]:  # until the plan has been compared in use
         blocks[name](SETTLED_SECONDS)
+    while GOES_ON in ours.report(copied(state), data[0]).why:
+        blocks["ours"](SETTLED_SECONDS)
     hello = {"losses": losses, "loss_error": _apart(losses), **environment(), "parameters": training.entry.parameters}
     serve(hello | ran(ours, copied(state), data[0]), blocks, out)
 

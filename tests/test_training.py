@@ -7,6 +7,7 @@ import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import flax.linen as nn
@@ -23,7 +24,6 @@ from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.sharing import shareable
 from xcoexec.frontend.state import returned, whole
 from xcoexec.lowering.executable import Executable
-from xcoexec.session import race
 from xcoexec.session.adaptive import Monitor
 from xcoexec.session.race import Race
 from xcoexec.session.session import Session
@@ -326,7 +326,7 @@ class Loop:
 
     def __init__(self, compiled: bool = True):
         plan = xcoexec.Plan("host", (), "")
-        self.plan = Executable(plan, list, object())  # type: ignore[arg-type]
+        self.plan = Executable(plan, list, SimpleNamespace(rest=lambda: None))  # type: ignore[arg-type]
         self.jit = Executable(plan, list, None)
         self.monitor, self.clock = Monitor(self.plan), 0.0
         self.race = Race(self.monitor, lambda: self.jit, compiled, lambda: self.clock)
@@ -342,20 +342,24 @@ class Loop:
         return took
 
 
-def test_a_race_is_decided_by_the_callers_own_calls() -> None:
-    loop = Loop()
-    assert loop.steps(0.1, 1.0) == "pppj"  # one call says enough
-    assert loop.monitor.current.lowered is not None and "in the caller's own calls" in loop.monitor.current.plan.chosen
-    loop = Loop(compiled=False)
-    assert loop.steps(0.1, 1.0) == "pppjj"  # the first call compiles
-    loop = Loop()
-    assert loop.steps(1.0, 0.7) == "pppjjj" and loop.monitor.current.lowered is None
-    loop = Loop()
-    took = loop.steps(1.0, 1.01)
-    assert len(took) == 3 * race.MOST_BLOCKS and loop.monitor.current.lowered is None  # a draw is jax.jit's
-    assert took.startswith("pppjjjjjjpppppp")
-    loop = Loop()
-    assert loop.steps(1e-4, 1e-5).count("p") == 1 + race.MOST_CALLS
+@pytest.mark.parametrize(
+    ("compiled", "plan", "jit", "took"),
+    [
+        (True, 0.1, 1.0, "jpp"),  # one call that counts says enough
+        (False, 0.1, 1.0, "jjpp"),  # the first one compiles
+        (True, 10.0, 1.0, "jpp"),
+        (True, 1.0, 0.7, "jpppj"),
+        (True, 1.0, 1.01, "jpppjjppjjppj"),  # a draw is jax.jit's
+        (True, 0.02, 0.03, "jjjppp"),
+        (True, 1e-4, 1e-5, 21 * "j" + "ppp"),
+    ],
+)
+def test_a_race_is_decided_by_the_callers_own_calls(compiled: bool, plan: float, jit: float, took: str) -> None:
+    loop = Loop(compiled)
+    assert loop.steps(plan, jit)[: len(took)] == took and loop.race.final
+    current = loop.monitor.current
+    assert (current.lowered is not None) == (plan < 0.98 * jit) and "in the caller's own calls" in current.plan.chosen
+    assert current.plan.measured == pytest.approx({"host": plan, "jit": jit})
 
 
 def pairs(fn: Callable[..., Any], *args: jax.Array) -> tuple[tuple[int, int], ...]:
@@ -365,13 +369,12 @@ def pairs(fn: Callable[..., Any], *args: jax.Array) -> tuple[tuple[int, int], ..
 
 
 def test_results_share_memory_only_with_operands_that_nobody_reads_afterwards() -> None:
-    w, g, row = array(24, 24), array(24, 24, seed=1), array(24, seed=2)
+    w, g = array(24, 24), array(24, 24, seed=1)
     assert pairs(lambda w, g: w - 0.1 * g, w, g) == ((0, 0), (1, 0))
     assert {(0, 0), (1, 1)} <= set(pairs(lambda w, g: (w - 0.1 * g, 0.9 * g + w), w, g))  # in one pass
-    assert pairs(lambda w, g: (0.9 * w + g, g @ w), w, g) in (((1, 0),), ())  # the product reads both
+    assert {(0, 0), (1, 0)} - set(pairs(lambda w, g: (g @ w, 0.9 * w + g), w, g))  # the product reads both
     assert pairs(lambda w, g: w.T - 0.1 * g, w, g) == ((1, 0),)  # other elements than those that are written
     assert pairs(lambda w, g: w + w.T * g, w, g) == ((1, 0),)
-    assert pairs(lambda w, row: w * row, w, row) == ((0, 0),)
     assert pairs(lambda w, g: w * w[:, :1] + g, w, g) == ((1, 0),)
     assert pairs(lambda w: jax.nn.softmax(w), w) == ()  # rows are read twice
     assert pairs(lambda w, g: (g @ w) - w, w, g) == ()

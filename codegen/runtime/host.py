@@ -195,6 +195,16 @@ def build(
     return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, fused, spare, pick, cut))
 
 
+def give_idle_back(segment: Segment) -> None:
+    """Frees the memory of a segment's intermediates that no call uses now; its next call takes some anew."""
+    swap, free = function("swap", 2), ctypes.CDLL(None).free
+    free.argtypes, free.restype = (ctypes.c_void_p,), None
+    for i in range(abi.ARENA_SLOTS):
+        idle = swap(segment.address + abi.Segment.SLOTS + 8 * i, 0)
+        if idle:
+            free(idle)
+
+
 def _alone(
     cpus: tuple[int, ...], cut: Cut | None, groups: Groups, how: str, threads: int, target: Target
 ) -> tuple[Callable[[], object], int]:

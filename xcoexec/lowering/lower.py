@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 
 from ..codegen.program import Unsupported, Value, external
 from ..codegen.runtime.faults import Faults
+from ..codegen.runtime.host import give_idle_back
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
 from ..compat import as_array, as_weak
@@ -53,6 +54,11 @@ class Lowered:
     def segments(self) -> tuple[HostUnit, ...]:
         """The units on the host half."""
         return tuple(u for u in self.units if isinstance(u, HostUnit))
+
+    def rest(self) -> None:
+        """Gives back the memory that calls keep for the next one, where there may be none for a while."""
+        for unit in self.segments:
+            give_idle_back(unit.segment)
 
     def arguments(self, weights: Sequence[ArrayLike]) -> list[jax.Array]:
         """Constants and packed blobs (bytes, one for each segment) for given weights, resident. With a relay the host

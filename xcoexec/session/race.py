@@ -15,9 +15,11 @@ from ..lowering.executable import Executable
 from .adaptive import Monitor
 
 LEAST_CALLS, LEAST_SECONDS, MOST_CALLS = 2, 0.005, 20  # of a block, behind one call that is not counted
+LONG_SECONDS = 0.2  # of a call that is a block of its own, as caches and threads make no difference to it
 MOST_BLOCKS = 12  # of both together
 CLEAR = 0.85  # all calls of the faster one take less than this share of all calls of the other one
-FAR = 0.4  # as `CLEAR`, where one call of the other one is enough
+FAR = 0.4  # as `CLEAR`, where one long call is enough
+GOES_ON = "; compared with plain jax.jit in the caller's next calls"
 WORTH = 0.98  # the plan stays when it takes less than this share of plain jax.jit's time
 
 
@@ -39,7 +41,7 @@ class Race:
         self.final = self._plan.lowered is None
         self._seconds: tuple[list[float], list[float]] = ([], [])  # of calls that count, with the plan and without
         self._cold = [True, not compiled]
-        self._blocks = self._place = 0  # blocks that are over, calls of this one
+        self._blocks = self._place = self._counted = 0  # blocks that are over, calls of this one, those that count
         self._spent = 0.0  # seconds of this block's calls that count
         self._thread = 0
         self._began: float | None = None
@@ -51,12 +53,16 @@ class Race:
         if self.final or me != (self._thread or me):
             return self._monitor.current
         self._thread, self._began = me, self._clock()
-        return self._plain() if self._jits else self._plan
+        if not self._jits:
+            return self._plan
+        if not self._place and self._plan.lowered is not None:
+            self._plan.lowered.rest()  # jax.jit's own intermediates need the room
+        return self._plain()
 
     @property
     def _jits(self) -> bool:
-        """Whether this block is plain jax.jit's: plan, jit, jit, plan and so on."""
-        return self._blocks % 4 in (1, 2)
+        """Whether this block is plain jax.jit's: jit, plan, plan, jit and so on."""
+        return self._blocks % 4 in (0, 3)
 
     def gave(self, results: object) -> None:
         """Notes what a call has returned, when that is there; nothing is kept."""
@@ -75,21 +81,32 @@ class Race:
         """A call of this block has taken so many seconds."""
         mine, others = self._seconds[self._jits], self._seconds[not self._jits]
         cold, self._cold[self._jits] = self._cold[self._jits], False
-        if not cold and others and seconds * FAR > max(others):
-            mine.append(seconds)
-            return self._decide("far")
         self._place += 1
-        if self._place == 1:
-            return None
+        if cold or (self._place == 1 and seconds < LONG_SECONDS):
+            return
         mine.append(seconds)
+        self._counted += 1
         self._spent += seconds
-        many = self._place - 1
-        if many < LEAST_CALLS or (self._spent < LEAST_SECONDS and many < MOST_CALLS):
-            return None
-        self._blocks, self._place, self._spent = self._blocks + 1, 0, 0.0
-        if others and (max(mine) < CLEAR * min(others) or max(others) < CLEAR * min(mine)):
-            return self._decide("clear")
-        return self._decide("median") if self._blocks == MOST_BLOCKS else None
+        if self._apart(mine, others):
+            self._decide("far")
+        elif self._spent >= LONG_SECONDS or self._enough:
+            self._blocks, self._place, self._counted, self._spent = self._blocks + 1, 0, 0, 0.0
+            if self._blocks == MOST_BLOCKS:
+                self._decide("median")
+
+    @property
+    def _enough(self) -> bool:
+        """Whether a block of short calls is over."""
+        return self._counted >= LEAST_CALLS and (self._spent >= LEAST_SECONDS or self._counted >= MOST_CALLS)
+
+    @staticmethod
+    def _apart(mine: list[float], others: list[float]) -> bool:
+        """Whether one of the two clearly takes less."""
+        if not others:
+            return False
+        several, long = min(len(mine), len(others)) >= LEAST_CALLS, max(*mine, *others) >= LONG_SECONDS
+        share = min(max(mine) / min(others), max(others) / min(mine))
+        return (several and share < CLEAR) or (long and share < FAR)
 
     def _decide(self, how: str) -> None:
         plan, jit = (float(np.median(x)) for x in self._seconds)
@@ -106,4 +123,4 @@ class Race:
         self.final = True
 
 
-__all__ = ["Race"]
+__all__ = ["GOES_ON", "Race"]

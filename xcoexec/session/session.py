@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import threading
@@ -28,7 +29,7 @@ from .adaptive import Gate, Monitor
 from .choice import Choice
 from .planner import Planner
 from .problem import Machine, Problem
-from .race import Race
+from .race import GOES_ON, Race
 from .report import Report, report
 
 log = logging.getLogger("xcoexec")
@@ -248,7 +249,9 @@ class Session:
         exe = self.current
         if not exe.plan.placements:
             return Report("jit", exe.plan.chosen, (), {}, 0, None)
-        return report(self.graph, exe.plan, exe.lowered, self.known_costs, self.machine.threads)
+        found = report(self.graph, exe.plan, exe.lowered, self.known_costs, self.machine.threads)
+        racing = isinstance(self.choice, Race) and not self.choice.final
+        return dataclasses.replace(found, why=found.why + GOES_ON) if racing else found
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes a call, made now with the inputs that the plan was made for, as a trace for Perfetto. Raises `OSError`
