@@ -60,9 +60,9 @@ def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """A copy of the operand (itself, where nobody else needs it), into whose rows, named by s32 index [..., k], those of
-    the updates are joined in order (`segment_sum`, the gradient of an embedding). Each thread has rows of its own and
-    looks through all indices.
+    """A copy of the operand (itself, where nobody else needs it), into whose rows, named by s32 index [..., k], those
+    of the updates are joined in order (`segment_sum`, the gradient of an embedding). Each thread has rows of its own
+    and looks through all indices.
 
     Raises `Unsupported` for other types, for another scatter than of whole rows, and for a result whose elements do
     not lie side by side.

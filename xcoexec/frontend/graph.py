@@ -53,7 +53,8 @@ def build_graph(folded: Folded) -> LayerGraph:
     for i, (group, name, error) in enumerate(zip(groups, names, errors, strict=True)):
         dims = granules(group) if len(group.outs) == 1 else {}
         work = sum(map(flops, group.ops))
-        layers.append(Layer(i, name, group, work, nbytes(group.ops), error, dims, uncounted(group.ops)))
+        moved = nbytes(group.ops) + sum(v.nbytes for v in group.also)
+        layers.append(Layer(i, name, group, work, moved, error, dims, uncounted(group.ops)))
     owner = {v: x.index for x in layers for v in x.outs}
     edges = tuple(tuple(sorted({owner[v] for v in x.ins if v in owner})) for x in layers)
     return LayerGraph(program, tuple(layers), edges, _chains(edges), _regions(edges))
