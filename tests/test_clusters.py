@@ -12,7 +12,9 @@ import optax
 import pytest
 from jax import lax
 
+from xcoexec.codegen.native import layout
 from xcoexec.codegen.runtime import host
+from xcoexec.frontend import clusters
 
 from .oracle import error, oracles
 from .support import array, run_host, stages_of
@@ -132,6 +134,10 @@ def test_results_of_rows_that_share_an_operand(shape: tuple[int, ...]) -> None:
         return p - momentum, momentum
 
     _check(fn, (array(*shape), array(*shape, seed=1), array(shape[-1], seed=2)), 1e-6)
+
+
+def test_as_many_arrays_as_a_nest_reads() -> None:
+    assert clusters.MOST_ARRAYS == layout.MAX_OPERANDS
 
 
 def test_groups_with_constant_weights_stay_as_they_are() -> None:

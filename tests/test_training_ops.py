@@ -205,3 +205,105 @@ def test_all_any_and_counts(shape: tuple[int, ...], axes: int | None) -> None:
             got = run_host(lambda p, fn=fn: fn(p, axes), few)[0]
             np.testing.assert_array_equal(got, np.asarray(fn(few, axes)))
         np.testing.assert_array_equal(run_host(lambda p: p.sum(axes), few)[0], few.sum(axes))
+
+
+# -- forms that gradients have ------------------------------------------------------------------------------------
+
+
+def _kinds(fn: Any, *args: Any) -> list[str]:
+    return [op.prim for x in stages_of(fn, *args)[1].layers for op in x.ops]
+
+
+def test_parts_that_do_not_meet_are_put_side_by_side() -> None:
+    """The gradient of a split into queries, keys and values."""
+
+    def fn(x: Any, a: Any, b: Any, c: Any) -> Any:
+        return jax.grad(lambda x: (x[:, 4:9] * b).sum() + (x[:, :4] * a).sum() + (x[:, 9:] * c).sum())(x)
+
+    args = (array(3, 12), array(3, 4), array(3, 5, seed=1), array(3, 3, seed=2))
+    assert "concatenate" in _kinds(fn, *args) and "pad" not in _kinds(fn, *args)
+    check_host(fn, *args, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("parts", [((0, 5), (4, 12)), ((0, 4), (5, 12)), ((0, 4), (4, 11))])
+def test_parts_that_meet_or_leave_gaps_are_added(parts: tuple[tuple[int, int], ...]) -> None:
+    fn = lambda x, y: jax.grad(lambda x: sum((x[:, a:b] * y[:, a:b]).sum() for a, b in parts))(x)
+    assert "concatenate" not in _kinds(fn, array(3, 12), array(3, 12))
+    check_host(fn, array(3, 12), array(3, 12, seed=1), tolerance=1e-6)
+
+
+LABELS = np.array([3, 0, 6, 2, 2], np.int32)
+
+
+def test_labels_gradient_adds_to_what_is_there() -> None:
+    """Cross-entropy with integer labels: nothing is filled with zeroes for the scatter, which adds in place."""
+    loss = lambda x: (jax.nn.logsumexp(x, -1) - jnp.take_along_axis(x, LABELS[:, None], -1)[:, 0]).mean()
+    fn = lambda x: jax.grad(lambda x: loss(x * 2))(x)
+    x = array(5, 7, low=-5, high=5)
+    assert error(run_host(fn, x)[0], np.asarray(fn(x))) < 1e-6
+    steps = host.build(stages_of(fn, array(5, 7))[1].program, 1).steps
+    assert [s.kernel for s in steps if s.writes[0] is steps[-2].writes[0]] == ["rowwise", "scatter"]
+
+
+def test_what_others_read_is_not_written_over() -> None:
+    """Rows are added to a copy where the array is read again, under its own shape or another."""
+    i, u = np.array([1, 3, 1], np.int32), array(3, 6, seed=1)
+    for again in (lambda y: y * 3, lambda y: y.reshape(30) * 3, lambda y: y):
+        fn = lambda x, again=again: ((x + 1).at[i].add(u) * 1.0, again(x + 1))
+        got, want = run_host(fn, array(5, 6)), fn(array(5, 6))
+        assert all(error(a, np.asarray(b)) < 1e-6 for a, b in zip(got, want, strict=True))
+
+
+def test_products_take_transposed_matrices_as_they_lie() -> None:
+    w, x = array(5, 7), array(2, 3, 7, seed=1)
+    fn = lambda w, x: (x @ w.T, jax.grad(lambda w: jnp.sin(x @ w.T).sum())(w))
+    assert _kinds(fn, w, x).count("transpose") <= 1
+    for got, want in zip(run_host(fn, w, x), fn(w, x), strict=True):
+        assert error(got, np.asarray(want)) < 1e-5
+
+
+def test_a_known_place_is_a_slice() -> None:
+    x = array(4, 6)
+    fn = lambda x: jax.value_and_grad(lambda x: (x.take(2, 1) ** 3).sum())(x)
+    kinds = _kinds(fn, x)
+    assert "gather" not in kinds and "scatter-add" not in kinds
+    for got, want in zip(run_host(fn, x), fn(x), strict=True):
+        assert error(got, np.asarray(want)) < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_gradient_of_an_embedding_of_a_short_type(dtype: Any) -> None:
+    """Each addition is rounded, as XLA does."""
+    ids = np.random.default_rng(0).integers(0, 9, (4, 8)).astype(np.int32)
+    fn = lambda t, g: jax.vjp(lambda t: t[ids], t)[1](g)[0]
+    table, g = array(9, 12).astype(dtype), array(4, 8, 12, seed=1).astype(dtype)
+    got, want = run_host(fn, table, g)[0], np.asarray(jax.jit(fn)(table, g), np.float32)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_loops_are_simplified_too() -> None:
+    """Micro-batches: the loss of each is in the body of a loop."""
+
+    def loss(w: Any, x: Any, labels: Any) -> Any:
+        logits = x @ w
+        return (jax.nn.logsumexp(logits, -1) - jnp.take_along_axis(logits, labels[:, None], -1).take(0, -1)).mean()
+
+    def fn(w: Any, xs: Any, labels: Any) -> Any:
+        turn = lambda g, batch: (g + jax.grad(loss)(w, *batch), loss(w, *batch))
+        return lax.scan(turn, jnp.zeros_like(w), (xs, labels))
+
+    args = (array(4, 7), array(3, 5, 4, seed=1), np.stack([LABELS, LABELS[::-1], 6 - LABELS]))
+    for got, want in zip(run_host(fn, *args), jax.tree_util.tree_leaves(fn(*args)), strict=True):
+        assert error(got, np.asarray(want)) < 1e-5
+
+
+def test_random_bits_do_not_cut_the_rest() -> None:
+    def fn(w: Any, key: Any, x: Any) -> Any:
+        for k in range(3):
+            keep = jax.random.bernoulli(jax.random.fold_in(key, k), 0.9, x.shape)
+            x = jnp.where(keep, jnp.tanh(x @ w), 0) / 0.9
+        return x
+
+    layers = stages_of(fn, array(8, 8), jax.random.key(0), array(4, 8))[1].layers
+    runs = [bool(x.host_error) for x in layers]
+    assert any(runs) and runs == sorted(runs, reverse=True)

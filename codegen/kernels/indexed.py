@@ -60,8 +60,9 @@ def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
 
 def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """A copy of the operand, into whose rows, named by s32 index [..., k], those of the updates are joined in order
-    (`segment_sum`, the gradient of an embedding). Each thread has rows of its own and looks through all indices.
+    """A copy of the operand (itself, where nobody else needs it), into whose rows, named by s32 index [..., k], those
+    of the updates are joined in order (`segment_sum`, the gradient of an embedding). Each thread has rows of its own
+    and looks through all indices.
 
     Raises `Unsupported` for other types, for another scatter than of whole rows, and for a result whose elements do
     not lie side by side.
@@ -74,11 +75,14 @@ def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         raise Unsupported(f"a {op.prim} into {operand} by {index}")
     if not isinstance(operand, Value) or not isinstance(index, Value):
         raise Unsupported("a scatter of a literal")
-    s, i = _dense(ctx, updates), _dense(ctx, index)
+    s, i, before = _dense(ctx, updates), _dense(ctx, index), ctx.storage(operand)
+    if ctx.yields(operand, op) and before.dense:
+        ctx.place(op.out, before)
     y = ctx.output(op.out)
     if not y.dense:
         raise Unsupported("a scatter into a strided result")
-    elementwise.copy(ctx, ctx.storage(operand), y)
+    if (before.buffer, before.offset) != (y.buffer, y.offset):
+        elementwise.copy(ctx, before, y)
     many = rows.tables if rows.tables > 1 else rows.limits[0]
     share = -(-many // (ctx.threads if index.size // rows.places * rows.width > ITEM else 1))
     kernel = Kernel(("scatter", op.prim, op.out.dtype, rows.mode, rows.places, rows.tables > 1, rows.width == 1))
@@ -150,6 +154,8 @@ JOINS: dict[str, dict[tuple[str, str], Join]] = {
     "scatter-add": {
         ("float32", "int32"): lambda v, a, b: v.b.fadd(a, b),
         ("int32", "int32"): _integers,
+        ("bfloat16", "int32"): lambda v, a, b: v.floats(v.bfloat(v.b.fadd(a, b))),
+        ("float16", "int32"): lambda v, a, b: v.half(v.b.fadd(a, b)),
     },
     "scatter-sub": {("float32", "int32"): lambda v, a, b: v.b.fsub(a, b)},
     "scatter-mul": {("float32", "int32"): lambda v, a, b: v.b.fmul(a, b)},

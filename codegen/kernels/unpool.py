@@ -63,7 +63,9 @@ def select_and_scatter_add(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[
         words += [padding[d][0], x.shape[d], g.shape[d], x.strides[d], g.strides[d], y.strides[d]]
     words += [0, 1, 1, 0, 0, 0] * (3 - len(axes))
     fill = (1,) * (3 - len(axes))
-    apart = all(s >= n for s, n in zip(strides, window, strict=True))
+    apart = "apart" if all(s >= n for s, n in zip(strides, window, strict=True)) else ""
+    if apart and window == strides and all(n == m * s for n, m, s in zip(x.shape, g.shape, strides, strict=True)):
+        apart = "all" if not any(map(any, padding)) else apart
     kernel = Kernel(("unpool", p["select_prim"].name, (*window[1:-1], *fill), (*strides[1:-1], *fill), apart))
     operands = [(s, (s.strides[0], 0), 0) for s in (x, g)] + [(y, (y.strides[0], 0), 0)]
     units = 2 * math.prod(window) * math.prod(g.shape[1:-1]) * -(-x.shape[-1] // ctx.target.vl) / -(-size // rows)
@@ -106,8 +108,8 @@ class _Axis:
 
 @family("unpool")
 def _unpool(name: str, key: Spec, target: Target) -> str:
-    """("unpool", what selects, window, strides, apart): the rows of an image [d, h, w, c] that are one item's. `apart`:
-    no two windows share an element.
+    """("unpool", what selects, window, strides, apart): the rows of an image [d, h, w, c] that are one item's. "apart":
+    no two windows share an element; "all": and each element has a window.
 
     Operands: image, source, result. The innermost loop counts items of an image. Words: rows of an item, channels, then
     of each axis: padding, size, windows, and the steps in bytes of image, source and result.
@@ -120,8 +122,9 @@ def _unpool(name: str, key: Spec, target: Target) -> str:
     axes = [_Axis(window[d], strides[d], *(v.ld64(words, HEAD + AXIS * d + i) for i in range(AXIS))) for d in range(3)]
     first = v.b.mul(v.ld64(index, LAST), rows)
     stop = minimum(v, v.add(first, rows), axes[0].size)
-    _clear(v, y, axes, first, stop, channels)
-    scatter = _Windows(v, *SELECTS[select], axes, first, stop, channels, apart)
+    if apart != "all":
+        _clear(v, y, axes, first, stop, channels)
+    scatter = _Windows(v, *SELECTS[select], axes, first, stop, channels, bool(apart))
     low, count = axes[0].touching(v, first, stop)
     with v.loop(count) as i, v.loop(axes[1].many) as j, v.loop(axes[2].many) as k:
         at = [v.add(low, i), j, k]

@@ -171,7 +171,7 @@ def arena_data_offset(nsteps: int, nbufs: int, ncounters: int) -> int:
 
 ROWS = 16  # as gemm.ROWS
 MAX_RANK = 6  # loops of a nest
-MAX_OPERANDS = 12
+MAX_OPERANDS = 16
 OPERAND_ROWS = ROWS * MAX_OPERANDS
 
 
@@ -298,7 +298,7 @@ class LoopRow(Numbers):
 
 
 LOOP_ROW = 7
-LOOP_BUFFERS = 256  # of a turn, those around it included
+LOOP_BUFFERS = 4096  # of a turn, those around it included
 UNENDING = 1 << 62  # turns of a loop that a condition ends
 
 

@@ -58,10 +58,9 @@ def row_shape(ops: Iterable[Op], results: Iterable[Value]) -> tuple[int, ...] | 
     """The shape of the rows that operations work on; None where they work on none, or not on the same."""
     reduced = {op.value_ins[0].shape for op in ops if is_row_reduction(op)}
     shapes = {v.shape for v in results}
-    if len(reduced | shapes) < 2 and not reduced:
-        return None
     shape = max(reduced or shapes, key=len)
-    if len(reduced) > 1 or len(shape) < 1 or any(s not in row_shapes(shape) for s in shapes):
+    mixed = len(shapes) > 1 and len(shape) > 1
+    if len(reduced) > 1 or not (reduced or mixed) or any(s not in row_shapes(shape) for s in shapes):
         return None
     return shape
 

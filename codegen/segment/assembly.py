@@ -82,6 +82,16 @@ class Context:
         ref = self.pack(4 * v.size, lambda consts: consts[v], v)
         return dense(ref.buffer, v.shape, ref.offset)
 
+    def yields(self, v: Value, op: Op) -> bool:
+        """Whether an operation may write its result over a value: a temporary of its own that nobody else reads, for a
+        result that has no place yet.
+        """
+        if v in self.program.inputs or v not in self._places or op.out in self._places or self.readers(v) != [op]:
+            return False
+        buffer = self._places[v].buffer
+        alone = buffer.kind == "temp" and sum(s.buffer is buffer for s in self._places.values()) == 1
+        return alone and self._inside_concatenation(op.out) is None and not any(map(any, self._halo(op.out)))
+
     def raw_const(self, v: Value) -> Buffer:
         """The argument that brings a constant as it is, in its own type and shape."""
         return self.raw.setdefault(v, Buffer("arg", v.nbytes, len(self.program.inputs) + len(self.raw)))

@@ -79,7 +79,7 @@ def device_work(group: Group, blocks: Blocks) -> Work:
     """Waves of tiles for matrix products, bytes and FLOP for all others."""
     op = group.anchor
     inputs = external(group.ops)
-    read, written = sum(v.nbytes for v in inputs), float(group.out.nbytes)
+    read, written = sum(v.nbytes for v in inputs), float(sum(v.nbytes for v in group.outs))
     rule = primitive(op).matrix
     if rule is None:
         work = float(sum(map(flops, group.ops)))

@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..codegen.native.layout import MAX_OPERANDS
 from ..codegen.program import Group, Op, Unsupported, Value, external, kind
 from ..codegen.rules.columns import is_column_reduction
 from ..codegen.rules.expressions import expressions
 from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_reduction, is_view, primitive
 from ..codegen.rules.rows import is_row_reduction, recognise, row_shape, row_shapes
 
+MOST_ARRAYS = 16  # that a cluster reads or makes: a nest of loops has no more operands
 MOST_OPS = 200  # operations of a cluster
 BESIDE = 24  # groups between two that read the same and are joined for it: what is computed again later stays there
 LEAST_ROWS = 16  # fewer rows give threads too little to share
@@ -115,7 +115,7 @@ class _Clusters:
         shown = [*(v for v in shown if v is not last), last]
         if not any(not _is_moving(op) for op in ops):
             return None
-        if len(ops) > MOST_OPS or len(external(ops)) + len(shown) > MAX_OPERANDS or not _same_elements(ops, shown):
+        if len(ops) > MOST_OPS or len(external(ops)) + len(shown) > MOST_ARRAYS or not _same_elements(ops, shown):
             return None
         anchor = next((op for op in ops if is_reduction(op)), next(op for op in ops if not _is_moving(op)))
         return Group(ops, anchor, tuple(shown[:-1]))
@@ -174,12 +174,12 @@ def _expressible(group: Group) -> bool:
     """Whether kernels have code for a group, with as many operands as they can read."""
     row = recognise(group.ops, group.outs)
     if row is not None:
-        return len(row.views) + len(row.results) <= MAX_OPERANDS
+        return len(row.views) + len(row.results) <= MOST_ARRAYS
     try:
         _, _, views = expressions(group.ops, (), group.outs)
     except Unsupported:
         return False
-    return len(views) + len(group.outs) <= MAX_OPERANDS
+    return len(views) + len(group.outs) <= MOST_ARRAYS
 
 
 __all__ = ["clustered"]

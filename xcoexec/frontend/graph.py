@@ -14,6 +14,7 @@ from ..partition.split import granules
 from .clusters import clustered
 from .fold import Folded, fold
 from .groups import group_ops
+from .order import in_few_runs
 from .sweeps import swept
 from .trace import paths, trace
 from .turns import with_turns
@@ -43,14 +44,17 @@ def build_graph(folded: Folded) -> LayerGraph:
     data |= {v for op in ops for v in op.outs}  # what is computed again
     groups = clustered(group_ops(ops, data, outputs, passes), data, outputs)
     consts = tuple(v for v in external(ops) if v not in data)
+    errors = [unsupported(group, consts) for group in groups]
+    order = in_few_runs(groups, list(map(bool, errors)))
+    groups, errors = [groups[i] for i in order], [errors[i] for i in order]
     program = Program(folded.inputs, consts, tuple(groups), outputs)
     names = _unique([_name(g) for g in groups])
     layers = []
-    for i, (group, name) in enumerate(zip(groups, names, strict=True)):
-        error = unsupported(group, consts)
+    for i, (group, name, error) in enumerate(zip(groups, names, errors, strict=True)):
         dims = granules(group) if len(group.outs) == 1 else {}
         work = sum(map(flops, group.ops))
-        layers.append(Layer(i, name, group, work, nbytes(group.ops), error, dims, uncounted(group.ops)))
+        moved = nbytes(group.ops) + sum(v.nbytes for v in group.also)
+        layers.append(Layer(i, name, group, work, moved, error, dims, uncounted(group.ops)))
     owner = {v: x.index for x in layers for v in x.outs}
     edges = tuple(tuple(sorted({owner[v] for v in x.ins if v in owner})) for x in layers)
     return LayerGraph(program, tuple(layers), edges, _chains(edges), _regions(edges))

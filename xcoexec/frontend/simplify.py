@@ -6,7 +6,7 @@ The bodies of loops are simplified too.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from jax.typing import ArrayLike
@@ -22,15 +22,25 @@ _FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 def simplified(ops: Sequence[Op], outputs: Outputs, known: Collection[Value]) -> tuple[list[Op], Outputs]:
     """Operations in order and their outputs, with less in them. `known`: values that are known at bind."""
-    kept, spread, outputs = _without_literals(ops, outputs)
+    return _simplified(ops, outputs, known, {})
+
+
+def _simplified(
+    ops: Sequence[Op], outputs: Outputs, known: Collection[Value], spread: Mapping[Value, Literal]
+) -> tuple[list[Op], Outputs]:
+    """The same, of operations that read values of which some are a literal everywhere."""
+    kept, spread, outputs = _without_literals(ops, outputs, spread)
     kept = live(rewritten(kept, spread, outputs, known), outputs)
-    return [op if op.body is None else dataclasses.replace(op, body=_turn(op, op.body, known)) for op in kept], outputs
+    turned = [op if op.body is None else dataclasses.replace(op, body=_turn(op, op.body, known, spread)) for op in kept]
+    return turned, outputs
 
 
-def _turn(op: Op, body: Body, known: Collection[Value]) -> Body:
+def _turn(op: Op, body: Body, known: Collection[Value], spread: Mapping[Value, Literal]) -> Body:
     """One turn of a loop with less in it; what it asks before stays as it is."""
-    inside = {*body.consts, *(x for x, v in zip(body.inputs, op.ins, strict=True) if v in known)}
-    ops, outputs = simplified(body.ops, body.outputs, inside)
+    carried = body.inputs[body.same : body.same + body.carried]
+    pairs = [(x, v) for x, v in zip(body.inputs, op.ins, strict=True) if x not in carried and isinstance(v, Value)]
+    inside = {*body.consts, *(x for x, v in pairs if v in known)}
+    ops, outputs = _simplified(body.ops, body.outputs, inside, {x: spread[v] for x, v in pairs if v in spread})
     return dataclasses.replace(body, ops=tuple(ops), outputs=outputs)
 
 
@@ -68,12 +78,14 @@ def in_f64(op: Op) -> bool:
     return simple and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
 
 
-def _without_literals(ops: Sequence[Op], outputs: Outputs) -> tuple[list[Op], dict[Value, Literal], Outputs]:
+def _without_literals(
+    ops: Sequence[Op], outputs: Outputs, known: Mapping[Value, Literal]
+) -> tuple[list[Op], dict[Value, Literal], Outputs]:
     """Scalars that follow from literals become literals; a `select_n` whose predicate is one becomes its branch. The
-    operations that are left, values that are a literal everywhere, the outputs.
+    operations that are left, values that are a literal everywhere (`known` ones too), the outputs.
     """
     same: dict[Value, Value | Literal] = {}
-    spread: dict[Value, Literal] = {}
+    spread = dict(known)
     left = []
     for op in ops:
         op = dataclasses.replace(op, ins=tuple(same.get(v, v) if isinstance(v, Value) else v for v in op.ins))

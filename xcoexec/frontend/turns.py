@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ..codegen.program import Body, Condition, Literal, Op, Value, external
 from ..codegen.rules.loops import parts
+from .clusters import clustered
 from .groups import group_ops
 
 
@@ -24,7 +25,7 @@ def with_turns(op: Op, data: set[Value]) -> Op:
     ops, outputs = _with_places([_renamed(o, names) for o in body.ops], body, names)
     inner |= {v for o in ops for v in o.outs}
     ops = [with_turns(o, inner) for o in ops]
-    groups = tuple(group_ops(ops, inner, outputs))
+    groups = tuple(clustered(group_ops(ops, inner, outputs), inner, outputs))
     asked = condition.ops if condition is not None else ()
     reads = tuple(v for v in external([*asked, *ops]) if v not in inner and v not in op.value_ins)
     turn = dataclasses.replace(

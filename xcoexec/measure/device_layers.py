@@ -43,13 +43,13 @@ class TimedOps:
     """Operations to be timed, and what of which values they read."""
 
     ops: tuple[Op, ...]
-    out: Value
+    outs: tuple[Value, ...]
     slices: Mapping[Value, Slice]
     groups: tuple[Group, ...]
 
 
 def whole(layer: Layer) -> TimedOps:
-    return TimedOps(layer.ops, layer.out, {}, (layer.group,))
+    return TimedOps(layer.ops, layer.outs, {}, (layer.group,))
 
 
 def weight_bytes(piece: TimedOps, consts: Collection[Value]) -> int:
@@ -84,7 +84,7 @@ def worth_parts(layer: Layer, consts: set[Value], seconds: float, other: float |
 
 def _part(layer: Layer, axis: int, start: int) -> TimedOps:
     part = split(layer.ops, axis, start, layer.out.shape[axis])
-    return TimedOps(part.ops, part.out, {s.value: s for s in part.slices}, part.groups([layer.group])[0])
+    return TimedOps(part.ops, (part.out,), {s.value: s for s in part.slices}, part.groups([layer.group])[0])
 
 
 def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
@@ -217,7 +217,7 @@ def _timed(
         if s.source not in consts:
             env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)
     run_ops(piece.ops, env)
-    token, _ = ticks.read(place + 1, token, [env[piece.out]])
+    token, _ = ticks.read(place + 1, token, [env[v] for v in piece.outs])
     return token
 
 
@@ -259,7 +259,7 @@ def host_call_of(piece: TimedOps, consts: set[Value], threads: int, cpus: tuple[
     known = {s.value for s in piece.slices.values() if s.source in consts} | consts
     outside = external(ops)
     inputs, weights = [v for v in outside if v not in known], [v for v in outside if v in known]
-    program = Program(tuple(inputs), tuple(weights), piece.groups, (piece.out,))
+    program = Program(tuple(inputs), tuple(weights), piece.groups, piece.outs)
     segment = host.build(program, threads, cpus=cpus, pick=likely)  # a part takes what the whole layer took
     made = lambda v, x: np.full(v.shape, x, np.int32 if kind(v.dtype) == "i" else np.float32)
     return host.Call(segment, [made(v, 0.5) for v in inputs], [made(v, 1e-3) for v in weights])
