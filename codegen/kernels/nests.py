@@ -36,7 +36,7 @@ def _chunk(v: Builder, index: ir.Value, total: ir.Value, chunk: ir.Value) -> ir.
     return minimum(v, chunk, v.b.sub(total, v.b.mul(v.ld64(index, LAST), chunk)))
 
 
-def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], None]) -> None:
+def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], object]) -> None:
     """`body(offset in bytes)` for whole vectors of n f32, then once for the masked rest."""
     full, rest = v.b.sdiv(n, i64(v.vl)), v.b.srem(n, i64(v.vl))
     with v.loop(full) as i:

@@ -142,7 +142,7 @@ class _Row:
             how = [self._how(n) for n in sums]
             self.fixed.update(zip(sums, _walk(self.v, self.columns, step, how), strict=True))
         elif rows:
-            vectors(self.v, self.columns, lambda o: step([], o, False) and None)
+            vectors(self.v, self.columns, lambda offset: step([], offset, False))
         self.stored.update((n, base) for n, base in (*kept, *rows) if not self.constant[n])
 
     def _values(self, inside: Sequence[int], wanted: Sequence[int], offset: ir.Value) -> dict[int, ir.Value]:

@@ -81,8 +81,9 @@ def leaf_key(x: object) -> Hashable:
         return Away((x.shape, x.dtype, x.weak_type), s)
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, False
-    if type(x) in NUMBERS:
-        return _number_key(type(x), bool(jax.config.read("jax_enable_x64")))
+    kind: Hashable = type(x)
+    if kind in NUMBERS:
+        return _number_key(kind, bool(jax.config.read("jax_enable_x64")))
     return type(x), getattr(x, "shape", None), getattr(x, "dtype", None), getattr(x, "weak_type", False)
 
 

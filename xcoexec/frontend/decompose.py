@@ -69,9 +69,10 @@ def _moved(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
 def _pow(ins: Ins, outs: Outs, params: Params, name: str) -> list[Op]:
     """Its exponent may be a whole number, of a type of its own."""
     x, y = ins
-    if y.dtype == x.dtype or not isinstance(y, Value):
-        exponent = y if y.dtype == x.dtype else Literal(float(y.val), x.dtype)
-        return [Op("pow", (x, exponent), outs, dict(params), name, lax.pow_p)]
+    if y.dtype == x.dtype:
+        return [Op("pow", ins, outs, dict(params), name, lax.pow_p)]
+    if not isinstance(y, Value):
+        return [Op("pow", (x, Literal(float(y.val), x.dtype)), outs, dict(params), name, lax.pow_p)]
     wide = Value(y.shape, x.dtype)
     convert = {"new_dtype": np.dtype(x.dtype), "weak_type": False, "sharding": None}
     return [

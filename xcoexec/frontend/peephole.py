@@ -71,13 +71,14 @@ def _moved(op: Op) -> Op:
 def _taken(op: Op, around: _Around) -> list[Op] | None:
     """A gather at one place that is known is a slice."""
     table, index = op.ins
-    at, dn = around.spread.get(index), op.params["dimension_numbers"]
+    at = around.spread.get(index) if isinstance(index, Value) else None
+    dn = op.params["dimension_numbers"]
     if at is None or len(index.shape) != 1 or not isinstance(table, Value):
         return None
     sizes = op.params["slice_sizes"]
     start = _place(table.shape, sizes, dn.start_index_map, int(at.val))
     block = Value(tuple(sizes), table.dtype)
-    return start and [sliced(table, block, start, op.name), reshaped(block, op.out, op.name)]
+    return None if start is None else [sliced(table, block, start, op.name), reshaped(block, op.out, op.name)]
 
 
 def _place(shape: tuple[int, ...], sizes: Sequence[int], named: Sequence[int], at: int) -> tuple[int, ...] | None:
@@ -89,7 +90,8 @@ def _place(shape: tuple[int, ...], sizes: Sequence[int], named: Sequence[int], a
 def _put(op: Op, around: _Around) -> list[Op] | None:
     """A scatter that adds to nothing, at one place that is known, is a padding."""
     table, index, update = op.ins
-    at, dn = around.spread.get(index), op.params["dimension_numbers"]
+    at = around.spread.get(index) if isinstance(index, Value) else None
+    dn = op.params["dimension_numbers"]
     if at is None or len(index.shape) != 1 or not around.zero(table) or not isinstance(update, Value):
         return None
     rest = iter(update.shape)

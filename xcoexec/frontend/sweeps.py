@@ -341,8 +341,10 @@ class _Sweeps:
     def _taking(self, p: _Pass, x: Value, level: Mapping[Value, int], owners: Mapping[Value, _Pass]) -> _Pass | None:
         """The pass with the values of the level before in it; None where one of them is not made by a pass."""
         top = [v for v in p.leaves if level.get(v, 0) == p.level - 1]
-        makers = [self.makers.get(v) for v in top]
-        if any(m not in self.soft or m is None or _is_moving(m) or m.out.shape != x.shape for m in makers):
+        makers = [self.makers[v] for v in top if v in self.makers]
+        if len(makers) < len(top):
+            return None
+        if any(m not in self.soft or _is_moving(m) or m.out.shape != x.shape for m in makers):
             return None
         leaves = {u for m in makers for u in self.cone(*m.value_ins)[1]}
         return _Pass(p.sums, top, (p.leaves - set(top)) | leaves, p.level - 1)
