@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
@@ -81,9 +81,8 @@ def leaf_key(x: object) -> Hashable:
         return Away((x.shape, x.dtype, x.weak_type), s)
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, False
-    kind: Hashable = type(x)
-    if kind in NUMBERS:
-        return _number_key(kind, bool(jax.config.read("jax_enable_x64")))
+    if type(x) in NUMBERS:
+        return _number_key(cast("Hashable", type(x)), bool(jax.config.read("jax_enable_x64")))
     return type(x), getattr(x, "shape", None), getattr(x, "dtype", None), getattr(x, "weak_type", False)
 
 
