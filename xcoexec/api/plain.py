@@ -6,7 +6,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -75,14 +75,14 @@ class Call(NamedTuple):
     def described(self, positions: Collection[int], types: Sequence[jax.ShapeDtypeStruct]) -> Call:
         """The same with shapes and types alone in the place of these leaves; `types`: of all leaves."""
         chosen = frozenset(positions)
-        leaves = [types[i] if i in chosen else x for i, x in enumerate(self.leaves)]
+        leaves = [cast("ArrayLike", types[i]) if i in chosen else x for i, x in enumerate(self.leaves)]
         rest, at = iter(leaves), 0
 
         def again(value: object) -> object:
             nonlocal at
             if type(value) is Static:
                 return value
-            tree = jax.tree_util.tree_structure(value)
+            tree: PyTreeDef = jax.tree_util.tree_structure(value)
             mine, at = range(at, at + tree.num_leaves), at + tree.num_leaves
             inner = list(itertools.islice(rest, tree.num_leaves))
             return value if chosen.isdisjoint(mine) else jax.tree_util.tree_unflatten(tree, inner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
@@ -82,14 +82,14 @@ def leaf_key(x: object) -> Hashable:
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, False
     if type(x) in NUMBERS:
-        return _number_key(type(x), bool(jax.config.read("jax_enable_x64")))
+        return _number_key(cast("Hashable", type(x)), bool(jax.config.read("jax_enable_x64")))
     return type(x), getattr(x, "shape", None), getattr(x, "dtype", None), getattr(x, "weak_type", False)
 
 
 @functools.lru_cache
-def _number_key(kind: type, wide: bool) -> Hashable:
+def _number_key(kind: Hashable, wide: bool) -> Hashable:
     """The key of Python's own numbers: that of the arrays that `jax.jit` makes of them, with or without 64 bits."""
-    return (), np.dtype(jax.dtypes.canonicalize_dtype(kind)), kind is not bool
+    return (), np.dtype(jax.dtypes.canonicalize_dtype(kind)), kind is not bool  # type: ignore[arg-type]
 
 
 def array_key(x: object) -> Hashable:
