@@ -20,8 +20,9 @@ from flax import nnx
 from flax.training.train_state import TrainState
 
 import xcoexec
+from xcoexec.codegen.kernels import columns
 from xcoexec.codegen.runtime import host
-from xcoexec.codegen.segment.sharing import shareable
+from xcoexec.codegen.segment.sharing import AHEAD, shareable
 from xcoexec.frontend.state import returned, whole
 from xcoexec.lowering.executable import Executable
 from xcoexec.session.adaptive import Monitor
@@ -378,6 +379,10 @@ def test_results_share_memory_only_with_operands_that_nobody_reads_afterwards() 
     assert pairs(lambda w, g: w * w[:, :1] + g, w, g) == ((1, 0),)
     assert pairs(lambda w: jax.nn.softmax(w), w) == ()  # rows are read twice
     assert pairs(lambda w, g: (g @ w) - w, w, g) == ()
+
+
+def test_words_before_those_of_the_operands_are_as_many_as_the_kernels_have() -> None:
+    assert AHEAD["columns"] == columns.WORDS
 
 
 def test_a_state_that_is_given_away_is_updated_in_place() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..native.layout import MAX_RANK, Nest
 from .assembly import Segment
-from .steps import Ref, Step, Word
+from .steps import Kernel, Ref, Step
 from .storage import Buffer
+
+#: kernels of nests whose elements may be written over -> how many words come before those of their operands
+AHEAD = {"elementwise": 2, "columns": 7}
 
 
 def shareable(segment: Segment) -> tuple[tuple[int, int], ...]:
@@ -36,21 +39,34 @@ def _done(steps: Sequence[Step], operand: int, writer: int, target: Buffer) -> b
 
 
 def _element_by_element(step: Step, source: Buffer, target: Buffer) -> bool:
-    """Whether an elementwise step walks over a buffer as it does over its result. It reads all that a vector of its
-    results needs before it writes any of them; the tail of a row is masked, so that no element is read twice.
+    """Whether a step walks over a buffer as it does over its result, element by element. Its kernel reads all that a
+    vector of its results needs before it writes any of them; the tail of a row is masked, so that no element is read
+    twice.
     """
-    if step.driver != "nest" or step.kernel != "elementwise":
+    if step.driver != "nest" or step.kernel not in AHEAD:
         return False
-    count = step.words[Nest.OPERANDS]
-    assert isinstance(count, int)
-    first, width = int(Nest.VIEWS), 1 + MAX_RANK  # a reference is one word here
-    last = step.words[first + count * width + 2 :]  # bytes from element to element
-    walks: dict[Buffer, set[tuple[Word, ...]]] = {}
-    for k in range(count):
-        ref, *strides = step.words[first + k * width : first + (k + 1) * width]
-        assert isinstance(ref, Ref)
-        walks.setdefault(ref.buffer, set()).add((ref.offset, *strides, last[k]))
+    walks: dict[Buffer, set[tuple[object, ...]]] = {}
+    for buffer, walk in _walks(step):
+        walks.setdefault(buffer, set()).add(walk)
     return len(walks[target]) == 1 and walks.get(source) == walks[target]
 
 
-__all__ = ["shareable"]
+def _walks(step: Step) -> Iterator[tuple[Buffer, tuple[object, ...]]]:
+    """Each operand of a nest, and the bytes of every way that its loops and its kernel go over it."""
+    kernel, count = step.words[0], step.words[Nest.OPERANDS]
+    assert isinstance(kernel, Kernel) and isinstance(count, int)
+    first, width = int(Nest.VIEWS), 1 + MAX_RANK  # a reference is one word here
+    name, own = step.kernel, step.words[first + count * width :]
+    partial = name == "columns" and bool(kernel.spec[2])  # results of its reductions come first
+    kinds: Sequence[str] = kernel.spec[4 if name == "columns" else 2]
+    each = 2 if name == "columns" else 1
+    for k in range(count):
+        ref, *strides = step.words[first + k * width : first + (k + 1) * width]
+        assert isinstance(ref, Ref)
+        j = k - partial
+        at = AHEAD[name] + each * j
+        steps = ("partial",) if j < 0 else (kinds[j] == "s", *own[at : at + each])
+        yield ref.buffer, (ref.offset, *strides, *steps)
+
+
+__all__ = ["AHEAD", "shareable"]

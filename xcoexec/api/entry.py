@@ -388,8 +388,8 @@ def _types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
     """Shapes and types of a call's leaves; where they lie is part of it if their caller has said so."""
     found = []
     for var, x in zip(made.closed.jaxpr.invars, call.leaves, strict=True):
-        placed = isinstance(x, jax.Array) and x.committed and x.sharding
-        found.append(shape_of(var).update(sharding=placed) if placed else shape_of(var))
+        known = shape_of(var)
+        found.append(known.update(sharding=x.sharding) if isinstance(x, jax.Array) and x.committed else known)
     return found
 
 

@@ -75,7 +75,7 @@ class Call(NamedTuple):
     def described(self, positions: Collection[int], types: Sequence[jax.ShapeDtypeStruct]) -> Call:
         """The same with shapes and types alone in the place of these leaves; `types`: of all leaves."""
         chosen = frozenset(positions)
-        leaves = [cast(ArrayLike, types[i]) if i in chosen else x for i, x in enumerate(self.leaves)]
+        leaves = [cast("ArrayLike", types[i]) if i in chosen else x for i, x in enumerate(self.leaves)]
         rest, at = iter(leaves), 0
 
         def again(value: object) -> object:

@@ -87,9 +87,9 @@ def leaf_key(x: object) -> Hashable:
 
 
 @functools.lru_cache
-def _number_key(kind: type, wide: bool) -> Hashable:
+def _number_key(kind: Hashable, wide: bool) -> Hashable:
     """The key of Python's own numbers: that of the arrays that `jax.jit` makes of them, with or without 64 bits."""
-    return (), np.dtype(jax.dtypes.canonicalize_dtype(kind)), kind is not bool
+    return (), np.dtype(jax.dtypes.canonicalize_dtype(kind)), kind is not bool  # type: ignore[arg-type]
 
 
 def array_key(x: object) -> Hashable:
