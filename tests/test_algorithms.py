@@ -130,7 +130,7 @@ def test_winograd_error_is_within_its_bound(m: int, kind: str, c: int) -> None:
 def test_winograd_needs_the_default_precision(precision: Any) -> None:
     k, b, x = array(3, 3, 16, 16, seed=1), array(16, seed=2), array(1, 8, 8, 16)
     got, ran = run_on(_conv(precision=precision), k, b, x, isa=target(), how="winograd4", weights=2)
-    assert ran == {"gemm"} or ran == {"elementwise+gemm"}
+    assert ran and all("gemm" in families and "winograd" not in families for families in ran)
     assert error(got, oracle(_conv(), k, b, x)) < 1e-6
 
 
