@@ -154,13 +154,16 @@ def pack_panels(weights: np.ndarray, vl: int, vectors: int) -> np.ndarray:
     after the other.
     """
     groups, k, channels = weights.shape
-    parts = []
-    for first, nv, _ in channel_blocks(channels, vl, vectors):
-        part = np.zeros((groups, k, nv * vl), np.float32)
+    blocks = channel_blocks(channels, vl, vectors)
+    packed = np.empty((groups, k * vl * sum(nv for _, nv, _ in blocks)), np.float32)
+    at = 0
+    for first, nv, _ in blocks:
+        panel = packed[:, at : at + k * nv * vl].reshape(groups, k, nv * vl)
         piece = weights[:, :, first : first + nv * vl]
-        part[:, :, : piece.shape[2]] = piece
-        parts.append(part.reshape(groups, -1))
-    return np.concatenate(parts, 1)
+        panel[:, :, : piece.shape[2]] = piece
+        panel[:, :, piece.shape[2] :] = 0
+        at += k * nv * vl
+    return packed
 
 
 def panel_bytes(g: Product, vl: int, nv: int) -> int:

@@ -26,6 +26,7 @@ from .product import Epilogue, Lane, Product, add_gemm, operand_kind, pack_panel
 from .winograd import R, matrices
 
 LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into the same set of an L1 cache
+ALONE = 1 << 17  # multiplications of a product that OpenBLAS, whose bound is twice as high, computes in one thread
 INNER = 1 << 11  # weights that a kernel transforms in one call
 DEPTH = 64  # channels of the image whose transformed weights a work item makes at a time
 MADE_BYTES = 5 << 16  # products of a work item that makes its weights: they stay in L2 beside these
@@ -151,13 +152,26 @@ def _weights(ctx: Context, g: Product, w: Filters, m: int, nv: int) -> tuple[Ref
         return _transformed(ctx, packed(ctx, w.start(), window, [inner], channels, nv), m, panel_bytes(g, vl, nv))
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[value], axes).reshape(R * R, -1).astype(np.float32)
-        mats = matrices(m)
-        turned = (np.kron(mats.g, mats.g).astype(np.float32) @ k).reshape(g.groups, g.run, g.channels)
-        return pack_panels(turned, vl, nv)
+        k = np.transpose(consts[value], axes).reshape(R * R, g.run, g.channels)
+        taps = pack_panels(k, vl, nv)  # panels of the taps become those of the positions: a sum over taps
+        return one_thread(np.kron(matrices(m).g, matrices(m).g).astype(np.float32), taps)
 
     nbytes = panel_bytes(g, vl, nv)
     return ctx.pack(nbytes * g.groups, packer, ("winograd", value, axes, m, nv)), nbytes
+
+
+def one_thread(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b, f32 [m, k] and [k, n], in products that BLAS gives to no threads of its own: beside calls that keep all
+    cores busy these wait for each other ten times as long as they compute.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    out = np.empty((m, n), np.float32)
+    step = max(1, ALONE // (m * k))
+    whole = n - n % step
+    parts = lambda x: x[:, :whole].reshape(len(x), -1, step).swapaxes(0, 1)
+    np.matmul(a, parts(b), out=parts(out))
+    np.matmul(a, b[:, whole:], out=out[:, whole:])
+    return out
 
 
 def _transformed(ctx: Context, taps: Ref, m: int, nbytes: int) -> tuple[Ref, int]:

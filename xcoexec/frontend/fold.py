@@ -313,7 +313,8 @@ def _scaled(op: Op, run: list[Op], axes: tuple[int, int], bound: _Bound) -> list
     def weights(w: Array, *xs: Array) -> Array:
         shape = [1] * len(wv.shape)
         shape[waxis] = channels
-        return (wide(w) * affine(*xs)[0].reshape(shape)).astype(np.float32)
+        out = np.empty(w.shape, np.float32)  # products of f64, rounded as they are made: no array of them lies beside
+        return np.multiply(w, affine(*xs)[0].reshape(shape), out=out, dtype=np.float64, casting="same_kind")
 
     bshape = tuple(channels if d == oaxis else 1 for d in range(rank))
     w2, shift, mid = Value(wv.shape, "float32"), Value(bshape, "float32"), Value(op.out.shape, "float32")
