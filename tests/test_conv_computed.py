@@ -179,9 +179,9 @@ def test_turned_weights_are_no_layer(name: str) -> None:
     assert len(graph.layers) == 2
     segment = host.build(graph.program, 1)
     first, *rest = [s.kernel for s in segment.steps]
-    assert first == "elementwise" and set(rest) <= (
-        {"panel", "gemm", "elementwise"} if "1x1" in name else {"panel", "gemm"}
-    )
+    assert first.startswith("elementwise")
+    zeroes = "1x1" in name  # pixels that no window reaches
+    assert not {s for s in rest if s not in ("panel", "gemm") and not (zeroes and s.startswith("elementwise"))}
 
 
 @pytest.mark.parametrize("how", conv.ALGORITHMS)
