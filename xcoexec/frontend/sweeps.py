@@ -18,6 +18,7 @@ import dataclasses
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from ..codegen.program import Group, Literal, Op, Value, consumers, external, kind
 from ..codegen.rules.columns import is_column_reduction
@@ -29,7 +30,9 @@ MOST_LEAVES = 9  # those that it reads
 MOST_OPS = 160  # operations in a pass
 SMALL = 1 << 13  # elements of a value that is made as soon as it can be
 
-_Form = tuple[int, tuple[int, ...], tuple[int, ...]] | Value  # (level, shape, axes) of reductions; what else is kept
+_Form: TypeAlias = (
+    tuple[int, tuple[int, ...], tuple[int, ...]] | Value
+)  # (level, shape, axes) of reductions; what else is kept
 
 
 def swept(ops: Sequence[Op], data: set[Value], outputs: Sequence[Value]) -> tuple[list[Op], list[Group]]:
@@ -346,7 +349,7 @@ class _Sweeps:
             return None
         if any(m not in self.soft or _is_moving(m) or m.out.shape != x.shape for m in makers):
             return None
-        leaves = {u for m in makers for u in self.cone(*m.value_ins)[1]}
+        leaves = {u for m in makers if m is not None for u in self.cone(*m.value_ins)[1]}
         return _Pass(p.sums, top, (p.leaves - set(top)) | leaves, p.level - 1)
 
     def ordered(self) -> tuple[list[Op], list[Group]]:
