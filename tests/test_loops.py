@@ -158,6 +158,10 @@ CASES: dict[str, Case] = {
     "a decoder": (decoding, (W, array(8, 32), jnp.int32(2))),
     "layers": (layers, (array(6, 32, 32) * 0.3, array(6, 32), H)),
     "layers backwards": (lambda *a: stacked(*a, reverse=True), (array(5, 32, 32) * 0.3, H)),
+    "beside a large state": (
+        lambda ws, b, *state: (layers(ws, b, state[-1]), [v + 1.0 for v in state]),
+        (array(3, 32, 32) * 0.3, array(3, 32), *(array(3, seed=i) for i in range(200)), H),
+    ),
     "wide layers": (stacked, (array(2, 300, 300) * 0.05, array(3, 300))),
     "softmax": (lambda x: lax.scan(lambda c, v: (jax.nn.softmax(c + v), jnp.max(c, -1)), x[0], x), (array(8, 5, 32),)),
     "an array of the body": (

@@ -163,7 +163,7 @@ class LinenNet(nn.Module):
                 y = nn.Dense(4 * w, dtype=d)(nn.LayerNorm(dtype=d)(x))
                 return x + nn.Dense(x.shape[-1], dtype=d)(nn.gelu(y))
             case "gru":
-                return nn.RNN(nn.GRUCell(w, dtype=d))(x)
+                return nn.RNN(nn.GRUCell(w, dtype=d, param_dtype=kept_as(d)))(x)
             case "dropout":
                 return nn.Dropout(0.3, deterministic=not train)(x)
         return ACTIVATIONS[name](x)
@@ -181,6 +181,11 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 def groups(channels: int) -> int:
     """Groups of channels: 2 where that divides them."""
     return 2 if channels % 2 == 0 else 1
+
+
+def kept_as(d: Any) -> Any:
+    """The type of a recurrent layer's state: f32, and f64 for the oracle."""
+    return jnp.promote_types(d, jnp.float32)
 
 
 class State(train_state.TrainState):
@@ -280,7 +285,7 @@ class NnxNet(nnx.Module):
             case "gpt":
                 return GptBlock(c, w, d, rngs), c
             case "gru":
-                return nnx.RNN(nnx.GRUCell(c, w, dtype=d, rngs=rngs), rngs=rngs), w
+                return nnx.RNN(nnx.GRUCell(c, w, dtype=d, param_dtype=kept_as(d), rngs=rngs), rngs=rngs), w
             case "dropout":
                 return nnx.Dropout(0.3, rngs=rngs), c
         return None, c
