@@ -135,25 +135,22 @@ def apart(side: str) -> Callable[[Iterable[Any]], tuple[dict[Any, int], int, int
     def place(lifetimes: Iterable[Any]) -> tuple[dict[Any, int], int, int]:
         offsets, top = {}, PAGE
         for b in (x.buffer for x in lifetimes):
-            offsets[b] = top + (pages(b.nbytes) - b.nbytes if side == "end" and not _nested(b) else 0)
+            offsets[b] = top + (pages(b.nbytes) - b.nbytes if side == "end" else 0)
             top += pages(b.nbytes) + PAGE
         return offsets, 0, top
 
     return place
 
 
-def _nested(b: Any) -> bool:
-    """Whether a temporary is the scratch memory of strips, with temporaries of its own."""
-    return b.geometry is not None and b.geometry[0] == "strips"
-
-
 def layout(segment: Any, offsets: Mapping[Any, int], nbytes: int) -> Layout:
     """Where a segment's temporaries lie, those inside of strips' scratch memory (one part a thread) too."""
-    from xcoexec.codegen.segment.steps import Nested, Ref
+    from xcoexec.codegen.segment.steps import Nested
 
-    parts = [(at, b.nbytes, b.geometry) for b, at in offsets.items() if not _nested(b)]
-    for step in (s for s in segment.steps if s.driver == "strips"):
-        scratch = offsets[next(w.buffer for w in step.words if isinstance(w, Ref) and _nested(w.buffer))]
+    strips = [s for s in segment.steps if s.driver == "strips"]
+    nested = {s.writes[-1] for s in strips}  # their scratch memory, with temporaries of its own
+    parts = [(at, b.nbytes, b.geometry) for b, at in offsets.items() if b not in nested]
+    for step in strips:
+        scratch = offsets[step.writes[-1]]
         stride = step.words[4]
         inner = {id(w): w for w in step.words if isinstance(w, Nested)}.values()
         starts = [scratch + who * stride for who in range(segment.threads + 1)]

@@ -208,6 +208,21 @@ def _pooled(reduce: Callable[..., Any], start: float) -> Callable[..., Any]:
     return rule
 
 
+def _chosen(
+    source: Array, x: Array, select_prim: Any, window_dimensions: Any, window_strides: Any, padding: Any, **_: Any
+) -> Array:
+    """Each window's gradient goes to its first element that the comparison prefers to all before it."""
+    grown = np.pad(x, padding, constant_values=-np.inf if "ge" in str(select_prim) else np.inf)
+    out = np.zeros_like(grown)
+    for place in np.ndindex(*source.shape):
+        starts = [i * s for i, s in zip(place, window_strides, strict=True)]
+        block = grown[tuple(slice(a, a + n) for a, n in zip(starts, window_dimensions, strict=True))]
+        best = (np.argmax if "ge" in str(select_prim) else np.argmin)(block)
+        inside = np.unravel_index(best, block.shape)
+        out[tuple(a + b for a, b in zip(starts, inside, strict=True))] += source[place]
+    return out[tuple(slice(lo, lo + n) for (lo, _), n in zip(padding, x.shape, strict=True))]
+
+
 def _reduced(reduce: Callable[..., Any], **given: Any) -> Callable[..., Any]:
     return lambda x, axes, **_: reduce(x, axis=tuple(axes), **given)
 
@@ -317,6 +332,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "sign": _of(np.sign),
     "floor": _of(np.floor),
     "ceil": _of(np.ceil),
+    "round": lambda x, rounding_method, **_: np.rint(x) if int(rounding_method) else np.trunc(x + np.copysign(0.5, x)),
+    "is_finite": _of(np.isfinite),
+    "rem": _of(np.fmod),
     "sqrt": _of(np.sqrt),
     "rsqrt": _of(lambda x: np.divide(1, np.sqrt(x))),
     "square": _of(lambda x: x * x),
@@ -353,6 +371,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "reduce_window_sum": _pooled(np.sum, 0.0),
     "reduce_window_max": _pooled(np.max, -np.inf),
     "reduce_window_min": _pooled(np.min, np.inf),
+    "select_and_scatter_add": _chosen,
+    "reduce_and": _reduced(np.all),
+    "reduce_or": _reduced(np.any),
     "reduce_sum": _reduced(np.sum),
     "reduce_prod": _reduced(np.prod),
     "reduce_max": _reduced(np.max),

@@ -27,6 +27,7 @@ from xcoexec.codegen.target import ISAS, target
 Array = np.ndarray
 LIMIT = 4.0  # units in the last place
 ROUNDED = 0.5000001  # of what IEEE 754 rounds once
+NEARLY = 0.6  # of what is computed in float64 and rounded once
 POWERS = (-7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 8, 13, 31)
 
 
@@ -54,7 +55,11 @@ UNARY: dict[str, tuple[Callable[[Array], Array], float]] = {
     "erfc": (special.erfc, LIMIT),
     "log1p": (np.log1p, LIMIT),
     "expm1": (np.expm1, LIMIT),
+    "exp2": (np.exp2, LIMIT),
+    "sin": (np.sin, NEARLY),
+    "cos": (np.cos, NEARLY),
 }
+ROUND = {"0": lambda x: np.trunc(x + np.copysign(0.5, x)), "1": np.rint}  # by method: ties away from zero, or to even
 
 
 def _larger(a: Array, b: Array) -> Array:
@@ -74,6 +79,7 @@ BINARY: dict[str, tuple[Callable[..., Array], float]] = {
     "div": (np.divide, ROUNDED),
     "max": (_larger, 0),
     "min": (_smaller, 0),
+    "pow": (np.power, NEARLY),
 }
 COMPARE = {
     "eq": np.equal,
@@ -87,7 +93,21 @@ BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 SAME = {"stop_gradient": lambda x: x, "copy": lambda x: x}
 CLAMP = {"clamp": lambda lo, x, hi: np.minimum(np.maximum(x, lo), hi)}
 INT_UNARY = {"neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square, "not": np.invert, **SAME}
+
+
+def _cut(a: Array, b: Array) -> Array:
+    """The quotient towards zero; -1 where the divisor is 0; the least number by -1 wraps around."""
+    exact = np.trunc(a.astype(np.float64) / np.where(b == 0, 1, b)).astype(np.int64)
+    return np.where(b == 0, -1, exact).astype(np.int32)
+
+
+def _left(a: Array, b: Array) -> Array:
+    """What the quotient leaves, with the sign of a; a itself where the divisor is 0."""
+    return np.where(b == 0, a, np.fmod(a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64))).astype(np.int32)
+
+
 INT_BINARY = {
+    **{"div": _cut, "rem": _left},
     **{"add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum},
     **BITWISE,
     **COMPARE,
@@ -97,7 +117,7 @@ BOOL_BINARY = {"max": np.logical_or, "min": np.logical_and, **BITWISE, **COMPARE
 
 
 def test_every_entry_is_swept() -> None:
-    assert set(EMIT_FLOAT) == {*UNARY, *BINARY, *COMPARE, "integer_pow", "clamp"}
+    assert set(EMIT_FLOAT) == {*UNARY, *BINARY, *COMPARE, "integer_pow", "clamp", "round", "is_finite"}
     assert set(EMIT_INT) == {*INT_UNARY, *INT_BINARY, "integer_pow", "clamp", "select_n"}
     assert set(EMIT_BOOL) == {*BOOL_UNARY, *BOOL_BINARY, "clamp", "select_n"}
     assert len(EMIT) == len(EMIT_FLOAT) + len(EMIT_INT) + len(EMIT_BOOL)
@@ -238,6 +258,21 @@ def test_functions(name: str, isa: str) -> None:
     with np.errstate(all="ignore"):
         want = fn(x.astype(np.float64))
     assert_within(run(isa, name, "f", x), want, limit, x)
+
+
+@ISA
+@pytest.mark.parametrize("method", ROUND)
+def test_rounding(method: str, isa: str) -> None:
+    x = points(coarse(isa))
+    with np.errstate(all="ignore"):
+        want = ROUND[method](x.astype(np.float64))
+    assert_within(run(isa, f"round:{method}", "f", x), want, 0, x)
+
+
+@ISA
+def test_what_is_finite(isa: str) -> None:
+    x = points(coarse(isa))
+    np.testing.assert_array_equal(run(isa, "is_finite", "b", x), np.isfinite(x))
 
 
 @ISA

@@ -70,10 +70,10 @@ def test_a_matrix_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(block_shapes.candidates(target(), tiled.TILED)) == (4, 2)
     fast = xcoexec.jit(fn, strategy="host", strict=True).bind((w, v))
     np.testing.assert_allclose(fast(x), want, rtol=1e-4, atol=1e-5)
-    assert _algorithms(fast) == ["elementwise+toy_tiled", "toy_tiled"]
+    assert _algorithms(fast) == ["elementwise_rows+toy_tiled", "toy_tiled"]
 
     monkeypatch.delitem(MATRIX_UNITS, tiled.TILED.name)
-    assert _algorithms(_called(fn, (w, v), x)) == ["elementwise+gemm", "gemm"]
+    assert _algorithms(_called(fn, (w, v), x)) == ["elementwise_rows+gemm", "gemm"]
 
 
 def _called(fn: Any, w: Any, x: Any) -> Any:

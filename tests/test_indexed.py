@@ -184,7 +184,6 @@ LEFT = {
     "a function of what is there": (lambda x, i: x.at[i].apply(jnp.exp), (X, jnp.asarray([3, 5])), "whole rows"),
     "another fill": (lambda x, i: x.at[i].get(mode="fill", fill_value=3.0), (X, SOME), "whole rows"),
     "integers that are filled": (lambda x, i: x.at[i].get(mode="fill"), (index(9, 13, 3), SOME), "whole rows"),
-    "bf16 sums": (summed, (array(29, 7).astype(jnp.bfloat16), SOME), "scatter-add into"),
     "greatest of integers": (lambda x, i: jax.ops.segment_max(x, i, 13), (index(9, 29, 3), SOME), "scatter-max into"),
 }  # fmt: skip
 

@@ -26,6 +26,7 @@ from .support import array
 F = np.array([[-2.5, -1.0, -0.3], [-0.0, 0.0, 0.4], [1.0, 1.7, 3.2]], np.float32)
 G = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.4], [1.0, -1.7, 4.0]], np.float32)
 EDGES = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 0.0], np.float32)
+HALVES = np.arange(-3.5, 4.0, 0.5, dtype=np.float32)
 POSITIVE = np.array([0.1, 0.5, 1.0, 2.5, 40.0], np.float32)
 INTS = np.array([-7, -2, -1, 0, 1, 3, 2**31 - 1, -(2**31)], np.int32)
 J = np.array([2, 0, -1, 3, 0, -2, 5, -1], np.int32)
@@ -65,6 +66,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     "abs": [(lax.abs, F), (lax.abs, INTS)],
     "sign": [(lax.sign, F), (lax.sign, INTS), (lax.sign, EDGES)],
     "floor": [(lax.floor, F), (lax.floor, EDGES)],
+    "round": [
+        (lambda x, m=m: lax.round(x, m), np.arange(-3.5, 4.0, 0.5, dtype=np.float32)) for m in lax.RoundingMethod
+    ],
+    "is_finite": [(lax.is_finite, EDGES), (lax.is_finite, F)],
+    "rem": [(lax.rem, INTS, np.array([3, -3, 7, 2, -5, -2, 13, 9], np.int32)), (lax.rem, F, POSITIVE[2])],
     "ceil": [(lax.ceil, F), (lax.ceil, EDGES)],
     "sqrt": [(lax.sqrt, POSITIVE), (lax.sqrt, EDGES)],
     "rsqrt": [(lax.rsqrt, POSITIVE), (lax.rsqrt, EDGES)],
@@ -134,6 +140,15 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     ],
     "reduce_window_max": [(pool(lax.max, -np.inf), IMAGE), (pool(lax.max, -np.inf, base_dilation=(1, 1, 3, 1)), IMAGE)],
     "reduce_window_min": [(pool(lax.min, np.inf), IMAGE), (pool(lax.min, np.inf, padding="VALID"), IMAGE)],
+    "select_and_scatter_add": [
+        (jax.grad(lambda x, fn=fn: (fn(x) ** 2).sum()), IMAGE)
+        for fn in (
+            lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 3, 2, 1), (1, 2, 1, 1), "SAME"),
+            lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+        )
+    ],
+    "reduce_and": [(lambda x: (x > 0).all((1, 2)), IMAGE), (lambda x: (x > 0).all(), F)],
+    "reduce_or": [(lambda x: (x > 2).any((1, 2)), IMAGE), (lambda x: (x > 2).any(), F)],
     "reduce_sum": [(lambda x: x.sum((1, 2)), IMAGE), (lambda x: x.sum(), IMAGE)],
     "reduce_prod": [(lambda x: x.prod(1), IMAGE)],
     "reduce_max": [(lambda x: x.max((0, 3)), IMAGE), (lambda x: x.max(), EDGES)],
