@@ -8,7 +8,6 @@ calls were back within 10 % of the best plan for the new situation (found afterw
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import multiprocessing
@@ -84,7 +83,7 @@ def run(name: str, precision: str) -> dict[str, Any]:
             noticed = len(fast.history())
             times, calls, wrong = watch(fast, x, want, SECONDS)
             windows = medians(times)
-            both = {"used": session.current, "fresh": session.planner.again(contextlib.nullcontext)}
+            both = {"used": session.current, "fresh": session.planner.again()}
             timed = {k: functools.partial(session.problem.run, exe) for k, exe in both.items()}
             seconds = alternate(timed, 5, 0.1)
             best = min(seconds.values())
