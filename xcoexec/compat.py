@@ -17,6 +17,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, Var
 from jax.extend.core import Literal as JaxLiteral
 from jax.interpreters import mlir
+from jax.interpreters.ad import Zero
 from jax.sharding import SingleDeviceSharding as SingleDevice
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
@@ -156,6 +157,27 @@ configuration: Callable[[], Hashable] = _config.trace_context
 TRACED, NOTHING = _core.trace_ctx, _core.eval_trace
 
 
+def gradient_is_asked() -> bool:
+    """Whether what is computed now is differentiated backwards (`grad`, `vjp`), with nothing else around."""
+    trace = TRACED.trace
+    return bool(getattr(trace, "is_vjp", False)) and trace.parent_trace is NOTHING
+
+
+def primal_of(x: object) -> tuple[Any, bool]:
+    """Of a leaf of a call that is differentiated: the array itself, and whether a gradient is asked of it."""
+    trace: Any = TRACED.trace
+    if getattr(x, "_trace", None) is not trace:
+        return x, False
+    primal, tangent = trace.to_primal_tangent_pair(x)
+    return primal, not isinstance(tangent, Zero)
+
+
+def at_once() -> contextlib.AbstractContextManager[object]:
+    """Within it calls with arrays compute at once, whatever is traced around them."""
+    found: contextlib.AbstractContextManager[object] = _core.eval_context()
+    return found
+
+
 def default_device() -> jax.Device | str | None:
     """The device (or the platform) that `jax_default_device` names; None where it names none."""
     found: jax.Device | str | None = _config.default_device.value
@@ -167,10 +189,34 @@ def jit_is_disabled() -> bool:
     return bool(_config.disable_jit.value)
 
 
+def looks_for_nans() -> bool:
+    """Whether `jax_debug_nans` or `jax_debug_infs` is on: JAX then computes a program again, one by one."""
+    return bool(_config.debug_nans.value or _config.debug_infs.value)
+
+
 def mesh_is_set() -> bool:
     """Whether a mesh of devices is set around the call."""
     mesh = jax._src.mesh  # type: ignore[attr-defined]
     return not (jax.sharding.get_abstract_mesh().empty and mesh.thread_resources.env.physical_mesh.empty)
+
+
+def mesh_here() -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """A context with the mesh that is set here, or with none: where JAX transposes, an empty one is set, for which it
+    would compile anew.
+    """
+    state = getattr(_config, "abstract_mesh_context_manager", None)
+    state = jax._src.mesh.abstract_mesh_context_manager if state is None else state  # type: ignore[attr-defined]
+    here = state.get_local()
+
+    @contextlib.contextmanager
+    def same() -> Iterator[None]:
+        before = state.swap_local(here)
+        try:
+            yield
+        finally:
+            state.set_local(before)
+
+    return same
 
 
 def settings() -> Callable[[], contextlib.AbstractContextManager[None]]:
@@ -373,17 +419,22 @@ __all__ = [
     "SingleDevice",
     "Var",
     "as_weak",
+    "at_once",
     "bind",
     "body",
     "configuration",
     "default_device",
     "ffi_call",
     "ffi_header",
+    "gradient_is_asked",
     "host_call",
     "is_tracer",
     "jit_is_disabled",
+    "looks_for_nans",
+    "mesh_here",
     "mesh_is_set",
     "plain_jit",
+    "primal_of",
     "primitives",
     "settings",
     "trace_of",

@@ -6,7 +6,7 @@ import functools
 import operator
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -187,7 +187,7 @@ class Entry:
             if self._made is None:
                 self._made = trace_of(self._function.plain.jitted, call.args, call.kwargs)
                 self._moving = _coming_back(self._made, call) if self._known is None else frozenset()
-            why = self._unfit(self._made, call)
+            why = unfit(self._made, call, self._function.plain.given)
             return self._refuse(why) if why else self._planning(self._made, call)
 
     def tell(self) -> None:
@@ -231,16 +231,6 @@ class Entry:
         """What is kept, if it is for a call with these leaves and weights."""
         kept = self._current
         return kept if kept is not None and self._serves(call, kept) else None
-
-    def _unfit(self, made: JitTrace, call: Call) -> str:
-        """Why calls like this one are never co-executed ("" where they may be)."""
-        if made.closed_over:
-            return CLOSED_OVER
-        if made.closed.effects:
-            return EFFECTS
-        if "pure_callback" in primitives(made.closed):
-            return CALLS_BACK
-        return placed_apart(call, self._function.plain.given)
 
     def _planning(self, made: JitTrace, call: Call) -> Kept:
         """Plans: now, in the background, or not at all where nothing can be won."""
@@ -384,6 +374,17 @@ class Entry:
         return Kept((), tuple(range(len(self._signature.leaves))), [], session)
 
 
+def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
+    """Why calls like this one are never co-executed ("" where they may be). `given`: the parameters of `jax.jit`."""
+    if made.closed_over:
+        return CLOSED_OVER
+    if made.closed.effects:
+        return EFFECTS
+    if "pure_callback" in primitives(made.closed):
+        return CALLS_BACK
+    return placed_apart(call, given)
+
+
 def _types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
     """Shapes and types of a call's leaves; where they lie is part of it if their caller has said so."""
     found = []
@@ -400,7 +401,7 @@ def _coming_back(made: JitTrace, call: Call) -> frozenset[int]:
     return returned(call.tree, types(jaxpr.invars), made.out_tree, types(jaxpr.outvars))
 
 
-def ready(entries: Mapping[Signature, Entry], timeout: float | None) -> bool:
+def ready(entries: Iterable[Entry], timeout: float | None) -> bool:
     """Waits for all plannings that go on, for at most `timeout` seconds together; whether there are none any more.
     Raises `ValueError` for a timeout that is no number of seconds.
     """
@@ -408,7 +409,7 @@ def ready(entries: Mapping[Signature, Entry], timeout: float | None) -> bool:
         raise ValueError(f"xcoexec.ready: got timeout={brief(timeout)}; valid are seconds from 0 on, or None.")
     end = None if timeout is None else time.monotonic() + timeout
     left = lambda: None if end is None else max(end - time.monotonic(), 0.0)
-    return all([entry.wait(left()) for entry in tuple(entries.values())])
+    return all([entry.wait(left()) for entry in tuple(entries)])
 
 
-__all__ = ["Entry", "ready"]
+__all__ = ["Entry", "ready", "unfit"]

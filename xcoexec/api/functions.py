@@ -13,6 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 import jax
 from jax.typing import ArrayLike
 
+from ..compat import NOTHING, TRACED
 from ..errors import BindError, brief
 from ..guard import boundary, outside
 from ..ir.layers import LayerGraph
@@ -24,6 +25,7 @@ from ..session.report import Report
 from ..session.session import PlainSession, Session
 from .entry import Entry, Kept, ready
 from .function import Function
+from .gradients import Gradients
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
 from .signature import Signature, described
@@ -134,6 +136,7 @@ class CoPjitFunction(Generic[P, R]):
     def __init__(self, function: Function, words: Words | None = None):
         self.function, self._words = function, words
         self._plain = function.plain
+        self._gradients = Gradients(function)
         self._entries: dict[Signature, Entry] = {}
         self._last: Entry | None = None
         self._settled: int | None = None  # programs of plain jax.jit's, where all of them are its for good
@@ -142,13 +145,14 @@ class CoPjitFunction(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if self._settled is not None:
+            if self._settled is not None and TRACED.trace is NOTHING:
                 out = self._plain.jitted(*args, **kwargs)
                 if self._plain.jitted._cache_size() != self._settled:  # a program that nobody has looked at yet
                     self._settled = None
                 return out
             if self.function.stays_plain():
-                return self._plain(*args, **kwargs)
+                gradient = self._gradients.find(args, kwargs)
+                return gradient() if gradient is not None else self._plain(*args, **kwargs)
             last = self._last
             given: tuple[Args, Kwargs] = (args, kwargs)
             found = last.look(args, kwargs) if last is not None else None
@@ -240,11 +244,12 @@ class CoPjitFunction(Generic[P, R]):
         """Forgets all programs, `jax.jit`'s too."""
         with self._lock:
             self._entries, self._last, self._settled = {}, None, None
+            self._gradients = Gradients(self.function)
         self._plain.jitted.clear_cache()
 
     def ready(self, timeout: float | None = None) -> bool:
         """Waits until the functions that were called are planned, for at most `timeout` seconds; whether all are."""
-        return ready(self._entries, timeout)
+        return ready((*self._entries.values(), *self._gradients.entries()), timeout)
 
     @boundary
     def plan(self, *args: object, **kwargs: object) -> Plan:

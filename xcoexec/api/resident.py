@@ -126,7 +126,7 @@ class ResidentFunction(Generic[R]):
         """Waits until what was called is planned, for at most `timeout` seconds; whether all of it is. Raises
         `ValueError` for a timeout that is no number of seconds.
         """
-        return ready(self._entries, timeout)
+        return ready(self._entries.values(), timeout)
 
     @boundary
     def session(self, *args: object, **kwargs: object) -> Session | PlainSession:
