@@ -165,10 +165,10 @@ def gradient_is_asked() -> bool:
 
 def primal_of(x: object) -> tuple[Any, bool]:
     """Of a leaf of a call that is differentiated: the array itself, and whether a gradient is asked of it."""
-    trace: Any = TRACED.trace
-    if getattr(x, "_trace", None) is not trace:
+    tracer: Any = x
+    if not is_tracer(x) or tracer._trace is not TRACED.trace:
         return x, False
-    primal, tangent = trace.to_primal_tangent_pair(x)
+    primal, tangent = tracer._trace.to_primal_tangent_pair(x)
     return primal, not isinstance(tangent, Zero)
 
 
