@@ -88,3 +88,9 @@ def once(
         return root / name
 
     return made
+
+
+@pytest.fixture
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """What is stored of made measurements is seen by nobody else."""
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))

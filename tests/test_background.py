@@ -20,7 +20,7 @@ import pytest
 import xcoexec
 from xcoexec.errors import CoexecWarning
 from xcoexec.frontend.worth import small
-from xcoexec.session import background, pending, planner
+from xcoexec.session import background, pending, stages
 from xcoexec.session.pending import PendingSession
 from xcoexec.session.session import Session
 
@@ -337,19 +337,19 @@ def test_a_process_ends_while_a_plan_is_made(end, tmp_path):
 
 
 @pytest.fixture
-def early(monkeypatch):
+def early(monkeypatch, own_cache):
     """The plan that wins before layers are measured; what comes after it waits until it is let go, and may raise."""
     go, raises = threading.Event(), []
-    choose, winner = planner.choose, lambda s: dataclasses.replace(s.all_host)
+    contest, winner = stages.contest, lambda s: dataclasses.replace(s.all_host)
 
     def rest(*args):
         go.wait(60)
         for error in raises:
             raise error
-        return choose(*args)
+        return contest(*args)
 
-    monkeypatch.setattr(planner, "clear_winner", winner)
-    monkeypatch.setattr(planner, "choose", rest)
+    monkeypatch.setattr(stages, "clear_winner", winner)
+    monkeypatch.setattr(stages, "contest", rest)
     yield go, raises
     go.set()
 

@@ -349,3 +349,29 @@ def test_a_team_without_workers(own: Relay) -> None:
     assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
     host.team().stop()
     assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
+
+
+def test_stages_of_a_planning_behind_calls(monkeypatch: pytest.MonkeyPatch, own_cache: None) -> None:
+    """Plain jax.jit answers first; the plan that can be had without measured layers is in use next, then the others.
+    Results are right all along.
+    """
+    monkeypatch.setenv("XCOEXEC_WAIT", "0")
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal((3, 3, 256, 256), np.float32) / 48 for _ in range(3)]
+
+    def fn(ws: list[Any], x: Any) -> Any:
+        for w in ws:
+            x = jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return x
+
+    x = array(1, 28, 28, 256)
+    want, fast = oracle(fn, weights, x), xcoexec.jit(fn)
+    args = jax.tree.map(jnp.asarray, (weights, x))
+    whys = []
+    while not fast.ready(0):
+        assert error(np.asarray(fast(*args)), want) < TOLERANCE
+        why = fast.report(*args).why
+        whys += [why] if why not in whys else []
+    assert error(np.asarray(fast(*args)), want) < TOLERANCE
+    assert fast.plan(*args).measured and "measured" in " ".join(whys), whys
+    assert any("planning" in why for why in whys)

@@ -210,7 +210,7 @@ def test_a_class_that_was_not_measured_gets_the_general_model(predictor: Predict
 
 
 def test_a_part_is_no_slower_than_a_larger_one() -> None:
-    from xcoexec.measure.profile import no_slower_than_more
+    from xcoexec.measure.part_seconds import no_slower_than_more
 
     assert no_slower_than_more(((0.25, 4.0), (0.5, 1.9)), 3.4) == ((0.25, 1.9), (0.5, 1.9))
     assert no_slower_than_more(((0.25, 1.0), (0.5, 4.0)), 3.4) == ((0.25, 1.0), (0.5, 3.4))

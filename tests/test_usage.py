@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 import threading
 from collections.abc import Callable
 
@@ -13,8 +12,8 @@ import pytest
 from xcoexec.ir.plan import fields
 from xcoexec.ir.plan_json import REMEMBERED
 from xcoexec.lowering.executable import Executable
-from xcoexec.measure.profile import store
-from xcoexec.session import contest, usage
+from xcoexec.measure.kept import store
+from xcoexec.session import contest, stages, usage
 from xcoexec.session.session import Session
 from xcoexec.session.usage import BLOCK, EVERY, FIRST, MOST_PAIRS, WINDOW, Guard, Habit, Trial
 
@@ -25,12 +24,6 @@ W, X = array(64, 64), array(8, 64)
 
 def dense(w: jax.Array, x: jax.Array) -> jax.Array:
     return jax.numpy.tanh(x @ w)
-
-
-@pytest.fixture
-def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    """What is stored of made measurements is seen by nobody else."""
-    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
 
 
 @pytest.fixture
@@ -161,7 +154,7 @@ def test_a_guard_looks_at_some_calls_and_tells_when_the_loop_is_slow() -> None:
 @pytest.mark.usefixtures("own_cache")
 def test_a_plan_that_has_won_is_compared_again_when_the_loop_gets_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
-    monkeypatch.setattr(contest, "_times", lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5})
+    monkeypatch.setattr(contest, "times", lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5})
     monkeypatch.setattr(contest, "_in_flight", fitting("host"))
     fast = co(dense, W, strategy="auto")
     calls = lambda many: [jax.block_until_ready(fast(X)) for _ in range(many)]
@@ -227,15 +220,16 @@ def test_a_plan_that_has_lost_for_good_is_not_remembered(monkeypatch: pytest.Mon
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
     _, found = session()
     attempt = found.planner._attempt(lambda *step: None)
-    store(REMEMBERED, contest._record_name(attempt), {"waiting": fields(found.plan()), "in_flight": None})
-    assert contest.remembered(contest._record_name(attempt), found.graph)[0] is not None
+    name = stages.record_name(attempt)
+    store(REMEMBERED, name, {"waiting": fields(found.plan()), "in_flight": None, "whole": True})
+    assert stages.remembered(name, found.graph) is not None
     trial = Trial(1.0)
     trial.pairs, trial.verdict = [(2.0, 1.0)] * 4, "jit"
     exe = found.current
     for kept in (True, False):
         found.monitor.current, found.choice.trial = exe, trial
         found.choice.decide(exe, trial)
-        assert (contest.remembered(contest._record_name(attempt), found.graph)[0] is not None) is kept
+        assert (stages.remembered(name, found.graph) is not None) is kept
     found.planner.forget()  # once more does no harm
 
 
@@ -315,7 +309,7 @@ def fitting(name: str) -> Callable[..., tuple[str, dict[str, float]]]:
 @pytest.mark.usefixtures("own_cache")
 def test_both_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     wins = lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5}
-    monkeypatch.setattr(contest, "_times", wins)
+    monkeypatch.setattr(contest, "times", wins)
     monkeypatch.setattr(contest, "_in_flight", fitting("jit"))
     for again in ("", " (remembered)"):
         fast = co(dense, W, strategy="auto")
@@ -332,7 +326,7 @@ def test_both_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_real_calls_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever wins, every result is right and the comparison ends."""
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
-    monkeypatch.setattr(contest, "_times", lambda s, candidates: dict.fromkeys(candidates, 1e-9) | {"host": 9e-10})
+    monkeypatch.setattr(contest, "times", lambda s, candidates: dict.fromkeys(candidates, 1e-9) | {"host": 9e-10})
     monkeypatch.setattr(contest, "_in_flight", fitting("host"))
     fast, want = co(dense, W, strategy="auto"), oracle(dense, W, X)
     for _ in range(FIRST + 2 * BLOCK * MOST_PAIRS + 2):

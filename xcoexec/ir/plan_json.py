@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..codegen.store.disk import Record
-from ..codegen.store.schema import SECONDS, Fields, Maybe, Misfit, Number, Path, Row, Table, Text, parse, short
+from ..codegen.store.schema import SECONDS, Fields, Flag, Maybe, Misfit, Number, Path, Row, Table, Text, parse, short
 from ..errors import PlanError
 from .words import DIMS, ENGINES, PLACES, PLAN_VERSION, WAYS
 
@@ -43,7 +43,7 @@ PLAN = Fields(
     }
 )
 #: the plans that were the fastest ones, for callers who wait and for calls in flight, on disk
-REMEMBERED = Record("plan", Fields({"waiting": PLAN, "in_flight": Maybe(PLAN)}))
+REMEMBERED = Record("plan", Fields({"waiting": PLAN, "in_flight": Maybe(PLAN), "whole": Flag()}))
 
 
 def write(data: Mapping[str, object]) -> str:

@@ -2,93 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import hashlib
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NotRequired, TypedDict, TypeVar
+from collections.abc import Callable
+from typing import NotRequired, TypedDict
 
 import jax
 import numpy as np
 
-from ..codegen.native.build import source_hash
-from ..codegen.program import Unsupported, Value
 from ..codegen.runtime.relay import Relay
-from ..codegen.store.disk import Record
 from ..compat import as_array
 from ..cost.features import flops
-from ..devices.host import RECORD as HOST_CORES
-from ..devices.registry import connected, device_half, device_of
-from ..ir.costs import Costs, Points
-from ..ir.layers import Layer, LayerGraph
+from ..devices.registry import connected, device_of
+from ..ir.costs import Costs
+from ..ir.layers import LayerGraph
 from ..ir.placement import Placement
 from ..ir.words import DEVICE, HOST
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
 from . import contention, device_layers, transfers
-from .device_layers import ArrayOf, Measured, TimedOps
-from .records import CONTENTION, OVERHEADS, PARTS, WHOLES
-from .timing import WARM_SECONDS, Progress, empty_call, median_seconds, silent, warm_up
+from .device_layers import ArrayOf
+from .kept import load, store
+from .part_seconds import assumed_parts, assumed_wholes, example, host_parts, parts_seconds
+from .records import CONTENTION, OVERHEADS, WHOLES
+from .timing import Progress, empty_call, median_seconds, silent
 from .transfers import Overheads
 
 TYPICAL = 1.15  # contention of halves with cores of their own, before it is measured
 IN_TURN = 2.0  # contention of halves on the same cores
-T = TypeVar("T")
-Timed = Callable[[Sequence[TimedOps]], list[float]]  # median seconds of pieces on the device
-
-#: type of a key of random numbers -> the generator's name
-KEYS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
-
-
-@functools.lru_cache
-def machine() -> str:
-    """Fingerprint of CPU, cores, instruction set, JAX and this library's kernels."""
-    text = f"{HOST_CORES.title()} {jax.__version__} {device_half().title()} {source_hash()}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def load(record: Record, name: str) -> Any:
-    """A record of this machine from the disk cache; None where there is none, or where it does not fit."""
-    return record.load(f"{name}-{machine()}")
-
-
-def read(record: Record, name: str, make: Callable[[Any], T]) -> T | None:
-    """`make` of such a record; also None where `make` raises `ValueError`."""
-    found: T | None = record.read(f"{name}-{machine()}", make)
-    return found
-
-
-def store(record: Record, name: str, value: object) -> None:
-    """Keeps a record of this machine in the disk cache."""
-    record.store(f"{name}-{machine()}", value)
-
-
-def forget(record: Record, name: str) -> None:
-    """Keeps a record of this machine no longer."""
-    record.forget(f"{name}-{machine()}")
-
-
-def example(v: Value, seed: int = 0) -> jax.Array:
-    """A random array of a value's shape and type: normal numbers, keys, or zeros for all other types."""
-    rng = np.random.default_rng(seed)
-    if v.dtype in ("float32", "float16", "float64", "bfloat16"):
-        return as_array(np.asarray(rng.standard_normal(v.shape, np.float32), v.dtype))
-    if v.dtype in KEYS:
-        keys = jax.random.split(jax.random.key(seed, impl=KEYS[v.dtype]), max(v.size, 1))
-        return keys[: v.size].reshape(v.shape)
-    return jax.numpy.zeros(v.shape, v.dtype)
-
-
-def _known_parts(name: str) -> dict[str, Measured]:
-    """By signature, what a record says of layers."""
-    rows = (load(PARTS, name) or {}).items()
-    return {key: Measured(whole, [(dim, share, s) for dim, share, s in parts]) for key, (whole, *parts) in rows}
-
-
-def _keep_parts(name: str, known: Mapping[str, Measured]) -> None:
-    store(PARTS, name, {key: [x.whole, *x.parts] for key, x in known.items()})
 
 
 def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
@@ -100,7 +41,7 @@ def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
 
 
 def host_seconds(
-    graph: LayerGraph, lowered: Lowered, call: Callable[[], object], budget: float = 0.06
+    graph: LayerGraph, lowered: Lowered, call: Callable[[], object], budget: float = 0.03
 ) -> tuple[float | None, ...]:
     """Seconds of each layer on the host half (None: it does not run there), from the stamps of calls of an all-host
     plan; `budget`: seconds of these calls.
@@ -148,112 +89,6 @@ def device_seconds(graph: LayerGraph, constant: ArrayOf, progress: Progress = si
         progress("profile", 1, 1)
         store(WHOLES, "device", known)
     return tuple(known[x.signature] for x in graph.layers)
-
-
-def parts_seconds(
-    graph: LayerGraph,
-    constant: ArrayOf,
-    relay: Relay,
-    on_host: Sequence[float | None],
-    progress: Progress = silent,
-    sampled: bool = False,
-) -> tuple[tuple[float, ...], dict[int, Points]]:
-    """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock.
-
-    `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device;
-    one that cannot be divided then counts as on the host half.
-    """
-    name = f"device{device_of(relay).suffix}" + "-sampled" * sampled
-    known = _known_parts(name)
-    todo = list({x.signature: x for x in graph.layers if x.signature not in known}.values())
-    if todo:
-        consts, most = set(graph.program.consts), device_layers.SAMPLE_BYTES if sampled else math.inf
-        timed = lambda pieces: device_layers.seconds(pieces, consts, constant, example, relay)
-        progress("profile", 0, 2)
-        wholes = _wholes(todo, consts, timed, on_host, most)
-        known.update((x.signature, Measured(t)) for x, t in zip(todo, wholes, strict=True))
-        progress("profile", 1, 2)
-        for x, part in _parts(todo, consts, timed, wholes, on_host, most):
-            known[x.signature].parts.append(part)
-        progress("profile", 2, 2)
-        _keep_parts(name, known)
-    seconds = tuple(known[x.signature].whole for x in graph.layers)
-    return seconds, device_layers.known_parts(graph, known, seconds)
-
-
-def _wholes(
-    layers: Sequence[Layer], consts: set[Value], timed: Timed, on_host: Sequence[float | None], most: float
-) -> list[float]:
-    """Seconds of layers on a device, of which parts with at most `most` bytes of weights are measured."""
-    samples = [device_layers.sample(x, consts, most) for x in layers]
-    times = iter(timed([piece for _, piece in filter(None, samples)]))
-    return [
-        next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS
-        for x, sample in zip(layers, samples, strict=True)
-    ]
-
-
-def _parts(
-    layers: Sequence[Layer],
-    consts: set[Value],
-    timed: Timed,
-    wholes: Sequence[float],
-    on_host: Sequence[float | None],
-    most: float,
-) -> Iterator[tuple[Layer, tuple[str, float, float]]]:
-    """(layer, (dim, share, seconds)) of the parts that are worth measuring; `wholes`: seconds of the layers; where the
-    device cannot hold all weights, parts of any may be worth it.
-    """
-    points = [
-        (x, *key, piece)
-        for x, t in zip(layers, wholes, strict=True)
-        if device_layers.worth_parts(x, consts, t, on_host[x.index] if most == math.inf else None, most)
-        for key, piece in device_layers.parts(x).items()
-    ]
-    for (x, dim, share, _), t in zip(points, timed([p for *_, p in points]), strict=True):
-        yield x, (dim, share, t)
-
-
-def host_parts(
-    graph: LayerGraph,
-    on_host: Sequence[float | None],
-    on_device: Sequence[float],
-    threads: int,
-    cpus: tuple[int, ...],
-) -> dict[int, Points]:
-    """Layer index -> dim -> (share, seconds) of parts on the host half, of the layers that are worth splitting;
-    `on_host`, `on_device`: seconds of the whole layers.
-    """
-    consts = set(graph.program.consts)
-    name = f"host-parts-{threads}"
-    known = _known_parts(name)
-    before = len(known)
-    for x, t, other in zip(graph.layers, on_host, on_device, strict=True):
-        if t is None or x.signature in known or not device_layers.worth_parts(x, consts, t, other):
-            continue
-        known[x.signature] = Measured(t)
-        for (dim, share), piece in device_layers.parts(x).items():
-            with contextlib.suppress(Unsupported):
-                call = device_layers.host_call_of(piece, consts, threads, cpus)
-                warm_up(call)
-                seconds = median_seconds(call, WARM_SECONDS, device_layers.RUNS)
-                known[x.signature].parts.append((dim, share, seconds))
-    if len(known) > before:
-        _keep_parts(name, known)
-    found = device_layers.known_parts(graph, known, on_host)
-    return {i: {d: no_slower_than_more(points, on_host[i]) for d, points in dims.items()} for i, dims in found.items()}
-
-
-def no_slower_than_more(points: Sequence[tuple[float, float]], whole: float | None) -> tuple[tuple[float, float], ...]:
-    """(share, seconds) of parts, ascending, of which none takes longer than a larger one, which on the host half only a
-    disturbed measurement does; `whole`: seconds of the layer.
-    """
-    out: list[tuple[float, float]] = []
-    least = whole if whole is not None else math.inf
-    for share, seconds in reversed(points):
-        least = min(least, seconds)
-        out.append((share, least))
-    return tuple(reversed(out))
 
 
 @functools.lru_cache(maxsize=8)
@@ -316,6 +151,23 @@ def measure(
     host half; `sampled`: see `parts_seconds`.
     """
     return _costs(graph, host_seconds(graph, lowered, call), constant, progress, relay, threads, cpus, sampled)
+
+
+def assume(
+    graph: LayerGraph,
+    lowered: Lowered,
+    call: Callable[[], object],
+    together: float,
+    relay: Relay,
+    threads: int,
+    cpus: tuple[int, ...],
+) -> Costs:
+    """The costs of a graph on a device by which all layers take so many seconds `together`, without a measurement of
+    any of them there; `call` and `lowered` as in `measure`.
+    """
+    on_host, on_device = host_seconds(graph, lowered, call, 0.0), assumed_wholes(graph, together)
+    parts = assumed_parts(graph, on_host, on_device)
+    return Costs.of_halves(on_host, on_device, parts=parts, **around(relay, threads, cpus))
 
 
 def _costs(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -17,7 +18,7 @@ from ..compat import plain_jit
 RECENT = 16  # calls: older stamps may be written over while they are read
 SECONDS_A_LAYER = 0.01
 ROUND_SECONDS = 0.06  # of one call in one round of a comparison
-ROUNDS = 5
+ROUNDS, WINS = 5, 3
 MOST_CALLS = 1000  # of one block
 BLOCK_SECONDS = 0.02  # of calls that others wait for
 WAKE_SECONDS = 0.004  # of calls at the start of a block, which are not counted
@@ -78,8 +79,33 @@ def warm_up(call: Callable[[], object]) -> None:
             call()
 
 
+def in_turn(calls: Sequence[Callable[[], object]], runs: int, seconds: float = BLOCK_SECONDS) -> list[float]:
+    """Median seconds of each of many short calls, of `runs` in a row: in blocks of about so many seconds, each behind
+    `WARM_SECONDS` of calls, because a team that has waited is several times slower at first.
+    """
+    times: list[float] = []
+    for fn in calls:
+        fn()  # may compile
+    while len(times) < len(calls):
+        with alone():
+            end = time.perf_counter() + WARM_SECONDS
+            while time.perf_counter() < end:
+                calls[len(times)]()
+            end = time.perf_counter() + seconds
+            while len(times) < len(calls) and time.perf_counter() < end:
+                times.append(float(np.median([_seconds(calls[len(times)]) for _ in range(runs)])))
+    return times
+
+
+def _seconds(fn: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    fn()
+    return time.perf_counter() - start
+
+
+@functools.lru_cache(maxsize=1)
 def empty_call() -> float:
-    """Seconds of a call of a program that does nothing worth mentioning."""
+    """Seconds of a call of a program that does nothing worth mentioning, measured once a process."""
     f = plain_jit(lambda x: x + 1)
     x = jax.numpy.zeros(8)
     return median_seconds(lambda: f(x).block_until_ready(), 0.02)
@@ -99,23 +125,29 @@ def alternate(
     `SHORT_SECONDS`; the first `WAKE_SECONDS` of a block, one call at least, are dropped.
 
     `samples` receives all times. A call of which every time of the first round is above `slow` times the median of the
-    fastest one is measured no more. From the second round on one call may win early: when all its times are below the
-    share `clear` of every time of the others.
+    fastest one is measured no more. With `clear` one call may win early: from the second round on when all its times
+    are below this share of every time of the others, and when its median was the least one in `WINS` rounds in a row.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
+    first: list[str] = []  # of each round
     for fn in calls.values():
         fn()
     rivals = dict(calls)
     for r in range(rounds):
         progress("compare", r, rounds)
+        block: dict[str, list[float]] = {}
         for name, fn in rivals.items():
             with alone():
-                times[name] += _block(fn, seconds, enough=enough)
+                block[name] = _block(fn, seconds, enough=enough)
+            times[name] += block[name]
+        first.append(min(block, key=lambda k: float(np.median(block[k]))))
         if not r:
             most = slow * min(float(np.median(t)) for t in times.values())
             rivals = {k: fn for k, fn in rivals.items() if min(times[k]) <= most}
         if len(rivals) == 1 < len(calls):
+            break
+        if clear and len(first) >= WINS and len(set(first[-WINS:])) == 1:
             break
         worst = min(max(t) for t in times.values())
         if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
@@ -136,7 +168,5 @@ def _block(fn: Callable[[], object], seconds: float, least: int = 2, enough: int
     began = time.perf_counter()
     most = lambda: enough if time.perf_counter() - began > SHORT_SECONDS else MOST_CALLS
     while len(times) < least or (time.perf_counter() - began <= seconds and len(times) < most()):
-        start = time.perf_counter()
-        fn()
-        times.append(time.perf_counter() - start)
+        times.append(_seconds(fn))
     return times

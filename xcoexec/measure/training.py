@@ -35,7 +35,8 @@ from ..ir.words import DEVICE, HOST
 from . import device_layers
 from .device_layers import TimedProgram
 from .host_work import KERNELS, host_work
-from .profile import Progress, around, learn_contention, load, silent, store
+from .kept import load, store
+from .profile import Progress, around, learn_contention, silent
 from .records import PREDICTOR
 from .sample_layers import LAYERS, Made, made_layers
 

@@ -13,19 +13,29 @@ from ..codegen.segment.assembly import Segment
 from ..codegen.segment.choice import likely
 from ..compat import as_array, configuration
 from ..cost.predictor import Predictor
+from ..devices.registry import connected
 from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan
 from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
 from ..measure.device_layers import to_predict
-from ..measure.profile import Progress, device_costs, host_placements, learn_contention, measure, overheads, silent
+from ..measure.profile import (
+    Progress,
+    assume,
+    device_costs,
+    host_placements,
+    learn_contention,
+    measure,
+    overheads,
+    silent,
+)
 from ..measure.timing import empty_call, median_seconds
 from ..planning.baselines import device_plan
 from ..planning.memory import ways
 from .problem import Machine, Problem
 
-CALIBRATION_SECONDS = 0.03
+CALIBRATION_SECONDS = 0.015
 MOST_FACTOR = 2.0  # by which layers together may take longer than one by one
 WORTH_FLOPS = 2e6  # of a layer that is predicted in parts too
 
@@ -36,7 +46,8 @@ class Attempt:
     `costs`: seconds of the layers (None: not measured yet). `predictor`: costs are predicted, not measured. `hasty`:
     algorithms are taken from nearly the same layers, not measured. `plain_ready`: plain `jax.jit` is compiled. `early`:
     what is the machine's, not the function's, is measured afterwards (`learn`). `slow`: seconds of a call of those
-    candidates, by name, that need not be measured again.
+    candidates, by name, that need not be measured again. `quick`: seconds of the layers where no parts of them were
+    measured (None: not needed).
     """
 
     def __init__(
@@ -54,6 +65,7 @@ class Attempt:
         self.problem, self.machine, self.costs, self.predictor = problem, machine, costs, predictor
         self.progress, self.hasty, self.plain_ready, self.early = progress, hasty, plain_ready, early
         self.slow: dict[str, float] = {}
+        self.quick: Costs | None = None
 
     @property
     def graph(self) -> LayerGraph:
@@ -142,6 +154,15 @@ class Attempt:
         limit = self.machine.limit
         return self.costs if limit is None else dataclasses.replace(self.costs, capacity=limit)
 
+    def quick_costs(self, together: float) -> Costs:
+        """As `measured_costs`, on a device of which nothing is known but that all layers take so many seconds
+        `together`.
+        """
+        m, run = self.machine, lambda: self.run(self.all_host)
+        where = (connected(m.relay), m.threads, m.cpus)
+        self.quick = assume(self.graph, lowered_of(self.all_host), run, together, *where)
+        return self.quick
+
     def learn(self) -> None:
         """Measures what of the machine is not known yet, and is kept on disk."""
         if self.predictor is None and not self.problem.hostless:
@@ -165,14 +186,17 @@ class Attempt:
         """
         if self.problem.donated:
             return costs
+        costs = costs.scaled(device=min(MOST_FACTOR, self._whole_device() / sum(costs.device)))
+        return self._host_calibrated(costs) if all(t is not None for t in costs.host) else costs
+
+    def _whole_device(self) -> float:
+        """Seconds of all layers together on the device half."""
         if self.machine.apart:
             call = lambda: self.run(self.all_device)
         else:
             leaves = [as_array(x) for x in self.problem.feed.leaves()]
             call = lambda: jax.block_until_ready(self.problem.plain(leaves))
-        whole = median_seconds(call, CALIBRATION_SECONDS) - empty_call()
-        costs = costs.scaled(device=min(MOST_FACTOR, max(whole, 1e-6) / sum(costs.device)))
-        return self._host_calibrated(costs) if all(t is not None for t in costs.host) else costs
+        return max(median_seconds(call, CALIBRATION_SECONDS) - empty_call(), 1e-6)
 
     def _host_calibrated(self, costs: Costs) -> Costs:
         """As much longer as the call of all layers on the host half takes than they were stamped with."""

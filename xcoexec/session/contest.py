@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -15,14 +14,12 @@ from ..guard import asked
 from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.placement import Placement
-from ..ir.plan import Plan, UniformPlan, fields, made
-from ..ir.plan_json import REMEMBERED
+from ..ir.plan import Plan, UniformPlan
 from ..ir.validate import check_plan
 from ..ir.words import DEVICE, HOST, SPLIT
 from ..lowering.executable import Executable
-from ..measure import profile
-from ..measure.profile import host_placements, read, store
-from ..measure.timing import ROUND_SECONDS, ROUNDS, alone, alternate
+from ..measure.profile import host_placements
+from ..measure.timing import ROUND_SECONDS, ROUNDS, alone, alternate, empty_call
 from ..planning.memory import usage
 from ..planning.strategies import CONTEST, RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt, lowered_of
@@ -41,6 +38,7 @@ LONG_SECONDS = 0.01  # of a call, of which its beginning is no part worth mentio
 BURST_SECONDS = 0.02  # of calls without a wait between them
 LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 4, 30
 ENOUGH = 24  # calls of one plan in one round of a comparison
+FEW = 8  # the same of an early comparison, which the caller's own calls repeat
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
 
@@ -72,7 +70,7 @@ def choose(s: Attempt, strategy: str | Strategy, request: Plan | UniformPlan | N
         plan = asked(forced, s.graph, request)
         asked(_check_fits, s, plan)
         return s.executable(plan)
-    return _auto(s) if strategy == "auto" else _single(s, strategy)
+    return _single(s, strategy)
 
 
 def _single(s: Attempt, strategy: str | Strategy) -> Executable:
@@ -112,104 +110,68 @@ def _check_fits(s: Attempt, plan: Plan) -> None:
         )
 
 
-def _record_name(s: Attempt) -> str:
-    half = s.machine.device.suffix + "-host" * s.problem.on_host if s.machine.apart else ""
-    half += f"-{s.machine.memory}" if s.machine.apart and s.machine.memory != "auto" else ""
-    half += f"-{s.machine.limit}" if s.machine.apart and s.machine.limit is not None else ""
-    return f"plan-{s.graph.key}-{s.machine.threads}{half}" + "".join(f"-{c}" for c in s.machine.cpus)
-
-
-def remembered(name: str, graph: LayerGraph) -> tuple[Plan | None, Plan | None]:
-    """The plans that are kept for a graph: for callers who wait, and for calls in flight where that is another one;
-    None where there is none, or where it does not fit (one line in the log says so).
-    """
-
-    def fitting(data: Mapping[str, Any]) -> tuple[Plan, Plan | None]:
-        plans = made(data["waiting"]), made(data["in_flight"]) if data["in_flight"] else None
-        for plan in filter(None, plans):
-            check_plan(plan, graph)
-        return plans
-
-    return read(REMEMBERED, name, fitting) or (None, None)
-
-
-def _auto(s: Attempt) -> Executable:
-    """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
-    waiting, in_flight = remembered(_record_name(s), s.graph)
-    if waiting is not None:
-        exe = s.executable(_again(waiting))
-        return exe if in_flight is None else dataclasses.replace(exe, in_flight=s.executable(_again(in_flight)))
-    exe = contest(s)
-    if not exe.plan.measured:
-        return exe
-    if (
-        s.too_large
-        or exe.plan.engine != "jit"
-        or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit")
-    ):
-        streamed = fields(exe.in_flight.plan) if exe.in_flight is not None else None
-        # a draw is measured again next time
-        store(REMEMBERED, _record_name(s), {"waiting": fields(exe.plan), "in_flight": streamed})
-    return exe
-
-
-def forget(s: Attempt) -> None:
-    """Remembers the plans for a graph no longer."""
-    profile.forget(REMEMBERED, _record_name(s))
-
-
-def _again(plan: Plan) -> Plan:
-    return dataclasses.replace(plan, chosen=plan.chosen.removesuffix(" (remembered)") + " (remembered)")
-
-
-def clear_winner(s: Attempt) -> Executable | None:
-    """A plan of one half that clearly wins against plain jax.jit before any layer is measured; None where there is
-    none, and where a plan is remembered.
-    """
-    if s.too_large or s.problem.hostless or remembered(_record_name(s), s.graph)[0] is not None:
-        return None
-    candidates = _whole_halves(s)
-    seconds = _times(s, candidates)
-    best = min(seconds, key=seconds.__getitem__)
-    if seconds[best] > CLEAR * seconds["jit"]:
-        return None
-    others = ", ".join(k for k in seconds if k != best)
-    return _why(candidates[best], seconds, f"clearly faster than {others}; layers are still being measured")
-
-
-def _whole_halves(s: Attempt) -> dict[str, Executable]:
+def whole_halves(s: Attempt) -> dict[str, Executable]:
     """Plain jax.jit, everything possible on the host half, and the CPU alone where inputs are and it can have all."""
     found = {"jit": s.plain, "host": s.all_host}
     return found | {"local": s.local} if s.machine.apart and s.problem.on_host and s.problem.all_kernels else found
 
 
-def contest(s: Attempt) -> Executable:
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+    """The winner of a contest for callers who wait, with the candidates by name and seconds of a call of each; none
+    where nothing was compared that calls in flight may want.
+    """
+
+    exe: Executable
+    candidates: Mapping[str, Executable] = dataclasses.field(default_factory=dict)
+    best: str = ""
+    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+def contest(s: Attempt) -> Found:
     """Times plain jax.jit and the candidates alternately, in seconds, and takes the winner."""
     if s.too_large:
-        return _within(s)
+        return Found(_within(s))
     if s.problem.hostless:
-        return s.plain
-    candidates = _whole_halves(s)
+        return Found(s.plain)
+    candidates = whole_halves(s)
     # no layer has to be measured if the usual winner wins clearly again
     if s.problem.sibling and s.problem.all_kernels:
         usual = {k: candidates[k] for k in ("jit", "host")}
-        seconds = _times(s, usual)
+        seconds = times(s, usual)
         if seconds["host"] < CLEAR * seconds["jit"]:
-            return _chosen(s, usual, "host", seconds)
+            return _chosen(usual, "host", seconds)
     costs = s.measured_costs()
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
     for name, plan in _promising(s, costs):
         if _worth_a_try(plan, [c.plan for c in candidates.values()], not s.machine.apart):
             candidates[name] = _realised(s, plan, name)
-    seconds = _times(s, candidates)
+    seconds = times(s, candidates)
     s.plain_ready = True
     # a near thing: XLA on the folded graph may be better than on the function
     if min(seconds.values()) > CLEAR * seconds["jit"]:
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
         near = min(seconds, key=seconds.__getitem__)
-        seconds |= _times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", "device"))})
+        seconds |= times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", "device"))})
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
-    return _chosen(s, candidates, best, seconds)
+    return _chosen(candidates, best, seconds)
+
+
+def quick_candidates(s: Attempt) -> dict[str, Executable]:
+    """What can be had before layers are measured on the device: both halves, and with them the strategies' plan that is
+    predicted to be the fastest, with shares as its halves then measured them; where none is predicted to win clearly,
+    the folded graph on the device. Each costs a compilation of seconds.
+    """
+    found = whole_halves(s)
+    plain = times(s, {"jit": s.plain}, FEW)["jit"]
+    costs = s.quick_costs(max(plain - empty_call(), plain / 2))
+    for name, plan in _promising(s, costs)[:1]:
+        if (plan.predicted or 0.0) < CLEAR * plain:
+            exe = s.executable(plan)
+            moved = dataclasses.replace(plan, placements=_measured_shares(s, exe))
+            same = moved.placements == exe.plan.placements or not s.fits(moved)
+            return found | {name: exe if same else s.executable(moved)}
+    return found | {"device": s.all_device}
 
 
 def _promising(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
@@ -236,7 +198,7 @@ def _within(s: Attempt) -> Executable:
         del candidates["host"]
     if s.problem.on_host and s.problem.all_kernels:
         candidates["local"] = s.local
-    seconds = _times(s, candidates)
+    seconds = times(s, candidates)
     best = min(seconds, key=lambda k: seconds[k])
     exe = candidates[best]
     too_much = f"plain jax.jit needs more than {s.machine.limit} bytes on the device"
@@ -267,11 +229,7 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
     """An executable; on a device with shares that are moved until what both halves measured agrees with them."""
     tried = [exe]
     for _ in range(BALANCING if s.machine.apart else 0):
-        s.run(tried[-1])  # compiles
-        with alone():
-            for _ in range(BALANCE_CALLS):
-                s.run(tried[-1])
-        places = rebalanced(s.graph, tried[-1].plan.placements, lowered_of(tried[-1]))
+        places = _measured_shares(s, tried[-1])
         moved = dataclasses.replace(exe.plan, placements=places)
         if any(places == e.plan.placements for e in tried) or not s.fits(moved):
             break
@@ -279,6 +237,15 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
     if len(tried) == 1:
         return exe
     return tried[int(np.argmin(_briefly(s, tried)))]
+
+
+def _measured_shares(s: Attempt, exe: Executable) -> tuple[Placement, ...]:
+    """The placements of an executable's plan with shares as both halves measured them in a few calls."""
+    s.run(exe)  # compiles
+    with alone():
+        for _ in range(BALANCE_CALLS):
+            s.run(exe)
+    return rebalanced(s.graph, exe.plan.placements, lowered_of(exe))
 
 
 def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
@@ -319,20 +286,25 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     return candidates[name] if name == "now" else dataclasses.replace(candidates[name], plan=plan)
 
 
-def _chosen(s: Attempt, candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Executable:
-    """The winner for callers who wait, with the winner for calls in flight where that is another one."""
+def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]) -> Found:
     reason = (
         f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
     )
-    flow, streamed = _in_flight(s, candidates, best, seconds)
-    if flow == best:
-        return _why(candidates[best], seconds, reason)
-    other = _why(candidates[flow], streamed, f"fastest of {', '.join(streamed)} for calls in flight by measurement")
-    winner = _why(candidates[best], seconds, f"{reason}; {flow} while calls are in flight")
+    return Found(why(candidates[best], seconds, reason), candidates, best, seconds)
+
+
+def streamed(s: Attempt, found: Found) -> Executable:
+    """The winner for callers who wait, with the winner for calls in flight where that is another one."""
+    flow, seconds = _in_flight(s, found.candidates, found.best, found.seconds) if found.candidates else ("", {})
+    if flow == found.best:
+        return found.exe
+    other = why(found.candidates[flow], seconds, f"fastest of {', '.join(seconds)} for calls in flight by measurement")
+    winner = why(found.exe, found.seconds, f"{found.exe.plan.chosen}; {flow} while calls are in flight")
     return dataclasses.replace(winner, in_flight=other)
 
 
-def _why(exe: Executable, seconds: Mapping[str, float], reason: str) -> Executable:
+def why(exe: Executable, seconds: Mapping[str, float], reason: str) -> Executable:
+    """An executable whose plan says what was measured, in seconds, and why it was chosen."""
     return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason))
 
 
@@ -356,11 +328,13 @@ def _in_flight(
     return min(times, key=lambda k: times[k] * (WORTH if k == best else 1.0)), times
 
 
-def _times(s: Attempt, candidates: Mapping[str, Executable]) -> dict[str, float]:
-    """Seconds of a call of each; what was `SLOW` before in this planning is not measured again."""
+def times(s: Attempt, candidates: Mapping[str, Executable], enough: int = ENOUGH) -> dict[str, float]:
+    """Seconds of a call of each, `enough` of them in a round; what was `SLOW` before in this planning is not measured
+    again.
+    """
     calls = {k: functools.partial(s.stream, e) for k, e in candidates.items() if k not in s.slow}
     rounds = ROUNDS if len(calls) > 1 else 1
-    seconds = alternate(calls, rounds, progress=s.progress, clear=CLEAR, enough=ENOUGH, slow=SLOW)
+    seconds = alternate(calls, rounds, progress=s.progress, clear=CLEAR, enough=enough, slow=SLOW)
     s.slow |= {k: t for k, t in seconds.items() if t > SLOW * min(seconds.values())}
     return {k: seconds.get(k, s.slow.get(k, 0.0)) for k in candidates}
 
@@ -378,4 +352,19 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-__all__ = ["choose", "clear_winner", "contest", "forced", "forget", "known", "moved"]
+__all__ = [
+    *(
+        "CLEAR",
+        "FEW",
+        "WORTH",
+        "Found",
+        "choose",
+        "contest",
+        "forced",
+        "known",
+        "moved",
+        "quick_candidates",
+        "streamed",
+    ),
+    *("times", "whole_halves", "why"),
+]

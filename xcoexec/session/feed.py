@@ -11,7 +11,7 @@ from ..codegen.program import Value
 from ..compat import as_weak
 from ..frontend.fold import Folded
 from ..lowering.executable import Flat
-from ..measure.profile import example
+from ..measure.part_seconds import example
 
 
 class Feed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..codegen.native.children import go_on
 from ..cost.predictor import Predictor
@@ -13,8 +13,9 @@ from ..lowering.executable import Executable
 from ..measure.profile import Progress, silent
 from ..planning.strategies import Strategy
 from .attempt import Attempt
-from .contest import choose, clear_winner, contest, forget, known, moved
+from .contest import choose, contest, known, moved, streamed
 from .problem import Machine, Problem
+from .stages import forget, stages
 
 
 class Planner:
@@ -30,7 +31,7 @@ class Planner:
         self.costs: Costs | None = None
         self.races = False
         self._predictor, self._plain_ready = predictor, False
-        self._begun: Attempt | None = None  # a planning of which the early winner is in use
+        self._begun: Iterator[Executable] = iter(())  # what a planning of which an early winner is in use finds yet
 
     def _attempt(self, progress: Progress, *, fresh: bool = False, hasty: bool = False, early: bool = False) -> Attempt:
         return Attempt(
@@ -46,7 +47,7 @@ class Planner:
 
     def _ended(self, attempt: Attempt) -> None:
         """Keeps what a planning has found out."""
-        self.costs, self._plain_ready = attempt.costs, attempt.plain_ready
+        self.costs, self._plain_ready = attempt.costs or attempt.quick, attempt.plain_ready
 
     def first(self, request: Plan | UniformPlan | None, progress: Progress, *, early: bool = False) -> Executable:
         """The executable of the strategy's plan, or of one that is asked for; `early`: also one that clearly wins
@@ -57,24 +58,26 @@ class Planner:
         if self.problem.step and request is None and self.strategy == "auto" and not self.machine.apart:
             self.races = True
             return attempt.plain if self.problem.hostless else attempt.all_host
-        if early and request is None and self.strategy == "auto":
-            exe = clear_winner(attempt)
-            if exe is not None:
-                self._begun = attempt
-                return exe
-        return self._whole(attempt, request)
-
-    def _whole(self, attempt: Attempt, request: Plan | UniformPlan | None = None) -> Executable:
-        exe = choose(attempt, self.strategy, request)
-        self._ended(attempt)
+        if request is not None or self.strategy != "auto":
+            exe = choose(attempt, self.strategy, request)
+            self._ended(attempt)
+            return exe
+        begun = self._stages(attempt)
+        exe = next(begun)
+        self._begun = begun if early else iter(())
         return exe
 
-    def rest(self) -> Executable | None:
-        """The executable of the whole planning, where `first` has given an early winner; None where it has not. Raises
-        `InterruptedError` where the progress ends it.
+    def _stages(self, attempt: Attempt) -> Iterator[Executable]:
+        for exe in stages(attempt):
+            self._ended(attempt)
+            yield exe
+
+    def rest(self) -> Iterator[Executable]:
+        """What a planning of which `first` has given an early winner finds behind it. Raises `InterruptedError` where
+        the progress ends it.
         """
-        attempt, self._begun = self._begun, None
-        return self._whole(attempt) if attempt is not None else None
+        begun, self._begun = self._begun, iter(())
+        yield from begun
 
     def learn(self) -> None:
         """Measures what plannings to come want to know of the machine."""
@@ -93,7 +96,8 @@ class Planner:
     def again(self) -> Executable:
         """Plans from fresh numbers, as the strategy says. Raises `InterruptedError` when the interpreter ends."""
         attempt = self._attempt(_interruptible, fresh=True)
-        exe = contest(attempt) if self.strategy == "auto" else choose(attempt, self.strategy, None)
+        auto = self.strategy == "auto"
+        exe = streamed(attempt, contest(attempt)) if auto else choose(attempt, self.strategy, None)
         self._ended(attempt)
         return exe
 

@@ -145,8 +145,7 @@ class Session:
         began = time.monotonic()
         try:
             with self.monitor.planning():
-                exe = self.planner.rest()
-                if exe is not None:
+                for exe in self.planner.rest():
                     self.monitor.swap(exe, time.monotonic() - began, True)
                 progress("learn", 0, 0)
                 self.planner.learn()

@@ -1,0 +1,72 @@
+"""The stages of a planning: what is assumed of layers that nobody has measured, and what is kept on disk of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from xcoexec.frontend.graph import graph_of
+from xcoexec.ir.words import DEVICE, HOST
+from xcoexec.measure import part_seconds
+from xcoexec.session import stages
+from xcoexec.session.contest import Found, why
+
+from .support import co, error, oracle
+
+RNG = np.random.default_rng(0)
+WEIGHTS = [RNG.standard_normal((64, n), np.float32) for n in (64, 64)]
+X = RNG.standard_normal((8, 64), np.float32)
+
+
+def dense(weights, x):
+    for w in weights:
+        x = jax.nn.relu(x @ w)
+    return x
+
+
+@pytest.mark.parametrize("together", [1e-3, 1e-5, 1e-9])
+def test_assumed_layers_take_the_measured_seconds_together(together: float) -> None:
+    big = [RNG.standard_normal(s, np.float32) for s in ((64, 2048), (2048, 64))]
+    _, graph = graph_of(lambda w, x: dense(w, x), ([*WEIGHTS, *big], X), 1)
+    seconds = part_seconds.assumed_wholes(graph, together)
+    assert len(seconds) == len(graph.layers) and min(seconds) > 0
+    assert sum(seconds) == pytest.approx(together)
+    assert seconds[-1] > seconds[0], "more FLOP, more seconds"
+
+
+def test_half_a_layer_is_assumed_to_take_more_than_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, graph = graph_of(lambda w, x: dense(w, x), (WEIGHTS, X), 1)
+    parts = part_seconds.assumed_parts(graph, [1e-3, None], [2e-3, 2e-3])
+    assert set(parts[HOST]) == set(parts[DEVICE]) == {0}, "a layer that one half cannot run is not split"
+    for half, whole in ((HOST, 1e-3), (DEVICE, 2e-3)):
+        assert set(parts[half][0]) == set(graph.layers[0].dims)
+        for ((share, seconds),) in parts[half][0].values():
+            assert share == 0.5 and 0.5 * whole < seconds < whole
+
+
+def test_an_early_plan_is_kept_until_all_is_measured(monkeypatch: pytest.MonkeyPatch, own_cache: None) -> None:
+    """A process that ends too early leaves its plan to the next one, which takes it at once and measures the rest."""
+    fast = co(dense, WEIGHTS, strategy="auto")
+    fast(X)
+    attempt = fast.session().planner._attempt(lambda *step: None, early=True)
+    stages.forget(attempt)
+    early = why(attempt.all_host, {"jit": 2.0, "host": 1.0}, "early")
+    whole = dataclasses.replace(early, plan=dataclasses.replace(early.plan, chosen="whole"))
+    asked: list[str] = []
+    monkeypatch.setattr(stages, "clear_winner", lambda s: asked.append("early") or early)
+    monkeypatch.setattr(stages, "contest", lambda s: asked.append("contest") or Found(whole))
+
+    first = stages.stages(attempt)
+    assert next(first).plan.chosen == "early"
+    name = stages.record_name(attempt)
+    assert not stages.remembered(name, attempt.graph).whole
+    first.close()
+
+    told = [exe.plan.chosen for exe in stages.stages(attempt)]
+    assert told == ["early (remembered)", "whole"] and asked == ["early", "contest"]
+    assert stages.remembered(name, attempt.graph).whole
+    assert [exe.plan.chosen for exe in stages.stages(attempt)] == ["whole (remembered)"]
+    assert error(np.asarray(attempt.run(early)[0]), oracle(dense, WEIGHTS, X)) < 1e-5

@@ -1,0 +1,128 @@
+"""The plans of "auto", one after the other: more is measured for each than for the one before it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..ir.layers import LayerGraph
+from ..ir.plan import Plan, fields, made
+from ..ir.plan_json import REMEMBERED
+from ..ir.validate import check_plan
+from ..lowering.executable import Executable
+from ..measure import kept as disk
+from ..measure.kept import read, store
+from .attempt import Attempt
+from .contest import CLEAR, FEW, WORTH, contest, quick_candidates, streamed, times, whole_halves, why
+
+
+class Kept(NamedTuple):
+    """The plans that are kept for a graph: for callers who wait, and for calls in flight where that is another one;
+    `whole`: everything was measured for them.
+    """
+
+    waiting: Plan
+    in_flight: Plan | None
+    whole: bool
+
+
+def record_name(s: Attempt) -> str:
+    """The name under which an attempt's plans are kept on disk."""
+    half = s.machine.device.suffix + "-host" * s.problem.on_host if s.machine.apart else ""
+    half += f"-{s.machine.memory}" if s.machine.apart and s.machine.memory != "auto" else ""
+    half += f"-{s.machine.limit}" if s.machine.apart and s.machine.limit is not None else ""
+    return f"plan-{s.graph.key}-{s.machine.threads}{half}" + "".join(f"-{c}" for c in s.machine.cpus)
+
+
+def remembered(name: str, graph: LayerGraph) -> Kept | None:
+    """The plans that are kept for a graph; None where there is none, or where it does not fit (one line in the log says
+    so).
+    """
+
+    def fitting(data: Mapping[str, Any]) -> Kept:
+        kept = Kept(made(data["waiting"]), made(data["in_flight"]) if data["in_flight"] else None, data["whole"])
+        for plan in filter(None, kept[:2]):
+            check_plan(plan, graph)
+        return kept
+
+    return read(REMEMBERED, name, fitting)
+
+
+def forget(s: Attempt) -> None:
+    """Remembers the plans for a graph no longer."""
+    disk.forget(REMEMBERED, record_name(s))
+
+
+def stages(s: Attempt) -> Iterator[Executable]:
+    """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine. Of
+    an `early` attempt first what can be had sooner.
+    """
+    kept = remembered(record_name(s), s.graph)
+    if kept is not None and (kept.whole or s.early):
+        yield _again(s, kept)
+        if kept.whole:
+            return
+    elif s.early and (exe := clear_winner(s) or quick(s)) is not None:
+        _keep(s, exe, whole=False)
+        yield exe
+    found = contest(s)
+    if s.early:
+        yield found.exe
+    exe = streamed(s, found)
+    if _worth_keeping(s, exe):
+        _keep(s, exe, whole=True)
+    if not s.early or exe is not found.exe:
+        yield exe
+
+
+def _again(s: Attempt, kept: Kept) -> Executable:
+    told = lambda p: dataclasses.replace(p, chosen=p.chosen.removesuffix(" (remembered)") + " (remembered)")
+    exe = s.executable(told(kept.waiting))
+    return exe if kept.in_flight is None else dataclasses.replace(exe, in_flight=s.executable(told(kept.in_flight)))
+
+
+def _keep(s: Attempt, exe: Executable, whole: bool) -> None:
+    in_flight = fields(exe.in_flight.plan) if exe.in_flight is not None else None
+    store(REMEMBERED, record_name(s), {"waiting": fields(exe.plan), "in_flight": in_flight, "whole": whole})
+
+
+def _worth_keeping(s: Attempt, exe: Executable) -> bool:
+    """Whether a plan was measured and is no draw, which is measured again next time."""
+    seconds = exe.plan.measured
+    if not seconds or s.too_large or exe.plan.engine != "jit":
+        return bool(seconds)
+    return seconds["jit"] < WORTH * min(v for k, v in seconds.items() if k != "jit")
+
+
+def clear_winner(s: Attempt) -> Executable | None:
+    """A plan of one half that clearly wins against plain jax.jit before any layer is measured; None where there is
+    none.
+    """
+    if s.too_large or s.problem.hostless:
+        return None
+    candidates = whole_halves(s)
+    seconds = times(s, candidates, FEW)
+    best = min(seconds, key=seconds.__getitem__)
+    if seconds[best] > CLEAR * seconds["jit"]:
+        return None
+    others = ", ".join(k for k in seconds if k != best)
+    return why(candidates[best], seconds, f"clearly faster than {others}; layers are still being measured")
+
+
+def quick(s: Attempt) -> Executable | None:
+    """On a device: what wins against plain jax.jit of the plans that can be had before layers are measured there; None
+    where there is none.
+    """
+    if s.too_large or s.problem.hostless or not s.machine.apart:
+        return None
+    candidates = quick_candidates(s)
+    seconds = times(s, candidates, FEW)
+    best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
+    if best == "jit":
+        return None
+    reason = f"fastest of {', '.join(seconds)} by measurement; layers are still being measured"
+    return why(candidates[best], seconds, reason)
+
+
+__all__ = ["Kept", "clear_winner", "forget", "quick", "record_name", "remembered", "stages"]
