@@ -200,5 +200,6 @@ RECORD = register(
         connect=relay,
         tiles=((32, 32), (64, 64), (128, 128), (256, 64)),  # the usual ones of cuDNN and cuBLAS
         processors=lambda threads: max(1, cuda().multiprocessors),
+        tuning="xla_gpu_per_fusion_autotune_cache_dir",
     )
 )

@@ -23,7 +23,8 @@ class Device:
     team on these cores, None where they need no connection; raises `RuntimeError` (`NotImplementedError` for a backend
     without a file here) that says why there is none. `tiles`: (rows, columns) of the tiles in which its kernels may
     compute a matrix product; `processors(threads)`: how many tiles it computes at a time beside so many threads of the
-    host half.
+    host half. `tuning`: XLA's option that names the folder where its compiler keeps which kernels were the fastest on
+    this device ("" where it times none).
     """
 
     name: str
@@ -35,6 +36,7 @@ class Device:
     connect: Callable[[tuple[int, ...]], Relay | None]
     tiles: tuple[tuple[int, int], ...]
     processors: Callable[[int], int]
+    tuning: str = ""
 
     @property
     def suffix(self) -> str:

@@ -23,6 +23,7 @@ from ..ir.geometry import axis_of, cut
 from ..ir.layers import Layer, LayerGraph
 from ..lowering.emit import TARGET, register, run_ops
 from ..partition.split import Slice, split
+from .kept import tuning
 from .timing import alone
 
 SHARES = (0.5,)  # parts that are measured; the planner draws straight lines through them and the whole
@@ -177,7 +178,7 @@ def program(
         return token
 
     arrays = [[_given(v, p, consts, constant, example) for v in _reads(p, consts)] for p in pieces]
-    return TimedProgram(plain_jit(fn), jax.numpy.zeros(4), arrays, ticks.clock)
+    return TimedProgram(plain_jit(fn, compiler_options=tuning() or None), jax.numpy.zeros(4), arrays, ticks.clock)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import jax
 
 from ..codegen.native.build import source_hash
-from ..codegen.store.disk import Record
+from ..codegen.store.disk import Record, folder
 from ..devices.host import RECORD as HOST_CORES
 from ..devices.registry import device_half
 
@@ -22,6 +22,21 @@ def machine() -> str:
     """Fingerprint of CPU, cores, instruction set, JAX and this library's kernels."""
     text = f"{HOST_CORES.title()} {jax.__version__} {device_half().title()} {source_hash()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def tuning() -> dict[str, str]:
+    """Options of XLA's compiler for programs on this device, by which it times no kernel that it has timed before, in
+    this process or another one; none where there is nothing to keep, or no folder to keep it in.
+    """
+    option, root = device_half().tuning, folder()
+    if not option or root is None:
+        return {}
+    path = root / f"kernels-{machine()}"
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except OSError:  # the disk is full, or somebody else's file has this name
+        return {}
+    return {option: str(path)}
 
 
 def load(record: Record, name: str) -> Any:
@@ -45,4 +60,4 @@ def forget(record: Record, name: str) -> None:
     record.forget(f"{name}-{machine()}")
 
 
-__all__ = ["forget", "load", "machine", "read", "store"]
+__all__ = ["forget", "load", "machine", "read", "store", "tuning"]

@@ -20,6 +20,7 @@ from ..ir.plan import Plan
 from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
 from ..measure.device_layers import to_predict
+from ..measure.kept import tuning
 from ..measure.profile import (
     Progress,
     assume,
@@ -101,7 +102,9 @@ class Attempt:
             moves = overheads(relay).moves if self.machine.memory == "auto" else {}
             plan = dataclasses.replace(plan, placements=ways(p.graph, plan.placements, self.machine.memory, moves))
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
-        return executable(plan, lowered, p.weights, p.donated, p.compiler_options, configuration())
+        return executable(
+            plan, lowered, p.weights, p.donated, {**tuning(), **(p.compiler_options or {})}, configuration()
+        )
 
     def fits(self, plan: Plan) -> bool:
         """Whether a plan keeps within the bytes that may lie on the device."""
