@@ -375,5 +375,5 @@ def test_stages_of_a_planning_behind_calls(monkeypatch: pytest.MonkeyPatch, own_
         why = fast.report(*args).why
         whys += [why] if why not in whys else []
     assert near()
-    assert fast.plan(*args).measured and "measured" in " ".join(whys), whys
+    assert fast.plan(*args).measured and "by measurement" in " ".join(whys), whys
     assert any("planning" in why for why in whys)

@@ -54,10 +54,9 @@ class Planner:
         before layers are measured, then `rest` goes on. Raises `Asked` for a plan or a strategy of the caller's that
         does not fit.
         """
-        self.races = self.problem.step and request is None and self.strategy == "auto"
-        early = early and not self.races
         attempt = self._attempt(progress, early=early)
-        if self.races and not self.machine.apart:
+        if self.problem.step and request is None and self.strategy == "auto" and not self.machine.apart:
+            self.races = True
             return attempt.plain if self.problem.hostless else attempt.all_host
         if request is not None or self.strategy != "auto":
             exe = choose(attempt, self.strategy, request)
