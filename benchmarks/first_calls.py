@@ -23,6 +23,7 @@ from rich.progress import track
 from xcoexec import config
 from xcoexec.codegen.environment import CACHE_DIR
 from xcoexec.ir.text import columns
+from xcoexec.papers.source import commit
 
 MODELS = (
     *("lenet", "fcnn", "squeezenet", "resnet18", "mobilenet_v2", "googlenet"),
@@ -92,7 +93,7 @@ def record(name: str, seconds: float) -> Record:
             done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
             runs[key] = json.loads(done.stdout.splitlines()[-1])
     plain = runs["jit"]["after"]
-    out: Record = {"model": name, **{k: v for k, v in runs["jit"].items() if k not in ("first", "after")}}
+    out: Record = {"model": name, "commit": commit(), **{k: v for k, v in runs["jit"].items() if k not in ("first", "after")}}
     for key, run in runs.items():
         times = run.pop("planning", [])
         out |= {f"{key}_{k}_seconds": run[k] for k in ("first", "after", "until", "whole") if k in run}
