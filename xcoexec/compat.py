@@ -39,8 +39,8 @@ class Jitted(Protocol):
         ...
 
 
-#: kept, so that a program which puts `xcoexec.jit` in the place of `jax.jit` does not put it in here too
-plain_jit = cast("Callable[..., Jitted]", jax.jit)
+#: JAX's own, also where a program has put `xcoexec.jit` in the place of `jax.jit`, before or after this is loaded
+plain_jit = cast("Callable[..., Jitted]", jax._src.api.jit)  # type: ignore[attr-defined]
 #: the class of concrete arrays (an array made here would start XLA at import)
 Array: type[jax.Array] = jax._src.array.ArrayImpl  # type: ignore[attr-defined]
 Avals = tuple[tuple[tuple[int, ...], str], ...]  # (shape, NumPy's name of the type) of each result
