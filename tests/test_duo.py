@@ -30,6 +30,8 @@ from xcoexec.tools.zoo_graphs import model_graph
 from .oracle import worst
 from .support import array
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 NHWC = ("NHWC", "HWIO", "NHWC")
 
 

@@ -22,6 +22,8 @@ from xcoexec.codegen.rules.primitives import PRIMITIVES
 
 from .support import array, check_host, run_host, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 X = np.ones((4, 8), np.float32)
 STEP = np.int32(7)
 INT = np.array([[-3, 0, 1], [2, 2**31 - 1, -(2**31)]], np.int32)
