@@ -18,6 +18,8 @@ from benchmarks.train_cases import CASES
 from benchmarks.train_steps import Training, in_training
 from xcoexec.models.layers import ConvNorm
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 ROOT = pathlib.Path(__file__).parent.parent
 
 
