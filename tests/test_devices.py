@@ -49,7 +49,7 @@ def nets(device: str) -> tuple[str, ...]:
 @functools.cache
 def graph_of(name: str) -> LayerGraph:
     entry = models.get(name)
-    weights = jax.eval_shape(entry.variables)
+    weights = entry.shapes()
     values, tree = jax.tree_util.tree_flatten(((weights, entry.example()), {}))
     return build_graph(
         fold(trace(entry.module.apply, values, tree, paths(tree)), range(len(jax.tree_util.tree_leaves(weights))))
