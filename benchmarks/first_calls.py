@@ -93,7 +93,8 @@ def record(name: str, seconds: float) -> Record:
             done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
             runs[key] = json.loads(done.stdout.splitlines()[-1])
     plain = runs["jit"]["after"]
-    out: Record = {"model": name, "commit": commit(), **{k: v for k, v in runs["jit"].items() if k not in ("first", "after")}}
+    kept = {k: v for k, v in runs["jit"].items() if k not in ("first", "after")}
+    out: Record = {"model": name, "commit": commit(), **kept}
     for key, run in runs.items():
         times = run.pop("planning", [])
         out |= {f"{key}_{k}_seconds": run[k] for k in ("first", "after", "until", "whole") if k in run}
