@@ -3,17 +3,14 @@
     python -m benchmarks.blastnet_rows [--full]
 
 Every row says what is printed and what the same rules give in `xcoexec.streams.virtual` on a device profile. What the
-paper does not print is supposed, and said in each row's note. Periods are as long as deadlines (section 5.2 allows it;
-four tasks then need all of one processor, eight need two). A twin takes `TWIN` times what its block takes on its faster
-processor. Of the execution paths the share that Figure 14(a) prints is within the accuracy bound, those with the fewest
-twins first. What a path's accuracy is cannot be simulated: rows count jobs on paths with twins instead.
+paper does not print is supposed, and said in each row's note; `blastnet_jobs` says how. What a path's accuracy is
+cannot be simulated: rows count jobs on paths with twins instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,153 +23,19 @@ from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.text import table
 from xcoexec.ir.words import DEVICE, HALVES, HOST
 from xcoexec.papers.quoted import load
-from xcoexec.planning import profiles
-from xcoexec.streams.blocks import blocks, deserving, fastest, seconds
 from xcoexec.streams.demand import least_missing
-from xcoexec.streams.edf import Start
-from xcoexec.streams.jobs import Accuracy, Block, Task, Way
 from xcoexec.streams.policies import PAPER
-from xcoexec.streams.spans import Span, crossing
-from xcoexec.streams.virtual import Load, Schedule, releases, simulate
-from xcoexec.tools.zoo_graphs import model_graph
+
+from . import blastnet_jobs as jobs
+from .blastnet_jobs import DESKTOP, TX2, XAVIER, Setting, below_bound, missed, network, runs, tasks, with_twins, working
 
 Row = dict[str, Any]
-DESKTOP, XAVIER, TX2 = "desktop-rtx-2080", "jetson-agx-xavier", "jetson-tx2"
-#: printed in section 6.4.1, and Figure 14(a)'s share of paths above the bound
-DEADLINE, SPREAD, PATHS = 4.0, 0.02, 0.8125
-EPSILON = 1.0  # the lower one of the two that section 5.1.1 prints
-#: supposed: times a block's seconds on its primary processor that its twin takes on the other one; and less and more
-TWIN, TWINS = 1.0, (0.8, 1.2)
+TWINS = (0.8, 1.2)  # supposed: a faster and a slower twin than `blastnet_jobs` has it
 #: supposed, to show what the headline hangs on: times as long on the slower half of a block without a twin
 OTHERS = (1.0, 1.5, 2.0)
 SHARED = 2.0  # supposed: a load on a processor takes half of its time
-SEEDS = 3  # of deadlines and first releases
-PERIODS, FULL_SECONDS = 100, 120.0  # of a run; the paper's run in seconds
 OURS = ("pinned", "layer_fastest", "merged_blocks", "slack")
 POLICIES = (*PAPER, *OURS)
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """A task set on a board. `slow`: by which factor a load beside it slows a half down; `others`: how many times as
-    long a block without a twin takes on its slower half (None: as the board's profile has it).
-    """
-
-    board: str
-    networks: tuple[str, ...]
-    slow: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    full: bool = False
-    twin: float = TWIN
-    others: float | None = None
-
-    def load(self, start: Start) -> float:
-        return max(self.slow.get(half, 1.0) for half in start.way.halves)
-
-
-@functools.cache
-def _on(board: str, network: str) -> tuple[LayerGraph, Costs]:
-    graph = model_graph(network)
-    return graph, profiles.load(board).costs(graph)
-
-
-def _blocks(
-    board: str, network: str, spans: Sequence[Span], twins: Mapping[Span, float], others: float | None = None
-) -> tuple[Block, ...]:
-    """Blocks of these layers; `twins`: seconds on the half that is not the block's faster one; `others`: as `Setting`
-    has it.
-    """
-    graph, costs = _on(board, network)
-    made = []
-    for span in spans:
-        own = {h: t for h in HALVES if (t := seconds(span, h, costs)) < float("inf")}
-        if others is not None and span not in twins:
-            own = {h: min(t, others * min(own.values())) for h, t in own.items()}
-        ways = [Way(h, t) for h, t in own.items()]
-        if span in twins:
-            ways.append(Way(next(h for h in HALVES if h != min(own, key=lambda h: own[h])), twins[span], twin=True))
-        moved = costs.exchange(sum(v.nbytes for v in crossing(graph, span.start)))
-        made.append(Block(graph.layers[span.start].name, tuple(ways), moved))
-    return tuple(made)
-
-
-@functools.cache
-def network(board: str, name: str, epsilon: float = EPSILON, twin: float = TWIN, others: float | None = None) -> Task:
-    """A network in blocks and in layers (section 5.1.1 on the board's profile), with paths within the bound (accuracy
-    1) and below it (0). Its deadline is printed: four times its inference time.
-    """
-    graph, costs = _on(board, name)
-    spans = blocks(graph, costs, None, 0.0)
-    slower = {w.span: twin * w.primary for w in deserving(spans, graph, costs, epsilon)}
-    layers = [Span(i, i + 1) for i in range(len(graph.layers))]
-    in_blocks = _blocks(board, name, spans, slower, others)
-    own = sum(fastest(span, costs) for span in spans)
-    allowed = paths([i for i, span in enumerate(spans) if span in slower])
-    return Task(name, in_blocks, DEADLINE * own, None, allowed, 0.5, _blocks(board, name, layers, {}))
-
-
-def paths(twins: Sequence[int], share: float = PATHS) -> Accuracy:
-    """Of all paths the share that is within the bound (1), those with the fewest twins first; the others are below it
-    (0).
-    """
-    every = [frozenset(c) for n in range(len(twins) + 1) for c in itertools.combinations(twins, n)]
-    within = max(1, round(share * len(every)))
-    return Accuracy({path: float(i < within) for i, path in enumerate(every)})
-
-
-def tasks(setting: Setting, seed: int) -> list[Task]:
-    """Deadlines within +-2 % of four times a single inference, periods as long."""
-    rng = np.random.default_rng(seed)
-    found = []
-    for i, name in enumerate(setting.networks):
-        made = network(setting.board, name, twin=setting.twin, others=setting.others)
-        deadline = made.deadline * float(rng.uniform(1 - SPREAD, 1 + SPREAD))
-        found.append(dataclasses.replace(made, name=f"{name} {i + 1}", deadline=deadline, period=deadline))
-    return found
-
-
-@functools.cache
-def _runs(given: tuple[Any, ...], policy: str) -> tuple[Schedule, ...]:
-    *values, slow = given
-    setting = Setting(*values[:2], dict(slow), *values[2:])
-    found = []
-    for seed in range(SEEDS):
-        mine = tasks(setting, seed)
-        longest = max(t.deadline for t in mine)
-        first = np.random.default_rng(seed).uniform(0, longest, len(mine))
-        run = FULL_SECONDS if setting.full else PERIODS * longest
-        beside: Load | None = setting.load if slow else None
-        found.append(simulate(releases(mine, run, [float(x) for x in first]), policy, beside))
-    return tuple(found)
-
-
-def runs(setting: Setting, policy: str) -> tuple[Schedule, ...]:
-    """A setting under a policy, once for each seed."""
-    slow = tuple(sorted(setting.slow.items()))
-    return _runs((setting.board, setting.networks, setting.full, setting.twin, setting.others, slow), policy)
-
-
-def missed(schedule: Schedule) -> float:
-    """Percent: the mean over tasks of Equation 3."""
-    return 100 * float(np.mean(list(schedule.missing_rates.values())))
-
-
-def with_twins(schedule: Schedule) -> float:
-    """Percent of the jobs that ended whose paths have twins."""
-    counts = [(path, n) for of in schedule.paths.values() for path, n in of.items()]
-    return 100 * sum(n for path, n in counts if path) / max(sum(n for _, n in counts), 1)
-
-
-def below_bound(schedule: Schedule) -> float:
-    """Percent of the jobs that ended whose paths are below the accuracy bound."""
-    return 100 * (1 - schedule.accuracy)
-
-
-def working(schedule: Schedule, half: str) -> float:
-    """Percent of the run in which a half was at work."""
-    return 100 * schedule.busy(half) / max(end for _, end in schedule.blocks)
-
-
-# -- rows -----------------------------------------------------------------------------------------------
 
 
 def _row(figure: str, what: str, paper: float | None, found: Sequence[float], unit: str, note: str) -> Row:
@@ -191,7 +54,7 @@ def _row(figure: str, what: str, paper: float | None, found: Sequence[float], un
 
 
 def _note(setting: Setting) -> str:
-    length = f"{FULL_SECONDS:g} s" if setting.full else f"{PERIODS} periods (the paper's 120 s: --full)"
+    length = f"{jobs.FULL_SECONDS:g} s" if setting.full else f"{jobs.PERIODS} periods (the paper's 120 s: --full)"
     beside = "".join(f"; the {half} half {by:g} times slower by a load (supposed)" for half, by in setting.slow.items())
     what = "; ".join(_blocks_in_words(setting, name) for name in dict.fromkeys(setting.networks))
     return (
@@ -221,7 +84,7 @@ def missing(figure: str, setting: Setting, printed: Mapping[str, float], points:
     whose = lambda p: p if p in PAPER else f"{p} (ours)"
     out = [_row(figure, f"missed, {whose(p)}", printed.get(p), found[p], "%", note) for p in POLICIES]
     pace = {half: setting.slow.get(half, 1.0) for half in HALVES}
-    bound = [100 * least_missing(tasks(setting, seed), pace) for seed in range(SEEDS)]
+    bound = [100 * least_missing(tasks(setting, seed), pace) for seed in range(jobs.SEEDS)]
     out.append({**_row(figure, "missed at least, by any schedule", None, bound, "%", note), "kind": "calculated"})
     for p, value in points.items():
         less = [a - b for a, b in zip(found[p], found["blastnet"], strict=True)]
@@ -344,7 +207,7 @@ def figures_3_and_4() -> list[Row]:
     its faster processor. Calculated; the two ratios are what the profile was fitted to.
     """
     paper = load("blastnet")
-    graph, costs = _on(DESKTOP, "vgg11")
+    graph, costs = jobs.on(DESKTOP, "vgg11")
     one = lambda figure, what, paper, ours, unit, note: {
         **_row(figure, what, paper, [ours], unit, note),
         "kind": "calculated",

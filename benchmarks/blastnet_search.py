@@ -40,7 +40,8 @@ from xcoexec.streams.spans import Span
 from xcoexec.streams.twin_search import BLASTNET, Frozen, Search
 from xcoexec.streams.twins import Shape, initial, twin_of
 
-from .blastnet_rows import DESKTOP, Row
+from .blastnet_jobs import DESKTOP
+from .blastnet_rows import Row
 from .deadline_networks import trained
 from .deadline_records import OWN
 from .deadlines import BOUND, DEADLINE, alone, background, once, tasks

@@ -89,7 +89,7 @@ class Training:
         x = cast(jax.Array, self.entry.example(self.batch, seed + 1))
         if self.entry.vocabulary:
             return x, jnp.roll(x, -1, axis=1)
-        shape = jax.eval_shape(self.entry.module.apply, jax.eval_shape(self.entry.variables), x)
+        shape = jax.eval_shape(self.entry.module.apply, self.entry.shapes(), x)
         labels = np.random.default_rng(seed).integers(0, shape.shape[-1], self.batch)
         return x, jnp.asarray(labels.astype(np.int32))
 

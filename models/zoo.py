@@ -48,12 +48,15 @@ class Entry:
         """Random weights, and running statistics that are not trivial (so that folding is seen to matter): f32 arrays
         of the shapes that the module wants.
         """
-        module = self.module
-        shapes = jax.eval_shape(module.init, jax.random.key(0), self.example())
         rng = np.random.default_rng(seed)
         made: VariableDict = jax.tree_util.tree_map_with_path(
-            lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes
+            lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), self.shapes()
         )
+        return made
+
+    def shapes(self) -> VariableDict:
+        """The shapes of `variables`, of which none is drawn."""
+        made: VariableDict = jax.eval_shape(self.module.init, jax.random.key(0), self.example())
         return made
 
     def example(self, batch: int = 1, seed: int = 0) -> jax.Array | Step:

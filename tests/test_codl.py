@@ -32,6 +32,8 @@ from xcoexec.session.problem import Machine, Problem
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 NHWC = ("NHWC", "HWIO", "NHWC")
 
 

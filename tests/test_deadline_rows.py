@@ -11,7 +11,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from benchmarks import blastnet_rows, blastnet_search
+from benchmarks import blastnet_jobs, blastnet_rows, blastnet_search
 from benchmarks.deadline_records import RENAMED, histogram, named_now, twin_jobs, words
 from xcoexec.streams.duo import Duo
 from xcoexec.streams.jobs import Accuracy, Task
@@ -48,11 +48,11 @@ def test_kept_records_show_twins_on_the_cpu() -> None:
 
 
 def test_simulated_rows_have_every_policy_and_the_papers_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blastnet_rows, "PERIODS", 12)
-    monkeypatch.setattr(blastnet_rows, "SEEDS", 2)
-    blastnet_rows._runs.cache_clear()
+    monkeypatch.setattr(blastnet_jobs, "PERIODS", 12)
+    monkeypatch.setattr(blastnet_jobs, "SEEDS", 2)
+    blastnet_jobs._runs.cache_clear()
     rows = blastnet_rows.figure_15()
-    blastnet_rows._runs.cache_clear()
+    blastnet_jobs._runs.cache_clear()
     assert {r["kind"] for r in rows} == {"simulated", "calculated"}
     high = {r["what"]: r for r in rows if r["figure"] == "Figure 15(c)"}
     assert {f"missed, {p}" for p in PAPER} <= high.keys()
@@ -66,11 +66,11 @@ def test_simulated_rows_have_every_policy_and_the_papers_numbers(monkeypatch: py
 
 
 def test_paths_within_the_bound_are_those_with_the_fewest_twins() -> None:
-    found = blastnet_rows.paths([0, 2, 5, 6])
+    found = blastnet_jobs.paths([0, 2, 5, 6])
     within = [p for p, a in found.of_paths.items() if a == 1]
     assert len(found.of_paths) == 16 and len(within) == 13 and max(map(len, within)) == 3
     assert found.of(frozenset({0, 2, 5, 6})) == 0 and found.of(frozenset()) == 1
-    assert blastnet_rows.paths([]).of_paths == {frozenset(): 1.0}
+    assert blastnet_jobs.paths([]).of_paths == {frozenset(): 1.0}
 
 
 def test_the_desktops_profile_has_the_ratios_that_are_printed() -> None:
@@ -84,7 +84,7 @@ def test_the_desktops_profile_has_the_ratios_that_are_printed() -> None:
 
 
 def test_layers_and_blocks_are_the_same_work() -> None:
-    task = blastnet_rows.network(blastnet_rows.XAVIER, "vgg11")
+    task = blastnet_jobs.network(blastnet_jobs.XAVIER, "vgg11")
     assert len(task.layers) > len(task.blocks) > 1
     for half, ways in task.monolithic.items():
         assert sum(w.seconds for w in ways) == pytest.approx(sum(w.seconds for w in task.by_layer.monolithic[half]))
@@ -132,7 +132,7 @@ def test_figure_13_is_the_task_that_suits_layer_sched_best(monkeypatch: pytest.M
         }
 
     class Net:
-        blocks = blastnet_rows.network(blastnet_rows.XAVIER, "alexnet").blocks
+        blocks = blastnet_jobs.network(blastnet_jobs.XAVIER, "alexnet").blocks
 
     def background(kind: str, seconds: float) -> contextlib.AbstractContextManager[None]:
         beside.append(kind)

@@ -19,6 +19,8 @@ from xcoexec.codegen.target import Target
 from .oracle import error, oracles
 from .support import array, stages_of, targets
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 CLOSE = 1e-5
 
 

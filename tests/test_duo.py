@@ -30,6 +30,8 @@ from xcoexec.tools.zoo_graphs import model_graph
 from .oracle import worst
 from .support import array
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 NHWC = ("NHWC", "HWIO", "NHWC")
 
 
@@ -166,7 +168,7 @@ def test_a_twin_is_found_and_every_path_is_measured(
     n = len(fast.graph(d.test[0][:1]).layers)
     spans = (Span(0, 1), Span(1, 2), Span(2, n))
     near = 1.0 if space == "operations" else 0.0
-    search = Search(24, 400, 64, 1e-2, by=by, space=space, near=near, depths=(1, 2), widths=(8, 16))
+    search = Search(24, 200, 64, 1e-2, by=by, space=space, near=near, depths=(1, 2), widths=(8, 16))
     net = Frozen.of(_net, weights, np.zeros((search.batch, *d.test[0].shape[1:]), np.float32))
     found = duo.twin(net, spans, 1, Worth(spans[1], "device", 1.0, 2.0, 0.5), d, search)  # any takes less than 2 s
     assert found is not None

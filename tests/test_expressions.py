@@ -22,6 +22,8 @@ from xcoexec.codegen.rules.primitives import PRIMITIVES
 
 from .support import array, check_host, run_host, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 X = np.ones((4, 8), np.float32)
 STEP = np.int32(7)
 INT = np.array([[-3, 0, 1], [2, 2**31 - 1, -(2**31)]], np.int32)
@@ -64,12 +66,19 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 SPLIT = ("spence",)  # some of their operations have no kernel
 
 
+@pytest.fixture(scope="module")
+def both() -> tuple[dict[str, Any], dict[str, Any]]:
+    """What all cases give under `xcoexec.jit` and under `jax.jit`, as one program."""
+    every = lambda operands: {name: CASES[name][0](*args) for name, args in operands.items()}
+    operands = {name: args for name, (_, args) in CASES.items()}
+    return xcoexec.jit(every, strategy="host", strict=True)(operands), jax.jit(every)(operands)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_kinds(name: str) -> None:
+def test_kinds(name: str, both: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """Kernels and the whole of `jit` give what jax.jit gives: the same type and NaN, all digits but the last two."""
     fn, args = CASES[name]
-    want = jax.jit(fn)(*args)
-    got = xcoexec.jit(fn, strategy="host", strict=True)(*args)
+    got, want = (of[name] for of in both)
     assert got.dtype == want.dtype
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=2e-6, atol=2e-6 if name == "spence" else 0)
     if name not in SPLIT:

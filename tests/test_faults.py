@@ -139,9 +139,13 @@ def _segment(fast: Any) -> Segment:
 # -- the driver
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("memory", MEMORY)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("name", "memory", "strict"),
+    [
+        *((name, memory, False) for name in PROGRAMS for memory in MEMORY),
+        *zip(PROGRAMS, MEMORY * 2, (True,) * 4, strict=True),
+    ],
+)
 def test_every_call_of_the_driver_fails_once(relay: Relay, name: str, memory: str, strict: bool) -> None:
     """The n-th launch, copy, record and wait of a call fails, for every n that the call has."""
     driver, faults = relay.driver, 0

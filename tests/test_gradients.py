@@ -22,6 +22,8 @@ from xcoexec.session.session import PlainSession
 from .support import array
 from .test_training import same
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 PARAMS = {"w": array(24, 40, seed=1), "b": array(40, seed=2), "out": array(40, 10, seed=3)}
 X, Y = array(8, 24, seed=4), array(8, 10, seed=5)
 

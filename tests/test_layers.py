@@ -50,18 +50,25 @@ LAYERS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+def _all(weights: dict[str, Any], images: dict[str, Any]) -> dict[str, Any]:
+    """Every layer on its own operands: a plan of all of them is one compilation."""
+    return {name: fn(weights[name], images[name]) for name, (fn, _, _) in LAYERS.items()}
+
+
 @pytest.mark.parametrize("dim", ["channel", "rows"])
-@pytest.mark.parametrize("name", LAYERS)
-def test_every_ratio(name: str, dim: str) -> None:
-    fn, ws, xs = LAYERS[name]
-    w, x = array(*ws, seed=1), array(*xs)
-    want = oracle(fn, w, x)
-    for i in range(9):
-        quick = {"compiler_options": QUICK} if i not in (4, 8) else {}
-        fast = co(fn, w, plan=Plan.uniform(i / 8, dim), threads=2, **quick)
-        assert error(fast(x), want) < TOLERANCE, i
-        if i == 8:
-            assert_on_host(fast)
+@pytest.mark.parametrize("eighths", range(9))
+def test_every_ratio(eighths: int, dim: str) -> None:
+    weights = {name: array(*ws, seed=1) for name, (_, ws, _) in LAYERS.items()}
+    images = {name: array(*xs) for name, (_, _, xs) in LAYERS.items()}
+    quick = {"compiler_options": QUICK} if eighths not in (4, 8) else {}
+    fast = co(_all, weights, plan=Plan.uniform(eighths / 8, dim), threads=2, **quick)
+    got = fast(images)
+    for name, (fn, _, _) in LAYERS.items():
+        assert error(got[name], oracle(fn, weights[name], images[name])) < TOLERANCE, name
+    halves = {p.half for p in fast.plan().placements}
+    assert halves == {0: {"device"}, 8: {"host"}}.get(eighths, halves | {"split"})
+    if eighths == 8:
+        assert_on_host(fast)
 
 
 @pytest.mark.parametrize("strategy", ["device", "host", "edgenn", "auto"])

@@ -25,7 +25,7 @@ from xcoexec.codegen.target import target
 from xcoexec.frontend.trace import paths, trace, weight_leaves
 from xcoexec.ir.plan import Plan
 
-from .oracle import worst
+from .oracle import oracles, worst
 from .standin import StandIn
 from .support import array, build_on, carried, stages_of
 
@@ -33,13 +33,6 @@ pytestmark = pytest.mark.usefixtures("quick_xla")
 
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
 W, U, H = array(32, 32, seed=1) * 0.3, array(16, 32, seed=2) * 0.3, array(5, 32, seed=3)
-
-
-def eager(fn: Callable[..., Any], *args: Any) -> list[np.ndarray]:
-    """The leaves in float64, turn by turn and operation by operation."""
-    wide = [np.asarray(x, np.float64) if jnp.asarray(x).dtype == jnp.float32 else x for x in args]
-    with jax.enable_x64(True), jax.disable_jit():
-        return [np.asarray(x) for x in jax.tree_util.tree_leaves(fn(*map(jnp.asarray, wide)))]
 
 
 def rnn(w: Any, u: Any, x: Any, h: Any, **options: Any) -> Any:
@@ -193,7 +186,7 @@ def run(fn: Callable[..., Any], args: Any, weights: int, threads: int, how: str)
 def test_turns_on_kernels(name: str, threads: int, how: str, weights: int) -> None:
     fn, args = CASES[name]
     known = max(min(weights, len(args) - 1), name == "convolving")
-    assert worst(run(fn, args, known, threads, how), eager(fn, *args)) < 1e-5
+    assert worst(run(fn, args, known, threads, how), oracles(fn, *args)) < 1e-5
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -201,7 +194,7 @@ def test_turns_inside_a_program(name: str) -> None:
     fn, args = CASES[name]
     fast = xcoexec.jit(fn, strategy="host", strict=True)
     got, plain = fast(*args), jax.jit(fn)(*args)
-    assert worst(got, eager(fn, *args)) < 1e-5
+    assert worst(got, oracles(fn, *args)) < 1e-5
     for a, b in zip(jax.tree_util.tree_leaves(got), jax.tree_util.tree_leaves(plain), strict=True):
         assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
     report = fast.report(*args)
@@ -226,7 +219,7 @@ def test_recurrent_layers(cell: Any) -> None:
 def test_recurrences_of_any_size(turns: int, batch: int, n: int, k: int, back: bool, threads: int) -> None:
     args = (array(n, n) * 0.2, array(k, n, seed=1) * 0.2, array(turns, batch, k), array(batch, n))
     fn = lambda *a: rnn(*a, reverse=back)
-    assert worst(run(fn, args, 2, threads, "together"), eager(fn, *args)) < 1e-5
+    assert worst(run(fn, args, 2, threads, "together"), oracles(fn, *args)) < 1e-5
 
 
 def test_a_device_of_its_own_hands_loops_to_the_host() -> None:
@@ -236,7 +229,7 @@ def test_a_device_of_its_own_hands_loops_to_the_host() -> None:
     fn = lambda w, x: [x + 1 for x in nested(w, x, H)]
     exe = build_on(relay, fn, W, x, Plan.uniform(1.0))
     for _ in range(3):
-        assert worst(exe.call([x]), eager(fn, W, x)) < 1e-5
+        assert worst(exe.call([x]), oracles(fn, W, x)) < 1e-5
     assert exe.lowered is not None
     assert [s.calls for s in exe.lowered.sites.values()] == [3]
 

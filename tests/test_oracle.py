@@ -23,6 +23,8 @@ from xcoexec.frontend.trace import paths, trace
 from . import oracle
 from .support import array
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 F = np.array([[-2.5, -1.0, -0.3], [-0.0, 0.0, 0.4], [1.0, 1.7, 3.2]], np.float32)
 G = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.4], [1.0, -1.7, 4.0]], np.float32)
 EDGES = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 0.0], np.float32)

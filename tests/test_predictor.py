@@ -164,7 +164,7 @@ def predictor(samples: list[training.Sample]) -> Predictor:
 @pytest.mark.parametrize("name", ["lenet", "squeezenet", "resnet18", "mobilenet_v2", "googlenet"])
 def test_plans_from_predictions_are_plans(predictor: Predictor, name: str) -> None:
     entry = models.get(name)
-    weights = jax.eval_shape(entry.variables)
+    weights = entry.shapes()
     _, graph = stages_of(entry.module.apply, weights, entry.example(), weights=1)
     costs = predictor.costs(graph)
     assert all((h is None) == bool(x.host_error) for h, x in zip(costs.host, graph.layers, strict=True))

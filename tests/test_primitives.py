@@ -28,6 +28,8 @@ from xcoexec.partition.split import split
 
 from .support import array, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 #: what an entry with a field needs besides
 NEEDS: dict[str, tuple[str, ...]] = {
     "vector": ("reference", "flops", "split"),

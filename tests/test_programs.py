@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from .outside import programs, training
 from .outside.sweep_compare import compare
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 EXAMPLES = 120
 
 

@@ -35,6 +35,8 @@ from xcoexec.session import adaptive, prepare, rebalance, timeline
 from .standin import StandIn, sleeping
 from .support import array, beside_a_device, build_on, error, given_back, moved, oracle, stages_of, until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 DN = ("NHWC", "HWIO", "NHWC")
 
 

@@ -19,6 +19,8 @@ from xcoexec.codegen.runtime import host
 
 from .support import array, oracle, until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 W1, W2 = array(40, 64, seed=1), array(64, 24, seed=2)
 CPUS = sorted(os.sched_getaffinity(0))
 

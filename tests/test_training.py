@@ -31,6 +31,8 @@ from xcoexec.session.session import Session
 
 from .support import array, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 LABELS = jnp.arange(4) % 3
 BATCH = (array(4, 16, seed=7), LABELS)
 Step = Callable[..., Any]

@@ -48,6 +48,17 @@ def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], object]) -> None
             v.set_mask(None)
 
 
+def _vector(v: Builder, key: Spec, at: Callable[[int], ir.Value]) -> None:
+    """Makes one vector of each result of an elementwise kernel; `at`: the address of each operand's vector."""
+    _, expr, kinds, *several = key
+    results = several[0] if several else (len(expr) - 1,)
+    made = len(results)
+    read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
+    nodes = emit_nodes(v, expr, read)
+    for k, node in enumerate(results):
+        v.store(nodes[node], at(k), kinds[k] == "n")
+
+
 @family("elementwise")
 def elementwise(name: str, key: Spec, target: Target) -> str:
     """("elementwise", expr, kinds[, results]): the first operands are the results, one for each node of `results` (of
@@ -55,9 +66,7 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
 
     Words: total, chunk (elements), then the inner stride of each operand in bytes ("g" makes the whole kernel scalar).
     """
-    _, expr, kinds, *several = key
-    results = several[0] if several else (len(expr) - 1,)
-    made = len(results)
+    kinds = key[2]
     strided = "g" in kinds
     v = Builder(name, 3, 1 if strided else target.vl)
     where, index, words = v.args
@@ -75,10 +84,7 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
                 return v.add(bases[k], v.b.mul(element, steps[k]))
             return v.add(bases[k], v.mul(shift, 4), offset)
 
-        read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
-        nodes = emit_nodes(v, expr, read)
-        for k, node in enumerate(results):
-            v.store(nodes[node], at(k), kinds[k] == "n")
+        _vector(v, key, at)
 
     vectors(v, n, body)
     return v.finish()
@@ -101,9 +107,7 @@ def elementwise_rows(name: str, key: Spec, target: Target) -> str:
 
     The last loop counts runs of rows. Words: rows, rows a run, n, then the bytes to the next row of each operand.
     """
-    _, expr, kinds, *several = key
-    results = several[0] if several else (len(expr) - 1,)
-    made = len(results)
+    kinds = key[2]
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     rows, n = _chunk(v, index, v.ld64(words, 0), v.ld64(words, 1)), v.ld64(words, 2)
@@ -113,11 +117,7 @@ def elementwise_rows(name: str, key: Spec, target: Target) -> str:
         starts = [v.add(base, v.b.mul(row, step)) for base, step in zip(bases, steps, strict=True)]
 
         def body(offset: ir.Value) -> None:
-            at = lambda k: starts[k] if kinds[k] == "s" else v.add(starts[k], offset)
-            read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
-            nodes = emit_nodes(v, expr, read)
-            for k, node in enumerate(results):
-                v.store(nodes[node], at(k), kinds[k] == "n")
+            _vector(v, key, lambda k: starts[k] if kinds[k] == "s" else v.add(starts[k], offset))
 
         vectors(v, n, body)
     return v.finish()

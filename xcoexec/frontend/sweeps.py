@@ -22,8 +22,8 @@ from typing import TypeAlias
 
 from ..codegen.program import Group, Literal, Op, Value, consumers, external, kind
 from ..codegen.rules.columns import is_column_reduction
-from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_reduction, is_view, primitive
-from ..codegen.rules.rows import is_row_reduction
+from ..codegen.rules.primitives import is_reduction
+from .anywhere import anywhere, constant_broadcasts, is_moving, is_simple
 
 MOST_OPERANDS = 11  # arrays that a pass reads and writes: a nest of loops has one more
 MOST_LEAVES = 9  # those that it reads
@@ -71,20 +71,6 @@ def _in_runs(op: Op) -> list[Op]:
     return [*_in_runs(first), dataclasses.replace(op, ins=(part,), params=after)]
 
 
-def _is_moving(op: Op) -> bool:
-    """Whether an operation spreads its operand, or puts axes of length 1 in or out: it is no work in an expression."""
-    return is_broadcast(op) or (op.prim in ("reshape", "squeeze") and is_view(op))
-
-
-def _is_simple(op: Op) -> bool:
-    """Whether an operation can be part of any pass."""
-    if len(op.outs) != 1 or op.body is not None or not all(kind(v.dtype) for v in (*op.ins, op.out)):
-        return False
-    if op.prim == "convert_element_type" or _is_moving(op):
-        return bool(op.value_ins) or is_broadcast(op)
-    return is_elementwise(op) and kind(op.ins[0].dtype) in primitive(op).vector
-
-
 def _masks_of_results(ops: list[Op], outputs: Sequence[Value]) -> list[Op]:
     """`max(z, 0) > 0` in the place of `z > 0` where nobody else needs what z follows from: z is never kept then."""
     makers, readers = {v: op for op in ops for v in op.outs}, consumers(ops)
@@ -95,7 +81,7 @@ def _masks_of_results(ops: list[Op], outputs: Sequence[Value]) -> list[Op]:
         z = op.ins[0] if op.ins else None
         if op.prim != "gt" or not isinstance(z, Value) or z not in relus or not is_zero(op.ins[1]) or z in outputs:
             return op
-        inside, roots = _cone([z], lambda v: v in makers and _is_simple(makers[v]), makers)
+        inside, roots = _cone([z], lambda v: v in makers and is_simple(makers[v]), makers)
         large = [v for v in roots if v.size == z.size]
         same = [*large, *(v for made in inside for v in made.outs if v.size == z.size)]
         beside = {*inside, *readers[z]}
@@ -145,11 +131,9 @@ class _Sweeps:
         self.ops, self.outputs = ops, set(outputs)
         self.makers, self.readers = {v: op for op in ops for v in op.outs}, consumers(ops)
         self.position = {op: i for i, op in enumerate(ops)}
-        self.floating = self._constant_broadcasts(data)
+        self.floating = constant_broadcasts(ops, self.makers, data)
         self.sums = {op for op in ops if is_column_reduction(op)}
-        self.soft = {op for op in ops if _is_simple(op)} - self._of_rows()
-        self.soft -= self._tails()
-        self.soft -= self._turned()
+        self.soft = anywhere(ops, self.floating, self.makers, self.readers, self.outputs)
         self.kept: set[Value] = set()
         self._keep_needed()
         self._keep_large()
@@ -162,63 +146,6 @@ class _Sweeps:
     def cone(self, *values: Value) -> tuple[list[Op], list[Value]]:
         """The operations of a pass that needs values, and what it reads."""
         return _cone(values, self.inlined, self.makers)
-
-    # -- what may be computed anywhere
-    def _constant_broadcasts(self, data: set[Value]) -> set[Op]:
-        found: set[Op] = set()
-        for op in self.ops:
-            if is_broadcast(op) and all(v not in data or self.makers.get(v) in found for v in op.value_ins):
-                found.add(op)
-        return found
-
-    def _of_rows(self) -> set[Op]:
-        """What is computed from sums of rows, or for them alone: their kernels have passes of their own."""
-        rows = {op for op in self.ops if is_row_reduction(op) and not is_column_reduction(op)}
-        found, sizes = set(rows), {op.out: op.value_ins[0].size for op in rows}  # of the arrays that are rows
-        for op in self.ops:
-            if op in self.floating or not _is_simple(op):
-                continue
-            size = max((sizes[v] for v in op.value_ins if v in sizes), default=0)
-            if size >= op.out.size:
-                found.add(op)
-                sizes[op.out] = size
-        for op in reversed(self.ops):
-            readers = self.readers.get(op.out, []) if op.outs else []
-            if _is_simple(op) and op not in self.floating and readers and all(r in found for r in readers):
-                found.add(op)
-        return found
-
-    def _tails(self) -> set[Op]:
-        """What kernels of anchors compute beside them."""
-        found: set[Op] = set()
-        for op in self.ops:
-            if not is_anchor(op) or _is_simple(op) or is_column_reduction(op) or len(op.outs) != 1:
-                continue
-            v = op.out
-            while v not in self.outputs and len(self.readers.get(v, [])) == 1:
-                nxt = self.readers[v][0]
-                if nxt not in self.soft or nxt.out.shape != v.shape or _is_moving(nxt):
-                    break
-                if any(u is not v and not self._is_light(u, v, found) for u in nxt.value_ins):
-                    break
-                found.add(nxt)
-                v = nxt.out
-        return found
-
-    def _turned(self) -> set[Op]:
-        """What only puts values in the form in which others than passes read them."""
-        found: set[Op] = set()
-        for op in reversed(self.ops):
-            readers = self.readers.get(op.out, []) if op.outs else []
-            inside = any(r in self.sums or (r in self.soft and r not in found) for r in readers)
-            if op in self.soft and op not in self.floating and _is_moving(op) and readers and not inside:
-                found.add(op)
-        return found
-
-    def _is_light(self, u: Value, v: Value, tails: set[Op]) -> bool:
-        """Whether a tail of `v` may read `u`: not where that would have to be kept for it alone."""
-        maker = self.makers.get(u)
-        return u.size < v.size or maker in self.floating or maker in tails or maker not in self.soft
 
     # -- what is kept
     def _keep_needed(self) -> None:
@@ -234,7 +161,7 @@ class _Sweeps:
 
     def _keep_across(self, v: Value, size: int) -> None:
         """Keeps what a pass over arrays of another size reads, unless that is a matter of how it is read."""
-        while v.size != size and self.makers.get(v) in self.soft and _is_moving(self.makers[v]):
+        while v.size != size and self.makers.get(v) in self.soft and is_moving(self.makers[v]):
             if not self.makers[v].value_ins:
                 return
             v, size = self.makers[v].value_ins[0], -1
@@ -260,7 +187,7 @@ class _Sweeps:
         level = self.levels()
         for op in self.ops:
             v = op.out if op.outs else None
-            if v is None or not self.inlined(v) or _is_moving(op) or len(self.readers.get(v, [])) < 2:
+            if v is None or not self.inlined(v) or is_moving(op) or len(self.readers.get(v, [])) < 2:
                 continue
             passes = self._needing(v, level)
             if len(passes) < 2:
@@ -347,9 +274,9 @@ class _Sweeps:
         makers = [self.makers[v] for v in top if v in self.makers]
         if len(makers) < len(top):
             return None
-        if any(m not in self.soft or _is_moving(m) or m.out.shape != x.shape for m in makers):
+        if any(m not in self.soft or is_moving(m) or m.out.shape != x.shape for m in makers):
             return None
-        leaves = {u for m in makers if m is not None for u in self.cone(*m.value_ins)[1]}
+        leaves = {u for m in makers for u in self.cone(*m.value_ins)[1]}
         return _Pass(p.sums, top, (p.leaves - set(top)) | leaves, p.level - 1)
 
     def ordered(self) -> tuple[list[Op], list[Group]]:
@@ -380,7 +307,7 @@ class _Sweeps:
 
         def place(unit: tuple[Op, ...]) -> int:
             last, made = unit[-1], [v for op in unit for v in op.outs if v in first]
-            if all(map(_is_moving, unit)):
+            if all(map(is_moving, unit)):
                 return max((first.get(v, -1) for v in external(unit)), default=max(first[v] for v in made))
             early = last.out.size <= SMALL or self.outputs.issuperset(made)
             free = last not in self.position and early and not is_column_reduction(last)
@@ -396,7 +323,7 @@ class _Sweeps:
         new = {op.out: Value(op.out.shape, op.out.dtype) for op in inside if op.out not in wanted}
         copies = [_copied(op, new) for op in (*sorted(inside, key=self.position.__getitem__), *p.sums)]
         also = tuple(v for v in (*p.kept, *(op.out for op in p.sums)) if v not in copies[-1].outs)
-        working = copies[len(inside) :] or [op for op in copies if not _is_moving(op)] or copies[-1:]
+        working = copies[len(inside) :] or [op for op in copies if not is_moving(op)] or copies[-1:]
         return Group(tuple(copies), working[0], also)
 
 
