@@ -14,7 +14,7 @@ import optax
 from flax import nnx
 from flax.training import train_state
 
-NETS = 2  # the version of what a seed means
+NETS = 3  # the version of what a seed means
 OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "sgd": lambda: optax.sgd(0.05),
     "momentum": lambda: optax.sgd(0.05, momentum=0.9),
@@ -193,19 +193,16 @@ class State(train_state.TrainState):
     key: Any
 
 
-def linen(net: Net) -> tuple[Callable[..., Any], Any]:
-    """(step, first state); step: (state, batch) -> (state, loss)."""
+def linen(net: Net) -> tuple[Callable[..., Any], Callable[[], Any]]:
+    """(step, what makes the first state); step: (state, batch) -> (state, loss)."""
     cls = nn.remat(LinenNet, static_argnums=(2,)) if net.remat else LinenNet
     module = cls(net, jnp.dtype(net.dtype))
     x, _ = batch(net, 0)
-    variables = jax.jit(lambda k, x: module.init({"params": k, "dropout": k}, x, False))(jax.random.key(1), x)
-    state = State.create(
-        apply_fn=module.apply,
-        params=variables["params"],
-        tx=OPTIMIZERS[net.optimizer](),
-        batch_stats=variables.get("batch_stats", {}),
-        key=jax.random.key(2),
-    )
+    variables = filled(jax.eval_shape(lambda k: module.init({"params": k, "dropout": k}, x, False), jax.random.key(1)))
+    tx, stats = OPTIMIZERS[net.optimizer](), variables.get("batch_stats", {})
+    create = lambda params, key: State.create(apply_fn=module.apply, params=params, tx=tx, batch_stats=stats, key=key)
+    created = jax.jit(create)
+    make = lambda: created(variables["params"], jax.random.key(2)).replace(step=0)
 
     def step(state: State, data: Any) -> tuple[State, Any]:
         x, y = data
@@ -220,7 +217,7 @@ def linen(net: Net) -> tuple[Callable[..., Any], Any]:
         state = state.apply_gradients(grads=grads)
         return state.replace(batch_stats=changed.get("batch_stats", state.batch_stats)), value
 
-    return step, state
+    return step, make
 
 
 # -- nnx ---------------------------------------------------------------------------------------------
@@ -310,11 +307,17 @@ class NnxNet(nnx.Module):
         return self.head(x)
 
 
-def nnx_net(net: Net) -> tuple[Callable[..., Any], Any]:
+def nnx_net(net: Net) -> tuple[Callable[..., Any], Callable[[], Any]]:
     """As `linen`: the state is that of the model and of its optimizer."""
-    model = NnxNet(net, nnx.Rngs(0, dropout=1))
-    optimizer = nnx.Optimizer(model, OPTIMIZERS[net.optimizer](), wrt=nnx.Param)
-    graph, state = nnx.split((model, optimizer))
+    tx = OPTIMIZERS[net.optimizer]()
+    bare, shapes = nnx.split(nnx.eval_shape(lambda: NnxNet(net, nnx.Rngs(0, dropout=1))))
+
+    def parts(state: Any) -> Any:
+        model = nnx.merge(bare, state)
+        return nnx.split((model, nnx.Optimizer(model, tx, wrt=nnx.Param)))
+
+    split, given = jax.jit(parts), filled(shapes)
+    graph, _ = split(given)
 
     def step(state: Any, data: Any) -> tuple[Any, Any]:
         x, y = data
@@ -323,10 +326,28 @@ def nnx_net(net: Net) -> tuple[Callable[..., Any], Any]:
         optimizer.update(model, grads)
         return nnx.state((model, optimizer)), value
 
-    return step, state
+    return step, lambda: split(given)[1]
 
 
 # -- both --------------------------------------------------------------------------------------------
+
+
+def filled(shapes: Any) -> Any:
+    """Arrays in the place of shapes: numbers of a usual first state, which no program has to be compiled for."""
+    rng = np.random.default_rng(1)
+
+    def made(path: Any, x: Any) -> Any:
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return jax.random.key(1)
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            return jnp.asarray(np.zeros(x.shape, x.dtype))
+        ones = any(word in jax.tree_util.keystr(path) for word in ("scale", "var"))
+        wide = (
+            rng.normal(size=x.shape) / np.sqrt(np.prod(x.shape[:-1])) if x.ndim > 1 else np.full(x.shape, float(ones))
+        )
+        return jnp.asarray(wide.astype(x.dtype))
+
+    return jax.tree_util.tree_map_with_path(made, shapes)
 
 
 def batch(net: Net, i: int) -> tuple[Any, Any]:
