@@ -40,6 +40,7 @@ TOLERANCE = {"float32": 2e-4, "bfloat16": 6e-2}  # of a leaf's scale, after STEP
 ROUNDING = {"float32": 2.0**-24, "bfloat16": 2.0**-9}  # of a number
 FACTOR = 4.0
 NUDGES = 4  # times that jax.jit's own sensitivity to roundings is looked at
+QUICKLY = {"xla_backend_optimization_level": 0}  # XLA's compilations are most of what a network takes
 CLEAR_EVERY = 16  # networks, after which compiled programs are forgotten
 State = Any
 Step = Callable[..., Any]
@@ -75,7 +76,7 @@ def check(net: Net, strategy: str = "kernels") -> dict[str, Any]:
     from .sweep_compare import STRATEGIES, properties
 
     step, make = _made(net)
-    given = {"donate_argnums": 0} if net.donate else {}
+    given: Any = {"compiler_options": QUICKLY, **({"donate_argnums": 0} if net.donate else {})}
     plain = jax.jit(step, **given)
     want = trained(net, plain, make())
     fast = xcoexec.jit(step, **given, **STRATEGIES[strategy]())
@@ -147,7 +148,7 @@ def _by_oracle(
         with jax.enable_x64(True), _masks_as_in_float32():
             wide = dataclasses.replace(net, dtype="float64", donate=False)
             step, make_wide = _made(wide)
-            truth = _flat(trained(wide, jax.jit(step), make_wide(), _widened))
+            truth = _flat(trained(wide, jax.jit(step, compiler_options=QUICKLY), make_wide(), _widened))
     except Exception as e:
         return {"status": "wrong", "detail": f"{text}; no float64 oracle ({type(e).__name__}: {str(e)[:80]})"}
     ours, theirs = _errors(got, truth), _errors(want, truth)

@@ -14,7 +14,7 @@ import optax
 from flax import nnx
 from flax.training import train_state
 
-NETS = 3  # the version of what a seed means
+NETS = 4  # the version of what a seed means
 OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "sgd": lambda: optax.sgd(0.05),
     "momentum": lambda: optax.sgd(0.05, momentum=0.9),
@@ -85,7 +85,7 @@ def random_net(seed: int) -> Net:
     kind = pick(("image", "rows", "tokens"))
     blocks = {"image": IMAGE_BLOCKS, "rows": ROW_BLOCKS, "tokens": TOKEN_BLOCKS}[kind]
     first = {"image": "conv", "rows": "dense", "tokens": "attention"}[kind]
-    chosen = (first, *(pick(blocks) for _ in range(int(rng.integers(1, 6)))))
+    chosen = (first, *(pick(blocks) for _ in range(int(rng.integers(1, 4)))))
     api = pick(("linen", "linen", "nnx"))
     optimizers = sorted(set(OPTIMIZERS) - set(SIGNED if set(INVARIANT) & set(chosen) else ()))
     width, size, optimizer, loss = (
