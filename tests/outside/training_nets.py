@@ -35,7 +35,9 @@ OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "nadam": lambda: optax.nadam(0.01, eps=1e-3),
     "adamax": lambda: optax.adamax(0.01, eps=1e-3),
     "radam": lambda: optax.radam(0.01, eps=1e-3),
-    "accumulate": lambda: optax.MultiSteps(optax.sgd(0.05), 2).gradient_transformation(),
+    "accumulate": lambda: optax.MultiSteps(
+        optax.sgd(0.05), 2, accumulator_dtype=jnp.result_type(float)
+    ).gradient_transformation(),
 }
 #: they divide by, or take the sign of, gradients however small: behind these blocks some are zero up to rounding
 SIGNED = ("lion", "adafactor", "lamb")
@@ -198,7 +200,8 @@ def linen(net: Net) -> tuple[Callable[..., Any], Callable[[], Any]]:
     cls = nn.remat(LinenNet, static_argnums=(2,)) if net.remat else LinenNet
     module = cls(net, jnp.dtype(net.dtype))
     x, _ = batch(net, 0)
-    variables = filled(jax.eval_shape(lambda k: module.init({"params": k, "dropout": k}, x, False), jax.random.key(1)))
+    shapes = jax.eval_shape(lambda k: module.init({"params": k, "dropout": k}, x, False), jax.random.key(1))
+    variables = filled(net, shapes)
     tx, stats = OPTIMIZERS[net.optimizer](), variables.get("batch_stats", {})
     create = lambda params, key: State.create(apply_fn=module.apply, params=params, tx=tx, batch_stats=stats, key=key)
     created = jax.jit(create)
@@ -316,7 +319,7 @@ def nnx_net(net: Net) -> tuple[Callable[..., Any], Callable[[], Any]]:
         model = nnx.merge(bare, state)
         return nnx.split((model, nnx.Optimizer(model, tx, wrt=nnx.Param)))
 
-    split, given = jax.jit(parts), filled(shapes)
+    split, given = jax.jit(parts), filled(net, shapes)
     graph, _ = split(given)
 
     def step(state: Any, data: Any) -> tuple[Any, Any]:
@@ -332,8 +335,10 @@ def nnx_net(net: Net) -> tuple[Callable[..., Any], Callable[[], Any]]:
 # -- both --------------------------------------------------------------------------------------------
 
 
-def filled(shapes: Any) -> Any:
-    """Arrays in the place of shapes: numbers of a usual first state, which no program has to be compiled for."""
+def filled(net: Net, shapes: Any) -> Any:
+    """Arrays in the place of shapes: numbers of a usual first state, which no program has to be compiled for. In
+    float64 they are the same.
+    """
     rng = np.random.default_rng(1)
 
     def made(path: Any, x: Any) -> Any:
@@ -345,7 +350,7 @@ def filled(shapes: Any) -> Any:
         wide = (
             rng.normal(size=x.shape) / np.sqrt(np.prod(x.shape[:-1])) if x.ndim > 1 else np.full(x.shape, float(ones))
         )
-        return jnp.asarray(wide.astype(x.dtype))
+        return jnp.asarray(wide.astype(np.float32).astype(np.float64 if net.dtype == "float64" else x.dtype))
 
     return jax.tree_util.tree_map_with_path(made, shapes)
 
