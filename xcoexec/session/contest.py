@@ -135,22 +135,29 @@ def remembered(name: str, graph: LayerGraph) -> tuple[Plan | None, Plan | None]:
 
 def _auto(s: Attempt) -> Executable:
     """The fastest of all strategies' plans and plain jax.jit, by measurement; remembered on disk for this machine."""
-    waiting, in_flight = remembered(_record_name(s), s.graph)
-    if waiting is not None:
-        exe = s.executable(_again(waiting))
-        return exe if in_flight is None else dataclasses.replace(exe, in_flight=s.executable(_again(in_flight)))
-    exe = contest(s)
-    if not exe.plan.measured:
-        return exe
-    if (
-        s.too_large
-        or exe.plan.engine != "jit"
-        or exe.plan.measured["jit"] < WORTH * min(v for k, v in exe.plan.measured.items() if k != "jit")
-    ):
-        streamed = fields(exe.in_flight.plan) if exe.in_flight is not None else None
-        # a draw is measured again next time
-        store(REMEMBERED, _record_name(s), {"waiting": fields(exe.plan), "in_flight": streamed})
+    exe = recalled(s)
+    if exe is None:
+        exe = contest(s)
+        if exe.plan.measured:
+            keep(s, exe)
     return exe
+
+
+def recalled(s: Attempt) -> Executable | None:
+    """What has won in a process before, as it is remembered on disk; None where nothing is."""
+    waiting, in_flight = remembered(_record_name(s), s.graph)
+    if waiting is None:
+        return None
+    exe = s.executable(_again(waiting))
+    return exe if in_flight is None else dataclasses.replace(exe, in_flight=s.executable(_again(in_flight)))
+
+
+def keep(s: Attempt, exe: Executable) -> None:
+    """Remembers the plans of a comparison's winner, but for a draw, which is measured again next time."""
+    others = [v for k, v in exe.plan.measured.items() if k != "jit"]
+    if s.too_large or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(others):
+        streamed = fields(exe.in_flight.plan) if exe.in_flight is not None else None
+        store(REMEMBERED, _record_name(s), {"waiting": fields(exe.plan), "in_flight": streamed})
 
 
 def forget(s: Attempt) -> None:
@@ -378,4 +385,4 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-__all__ = ["choose", "clear_winner", "contest", "forced", "forget", "known", "moved"]
+__all__ = ["choose", "clear_winner", "contest", "forced", "forget", "keep", "known", "moved", "recalled"]

@@ -13,14 +13,15 @@ from ..lowering.executable import Executable
 from ..measure.profile import Progress, silent
 from ..planning.strategies import Strategy
 from .attempt import Attempt
-from .contest import choose, clear_winner, contest, forget, known, moved
+from .contest import choose, clear_winner, contest, forget, keep, known, moved, recalled
 from .problem import Machine, Problem
 
 
 class Planner:
     """Plans one problem on one machine. `costs`: what was measured last; replaced as a whole when a planning has ended,
     so that who reads it meanwhile sees those of the plan in use. `races`: the caller's own calls tell which executable
-    is the fastest, not calls with the example: a step's state may be as large as there is memory, and its calls long.
+    is the fastest, not calls with the example: a step's state may be as large as there is memory, and its calls long;
+    `decided`: they have told it in a process before.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Planner:
     ):
         self.problem, self.machine, self.strategy = problem, machine, strategy
         self.costs: Costs | None = None
-        self.races = False
+        self.races = self.decided = False
         self._predictor, self._plain_ready = predictor, False
         self._begun: Attempt | None = None  # a planning of which the early winner is in use
 
@@ -55,14 +56,19 @@ class Planner:
         """
         attempt = self._attempt(progress, early=early)
         if self.problem.step and request is None and self.strategy == "auto" and not self.machine.apart:
-            self.races = True
-            return attempt.plain if self.problem.hostless else attempt.all_host
+            return self._of_step(attempt)
         if early and request is None and self.strategy == "auto":
             exe = clear_winner(attempt)
             if exe is not None:
                 self._begun = attempt
                 return exe
         return self._whole(attempt, request)
+
+    def _of_step(self, attempt: Attempt) -> Executable:
+        """What has won in calls of a process before; else what is compared with plain jax.jit in the calls to come."""
+        exe = recalled(attempt)
+        self.races, self.decided = True, exe is not None
+        return exe or (attempt.plain if self.problem.hostless else attempt.all_host)
 
     def _whole(self, attempt: Attempt, request: Plan | UniformPlan | None = None) -> Executable:
         exe = choose(attempt, self.strategy, request)
@@ -96,6 +102,10 @@ class Planner:
         exe = contest(attempt) if self.strategy == "auto" else choose(attempt, self.strategy, None)
         self._ended(attempt)
         return exe
+
+    def keep(self, exe: Executable) -> None:
+        """Has the next process begin with what has won in the caller's own calls, but for a draw."""
+        keep(self._attempt(silent), exe)
 
     def forget(self) -> None:
         """Has the next process plan anew: the plan that is kept on disk has lost in use."""
