@@ -318,6 +318,51 @@ def test_numpy_states_new_shapes_nans_and_arrays_that_are_gone() -> None:
     same(step(adam_state(), BATCH), plain(adam_state(), BATCH))
 
 
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("decided", [False, True])
+def test_bad_lines_while_calls_are_compared_and_afterwards(decided: bool) -> None:
+    """A state given away twice, one of other shapes, NumPy's arrays and NaN losses get what `jax.jit` gives them."""
+    step, plain = xcoexec.jit(adam_step, wait=True, donate_argnums=0), jax.jit(adam_step)
+    taken, nan = adam_state(), (BATCH[0] * jnp.nan, LABELS)
+    step(taken, BATCH)
+    (session,) = sessions(step)
+    race = session.choice
+    assert isinstance(race, Race) and race.races
+    if decided:
+        race._seconds = ([1e-3], [1.0])
+        race._decide("far")
+    for _ in range(3):  # whoever takes the call
+        with pytest.raises((RuntimeError, ValueError), match="deleted"):
+            step(taken, BATCH)
+        same(step(adam_state(), BATCH), plain(adam_state(), BATCH))
+        same(step(jax.tree.map(np.asarray, adam_state()), BATCH), plain(adam_state(), BATCH))
+        state, value = step(adam_state(), nan)
+        assert np.isnan(value["loss"]) and all(np.isnan(x).all() for x in jax.tree.leaves(state[0]))
+        state, value = step(state, BATCH)  # and it stays NaN
+        assert np.isnan(value["loss"])
+    assert len(step._entries) == 1
+    wide = lambda: (init(16, 20, 3), TX.init(init(16, 20, 3)))
+    same(step(wide(), BATCH), plain(wide(), BATCH))
+    with pytest.raises(TypeError):
+        step((init(15, 12, 3), adam_state()[1]), BATCH)
+    same(step(adam_state(), BATCH), plain(adam_state(), BATCH))
+
+
+def test_frozen_weights_of_numpy_are_read_at_every_call() -> None:
+    """They may change between calls: plain `jax.jit` runs, and it is said once."""
+
+    def step(params: Any, frozen: Any, batch: Any) -> Any:
+        value, grads = jax.value_and_grad(lambda p: loss_of(p, (batch[0] @ frozen, batch[1])))(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+
+    fast, plain, frozen = xcoexec.jit(step, strategy="host"), jax.jit(step), np.array(array(16, 16, seed=5))
+    with pytest.warns(xcoexec.CoexecWarning, match="weights are NumPy arrays") as said:
+        for _ in range(4):
+            same(fast(init(16, 12, 3), frozen, BATCH), plain(init(16, 12, 3), frozen, BATCH))
+            frozen *= 1.5
+    assert len(said) == 1
+
+
 def test_what_comes_back_is_known_by_tree_and_types() -> None:
     def found(tree: Any, out: Any) -> tuple[frozenset[int], tuple[int, ...]]:
         a, b = (jax.tree.flatten(x) for x in ((tree, {}), out))
