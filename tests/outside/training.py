@@ -93,6 +93,8 @@ def check(net: Net, strategy: str = "kernels") -> dict[str, Any]:
         return {"status": "type", "detail": different, "error": None, **out}
     ours, theirs = _flat(got), _flat(want)
     worst = max(_errors(ours, theirs), default=0.0)
+    if "error of xcoexec" in out["why"]:
+        return {"status": "internal", "detail": out["why"], "error": worst, **out}
     if worst <= TOLERANCE[net.dtype]:
         return {"status": "same", "detail": "", "error": worst, **out}
     return {**_by_oracle(net, ours, theirs, plain, make), "error": worst, **out}
@@ -224,7 +226,7 @@ def main(argv: list[str] | None = None) -> int:
         if record["status"] != "same":
             print(seed, {k: record[k] for k in ("status", "detail", "error", "segments", "why", "net")}, flush=True)
     print(dict(counts))
-    return int(any(counts[k] for k in ("wrong", "type", "raises")))
+    return int(any(counts[k] for k in ("wrong", "type", "raises", "internal")))
 
 
 def _checked(net: Net, strategy: str) -> dict[str, Any]:
