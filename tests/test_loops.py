@@ -272,6 +272,24 @@ def test_products_of_the_input_leave_the_loop() -> None:
     assert [op.out.shape for op in loop.body.ops if op.prim == "dot_general"] == [(5, 32)]
 
 
+def handing_on(w: Any, x: Any, h: Any) -> Any:
+    """The product of an item goes to the next turn, or out, and nothing inside of the loop reads it."""
+
+    def turn(c: Any, v: Any) -> Any:
+        y = v @ w
+        return (y, jnp.tanh(c[0]) + c[1], v), (y, v)
+
+    return lax.scan(turn, (h, h, x[0]), x)
+
+
+def test_what_leaves_the_loop_may_be_handed_to_the_next_turn() -> None:
+    args = array(16, 32, seed=2), array(6, 5, 16), H
+    (loop,) = (op for op in traced(handing_on, *args) if op.prim == "scan")
+    assert loop.body is not None and "dot_general" not in [op.prim for op in loop.body.ops]
+    got = xcoexec.jit(handing_on, strategy="host", strict=True)(*args)
+    assert worst(got, oracles(handing_on, *args)) < 1e-5
+
+
 def test_cheap_work_stays_in_the_loop() -> None:
     ops = traced(lambda x: lax.scan(lambda c, v: (c + jnp.exp(v), None), x[0], x), array(6, 5))
     assert "exp" not in [op.prim for op in ops]

@@ -7,12 +7,16 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
+import jax
 import pytest
 
-from tests.outside import replaced
+import xcoexec
+from tests.outside import replaced, training
 from tests.outside.results import compare, read, table
 from tests.outside.sources import ROOT
+from tests.outside.training_nets import Net
 
 SUITE = """
 import functools
@@ -130,3 +134,31 @@ def test_a_line_cut_off_is_not_a_result(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text('{"identity": 1}\n' + json.dumps({"test": "a", "outcome": "passed"}) + '\n{"test": "b", "outc')
     assert set(read(path)) == {"a"}
+
+
+NET = Net("linen", "rows", ("dense", "norm", "dense"), 4, 3, "adam")
+
+
+def test_steps_of_random_networks_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bias in front of a norm is rounding alone; what is a hundredth too large, or fails inside, is found."""
+    found = training.check(NET)
+    assert found["status"] in ("same", "nearer") and found["segments"] == 1, found
+
+    def larger(step: Any, **_: Any) -> Any:
+        grown = lambda x: x * 1.01 if jax.numpy.issubdtype(x.dtype, jax.numpy.floating) else x
+        return jax.jit(lambda state, data: jax.tree.map(grown, step(state, data)))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(xcoexec, "jit", larger)
+        assert training.check(NET)["status"] == "wrong"
+    monkeypatch.setattr("xcoexec.api.entry.weight_leaves", None)
+    assert training.check(NET)["status"] == "internal"
+
+
+def test_dropout_of_the_oracle_has_the_same_mask() -> None:
+    key = jax.random.key(3)
+    want = jax.random.bernoulli(key, 0.7, (64,))
+    with jax.enable_x64(True), training._masks_as_in_float32():
+        assert (jax.random.bernoulli(key, p=0.7, shape=(64,)) == want).all()
+    with jax.enable_x64(True):
+        assert (jax.random.bernoulli(key, 0.7, (64,)) != want).any()

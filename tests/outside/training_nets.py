@@ -14,7 +14,7 @@ import optax
 from flax import nnx
 from flax.training import train_state
 
-NETS = 2  # the version of what a seed means
+NETS = 4  # the version of what a seed means
 OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "sgd": lambda: optax.sgd(0.05),
     "momentum": lambda: optax.sgd(0.05, momentum=0.9),
@@ -35,7 +35,9 @@ OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "nadam": lambda: optax.nadam(0.01, eps=1e-3),
     "adamax": lambda: optax.adamax(0.01, eps=1e-3),
     "radam": lambda: optax.radam(0.01, eps=1e-3),
-    "accumulate": lambda: optax.MultiSteps(optax.sgd(0.05), 2).gradient_transformation(),
+    "accumulate": lambda: optax.MultiSteps(
+        optax.sgd(0.05), 2, accumulator_dtype=jnp.result_type(float)
+    ).gradient_transformation(),
 }
 #: they divide by, or take the sign of, gradients however small: behind these blocks some are zero up to rounding
 SIGNED = ("lion", "adafactor", "lamb")
@@ -85,7 +87,7 @@ def random_net(seed: int) -> Net:
     kind = pick(("image", "rows", "tokens"))
     blocks = {"image": IMAGE_BLOCKS, "rows": ROW_BLOCKS, "tokens": TOKEN_BLOCKS}[kind]
     first = {"image": "conv", "rows": "dense", "tokens": "attention"}[kind]
-    chosen = (first, *(pick(blocks) for _ in range(int(rng.integers(1, 6)))))
+    chosen = (first, *(pick(blocks) for _ in range(int(rng.integers(1, 4)))))
     api = pick(("linen", "linen", "nnx"))
     optimizers = sorted(set(OPTIMIZERS) - set(SIGNED if set(INVARIANT) & set(chosen) else ()))
     width, size, optimizer, loss = (
@@ -193,19 +195,17 @@ class State(train_state.TrainState):
     key: Any
 
 
-def linen(net: Net) -> tuple[Callable[..., Any], Any]:
-    """(step, first state); step: (state, batch) -> (state, loss)."""
+def linen(net: Net) -> tuple[Callable[..., Any], Callable[[], Any]]:
+    """(step, what makes the first state); step: (state, batch) -> (state, loss)."""
     cls = nn.remat(LinenNet, static_argnums=(2,)) if net.remat else LinenNet
     module = cls(net, jnp.dtype(net.dtype))
     x, _ = batch(net, 0)
-    variables = jax.jit(lambda k, x: module.init({"params": k, "dropout": k}, x, False))(jax.random.key(1), x)
-    state = State.create(
-        apply_fn=module.apply,
-        params=variables["params"],
-        tx=OPTIMIZERS[net.optimizer](),
-        batch_stats=variables.get("batch_stats", {}),
-        key=jax.random.key(2),
-    )
+    shapes = jax.eval_shape(lambda k: module.init({"params": k, "dropout": k}, x, False), jax.random.key(1))
+    variables = filled(net, shapes)
+    tx, stats = OPTIMIZERS[net.optimizer](), variables.get("batch_stats", {})
+    create = lambda params, key: State.create(apply_fn=module.apply, params=params, tx=tx, batch_stats=stats, key=key)
+    created = jax.jit(create)
+    make = lambda: created(variables["params"], jax.random.key(2)).replace(step=0)
 
     def step(state: State, data: Any) -> tuple[State, Any]:
         x, y = data
@@ -220,7 +220,7 @@ def linen(net: Net) -> tuple[Callable[..., Any], Any]:
         state = state.apply_gradients(grads=grads)
         return state.replace(batch_stats=changed.get("batch_stats", state.batch_stats)), value
 
-    return step, state
+    return step, make
 
 
 # -- nnx ---------------------------------------------------------------------------------------------
@@ -310,11 +310,17 @@ class NnxNet(nnx.Module):
         return self.head(x)
 
 
-def nnx_net(net: Net) -> tuple[Callable[..., Any], Any]:
+def nnx_net(net: Net) -> tuple[Callable[..., Any], Callable[[], Any]]:
     """As `linen`: the state is that of the model and of its optimizer."""
-    model = NnxNet(net, nnx.Rngs(0, dropout=1))
-    optimizer = nnx.Optimizer(model, OPTIMIZERS[net.optimizer](), wrt=nnx.Param)
-    graph, state = nnx.split((model, optimizer))
+    tx = OPTIMIZERS[net.optimizer]()
+    bare, shapes = nnx.split(nnx.eval_shape(lambda: NnxNet(net, nnx.Rngs(0, dropout=1))))
+
+    def parts(state: Any) -> Any:
+        model = nnx.merge(bare, state)
+        return nnx.split((model, nnx.Optimizer(model, tx, wrt=nnx.Param)))
+
+    split, given = jax.jit(parts), filled(net, shapes)
+    graph, _ = split(given)
 
     def step(state: Any, data: Any) -> tuple[Any, Any]:
         x, y = data
@@ -323,10 +329,30 @@ def nnx_net(net: Net) -> tuple[Callable[..., Any], Any]:
         optimizer.update(model, grads)
         return nnx.state((model, optimizer)), value
 
-    return step, state
+    return step, lambda: split(given)[1]
 
 
 # -- both --------------------------------------------------------------------------------------------
+
+
+def filled(net: Net, shapes: Any) -> Any:
+    """Arrays in the place of shapes: numbers of a usual first state, which no program has to be compiled for. In
+    float64 they are the same.
+    """
+    rng = np.random.default_rng(1)
+
+    def made(path: Any, x: Any) -> Any:
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return jax.random.key(1)
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            return jnp.asarray(np.zeros(x.shape, x.dtype))
+        ones = any(word in jax.tree_util.keystr(path) for word in ("scale", "var"))
+        wide = (
+            rng.normal(size=x.shape) / np.sqrt(np.prod(x.shape[:-1])) if x.ndim > 1 else np.full(x.shape, float(ones))
+        )
+        return jnp.asarray(wide.astype(np.float32).astype(np.float64 if net.dtype == "float64" else x.dtype))
+
+    return jax.tree_util.tree_map_with_path(made, shapes)
 
 
 def batch(net: Net, i: int) -> tuple[Any, Any]:

@@ -168,10 +168,9 @@ def _read(v: Var | JaxLiteral, env: Env) -> jax.Array:
     return jax.numpy.asarray(v.val, shape_of(v).dtype) if isinstance(v, JaxLiteral) else env[v]
 
 
-def _wanted(groups: _Sorted, jaxpr: Jaxpr) -> set[Var]:
-    """What is left of a loop's body reads, and its results."""
-    atoms = [*(v for e in groups.rest for v in e.invars), *jaxpr.outvars]
-    return {v for v in atoms if not isinstance(v, JaxLiteral)}
+def _variables(*atoms: Sequence[Var | JaxLiteral]) -> set[Var]:
+    """Those of all atoms that are no literals."""
+    return {v for some in atoms for v in some if not isinstance(v, JaxLiteral)}
 
 
 def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[..., list[jax.Array]]:
@@ -179,7 +178,9 @@ def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[.
     jaxpr, params = closed.jaxpr, eqn.params
     a, carried = loop_parts(eqn)
     b = a + carried
-    wanted = _wanted(groups, jaxpr)
+    handed, stacked = jaxpr.outvars[:carried], jaxpr.outvars[carried:]  # to the next turn, and those of all turns
+    read = _variables(*(e.invars for e in groups.rest), handed)  # inside of the loop
+    wanted = read | _variables(stacked)
     ahead = [v for e in groups.part for v in e.outvars if v in wanted]
 
     def fn(*args: jax.Array) -> list[jax.Array]:
@@ -194,14 +195,13 @@ def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[.
         arrays = dict(zip(jaxpr.invars[b:], args[b:], strict=True))
         if ahead:
             arrays.update(zip(ahead, jax.vmap(parts)(*args[b:]), strict=True))
-        inside = {v: x for v, x in arrays.items() if v in wanted and not _only_out(v, groups.rest)}
-        late = [i for i, v in enumerate(jaxpr.outvars[b - a :]) if not (_known(v, arrays) and v not in inside)]
+        inside = {v: x for v, x in arrays.items() if v in read}
+        late = [i for i, v in enumerate(stacked) if not (_known(v, arrays) and v not in inside)]
 
         def turn(carry: list[jax.Array], xs: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
             env = {**same, **dict(zip(jaxpr.invars[a:b], carry, strict=True)), **dict(zip(inside, xs, strict=True))}
             _run(groups.rest, env)
-            out = [_read(v, env) for v in jaxpr.outvars]
-            return out[: b - a], [out[b - a :][i] for i in late]
+            return [_read(v, env) for v in handed], [_read(stacked[i], env) for i in late]
 
         last, ys = lax.scan(
             turn,
@@ -212,15 +212,10 @@ def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[.
             unroll=params["unroll"],
         )
         rest = iter(ys)
-        outs = [next(rest) if i in late else arrays[v] for i, v in enumerate(jaxpr.outvars[b - a :])]
+        outs = [next(rest) if i in late else arrays[v] for i, v in enumerate(stacked)]
         return [*last, *outs]
 
     return fn
-
-
-def _only_out(v: Var, eqns: Sequence[JaxprEqn]) -> bool:
-    """Whether no equation reads a variable."""
-    return all(v is not x for e in eqns for x in e.invars)
 
 
 def _known(v: Var | JaxLiteral, arrays: Mapping[Var, jax.Array]) -> bool:

@@ -75,12 +75,13 @@ class Monitor:
     """`current` is the executable that calls use; it is swapped atomically (one attribute store).
 
     `steps` are ways to find a better one, called one after the other in a background thread, the quickest first, the
-    last one a plan from fresh numbers. `past`: executables that were in use before, the latest first. `clock`: seconds
-    that pass.
+    last one a plan from fresh numbers; what gives None has the caller's own calls find it. `interval`: least seconds
+    between two plannings. `final`: `current` stays. `past`: executables that were in use before, the latest first.
+    `clock`: seconds that pass.
     """
 
     def __init__(
-        self, current: Executable, *steps: Callable[[], Executable], clock: Callable[[], float] = time.monotonic
+        self, current: Executable, *steps: Callable[[], Executable | None], clock: Callable[[], float] = time.monotonic
     ):
         self.current = current
         self._steps, self._clock = steps, clock
@@ -89,8 +90,9 @@ class Monitor:
         self._baseline: float | None = None
         self._drifts = 0
         self._busy, self._swapping = threading.Lock(), threading.Lock()
-        self._final = False
+        self.final = False
         self._last = self._planned = 0.0
+        self.interval = PAUSE_SECONDS
         self._retry, self._quick, self._pause = RETRY_SECONDS, QUICK_RETRY_SECONDS, RETRY_SECONDS
         self.keep, self.past = PAST, list[Executable]()
         self.history: list[str] = []
@@ -118,7 +120,7 @@ class Monitor:
         ratio = seconds / self._baseline
         changed = (ratio > DRIFT or ratio < 1 / DRIFT) and abs(seconds - self._baseline) > LEAST_SECONDS
         self._drifts = self._drifts + 1 if changed else 0
-        if self._drifts < PATIENCE or self._clock() - self._last < PAUSE_SECONDS or self._busy.locked():
+        if self._drifts < PATIENCE or self._clock() - self._last < self.interval or self._busy.locked():
             return
         self._drifts = 0
         self.history.append(
@@ -143,7 +145,7 @@ class Monitor:
             self.history.append("plain jax.jit has been in use for a while: measuring again")
         self._begin(self._steps if full else self._steps[:1])
 
-    def _begin(self, steps: Sequence[Callable[[], Executable]]) -> None:
+    def _begin(self, steps: Sequence[Callable[[], Executable | None]]) -> None:
         """Runs the steps in a thread. It takes the lock itself: an interrupt here could leave it locked for good."""
         self._last = self._clock()
         if steps == self._steps:
@@ -161,14 +163,21 @@ class Monitor:
     def stay(self, exe: Executable) -> None:
         """`exe` from now on, whatever a planning that still runs finds."""
         with self._swapping:
-            self.current, self._final = exe, True
+            self.current, self.final = exe, True
+
+    def take(self, exe: Executable) -> None:
+        """`exe` from now on, as the caller's own calls have decided, unless another one stays."""
+        with self._swapping:
+            if not self.final:
+                self.current = exe
+        self._baseline = None
 
     def lost(self, old: Executable, new: Executable) -> bool:
         """`new` in the place of `old`, which was slower in use and is tried again after a pause that doubles; whether
         `old` was still in use.
         """
         with self._swapping:
-            if self._final or self.current is not old:
+            if self.final or self.current is not old:
                 return False
             self.current = new
             self.past = [old, *(p for p in self.past if p.lowered is not old.lowered)][: self.keep]
@@ -184,7 +193,7 @@ class Monitor:
         nothing changes.
         """
         with self._swapping:
-            if self._final:
+            if self.final:
                 return
             old, self.current = self.current, new
         self._baseline = None
@@ -205,7 +214,7 @@ class Monitor:
             go_on()
             time.sleep(0.05)
 
-    def _work(self, steps: Sequence[Callable[[], Executable]]) -> None:
+    def _work(self, steps: Sequence[Callable[[], Executable | None]]) -> None:
         if not self._busy.acquire(blocking=False):  # another caller's thread was first
             return
         began, me = self._clock(), threading.current_thread()
@@ -214,7 +223,9 @@ class Monitor:
             for i, step in enumerate(steps):
                 if 0 < i == len(self._steps) - 1:
                     self._settle()
-                self.swap(step(), self._clock() - began, i + 1 < len(self._steps))
+                found = step()
+                if found is not None:
+                    self.swap(found, self._clock() - began, i + 1 < len(self._steps))
         except InterruptedError:
             self.history.append("planning was cut short: the interpreter is ending")
         except Exception as e:  # the running plan stays; a failed planning must not take the process down

@@ -19,12 +19,11 @@ class Choice:
     compare the two.
 
     `compares`: whether there is a comparison now. `compiled`: plain `jax.jit` is compiled already, so that no caller
-    waits for it. `final`: two plans have lost in use, and plain `jax.jit` stays. `trial`, `guard`: what goes on.
+    waits for it. `trial`, `guard`: what goes on.
     """
 
     def __init__(self, monitor: Monitor, planner: Planner, compares: Callable[[], bool], compiled: bool):
         self._monitor, self._planner, self._compares, self._compiled = monitor, planner, compares, compiled
-        self.final = False
         self.trial: Trial | None = None
         self.guard: Guard | None = None
         self._habit, self._deciding = Habit(), threading.Lock()
@@ -95,7 +94,6 @@ class Choice:
         self._losses += 1
         if self._losses == MOST_LOSSES:  # calls then go to jax.jit without a look
             self._monitor.stay(instead)
-            self.final = True
             self._planner.forget()
 
 

@@ -15,13 +15,14 @@ from ..planning.strategies import Strategy
 from .attempt import Attempt
 from .contest import choose, contest, known, moved, streamed
 from .problem import Machine, Problem
-from .stages import forget, stages
+from .stages import forget, keep, recalled, stages
 
 
 class Planner:
     """Plans one problem on one machine. `costs`: what was measured last; replaced as a whole when a planning has ended,
     so that who reads it meanwhile sees those of the plan in use. `races`: the caller's own calls tell which executable
-    is the fastest, not calls with the example: a step's state may be as large as there is memory, and its calls long.
+    is the fastest, not calls with the example: a step's state may be as large as there is memory, and its calls long;
+    `decided`: they have told it in a process before.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class Planner:
     ):
         self.problem, self.machine, self.strategy = problem, machine, strategy
         self.costs: Costs | None = None
-        self.races = False
+        self.races = self.decided = False
         self._predictor, self._plain_ready = predictor, False
         self._begun: Iterator[Executable] = iter(())  # what a planning of which an early winner is in use finds yet
 
@@ -56,8 +57,7 @@ class Planner:
         """
         attempt = self._attempt(progress, early=early)
         if self.problem.step and request is None and self.strategy == "auto" and not self.machine.apart:
-            self.races = True
-            return attempt.plain if self.problem.hostless else attempt.all_host
+            return self._of_step(attempt)
         if request is not None or self.strategy != "auto":
             exe = choose(attempt, self.strategy, request)
             self._ended(attempt)
@@ -66,6 +66,12 @@ class Planner:
         exe = next(begun)
         self._begun = begun if early else iter(())
         return exe
+
+    def _of_step(self, attempt: Attempt) -> Executable:
+        """What has won in calls of a process before; else what is compared with plain jax.jit in the calls to come."""
+        exe = recalled(attempt)
+        self.races, self.decided = True, exe is not None
+        return exe or (attempt.plain if self.problem.hostless else attempt.all_host)
 
     def _stages(self, attempt: Attempt) -> Iterator[Executable]:
         for exe in stages(attempt):
@@ -100,6 +106,10 @@ class Planner:
         exe = streamed(attempt, contest(attempt)) if auto else choose(attempt, self.strategy, None)
         self._ended(attempt)
         return exe
+
+    def keep(self, exe: Executable) -> None:
+        """Has the next process begin with what has won in the caller's own calls, but for a draw."""
+        keep(self._attempt(silent), exe)
 
     def forget(self) -> None:
         """Has the next process plan anew: the plan that is kept on disk has lost in use."""

@@ -12,7 +12,9 @@ import jax
 import numpy as np
 
 from ..lowering.executable import Executable
-from .adaptive import Monitor
+from .adaptive import MOST_RETRY_SECONDS, Monitor
+from .choice import MOST_LOSSES
+from .planner import Planner
 
 LEAST_CALLS, LEAST_SECONDS, MOST_CALLS = 2, 0.005, 20  # of a block, behind one call that is not counted
 LONG_SECONDS = 0.2  # of a call that is a block of its own, as caches and threads make no difference to it
@@ -27,37 +29,41 @@ class Race:
     """As `Choice`, for steps: the plan in use and plain `jax.jit` take blocks of the caller's calls in turn, and each
     of these calls is waited for. No call is made twice and no state is copied; what is timed are calls as their caller
     makes them. `compiled`: plain `jax.jit` is, so that its first call counts as any other.
+
+    What has won is remembered for the next process, which then begins with it. `again` compares once more, as the watch
+    on times asks it to: a plan that loses then is tried again after a pause, and goes for good when it loses twice.
+
+    `races`: calls are compared now.
     """
 
     def __init__(
-        self,
-        monitor: Monitor,
-        plain: Callable[[], Executable],
-        compiled: bool,
-        clock: Callable[[], float] = time.perf_counter,
+        self, monitor: Monitor, planner: Planner, compiled: bool, clock: Callable[[], float] = time.perf_counter
     ):
-        self._monitor, self._plain, self._clock = monitor, plain, clock
-        self._plan = monitor.current
-        self.final = self._plan.lowered is None
-        self._seconds: tuple[list[float], list[float]] = ([], [])  # of calls that count, with the plan and without
+        self._monitor, self._planner, self._clock = monitor, planner, clock
         self._cold = [True, not compiled]
-        self._blocks = self._place = self._counted = 0  # blocks that are over, calls of this one, those that count
-        self._spent = 0.0  # seconds of this block's calls that count
+        self._first, self._losses = not planner.decided, 0  # whether nothing was decided before
         self._thread = 0
         self._began: float | None = None
-        self._lock = threading.Lock()
+        self._line_up(monitor.current)
+        self.races = monitor.current.lowered is not None and self._first
+
+    def _line_up(self, plan: Executable) -> None:
+        self._plan = plan
+        self._seconds: tuple[list[float], list[float]] = ([], [])  # of calls that count, with the plan and without
+        self._blocks = self._place = self._counted = 0  # blocks that are over, calls of this one, those that count
+        self._spent = 0.0  # seconds of this block's calls that count
 
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
         me = threading.get_ident()
-        if self.final or me != (self._thread or me):
+        if not self.races or self._monitor.final or me != (self._thread or me):
             return self._monitor.current
         self._thread, self._began = me, self._clock()
         if not self._jits:
             return self._plan
         if not self._place and self._plan.lowered is not None:
             self._plan.lowered.rest()  # jax.jit's own intermediates need the room
-        return self._plain()
+        return self._planner.plain
 
     @property
     def _jits(self) -> bool:
@@ -71,11 +77,21 @@ class Race:
         with contextlib.suppress(RuntimeError):  # of the call itself: its caller sees it
             jax.block_until_ready(results)
         seconds, self._began = self._clock() - self._began, None
-        if not self.final:
+        if self.races:
             self._note(seconds)
 
     def anew(self) -> None:
         """Goes on."""
+
+    def again(self) -> None:
+        """Compares the plan in use, or the one that has lost, in the caller's next calls."""
+        plan = next((e for e in (self._monitor.current, *self._monitor.past) if e.lowered is not None), None)
+        if plan is None or self.races or self._cold[True]:  # no caller waits for a compilation
+            return
+        self._line_up(plan)
+        self._thread, self._first, self._cold[False] = 0, False, False
+        self._monitor.interval = min(2 * self._monitor.interval, MOST_RETRY_SECONDS)  # each one costs calls
+        self.races = True
 
     def _note(self, seconds: float) -> None:
         """A call of this block has taken so many seconds."""
@@ -110,17 +126,33 @@ class Race:
 
     def _decide(self, how: str) -> None:
         plan, jit = (float(np.median(x)) for x in self._seconds)
-        measured = {self._plan.plan.strategy: plan, "jit": jit}
         wins = plan < (WORTH if how == "median" else 1.0) * jit
-        exe = self._plan if wins else self._plain()
+        measured = {self._plan.plan.strategy: plan, "jit": jit}
         why = "fastest of " + ", ".join(measured) if wins else "no plan beats jax.jit"
-        text = f"{why} in the caller's own calls"
-        self._monitor.stay(dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=measured, chosen=text)))
-        self._monitor.history.append(
-            f"{text}: a step takes {1e3 * plan:.3f} ms with the plan, {1e3 * jit:.3f} ms without"
-        )
-        self._plan = self._monitor.current  # a plan that has lost goes with its memory
-        self.final = True
+        took = f"a step takes {1e3 * plan:.3f} ms with the plan, {1e3 * jit:.3f} ms without"
+        text = f"{why} in the caller's own calls: {took}"
+        exe = self._plan if wins else self._planner.plain
+        self._settle(dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=measured, chosen=text)))
+        self._plan = self._monitor.current  # a plan that has lost for good goes with its memory
+        self.races = False
+
+    def _settle(self, exe: Executable) -> None:
+        """What is in use from now on, and in the next process."""
+        monitor, wins = self._monitor, exe.lowered is not None
+        self._losses += not wins
+        if self._first:
+            self._planner.keep(exe)
+        elif self._losses == MOST_LOSSES:
+            self._planner.forget()
+        if not wins and not self._first and self._losses < MOST_LOSSES:
+            monitor.lost(monitor.current, exe)
+            return
+        monitor.history.append(exe.plan.chosen)
+        if wins:
+            monitor.take(exe)
+            return
+        monitor.stay(exe)
+        monitor.past.clear()
 
 
 __all__ = ["GOES_ON", "Race"]

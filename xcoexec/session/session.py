@@ -62,14 +62,15 @@ class Session:
         self._errors = 0  # of the link, when this function last looked at its own
         self._failing = threading.Lock()
         self._failed: Executable | None = None  # what is used since a host call failed
-        watched = exe.plan.strategy != "forced" and exe.lowered is not None and not planner.problem.step
-        self._adapt = config.adapt() and watched
+        free = planner.races or not planner.problem.step  # else nothing of a step is timed
+        self._adapt = config.adapt() and free and exe.plan.strategy != "forced" and exe.lowered is not None
         self.gate, self._settings = gate or Gate(), settings()
         self.ends: Callable[[float | None], bool] | None = None  # waits for a planning that goes on behind calls
-        self.monitor = Monitor(exe, self._known, self._moved, self._again)
+        steps = (self._compared,) if planner.races else (self._known, self._moved, self._again)
+        self.monitor = Monitor(exe, *steps)
         # in the background plain jax.jit has answered calls already
         self.choice: Choice | Race = (
-            Race(self.monitor, lambda: planner.plain, gate is not None)
+            Race(self.monitor, planner, gate is not None)
             if planner.races
             else Choice(self.monitor, planner, self._compares, gate is not None)
         )
@@ -87,7 +88,12 @@ class Session:
     @property
     def _watched(self) -> bool:
         """Whether the plan in use may change."""
-        return self._adapt and not self.choice.final
+        return self._adapt and not self.monitor.final and not self._races
+
+    @property
+    def _races(self) -> bool:
+        """Whether the caller's calls are compared that come next."""
+        return isinstance(self.choice, Race) and self.choice.races
 
     def call(self, leaves: Sequence[ArrayLike], exe: Executable | None = None) -> Any:
         """The function's results for the inputs' leaves; `exe`: what `takes` said. Raises what XLA raises, but for a
@@ -177,6 +183,11 @@ class Session:
         with self._planning():
             return self.planner.moved(self.current)
 
+    def _compared(self) -> None:
+        """The caller's next calls compare the plan with plain jax.jit."""
+        assert isinstance(self.choice, Race)
+        self.choice.again()
+
     def _again(self) -> Executable:
         with self._planning():
             return self.planner.again()
@@ -249,8 +260,7 @@ class Session:
         if not exe.plan.placements:
             return Report("jit", exe.plan.chosen, (), {}, 0, None)
         found = report(self.graph, exe.plan, exe.lowered, self.known_costs, self.machine.threads)
-        racing = isinstance(self.choice, Race) and not self.choice.final
-        return dataclasses.replace(found, why=found.why + GOES_ON) if racing else found
+        return dataclasses.replace(found, why=found.why + GOES_ON) if self._races else found
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes a call, made now with the inputs that the plan was made for, as a trace for Perfetto. Raises `OSError`

@@ -64,16 +64,22 @@ def stages(s: Attempt) -> Iterator[Executable]:
         if kept.whole:
             return
     elif s.early and (exe := clear_winner(s) or quick(s)) is not None:
-        _keep(s, exe, whole=False)
+        keep(s, exe, whole=False)
         yield exe
     found = contest(s)
     if s.early:
         yield found.exe
     exe = streamed(s, found)
-    if _worth_keeping(s, exe):
-        _keep(s, exe, whole=True)
+    if exe.plan.measured:
+        keep(s, exe)
     if not s.early or exe is not found.exe:
         yield exe
+
+
+def recalled(s: Attempt) -> Executable | None:
+    """What has won in a process before, as it is remembered on disk; None where nothing is."""
+    kept = remembered(record_name(s), s.graph)
+    return _again(s, kept) if kept is not None else None
 
 
 def _again(s: Attempt, kept: Kept) -> Executable:
@@ -82,17 +88,14 @@ def _again(s: Attempt, kept: Kept) -> Executable:
     return exe if kept.in_flight is None else dataclasses.replace(exe, in_flight=s.executable(told(kept.in_flight)))
 
 
-def _keep(s: Attempt, exe: Executable, whole: bool) -> None:
-    in_flight = fields(exe.in_flight.plan) if exe.in_flight is not None else None
-    store(REMEMBERED, record_name(s), {"waiting": fields(exe.plan), "in_flight": in_flight, "whole": whole})
-
-
-def _worth_keeping(s: Attempt, exe: Executable) -> bool:
-    """Whether a plan was measured and is no draw, which is measured again next time."""
-    seconds = exe.plan.measured
-    if not seconds or s.too_large or exe.plan.engine != "jit":
-        return bool(seconds)
-    return seconds["jit"] < WORTH * min(v for k, v in seconds.items() if k != "jit")
+def keep(s: Attempt, exe: Executable, whole: bool = True) -> None:
+    """Remembers the plans of a comparison's winner, but for a draw, which is measured again next time; `whole`:
+    everything was measured for them.
+    """
+    others = [v for k, v in exe.plan.measured.items() if k != "jit"]
+    if s.too_large or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(others):
+        in_flight = fields(exe.in_flight.plan) if exe.in_flight is not None else None
+        store(REMEMBERED, record_name(s), {"waiting": fields(exe.plan), "in_flight": in_flight, "whole": whole})
 
 
 def clear_winner(s: Attempt) -> Executable | None:
@@ -125,4 +128,4 @@ def quick(s: Attempt) -> Executable | None:
     return why(candidates[best], seconds, reason)
 
 
-__all__ = ["Kept", "clear_winner", "forget", "quick", "record_name", "remembered", "stages"]
+__all__ = ["Kept", "clear_winner", "forget", "keep", "quick", "recalled", "record_name", "remembered", "stages"]
