@@ -294,7 +294,7 @@ def bound(tx_bytes: float, wire: float, rate: dict[str, float]) -> float:
     return max((tx_bytes + 2 * wire) / rate["memory"], wire / rate["bus"])
 
 
-def measured(fn: Callable[..., Any], params: Any, tokens: jax.Array, rounds: int) -> float:
+def seconds_of(fn: Callable[..., Any], params: Any, tokens: jax.Array, rounds: int) -> float:
     """Median seconds of a program that changes nothing."""
     compiled = jax.jit(fn).lower(params, tokens).compile()
     return alternate({"": lambda: jax.block_until_ready(compiled(params, tokens))}, rounds, 0.3)[""]
@@ -321,8 +321,8 @@ def record(args: argparse.Namespace, shape: Shape, params: Any, tokens: int, rat
     moved = 2 * 12 * n  # moments and master weights, read and written
     wire = 2 * n  # gradients of bf16 down; parameters of bf16 up
     update = bound(moved + 2 * wire, wire, rate)
-    forward = measured(loss_of, params, batch, 2)
-    backward = measured(jax.grad(loss_of), params, batch, 2)
+    forward = seconds_of(loss_of, params, batch, 2)
+    backward = seconds_of(jax.grad(loss_of), params, batch, 2)
     least = max(backward, (backward if args.clip else forward) + update)
     return {
         "params": n,

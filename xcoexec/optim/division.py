@@ -83,7 +83,7 @@ def divide(update: Update, offered: Collection[int], masters: Collection[int]) -
     while True:
         own = [update.states[j] for i in taken for j in owners[i]]
         hidden = _behind(update.ops, [*own, *(update.parameters[i] for i in taken if i in masters)])
-        leaves = {i: _leaf(update, i, owners[i], makers, hidden) for i in sorted(taken)}
+        leaves = {i: _leaf_of(update, i, owners[i], makers, hidden) for i in sorted(taken)}
         found = [leaf for leaf in leaves.values() if leaf is not None]
         bad = {i for i, leaf in leaves.items() if leaf is None} | _missed(update, found, owners, makers, hidden)
         if not bad:
@@ -153,10 +153,27 @@ def _needed(ops: Sequence[Op], wanted: Iterable[Result]) -> list[Op]:
     return found[::-1]
 
 
-def _leaf(
+def _leaf_of(
     update: Update, i: int, states: tuple[int, ...], makers: Mapping[Value, Op], hidden: Collection[Value]
 ) -> HostLeaf | None:
-    """What the host computes of a parameter's update; None where it cannot."""
+    """What the host computes of a parameter's update: from its gradient on if it can, else from the first array that
+    follows from it and is enough. None where there is none.
+    """
+    shape, behind = update.gradients[i].shape, _behind(update.ops, [update.gradients[i]])
+    later = (v for op in update.ops for v in op.outs if v in behind and v not in hidden and v.shape == shape)
+    tries = (_leaf(update, i, states, makers, hidden, v) for v in (update.gradients[i], *later))
+    return next((leaf for leaf in tries if leaf is not None), None)
+
+
+def _leaf(
+    update: Update,
+    i: int,
+    states: tuple[int, ...],
+    makers: Mapping[Value, Op],
+    hidden: Collection[Value],
+    given: Value,
+) -> HostLeaf | None:
+    """As `_leaf_of`; an array that is `given` is not computed by the host."""
     own = {update.states[j] for j in states}
     ops, wires, words = set[Op](), dict[Value, None](), dict[Value, None]()
     seen = set[Value]()
@@ -168,7 +185,7 @@ def _leaf(
             continue
         seen.add(v)
         maker = makers.get(v)
-        if v.shape and maker is not None and _is_simple(maker):
+        if v.shape and v is not given and maker is not None and _is_simple(maker):
             ops.add(maker)
             todo += maker.ins
         else:
