@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -397,3 +399,18 @@ def test_what_stored_arrays_cannot_be() -> None:
         _segment(lambda x: x[::-1] + 1, [of((64,), jnp.float32)])
     with pytest.raises(Unsupported, match="other types than"):
         _segment(lambda x: ~x, [of((64,), jnp.bool_)])
+
+
+# -- the end of a process
+def test_a_process_may_end_without_waiting() -> None:
+    code = """
+import jax, jax.numpy as jnp, optax
+from xcoexec.optim import offload
+tx, params = offload(optax.adam(1e-2)), {"a": jnp.ones((600, 700))}
+state = tx.init(params)
+step = jax.jit(lambda p, s: tx.update(p, s, p))
+for _ in range(5):
+    _, state = step(params, state)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -180,8 +180,12 @@ class CudaQueues:
             )
 
     def raise_flag(self, number: int) -> None:
-        """The stream of copies up writes the flag."""
-        self._memory_operation("cuStreamWriteValue32_v2", self._up, number)
+        """The stream of copies up writes the flag; where it refuses, the host does: a device must not wait in vain."""
+        try:
+            self._memory_operation("cuStreamWriteValue32_v2", self._up, number)
+        except RuntimeError:
+            ctypes.c_uint32.from_address(self._flag).value = number
+            raise
 
     def wait_flag(self, stream: int, number: int) -> None:
         """The stream waits for the flag; the device does other work meanwhile."""

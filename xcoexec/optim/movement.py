@@ -11,6 +11,7 @@ waits for the host but what reads the new values.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import dataclasses
 import os
@@ -43,6 +44,7 @@ class _Worker:
         self._lock = threading.Lock()
         self._reset()
         os.register_at_fork(after_in_child=self._reset)
+        atexit.register(self.drain)  # a device waits for what is still to be computed
 
     def _reset(self) -> None:
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -63,6 +65,13 @@ class _Worker:
             number = self._flags
             self.put(lambda: task(number))
         return number
+
+    def drain(self) -> None:
+        """Waits until all that it was given is done."""
+        if self._thread is not None:
+            done = threading.Event()
+            self._tasks.put(done.set)
+            done.wait()
 
     def _run(self) -> None:
         while True:

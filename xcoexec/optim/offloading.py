@@ -265,9 +265,10 @@ class _Offload:
         for p in leaves:
             if not isinstance(p, jax.Array):
                 raise TypeError(f"xcoexec.optim.offload: {what}: got {brief(p)} as a parameter; valid are jax.Arrays.")
-            if len(p.devices()) > 1:
+            if p.devices() != {jax.devices()[0]}:
                 raise ValueError(
-                    f"xcoexec.optim.offload: {what}: got a parameter on {len(p.devices())} devices; valid is one."
+                    f"xcoexec.optim.offload: {what}: got a parameter on {sorted(map(str, p.devices()))}; "
+                    f"valid is {jax.devices()[0]}."
                 )
         if jax.default_backend() not in PLATFORMS:
             raise NotImplementedError(
