@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import json
+import pathlib
 import subprocess
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,8 +21,10 @@ import optax
 import pytest
 
 import xcoexec
+from benchmarks.offload import main
 from xcoexec.codegen.program import Group, Program, Unsupported, Value
 from xcoexec.codegen.runtime import host
+from xcoexec.devices.queues import CudaQueues
 from xcoexec.errors import CoexecWarning
 from xcoexec.frontend.fold import fold
 from xcoexec.frontend.trace import trace
@@ -260,6 +267,43 @@ def test_gradients_of_another_type() -> None:
     close(states.trace, grads, 1e-7)
 
 
+def test_gradients_that_come_at_the_same_time() -> None:
+    """XLA:CPU calls from several threads: no pass begins before the numbers of its step are there."""
+    there, params = offload(optax.adam(1e-2)), tree("float32")
+    state = there.init(params)
+    step = stepper(there)
+    want, _ = step(params, there.init(params), 0.0)
+    params_now, state = step(params, state, 0.0)
+    moves = next(iter(state.home._movements.values()))
+    order: list[str] = []
+    down = moves._queues.down
+
+    def slow(target: int, source: int, nbytes: int) -> int:
+        if target == moves._words.ctypes.data:
+            time.sleep(0.05)
+            order.append("words")
+        else:
+            order.append("gradient")
+        return down(target, source, nbytes)
+
+    words = np.array(moves._words)
+    words[0] = 1
+    grads = [np.ones(150 * 130, np.float32), np.ones(3 * 70 * 90, np.float32)]
+    operands = [[g.ctypes.data, words.ctypes.data] for g in grads]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moves._queues, "down", slow)
+        threads = [threading.Thread(target=moves.start, args=(k, 0, operands[k])) for k in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        moves.join(0, [operands[0][0], operands[1][0], 0, words.ctypes.data])
+    assert order[0] == "words" and order.count("words") == 1
+    assert state.home.store.steps == 2 and not state.home.store.error
+    close(params_now, want)
+    assert all((g != 1).all() for g in grads)
+
+
 def test_two_states_at_a_time() -> None:
     there, params = offload(optax.adam(1e-2)), tree("float32")
     step = stepper(there)
@@ -317,9 +361,9 @@ def test_a_pass_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("made up")
 
     monkeypatch.setattr(type(next(iter(state.home._movements.values()))._queues), "wait", refuse)
-    params, state = jax.block_until_ready(step(params, state, 1.0))
     with pytest.raises(Exception, match="made up"):
-        jax.block_until_ready(step(params, state, 2.0))
+        for i in (1.0, 2.0):  # the next call says so, if this one is over by then
+            params, state = jax.block_until_ready(step(params, state, i))
 
 
 def test_bad_input() -> None:
@@ -399,6 +443,124 @@ def test_what_stored_arrays_cannot_be() -> None:
         _segment(lambda x: x[::-1] + 1, [of((64,), jnp.float32)])
     with pytest.raises(Unsupported, match="other types than"):
         _segment(lambda x: ~x, [of((64,), jnp.bool_)])
+
+
+# -- the copies of a device
+class _Driver:
+    """A CUDA driver that does at once what it is asked for, and notes it."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.refused = ""
+        self.memories: dict[int, np.ndarray] = {}
+        self.streams = 10
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def new_stream(self) -> int:
+        self.streams += 1
+        return self.streams
+
+    def mapped(self, nbytes: int) -> tuple[int, int]:
+        memory = np.zeros(nbytes, np.uint8)
+        self.memories[memory.ctypes.data] = memory
+        return memory.ctypes.data, memory.ctypes.data
+
+    def free_mapped(self, address: int) -> None:
+        self.asked.append("free")
+        del self.memories[address]
+
+    def synchronize(self) -> None:
+        self.asked.append("synchronize")
+
+    def call(self, name: str, *args: Any) -> None:
+        self.asked.append(name)
+        if name == self.refused:
+            raise RuntimeError(f"{name} failed: made up")
+        if name == "cuEventCreate":
+            ctypes.c_uint64.from_address(ctypes.addressof(args[0]._obj)).value = len(self.asked)
+        elif name.startswith("cuMemcpy"):
+            ctypes.memmove(args[0].value, args[1].value, args[2].value)
+        elif name == "cuStreamWriteValue32_v2":
+            ctypes.c_uint32.from_address(args[1].value).value = args[2].value
+
+
+def test_copies_by_a_driver() -> None:
+    driver = _Driver()
+    q = CudaQueues(driver)  # type: ignore[arg-type]
+    flag = next(iter(driver.memories))
+    here, there = q.memory(1000), np.arange(250, dtype=np.uint32)
+    driver.asked.clear()
+    q.after(7)
+    event = q.down(here, there.ctypes.data, 1000)
+    q.wait(event)
+    assert driver.asked == [
+        *("cuEventRecord", "cuStreamWaitEvent", "cuEventCreate", "cuMemcpyDtoHAsync_v2"),
+        *("cuEventRecord", "cuEventSynchronize"),
+    ]
+    assert (driver.memories[here].view(np.uint32) == there).all()
+    driver.memories[here].view(np.uint32)[:] = 9
+    q.up(there.ctypes.data, here, 1000)
+    assert (there == 9).all()
+    assert q.down(here, there.ctypes.data, 4) == event  # nobody waits for it any more
+    q.raise_flag(3)
+    q.wait_flag(7, 3)
+    assert driver.asked[-2:] == ["cuStreamWriteValue32_v2", "cuStreamWaitValue32_v2"]
+    assert driver.memories[flag].view(np.uint32)[0] == 3
+
+
+def test_a_flag_that_the_driver_refuses_is_raised_all_the_same() -> None:
+    driver = _Driver()
+    q = CudaQueues(driver)  # type: ignore[arg-type]
+    driver.refused = "cuStreamWriteValue32_v2"
+    with pytest.raises(RuntimeError, match="made up"):
+        q.raise_flag(5)
+    assert driver.memories[next(iter(driver.memories))].view(np.uint32)[0] == 5
+
+
+def test_memory_is_freed_when_some_is_asked_for() -> None:
+    """Not when it is given back, maybe in a thread that the device waits for."""
+    driver = _Driver()
+    q = CudaQueues(driver)  # type: ignore[arg-type]
+    first = q.memory(100)
+    driver.asked.clear()
+    q.free(first)
+    assert not driver.asked and first in driver.memories
+    q.memory(100)
+    assert driver.asked == ["synchronize", "free"]
+
+
+# -- the benchmark
+def test_a_record_of_the_benchmark(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # whole chunks
+    main(
+        [
+            str(tmp_path),
+            *[
+                "--params",
+                "1e6",
+                "--tokens",
+                "128",
+                "--rounds",
+                "2",
+                "--seconds",
+                "0.05",
+                "--ways",
+                "resident",
+                "offload",
+                "--clip",
+            ],
+        ]
+    )
+    record = json.loads((tmp_path / "offload.jsonl").read_text())
+    assert set(record["seconds"]) == {"resident", "offload"} and not record["failed"]
+    assert record["step_bytes"]["resident"] - record["step_bytes"]["offload"] > 9 * record["params"]
+    assert record["bound"] >= record["forward_backward"] > 0
+    np.testing.assert_allclose(record["losses"]["offload"], record["losses"]["resident"], rtol=1e-3)
 
 
 # -- the end of a process

@@ -41,22 +41,23 @@ class _Worker:
     """The thread that gives the team its work, in the order in which calls ask for it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._flags = 0  # a forked child counts on: flags stay raised
         self._reset()
         os.register_at_fork(after_in_child=self._reset)
         atexit.register(self.drain)  # a device waits for what is still to be computed
 
     def _reset(self) -> None:
+        self._lock = threading.RLock()
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._flags = 0
 
     def put(self, task: Callable[[], None]) -> None:
         """Runs a task, which does not raise, behind all others."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="xcoexec-offload", daemon=True)
-            self._thread.start()
-        self._tasks.put(task)
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="xcoexec-offload", daemon=True)
+                self._thread.start()
+            self._tasks.put(task)
 
     def put_flag(self, task: Callable[[int], None]) -> int:
         """As `put`; the task gets the number of a flag, which grows from call to call."""
@@ -115,6 +116,7 @@ class Movement:
         parts = zip(division.leaves, wires, map(int, starts), strict=True)
         self._starts = [int(a) for a in starts]
         self._chunks = [self._chunks_of(leaf, wire, at, program) for leaf, wire, at in parts]
+        self._one_by_one = threading.Lock()  # XLA:CPU calls from several threads at a time
         self._began = self._wrong = False
         self._late: list[Callable[[], None]] = []  # passes that wait for numbers which all gradients make
         self._targets: dict[int, int] = {}
@@ -142,31 +144,34 @@ class Movement:
     def start(self, leaf: int, stream: int, operands: list[int]) -> None:
         """The gradient of a leaf is at the first operand; the words, unless they are late, at the second one."""
         self.store.check()
-        target = self._targets[leaf] = operands[0]
-        self._queues.after(stream)
-        if not self.division.late:
-            self._take_words(operands[1])
-        at, chunks = self._starts[leaf], self._chunks[leaf]
-        events = [self._queues.down(at + c.offset, target + c.offset, c.nbytes) for c in chunks]
-        task = lambda: self._update(leaf, target, events)
-        if self.division.late:
-            self._late.append(task)
-        else:
-            WORKER.put(task)
+        with self._one_by_one:
+            target = self._targets[leaf] = operands[0]
+            self._queues.after(stream)
+            if not self.division.late:
+                self._take_words(operands[1])
+            at, chunks = self._starts[leaf], self._chunks[leaf]
+            events = [self._queues.down(at + c.offset, target + c.offset, c.nbytes) for c in chunks]
+            task = lambda: self._update(leaf, target, events)
+            if self.division.late:
+                self._late.append(task)
+            else:
+                WORKER.put(task)
 
     def join(self, stream: int, operands: list[int]) -> None:
         """What the program computes from here on reads the operands, which have to be those of `start`; the last one
         has the words.
         """
-        if [self._targets.pop(i, 0) for i in range(len(self._chunks))] != operands[: len(self._chunks)]:
-            raise RuntimeError("xcoexec.optim.offload: XLA has moved a gradient while the host was reading it.")
-        if self.division.late:
-            self._queues.after(stream)
-            self._take_words(operands[-1])
-        late, self._late, self._began = self._late, [], False
-        for task in late:
-            WORKER.put(task)
-        self._queues.wait_flag(stream, WORKER.put_flag(self._end))
+        with self._one_by_one:
+            if [self._targets.pop(i, 0) for i in range(len(self._chunks))] != operands[: len(self._chunks)]:
+                raise RuntimeError("xcoexec.optim.offload: XLA has moved a gradient while the host was reading it.")
+            if self.division.late:
+                self._queues.after(stream)
+                self._take_words(operands[-1])
+            late, self._late, self._began = self._late, [], False
+            for task in late:
+                WORKER.put(task)
+            number = WORKER.put_flag(self._end)
+        self._queues.wait_flag(stream, number)  # on the CPU the calling thread stands still
 
     def _take_words(self, source: int) -> None:
         """Copies the words, once a call."""
