@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 from jax import lax
+from jax.typing import ArrayLike
 
 from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, bind, body
 
@@ -15,7 +17,7 @@ def without_branches(closed: ClosedJaxpr) -> ClosedJaxpr:
     `cond` without effects. Values are the same, as what is not chosen does not count.
     """
 
-    def fn(*args: jax.Array) -> list[jax.Array]:
+    def fn(*args: jax.Array) -> list[Any]:
         return _run(closed.jaxpr, closed.consts, args)
 
     shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in closed.in_avals]
@@ -23,8 +25,8 @@ def without_branches(closed: ClosedJaxpr) -> ClosedJaxpr:
     return made
 
 
-def _run(jaxpr: Jaxpr, consts: Sequence[jax.Array], args: Sequence[jax.Array]) -> list[jax.Array]:
-    env: dict[Var, jax.Array] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+def _run(jaxpr: Jaxpr, consts: Sequence[ArrayLike], args: Sequence[ArrayLike]) -> list[Any]:
+    env: dict[Var, ArrayLike] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
     read = lambda v: v.val if isinstance(v, JaxLiteral) else env[v]
     for eqn in jaxpr.eqns:
         given = [read(v) for v in eqn.invars]
@@ -32,7 +34,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[jax.Array], args: Sequence[jax.Array]) -
     return [read(v) for v in jaxpr.outvars]
 
 
-def _results(eqn: JaxprEqn, given: Sequence[jax.Array]) -> list[jax.Array]:
+def _results(eqn: JaxprEqn, given: Sequence[Any]) -> list[Any]:
     inner = body(eqn)
     if inner is not None:
         return _run(*inner, given)

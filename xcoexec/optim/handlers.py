@@ -125,7 +125,7 @@ def _asked(frame: int, function: int, words: dict[int, int]) -> tuple[int, ctype
 
 def _stream(frame: int) -> int:
     """The stream that XLA launches on. Raises `RuntimeError` where it does not say."""
-    words = {
+    words: dict[int, int] = {
         StreamArgs.STRUCT_SIZE: STREAM_ARGS_BYTES,
         StreamArgs.CONTEXT: _word(frame + CallFrame.CONTEXT),
         StreamArgs.STREAM: 0,
@@ -138,7 +138,7 @@ def _stream(frame: int) -> int:
 
 def _error(frame: int, text: str) -> int:
     message = ctypes.create_string_buffer(text.encode())
-    words = {
+    words: dict[int, int] = {
         ErrorArgs.STRUCT_SIZE: ERROR_ARGS_BYTES,
         ErrorArgs.MESSAGE: ctypes.addressof(message),
         ErrorArgs.CODE: INTERNAL,

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.tree_util import PyTreeDef
+from jax.tree_util import PyTreeDef, tree_unflatten
 
 from .. import config
 from ..codegen.program import Literal, Unsupported, Value
 from ..codegen.segment.assembly import Segment
-from ..compat import host_call, is_tracer
+from ..compat import as_array, host_call, is_tracer
 from ..devices.queues import queues
 from ..errors import CoexecWarning, brief
 from ..frontend.trace import flattened
@@ -110,7 +110,7 @@ class Home:
     def __init__(self, owner: _Offload, tree: PyTreeDef, shapes: Sequence[jax.ShapeDtypeStruct]):
         self.owner, self.tree, self.shapes = owner, tree, shapes
         self.wide = [jax.ShapeDtypeStruct(s.shape, _wide(s.dtype)) for s in shapes]
-        params = tree.unflatten(self.wide)
+        params = tree_unflatten(tree, self.wide)
         self.states, self.state_tree = jax.tree_util.tree_flatten(jax.eval_shape(owner.tx.init, params))
         self.store = Store({}, {})
         self.programs = Programs(config.threads(spare=SPARE if jax.default_backend() != "cpu" else 0))
@@ -121,8 +121,8 @@ class Home:
         tree, n, k = self.tree, len(self.shapes), len(self.states)
 
         def update(*xs: jax.Array) -> list[jax.Array]:
-            grads, params = tree.unflatten(xs[:n]), tree.unflatten(xs[n + k :])
-            updates, state = self.owner.tx.update(grads, self.state_tree.unflatten(xs[n : n + k]), params)
+            grads, params = tree_unflatten(tree, xs[:n]), tree_unflatten(tree, xs[n + k :])
+            updates, state = self.owner.tx.update(grads, tree_unflatten(self.state_tree, xs[n : n + k]), params)
             return [*jax.tree_util.tree_leaves(updates), *jax.tree_util.tree_leaves(state)]
 
         closed = without_branches(jax.make_jaxpr(update)(*self.wide, *self.states, *self.wide))
@@ -222,7 +222,7 @@ class _Offload:
         """The state of parameters, as the optimizer begins it."""
         home = self._home("init", params)
         wide = _on_host(lambda: [jnp.asarray(np.asarray(p), _wide(p.dtype)) for p in jax.tree_util.tree_leaves(params)])
-        states = _on_host(lambda: jax.tree_util.tree_leaves(self.tx.init(home.tree.unflatten(wide))))
+        states = _on_host(lambda: jax.tree_util.tree_leaves(self.tx.init(tree_unflatten(home.tree, wide))))
         return self._filled(home, states, wide, params)
 
     def load(self, params: Any, fetched: tuple[Any, Any]) -> OffloadState:
@@ -249,7 +249,7 @@ class _Offload:
         states = [shape(mine[j], s) if j in mine else _fetched(state.resident[j]) for j, s in enumerate(home.states)]
         masters = {**state.masters, **home.store.masters}
         params = [shape(masters[i], s) if i in masters else None for i, s in enumerate(home.wide)]
-        return home.state_tree.unflatten(states), home.tree.unflatten(params)
+        return tree_unflatten(home.state_tree, states), tree_unflatten(home.tree, params)
 
     def nbytes(self, state: OffloadState) -> int:
         """Bytes of states and masters in host memory."""
@@ -317,7 +317,7 @@ class _Offload:
         home, tree = state.home, state.home.tree
         grads, given = jax.tree_util.tree_leaves(updates), jax.tree_util.tree_leaves(params)
         division, update = home.division, home.division.update
-        env = dict(home.consts)
+        env: dict[Value, jax.Array] = {v: as_array(x) for v, x in home.consts}
         env |= {v: g.astype(v.dtype) for v, g in zip(update.gradients, grads, strict=True)}
         for i, (v, p) in enumerate(zip(update.parameters, given, strict=True)):
             env[v] = state.masters[i] if i in state.masters else p.astype(v.dtype)
@@ -336,7 +336,7 @@ class _Offload:
             else:
                 out.append(of(update.updates[i]))
         resident = {j: of(update.new_states[j]) for j in state.resident}
-        return tree.unflatten(out), OffloadState(steps, resident, masters, home)
+        return tree_unflatten(tree, out), OffloadState(steps, resident, masters, home)
 
     def _exchanged(
         self, home: Home, steps: jax.Array, grads: Sequence[jax.Array], env: dict[Value, jax.Array]
@@ -353,10 +353,12 @@ class _Offload:
         for k, leaf in enumerate(leaves):
             raw = leaf.wire is home.division.update.gradients[leaf.index]
             wire = (grads[leaf.index] if raw else env[leaf.wire]).astype(home.wire_type(leaf, grads[leaf.index]))
-            crossing += host_call(START, [wire], movement.number << 32 | k, [wire, *early], ((0, 0),), movement)
+            crossing += host_call(START, [_shape(wire)], movement.number << 32 | k, [wire, *early], ((0, 0),), movement)
         every = [*crossing, steps]
         pairs = tuple((i, i) for i in range(len(every)))
-        *back, steps = host_call(JOIN, every, movement.number << 32, [*every, words], pairs, movement)
+        *back, steps = host_call(
+            JOIN, [_shape(x) for x in every], movement.number << 32, [*every, words], pairs, movement
+        )
         return {leaf.index: x for leaf, x in zip(leaves, back, strict=True)}, steps + np.uint32(1)
 
 
@@ -371,6 +373,10 @@ def _fetched(x: jax.Array) -> Any:
 
 def _size(shape: jax.ShapeDtypeStruct) -> int:
     return int(np.prod(shape.shape))
+
+
+def _shape(x: jax.Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
 def _as_word(x: jax.Array) -> jax.Array:
