@@ -300,12 +300,10 @@ def seconds_of(fn: Callable[..., Any], params: Any, tokens: jax.Array, rounds: i
     return alternate({"": lambda: jax.block_until_ready(compiled(params, tokens))}, rounds, 0.3)[""]
 
 
-def record(args: argparse.Namespace, shape: Shape, params: Any, tokens: int, rate: dict[str, float]) -> dict[str, Any]:
-    """One record of all ways at so many tokens a step."""
-    n = sum(x.size for x in jax.tree_util.tree_leaves(params))
-    rows = max(1, tokens // shape.sequence)
-    batch = jax.random.randint(jax.random.key(1), (rows, shape.sequence), 0, shape.vocabulary)
-    runs, failed = {}, {}
+def _runs(args: argparse.Namespace, params: Any, batch: jax.Array) -> tuple[dict[str, Run], dict[str, str]]:
+    """All ways after their first step, and why some are not among them."""
+    runs: dict[str, Run] = {}
+    failed: dict[str, str] = {}
     for name in args.ways:
         try:
             runs[name] = Run(WAYS[name], params, batch, args.clip)
@@ -313,9 +311,17 @@ def record(args: argparse.Namespace, shape: Shape, params: Any, tokens: int, rat
         except Exception as e:  # a way of JAX's that this version, or this memory, does not have
             failed[name] = f"{type(e).__name__}: {str(e)[:200]}"
             runs.pop(name, None)
+    return runs, failed
+
+
+def record(args: argparse.Namespace, shape: Shape, params: Any, tokens: int, rate: dict[str, float]) -> dict[str, Any]:
+    """One record of all ways at so many tokens a step."""
+    n = sum(x.size for x in jax.tree_util.tree_leaves(params))
+    rows = max(1, tokens // shape.sequence)
+    batch = jax.random.randint(jax.random.key(1), (rows, shape.sequence), 0, shape.vocabulary)
+    runs, failed = _runs(args, params, batch)
     samples: dict[str, list[float]] = {}
-    calls = {k: r for k, r in runs.items()}
-    seconds = alternate(calls, args.rounds, args.seconds, samples=samples, slow=SLOW)
+    seconds = alternate(runs, args.rounds, args.seconds, samples=samples, slow=SLOW)
     quick = {k for k, s in seconds.items() if s <= SLOW * min(seconds.values())}
     flight = {k: [runs[k].burst(4) for _ in range(args.rounds)] for k in quick}
     moved = 2 * 12 * n  # moments and master weights, read and written
