@@ -81,14 +81,14 @@ def rates(host_call: Callable[[], Any], nbytes: int) -> dict[str, float]:
     def copy() -> None:
         with driver:
             while not stop.is_set():
-                driver._call(
+                driver.call(
                     "cuMemcpyHtoDAsync_v2",
                     ctypes.c_uint64(target),
                     ctypes.c_void_p(source),
                     ctypes.c_size_t(COPY_BYTES),
                     ctypes.c_void_p(side),
                 )
-                driver._call("cuStreamSynchronize", ctypes.c_void_p(side))
+                driver.call("cuStreamSynchronize", ctypes.c_void_p(side))
                 moved[0] += COPY_BYTES
 
     def during(work: Callable[[], Any], seconds: float = 1.0) -> tuple[float, float]:

@@ -35,6 +35,7 @@ from xcoexec.ir.plan import Plan
 from xcoexec.planning.memory import usage
 from xcoexec.session import prepare
 
+from . import test_offload as offloads
 from .standin import sleeping
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
 from .test_faults import MEMORY, _kill, _refusing, _segment, _without_arenas
@@ -351,6 +352,35 @@ def test_a_team_without_workers(own: Relay) -> None:
     assert error(np.asarray(fast(x)), oracle(fn, w, x)) < TOLERANCE
 
 
+# -- optimizers in host memory
+@pytest.mark.parametrize("name", ["adamw", "clipped", "finite", "two kinds"])
+def test_an_optimizer_in_host_memory(name: str) -> None:
+    state = offloads._same_as_optax(offloads.OPTIMIZERS[name](), "float32")
+    assert [leaf.index for leaf in state.home.division.leaves] == [0, 2]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_steps_of_it_in_flight(dtype: str) -> None:
+    """Nobody waits for fifty steps of arrays that are given away; what they make is what awaited steps make."""
+    step = lambda tx: offloads.stepper(tx, functools.partial(jax.jit, donate_argnums=(0, 1)))
+    results = []
+    for awaited in (False, True):
+        tx = offloads.offload(offloads.OPTIMIZERS["adamw"]())
+        params = offloads.tree(dtype)
+        state, run = tx.init(params), step(tx)
+        for i in range(50):
+            params, state = run(params, state, float(i))
+            if awaited:
+                jax.block_until_ready(params)
+        results.append((params, tx.fetch(state)))
+    offloads.close(*results, 0.0)
+
+
+def test_a_state_of_it_that_is_used_twice() -> None:
+    offloads.test_a_state_that_is_used_twice()
+
+
+# -- planning behind calls
 def test_stages_of_a_planning_behind_calls(monkeypatch: pytest.MonkeyPatch, own_cache: None) -> None:
     """Plain jax.jit answers first; the plan that can be had without measured layers is in use next, then the others.
     Results are right all along.

@@ -21,7 +21,15 @@ TOPS = {"xcoexec": "xcoexec", "codegen": "xcoexec.codegen", "models": "xcoexec.m
 LIBRARIES = {"jax", "jaxlib", "flax", "llvmlite", "scipy"}
 #: files that are rooms of their own -> what they may import
 ALONE: Mapping[str, set[str]] = {
-    "": {"api", "errors", "ir", "models", "strategies", "streams"},  # the public names, and when they are asked for
+    "": {
+        "api",
+        "errors",
+        "ir",
+        "models",
+        "optim",
+        "strategies",
+        "streams",
+    },  # the public names, and when they are asked for
     "__main__": {"cli"},
     "cli": {"anything"},
     "strategies": {"planning"},

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import models as models
+    from . import optim as optim
     from . import strategies as strategies
     from . import streams as streams
     from .api.functions import compile as compile
@@ -32,7 +33,7 @@ _WHERE = {
     "Plan": "ir.plan",
     **dict.fromkeys(("Scheduler", "pipeline", "task"), "streams"),
 }
-_MODULES = ("models", "strategies", "streams")
+_MODULES = ("models", "optim", "strategies", "streams")
 
 __all__ = sorted(["__version__", *_WHERE, *_MODULES])
 

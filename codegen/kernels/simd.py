@@ -176,6 +176,24 @@ class Builder:
         else:
             self.call(f"llvm.masked.store.v{self.vl}f32.p0", ir.VoidType(), value, p, ir.Constant(I32, 4), self.mask)
 
+    def store_as(self, value: ir.Value, addr: ir.Value, dtype: str) -> None:
+        """Stores a vector of f32, whose numbers `dtype` has, as elements of float32, int32 (by their bits), bfloat16 or
+        float16 at any address; masked-out lanes are not written.
+        """
+        if dtype not in ("bfloat16", "float16"):
+            self.store(value, addr)
+            return
+        typ = vector(ir.IntType(16), self.vl)
+        if dtype == "bfloat16":
+            raw = self.b.trunc(self.b.lshr(self.bits(value), self.iconst(16)), typ)
+        else:
+            raw = self.b.bitcast(self.b.fptrunc(value, vector(ir.HalfType(), self.vl)), typ)
+        p = self.ptr(addr, typ)
+        if self.mask is None:
+            self.b.store(raw, p).align = 2
+        else:
+            self.call(f"llvm.masked.store.v{self.vl}i16.p0", ir.VoidType(), raw, p, ir.Constant(I32, 2), self.mask)
+
     def broadcast(self, addr: ir.Value) -> ir.Value:
         """The f32 at an address, in every lane."""
         return self.splat(self.b.load(self.ptr(addr, F32)), self.vec)

@@ -14,6 +14,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from ..kernels.families import lower_group
+from ..kernels.stored import lower_stored
 from ..kernels.winograd import spare
 from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
@@ -193,6 +194,16 @@ def build(
     chosen = target or host_target()
     pick = pick or functools.partial(measured, functools.partial(_alone, cpus, cut), chosen)
     return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, fused, spare, pick, cut))
+
+
+def build_stored(program: Program, threads: int) -> Segment:
+    """A segment of an elementwise program over flat arrays as they are stored (see `kernels.stored`), for so many
+    threads of the process's team. Its calls take bf16 arrays, and results may lie where operands of their size do.
+    Raises as `build`.
+    """
+    team().want(threads)
+    rules = Rules(lower_stored, lambda ctx, i: 0, spare, default, None)
+    return compile_segment(program, host_target(), threads, runtime(()), rules)
 
 
 def give_idle_back(segment: Segment) -> None:

@@ -38,10 +38,10 @@ class Cuda:
         except OSError as e:
             raise CudaError(f"xcoexec: the CUDA driver library cannot be loaded ({e}).") from None
         device, self._context = ctypes.c_int(), ctypes.c_void_p()
-        self._call("cuInit", ctypes.c_uint(0))
-        self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+        self.call("cuInit", ctypes.c_uint(0))
+        self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
         self._device = device.value
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         with self:
             capability = 10 * self._attribute("capability_major") + self._attribute("capability_minor")
             if capability < 70:
@@ -49,10 +49,10 @@ class Cuda:
                     f"xcoexec: got a device of compute capability {capability / 10}; valid is 7.0 or newer."
                 )
             module = ctypes.c_void_p()
-            self._call("cuModuleLoadData", ctypes.byref(module), ptx().encode())
+            self.call("cuModuleLoadData", ctypes.byref(module), ptx().encode())
             self.functions = tuple(self._function(module, k) for k in KERNELS)
             self.multiprocessors = self._attribute("multiprocessors")
-            self.sides = tuple(self._stream() for _ in range(3))
+            self.sides = tuple(self.new_stream() for _ in range(3))
             together = min(self._together(f) for f in self.functions[2:4])
         self.blocks = BLOCKS_A_MULTIPROCESSOR * self.multiprocessors
         self.waiters = max(1, min(BLOCKS_A_MULTIPROCESSOR, together - 1)) * self.multiprocessors
@@ -65,12 +65,13 @@ class Cuda:
         )
 
     def __enter__(self) -> None:
-        self._call("cuCtxPushCurrent_v2", self._context)
+        self.call("cuCtxPushCurrent_v2", self._context)
 
     def __exit__(self, *_: object) -> None:
-        self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
-    def _call(self, name: str, *args: object) -> None:
+    def call(self, name: str, *args: object) -> None:
+        """A function of the driver by its name, with arguments as ctypes has them. Raises `CudaError`."""
         code = getattr(self._lib, name)(*args)
         if code:
             raise CudaError(f"xcoexec: {name} failed: {self.describe(code)}.")
@@ -78,28 +79,29 @@ class Cuda:
     def _address(self, name: str) -> int:
         return ctypes.cast(getattr(self._lib, name), ctypes.c_void_p).value or 0
 
-    def _stream(self) -> int:
+    def new_stream(self) -> int:
+        """The handle of a new stream beside the default one (within the context). Raises `CudaError`."""
         handle = ctypes.c_void_p()
-        self._call("cuStreamCreate", ctypes.byref(handle), ctypes.c_uint(_NON_BLOCKING))
+        self.call("cuStreamCreate", ctypes.byref(handle), ctypes.c_uint(_NON_BLOCKING))
         return handle.value or 0
 
     def event(self) -> int:
         """The handle of a new event, without timing. Raises `CudaError`."""
         handle = ctypes.c_void_p()
         with self:
-            self._call("cuEventCreate", ctypes.byref(handle), ctypes.c_uint(_NO_TIMING))
+            self.call("cuEventCreate", ctypes.byref(handle), ctypes.c_uint(_NO_TIMING))
         return handle.value or 0
 
     def free_event(self, event: int) -> None:
         """Destroys an event. Raises `CudaError`."""
         with self:
-            self._call("cuEventDestroy_v2", ctypes.c_void_p(event))
+            self.call("cuEventDestroy_v2", ctypes.c_void_p(event))
 
     def memory(self) -> tuple[int, int]:
         """(free, total) bytes of the device. Raises `CudaError`."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         with self:
-            self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+            self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value, total.value
 
     def describe(self, code: int) -> str:
@@ -110,20 +112,20 @@ class Cuda:
 
     def _attribute(self, name: str) -> int:
         value = ctypes.c_int()
-        self._call(
+        self.call(
             "cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(_ATTRIBUTES[name]), ctypes.c_int(self._device)
         )
         return value.value
 
     def _function(self, module: ctypes.c_void_p, name: str) -> int:
         handle = ctypes.c_void_p()
-        self._call("cuModuleGetFunction", ctypes.byref(handle), module, name.encode())
+        self.call("cuModuleGetFunction", ctypes.byref(handle), module, name.encode())
         return handle.value or 0
 
     def _together(self, function: int) -> int:
         """Blocks of a kernel that one multiprocessor runs at a time."""
         n = ctypes.c_int()
-        self._call(
+        self.call(
             "cuOccupancyMaxActiveBlocksPerMultiprocessor",
             ctypes.byref(n),
             ctypes.c_void_p(function),
@@ -138,32 +140,32 @@ class Cuda:
         """
         host, device = ctypes.c_void_p(), ctypes.c_uint64()
         with self:
-            self._call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(nbytes), ctypes.c_uint(_MAPPED))
-            self._call("cuMemHostGetDevicePointer_v2", ctypes.byref(device), host, ctypes.c_uint(0))
+            self.call("cuMemHostAlloc", ctypes.byref(host), ctypes.c_size_t(nbytes), ctypes.c_uint(_MAPPED))
+            self.call("cuMemHostGetDevicePointer_v2", ctypes.byref(device), host, ctypes.c_uint(0))
         return host.value or 0, device.value
 
     def free_mapped(self, host: int) -> None:
         """Frees what `mapped` gave, by its host address. Raises `CudaError`."""
         with self:
-            self._call("cuMemFreeHost", ctypes.c_void_p(host))
+            self.call("cuMemFreeHost", ctypes.c_void_p(host))
 
     def words(self, nbytes: int) -> int:
         """The address of so many bytes of device memory, zeroed. Raises `CudaError`."""
         address = ctypes.c_uint64()
         with self:
-            self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(nbytes))
-            self._call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), ctypes.c_size_t(nbytes))
+            self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(nbytes))
+            self.call("cuMemsetD8_v2", address, ctypes.c_ubyte(0), ctypes.c_size_t(nbytes))
         return address.value
 
     def free_words(self, address: int) -> None:
         """Frees what `words` gave. Raises `CudaError`."""
         with self:
-            self._call("cuMemFree_v2", ctypes.c_uint64(address))
+            self.call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def synchronize(self) -> None:
         """Waits until the device has nothing to do. Raises `CudaError`, also for what has failed on it before."""
         with self:
-            self._call("cuCtxSynchronize")
+            self.call("cuCtxSynchronize")
 
 
 @functools.lru_cache
