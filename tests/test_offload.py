@@ -273,7 +273,7 @@ def test_gradients_that_come_at_the_same_time() -> None:
     state = there.init(params)
     step = stepper(there)
     want, _ = step(params, there.init(params), 0.0)
-    params_now, state = step(params, state, 0.0)
+    params_now, state = jax.block_until_ready(step(params, state, 0.0))  # its own calls are over
     moves = next(iter(state.home._movements.values()))
     order: list[str] = []
     down = moves._queues.down
