@@ -153,6 +153,7 @@ class Decoder(nn.Module):
     @nn.compact
     def __call__(self, step: Step, last: jax.Array | None = None) -> tuple[jax.Array, Cache]:
         """`last`: s32, the one token of the step whose scores are wanted: [N, 1, vocabulary]."""
+        self._check(step)
         norm = functools.partial(nn.RMSNorm, epsilon=self.epsilon)
         embed = nn.Embed(self.vocabulary, self.width)
         x = embed(step.tokens).astype(jnp.float32)
@@ -169,6 +170,16 @@ class Decoder(nn.Module):
         x = norm()(x if last is None else jax.lax.dynamic_slice_in_dim(x, last, 1, 1))
         scores = row_product(x, embed.embedding) if self.tied else self._dense(self.vocabulary, "head")(x)
         return scores, tuple(caches)
+
+    def _check(self, step: Step) -> None:
+        if len(step.cache) != self.depth:
+            raise ValueError(f"models.Decoder: got a cache of {len(step.cache)} layers; valid is one of {self.depth}.")
+        tokens, positions = step.tokens.shape[1], step.cache[0][0].shape[1]
+        if tokens > positions:
+            raise ValueError(
+                f"models.Decoder: got {tokens} tokens for a cache of {positions} positions; valid is a cache that is as"
+                " long as all tokens."
+            )
 
     def _mlp(self, x: jax.Array, layer: str) -> jax.Array:
         if self.routing is not None:
