@@ -159,10 +159,8 @@ def _routing(config: Config) -> Routing | None:
             "models.llama: got layers without experts (mlp_only_layers); valid are experts in every layer."
         )
     mixtral = kind == "mixtral"
-    experts, chosen = (
-        _whole(config, "num_local_experts" if mixtral else "num_experts"),
-        _whole(config, "num_experts_per_tok"),
-    )
+    count = "num_local_experts" if mixtral or "num_experts" not in config else "num_experts"  # by Transformers' version
+    experts, chosen = _whole(config, count), _whole(config, "num_experts_per_tok")
     if chosen > experts:
         raise ValueError(f"models.llama: got {chosen} experts a token of {experts}; valid are 1 to {experts}.")
     hidden = _whole(config, "intermediate_size" if mixtral else "moe_intermediate_size")

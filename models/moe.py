@@ -21,8 +21,8 @@ class Routing(NamedTuple):
 class Experts(nn.Module):
     """x [N, T, width] -> [N, T, width]: the weighted sum of the chosen experts' results.
 
-    Few tokens read the chosen experts' weights alone; where the choices would read more matrices than there are, the
-    tokens are sorted by expert and each expert is read once.
+    Few tokens read the chosen experts' weights alone. A matrix that is gathered is read, written and read again: where
+    more than a third of the experts is chosen, all of them compute all tokens.
     """
 
     routing: Routing
@@ -36,7 +36,7 @@ class Experts(nn.Module):
         down = self.param("down", init, (n, hidden, width))
         flat = x.reshape(-1, width)
         weights, index = route(nn.Dense(n, use_bias=False, name="router")(flat), self.routing)
-        way = gathered if index.size <= n else sorted_by_expert
+        way = gathered if 3 * index.size <= n else one_by_one
         return way(flat, weights, index, (gate, up, down)).reshape(x.shape)
 
 
@@ -57,12 +57,14 @@ def gathered(x: jax.Array, weights: jax.Array, index: jax.Array, matrices: Matri
     return jnp.sum(y.reshape(*index.shape, -1) * weights[..., None], 1)
 
 
-def sorted_by_expert(x: jax.Array, weights: jax.Array, index: jax.Array, matrices: Matrices) -> jax.Array:
-    """The same, with one product an expert over the tokens that have chosen it."""
-    gate, up, down = (m.astype(x.dtype) for m in matrices)
-    order = jnp.argsort(index.reshape(-1), stable=True)
-    sizes = jnp.bincount(index.reshape(-1), length=len(gate))
-    each = x[order // index.shape[1]]
-    y = jax.lax.ragged_dot(each, gate, sizes), jax.lax.ragged_dot(each, up, sizes)
-    y = jax.lax.ragged_dot(nn.silu(y[0]) * y[1], down, sizes) * weights.reshape(-1)[order, None]
-    return jnp.zeros_like(x).at[order // index.shape[1]].add(y)
+def one_by_one(x: jax.Array, weights: jax.Array, index: jax.Array, matrices: Matrices) -> jax.Array:
+    """The same, with every expert computing every token: each matrix is read once, as it lies."""
+    rows = jnp.arange(len(x))[:, None]
+    shares = jnp.zeros((len(x), len(matrices[0])), x.dtype).at[rows, index].set(weights)
+
+    def add(total: jax.Array, expert: tuple[Matrices, jax.Array]) -> tuple[jax.Array, None]:
+        (gate, up, down), share = expert
+        gate, up, down = (m.astype(x.dtype) for m in (gate, up, down))
+        return total + (nn.silu(x @ gate) * (x @ up) @ down) * share[:, None], None
+
+    return jax.lax.scan(add, jnp.zeros_like(x), (matrices, shares.T))[0]

@@ -6,6 +6,8 @@ import functools
 import json
 import pathlib
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +23,7 @@ from xcoexec.models.decoder import Decoder, Step
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
+ROOT = pathlib.Path(__file__).parent.parent
 HOST = functools.partial(xcoexec.jit, strategy="host")
 SMALL = {
     **{"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2},
@@ -39,7 +42,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "mixtral": {**SMALL, "model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2},
     "qwen3_moe": {
-        **{**SMALL, "model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 3},
+        **{**SMALL, "model_type": "qwen3_moe", "num_experts": 9, "num_experts_per_tok": 3},
         "moe_intermediate_size": 24,
     },
 }
@@ -389,9 +392,10 @@ def test_both_ways_of_experts_are_the_same_sum() -> None:
             gate, up, down = (w[e].astype(np.float64) for w in matrices)
             g = x[m] @ gate
             want[m] += share * (g / (1 + np.exp(-g)) * (x[m] @ up) @ down)
-    for way in (moe.gathered, moe.sorted_by_expert):
+    given = (jnp.asarray(x), weights, index, tuple(map(jnp.asarray, matrices)))
+    for way in (moe.gathered, moe.one_by_one):
         for jit in (jax.jit, HOST):
-            assert _error(np.asarray(jit(way)(jnp.asarray(x), weights, index, tuple(matrices))), want) < 1e-5
+            assert _error(np.asarray(jit(way)(*given)), want) < 1e-5
 
 
 # -- the loop ---------------------------------------------------------------------------------------------------------
@@ -517,3 +521,14 @@ def test_steps_that_do_not_fit_their_cache(small: tuple[Decoder, Any]) -> None:
             module.apply(variables, Step(jnp.zeros((1, 3), jnp.int32), cache, jnp.int32(0)))
     with pytest.raises(ValueError, match=r"models\.Generator: got chunk=0"):
         models.Generator(module, variables, chunk=0)
+
+
+def test_the_example_writes() -> None:
+    """With random weights: the same text from both."""
+    command = [sys.executable, str(ROOT / "examples" / "generate.py"), "--steps", "4", "--length", "64"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "tokens a second" in line]
+    assert [line.split(":")[0] for line in lines] == ["jax.jit", "xcoexec.jit"]
+    plain, ours = done.stdout.split("xcoexec.jit: Once", 1)
+    assert plain.split("\njax.jit: first")[0] == "jax.jit: Once" + ours.split("\nxcoexec.jit: first")[0]
