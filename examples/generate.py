@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import jax
-import numpy as np
 
 import xcoexec
 from xcoexec import models
@@ -70,9 +69,7 @@ def model(folder: pathlib.Path | None, length: int) -> tuple[Any, Any]:
     if folder is not None:
         return models.llama.load(folder, length)
     module = models.llama.from_config(SMALL, length)
-    shapes = jax.eval_shape(module.init, jax.random.key(0), models.llama.example(module))
-    rng = np.random.default_rng(0)
-    return module, jax.tree_util.tree_map(lambda s: rng.normal(0, s.shape[-1] ** -0.5, s.shape).astype("f4"), shapes)
+    return module, models.random_variables(module, models.llama.example(module))
 
 
 def words(tokens: Tokens, ids: Iterator[int]) -> Iterator[str]:
@@ -105,13 +102,12 @@ def main() -> None:
     module, variables = model(given.model, given.length)
     variables = jax.device_put(variables)
     sampling = {"temperature": given.temperature, "top_k": given.top_k, "top_p": given.top_p}
+    sampling |= {"key": jax.random.key(given.seed)}
+    prompt = tokens.encode(given.prompt)
     for name, jit in JITS.items():
         generator = models.Generator(module, variables, jit=jit)
-        warm = generator(tokens.encode(given.prompt), min(2, given.steps))  # compiles and plans both programs
-        list(warm)
-        ids = generator(
-            tokens.encode(given.prompt), given.steps, **sampling, key=jax.random.key(given.seed), stop=given.stop
-        )
+        list(generator(prompt, min(2, given.steps), **sampling))  # compiles and plans what a stream needs
+        ids = generator(prompt, given.steps, **sampling, stop=given.stop)
         print(f"{name}: {given.prompt}", end="", flush=True)
         for word in words(tokens, ids):
             print(word, end="", flush=True)

@@ -8,3 +8,4 @@ from .weights import load as load
 from .zoo import NAMES as NAMES
 from .zoo import Entry as Entry
 from .zoo import get as get
+from .zoo import random_variables as random_variables

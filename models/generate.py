@@ -157,7 +157,7 @@ class Generator:
 
     def _common(self, prompt: list[int]) -> int:
         """Tokens at the prompt's beginning whose keys and values are in the cache, at most all but the last one."""
-        same = (a == b for a, b in zip(self._held, prompt[:-1], strict=False))
+        same = (a == b for a, b in zip(self._held, prompt, strict=False))
         return next((i for i, equal in enumerate(same) if not equal), min(len(self._held), len(prompt) - 1))
 
     def _prefill(self, prompt: list[int], position: int) -> jax.Array:

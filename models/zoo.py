@@ -48,13 +48,7 @@ class Entry:
         """Random weights, and running statistics that are not trivial (so that folding is seen to matter): f32 arrays
         of the shapes that the module wants.
         """
-        module = self.module
-        shapes = jax.eval_shape(module.init, jax.random.key(0), self.example())
-        rng = np.random.default_rng(seed)
-        made: VariableDict = jax.tree_util.tree_map_with_path(
-            lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes
-        )
-        return made
+        return random_variables(self.module, self.example(), seed)
 
     def example(self, batch: int = 1, seed: int = 0) -> jax.Array | Step:
         """A random input: f32 of shape [batch, *shape], token ids s32 [batch, *shape], or a decoder's `Step`."""
@@ -69,6 +63,16 @@ class Entry:
             lambda c: jax.device_put(rng.standard_normal(c.shape, np.float32)), module.empty_cache(batch)
         )
         return Step(tokens, cache, jnp.int32(module.length // 2))
+
+
+def random_variables(module: nn.Module, example: object, seed: int = 0) -> VariableDict:
+    """Random f32 arrays of the shapes that a module wants for an `example` input, of which shapes and types count."""
+    shapes = jax.eval_shape(module.init, jax.random.key(0), example)
+    rng = np.random.default_rng(seed)
+    made: VariableDict = jax.tree_util.tree_map_with_path(
+        lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes
+    )
+    return made
 
 
 def _draw(rng: np.random.Generator, path: str, s: jax.ShapeDtypeStruct) -> jax.Array:
