@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -85,7 +86,8 @@ class Generator:
         self._chunk, self._dtype = chunk, dtype
         self.stats: Stats | None = None  # of the newest stream
         self._stream: object = None
-        self._forget()
+        self._cache: Cache | None = None
+        self._held: list[int] = []  # tokens whose keys and values the cache has
         step, variables = jit(functools.partial(_step, module), donate_argnums=1), jax.device_put(variables)
         bind = getattr(step, "bind", None)
         self._step = functools.partial(step, variables) if bind is None else bind(variables)
@@ -186,17 +188,13 @@ class Generator:
         self._held = [*held, *tokens[: last + 1]]
         return scores
 
-    def _forget(self) -> None:
-        self._cache: Cache | None = None
-        self._held: list[int] = []
-
 
 def _step(
     module: Decoder, variables: VariableDict, cache: Cache, tokens: jax.Array, position: jax.Array, last: jax.Array
 ) -> tuple[jax.Array, Cache]:
     """Scores [vocabulary] behind token `last` of one step, and the next cache."""
-    scores, cache = module.apply(variables, Step(tokens, cache, position), last)
-    return scores[0, 0], cache
+    scores, after = cast(tuple[jax.Array, Cache], module.apply(variables, Step(tokens, cache, position), last))
+    return scores[0, 0], after
 
 
 def _pick(sampling: Sampling, scores: jax.Array, position: int) -> jax.Array:

@@ -79,8 +79,7 @@ def load(folder: Path, length: int | None = None, rows: bool = False) -> tuple[D
 
 def example(module: Decoder) -> Step:
     """Shapes and types of a step of one token."""
-    cache = jax.eval_shape(lambda: module.empty_cache(1, 1))
-    return Step(jax.ShapeDtypeStruct((1, 1), jnp.int32), cache, jax.ShapeDtypeStruct((), jnp.int32))
+    return jax.eval_shape(lambda: Step(jnp.zeros((1, 1), jnp.int32), module.empty_cache(1, 1), jnp.int32(0)))
 
 
 def _read(path: Path) -> Config:
@@ -140,8 +139,8 @@ def _rope(config: Config) -> Rope:
     if kind == "linear":
         return Rope(theta, _number(scaling, "factor"))
     if kind == "llama3":
-        numbers = (_number(scaling, key) for key in ("factor", "low_freq_factor", "high_freq_factor"))
-        rope = Rope(theta, *numbers, _whole(scaling, "original_max_position_embeddings"))
+        factor, low, high = (_number(scaling, key) for key in ("factor", "low_freq_factor", "high_freq_factor"))
+        rope = Rope(theta, factor, low, high, _whole(scaling, "original_max_position_embeddings"))
         if rope.low < rope.high:
             return rope
     raise ValueError(
