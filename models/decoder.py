@@ -1,5 +1,6 @@
-"""A decoder language model in the Llama layout (Touvron et al., 2023): RMS norm, rotary positions, grouped queries,
-SwiGLU.
+"""A decoder language model in the Llama layout (Touvron et al., 2023): RMS norm (Zhang and Sennrich, 2019), rotary
+positions, grouped queries, SwiGLU (Shazeer, 2020); with the biases, norms of queries and keys, scaled positions, tied
+embeddings and experts of its relatives.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+
+from .moe import Experts, Routing
 
 Cache = tuple[tuple[jax.Array, jax.Array], ...]
 
@@ -25,6 +28,28 @@ class Step(NamedTuple):
     position: jax.Array
 
 
+class Rope(NamedTuple):
+    """Periods of the rotary embedding: `theta` ** (2 i / D), times `factor`. With `low` and `high` as in Llama 3.1
+    only periods that fit less than `low` times into `original` positions are stretched in full, and those that fit
+    more than `high` times not at all; between them the frequencies are interpolated.
+    """
+
+    theta: float = 10000.0
+    factor: float = 1.0
+    low: float = 0.0
+    high: float = 0.0
+    original: int = 0
+
+    def periods(self, dim: int) -> jax.Array:
+        """f32 [dim / 2]: positions that a turn takes, over 2 pi."""
+        plain = self.theta ** (jnp.arange(0, dim, 2) / dim)
+        if not self.original:
+            return plain if self.factor == 1.0 else plain * self.factor
+        turns = self.original / (2 * math.pi * plain)
+        share = jnp.clip((turns - self.low) / (self.high - self.low), 0.0, 1.0)
+        return plain / (share + (1.0 - share) / self.factor)
+
+
 def rotate(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
     """Rotary position embedding (Su et al., 2021) by the halves of x, of shape [N, T, H, D]; cos, sin: [T, D / 2]."""
     a, b = jnp.split(x, 2, -1)
@@ -32,45 +57,82 @@ def rotate(x: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
     return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def angles(
-    position: jax.Array, tokens: int, length: int, dim: int, base: float = 10000.0
-) -> tuple[jax.Array, jax.Array]:
-    """cos and sin, of shape [tokens, dim / 2], of the positions from `position` on, read from tables for `length`
-    positions.
-    """
-    table = jnp.arange(length)[:, None] / base ** (jnp.arange(0, dim, 2) / dim)
-    return tuple(jax.lax.dynamic_slice_in_dim(f(table), position, tokens) for f in (jnp.cos, jnp.sin))  # type: ignore[return-value]
+def angles(position: jax.Array, tokens: int, periods: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """cos and sin, of shape [tokens, D / 2], of the positions from `position` on."""
+    turned = (position + jnp.arange(tokens))[:, None] / periods
+    return jnp.cos(turned), jnp.sin(turned)
+
+
+def row_product(x: jax.Array, w: jax.Array) -> jax.Array:
+    """x [..., K] times the rows of w [M, K]: [..., M], in x's type."""
+    return jax.lax.dot_general(x, w.astype(x.dtype), (((x.ndim - 1,), (1,)), ((), ())))
+
+
+class RowDense(nn.Module):
+    """A dense layer whose kernel is [out, in], as PyTorch's files hold it: a mapped file is used as it lies."""
+
+    features: int
+    use_bias: bool = False
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        init = nn.initializers.lecun_normal(in_axis=-1, out_axis=-2)
+        y = row_product(x, self.param("kernel", init, (self.features, x.shape[-1])))
+        return y + self.param("bias", nn.initializers.zeros_init(), (self.features,)) if self.use_bias else y
 
 
 class Attention(nn.Module):
     """Grouped-query attention (Ainslie et al., 2023) over the cache; returns the result and the cache with this step's
-    keys and values.
+    keys and values. `dim`: of a head, 0 for width / heads. `biases`: which of query, key, value and out have one.
+    `normed`: queries and keys of each head go through an RMS norm. `rows`: kernels are [out, in].
     """
 
     heads: int
     groups: int
+    dim: int = 0
+    biases: tuple[str, ...] = ()
+    normed: bool = False
+    rows: bool = False
+    epsilon: float = 1e-5
 
     @nn.compact
     def __call__(
         self, x: jax.Array, cache: tuple[jax.Array, jax.Array], position: jax.Array, cos: jax.Array, sin: jax.Array
     ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         n, t, width = x.shape
-        dim = width // self.heads
-        dense = functools.partial(nn.Dense, use_bias=False)
-        q = rotate(dense(width, name="query")(x).reshape(n, t, self.heads, dim), cos, sin)
-        k, v = (dense(self.groups * dim, name=name)(x).reshape(n, t, self.groups, dim) for name in ("key", "value"))
-        keys = jax.lax.dynamic_update_slice(cache[0], rotate(k, cos, sin), (0, position, 0, 0))
-        values = jax.lax.dynamic_update_slice(cache[1], v, (0, position, 0, 0))
+        dim = self.dim or width // self.heads
+        dense = functools.partial(named_dense, self.rows, self.biases)
+        q = dense(self.heads * dim, "query")(x).reshape(n, t, self.heads, dim)
+        k, v = (dense(self.groups * dim, name)(x).reshape(n, t, self.groups, dim) for name in ("key", "value"))
+        if self.normed:
+            q, k = (nn.RMSNorm(epsilon=self.epsilon, name=f"{m}_norm")(y) for m, y in (("query", q), ("key", k)))
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        keys, values = (
+            jax.lax.dynamic_update_slice(old, new.astype(old.dtype), (0, position, 0, 0))
+            for old, new in zip(cache, (k, v), strict=True)
+        )
         q = q.reshape(n, t, self.groups, self.heads // self.groups, dim)
-        scores = jnp.einsum("ntgrd,nsgd->ngrts", q, keys) / math.sqrt(dim)
+        scores = jnp.einsum("ntgrd,nsgd->ngrts", q, keys.astype(q.dtype)) / math.sqrt(dim)
         seen = jnp.arange(keys.shape[1])[None, :] <= position + jnp.arange(t)[:, None]
         scores = nn.softmax(jnp.where(seen, scores, -1e30))
-        y = jnp.einsum("ngrts,nsgd->ntgrd", scores, values)
-        return dense(width, name="out")(y.reshape(n, t, width)), (keys, values)
+        y = jnp.einsum("ngrts,nsgd->ntgrd", scores, values.astype(q.dtype))
+        return dense(width, "out")(y.reshape(n, t, self.heads * dim)), (keys, values)
+
+
+def named_dense(rows: bool, biases: tuple[str, ...], features: int, name: str, layer: str = "") -> nn.Module:
+    """The dense layer of that name: `name` tells whether it has a bias, `name` + `layer` names its parameters."""
+    kind = RowDense if rows else nn.Dense
+    return kind(features, use_bias=name in biases, name=name + layer)
 
 
 class Decoder(nn.Module):
-    """Next-token scores [N, T, vocabulary] and the new cache; 31.6 M parameters as it stands."""
+    """Next-token scores [N, T, vocabulary] f32 and the new cache; 31.6 M parameters as it stands.
+
+    `length`: positions of the cache that `empty_cache` makes. `dim`: of a head, 0 for width / heads. `biases`: which of
+    query, key, value, out, gate, up and down have one. `tied`: the head is the embedding. `normed`: queries and keys
+    go through an RMS norm. `routing`: experts in place of gate, up and down. `rows`: kernels are [out, in]. Weights of
+    any floating-point type are read as they are, sums are f32. A token outside of the vocabulary gives NaN.
+    """
 
     vocabulary: int = 8192
     width: int = 512
@@ -79,25 +141,60 @@ class Decoder(nn.Module):
     groups: int = 4
     hidden: int = 1376
     length: int = 256
+    dim: int = 0
+    rope: Rope = Rope()
+    epsilon: float = 1e-5
+    biases: tuple[str, ...] = ()
+    tied: bool = False
+    normed: bool = False
+    routing: Routing | None = None
+    rows: bool = False
 
     @nn.compact
-    def __call__(self, step: Step) -> tuple[jax.Array, Cache]:
-        norm = functools.partial(nn.RMSNorm, epsilon=1e-5)
-        dense = functools.partial(nn.Dense, use_bias=False)
-        x = nn.Embed(self.vocabulary, self.width)(step.tokens)
-        cos, sin = angles(step.position, x.shape[1], self.length, self.width // self.heads)
+    def __call__(self, step: Step, last: jax.Array | None = None) -> tuple[jax.Array, Cache]:
+        """`last`: s32, the one token of the step whose scores are wanted: [N, 1, vocabulary]."""
+        self._check(step)
+        norm = functools.partial(nn.RMSNorm, epsilon=self.epsilon)
+        embed = nn.Embed(self.vocabulary, self.width)
+        x = embed(step.tokens).astype(jnp.float32)
+        cos, sin = angles(step.position, x.shape[1], self.rope.periods(self.head_dim))
         caches = []
         for i, old in enumerate(step.cache):
-            y, new = Attention(self.heads, self.groups)(norm()(x), old, step.position, cos, sin)
+            attention = Attention(
+                self.heads, self.groups, self.head_dim, self.biases, self.normed, self.rows, self.epsilon
+            )
+            y, new = attention(norm()(x), old, step.position, cos, sin)
             caches.append(new)
             x = x + y
-            y = norm()(x)
-            x = x + dense(self.width, name=f"down_{i}")(
-                nn.silu(dense(self.hidden, name=f"gate_{i}")(y)) * dense(self.hidden, name=f"up_{i}")(y)
-            )
-        return dense(self.vocabulary, name="head")(norm()(x)), tuple(caches)
+            x = x + self._mlp(norm()(x), f"_{i}")
+        x = norm()(x if last is None else jax.lax.dynamic_slice_in_dim(x, last, 1, 1))
+        scores = row_product(x, embed.embedding) if self.tied else self._dense(self.vocabulary, "head")(x)
+        return scores, tuple(caches)
 
-    def empty_cache(self, batch: int) -> Cache:
-        """Zeros: keys and values of every layer, each of shape [batch, length, groups, width / heads]."""
-        shape = (batch, self.length, self.groups, self.width // self.heads)
-        return tuple((jnp.zeros(shape), jnp.zeros(shape)) for _ in range(self.depth))
+    def _check(self, step: Step) -> None:
+        if len(step.cache) != self.depth:
+            raise ValueError(f"models.Decoder: got a cache of {len(step.cache)} layers; valid is one of {self.depth}.")
+        tokens, positions = step.tokens.shape[1], step.cache[0][0].shape[1]
+        if tokens > positions:
+            raise ValueError(
+                f"models.Decoder: got {tokens} tokens for a cache of {positions} positions; valid is a cache that is as"
+                " long as all tokens."
+            )
+
+    def _mlp(self, x: jax.Array, layer: str) -> jax.Array:
+        if self.routing is not None:
+            return Experts(self.routing, name="experts" + layer)(x)
+        gate, up = (self._dense(self.hidden, name, layer)(x) for name in ("gate", "up"))
+        return self._dense(self.width, "down", layer)(nn.silu(gate) * up)
+
+    def _dense(self, features: int, name: str, layer: str = "") -> nn.Module:
+        return named_dense(self.rows, self.biases, features, name, layer)
+
+    @property
+    def head_dim(self) -> int:
+        return self.dim or self.width // self.heads
+
+    def empty_cache(self, batch: int, length: int | None = None, dtype: jnp.dtype = jnp.float32) -> Cache:
+        """Zeros: keys and values of every layer, each of shape [batch, length, groups, dim]."""
+        shape = (batch, self.length if length is None else length, self.groups, self.head_dim)
+        return tuple((jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(self.depth))

@@ -80,11 +80,46 @@ def _whole(leaf: str, *index: int) -> Layout:
     return lambda take: {f"params/{leaf}": take("")}
 
 
+def _ignored(take: Take) -> Leaves:
+    """A head that is the embedding, of which some files hold a copy."""
+    take("weight")
+    return {}
+
+
+def _turned(*found: Array | None) -> Array | None:
+    """The first matrix that is there, [in, out]."""
+    return next((w.T for w in found if w is not None), None)
+
+
+def _experts(count: int) -> Layout:
+    """Matrices of `count` experts, one beside the other: [count, in, out]. Their names are Qwen's, or Mixtral's."""
+
+    def stacked(take: Take, qwen: str, mixtral: str) -> Array | None:
+        names = (
+            (f"mlp.experts.{e}.{qwen}.weight", f"block_sparse_moe.experts.{e}.{mixtral}.weight") for e in range(count)
+        )
+        found = [_turned(take(a), take(b)) for a, b in names]
+        there = [w for w in found if w is not None]
+        return np.stack(there) if len(there) == count else None
+
+    parts = {"gate": ("gate_proj", "w1"), "up": ("up_proj", "w3"), "down": ("down_proj", "w2")}
+    return lambda take: {f"params/{leaf}": stacked(take, *names) for leaf, names in parts.items()}
+
+
+def layout_of(text: str) -> Layout:
+    """The rule of a layout's name; `experts:8` is that of 8 experts."""
+    kind, _, count = text.partition(":")
+    return _experts(int(count)) if kind == "experts" else LAYOUTS[text]
+
+
 LAYOUTS: dict[str, Layout] = {
     "conv": _conv,
     "dense": _dense,
     "norm": _norm,
+    "rows": lambda take: {"params/kernel": take("weight"), "params/bias": take("bias")},
     "embed": lambda take: {"params/embedding": take("weight")},
+    "tied": _ignored,
+    "router": lambda take: {"params/kernel": _turned(take("mlp.gate.weight"), take("block_sparse_moe.gate.weight"))},
     "query": _part(0),
     "key": _part(1),
     "value": _part(2),
@@ -254,17 +289,24 @@ def _bert(module: BERT) -> Table:
 
 
 def _decoder(module: Decoder) -> Table:
+    dense = "rows" if module.rows else "dense"
     yield "Embed_0", "model.embed_tokens", "embed"
     for i in range(module.depth):
         name = f"model.layers.{i}"
         for path, part in (("query", "q"), ("key", "k"), ("value", "v"), ("out", "o")):
-            yield f"Attention_{i}/{path}", f"{name}.self_attn.{part}_proj", "dense"
-        for part in ("gate", "up", "down"):
-            yield f"{part}_{i}", f"{name}.mlp.{part}_proj", "dense"
+            yield f"Attention_{i}/{path}", f"{name}.self_attn.{part}_proj", dense
+        for path, part in (("query_norm", "q_norm"), ("key_norm", "k_norm")) if module.normed else ():
+            yield f"Attention_{i}/{path}", f"{name}.self_attn.{part}", "norm"
+        if module.routing is None:
+            for part in ("gate", "up", "down"):
+                yield f"{part}_{i}", f"{name}.mlp.{part}_proj", dense
+        else:
+            yield f"experts_{i}/router", name, "router"
+            yield f"experts_{i}", name, f"experts:{module.routing.experts}"
         yield f"RMSNorm_{2 * i}", f"{name}.input_layernorm", "norm"
         yield f"RMSNorm_{2 * i + 1}", f"{name}.post_attention_layernorm", "norm"
     yield f"RMSNorm_{2 * module.depth}", "model.norm", "norm"
-    yield "head", "lm_head", "dense"
+    yield "head", "lm_head", "tied" if module.tied else dense
 
 
 #: module class name -> table; the layouts are those of torchvision, timm (ViT), Transformers (BERT, Llama), and the
@@ -285,4 +327,4 @@ TABLES: dict[str, Callable[..., Table]] = {
 }
 
 
-__all__ = ["LAYOUTS", "TABLES", "Array", "Leaves", "Line", "Take"]
+__all__ = ["TABLES", "Array", "Leaves", "Line", "Take", "layout_of"]

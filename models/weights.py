@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-import stat
 from collections.abc import Mapping
 
 import flax.linen as nn
@@ -13,7 +12,8 @@ import jax
 import numpy as np
 from flax.typing import MutableCollection, MutableVariableDict, VariableDict
 
-from .torch_layouts import LAYOUTS, TABLES, Array, Leaves, Line, Take
+from .mapped import tensors as tensors_of
+from .torch_layouts import TABLES, Array, Leaves, Line, Take, layout_of
 from .zoo import Entry, get
 
 #: leaves of these ends carry nothing that inference needs
@@ -23,12 +23,15 @@ TRAINING = ("aux1.", "aux2.", "cls.")  # heads that are only there for training
 PREFIXES = ("", "module.", "bert.")
 
 
-def convert(model: str | nn.Module, tensors: Mapping[str, object], example: object = None) -> VariableDict:
+def convert(
+    model: str | nn.Module, tensors: Mapping[str, object], example: object = None, mapped: bool = False
+) -> VariableDict:
     """Flax variables from PyTorch tensors by name.
 
-    `model`: a name of the zoo, or a module of the zoo's classes with an `example` input. Raises `ValueError`
-    that names the first tensor that is missing, unknown, or of another shape or type (valid are floating-point
-    numbers).
+    `model`: a name of the zoo, or a module of the zoo's classes with an `example` input. `mapped`: the variables are
+    NumPy views of the tensors, in their types, wherever one is the other in another order; else arrays of JAX in the
+    module's types. Raises `ValueError` that names the first tensor that is missing, unknown, or of another shape or
+    type (valid are floating-point numbers).
     """
     if not isinstance(tensors, Mapping) or not all(isinstance(name, str) for name in tensors):
         raise ValueError(
@@ -45,7 +48,7 @@ def convert(model: str | nn.Module, tensors: Mapping[str, object], example: obje
         for leaf, value in _arranged(layout, functools.partial(found.take, name), prefix + name).items():
             collection, last = leaf.split("/")
             where = [collection, *(path.split("/") if path else []), last]
-            _put(variables, shapes, where, value, prefix + name)
+            _put(variables, shapes, where, value, prefix + name, mapped)
     if unknown := found.unknown():
         raise ValueError(
             f"models.convert: got a tensor {unknown[0]!r} (and {len(unknown) - 1} more) that {entry.name} does not"
@@ -107,7 +110,7 @@ def _arranged(layout: str, take: Take, name: str) -> Leaves:
         return array
 
     try:
-        return LAYOUTS[layout](taken)
+        return layout_of(layout)(taken)
     except (ValueError, IndexError) as e:
         if str(e).startswith("models."):
             raise
@@ -116,7 +119,9 @@ def _arranged(layout: str, take: Take, name: str) -> Leaves:
         ) from None
 
 
-def _put(variables: MutableVariableDict, shapes: object, where: list[str], value: Array | None, name: str) -> None:
+def _put(
+    variables: MutableVariableDict, shapes: object, where: list[str], value: Array | None, name: str, mapped: bool
+) -> None:
     """Stores a leaf if the model has it; checks its shape."""
     wanted = shapes
     for key in where:
@@ -139,32 +144,15 @@ def _put(variables: MutableVariableDict, shapes: object, where: list[str], value
     node: MutableCollection = variables
     for key in where[:-1]:
         node = node.setdefault(key, {})
-    node[where[-1]] = jax.numpy.asarray(np.ascontiguousarray(value), wanted.dtype)
+    node[where[-1]] = value if mapped else jax.numpy.asarray(np.ascontiguousarray(value), wanted.dtype)
 
 
-def load(model: str | nn.Module, path: str | os.PathLike[str], example: object = None) -> VariableDict:
-    """Flax variables from a safetensors file of a PyTorch model (needs the package safetensors: `pip install
-    xcoexec[weights]`).
+def load(
+    model: str | nn.Module, path: str | os.PathLike[str], example: object = None, mapped: bool = False
+) -> VariableDict:
+    """Flax variables from a safetensors file of a PyTorch model, from the index of one in parts, or from a folder with
+    either; `mapped` as in `convert`: nothing of the files is read but their headers.
 
-    Raises `ValueError` where the file is none, cannot be read, or does not fit the model (see `convert`),
-    `ImportError` without that package.
+    Raises `ValueError` where a file is none, cannot be read, or does not fit the model (see `convert`).
     """
-    try:
-        from safetensors.numpy import load_file
-    except ImportError:
-        raise ImportError("models.load needs the package safetensors; install xcoexec[weights].") from None
-    valid = "valid is a safetensors file; a file that PyTorch has pickled is never read, because pickles can run code"
-    if not isinstance(path, (str, os.PathLike)):
-        raise ValueError(f"models.load: got a path of type {type(path).__name__}; valid is a str or a path.")
-    name = os.fspath(path)
-    try:
-        regular = stat.S_ISREG(os.stat(name).st_mode)  # a pipe would hold the reader up
-    except (OSError, ValueError):
-        raise ValueError(f"models.load: got {name!r}; there is no such file.") from None
-    if not regular:
-        raise ValueError(f"models.load: got {name!r}, which is no regular file; {valid}.")
-    try:
-        tensors = load_file(name)
-    except Exception as e:  # the reader has no common base of its errors: some are of its own, some NumPy's
-        raise ValueError(f"models.load: got {name!r}, which cannot be read ({e}); {valid}.") from None
-    return convert(model, tensors, example)
+    return convert(model, tensors_of(path), example, mapped)

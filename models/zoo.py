@@ -48,11 +48,7 @@ class Entry:
         """Random weights, and running statistics that are not trivial (so that folding is seen to matter): f32 arrays
         of the shapes that the module wants.
         """
-        rng = np.random.default_rng(seed)
-        made: VariableDict = jax.tree_util.tree_map_with_path(
-            lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), self.shapes()
-        )
-        return made
+        return random_variables(self.module, self.example(), seed)
 
     def shapes(self) -> VariableDict:
         """The shapes of `variables`, of which none is drawn."""
@@ -72,6 +68,16 @@ class Entry:
             lambda c: jax.device_put(rng.standard_normal(c.shape, np.float32)), module.empty_cache(batch)
         )
         return Step(tokens, cache, jnp.int32(module.length // 2))
+
+
+def random_variables(module: nn.Module, example: object, seed: int = 0) -> VariableDict:
+    """Random f32 arrays of the shapes that a module wants for an `example` input, of which shapes and types count."""
+    shapes = jax.eval_shape(module.init, jax.random.key(0), example)
+    rng = np.random.default_rng(seed)
+    made: VariableDict = jax.tree_util.tree_map_with_path(
+        lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes
+    )
+    return made
 
 
 def _draw(rng: np.random.Generator, path: str, s: jax.ShapeDtypeStruct) -> jax.Array:
