@@ -8,19 +8,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..program import Op, Unsupported, Value, itemsize, kind
+from ..program import Op, Unsupported, Value, kind
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import RAW_BYTES, Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Storage
 from .block_shapes import block_shape
-from .elementwise import Operand, copy, nest
+from .elementwise import copy, nest
+from .gemv import add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
 
-GEMV_ROWS = 4
-GEMV_COLUMNS = 2048
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
 
@@ -173,9 +172,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
     constant = right.value in ctx.consts
-    plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
-    if constant and plain and batch == m == 1 and _stored(right.value).nbytes >= RAW_BYTES:
-        return _gemv(ctx, left, _stored(right.value), lanes, expr)
+    if constant and batch == m == 1 and _by_rows(right) and _stored(right.value).nbytes >= RAW_BYTES:
+        return add_gemv(ctx, _rows(ctx, left).ref, _stored(right.value), (k, n), lanes, expr)
     if constant and ctx.target.unit("bfloat16") and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
         return _pairs(ctx, left, right, lanes, expr)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
@@ -218,6 +216,11 @@ def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
         return None
     starts = [(Ref(s.buffer, s.offset), group or 0) for s, group in zip((a, b), groups, strict=True)]
     return Sides(axes, (1, 1, 1, m), (0, 0, 0, row), n, batch, *starts)
+
+
+def _by_rows(right: Side) -> bool:
+    """Whether the channels of the weights lie side by side, and their rows in the order of the sums."""
+    return not right.batch and (*right.contract, *right.free) == tuple(range(len(right.value.shape)))
 
 
 STORED = ("float32", "bfloat16", "float16", "int8")
@@ -263,23 +266,3 @@ def _panels(ctx: Context, side: Side, nv: int) -> Ref:
         s, across, walk = flat, 4, list(zip(flat.shape, flat.strides, strict=True))
     batch, end = len(side.batch), len(side.batch) + len(side.contract)
     return packed(ctx, (s, (), 0), walk[:batch], walk[batch:end], (n, across), nv)
-
-
-def _gemv(ctx: Context, left: Side, w: Value, lanes: list[Lane], expr: Expr) -> None:
-    """One row times a large matrix, read once and where it lies: as fast as memory, no packed copy."""
-    k, n = w.shape
-    x = _rows(ctx, left)
-    columns = max(ctx.target.vl * 8, min(GEMV_COLUMNS, -(-n // (2 * ctx.threads) // 64) * 64))
-    kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
-
-    def operand(ref: Ref, step: int) -> Operand:
-        return Storage(ref.buffer, ref.offset, (), (), ()), (step * columns,), 0
-
-    raw = Ref(ctx.raw_const(w), 0)
-    operands = [
-        operand(x.ref, 0),
-        operand(raw, itemsize(w.dtype)),
-        *(operand(lane.ref, lane.channel) for lane in lanes),
-    ]
-    kernel, words = Kernel(("gemv", GEMV_ROWS, expr, kinds, w.dtype)), [k, itemsize(w.dtype) * n, n, columns]
-    nest(ctx, kernel, words, (-(-n // columns),), operands, 2, 1, k * columns / ctx.target.vl)
