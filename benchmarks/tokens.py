@@ -26,22 +26,22 @@ from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.text import table
 
 SHAPES = ((2048, 2048), (2048, 5632), (5632, 2048), (2048, 32000))
-DTYPES = ("bfloat16", "float32", "float16", "int8", "int8 scaled")
+DTYPES = ("bfloat16", "float32", "float16", "int8", "int8 scaled", "int8 grouped", "int4 scaled", "int4 grouped")
+GROUP = 128  # rows that have a scale for each channel of their own
 SET_BYTES = 1 << 24  # of weights that one call reads, at least
 HEAD = ("weights", "matrix", "rows", "threads", "reads GB/s", "product GB/s", "of the reads", "kernels")
 
 
 def product(stored: str) -> Callable[..., Any]:
-    """The sum of x @ w over the weights of a list; of int8 with a scale for each output channel, which is multiplied
-    behind the product ("int8") or with the weights ("int8 scaled").
+    """The sum of x @ w over the weights of a list. Of whole numbers, with scales: for each output channel, multiplied
+    behind the product ("int8") or with the weights ("scaled"), or also for each `GROUP` rows ("grouped").
     """
 
     def one(w: Any, x: Any) -> Any:
-        if stored == "int8":
-            return (x @ w[0].astype(x.dtype)) * w[1]
-        if stored == "int8 scaled":
-            return x @ (w[0].astype(x.dtype) * w[1])
-        return (x @ w.astype(x.dtype)).astype(jnp.float32)
+        if not isinstance(w, tuple):
+            return (x @ w.astype(x.dtype)).astype(jnp.float32)
+        q, scale = w[0].astype(x.dtype), w[1]
+        return x @ (q * scale).reshape(x.shape[1], -1) if " " in stored else (x @ q) * scale
 
     def fn(ws: Sequence[Any], x: Any) -> Any:
         y = one(ws[0], x)
@@ -53,19 +53,25 @@ def product(stored: str) -> Callable[..., Any]:
 
 
 def weights(stored: str, k: int, n: int, count: int) -> list[Any]:
-    """`count` matrices [k, n]."""
+    """`count` matrices [k, n], those of whole numbers with their scales."""
     rng = np.random.default_rng(0)
-    block = rng.integers(-127, 127, (k, n), np.int8)
-    if stored.startswith("int8"):
-        scale = rng.uniform(0.01, 0.02, (n,)).astype(np.float32)
-        return [(block.copy(), scale) for _ in range(count)]
-    made = (block.astype(np.float32) / 1024).astype(jnp.dtype(stored))
-    return [made.copy() for _ in range(count)]
+    dtype, _, scaled = stored.partition(" ")
+    most = {"int4": 8}.get(dtype, 127)
+    block = rng.integers(-most, most, (k, n), np.int8)
+    if not dtype.startswith("int"):
+        made = (block.astype(np.float32) / 1024).astype(jnp.dtype(dtype))
+        return [made.copy() for _ in range(count)]
+    groups = k // GROUP if scaled == "grouped" else 1
+    scale = rng.uniform(0.01, 0.02, (groups, 1, n)).astype(np.float32)
+    block = block.astype(jnp.dtype(dtype)).reshape(groups, k // groups, n)
+    if scaled != "grouped":
+        block, scale = block[0], scale[0, 0]
+    return [(block.copy(), scale) for _ in range(count)]
 
 
 def calls(stored: str, k: int, n: int, rows: int, threads: int, nbytes: float) -> tuple[list[Any], list[Any], str, int]:
     """Calls that read, calls that multiply, one each for every set of weights; the kernels; bytes of a set."""
-    each = k * n * itemsize(stored.split()[0])
+    each = k * n // 2 if stored.startswith("int4") else k * n * itemsize(stored.split()[0])
     per = -(-SET_BYTES // each)
     sets = max(2, int(nbytes / (per * each)))
     size = per * each // peaks.ITEM_BYTES * peaks.ITEM_BYTES
@@ -79,9 +85,8 @@ def calls(stored: str, k: int, n: int, rows: int, threads: int, nbytes: float) -
     for _ in range(sets):
         mine = weights(stored, k, n, per)
         constants = folded.constants(jax.tree_util.tree_leaves(mine))
-        products.append(
-            host.Call(segment, [np.asarray(given, np.float32)], [constants[v] for v in graph.program.consts])
-        )
+        arrays = [np.ascontiguousarray(constants[v]) for v in segment.raw]
+        products.append(host.Call.on(segment, [np.asarray(given, np.float32), *arrays, segment.pack(constants)]))
         reads.append(host.Call(read, [np.ones(size // 4, np.float32)], []))
     return reads, products, "+".join(dict.fromkeys(segment.algorithms)), per * each
 

@@ -19,6 +19,7 @@ from .gemv import add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
+from .stored import stored
 
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
@@ -172,8 +173,10 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
     constant = right.value in ctx.consts
-    if constant and batch == m == 1 and _by_rows(right) and _stored(right.value).nbytes >= RAW_BYTES:
-        return add_gemv(ctx, _rows(ctx, left).ref, _stored(right.value), (k, n), lanes, expr)
+    if constant and batch == m == 1 and _by_rows(right):
+        kept = stored(right.value, k, n)
+        if kept.value.nbytes >= RAW_BYTES:
+            return add_gemv(ctx, _rows(ctx, left).ref, kept, lanes, expr)
     if constant and ctx.target.unit("bfloat16") and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
         return _pairs(ctx, left, right, lanes, expr)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
@@ -221,14 +224,6 @@ def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
 def _by_rows(right: Side) -> bool:
     """Whether the channels of the weights lie side by side, and their rows in the order of the sums."""
     return not right.batch and (*right.contract, *right.free) == tuple(range(len(right.value.shape)))
-
-
-STORED = ("float32", "bfloat16", "float16", "int8")
-
-
-def _stored(w: Value) -> Value:
-    """The weights as the model keeps them, where kernels can read that type: fewer bytes, and no copy."""
-    return w.source if w.source is not None and w.source.dtype in STORED else w
 
 
 def _rows(ctx: Context, side: Side) -> Lane:

@@ -1,18 +1,21 @@
 """One row times a large matrix that is read once, where it lies and as it is stored: as fast as memory, no packed copy.
 
 Memory is fast where a thread reads what lies side by side, in a few streams. So threads divide the matrix by rows, and
-each sums up whole rows of it; what several of them have summed is added by a second step.
+each sums up whole rows of it; what several of them have summed is added by a second step. Rows that are read together
+lie far apart, so that each stream goes on where a row ends. Rows of int4 are packed, two elements plus 8 in a byte: of
+each two vectors, the first one lies in the lower halves of the bytes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.ir as ir
+import numpy as np
 
 from ..native.build import Spec, family
-from ..program import Value, itemsize
+from ..program import Value
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
@@ -20,11 +23,12 @@ from ..segment.storage import Storage
 from ..target import Target
 from .elementwise import Operand, nest
 from .expressions import emit
-from .nests import LAST, chunk_of, maximum, vectors
+from .nests import LAST, chunk_of, maximum, minimum, vectors
 from .product import Lane
 from .simd import Builder, i64
+from .stored import Stored, bits
 
-STREAMS = 8  # rows that are read at a time
+STREAMS = 8  # rows that are read together
 AHEAD = 1024  # bytes by which each of them is asked for in advance
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
@@ -32,28 +36,28 @@ WIDE = 1 << 15  # columns whose sums stay in the caches
 LINE = 64  # bytes of a cache line
 
 
-def add_gemv(ctx: Context, x: Ref, w: Value, sizes: tuple[int, int], lanes: Sequence[Lane], expr: Expr) -> None:
-    """Appends lanes[0] = `expr` of x @ w and of the other lanes; x f32 [K] side by side, `w` a constant that lies as
-    [K, N], which are the `sizes`.
-    """
-    k, n = sizes
-    parts = _parts(ctx.threads, k, n * itemsize(w.dtype))
+def add_gemv(ctx: Context, x: Ref, w: Stored, lanes: Sequence[Lane], expr: Expr) -> None:
+    """Appends lanes[0] = `expr` of x @ w and of the other lanes; x f32 [rows of w] side by side."""
+    n = w.channels
+    parts = _parts(ctx.threads, w)
     kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
     if parts == 1:
-        return _sums(ctx, x, w, (k, n, k), [_walked(lane.ref, 0, lane.channel * WIDE) for lane in lanes], expr, kinds)
-    rows = -(-k // parts // STREAMS) * STREAMS
-    parts = -(-k // rows)
+        return _sums(ctx, x, w, w.rows, [_walked(lane.ref, 0, lane.channel * WIDE) for lane in lanes], expr, kinds)
+    unit = w.group if w.scale is not None and not w.by_channel else STREAMS
+    rows = -(-w.rows // parts // unit) * unit
+    parts = -(-w.rows // rows)
     y = ctx.scratch((parts, n))
-    _sums(ctx, x, w, (k, n, rows), [_walked(Ref(y.buffer, y.offset), 4 * n, 4 * WIDE)], COPY, ())
+    _sums(ctx, x, w, rows, [_walked(Ref(y.buffer, y.offset), 4 * n, 4 * WIDE)], COPY, ())
     chunk = max(LINE, -(-n // ctx.threads // LINE) * LINE)
     operands = [_walked(Ref(y.buffer, y.offset), 4 * chunk), *(_walked(z.ref, z.channel * chunk) for z in lanes)]
     units = -(-chunk // ctx.target.vl) * (parts + len(expr))
     nest(ctx, Kernel(("parts", expr, kinds)), [n, chunk, parts, 4 * n], (-(-n // chunk),), operands, 1, 1, units)
 
 
-def _parts(threads: int, k: int, row: int) -> int:
-    """How many parts of the rows are summed apart, for K rows of so many bytes."""
-    return 1 if threads == 1 else max(1, min(ITEMS * threads, k * row // ITEM_BYTES, k // STREAMS))
+def _parts(threads: int, w: Stored) -> int:
+    """How many parts of the rows are summed apart."""
+    nbytes = w.rows * w.channels * bits(w.value.dtype) // 8
+    return 1 if threads == 1 else max(1, min(ITEMS * threads, nbytes // ITEM_BYTES, w.rows // STREAMS))
 
 
 def _walked(ref: Ref, *steps: int) -> Operand:
@@ -62,48 +66,67 @@ def _walked(ref: Ref, *steps: int) -> Operand:
 
 
 def _sums(
-    ctx: Context,
-    x: Ref,
-    w: Value,
-    sizes: tuple[int, int, int],
-    lanes: Sequence[Operand],
-    expr: Expr,
-    kinds: tuple[str, ...],
+    ctx: Context, x: Ref, w: Stored, rows: int, lanes: Sequence[Operand], expr: Expr, kinds: tuple[str, ...]
 ) -> None:
-    """The step that sums up rows to lanes[0], by parts and runs of columns. `sizes`: K, N, rows of a part."""
-    (k, n, rows), size = sizes, itemsize(w.dtype)
-    raw = _walked(Ref(ctx.raw_const(w), 0), size * n * rows, size * WIDE)
-    kernel, words = Kernel(("gemv", expr, kinds, w.dtype)), [k, rows, size * n, n, WIDE]
-    operands = [_walked(x, 4 * rows, 0), raw, *lanes]
-    units = rows * -(-min(n, WIDE) // ctx.target.vl)
+    """The step that sums up rows, so many a work item, to lanes[0], by parts and runs of columns."""
+    k, n, dtype = w.rows, w.channels, w.value.dtype
+    where = _halves(ctx, w) if dtype == "int4" else Ref(ctx.raw_const(w.value), 0)
+    row = _row_bytes(n, ctx.target.vl) if dtype == "int4" else n * bits(dtype) // 8
+    operands = [_walked(x, 4 * rows, 0), _walked(where, row * rows, WIDE * bits(dtype) // 8), *lanes]
+    if w.scale is not None:
+        operands.append(_walked(w.pack_scale(ctx), 0, 4 * WIDE))
+    kernel = Kernel(("gemv", expr, kinds, dtype, w.scale is not None))
+    words, units = [k, rows, row, n, WIDE, w.group or k], rows * -(-min(n, WIDE) // ctx.target.vl)
     nest(ctx, kernel, words, (-(-k // rows), -(-n // WIDE)), operands, 2, 1, units)
+
+
+def _row_bytes(n: int, vl: int) -> int:
+    """Bytes of a row of int4 in whole pairs of vectors."""
+    return -(-n // (2 * vl)) * vl
+
+
+def _halves(ctx: Context, w: Stored) -> Ref:
+    """Rows of int4 with two elements in a byte."""
+    k, n, vl, value = w.rows, w.channels, ctx.target.vl, w.value
+    pairs = _row_bytes(n, vl) // vl
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        whole = np.zeros((k, pairs * 2 * vl), np.uint8)
+        whole[:, :n] = np.asarray(consts[value]).astype(np.int8).reshape(k, n) + 8
+        low, high = np.moveaxis(whole.reshape(k, pairs, 2, vl), 2, 0)
+        flat = (low | high << 4).ravel()
+        return np.pad(flat, (0, -flat.size % 4)).view(np.float32)
+
+    return ctx.pack(k * pairs * vl, packer, ("halves", value, k, n))
 
 
 @family("gemv")
 def gemv(name: str, key: Spec, target: Target) -> str:
-    """("gemv", expr, kinds, dtype): y = epilogue(x @ W) for some rows and a range of columns; x [K], y [N] of f32, W
-    [K, N] of `dtype` as the user stores it.
+    """("gemv", expr, kinds, dtype, scaled): y = epilogue(x @ W) for some rows and a range of columns; x [K], y [N] of
+    f32, W [K, N] of `dtype` as it is stored, times scales [groups of rows, N] of f32 if it is `scaled`.
 
-    Loops end in (parts of the rows, runs of columns). Operands: x, W, y, the epilogue's ("v" or "s"). Words: K, rows of
-    a part, bytes of a row, N, columns of a run.
+    Loops end in (parts of the rows, runs of columns). Operands: x, W, y, the epilogue's ("v" or "s"), the scales.
+    Words: K, rows of a part, bytes of a row, N, columns of a run, rows of a group (K, or a divisor of a part's).
     """
-    _, expr, kinds, dtype = key
+    _, expr, kinds, dtype, scaled = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     x, w, y = (v.ld64(where, i) for i in range(3))
-    k = chunk_of(v, v.ld64(index, LAST - 1), v.ld64(words, 0), v.ld64(words, 1))
-    n = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 3), v.ld64(words, 4))
+    part, rows = v.ld64(index, LAST - 1), v.ld64(words, 1)
+    k = chunk_of(v, part, v.ld64(words, 0), rows)
+    total, group = v.ld64(words, 3), v.ld64(words, 5)
+    n = chunk_of(v, v.ld64(index, LAST), total, v.ld64(words, 4))
     columns = _Columns(v, x, w, y, v.ld64(words, 2), n, dtype)
     vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
-    groups = v.b.sdiv(k, i64(STREAMS))
-    with v.loop(groups) as g:
-        columns.add_rows(v.mul(g, STREAMS), STREAMS)
-    with v.loop(v.b.srem(k, i64(STREAMS))) as r:
-        columns.add_rows(v.add(v.mul(groups, STREAMS), r), 1)
+    span = minimum(v, group, k)
+    with v.loop(v.b.sdiv(v.add(k, v.b.sub(span, i64(1))), span)) as g:
+        first = v.b.mul(g, span)
+        number = v.b.sdiv(v.add(v.b.mul(part, rows), first), group)
+        scales = v.add(v.ld64(where, 3 + len(kinds)), v.b.mul(number, v.mul(total, 4))) if scaled else None
+        columns.add_rows(first, chunk_of(v, g, k, span), scales)
     if expr != COPY:
-        _finished(
-            v, n, expr, kinds, [v.ld64(where, 2 + i) for i in range(1 + len(kinds))], lambda o: v.load(v.add(y, o))
-        )
+        bases = [v.ld64(where, 2 + i) for i in range(1 + len(kinds))]
+        _finished(v, n, expr, kinds, bases, lambda o: v.load(v.add(y, o)))
     return v.finish()
 
 
@@ -116,11 +139,8 @@ def parts(name: str, key: Spec, target: Target) -> str:
     _, expr, kinds = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
-    rows, step, n = (
-        v.ld64(words, 2),
-        v.ld64(words, 3),
-        chunk_of(v, v.ld64(index, LAST), v.ld64(words, 0), v.ld64(words, 1)),
-    )
+    n = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 0), v.ld64(words, 1))
+    rows, step = v.ld64(words, 2), v.ld64(words, 3)
     x, bases = v.ld64(where, 0), [v.ld64(where, 1 + i) for i in range(1 + len(kinds))]
 
     def total(o: ir.Value) -> ir.Value:
@@ -168,32 +188,79 @@ class _Columns:
     n: ir.Value
     dtype: str
 
-    def add_rows(self, first: ir.Value, count: int) -> None:
-        """Adds to y what `count` rows from number `first` on contribute.
+    def add_rows(self, first: ir.Value, rows: ir.Value, scales: ir.Value | None) -> None:
+        """Adds to y what `rows` rows from number `first` on contribute, times the row at the address `scales`."""
+        v = self.v
+        each = v.b.sdiv(rows, i64(STREAMS))
+        with v.loop(each) as r:
+            self._together([v.add(first, r, v.mul(each, s)) for s in range(STREAMS)], scales)
+        with v.loop(v.b.srem(rows, i64(STREAMS))) as r:
+            self._together([v.add(first, v.mul(each, STREAMS), r)], scales)
 
-        What is asked for in advance comes in the order of reading: behind these rows' ends the beginnings of the next.
-        """
-        v, size = self.v, itemsize(self.dtype)
-        xs = [v.broadcast(v.add(self.x, v.mul(v.add(first, r), 4))) for r in range(count)]
-        ws = [v.add(self.w, v.b.mul(v.add(first, r), self.step)) for r in range(count)]
-        each = max(1, LINE // (size * v.vl))  # vectors of a line
-        ahead = AHEAD // (each * v.vl * size)  # turns of the loop
-        turns = v.b.sdiv(self.n, i64(each * v.vl))
-        near = maximum(v, v.b.sub(turns, i64(ahead)), i64(0))
-        last = v.b.sub(v.mul(self.step, count), v.mul(self.n, size))
+    def _together(self, rows: list[ir.Value], scales: ir.Value | None) -> None:
+        """Adds what rows of these numbers contribute."""
+        v = self.v
+        xs = [v.broadcast(v.add(self.x, v.mul(r, 4))) for r in rows]
+        ws = [v.add(self.w, v.b.mul(r, self.step)) for r in rows]
+        nbytes = self.wide * bits(self.dtype) // 8
+        each = max(1, LINE // nbytes)  # blocks of a turn of the loop
+        turns = v.b.sdiv(self.n, i64(each * self.wide))
+        with v.loop(turns) as turn:
+            for w in ws:
+                v.prefetch(v.add(w, v.mul(turn, each * nbytes), AHEAD))
+            for u in range(each):
+                self._block(v.add(v.mul(turn, each), u), xs, ws, scales)
+        self._rest(v.mul(turns, each), xs, ws, scales)
 
-        def vector(o: ir.Value) -> None:
-            acc = v.load(v.add(self.y, v.mul(o, 4)))
-            for r in range(count):
-                acc = v.fma(xs[r], v.load_stored(v.add(ws[r], v.mul(o, size)), self.dtype), acc)
-            v.store(acc, v.add(self.y, v.mul(o, 4)))
+    @property
+    def wide(self) -> int:
+        """Columns of a block: one vector, or the two whose halves share bytes."""
+        return self.v.vl * (2 if self.dtype == "int4" else 1)
 
-        for begin, end, shift in ((i64(0), near, i64(0)), (near, turns, last)):
-            with v.loop(v.b.sub(end, begin)) as i:
-                at = v.mul(v.add(begin, i), each * v.vl)
-                for r in range(count):
-                    v.prefetch(v.add(ws[r], v.mul(at, size), shift, AHEAD))
-                for u in range(each):
-                    vector(v.add(at, u * v.vl))
-        done = v.mul(turns, each * v.vl)
-        vectors(v, v.b.sub(self.n, done), lambda o: vector(v.add(done, v.b.sdiv(o, i64(4)))))
+    def _rest(self, done: ir.Value, xs: list[ir.Value], ws: list[ir.Value], scales: ir.Value | None) -> None:
+        """The blocks from number `done` on, the last one masked."""
+        v = self.v
+        blocks, rest = v.b.sdiv(self.n, i64(self.wide)), v.b.srem(self.n, i64(self.wide))
+        with v.loop(v.b.sub(blocks, done)) as i:
+            self._block(v.add(done, i), xs, ws, scales)
+        with v.b.if_then(v.b.icmp_signed(">", rest, i64(0))):
+            self._block(blocks, xs, ws, scales, rest)
+
+    def _block(
+        self,
+        number: ir.Value,
+        xs: list[ir.Value],
+        ws: list[ir.Value],
+        scales: ir.Value | None,
+        lanes: ir.Value | None = None,
+    ) -> None:
+        """A block of columns, of which there are `lanes` (None: all)."""
+        v, halves = self.v, range(self.wide // self.v.vl)
+        at, offset = v.mul(number, 4 * self.wide), v.mul(number, self.wide * bits(self.dtype) // 8)
+        masks, fresh = [_left(v, lanes, h) for h in halves], scales is not None or self.dtype == "int4"
+        places = [v.add(self.y, at, 4 * v.vl * h) for h in halves]
+        sums: list[ir.Value] = []
+        for h in halves:
+            v.set_mask(masks[h])
+            sums.append(v.const(0.0) if fresh else v.load(places[h]))
+        for x, w in zip(xs, ws, strict=True):
+            if self.dtype == "int4":
+                v.set_mask(None)  # rows are padded
+                read = v.load_halves(v.add(w, offset))
+            else:
+                read = [v.load_stored(v.add(w, offset), self.dtype)]
+            sums = [v.fma(x, r, s) for r, s in zip(read, sums, strict=True)]
+        for h in halves:
+            v.set_mask(masks[h])
+            if fresh:
+                factor = v.const(0.0625**h)
+                if scales is not None:
+                    factor = v.b.fmul(factor, v.load(v.add(scales, at, 4 * v.vl * h)))
+                sums[h] = v.fma(sums[h], factor, v.load(places[h]))
+            v.store(sums[h], places[h])
+        v.set_mask(None)
+
+
+def _left(v: Builder, lanes: ir.Value | None, half: int) -> ir.Value | None:
+    """How many of `lanes` are in a vector of a block."""
+    return None if lanes is None else maximum(v, minimum(v, v.b.sub(lanes, i64(half * v.vl)), i64(v.vl)), i64(0))
