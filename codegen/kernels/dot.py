@@ -15,7 +15,7 @@ from ..segment.steps import Kernel, Ref
 from ..segment.storage import Storage
 from .block_shapes import block_shape
 from .elementwise import copy, nest
-from .gemv import add_gemv
+from .gemv import ROWS, add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
@@ -173,10 +173,11 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
     constant = right.value in ctx.consts
-    if constant and batch == m == 1 and _by_rows(right):
+    if constant and batch == 1 and m <= FEW_ROWS and _by_rows(right):
         kept = stored(right.value, k, n)
-        if kept.value.nbytes >= RAW_BYTES:
-            return add_gemv(ctx, _rows(ctx, left).ref, kept, lanes, expr)
+        narrow = kept.value is not right.value  # packed it would be several times as large
+        if kept.value.nbytes >= RAW_BYTES and (m <= ROWS or narrow):
+            return add_gemv(ctx, _rows(ctx, left), m, kept, lanes, expr)
     if constant and ctx.target.unit("bfloat16") and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
         return _pairs(ctx, left, right, lanes, expr)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
