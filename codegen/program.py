@@ -29,12 +29,15 @@ class Indivisible(ValueError):
 class Value:
     """One array of a program; identity is its name. `dtype` is NumPy's name of the type.
 
-    `source`: the array of a narrower type that this one is a cast of; kernels may read that instead.
+    `source`: the array of a narrower type that this one is a cast of, with the same elements in the same order; kernels
+    may read that instead. `scale`: what the cast is multiplied with, an array of as many axes as the source, each as
+    long or 1.
     """
 
     shape: tuple[int, ...]
     dtype: str
     source: Value | None = None
+    scale: Value | None = None
 
     @property
     def size(self) -> int:

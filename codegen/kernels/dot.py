@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..program import Op, Unsupported, Value, itemsize, kind
+from ..program import Op, Unsupported, Value, kind
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import RAW_BYTES, Context
 from ..segment.steps import Kernel, Ref
 from ..segment.storage import Storage
 from .block_shapes import block_shape
-from .elementwise import Operand, copy, nest
+from .elementwise import copy, nest
+from .gemv import ROWS, add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
+from .kept_weights import stored
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
 
-GEMV_ROWS = 4
-GEMV_COLUMNS = 2048
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
 
@@ -173,9 +173,11 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
     constant = right.value in ctx.consts
-    plain = not right.batch and right.contract == (0,) and len(right.value.shape) == 2
-    if constant and plain and batch == m == 1 and _stored(right.value).nbytes >= RAW_BYTES:
-        return _gemv(ctx, left, _stored(right.value), lanes, expr)
+    if constant and batch == 1 and m <= FEW_ROWS and _by_rows(right):
+        kept = stored(right.value, k, n)
+        narrow = kept.value is not right.value  # packed it would be several times as large
+        if kept.value.nbytes >= RAW_BYTES and (m <= ROWS or narrow):
+            return add_gemv(ctx, _rows(ctx, left), m, kept, lanes, expr)
     if constant and ctx.target.unit("bfloat16") and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
         return _pairs(ctx, left, right, lanes, expr)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
@@ -220,12 +222,9 @@ def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
     return Sides(axes, (1, 1, 1, m), (0, 0, 0, row), n, batch, *starts)
 
 
-STORED = ("float32", "bfloat16", "float16", "int8")
-
-
-def _stored(w: Value) -> Value:
-    """The weights as the model keeps them, where kernels can read that type: fewer bytes, and no copy."""
-    return w.source if w.source is not None and w.source.dtype in STORED else w
+def _by_rows(right: Side) -> bool:
+    """Whether the channels of the weights lie side by side, and their rows in the order of the sums."""
+    return not right.batch and (*right.contract, *right.free) == tuple(range(len(right.value.shape)))
 
 
 def _rows(ctx: Context, side: Side) -> Lane:
@@ -263,23 +262,3 @@ def _panels(ctx: Context, side: Side, nv: int) -> Ref:
         s, across, walk = flat, 4, list(zip(flat.shape, flat.strides, strict=True))
     batch, end = len(side.batch), len(side.batch) + len(side.contract)
     return packed(ctx, (s, (), 0), walk[:batch], walk[batch:end], (n, across), nv)
-
-
-def _gemv(ctx: Context, left: Side, w: Value, lanes: list[Lane], expr: Expr) -> None:
-    """One row times a large matrix, read once and where it lies: as fast as memory, no packed copy."""
-    k, n = w.shape
-    x = _rows(ctx, left)
-    columns = max(ctx.target.vl * 8, min(GEMV_COLUMNS, -(-n // (2 * ctx.threads) // 64) * 64))
-    kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
-
-    def operand(ref: Ref, step: int) -> Operand:
-        return Storage(ref.buffer, ref.offset, (), (), ()), (step * columns,), 0
-
-    raw = Ref(ctx.raw_const(w), 0)
-    operands = [
-        operand(x.ref, 0),
-        operand(raw, itemsize(w.dtype)),
-        *(operand(lane.ref, lane.channel) for lane in lanes),
-    ]
-    kernel, words = Kernel(("gemv", GEMV_ROWS, expr, kinds, w.dtype)), [k, itemsize(w.dtype) * n, n, columns]
-    nest(ctx, kernel, words, (-(-n // columns),), operands, 2, 1, k * columns / ctx.target.vl)

@@ -6,19 +6,16 @@ The last loop index counts chunks along the kernel's own dimension where the doc
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import llvmlite.ir as ir
 
 from ..native.build import Spec, family
-from ..program import itemsize
 from ..target import Target
-from .expressions import emit, emit_nodes
+from .expressions import emit_nodes
 from .simd import F32, I32, Builder, i64
 
 LAST = 5  # the innermost loop of a nest
-AHEAD = 8  # rows by which a matrix-vector product asks for weights in advance
 
 
 def minimum(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -31,9 +28,14 @@ def maximum(v: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     return v.b.select(v.b.icmp_signed(">", a, b), a, b)
 
 
+def chunk_of(v: Builder, number: ir.Value, total: ir.Value, chunk: ir.Value) -> ir.Value:
+    """How much of `total` the chunk of that number covers."""
+    return minimum(v, chunk, v.b.sub(total, v.b.mul(number, chunk)))
+
+
 def _chunk(v: Builder, index: ir.Value, total: ir.Value, chunk: ir.Value) -> ir.Value:
     """How much of `total` the chunk at the innermost index covers."""
-    return minimum(v, chunk, v.b.sub(total, v.b.mul(v.ld64(index, LAST), chunk)))
+    return chunk_of(v, v.ld64(index, LAST), total, chunk)
 
 
 def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], object]) -> None:
@@ -238,71 +240,6 @@ def position(name: str, key: Spec, target: Target) -> str:
         done([earlier(v, a[0], value, v.b.trunc(at, I32), wanted)])
     v.b.store(v.carried[0], v.ptr(out, I32))
     return v.finish()
-
-
-@family("gemv")
-def gemv(name: str, key: Spec, target: Target) -> str:
-    """("gemv", rows, expr, kinds, dtype): y = epilogue(x @ W) for a range of columns; x [K], y [N] of f32, W [K, N] of
-    `dtype` as the user stores it.
-
-    Rows are read `rows` at a time, so that memory sees a few long streams. Operands: x, W, y, the epilogue's ("v" or
-    "s"). Words: K, bytes of a row, N, columns a chunk.
-    """
-    _, unroll, expr, kinds, dtype = key
-    v = Builder(name, 3, target.vl)
-    where, index, words = v.args
-    x, w, y = (v.ld64(where, i) for i in range(3))
-    k, ldw = v.ld64(words, 0), v.ld64(words, 1)
-    n = _chunk(v, index, v.ld64(words, 2), v.ld64(words, 3))
-    columns = _Columns(x, w, y, ldw, n, dtype)
-    vectors(v, n, lambda o: v.store(v.const(0.0), v.add(y, o)))
-    groups = v.b.sdiv(k, i64(unroll))
-    with v.loop(groups) as g:
-        columns.add_rows(v, v.mul(g, unroll), unroll)
-    with v.loop(v.b.srem(k, i64(unroll))) as r:
-        columns.add_rows(v, v.add(v.mul(groups, unroll), r), 1)
-
-    def last(o: ir.Value) -> None:
-        def operand(i: int) -> ir.Value:
-            if i == 0:
-                return v.load(v.add(y, o))
-            base = v.ld64(where, 2 + i)
-            return v.load(v.add(base, o)) if kinds[i - 1] == "v" else v.broadcast(base)
-
-        v.store(emit(v, expr, operand), v.add(y, o))
-
-    vectors(v, n, last)
-    return v.finish()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Columns:
-    """A range of `n` columns of y = x @ W, by addresses; a row of W has `step` bytes of elements of `dtype`."""
-
-    x: ir.Value
-    w: ir.Value
-    y: ir.Value
-    step: ir.Value
-    n: ir.Value
-    dtype: str
-
-    def add_rows(self, v: Builder, first: ir.Value, count: int) -> None:
-        """Adds to y what `count` rows from number `first` on contribute."""
-        # the same columns of later rows: where a row ends, the hardware stops asking by itself
-        ahead = v.mul(self.step, AHEAD)
-        xs = [v.broadcast(v.add(self.x, v.mul(v.add(first, r), 4))) for r in range(count)]
-        ws = [v.add(self.w, v.b.mul(v.add(first, r), self.step)) for r in range(count)]
-        share = i64(4 // itemsize(self.dtype))
-
-        def body(o: ir.Value) -> None:
-            acc = v.load(v.add(self.y, o))
-            for r in range(count):
-                at = v.add(ws[r], v.b.sdiv(o, share))
-                v.prefetch(v.add(at, ahead))
-                acc = v.fma(xs[r], v.load_stored(at, self.dtype), acc)
-            v.store(acc, v.add(self.y, o))
-
-        vectors(v, self.n, body)
 
 
 @family("shifted")

@@ -158,6 +158,18 @@ class Builder:
             return self.b.fpext(self.b.bitcast(raw, vector(ir.HalfType(), self.vl)), self.vec)
         return self.floats(self.b.shl(self.b.zext(raw, self.ivec), self.iconst(16)))
 
+    def load_halves(self, addr: ir.Value) -> list[ir.Value]:
+        """Two vectors of f32 from `vl` bytes: what is in their lower halves less 8, and 16 times what is in their upper
+        halves less 8. Bits of whole numbers below the exponent of 2^23 are such numbers more than that.
+        """
+        raw = self.b.load(self.ptr(addr, vector(ir.IntType(8), self.vl)))
+        raw.align = 1
+        wide, found = self.b.zext(raw, self.ivec), []
+        for factor in (1, 16):
+            bits = self.b.or_(self.b.and_(wide, self.iconst(15 * factor)), self.iconst(0x4B000000))
+            found.append(self.b.fsub(self.floats(bits), self.const(2.0**23 + 8 * factor)))
+        return found
+
     def prefetch(self, addr: ir.Value) -> None:
         """Asks for a cache line that is read soon; any address is allowed."""
         arguments = (self.ptr(addr, ir.IntType(8)), ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1))

@@ -12,7 +12,7 @@ from ..kernels.elementwise import Operand, nest
 from ..kernels.simd import Builder, i64
 from ..native.build import Spec, family, source_hash
 from ..program import Group, Op, Program, Value
-from ..segment.assembly import Context, Rules, compile_segment
+from ..segment.assembly import Context, Rules, Segment, compile_segment
 from ..segment.choice import default
 from ..segment.steps import Kernel
 from ..segment.storage import Storage
@@ -25,6 +25,7 @@ CHAINS = 12  # independent accumulators: twice the latency of an FMA on cores th
 ITERATIONS = 1 << 15
 STREAM_BYTES = 1 << 28  # more than the last-level cache holds
 ITEM_BYTES = 1 << 20
+STREAMS = 2  # at once in each thread; one alone leaves memory idle while the hardware finds its next page
 REPEATS = 9
 PEAKS = Record("peaks", Row((RATE, RATE)))
 
@@ -49,16 +50,30 @@ def peaks(threads: int) -> Peaks:
     stored = PEAKS.load(name)
     if stored is None:
         items = 8 * threads
-        fma = items * ITERATIONS * CHAINS * target().vl * 2 / _least(("peak_fma",), [ITERATIONS], items, 0, threads)
-        read = STREAM_BYTES / _least(("peak_read",), [ITEM_BYTES // 4], STREAM_BYTES // ITEM_BYTES, ITEM_BYTES, threads)
+        fma = (
+            items
+            * ITERATIONS
+            * CHAINS
+            * target().vl
+            * 2
+            / _least(_calls(("peak_fma",), [ITERATIONS], items, 0, threads))
+        )
+        read = STREAM_BYTES / _least(reading(STREAM_BYTES, threads))
         stored = [fma, read]
         PEAKS.store(name, stored)
     fma, read = stored
     return Peaks(fma, read, threads)
 
 
-def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) -> float:
-    """Least seconds of `items` calls of a kernel that reads `step` bytes further on each time."""
+def reading(nbytes: int, threads: int) -> Segment:
+    """A segment that only reads its argument, f32 of so many bytes (a multiple of `ITEM_BYTES`), in several streams a
+    thread.
+    """
+    return _calls(("peak_read", STREAMS), [ITEM_BYTES // 4 // STREAMS], nbytes // ITEM_BYTES, ITEM_BYTES, threads)
+
+
+def _calls(spec: Spec, words: list[int], items: int, step: int, threads: int) -> Segment:
+    """A segment of `items` calls of a kernel that reads `step` bytes further on each time."""
     x = Value((max(items * step // 4, 16),), "float32")
     y = Value((items * 16,), "float32")
     op = Op("peak", (x,), (y,), {})
@@ -71,14 +86,18 @@ def _least(spec: Spec, words: list[int], items: int, step: int, threads: int) ->
 
     if threads > 1:
         host.team().want(threads)
-    segment = compile_segment(
+    return compile_segment(
         Program((x,), (), (Group.of(op),), (y,)),
         target(),
         threads,
         host.runtime(()),
         Rules(lower, lambda ctx, at: 0, lambda op: {}, default, None),
     )
-    call = host.Call(segment, [np.ones(x.shape, np.float32)], [])
+
+
+def _least(segment: Segment) -> float:
+    """Least seconds of a segment of one argument."""
+    call = host.Call(segment, [np.ones(segment.program.inputs[0].shape, np.float32)], [])
     times = []
     for _ in range(REPEATS):
         start = time.perf_counter()
@@ -106,13 +125,17 @@ def peak_fma(name: str, key: Spec, target: Target) -> str:
 
 @family("peak_read")
 def peak_read(name: str, key: Spec, target: Target) -> str:
-    """("peak_read",): the sum of contiguous floats. Operands: x, y. Words: floats (a multiple of 8 vectors)."""
+    """("peak_read", streams): the sum of floats that lie side by side, read in so many streams. Operands: x, y. Words:
+    floats of a stream (a multiple of 4 vectors).
+    """
+    streams = key[1]
     v = Builder(name, 3, target.vl)
     where, _, words = v.args
     x, n = v.ld64(where, 0), v.ld64(words, 0)
-    with v.carry(v.b.sdiv(n, i64(8 * v.vl)), [v.const(0.0)] * 8) as (i, acc, done):
-        at = v.add(x, v.mul(i, 32 * v.vl))
-        done([v.b.fadd(a, v.load(v.add(at, 4 * v.vl * k))) for k, a in enumerate(acc)])
+    with v.carry(v.b.sdiv(n, i64(4 * v.vl)), [v.const(0.0)] * (4 * streams)) as (i, acc, done):
+        starts = [v.add(x, v.mul(i, 16 * v.vl), v.mul(n, 4 * s)) for s in range(streams)]
+        places = [v.add(at, 4 * v.vl * k) for at in starts for k in range(4)]
+        done([v.b.fadd(a, v.load(at)) for a, at in zip(acc, places, strict=True)])
     total = v.carried[0]
     for a in v.carried[1:]:
         total = v.b.fadd(total, a)

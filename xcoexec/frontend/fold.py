@@ -247,7 +247,9 @@ def _fold_affine(ops: list[Op], bound: _Bound, outputs: Sequence[Value | Literal
         if op in gone:
             continue
         axes = channel_axes(op)
-        foldable = axes is not None and op.ins[1] in bound.known and op.out.dtype == "float32"
+        foldable = (
+            axes is not None and op.ins[1] in bound.known and op.out.dtype == "float32" and not _narrow_product(op)
+        )
         run = _affine_run(op, axes[1], readers, bound.known, out_set) if axes is not None and foldable else []
         if axes is None or len(run) < 2:
             out.append(op)
@@ -255,6 +257,12 @@ def _fold_affine(ops: list[Op], bound: _Bound, outputs: Sequence[Value | Literal
         gone.update(run)
         out += _scaled(op, run, axes, bound)
     return out
+
+
+def _narrow_product(op: Op) -> bool:
+    """Whether kernels read the weights of a product in fewer bits, which scaled ones would not fit."""
+    w = op.ins[1]
+    return op.prim == "dot_general" and isinstance(w, Value) and w.source is not None
 
 
 def _affine_run(

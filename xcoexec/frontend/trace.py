@@ -16,12 +16,13 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
-from ..codegen.program import Body, Condition, Literal, Op, Value, itemsize
+from ..codegen.program import Body, Condition, Literal, Op, Value
 from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import primitive
 from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, bind, body, loop_body, loop_condition, loop_parts
 from .decompose import EXPAND
 from .hoist import hoisted
+from .stored import stored
 
 COUNTED_BYTES = 1 << 20  # of numbers that count, beyond which a loop's body makes them itself
 
@@ -132,13 +133,10 @@ class _State:
     def _op(self, eqn: JaxprEqn, prefix: str) -> None:
         ins = tuple(self.read(a) for a in eqn.invars)
         outs = tuple(self.define(v) for v in eqn.outvars)
-        if (
-            eqn.primitive.name == "convert_element_type"
-            and isinstance(ins[0], Value)
-            and itemsize(ins[0].dtype) < itemsize(outs[0].dtype)
-        ):
-            outs = (Value(outs[0].shape, outs[0].dtype, ins[0]),)
-            self.env[eqn.outvars[0]] = outs[0]
+        kept = stored(eqn.primitive.name, ins, outs)
+        if kept is not None:
+            outs = (kept,)
+            self.env[eqn.outvars[0]] = kept
         if self.inside and eqn.primitive.name == "iota" and outs[0].nbytes <= COUNTED_BYTES:
             self.consts.append((outs[0], bind(eqn.primitive, [], dict(eqn.params))[0]))
             return
@@ -212,15 +210,16 @@ def _module(path: str) -> str:
     return "/".join(words[:-1])
 
 
-Origins = dict[Value, frozenset[int]]  # values that are inputs, moved or cast or side by side, and which
+Origins = dict[Value, frozenset[int]]  # values that are inputs, moved, cast, scaled or side by side, and which
 
 
 def _contractions(ops: Sequence[Op], origin: Origins) -> Iterator[tuple[Op, Origins]]:
-    """All contractions, those of loops too, with the values known there; `origin` gets those that operations move, cast
-    or put side by side.
+    """All contractions, those of loops too, with the values known there; `origin` gets those that operations move,
+    cast, scale or put side by side.
     """
     for op in ops:
-        if primitive(op).carries and op.value_ins and all(v in origin for v in op.value_ins):
+        moved = primitive(op).carries or (len(op.outs) == 1 and op.out.scale is not None)
+        if moved and op.value_ins and all(v in origin for v in op.value_ins):
             origin[op.out] = frozenset().union(*(origin[v] for v in op.value_ins))
         elif op.body is not None:
             p = parts(op)  # a turn's part of an array of weights is one too

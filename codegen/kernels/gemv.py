@@ -1,0 +1,295 @@
+"""A few rows times a large matrix that is read once, where it lies and as it is stored: as fast as memory, no packed
+copy.
+
+Memory is fast where a thread reads what lies side by side, in a few streams. So threads divide the matrix by rows, and
+each sums up whole rows of it; what several of them have summed is added by a second step. Rows that are read together
+lie far apart, so that each stream goes on where a row ends. Rows of int4 are packed, two elements plus 8 in a byte: of
+each two vectors, the first one lies in the lower halves of the bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import llvmlite.ir as ir
+import numpy as np
+
+from ..native.build import Spec, family
+from ..program import Value
+from ..rules.expressions import COPY, Expr
+from ..segment.assembly import Context
+from ..segment.steps import Kernel, Ref
+from ..segment.storage import Storage
+from ..target import Target
+from .elementwise import Operand, nest
+from .expressions import emit
+from .kept_weights import Stored, bits
+from .nests import LAST, chunk_of, maximum, minimum, vectors
+from .product import Lane
+from .simd import Builder, i64
+
+ROWS = 8  # of x that are multiplied together: as many sums as registers hold
+STREAMS = 8  # rows that are read together
+AHEAD = 1024  # bytes by which each of them is asked for in advance
+ITEM_BYTES = 1 << 16  # of weights that are worth a work item
+ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
+WIDE = 1 << 15  # columns whose sums stay in the caches
+LINE = 64  # bytes of a cache line
+
+
+def add_gemv(ctx: Context, x: Lane, m: int, w: Stored, lanes: Sequence[Lane], expr: Expr) -> None:
+    """Appends lanes[0] = `expr` of x @ w and of the other lanes; x f32 [m, rows of w], its rows side by side."""
+    n, parts = w.channels, _parts(ctx.threads, w)
+    kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
+    if m == parts == 1:
+        return _sums(ctx, x, 1, w, w.rows, [_walked(lane.ref, 0, lane.channel * WIDE) for lane in lanes], expr, kinds)
+    unit = w.group if w.scale is not None and not w.by_channel else STREAMS
+    rows = -(-w.rows // parts // unit) * unit
+    parts = -(-w.rows // rows)
+    y = ctx.scratch((parts, m, n))
+    for first in range(0, m, ROWS):
+        piece = dataclasses.replace(x, ref=Ref(x.ref.buffer, x.ref.offset + first * x.pixels[3]))
+        sums = _walked(Ref(y.buffer, y.offset + 4 * n * first), 4 * m * n, 4 * WIDE)
+        _sums(ctx, piece, min(ROWS, m - first), w, rows, [sums], COPY, ())
+    runs = -(-ctx.threads // m)
+    chunk = max(LINE, -(-n // runs // LINE) * LINE)
+    operands = [_walked(Ref(y.buffer, y.offset), 4 * n, 4 * chunk)]
+    operands += [_walked(z.ref, z.pixels[3], z.channel * chunk) for z in lanes]
+    units = -(-chunk // ctx.target.vl) * (parts + len(expr))
+    words = [n, chunk, parts, 4 * m * n]
+    nest(ctx, Kernel(("parts", expr, kinds)), words, (m, -(-n // chunk)), operands, 1, -(-m // ctx.threads), units)
+
+
+def _parts(threads: int, w: Stored) -> int:
+    """How many parts of the rows are summed apart."""
+    nbytes = w.rows * w.channels * bits(w.value.dtype) // 8
+    return 1 if threads == 1 else max(1, min(ITEMS * threads, nbytes // ITEM_BYTES, w.rows // STREAMS))
+
+
+def _walked(ref: Ref, *steps: int) -> Operand:
+    """An operand of a nest by the bytes from one iteration of each loop to the next."""
+    return Storage(ref.buffer, ref.offset, (), (), ()), steps, 0
+
+
+def _sums(
+    ctx: Context, x: Lane, m: int, w: Stored, rows: int, lanes: Sequence[Operand], expr: Expr, kinds: tuple[str, ...]
+) -> None:
+    """The step that sums up rows of w, so many a work item, to lanes[0], by parts and runs of columns."""
+    k, n, dtype = w.rows, w.channels, w.value.dtype
+    where = _halves(ctx, w) if dtype == "int4" else Ref(ctx.raw_const(w.value), 0)
+    row = _row_bytes(n, ctx.target.vl) if dtype == "int4" else n * bits(dtype) // 8
+    operands = [_walked(x.ref, 4 * rows, 0), _walked(where, row * rows, WIDE * bits(dtype) // 8), *lanes]
+    if w.scale is not None:
+        operands.append(_walked(w.pack_scale(ctx), 0, 4 * WIDE))
+    kernel = Kernel(("gemv", m, expr, kinds, dtype, w.scale is not None))
+    words, units = [k, rows, row, n, WIDE, w.group or k, x.pixels[3]], m * rows * -(-min(n, WIDE) // ctx.target.vl)
+    nest(ctx, kernel, words, (-(-k // rows), -(-n // WIDE)), operands, 2, 1, units)
+
+
+def _row_bytes(n: int, vl: int) -> int:
+    """Bytes of a row of int4 in whole pairs of vectors."""
+    return -(-n // (2 * vl)) * vl
+
+
+def _halves(ctx: Context, w: Stored) -> Ref:
+    """Rows of int4 with two elements in a byte."""
+    k, n, vl, value = w.rows, w.channels, ctx.target.vl, w.value
+    pairs = _row_bytes(n, vl) // vl
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        whole = np.zeros((k, pairs * 2 * vl), np.uint8)
+        whole[:, :n] = np.asarray(consts[value]).astype(np.int8).reshape(k, n) + 8
+        low, high = np.moveaxis(whole.reshape(k, pairs, 2, vl), 2, 0)
+        flat = (low | high << 4).ravel()
+        return np.pad(flat, (0, -flat.size % 4)).view(np.float32)
+
+    return ctx.pack(k * pairs * vl, packer, ("halves", value, k, n))
+
+
+@family("gemv")
+def gemv(name: str, key: Spec, target: Target) -> str:
+    """("gemv", m, expr, kinds, dtype, scaled): y = epilogue(x @ W) for some rows of W and a range of columns; x [m, K]
+    and y [m, N] of f32, W [K, N] of `dtype` as it is stored, times scales [groups of rows, N] of f32 if it is `scaled`.
+    An epilogue other than a copy is for m = 1.
+
+    Loops end in (parts of the rows, runs of columns). Operands: x, W, y, the epilogue's ("v" or "s"), the scales.
+    Words: K, rows of a part, bytes of a row, N, columns of a run, rows of a group (K, or a divisor of a part's), bytes
+    of a row of x.
+    """
+    _, m, expr, kinds, dtype, scaled = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    x, w, y = (v.ld64(where, i) for i in range(3))
+    part, rows = v.ld64(index, LAST - 1), v.ld64(words, 1)
+    k = chunk_of(v, part, v.ld64(words, 0), rows)
+    total, group = v.ld64(words, 3), v.ld64(words, 5)
+    n = chunk_of(v, v.ld64(index, LAST), total, v.ld64(words, 4))
+    xs, ys = (
+        [v.add(at, v.mul(step, p)) for p in range(m)] for at, step in ((x, v.ld64(words, 6)), (y, v.mul(total, 4)))
+    )
+    columns = _Columns(v, xs, w, ys, v.ld64(words, 2), n, dtype)
+    for at in ys:
+        _clear(v, n, at)
+    span = minimum(v, group, k)
+    with v.loop(v.b.sdiv(v.add(k, v.b.sub(span, i64(1))), span)) as g:
+        first = v.b.mul(g, span)
+        number = v.b.sdiv(v.add(v.b.mul(part, rows), first), group)
+        scales = v.add(v.ld64(where, 3 + len(kinds)), v.b.mul(number, v.mul(total, 4))) if scaled else None
+        columns.add_rows(first, chunk_of(v, g, k, span), scales)
+    if expr != COPY:
+        bases = [v.ld64(where, 2 + i) for i in range(1 + len(kinds))]
+        _finished(v, n, expr, kinds, bases, lambda o: v.load(v.add(y, o)))
+    return v.finish()
+
+
+def _clear(v: Builder, n: ir.Value, at: ir.Value) -> None:
+    """Zeroes for n columns."""
+    vectors(v, n, lambda o: v.store(v.const(0.0), v.add(at, o)))
+
+
+@family("parts")
+def parts(name: str, key: Spec, target: Target) -> str:
+    """("parts", expr, kinds): y = epilogue(the sum of some rows of f32), for a range of columns.
+
+    Operands: the rows, y, the epilogue's ("v" or "s"). Words: N, columns of a run, rows, bytes from one to the next.
+    """
+    _, expr, kinds = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    n = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 0), v.ld64(words, 1))
+    rows, step = v.ld64(words, 2), v.ld64(words, 3)
+    x, bases = v.ld64(where, 0), [v.ld64(where, 1 + i) for i in range(1 + len(kinds))]
+
+    def total(o: ir.Value) -> ir.Value:
+        with v.carry(rows, [v.const(0.0)]) as (r, acc, done):
+            done([v.b.fadd(acc[0], v.load(v.add(x, v.b.mul(r, step), o)))])
+        return v.carried[0]
+
+    _finished(v, n, expr, kinds, bases, total)
+    return v.finish()
+
+
+def _finished(
+    v: Builder,
+    n: ir.Value,
+    expr: Expr,
+    kinds: tuple[str, ...],
+    bases: Sequence[ir.Value],
+    total: Callable[[ir.Value], ir.Value],
+) -> None:
+    """Writes the epilogue of the sums that `total(offset)` gives to n columns at bases[0]; the other bases are of what
+    it reads.
+    """
+
+    def body(o: ir.Value) -> None:
+        def operand(i: int) -> ir.Value:
+            if i == 0:
+                return acc
+            return v.load(v.add(bases[i], o)) if kinds[i - 1] == "v" else v.broadcast(bases[i])
+
+        acc = total(o)
+        v.store(emit(v, expr, operand), v.add(bases[0], o))
+
+    vectors(v, n, body)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Columns:
+    """`n` columns of y += x @ W, by addresses, of each row of x and y; a row of W has `step` bytes of elements of
+    `dtype`.
+    """
+
+    v: Builder
+    x: list[ir.Value]
+    w: ir.Value
+    y: list[ir.Value]
+    step: ir.Value
+    n: ir.Value
+    dtype: str
+
+    @property
+    def wide(self) -> int:
+        """Columns of a block: one vector, or the two whose halves share bytes."""
+        return self.v.vl * (2 if self.dtype == "int4" else 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a row in a block."""
+        return self.wide * bits(self.dtype) // 8
+
+    def add_rows(self, first: ir.Value, rows: ir.Value, scales: ir.Value | None) -> None:
+        """Adds to y what `rows` rows from number `first` on contribute, times the row at the address `scales`."""
+        v = self.v
+        each = v.b.sdiv(rows, i64(STREAMS))
+        with v.loop(each) as r:
+            self._together([v.add(first, r, v.mul(each, s)) for s in range(STREAMS)], scales)
+        with v.loop(v.b.srem(rows, i64(STREAMS))) as r:
+            self._together([v.add(first, v.mul(each, STREAMS), r)], scales)
+
+    def _together(self, rows: list[ir.Value], scales: ir.Value | None) -> None:
+        """Adds what rows of these numbers contribute."""
+        v, each = self.v, max(1, LINE // self.nbytes)  # blocks of a turn of the loop
+        pairs = [([v.add(x, v.mul(r, 4)) for x in self.x], v.add(self.w, v.b.mul(r, self.step))) for r in rows]
+        if len(self.x) == 1:  # as many as registers hold
+            pairs = [([v.broadcast(x[0])], w) for x, w in pairs]
+        turns = v.b.sdiv(self.n, i64(each * self.wide))
+        with v.loop(turns) as turn:
+            for _, w in pairs:
+                v.prefetch(v.add(w, v.mul(turn, each * self.nbytes), AHEAD))
+            for u in range(each):
+                self._block(v.add(v.mul(turn, each), u), pairs, scales)
+        done, blocks = v.mul(turns, each), v.b.sdiv(self.n, i64(self.wide))
+        with v.loop(v.b.sub(blocks, done)) as i:
+            self._block(v.add(done, i), pairs, scales)
+        rest = v.b.srem(self.n, i64(self.wide))
+        with v.b.if_then(v.b.icmp_signed(">", rest, i64(0))):
+            self._block(blocks, pairs, scales, rest)
+
+    def _block(
+        self,
+        number: ir.Value,
+        pairs: list[tuple[list[ir.Value], ir.Value]],
+        scales: ir.Value | None,
+        lanes: ir.Value | None = None,
+    ) -> None:
+        """A block of columns, of which there are `lanes` (None: all). `pairs`: of each row of W its elements of the
+        rows of x, and its address.
+        """
+        v, halves = self.v, range(self.wide // self.v.vl)
+        at, offset = v.mul(number, 4 * self.wide), v.mul(number, self.nbytes)
+        masks, fresh = [_left(v, lanes, h) for h in halves], scales is not None or self.dtype == "int4"
+        places = [[v.add(y, at, 4 * v.vl * h) for y in self.y] for h in halves]
+        sums: list[list[ir.Value]] = []
+        for h in halves:
+            v.set_mask(masks[h])
+            sums.append([v.const(0.0) if fresh else v.load(p) for p in places[h]])
+        for xs, w in pairs:
+            found = [x if len(self.x) == 1 else v.broadcast(x) for x in xs]
+            read = self._read(v.add(w, offset), masks)
+            sums = [
+                [v.fma(x, r, a) for x, a in zip(found, acc, strict=True)] for r, acc in zip(read, sums, strict=True)
+            ]
+        for h in halves:
+            v.set_mask(masks[h])
+            if fresh:
+                factor = v.const(0.0625**h)
+                if scales is not None:
+                    factor = v.b.fmul(factor, v.load(v.add(scales, at, 4 * v.vl * h)))
+                sums[h] = [v.fma(a, factor, v.load(p)) for a, p in zip(sums[h], places[h], strict=True)]
+            for a, p in zip(sums[h], places[h], strict=True):
+                v.store(a, p)
+        v.set_mask(None)
+
+    def _read(self, addr: ir.Value, masks: list[ir.Value | None]) -> list[ir.Value]:
+        """The vectors of a block."""
+        if self.dtype == "int4":  # rows are padded
+            self.v.set_mask(None)
+            return self.v.load_halves(addr)
+        self.v.set_mask(masks[0])
+        return [self.v.load_stored(addr, self.dtype)]
+
+
+def _left(v: Builder, lanes: ir.Value | None, half: int) -> ir.Value | None:
+    """How many of `lanes` are in a vector of a block."""
+    return None if lanes is None else maximum(v, minimum(v, v.b.sub(lanes, i64(half * v.vl)), i64(v.vl)), i64(0))

@@ -1,0 +1,73 @@
+"""Weights as the model keeps them: of a narrow type, times a scale by channel, or by channel and group of rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..program import Value, itemsize
+from ..segment.assembly import Context
+from ..segment.steps import Ref
+
+#: what kernels read as it is stored
+STORED = ("float32", "bfloat16", "float16", "int8", "int4")
+BITS = {"int4": 4}
+
+
+def bits(dtype: str) -> int:
+    """Bits of an element as kernels read it: two of int4 lie in a byte."""
+    return BITS.get(dtype, 8 * itemsize(dtype))
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """Weights [rows, channels]: `value`, times `scale` where there is one; `lead` of its first axes go along the rows,
+    `group` rows have the same.
+    """
+
+    value: Value
+    rows: int
+    channels: int
+    scale: Value | None = None
+    lead: int = 0
+    group: int = 0
+
+    @property
+    def by_channel(self) -> bool:
+        """Whether all rows have the same scale."""
+        return self.scale is not None and self.group == self.rows
+
+    def pack_scale(self, ctx: Context) -> Ref:
+        """The scales, f32 [rows / group, channels]."""
+        scale, shape, groups = self.scale, self.value.shape, self.rows // self.group
+        assert scale is not None
+        cut = _cut(shape, self.channels)
+
+        def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+            first = np.asarray(consts[scale], np.float32)[(slice(None),) * self.lead + (0,) * (cut - self.lead)]
+            return np.broadcast_to(first, (*shape[: self.lead], *shape[cut:])).reshape(groups, self.channels)
+
+        return ctx.pack(4 * groups * self.channels, packer, ("scales", scale, self.lead, groups, self.channels))
+
+
+def stored(w: Value, rows: int, channels: int) -> Stored:
+    """Constant weights that lie as [rows, channels] in the narrowest form that kernels read: fewer bytes, and no
+    copy.
+    """
+    if w.source is None or w.source.dtype not in STORED:
+        return Stored(w, rows, channels)
+    if w.scale is None:
+        return Stored(w.source, rows, channels)
+    shape = w.source.shape
+    cut = _cut(shape, channels)
+    lead = max((d + 1 for d in range(cut) if w.scale.shape[d] != 1), default=0)
+    group = rows // math.prod(shape[:lead]) if cut else 0
+    return Stored(w.source, rows, channels, w.scale, lead, group) if group else Stored(w, rows, channels)
+
+
+def _cut(shape: Sequence[int], channels: int) -> int:
+    """The first of the last axes that are the channels together; 0 where there are none such, or nothing but them."""
+    return next((d for d in range(len(shape) - 1, 0, -1) if math.prod(shape[d:]) == channels), 0)

@@ -1,0 +1,107 @@
+"""Products of one or a few rows with weights that the model keeps in fewer bits, against float64 NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xcoexec
+from xcoexec.codegen.runtime import host
+from xcoexec.frontend.graph import graph_of
+from xcoexec.frontend.trace import paths, trace, weight_leaves
+
+from .oracle import error
+from .support import array
+
+FORMS = (
+    "float32",
+    "bfloat16",
+    "float16",
+    "int8",
+    "int8 by channel",
+    "int8 by group",
+    "int4 by channel",
+    "int4 by group",
+)
+
+
+def _weights(form: str, k: int, n: int) -> Any:
+    """Weights [k, n]; of whole numbers with scales by channel, or by channel and group of rows."""
+    dtype, _, scaled = form.partition(" ")
+    if not dtype.startswith("int"):
+        return array(k, n).astype(dtype)
+    most, groups = (7 if dtype == "int4" else 127), (k // 40 if scaled == "by group" else 1)
+    q = jnp.round(array(groups, k // groups, n, low=-most - 1, high=most)).astype(dtype)
+    scale = array(groups, 1, n, seed=1, low=0.01, high=0.02)
+    return {"q": q, "scale": scale} if groups > 1 else {"q": q[0], "scale": scale[0]}
+
+
+def _dense(form: str, w: Any, x: Any) -> Any:
+    if not isinstance(w, dict):
+        return jax.nn.relu(x @ w.astype(x.dtype)) + 1
+    q = w["q"].astype(x.dtype)
+    y = (x @ q) * w["scale"] if " " not in form else x @ (q * w["scale"]).reshape(x.shape[1], -1)
+    return jax.nn.relu(y) + 1
+
+
+def _wanted(w: Any, x: Any) -> np.ndarray:
+    wide = lambda a: np.asarray(a, np.float64)
+    whole = wide(w) if not isinstance(w, dict) else (wide(w["q"]) * wide(w["scale"])).reshape(x.shape[1], -1)
+    return np.maximum(wide(x) @ whole, 0) + 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("k", "n"), [(1000, 537), (520, 1040), (1160, 1025)])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
+    """What is read is what the model keeps: no weights in f32 are packed for one row."""
+    w = _weights(form, k, n)
+    for rows in (1, 2, 5, 16):
+        x = array(rows, k, seed=2)
+        folded, graph = graph_of(lambda w, x: _dense(form, w, x), (w, x), 1)
+        segment = host.build(graph.program, threads)
+        known = folded.constants(jax.tree_util.tree_leaves(w))
+        raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
+        (got,) = host.Call.on(segment, [np.asarray(x), *raw, segment.pack(known)])()
+        assert error(got, _wanted(w, x)) < 1e-5, rows
+        if rows == 1:
+            assert segment.algorithms == ("gemv" if threads == 1 else "gemv+parts",)
+            size = k * n // 2 if form.startswith("int4") else 0
+            assert sum(r.nbytes for r in raw) == (0 if size else k * n * raw[0].itemsize)
+            assert segment.blob_bytes <= size * 1.05 + 4 * n * (k // 40) + 256
+
+
+@pytest.mark.parametrize("form", ["int8 by channel", "int8 by group", "int4 by channel"])
+def test_quantised_layers_end_to_end(form: str) -> None:
+    """Two layers in a program of XLA, with a bias, which must not be folded into weights of f32."""
+    ws, bias, x = [_weights(form, 640, 640), _weights(form, 640, 640)], array(640, seed=3), array(1, 640, seed=2)
+
+    def fn(weights: Any, x: Any) -> Any:
+        ws, bias = weights
+        return _dense(form, ws[1], _dense(form, ws[0], x) / 100 + bias)
+
+    fast = xcoexec.jit(fn, strategy="host", strict=True, threads=2).bind((ws, bias))
+    want = _wanted(ws[1], _wanted(ws[0], x) / 100 + np.asarray(bias, np.float64))
+    assert error(fast(x), want) < 1e-5
+    assert {"gemv+parts"} <= {r.algorithm for r in fast.report().layers}
+
+
+def test_a_scale_and_a_bias_behind_the_product_stay_there() -> None:
+    w, bias, x = _weights("int8", 640, 520), array(520, seed=3), array(1, 640, seed=2)
+    fn = lambda p, x: (x @ p[0]["q"].astype(x.dtype)) * p[0]["scale"] + p[1]
+    fast = xcoexec.jit(fn, strategy="host", strict=True, threads=2).bind((w, bias))
+    whole = np.asarray(w["q"], np.float64) * np.asarray(w["scale"], np.float64)
+    assert error(fast(x), np.asarray(x, np.float64) @ whole + np.asarray(bias, np.float64)) < 1e-5
+    (unit,) = fast.session().current.lowered.segments
+    assert [v.dtype for v in unit.segment.raw] == ["int8"]
+
+
+def test_scaled_weights_are_weights() -> None:
+    w, x = _weights("int8 by group", 80, 24), array(1, 80)
+    values, tree = jax.tree_util.tree_flatten(((w, x), {}))
+    traced = trace(lambda w, x: _dense("int8 by group", w, x), values, tree, paths(tree))
+    assert weight_leaves(traced) == (0, 1)
