@@ -100,6 +100,13 @@ def test_a_scale_and_a_bias_behind_the_product_stay_there() -> None:
     assert [v.dtype for v in unit.segment.raw] == ["int8"]
 
 
+def test_copies_of_weights_are_read_as_they_are_stored() -> None:
+    w, x = _weights("int8 by channel", 640, 520), array(1, 640, seed=2)
+    copied = lambda w, x: _dense("int8 by channel", {k: jnp.array(v) for k, v in w.items()}, x)
+    fast = xcoexec.jit(copied, strategy="host", strict=True, threads=2).bind(w)
+    assert error(fast(x), _wanted(w, x)) < 1e-5
+
+
 def test_scaled_weights_are_weights() -> None:
     w, x = _weights("int8 by group", 80, 24), array(1, 80)
     values, tree = jax.tree_util.tree_flatten(((w, x), {}))

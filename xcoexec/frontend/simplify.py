@@ -87,6 +87,7 @@ def _without_literals(
     same: dict[Value, Value | Literal] = {}
     spread = dict(known)
     left = []
+    kept = {*outputs, *(x for op in ops for v in op.outs for x in (v.source, v.scale))}  # read by these names
     for op in ops:
         op = dataclasses.replace(op, ins=tuple(same.get(v, v) if isinstance(v, Value) else v for v in op.ins))
         scalars = [v if isinstance(v, Literal) else spread.get(v) for v in op.ins]
@@ -95,7 +96,7 @@ def _without_literals(
         case = _case(op, scalars[0]) if op.prim == "select_n" and scalars[0] is not None else None
         if case is not None and case.shape == op.out.shape:
             same[op.out] = case
-        elif op.prim == "copy" and op.out not in outputs:
+        elif op.prim == "copy" and op.out not in kept:
             same[op.out] = op.ins[0]
         elif op.ins and not op.value_ins and len(op.outs) == 1 and not op.out.shape and reference.known(op):
             operands = [typed(v) for v in op.ins if isinstance(v, Literal)]
