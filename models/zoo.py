@@ -52,8 +52,7 @@ class Entry:
 
     def shapes(self) -> VariableDict:
         """The shapes of `variables`, of which none is drawn."""
-        made: VariableDict = jax.eval_shape(self.module.init, jax.random.key(0), self.example())
-        return made
+        return _shapes(self.module, self.example())
 
     def example(self, batch: int = 1, seed: int = 0) -> jax.Array | Step:
         """A random input: f32 of shape [batch, *shape], token ids s32 [batch, *shape], or a decoder's `Step`."""
@@ -72,11 +71,15 @@ class Entry:
 
 def random_variables(module: nn.Module, example: object, seed: int = 0) -> VariableDict:
     """Random f32 arrays of the shapes that a module wants for an `example` input, of which shapes and types count."""
-    shapes = jax.eval_shape(module.init, jax.random.key(0), example)
     rng = np.random.default_rng(seed)
     made: VariableDict = jax.tree_util.tree_map_with_path(
-        lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), shapes
+        lambda path, s: _draw(rng, jax.tree_util.keystr(path), s), _shapes(module, example)
     )
+    return made
+
+
+def _shapes(module: nn.Module, example: object) -> VariableDict:
+    made: VariableDict = jax.eval_shape(module.init, jax.random.key(0), example)
     return made
 
 

@@ -352,19 +352,5 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-__all__ = [
-    *(
-        "CLEAR",
-        "FEW",
-        "WORTH",
-        "Found",
-        "choose",
-        "contest",
-        "forced",
-        "known",
-        "moved",
-        "quick_candidates",
-        "streamed",
-    ),
-    *("times", "whole_halves", "why"),
-]
+__all__ = ["CLEAR", "FEW", "WORTH", "Found", "choose", "contest", "forced", "known", "moved"]
+__all__ += ["quick_candidates", "streamed", "times", "whole_halves", "why"]
