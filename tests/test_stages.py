@@ -68,5 +68,9 @@ def test_an_early_plan_is_kept_until_all_is_measured(monkeypatch: pytest.MonkeyP
     told = [exe.plan.chosen for exe in stages.stages(attempt)]
     assert told == ["early (remembered)", "whole"] and asked == ["early", "contest"]
     assert stages.remembered(name, attempt.graph).whole
+    draw = why(attempt.plain, {"jit": 1.0, "host": 1.0}, "a draw")
+    stages.keep(attempt, draw)
+    assert stages.remembered(name, attempt.graph) is None, "what was in use before the draw is not remembered either"
+    stages.keep(attempt, whole)
     assert [exe.plan.chosen for exe in stages.stages(attempt)] == ["whole (remembered)"]
     assert error(np.asarray(attempt.run(early)[0]), oracle(dense, WEIGHTS, X)) < 1e-5

@@ -63,7 +63,7 @@ def stages(s: Attempt) -> Iterator[Executable]:
         yield _again(s, kept)
         if kept.whole:
             return
-    elif s.early and (exe := clear_winner(s) or quick(s)) is not None:
+    elif s.early and not (s.too_large or s.problem.hostless) and (exe := clear_winner(s) or quick(s)) is not None:
         keep(s, exe, whole=False)
         yield exe
     found = contest(s)
@@ -89,21 +89,21 @@ def _again(s: Attempt, kept: Kept) -> Executable:
 
 
 def keep(s: Attempt, exe: Executable, whole: bool = True) -> None:
-    """Remembers the plans of a comparison's winner, but for a draw, which is measured again next time; `whole`:
-    everything was measured for them.
+    """Remembers the plans of a comparison's winner; `whole`: everything was measured for them. Of a draw, which is
+    measured again next time, nothing is remembered, nor what won before it was one.
     """
     others = [v for k, v in exe.plan.measured.items() if k != "jit"]
     if s.too_large or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(others):
         in_flight = fields(exe.in_flight.plan) if exe.in_flight is not None else None
         store(REMEMBERED, record_name(s), {"waiting": fields(exe.plan), "in_flight": in_flight, "whole": whole})
+    else:
+        forget(s)
 
 
 def clear_winner(s: Attempt) -> Executable | None:
     """A plan of one half that clearly wins against plain jax.jit before any layer is measured; None where there is
     none.
     """
-    if s.too_large or s.problem.hostless:
-        return None
     candidates = whole_halves(s)
     seconds = times(s, candidates, FEW)
     best = min(seconds, key=seconds.__getitem__)
@@ -117,7 +117,7 @@ def quick(s: Attempt) -> Executable | None:
     """On a device: what wins against plain jax.jit of the plans that can be had before layers are measured there; None
     where there is none.
     """
-    if s.too_large or s.problem.hostless or not s.machine.apart:
+    if not s.machine.apart:
         return None
     candidates = quick_candidates(s)
     seconds = times(s, candidates, FEW)
