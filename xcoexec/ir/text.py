@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,67 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Rows of equally many cells as aligned text; `right`: indices of the columns aligned right."""
+WIDTH = 80  # characters of a terminal's line
+UNITS = (("s", 1.0), ("ms", 1e3), ("us", 1e6))
+NARROW = 8  # characters that a shortened column keeps at least
+
+
+def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), width: int = 0) -> str:
+    """Rows of equally many cells as aligned text; `right`: indices of the columns aligned right. `width`: the most
+    characters of a line (0: any number); the middle of what is too long then becomes "..".
+    """
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    words = [i for i in range(len(widths)) if i not in right]
+    while width and sum(widths) + 2 * len(widths) - 2 > width and max(widths[i] for i in words) > NARROW:
+        widths[max(words, key=lambda i: widths[i])] -= 1
+    rows = [[shortened(c, w) for c, w in zip(r, widths, strict=True)] for r in rows]
     return "\n".join(
         "  ".join(
             c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))
         ).rstrip()
         for r in rows
     )
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters: its end tells layers of the same block apart, so that more of it stays."""
+    if len(text) <= most:
+        return text
+    head = max(most - 2, 0) // 3
+    return f"{text[:head]}..{text[len(text) - (most - 2 - head) :]}"
+
+
+def number(x: float | None, digits: int = 4) -> str:
+    """A number of at most so many digits, without an exponent; "-" where there is none."""
+    if x is None or x != x:
+        return "-"
+    if abs(x) >= 10**digits or x in (float("inf"), float("-inf")):
+        return f"{x:.0f}"
+    rounded = f"{x:.{digits}g}"
+    return rounded if "e" not in rounded else f"{x:.{digits + 3}f}".rstrip("0").rstrip(".")
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in the unit that suits them, of at most four digits; "-" where nobody knows them."""
+    if seconds is None or seconds != seconds:
+        return "-"
+    unit, scale = next((u for u in UNITS if abs(seconds) * u[1] >= 1), UNITS[-1] if seconds else UNITS[0])
+    return f"{number(seconds * scale)} {unit}"
+
+
+def html_table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Rows as an HTML table, the first one as its head; `right`: indices of the columns aligned right."""
+    side = lambda i: "right" if i in right else "left"
+    cells = lambda r, tag: "".join(
+        f'<{tag} style="text-align:{side(i)}">{html.escape(c)}</{tag}>' for i, c in enumerate(r)
+    )
+    body = "".join(f"<tr>{cells(r, 'td')}</tr>" for r in rows[1:])
+    return f"<table><thead><tr>{cells(rows[0], 'th')}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_text(text: str) -> str:
+    """Lines of text as an HTML paragraph."""
+    return f"<p>{html.escape(text).replace(chr(10), '<br>')}</p>"
 
 
 def milliseconds(seconds: float | None) -> str:
