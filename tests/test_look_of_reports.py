@@ -90,7 +90,7 @@ def test_streams_and_tasks_are_short() -> None:
     assert lines[0] == "7 items, 123.5 a second; latency: median 12.35 ms, 99 % within 500 ms"
     assert lines[2].split() == ["read", "2", "ms", "25", "%"] and stats._repr_html_().count("<tr>") == 3
     served = Served(
-        4, {"done": 3, "late": 1}, 0.25, 1.0, 2.0, {"host": 1.0}, 0.0, {}, {"a": {"done": 3, "late": 1}}, {}
+        4, {"done": 3, "skipped": 1}, 0.25, 1.0, 2.0, {"host": 1.0}, 0.0, {}, {"a": {"done": 3, "skipped": 1}}, {}
     )
     text = str(served)
     assert text.startswith("4 jobs in 2 s, 25.0 % missed their deadlines; at work: host 50 %")
