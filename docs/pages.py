@@ -266,3 +266,40 @@ def benchmarks_page() -> str:
 def all_pages() -> dict[str, str]:
     """File name -> text."""
     return {"messages.md": messages_page(), "benchmarks.md": benchmarks_page()}
+
+
+# -- picture -----------------------------------------------------------------------------------------
+
+PEERS = "zen5-2cores-jax0.12-peers.jsonl"
+SHOWN = ("mobilenet_v2", "mobilenet_v1", "posenet", "lenet", "vgg16", "resnet18", "squeezenet", "resnet50", "vit_s16")
+
+
+def picture(path: pathlib.Path) -> None:
+    """Draws two bars a network, `jax.jit`'s time and ours beside it, of the records of `PEERS`."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    seconds = {r["model"]: r["seconds"] for r in records(PEERS)}
+    fig, ax = plt.subplots(figsize=(8.0, 4.4))
+    for i, name in enumerate(SHOWN):
+        plain, ours = seconds[name]["jax.jit"], seconds[name]["xcoexec"]
+        ax.barh(3 * i, 1.0, color="#8c8c8c", label=None if i else "jax.jit")
+        ax.barh(3 * i + 1, ours / plain, color="#e8883a", label=None if i else "xcoexec")
+        ax.text(1.01, 3 * i, f"{1e3 * plain:.3g} ms", va="center", fontsize=8)
+        ax.text(ours / plain + 0.01, 3 * i + 1, f"{1e3 * ours:.3g} ms ({plain / ours:.1f}x)", va="center", fontsize=8)
+    ax.set_yticks([3 * i + 0.5 for i in range(len(SHOWN))], SHOWN)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.12)
+    ax.set_xticks([])
+    ax.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0.02))
+    ax.set_title(f"One call, batch 1, f32: shorter is faster ({machine(PEERS)}, 2026-11-21)", loc="left", fontsize=10)
+    for side in ("top", "right", "bottom"):
+        ax.spines[side].set_visible(False)
+    fig.tight_layout()
+    fig.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    picture(ROOT / "docs" / "images" / "calls.png")

@@ -106,7 +106,7 @@ def digits(threads: int | None) -> None:
 
 
 def fit(module: nn.Module, x: jax.Array, y: jax.Array, progress: Progress) -> tuple[VariableDict, int]:
-    """`TRAIN_STEPS` steps of Adam on images `x` of shape [n, 28, 28, 1] and labels `y` of shape [n]; (weights, steps)."""
+    """`TRAIN_STEPS` steps of Adam on images `x`, [n, 28, 28, 1], and labels `y`, [n]; (weights, steps)."""
     import optax
 
     weights = module.init(jax.random.key(0), x[:1])
@@ -200,7 +200,7 @@ NAMES = {
 }
 
 
-def shares(fast: ResidentFunction, seconds: float) -> dict[str, float]:
+def seconds_by_place(fast: ResidentFunction, seconds: float) -> dict[str, float]:
     """Seconds of a call by where its layers ran; "rest" is what no layer took."""
     out = dict.fromkeys(NAMES, 0.0)
     for x in fast.report().layers:
@@ -225,7 +225,7 @@ def draw(plans: Sequence[tuple[str, ResidentFunction, dict[str, float]]], path: 
         ax.barh(2.6 * i, 1.0, color="#8c8c8c", height=0.9, label=None if i else "jax.jit")
         ax.text(1.01, 2.6 * i, f"jax.jit {duration(seconds['jit'])}", va="center", fontsize=9)
         left = 0.0
-        for where, s in shares(fast, seconds["xco"]).items():
+        for where, s in seconds_by_place(fast, seconds["xco"]).items():
             width = s / seconds["jit"]
             ax.barh(2.6 * i + 1, width, left=left, color=COLOURS[where], height=0.9, label=None if i else NAMES[where])
             left += width

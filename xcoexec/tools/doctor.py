@@ -21,8 +21,9 @@ from ..codegen.target import ISAS, target
 from ..compat import jit_is_disabled
 from ..config import cores, disabled, xla_flags
 from ..config import threads as host_threads
-from ..ir.plan import Plan
+from ..ir.plan import Plan, UniformPlan
 from ..ir.text import WIDTH, columns, duration, number
+from ..session.options import Words
 
 GOOD, SLOW, FAILED = "good", "look", "FAILED"
 CLOSE = 1e-4  # of the output's scale, against float64 NumPy
@@ -39,12 +40,13 @@ class Check:
     found: str
 
 
-def _product(**options: object) -> Check:
+def _product(threads: int, strategy: str = "auto", plan: UniformPlan | None = None) -> Check:
     """A product and an activation, compared with float64 NumPy."""
     rng = np.random.default_rng(0)
     x, w = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in SHAPES)
     begin = time.perf_counter()
-    fast = jit(lambda w, x: jnp.tanh(x @ w), strict=True, wait=True, **options).bind(w)  # type: ignore[arg-type]
+    options = Words(threads=threads, strategy=strategy, plan=plan, strict=True, wait=True)
+    fast = jit(lambda w, x: jnp.tanh(x @ w), **options).bind(w)
     got = np.asarray(fast(x))
     seconds = time.perf_counter() - begin
     want = np.tanh(np.asarray(x, np.float64) @ np.asarray(w, np.float64))
@@ -55,17 +57,17 @@ def _product(**options: object) -> Check:
 
 
 def _kernel(threads: int) -> Check:
-    return _product(strategy="host", threads=threads)
+    return _product(threads, strategy="host")
 
 
 def _split(threads: int) -> Check:
-    return _product(plan=Plan.uniform(0.5), threads=threads)
+    return _product(threads, plan=Plan.uniform(0.5))
 
 
 def _device(threads: int) -> Check:
     if jax.default_backend() == "cpu":
         return Check("", GOOD, "JAX sees no GPU: XLA:CPU is the device half")
-    return _product(threads=threads)
+    return _product(threads)
 
 
 def _cores(threads: int) -> Check:
