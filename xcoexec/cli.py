@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from .tools.arguments import FLAGS, MODEL, Command, Word, run_command, wanted
@@ -109,7 +110,7 @@ def _predictor() -> Predictor:
 
 def _plan_on_numbers() -> None:
     """Prints the plans of all strategies by numbers alone, and the one that the flags ask for."""
-    from .ir.text import columns, milliseconds
+    from .ir.text import WIDTH, columns, milliseconds
     from .planning import profiles
     from .planning.memory import usage
     from .planning.simulate import replay
@@ -131,13 +132,15 @@ def _plan_on_numbers() -> None:
     where = "this machine, as predicted"
     if FLAGS.device:
         where = f"{profiles.load(FLAGS.device).title} (numbers, no hardware)"
-    print(f"{FLAGS.model} on {where}\n{columns(rows, (1, 2, 3))}\n\n{chosen}")
+    title = textwrap.fill(f"{FLAGS.model} on {where}", WIDTH)
+    print(f"{title}\n{columns(rows, (1, 2, 3), WIDTH)}\n\n{chosen.text(WIDTH)}")
 
 
 def replayed() -> None:
     """`xcoexec simulate`: replays the plan of a strategy on a device of numbers and writes its timeline. Raises
     `ValueError` for a flag that is not valid, as all commands do.
     """
+    from .ir.text import columns
     from .planning.simulate import ROWS, replay
     from .session.timeline import write
 
@@ -148,19 +151,19 @@ def replayed() -> None:
     name = min(runs, key=lambda n: runs[n].seconds) if FLAGS.strategy == "auto" else FLAGS.strategy
     path = f"{FLAGS.out}/simulated-{FLAGS.model}.json"
     write(path, runs[name].trace())
-    busy = ", ".join(f"{row} {100 * runs[name].busy(i) / runs[name].seconds:.0f} %" for i, row in enumerate(ROWS))
-    print(f"{name}: {runs[name].seconds * 1e3:.3f} ms; busy: {busy}; written: {path}")
+    busy = [["busy", row, f"{100 * runs[name].busy(i) / runs[name].seconds:.0f} %"] for i, row in enumerate(ROWS)]
+    print(f"{name}: {runs[name].seconds * 1e3:.3f} ms\n{columns(busy, (2,))}\nwritten: {path}")
 
 
 def plan() -> None:
     """Prints the layer graph and the plan. Raises `ValueError` for a flag that is not valid."""
-    from .ir.text import graph_text
+    from .ir.text import WIDTH, layers_text
 
     if FLAGS.device or FLAGS.costs == "predicted":
         _plan_on_numbers()
         return
     _, fast, _ = _resident()
-    print(fast.plan().to_json() if FLAGS.json else f"{graph_text(fast.graph())}\n\n{fast.plan()}")
+    print(fast.plan().to_json() if FLAGS.json else f"{layers_text(fast.graph())}\n\n{fast.plan().text(WIDTH)}")
 
 
 def run() -> None:
@@ -210,7 +213,7 @@ def profile() -> None:
         _train()
         return
     from .cost.edgenn import bound
-    from .ir.text import columns, milliseconds
+    from .ir.text import WIDTH, columns, milliseconds
 
     _, fast, _ = _resident()
     session = fast.session()
@@ -221,7 +224,7 @@ def profile() -> None:
     rows = [["layer", "host ms", "device ms", "bound ms"]]
     for layer, h, d in zip(session.graph.layers, costs.host, costs.device, strict=True):
         rows.append([layer.name, milliseconds(h), milliseconds(d), milliseconds(bound(h, d) if h else None)])
-    print(columns(rows, (1, 2, 3)))
+    print(columns(rows, (1, 2, 3), WIDTH))
     fixed = f"segment call {costs.sync * 1e6:.1f} us, copies {costs.copy_rate / 1e9:.1f} GB/s"
     print(f"{fixed}, halves share their cores: {costs.shared_cores}")
 

@@ -45,7 +45,11 @@ class Plan:
 
     def __str__(self) -> str:
         """The plan as a table, one line a layer."""
-        return plan_text(self.placements, self.strategy, self.predicted, self.chosen, self.measured)
+        return self.text()
+
+    def text(self, width: int = 0) -> str:
+        """The plan as a table, one line a layer; `width`: the most characters of a line (0: any number)."""
+        return plan_text(self.placements, self.strategy, self.predicted, self.chosen, self.measured, width)
 
     def summary(self) -> str:
         """The strategy, how many layers are where, and the predicted time, in one line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -97,13 +98,16 @@ def plan_text(
     predicted: float | None,
     chosen: str,
     measured: Mapping[str, float],
+    width: int = 0,
 ) -> str:
-    """The fields of a plan: one line a layer. `predicted` and the values of `measured` are seconds."""
+    """The fields of a plan: one line a layer. `predicted` and the values of `measured` are seconds; `width` as for
+    `columns`.
+    """
     rows = [["layer", "placement", "predicted ms", "note"]]
     rows += [[p.layer, where(p), milliseconds(p.predicted), p.note] for p in placements]
     times = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(measured.items()))
     tail = [f"strategy {strategy}, predicted {milliseconds(predicted)} ms", chosen, times]
-    return columns(rows, (2,)) + "\n" + "\n".join(t for t in tail if t)
+    return columns(rows, (2,), width) + "\n" + "\n".join(t for t in tail if t)
 
 
 def graph_text(graph: LayerGraph) -> str:
@@ -125,13 +129,30 @@ def graph_text(graph: LayerGraph) -> str:
                 x.host_error or "yes",
             ]
         )
-    lines = [columns(rows, (0, 5, 6))]
-    lines += [f"chain {'-'.join(map(str, c))}" for c in graph.chains if len(c) > 1]
-    lines += [
+    return "\n".join([columns(rows, (0, 5, 6)), *_structure(graph)])
+
+
+def _structure(graph: LayerGraph) -> list[str]:
+    """Chains of several layers, and regions, a line each."""
+    lines = [f"chain {'-'.join(map(str, c))}" for c in graph.chains if len(c) > 1]
+    return lines + [
         f"region {r.fork} -> {r.join}: {' | '.join('-'.join(map(str, b)) or 'direct' for b in r.branches)}"
         for r in graph.regions
     ]
-    return "\n".join(lines)
+
+
+def layers_text(graph: LayerGraph, width: int = WIDTH) -> str:
+    """The layers of a graph in a terminal's width: operations, work, and whether kernels can run them; then why not,
+    chains and regions.
+    """
+    rows = [["#", "layer", "operations", "MFLOP", "MB", "kernels"]]
+    for x in graph.layers:
+        ops = "+".join(dict.fromkeys(op.prim for op in x.ops))
+        work = number(x.flops / 1e6) + "?" * bool(x.uncounted)
+        rows.append([str(x.index), x.name, ops, work, number(x.nbytes / 1e6), "no" if x.host_error else "yes"])
+    reasons = dict.fromkeys(f"no: {x.host_error}" for x in graph.layers if x.host_error)
+    lines = [textwrap.fill(line, width, subsequent_indent="  ") for line in (*reasons, *_structure(graph))]
+    return "\n".join([columns(rows, (0, 3, 4), width), *lines])
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Table:

@@ -7,7 +7,6 @@ import inspect
 import pathlib
 import re
 import sys
-import textwrap
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..frontend.graph import graph_of
 from ..ir.layers import LayerGraph
-from ..ir.text import WIDTH, columns, number
+from ..ir.text import layers_text, number
 
 TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i8": "int8", "u8": "uint8"}
 TYPES |= {"bool": "bool", "f64": "float64", "i64": "int64"}
@@ -91,18 +90,12 @@ def _text(where: str, graph: LayerGraph) -> str:
     work = sum(x.flops for x in graph.layers)
     here = [x for x in graph.layers if not x.host_error]
     share = sum(x.flops for x in here) / work if work else 1.0
-    rows = [["layer", "operations", "MFLOP", "MB", "kernels"]]
-    for x in graph.layers:
-        ops = "+".join(dict.fromkeys(op.prim for op in x.ops))
-        rows.append([x.name, ops, number(x.flops / 1e6), number(x.nbytes / 1e6), "no" if x.host_error else "yes"])
-    reasons = dict.fromkeys(x.host_error for x in graph.layers if x.host_error)
     lines = [
         f"{where}: {len(graph.layers)} layers, {number(work / 1e6)} MFLOP a call.",
         f"Kernels can run {len(here)} of them ({100 * share:.0f} % of the FLOP); the others stay with XLA.",
         "",
-        columns(rows, (2, 3), width=WIDTH),
+        layers_text(graph),
     ]
-    lines += ["", *(textwrap.fill(f"no: {reason}", WIDTH) for reason in reasons)] if reasons else []
     return "\n".join([*lines, "", "Which half is the faster one is measured when the function is planned."])
 
 
