@@ -21,7 +21,9 @@ ROOF = Peaks(1e11, 1e10, 2)
 
 
 def _layer(i: int, seconds: float | None) -> LayerReport:
-    return LayerReport(f"Net/Block_{i}/Conv_{i}", "host", "winograd(4x4)+gemm", 10**6, 10**4, 1e-3, seconds, 1e-4, None)
+    return LayerReport(
+        f"Net/Block_{i}/Conv_{i}", "host", "winograd(4x4)+gemm", 10**6, 10**4, 1e-3, seconds, 1e-4, None, calls=5
+    )
 
 
 def _report(layers: int) -> Report:
@@ -42,6 +44,13 @@ def test_what_matters_comes_first_and_the_slowest_layers_follow() -> None:
         f"Block_{i}/Conv_{i}" for i in range(30)
     ]
     assert re.search(r"Block_0/Conv_0 .* - +- +- +-$", whole, re.M), "nothing was stamped there"
+
+
+def test_too_few_calls_are_no_median() -> None:
+    once = dataclasses.replace(_layer(3, 1e-4), calls=4)
+    text = str(dataclasses.replace(_report(1), layers=(once,)))
+    assert re.search(r"^Net/Block_3/Conv_3 .* - +- +- +-$|^Block_3/Conv_3 .* - +- +- +-$", text, re.M)
+    assert once.measured == 1e-4
 
 
 def test_a_report_without_times_claims_none() -> None:

@@ -46,6 +46,7 @@ class LayerReport:
     least: float
     bound: float | None
     device: float | None = None
+    calls: int = 0  # whose stamps `measured` is a median of
 
     @property
     def gflops(self) -> float | None:
@@ -117,6 +118,8 @@ class Report:
         halves = any(x.device is not None for x in self.layers)
         rows = [["layer", "runs on", "algorithm", "ms", *["GPU ms"] * halves, "GFLOP/s", "GB/s", "% roof"]]
         for x in shown:
+            if x.calls < FEWEST:
+                x = dataclasses.replace(x, measured=None, device=None)
             ms = [number(1e3 * s, 3) if s else "-" for s in (x.measured, *([x.device] if halves else []))]
             speeds = [number(s) for s in (x.gflops, x.gbytes)]
             share = "-" if x.share is None else f"{100 * x.share:.0f}"
@@ -168,10 +171,12 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
     the host half. Raises `ValueError` for a plan with more or fewer placements than the graph has layers.
     """
     seconds: dict[int, float] = {}
+    calls: dict[int, int] = {}
     algorithms: dict[int, str] = {}
     for unit in lowered.segments if lowered else ():
-        if unit.segment.calls >= FEWEST:
+        if unit.segment.calls:
             seconds.update(layer_seconds(unit))
+            calls.update(dict.fromkeys(unit.layers, unit.segment.calls))
         algorithms.update(zip(unit.layers, unit.segment.algorithms, strict=True))
     roof = peaks(threads)
     both = (
@@ -190,9 +195,8 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
         algorithm = algorithms.get(x.index, "XLA")
         least = roof.seconds(work, data)
         measured = believed(seconds.get(x.index), work, data, roof)
-        layers.append(
-            LayerReport(x.name, placement, algorithm, work, data, p.predicted, measured, least, limit, device)
-        )
+        known = (measured, least, limit, device, calls.get(x.index, 0))
+        layers.append(LayerReport(x.name, placement, algorithm, work, data, p.predicted, *known))
     return Report(plan.engine, plan.chosen, tuple(layers), plan.measured, len(lowered.segments) if lowered else 0, roof)
 
 

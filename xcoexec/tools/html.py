@@ -58,7 +58,7 @@ def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -
     body = f"""<p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of
 each network is bold; "as X": the variant's plan is X's, and was measured once. Error: largest difference to float64
 NumPy, relative to the output's scale. Machine: {html.escape(f"{e['cpu']}, {e['isa']}, device {e['device']}")}; xcoexec
-{html.escape(e["xcoexec"])}, commit {html.escape(records[0].get("commit", "not kept"))}, jax {html.escape(e["jax"])}.</p>
+{html.escape(f"{e['xcoexec']}, commit {records[0].get('commit', 'not kept')}, jax {e['jax']}")}.</p>
 {_times(records)}{"".join(f"<h2>{name}</h2>{part}" for name, part in sections.items())}"""
     file.write_text(document(title, body))
 
