@@ -18,7 +18,6 @@ from xcoexec.planning import profiles
 from xcoexec.planning.simulate import replay
 from xcoexec.strategies import algorithm1, codl, device, host, mu_layer
 
-from . import split_predictor
 from .split_codl_gaps import (
     BOARD,
     FLOPS,
@@ -37,9 +36,7 @@ from .split_codl_gaps import (
 from .split_common import (
     Row,
     absent,
-    kernels_rows,
     mean,
-    measured_cells,
     on,
     over_networks,
     plan,
@@ -47,7 +44,7 @@ from .split_common import (
     simulated,
 )
 
-KEY, SUITE = "codl", "codl"
+KEY = "codl"
 NO_CHAINS = functools.partial(codl, chain=False)
 NO_BOARD = "not here, because that phone is not at hand and no time of one of its processors is printed"
 DATA_TYPES = (
@@ -218,19 +215,12 @@ def figure15() -> list[Row]:
     out.append(over_networks(KEY, "Figure 15", what, printed, faster(FLOPS), unit="times", note=note))
     note = f"mu-layer's GPU with buffers, the printed {slower} times slower (Figure 2); {exchanged(printed, slower)}"
     out.append(over_networks(KEY, "Figure 15", f"{what} with buffers", printed, buffers, unit="times", note=note))
-    for key, than in (("cpu", "host"), ("gpu", "jit")):
-        what = f"times faster than the {key.upper()} alone"
-        out += measured_cells(KEY, "Figure 15", what, one.number(key), SUITE, "codl", (than,), as_times=True)
-    what = "times faster than mu-layer, shares by FLOP"
-    out += measured_cells(
-        KEY, "Figure 15", what, rival.number("mean"), SUITE, "codl", ("mu_layer, FLOP",), as_times=True
-    )
     style = _quoted("style_bound")
     ours = 100 * (1 - simulated(BOARD, "fast_style", codl) / simulated(BOARD, "fast_style", host))
     what = "fast style transfer: less time than the CPU alone"
     why = f"{as_bounded(style.number('bound'))}; {small_layers()}; {STAND_INS['fast_style'][1]}"
     out.append(row(KEY, "Figure 15", what, style.number("codl"), ours, "simulated", note=why))
-    return [*out, absent(KEY, "over_buffers", DATA_TYPES, "mean"), *kernels_rows(SUITE, KEY)]
+    return [*out, absent(KEY, "over_buffers", DATA_TYPES, "mean")]
 
 
 def figure16() -> list[Row]:
@@ -270,16 +260,6 @@ def figure18() -> list[Row]:
         note = f"the mean of the paper is over both dimensions; {LINEAR}; {why}"
         out.append(
             over_networks(KEY, "Figure 18", what, q.number("mean"), faster(one, NO_CHAINS), unit="times", note=note)
-        )
-        out += measured_cells(
-            KEY,
-            "Figure 18",
-            what,
-            q.number("mean"),
-            SUITE,
-            "codl, no chains",
-            (f"codl, {dim}, no chains",),
-            as_times=True,
         )
     return out
 
@@ -392,8 +372,6 @@ FUNCTIONS = (
     figure20,
     table1,
     table2,
-    split_predictor.table3,
-    split_predictor.table4,
     figure21,
     figure22,
 )

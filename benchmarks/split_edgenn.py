@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from xcoexec.papers import quoted
+from xcoexec.papers import quoted, steps
 from xcoexec.planning.simulate import replay
 from xcoexec.strategies import device, edgenn, host
 from xcoexec.tools.splits import NO_SPLIT
@@ -14,12 +15,9 @@ from xcoexec.tools.suite import SUITES
 
 from . import one_split
 from .split_common import (
-    RESULTS,
     Row,
     absent,
-    kernels_rows,
     mean,
-    measured_cells,
     on,
     over_networks,
     row,
@@ -27,8 +25,8 @@ from .split_common import (
     spread,
 )
 
-KEY, BOARD, SUITE = "edgenn", "jetson-agx-xavier", "edgenn"
-MODELS = SUITES[SUITE].models
+KEY, BOARD = "edgenn", "jetson-agx-xavier"
+MODELS = SUITES["edgenn"].models
 PAPERS = functools.partial(edgenn, whole=False)  # a layer is split or stays on the GPU, as Equation 4 has it
 INTER = functools.partial(edgenn, intra=False, whole=False)
 NAMES = {"lenet": "lenet", "alexnet": "alexnet", "vgg16": "vgg"}  # ours -> the paper's
@@ -52,7 +50,6 @@ def figure6() -> list[Row]:
     what = "times faster than the board's own CPU"
     return [
         over_networks(KEY, "Figure 6", what, printed, values, unit="times"),
-        *measured_cells(KEY, "Figure 6", what, printed, SUITE, "edgenn, paper", ("host",), as_times=True),
         *(absent(KEY, "over_cpus", NO_BOARD, name) for name in ("phone", "raspberry")),
     ]
 
@@ -100,36 +97,7 @@ def figure8() -> list[Row]:
             "calculated",
             note="at most: all that copies take (Figure 9); the paper's pooling layers become slower (Figure 10)",
         ),
-        *measured_cells(
-            KEY,
-            "Figure 8",
-            ALL,
-            _quoted("gain").number("mean"),
-            SUITE,
-            "edgenn, paper",
-            ("device",),
-        ),
-        *measured_cells(
-            KEY,
-            "Figure 8",
-            HYBRID,
-            _quoted("hybrid").number("mean"),
-            SUITE,
-            "edgenn, hybrid",
-            ("device",),
-        ),
-        *measured_cells(
-            KEY,
-            "Figure 8",
-            "ours: layers may run on the CPU as a whole too, over plain jax.jit",
-            None,
-            SUITE,
-            "edgenn",
-            ("jit",),
-            note="the host half's kernels are in it",
-        ),
         row(KEY, "Figure 8", "memory management alone", _quoted("memory").number("mean"), 0.0, "calculated", note=same),
-        *kernels_rows(SUITE, KEY),
     ]
 
 
@@ -170,7 +138,7 @@ def figure10() -> list[Row]:
 
 
 def table1() -> list[Row]:
-    """Table I and Figure 11: each layer split alone. Simulated on the board, and run where records are kept."""
+    """Table I and Figure 11: each layer split alone, simulated on the board."""
     out = []
     for model, name in NAMES.items():
         found = one_split.simulated(*on(BOARD, model))
@@ -178,11 +146,10 @@ def table1() -> list[Row]:
             least, most, middle = _quoted("table1").numbers(f"{name}_{kind}")
             values = [100 * v for v in found.get(kind, [])]
             if values:
-                what = f"{model}, {kind}: each layer split alone, mean over layers"
+                what = _alone(model, kind)
                 note = f"printed: {least} to {most}; a layer whose split is slower is left alone (0)"
                 ours = mean(values)
                 out.append(row(KEY, "Table I", what, middle, ours, "simulated", "%", spread(values), note))
-            out += _run_table1(model, kind, middle)
     dense = _quoted("alexnet_dense")
     found = one_split.simulated(*on(BOARD, "alexnet")).get("fc", [])
     values = {f"fc{n}": 100 * v for n, v in enumerate(found, 6)}
@@ -190,28 +157,33 @@ def table1() -> list[Row]:
     return [*out, over_networks(KEY, "Figure 11", what, dense.number("zero_copy"), values)]
 
 
-def _run_table1(model: str, kind: str, printed: float) -> list[Row]:
-    """What was run of Table I; nothing where no file of records is kept. Where both halves share cores they take turns,
-    so that a forced split says nothing about working together.
+def _alone(model: str, kind: str) -> str:
+    return f"{model}, {kind}: each layer split alone, mean over layers"
+
+
+def table1_measured(models: Sequence[str]) -> list[Row]:
+    """Table I run on this machine, a step for each network. Where both halves share cores they take turns, so that a
+    forced split says nothing about working together.
     """
-    out, what = [], f"{model}, {kind}: each layer split alone, mean over layers"
-    for file in sorted(RESULTS.glob("*-one-split.jsonl")):
-        records = [json.loads(line) for line in file.read_text().splitlines()]
-        mine = [r for r in records if (r["model"], r["class"]) == (model, kind)]
-        if not mine:
-            continue
-        e = mine[0]["environment"]
-        note = f"{e['cpu']}, {e['device']}, commit {mine[0]['commit']}, {len(mine)} layers"
-        if mine[0]["shared_cores"]:
-            more = [1e3 * (r["seconds"]["split"][1] - r["seconds"]["device"][1]) for r in mine]
-            note += (
-                f"; both halves share the cores and take turns: a forced split changes a call by {mean(more):+.3f} ms"
-            )
-            out.append(row(KEY, "Table I", what, printed, NO_SPLIT, "measured", note=note))
-            continue
-        values = [100 * v for v in one_split.improvements(records, model, kind)]
-        out.append(row(KEY, "Table I", what, printed, mean(values), "measured", "%", spread(values), note))
+    out = []
+    for model in models:
+        records = steps.once(__name__, f"{model}, splits one by one", lambda m=model: list(one_split.single_splits(m)))
+        kinds = dict.fromkeys(r["class"] for r in records or ())
+        out += [_measured(model, kind, [r for r in records if r["class"] == kind]) for kind in kinds]
     return out
+
+
+def _measured(model: str, kind: str, records: Sequence[Mapping[str, Any]]) -> Row:
+    """The layers of one kind of a network."""
+    printed = _quoted("table1").numbers(f"{NAMES[model]}_{kind}")[2]
+    runs = min(min(r["runs"].values()) for r in records)
+    note, made = f"{len(records)} layers", functools.partial(row, KEY, "Table I", _alone(model, kind), printed)
+    if records[0]["shared_cores"]:
+        more = mean([1e3 * (r["seconds"]["split"][1] - r["seconds"]["device"][1]) for r in records])
+        note += f"; both halves share the cores and take turns: a forced split changes a call by {more:+.3f} ms"
+        return made(NO_SPLIT, "measured", note=note, runs=runs, splits=0)
+    values = [100 * v for v in one_split.improvements(records, model, kind)]
+    return made(mean(values), "measured", "%", spread(values), note, runs=runs, splits=len(records))
 
 
 def figure12() -> list[Row]:
@@ -243,9 +215,6 @@ def section_v_f() -> list[Row]:
     return [
         row(KEY, "section V-F", what, printed, values["squeezenet"], "simulated", note=one_plan),
         over_networks(KEY, "section V-F", "the same, the other five", 0.0, others, note=one_plan),
-        *measured_cells(
-            KEY, "section V-F", what, printed, SUITE, "edgenn, inter only", ("device",), switched=True, note=one_plan
-        ),
     ]
 
 

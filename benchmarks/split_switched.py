@@ -14,10 +14,10 @@ from xcoexec.planning.strategies.layer_switch import total
 from xcoexec.strategies import layer_switch
 from xcoexec.tools.suite import SUITES
 
-from .split_common import Row, absent, kernels_rows, mean, measured_cells, on, over_networks, row
+from .split_common import Row, absent, mean, on, over_networks, row
 
-KEY, BOARD, SUITE = "layer_switched", "khadas-vim3", "layer_switch"
-MODELS = SUITES[SUITE].models
+KEY, BOARD = "layer_switched", "khadas-vim3"
+MODELS = SUITES["layer_switch"].models
 #: Table I's layers -> ours: pooling belongs to the convolution before it
 TABLE_1 = ((0, 1), (2, 3), (4,), (5,), (6, 7), (9,), (10,), (11,))
 CPU_FASTER = ("mobilenet_v1", "resnet50")  # Figure 2 as the text of section I says it
@@ -118,12 +118,12 @@ def figure13() -> list[Row]:
         values = {m: 100 * (1 - switched[m] / alone[m]) for m in MODELS}
         note = _switches(switched, printed, values) if name == "the better component alone" else ""
         out.append(over_networks(KEY, "Figure 13", f"less time than {name}", printed, values, note=note))
-    for than, column in (("the better component alone", ("jit", "host")), ("the CPU alone", ("host",))):
-        what = f"less time than {than}"
-        out += measured_cells(KEY, "Figure 13", what, found[than][0], SUITE, "layer_switch", column, switched=True)
     ms = {m: 1e3 * t for m, t in switched.items()}
-    out += [*_latencies("Figure 13"), over_networks(KEY, "Figure 13", "latency, layer-switched", None, ms, unit="ms")]
-    return [*out, *kernels_rows(SUITE, KEY)]
+    return [
+        *out,
+        *_latencies("Figure 13"),
+        over_networks(KEY, "Figure 13", "latency, layer-switched", None, ms, unit="ms"),
+    ]
 
 
 def _switches(switched: dict[str, float], printed: float, values: dict[str, float]) -> str:

@@ -38,18 +38,19 @@ def _git(folder: pathlib.Path, *args: str) -> str | None:
 @functools.cache
 def digest(module: str) -> str:
     """A hash of a module's file, of all modules of the project that it imports (inside functions too), and of the data
-    files beside them.
+    files beside them; the same wherever the package lies.
     """
     total = hashlib.sha256()
-    for path in sorted(_files(module), key=str):
+    for _, path in sorted(_files(module).items()):
         total.update(path.read_bytes())
     return total.hexdigest()[:16]
 
 
-def _files(module: str) -> set[pathlib.Path]:
+def _files(module: str) -> dict[str, pathlib.Path]:
+    """Module, or module and name of a data file -> the file."""
     seen: set[str] = set()
     todo = [module]
-    files: set[pathlib.Path] = set()
+    files: dict[str, pathlib.Path] = {}
     while todo:
         name = todo.pop()
         if name in seen:
@@ -59,9 +60,9 @@ def _files(module: str) -> set[pathlib.Path]:
         if found is None:
             continue
         path, imports = found
-        files.add(path)
+        files[name] = path
         if path.name == "__init__.py":
-            files.update(path.parent.glob("*.toml"))
+            files |= {f"{name}/{data.name}": data for data in path.parent.glob("*.toml")}
         todo += imports
     return files
 
