@@ -27,7 +27,7 @@ from xcoexec.streams.demand import least_missing
 from xcoexec.streams.policies import PAPER
 
 from . import blastnet_jobs as jobs
-from .blastnet_jobs import DESKTOP, TX2, XAVIER, Setting, below_bound, missed, network, runs, tasks, with_twins, working
+from .blastnet_jobs import DESKTOP, TX2, XAVIER, Setting, network, runs, tasks
 
 Row = dict[str, Any]
 TWINS = (0.8, 1.2)  # supposed: a faster and a slower twin than `blastnet_jobs` has it
@@ -80,7 +80,7 @@ def missing(figure: str, setting: Setting, printed: Mapping[str, float], points:
     are printed.
     """
     note = _note(setting)
-    found = {p: [missed(s) for s in runs(setting, p)] for p in POLICIES}
+    found = {p: [s["missed"] for s in runs(setting, p)] for p in POLICIES}
     whose = lambda p: p if p in PAPER else f"{p} (ours)"
     out = [_row(figure, f"missed, {whose(p)}", printed.get(p), found[p], "%", note) for p in POLICIES]
     pace = {half: setting.slow.get(half, 1.0) for half in HALVES}
@@ -97,7 +97,7 @@ def by_twin(figure: str, setting: Setting) -> list[Row]:
     out = []
     for twin, p in itertools.product(TWINS, ("blastnet", "blastnet_no_pf")):
         other = dataclasses.replace(setting, twin=twin)
-        rates = [missed(s) for s in runs(other, p)]
+        rates = [s["missed"] for s in runs(other, p)]
         out.append(_row(figure, f"missed, {p}, twins at {twin:g} times", None, rates, "%", _note(other)))
     return out
 
@@ -107,7 +107,7 @@ def by_others(figure: str, setting: Setting, printed: float) -> list[Row]:
     out = []
     for times in OTHERS:
         other = dataclasses.replace(setting, others=times)
-        rates = [missed(s) for s in runs(other, "blastnet")]
+        rates = [s["missed"] for s in runs(other, "blastnet")]
         what = f"missed, blastnet, if blocks without twins took {times:g} times as long on the slower half"
         out.append(_row(figure, what, printed if times == OTHERS[0] else None, rates, "%", _note(other)))
     return out
@@ -119,8 +119,8 @@ def twins_used(figure: str, setting: Setting) -> list[Row]:
     for p in ("mono_adapt", "blastnet_no_pf", "blastnet"):
         found = runs(setting, p)
         note = f"the paper prints accuracies, of which no path's is known; {_note(setting)}"
-        out.append(_row(figure, f"jobs with twins, {p}", None, [with_twins(s) for s in found], "%", note))
-        out.append(_row(figure, f"jobs below the bound, {p}", None, [below_bound(s) for s in found], "%", note))
+        out.append(_row(figure, f"jobs with twins, {p}", None, [s["with_twins"] for s in found], "%", note))
+        out.append(_row(figure, f"jobs below the bound, {p}", None, [s["below_bound"] for s in found], "%", note))
     return out
 
 
@@ -148,7 +148,7 @@ def figure_15(full: bool = False) -> list[Row]:
 
 def _fourth(setting: Setting) -> list[Row]:
     note = f"of the task VGG11-4, as printed; {_note(setting)}"
-    last = lambda p: [100 * s.missing_rates["vgg11 4"] for s in runs(setting, p)]
+    last = lambda p: [s["missed_by_task"]["vgg11 4"] for s in runs(setting, p)]
     out = []
     for p, value in _printed("low").items():
         less = [a - b for a, b in zip(last(p), last("blastnet"), strict=True)]
@@ -194,7 +194,7 @@ def figure_18(full: bool = False) -> list[Row]:
             "Figure 18",
             f"GPU at work, {p}",
             printed.get(p),
-            [working(s, DEVICE) for s in runs(setting, p)],
+            [s["busy"][DEVICE] for s in runs(setting, p)],
             "%",
             f"moving values is in it; {_note(setting)}",
         )

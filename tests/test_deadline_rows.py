@@ -50,9 +50,9 @@ def test_kept_records_show_twins_on_the_cpu() -> None:
 def test_simulated_rows_have_every_policy_and_the_papers_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blastnet_jobs, "PERIODS", 12)
     monkeypatch.setattr(blastnet_jobs, "SEEDS", 2)
-    blastnet_jobs._runs.cache_clear()
+    blastnet_jobs._run.cache_clear()
     rows = blastnet_rows.figure_15()
-    blastnet_jobs._runs.cache_clear()
+    blastnet_jobs._run.cache_clear()
     assert {r["kind"] for r in rows} == {"simulated", "calculated"}
     high = {r["what"]: r for r in rows if r["figure"] == "Figure 15(c)"}
     assert {f"missed, {p}" for p in PAPER} <= high.keys()

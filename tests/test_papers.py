@@ -431,17 +431,19 @@ def stopped() -> list[dict[str, Any]]:
 def test_a_step_of_other_code_or_another_machine_is_made_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = []
-    ask = lambda: steps.once(HERE, "a", lambda: made.append(1) or len(made))
-    with steps.kept(tmp_path / "steps.jsonl"):
+    made: list[int] = []
+    ask = lambda: steps.once(HERE, "a", lambda: made.append(1) or len(made))  # type: ignore[func-returns-value]
+    file, here = tmp_path / "steps.jsonl", environment()
+    with steps.kept(file, here):
         assert ask() == 1 and ask() == 1
-    with steps.kept(tmp_path / "steps.jsonl") as state:
+    with steps.kept(file, {**here, "cpu": "other"}):
+        assert ask() == 2
+    with steps.kept(file, here) as state:
         assert ask() == 1 and state.seconds >= 0
         monkeypatch.setattr(steps.source, "digest", lambda module: "other")
-        assert ask() == 2
-        monkeypatch.setattr(steps, "environment", lambda: {"cpu": "other"})
         assert ask() == 3
-    assert len(lines.load(tmp_path / "steps.jsonl", ("step",))) == 3
+    assert len(lines.load(file, ("step",))) == 3
+    assert ask() == 4 and ask() == 5  # nothing is kept
 
 
 @pytest.mark.parametrize("what", ["commit", "source", "environment"])
@@ -562,3 +564,13 @@ def test_rows_of_neuropipe_run() -> None:
         found = mine[name].run(full=False)
         assert found and {cells.base(c["figure"]) for c in found} == {name}
         assert all(c["kind"] in cells.ABSENT and c["note"] for c in found), name
+
+
+def test_what_only_type_checkers_see_is_no_part_of_the_code() -> None:
+    """A simulated row does not hang on the code that calls functions; what asks the package for `jit` does."""
+    functions = "xcoexec.api.functions"
+    assert functions not in source._files("xcoexec.benchmarks.blastnet_rows")
+    assert functions in source._files("xcoexec.benchmarks.one_split")  # from xcoexec import jit
+    assert functions in source._files("xcoexec.benchmarks.streams")  # import xcoexec
+    assert "xcoexec.codegen.kernels.conv" in source._files("xcoexec.papers.cases")
+    assert "xcoexec.planning.profiles/jetson-agx-xavier.toml" in source._files("xcoexec.benchmarks.xavier")

@@ -57,7 +57,7 @@ def run(
     file = folder(out) / FILE
     known, here, size = records.load(file), environment(), "full" if full else "quick"
     made: list[Record] = []
-    with steps.kept(file.parent / STEPS) as state:
+    with steps.kept(file.parent / STEPS, here) as state:
         for i, row in enumerate(chosen):
             progress(f"{row.paper}, {', '.join(row.figures)}", i, len(chosen))
             if records.finished(known, row, size, here) or (state.ended and not row.steps):

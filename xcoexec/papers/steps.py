@@ -10,22 +10,22 @@ import json
 import os
 import pathlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..tools.machine import environment
 from . import lines, source
 from .cells import plain
 
 
 @dataclasses.dataclass
 class Steps:
-    """The steps of a run. `file`: JSON lines of what is known (None: nothing is kept); `ended`: whether an
-    interrupt has come; `left`: steps that were asked for since and are not known; `seconds`: that steps took which were
-    known before.
+    """The steps of a run. `file`: JSON lines of what is known (None: nothing is kept); `here`: the machine; `ended`:
+    whether an interrupt has come; `left`: steps that were asked for since and are not known; `seconds`: that steps took
+    which were known before.
     """
 
     file: pathlib.Path | None = None
+    here: Mapping[str, object] = dataclasses.field(default_factory=dict)
     known: dict[str, tuple[Any, float]] = dataclasses.field(default_factory=dict)
     ended: bool = False
     left: int = 0
@@ -36,13 +36,13 @@ _now = Steps()
 
 
 @contextlib.contextmanager
-def kept(path: str | os.PathLike[str]) -> Iterator[Steps]:
-    """While it lasts, steps are looked up in a file and added to it."""
+def kept(path: str | os.PathLike[str], here: Mapping[str, object]) -> Iterator[Steps]:
+    """While it lasts, steps are looked up in a file and added to it; `here`: versions and machine."""
     global _now
     before = _now
     file = pathlib.Path(path)
     found = {r["step"]: (r["value"], r["seconds"]) for r in lines.load(file, ("step", "value", "seconds"))}
-    _now = Steps(file, found)
+    _now = Steps(file, here, found)
     try:
         yield _now
     finally:
@@ -54,7 +54,7 @@ def once(module: str, name: str, make: Callable[[], Any]) -> Any:
     that it imports) on this machine; else made now. None where an interrupt ended the run before the step or in it.
     """
     steps = _now
-    step = json.dumps([module, name, source.digest(module), dict(environment())])
+    step = json.dumps([module, name, source.digest(module), dict(steps.here)])
     if step in steps.known:
         value, seconds = steps.known[step]
         steps.seconds += seconds
