@@ -168,6 +168,12 @@ class Entry:
         kept = self._current
         return kept is not None and kept.session.settled and not self._refused
 
+    @property
+    def rest(self) -> float:
+        """Calls like these to come that plain jax.jit may answer without a look at them."""
+        kept = self._current
+        return kept.session.rest if kept is not None and not self._refused else 0
+
     def kept(self, call: Call) -> Kept:
         """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised
         as they are; raises `BindError` when strict, where calls like these cannot be co-executed.

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from ..lowering.executable import Executable
 from .adaptive import Monitor
 from .planner import Planner
-from .usage import EVERY, MOST_EVERY, Guard, Habit, Trial
+from .usage import EVERY, MOST_EVERY, STEADY, Guard, Habit, Trial
 
 MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
+REST_CALLS, REST_SECONDS = 256, 0.05  # the most calls, and seconds of calls, without a look at how they are made
 
 
 class Choice:
@@ -53,6 +54,17 @@ class Choice:
         if trial.verdict:
             self.decide(exe, trial)
         return self._planner.plain if plain else exe
+
+    @property
+    def rest(self) -> int:
+        """Calls to come that need no look: behind every `STEADY` calls of one who waits, while plain `jax.jit` is in
+        use for such calls.
+        """
+        habit = self._habit
+        looked = habit.steady and not habit.steady % STEADY
+        if self._alone is None or self._monitor.current.lowered is not None or habit.in_flight or not looked:
+            return 0
+        return min(REST_CALLS, int(REST_SECONDS / self._alone))
 
     def gave(self, results: Sequence[object]) -> None:
         """Notes what a call has returned; nothing is kept alive."""

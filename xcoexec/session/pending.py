@@ -44,7 +44,7 @@ class PendingSession(PlainSession):
     `misses`: calls in a row whose weights were others than the planned ones.
     """
 
-    settled = False
+    settled, rest = False, 0
 
     def __init__(self, strategy: str, job: Callable[[PendingSession], None]):
         super().__init__(strategy, "it is being planned")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import math
 import os
 import threading
 import time
@@ -232,6 +233,13 @@ class Session:
         return self.plain and not self._watched
 
     @property
+    def rest(self) -> float:
+        """Calls to come that plain jax.jit may answer without a look at how they are made."""
+        if self.settled:
+            return math.inf
+        return self.choice.rest if self.ends is None else 0
+
+    @property
     def current(self) -> Executable:
         """The executable that calls take."""
         return self.monitor.current
@@ -285,6 +293,7 @@ class PlainSession:
     """Plain jax.jit in the place of a `Session`; says why."""
 
     plain = settled = True
+    rest = math.inf
     known_costs = None
 
     def __init__(self, strategy: str, why: str):

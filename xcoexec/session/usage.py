@@ -16,6 +16,7 @@ from ..compat import Array
 HELD = 3  # results of calls in a row that a caller who does not wait holds at once
 PAUSE = 64  # calls behind which it is tried again whether such a caller waits, twice as many each time
 CHANGE = 3  # calls in a row, made the other way, after which a caller's habit counts as changed
+STEADY = 8  # calls in a row that were made as the habit says, behind which calls need no look for a while
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
 LEAST_PAIRS, MOST_PAIRS = 4, 10  # of blocks that are compared, one of each executable
@@ -50,7 +51,7 @@ class Habit:
     def __init__(self) -> None:
         self.in_flight = False
         self._last: collections.deque[weakref.ref[jax.Array] | None] = collections.deque(maxlen=HELD)
-        self._others = 0
+        self._others = self.steady = 0  # calls in a row made the other way, and made as the habit says
         self._rest, self._pause = 0, PAUSE  # calls for which a caller who holds results is one who waits for them
 
     def begins(self, through: bool = False) -> bool:
@@ -61,9 +62,9 @@ class Habit:
         waited = last is None or there(last)
         awaits = waited and (self.in_flight or not (through and self._holds()))
         if awaits is not self.in_flight:
-            self._others = 0
+            self._others, self.steady = 0, self.steady + 1
         else:
-            self._others += 1
+            self._others, self.steady = self._others + 1, 0
             if self._others >= CHANGE:
                 if self.in_flight:
                     self._rest, self._pause = self._pause, 2 * self._pause
