@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import papers
 from xcoexec.papers import (
     axes,
     beyond,
@@ -574,3 +575,28 @@ def test_what_only_type_checkers_see_is_no_part_of_the_code() -> None:
     assert functions in source._files("xcoexec.benchmarks.streams")  # import xcoexec
     assert "xcoexec.codegen.kernels.conv" in source._files("xcoexec.papers.cases")
     assert "xcoexec.planning.profiles/jetson-agx-xavier.toml" in source._files("xcoexec.benchmarks.xavier")
+
+
+def test_records_of_another_machine_are_taken_and_name_the_revision_of_their_code(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without a repository names a version; the hash of its code says whether it was this revision's."""
+    (mine,) = [r for r in table.ROWS if r.function.endswith(":edgenn_measured")]
+    board = {**environment(), "device": "NVIDIA L4 58"}
+    ways = {"edgenn, paper": 0.75, "device": 1.0}
+    found = measured.gains("edgenn", [case("alexnet", 4, **ways)])
+    here = record(mine, found, environment=board, commit="version 0", size="full")
+    old = {**here, "source": "other", "environment": {**board, "device": "NVIDIA H200 132"}}
+    for r in (here, old, {**here, "key": "none"}, {**here, "failed": "OSError"}):
+        lines.append(tmp_path / "papers.jsonl", r)
+    monkeypatch.setattr(run, "RESULTS", tmp_path)
+    monkeypatch.setattr(papers, "PAGE", tmp_path / "papers.md")
+    papers.main(["--take", str(tmp_path / "papers.jsonl"), "--name", "some-gpu"])
+    taken = records.load(tmp_path / "some-gpu-papers.jsonl")
+    assert [r["commit"] for r in taken] == [source.commit(), "version 0"]
+    text = (tmp_path / "papers.md").read_text()
+    assert "NVIDIA L4 with 58 multiprocessors" in text
+    (line,) = [x for x in text.splitlines() if x.startswith("| Figure 8 | EdgeNN over the GPU alone |")]
+    assert f"| 25 % (25 to 25) | 25 % (25 to 25){view.OLDER} |" in line
+    with pytest.raises(SystemExit):
+        papers.main(["--take", "file"])
