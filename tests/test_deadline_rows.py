@@ -60,6 +60,8 @@ def test_simulated_rows_have_every_policy_and_the_papers_numbers(monkeypatch: py
     assert high["missed, layer_sched"]["paper"] == 45.70 and high["missed, blastnet"]["paper"] == 10.63
     assert high["points fewer missed by blastnet than by layer_sched"]["paper"] == pytest.approx(35.07)
     assert high["missed, mono_sched"]["paper"] is None
+    assert high["missed, blastnet, epsilon 10"]["note"] == "vgg11: 1 of 9 blocks have twins"
+    assert "nearest to what is printed with periods of" in high["missed, blastnet"]["note"]
     assert not [r for r in rows if r["what"] == "jobs below the bound, blastnet" and r["ours"] > 0]
     bound = high["missed at least, by any schedule"]["ours"]
     assert all(r["ours"] > bound - 5 for w, r in high.items() if w.startswith("missed, "))

@@ -162,7 +162,7 @@ def _claimed(paper: str, c: Claim, records: Sequence[Measured], runs: int) -> li
     gain = lambda r: of(median(r, c.way), median(r, c.than))
     out: list[Cell] = []
     for r in () if c.only else working:
-        theirs = printed.get(NAMED.get(r["model"], r["model"]))
+        theirs = printed.get(NAMED.get(str(r["model"]), str(r["model"])))
         more = {"spread": quartiles(r, of, c.way, c.than), "splits": c.working(r), "runs": runs}
         out.append(cell(c.figure, f"{c.words}: {r['model']}", theirs, gain(r), c.unit, **more))
     every = ", ".join(r["model"] for r in mine)
