@@ -1,4 +1,4 @@
-"""`python -m benchmarks.both_ways [folder] [model ...] [--rounds 11]`: `xcoexec.jit` as users call it against `jax.jit`, both ways.
+"""`python -m benchmarks.both_ways [folder] [model ...] [--rounds 11]`: `xcoexec.jit` against `jax.jit`, both ways.
 
 Measured, in blocks that alternate in one process: calls that wait for each result, and calls in flight (`IN_FLIGHT`
 begin before the first result is read). A line a network: milliseconds of a call, how many times faster than `jax.jit`
