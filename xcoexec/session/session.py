@@ -74,6 +74,8 @@ class Session:
             if planner.races
             else Choice(self.monitor, planner, self._compares, gate is not None)
         )
+        if gate is None:  # else `finish` has it begin
+            self.choice.anew()
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
 
@@ -229,7 +231,7 @@ class Session:
     @property
     def settled(self) -> bool:
         """Whether plain jax.jit is in use for good."""
-        return self.plain and not self._watched
+        return self.plain and not (self._watched or self._races or self.ends is not None)
 
     @property
     def current(self) -> Executable:
