@@ -78,8 +78,7 @@ def stages(s: Attempt) -> Iterator[Executable]:
 
 
 def recalled(s: Attempt) -> Executable | None:
-    """What has won in a process before, as it is remembered on disk; None where nothing is, or more has to be measured.
-    """
+    """What has won in a process before, as it is remembered on disk; None where more has to be measured."""
     kept = remembered(record_name(s), s.graph)
     return _again(s, kept) if kept is not None and kept.whole else None
 
