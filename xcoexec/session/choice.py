@@ -64,14 +64,15 @@ class Choice:
 
     @property
     def rest(self) -> int:
-        """Calls to come that need no look: behind every `STEADY` calls of one who waits, while plain `jax.jit` is in
-        use for such calls.
+        """Calls to come that need no look, while plain `jax.jit` is in use for calls as they are made: where calls in
+        flight have a plan of their own, behind every `STEADY` calls that were made as those before them.
         """
-        habit = self._habit
-        looked = habit.steady and not habit.steady % STEADY
-        if self._alone is None or self._monitor.current.lowered is not None or habit.in_flight or not looked:
+        current, habit = self._monitor.current, self._habit
+        used = (habit.in_flight and current.in_flight) or current
+        if used.lowered is not None or self._alone is None:
             return 0
-        return min(REST_CALLS, int(REST_SECONDS / self._alone))
+        looked = current.in_flight is None or (habit.steady and not habit.steady % STEADY)
+        return min(REST_CALLS, int(REST_SECONDS / self._alone)) if looked else 0
 
     def gave(self, results: Sequence[object]) -> None:
         """Notes what a call has returned; nothing is kept alive."""

@@ -86,6 +86,8 @@ class Session:
         )
         if compiles is not None and isinstance(self.choice, Choice):
             self.choice.compiles = functools.partial(self._compiled, compiles)
+        if gate is None:  # else `finish` has it begin
+            self.choice.anew()
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
 
@@ -246,7 +248,7 @@ class Session:
     @property
     def settled(self) -> bool:
         """Whether plain jax.jit is in use for good."""
-        return self.plain and not self._watched
+        return self.plain and not (self._watched or self._races or self.ends is not None)
 
     @property
     def rest(self) -> float:
