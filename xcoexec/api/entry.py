@@ -261,15 +261,13 @@ class Entry:
         return kept
 
     def _to_plan(self, made: JitTrace, call: Call) -> Call:
-        """What a planning keeps of a call: of a step's state nothing but shapes and types, so that nobody's memory is
-        held; else a copy of what the call that follows gives away.
+        """What a planning keeps of a call: of a step's state, and of what the call gives away, nothing but shapes and
+        types, so that nobody's memory is held.
         """
-        if self._moving:
-            types = _types(made, call)
-            return call.described(whole(call.tree, {*self._moving, *made.donated}), types)
-        given = set(made.donated)
-        copied = [jax.numpy.array(x, copy=True) if i in given else x for i, x in enumerate(call.leaves)]
-        return call._replace(leaves=copied) if given else call
+        given = {*self._moving, *made.donated}
+        if not given:
+            return call
+        return call.described(whole(call.tree, given) if self._moving else given, _types(made, call))
 
     def _later(self, made: JitTrace, call: Call) -> Kept:
         """Plain jax.jit, while a plan is made in the background; at once what has won in a process before, where that

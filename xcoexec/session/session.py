@@ -180,6 +180,7 @@ class Session:
             log.warning("xcoexec: planning went no further (%s: %s); the plan in use stays.", type(e).__name__, e)
             self.monitor.history.append(f"planning failed: {e}")
         finally:
+            self._let_go()
             self.ends = None
             self.choice.anew()
 
@@ -190,9 +191,19 @@ class Session:
 
     @contextlib.contextmanager
     def _planning(self) -> Iterator[None]:
-        """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones."""
-        with self._settings(), measured_in(self.gate.alone):
-            yield
+        """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones, whose
+        inputs are held no longer than that.
+        """
+        try:
+            with self._settings(), measured_in(self.gate.alone):
+                yield
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Gives back what a planning has needed."""
+        self.problem.feed.drop()
+        host.give_freed_back()
 
     def _known(self) -> Executable:
         with self._planning():
