@@ -77,8 +77,8 @@ def one(name: str, rounds: int) -> dict[str, Any]:
         for r in range(rounds):
             for k in list(calls)[:: 1 if r % 2 else -1]:
                 found[way][k].append(block(calls[k]))
-    report = ours.report(*args)
-    return found | {"ran": report.ran, "why": report.why}
+    report, plan = ours.report(*args), ours.plan(*args)
+    return found | {"ran": report.ran, "why": report.why, "strategy": plan.strategy, "measured": dict(plan.measured)}
 
 
 def cells(found: dict[str, Any]) -> list[str]:
