@@ -1,4 +1,4 @@
-"""`python -m benchmarks.both_ways [folder] [model ...] [--rounds 11]`: `xcoexec.jit` beside `jax.jit`, as called.
+"""`python -m benchmarks.both_ways [folder] [model ...] [--rounds 11]`: `xcoexec.jit` against `jax.jit`, both ways.
 
 Measured, in blocks that alternate in one process: calls that wait for each result, and calls in flight (`IN_FLIGHT`
 begin before the first result is read). A line a network: milliseconds of a call, how many times faster than `jax.jit`
@@ -77,8 +77,8 @@ def one(name: str, rounds: int) -> dict[str, Any]:
         for r in range(rounds):
             for k in list(calls)[:: 1 if r % 2 else -1]:
                 found[way][k].append(block(calls[k]))
-    report = ours.report(*args)
-    return found | {"ran": report.ran, "why": report.why}
+    report, plan = ours.report(*args), ours.plan(*args)
+    return found | {"ran": report.ran, "why": report.why, "strategy": plan.strategy, "measured": dict(plan.measured)}
 
 
 def cells(found: dict[str, Any]) -> list[str]:

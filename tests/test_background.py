@@ -21,6 +21,7 @@ import xcoexec
 from xcoexec.errors import CoexecWarning
 from xcoexec.frontend.worth import small
 from xcoexec.session import background, pending, stages
+from xcoexec.session.begin import Beginning
 from xcoexec.session.pending import PendingSession
 from xcoexec.session.session import Session
 
@@ -40,6 +41,12 @@ def depthwise(w, x):
 
 def co(fn=depthwise, **words):
     return xcoexec.jit(fn, **{"wait": False, **words})
+
+
+@pytest.fixture(autouse=True)
+def begins_plain(monkeypatch):
+    """First calls are plain jax.jit's, whatever other tests have left on disk."""
+    monkeypatch.setattr(Beginning, "with_plan", lambda self: False)
 
 
 @pytest.fixture

@@ -20,7 +20,9 @@ STEADY = 8  # calls in a row that were made as the habit says, behind which call
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
 LEAST_PAIRS, MOST_PAIRS = 4, 10  # of blocks that are compared, one of each executable
-CLEAR = 0.85  # of plain jax.jit's seconds: below it nothing is left to decide
+CLEAR_PAIRS = 2  # of them that are enough where both are clear
+CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
+SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
 MOST_OTHERS = 400  # calls of other threads, after which the first one need not end the comparison
 LOST = 7  # pairs, of the most, in which a plan has to be slower to count as slower
@@ -130,7 +132,7 @@ class Trial:
         elif (call - FIRST) % BLOCK:
             self._samples[self._plain_at(call)].append(seconds)
         place = (call - FIRST + 1) % (2 * BLOCK)
-        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < CLEAR * self._alone:
+        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < SURE * self._alone:
             self.verdict = "plan"
         elif place == 0:
             self._pair()
@@ -141,7 +143,9 @@ class Trial:
             self.pairs.append((float(np.median(self._samples[0])), float(np.median(self._samples[1]))))
         self._samples = ([], [])
         lost, many = sum(plan > jit for plan, jit in self.pairs), len(self.pairs)
-        if many >= LEAST_PAIRS and lost in (0, many):
+        if many == CLEAR_PAIRS and all(plan < CLEAR * jit for plan, jit in self.pairs):
+            self.verdict = "plan"
+        elif many >= LEAST_PAIRS and lost in (0, many):
             self.verdict = "jit" if lost else "plan"
         elif many == MOST_PAIRS:
             self.verdict = "jit" if lost >= LOST else "plan" if many - lost >= LOST else "open"
