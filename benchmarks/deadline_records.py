@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xcoexec.papers import lines
+from xcoexec.papers.records import machine
 from xcoexec.streams.jobs import Accuracy
 from xcoexec.streams.policies import PAPER
 
@@ -24,7 +25,7 @@ README, RESULTS = HERE.parent / "README.md", HERE / "results"
 BEGIN, END = "<!-- deadlines: python -m benchmarks.deadline_records -->", "<!-- end of deadlines -->"
 #: what is the same of two records of one run
 IDENTITY = (
-    *("machine", "commit", "networks", "side", "twins", "threads", "epsilon", "search"),
+    *("environment", "commit", "networks", "side", "twins", "threads", "epsilon", "search"),
     *("tasks", "load", "background", "seed", "policy", "seconds", "bound"),
 )
 
@@ -104,7 +105,7 @@ def table(records: Sequence[Mapping[str, Any]]) -> str:
         load = "periods as deadlines" if r["load"] is None else f"{r['load']:g}"
         what = f"{', '.join(r['networks'])} for {r['side']} x {r['side']}, {r['twins']} twins"
         seconds = f"{r['seconds']:g}" + ("" if r["as_long_as_the_papers"] else " (the paper: 120)")
-        key = (r["machine"], r["commit"], what, str(r["tasks"]), load, r["background"], seconds)
+        key = (machine(r["environment"]), r["commit"], what, str(r["tasks"]), load, r["background"], seconds)
         groups.setdefault(key, []).append(r)
     head = ("machine", "commit", "networks", "tasks", "load", "beside", "s a run", *(f"`{p}`" for p in here), "bound")
     body = [

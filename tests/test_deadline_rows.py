@@ -96,7 +96,14 @@ def test_layers_and_blocks_are_the_same_work() -> None:
 
 
 def run_of(policy: str, missing: float, **changed: object) -> dict[str, object]:
-    made = {"machine": "a board", "commit": "abc", "networks": ["vgg11"], "side": 64, "twins": 2, "threads": 1}
+    made = {
+        "environment": {"cpu": "a board", "device": "cpu"},
+        "commit": "abc",
+        "networks": ["vgg11"],
+        "side": 64,
+        "twins": 2,
+        "threads": 1,
+    }
     made |= {"epsilon": 1.0, "search": "ours", "tasks": 4, "load": None, "background": "none", "seed": 0}
     made |= {"policy": policy, "seconds": 120.0, "bound": 0.7, "as_long_as_the_papers": True}
     return {**made, "missing": missing, "at_least": 0.01, **changed}
@@ -112,6 +119,7 @@ def test_the_table_of_deadlines_is_made_of_records() -> None:
     head, _, first, short = deadline_records.table(found).strip().split("\n")
     columns = lambda line: [c.strip() for c in line.strip("|").split("|")]
     assert columns(head)[7:] == ["`mono_sched`", "`layer_sched`", "`blastnet`", "`slack`", "bound"]
+    assert columns(first)[:2] == ["a board", "abc"]
     assert columns(first)[6:] == ["120", "50.0", "25.0", "15.0 (10.0 to 20.0)", "2.0", "0.5"]
     assert columns(first)[2:5] == ["vgg11 for 64 x 64, 2 twins", "4", "periods as deadlines"]
     assert columns(short)[6:] == ["3 (the paper: 120)", "-", "-", "-", "3.0", "1.0"]
