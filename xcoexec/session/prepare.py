@@ -85,12 +85,18 @@ class Task:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Manner:
     """How a planning goes on: whom it tells its progress, the gate that calls pass meanwhile (None: its caller
-    waits), and who is warned.
+    waits), and who is warned. `recalls`: only what is remembered of a process before is wanted, before plain `jax.jit`
+    is compiled.
     """
 
     progress: Progress
     gate: Gate | None = None
     warn: Callable[[str, str, bool, str], None] = warn
+    recalls: bool = False
+
+
+class Absent(Exception):
+    """Nothing is remembered of a function."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,8 +115,8 @@ def prepared(
     """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one
     warning; when strict it raises `BindError`.
 
-    What the caller asked for and cannot have is raised as it is. Where plain jax.jit cannot compile the function
-    either, its exception is raised.
+    What the caller asked for and cannot have is raised as it is, and so is `Absent`. Where plain jax.jit cannot compile
+    the function either, its exception is raised.
 
     `refuse`: of the weights, why they cannot be used ("" where they can).
     """
@@ -121,7 +127,7 @@ def prepared(
         return refused(name, options, why, manner) if why else Prepared(task, _session(name, options, task, manner))
     except Asked as e:
         raise e.error from None
-    except BindError:
+    except (BindError, Absent):
         raise
     except Failed as e:
         why, cause = e.why, e.__cause__
@@ -164,7 +170,7 @@ def _machine(options: Options) -> Machine:
 
 
 def _session(name: str, options: Options, task: Task, manner: Manner) -> Session:
-    """All stages of one function for its weights and example inputs."""
+    """All stages of one function for its weights and example inputs. Raises `Absent`."""
     host.prefetch(options.apart)
     with stage("building the graph"):
         problem = task.problem()
@@ -172,12 +178,15 @@ def _session(name: str, options: Options, task: Task, manner: Manner) -> Session
     with stage("planning"):
         predictor = asked(stored, machine.relay, options.threads) if options.predicted else None
     planner = Planner(problem, machine, options.strategy, predictor)
+    if manner.recalls and not planner.remembers():
+        raise Absent
     begin = time.perf_counter()
     log.info("%s: %d layers are planned", name, len(problem.graph.layers))
     first = _first(name, options, planner, manner)
     log.info("%s: %s after %.2f s: %s", name, first.plan.engine, time.perf_counter() - begin, first.plan.chosen)
     problem.feed.drop()
-    return Session(planner, first, functools.partial(_retired, name, options.strict), manner.gate)
+    compiles = task.compile_plain if manner.recalls else None
+    return Session(planner, first, functools.partial(_retired, name, options.strict), manner.gate, compiles)
 
 
 def _first(name: str, options: Options, planner: Planner, manner: Manner) -> Executable:
