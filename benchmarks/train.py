@@ -8,7 +8,7 @@ are compared with `jax.jit`'s, and the first gradients with those in float64: th
 
     python -m benchmarks.train out mobilenet_v2 --batch 16 --donate
     python -m benchmarks.train out resnet18 --layers      # what each layer of the step takes on both halves
-    python -m benchmarks.train out --table                # the table of docs/guides/training.md, of the folder's records
+    python -m benchmarks.train out --table                # the table of the guide to training, of the folder's records
 """
 
 from __future__ import annotations
