@@ -32,7 +32,7 @@ MODELS = (
     *NETWORKS,
 )
 IN_FLIGHT = 30
-SETTLED_CALLS, SETTLED_SECONDS = 150, 1.0  # of each way, in which the plan is compared in use
+SETTLED_CALLS, SETTLED_SECONDS = 200, 1.0  # of each way, in which the plan is compared in use
 ROUNDS, BLOCK_SECONDS = 11, 0.15
 Call = Callable[[], Any]
 
