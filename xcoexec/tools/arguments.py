@@ -72,7 +72,7 @@ class Command:
 
 EXAMPLES = {
     "": """
-  xcoexec demo                               see it work, in a minute
+  xcoexec demo                               see it work
   xcoexec run resnet18                       where each layer ran, and how long
   xcoexec bench mobilenet_v2                 against jax.jit, on this machine
   xcoexec explain train.py:step              what of your function can run where
