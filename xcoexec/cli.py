@@ -324,7 +324,7 @@ def commands() -> tuple[Command, ...]:
     ways = ("strategy", *machine, "memory", "device_memory", "costs", "json")
     numbers = ("batch", "strategy", "device", "device_memory", "costs")
     return (
-        Command("demo", demo, "one to two minutes: learns digits, runs three networks on photographs", ("out", "threads")),
+        Command("demo", demo, "learns digits, runs three networks on photographs; 1 to 2 minutes", ("out", "threads")),
         Command("run", run, "run a model of the zoo and print its report", ("batch", *ways, "plot"), MODEL),
         Command("plan", plan, "print a model's layers and its plan", (*ways, "batch", "device"), MODEL),
         Command("bench", bench, "time a model, or a suite with all strategies, against jax.jit",
