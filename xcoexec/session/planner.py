@@ -16,7 +16,7 @@ from ..planning.strategies import Strategy
 from .attempt import Attempt
 from .contest import choose, contest, known, moved, streamed
 from .problem import Machine, Problem
-from .stages import forget, keep, recalled, stages
+from .stages import forget, keep, recalled, record_name, remembered, stages
 
 
 class Planner:
@@ -67,6 +67,11 @@ class Planner:
         exe = next(begun)
         self._begun = begun if early else iter(())
         return exe
+
+    def remembers(self) -> bool:
+        """Whether a plan is remembered of a process before."""
+        attempt = self._attempt(silent)
+        return remembered(record_name(attempt), attempt.graph) is not None
 
     def _of_step(self, attempt: Attempt) -> Executable | None:
         """What has won in calls of a process before; else what is compared with plain jax.jit in the calls to come

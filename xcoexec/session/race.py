@@ -100,6 +100,8 @@ class Race:
             return 1
         return min(max(int(STRETCH_SECONDS / self._usual), 1), self._most)
 
+    rest = 0  # steps are long enough for a look at each call
+
     def anew(self) -> None:
         """Begins, unless a process before has decided."""
         if self._first and self._monitor.current.lowered is not None:

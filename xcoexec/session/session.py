@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
+import math
 import os
 import threading
 import time
@@ -52,11 +54,19 @@ class Session:
     """One function at one set of shapes with resident weights; plans again when times drift.
 
     `problem` and `machine` never change; `current` is the executable in use, `costs()` what its plan was made from,
-    `history` what the watch has noticed and decided. Sessions come from `session()` of a function with resident
+    `history` what the watch has noticed and decided. `compiles`: has plain `jax.jit` compiled, which has answered no
+    call yet (None: it has, or is not compared with). Sessions come from `session()` of a function with resident
     weights.
     """
 
-    def __init__(self, planner: Planner, exe: Executable, warn: Callable[[str, Plan], None], gate: Gate | None = None):
+    def __init__(
+        self,
+        planner: Planner,
+        exe: Executable,
+        warn: Callable[[str, Plan], None],
+        gate: Gate | None = None,
+        compiles: Callable[[], object] | None = None,
+    ):
         self.planner, self._warn = planner, warn
         self._link, self._unflatten = planner.machine.link, planner.problem.out_tree.unflatten
         self._errors = 0  # of the link, when this function last looked at its own
@@ -72,8 +82,10 @@ class Session:
         self.choice: Choice | Race = (
             Race(self.monitor, planner, gate is not None)
             if planner.races
-            else Choice(self.monitor, planner, self._compares, gate is not None)
+            else Choice(self.monitor, planner, self._compares, gate is not None and compiles is None)
         )
+        if compiles is not None and isinstance(self.choice, Choice):
+            self.choice.compiles = functools.partial(self._compiled, compiles)
         if gate is None:  # else `finish` has it begin
             self.choice.anew()
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
@@ -83,6 +95,11 @@ class Session:
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
         return self.choice.takes()
+
+    def _compiled(self, compiles: Callable[[], object]) -> None:
+        """Has plain jax.jit compiled, which no call has waited for."""
+        with self._settings():
+            compiles()
 
     def _compares(self) -> bool:
         return self._watched and self.ends is None and self.planner.strategy == "auto"
@@ -163,6 +180,7 @@ class Session:
             log.warning("xcoexec: planning went no further (%s: %s); the plan in use stays.", type(e).__name__, e)
             self.monitor.history.append(f"planning failed: {e}")
         finally:
+            self._let_go()
             self.ends = None
             self.choice.anew()
 
@@ -173,9 +191,19 @@ class Session:
 
     @contextlib.contextmanager
     def _planning(self) -> Iterator[None]:
-        """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones."""
-        with self._settings(), measured_in(self.gate.alone):
-            yield
+        """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones, whose
+        inputs are held no longer than that.
+        """
+        try:
+            with self._settings(), measured_in(self.gate.alone):
+                yield
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Gives back what a planning has needed."""
+        self.problem.feed.drop()
+        host.give_freed_back()
 
     def _known(self) -> Executable:
         with self._planning():
@@ -234,6 +262,13 @@ class Session:
         return self.plain and not (self._watched or self._races or self.ends is not None)
 
     @property
+    def rest(self) -> float:
+        """Calls to come that plain jax.jit may answer without a look at how they are made."""
+        if self.settled:
+            return math.inf
+        return self.choice.rest if self.ends is None else 0
+
+    @property
     def current(self) -> Executable:
         """The executable that calls take."""
         return self.monitor.current
@@ -287,6 +322,7 @@ class PlainSession:
     """Plain jax.jit in the place of a `Session`; says why."""
 
     plain = settled = True
+    rest = math.inf
     known_costs = None
 
     def __init__(self, strategy: str, why: str):
