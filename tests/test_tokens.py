@@ -75,6 +75,36 @@ def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
             assert segment.blob_bytes <= size * 1.05 + 4 * n * (k // 40) + 256
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("n", "k"), [(537, 1000), (1040, 520), (277, 1025)])
+@pytest.mark.parametrize("form", ["float32", "bfloat16", "float16", "int8", "int8 by channel"])
+def test_a_few_rows_by_channels(form: str, n: int, k: int, threads: int) -> None:
+    """Weights [out, in], as a tied embedding or a PyTorch file has them, are read as they lie."""
+    w = _weights(form.removesuffix(" by channel"), n, k)
+    if "by channel" in form:
+        w = {"q": w["q"], "scale": array(n, 1, seed=1, low=0.01, high=0.02)}
+    elif isinstance(w, dict):
+        w = w["q"]
+    whole = np.asarray(w["q"], np.float64) * np.asarray(w["scale"]) if isinstance(w, dict) else np.asarray(w, float)
+
+    def fn(w: Any, x: Any) -> Any:
+        w = w["q"].astype(x.dtype) * w["scale"] if isinstance(w, dict) else w.astype(x.dtype)
+        return jax.nn.relu(jax.lax.dot_general(x, w, (((1,), (1,)), ((), ())))) + 1
+
+    for rows in (1, 2, 5, 11, 16):
+        x = array(rows, k, seed=2)
+        folded, graph = graph_of(fn, (w, x), 1)
+        segment = host.build(graph.program, threads)
+        known = folded.constants(jax.tree_util.tree_leaves(w))
+        raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
+        (got,) = host.Call.on(segment, [np.asarray(x), *raw, segment.pack(known)])()
+        assert error(got, np.maximum(np.asarray(x, np.float64) @ whole.T, 0) + 1) < 1e-5, rows
+        if rows <= 8 or form != "float32":
+            assert segment.algorithms == ("row_gemv+parts",)
+            assert sum(r.nbytes for r in raw) == k * n * raw[0].itemsize
+            assert segment.blob_bytes <= 4 * n + 64
+
+
 @pytest.mark.parametrize("form", ["int8 by channel", "int8 by group", "int4 by channel"])
 def test_quantised_layers_end_to_end(form: str) -> None:
     """Two layers in a program of XLA, with a bias, which must not be folded into weights of f32."""
