@@ -142,3 +142,13 @@ def test_scaled_weights_are_weights() -> None:
     values, tree = jax.tree_util.tree_flatten(((w, x), {}))
     traced = trace(lambda w, x: _dense("int8 by group", w, x), values, tree, paths(tree))
     assert weight_leaves(traced) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "kept"), [("bfloat16", 2), ("int8", 1), ("int8 by group", 1), ("int4 by channel", 0.5)]
+)
+def test_bytes_of_a_layer_are_those_that_are_kept(form: str, kept: float) -> None:
+    w, x = _weights(form, 80, 24), array(3, 80)
+    (layer,) = (n for n in graph_of(lambda w, x: _dense(form, w, x), (w, x), 1)[1].layers if n.flops > 2 * 3 * 80 * 24)
+    scales = w["scale"].nbytes if isinstance(w, dict) else 0  # also where they stand behind the product
+    assert layer.nbytes == kept * 80 * 24 + scales + 4 * 3 * (80 + 24)

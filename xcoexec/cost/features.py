@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from ..codegen.program import Op, external
+from ..codegen.program import Op, Value, bits, external
 from ..codegen.rules.primitives import primitive
 
 
@@ -19,7 +19,17 @@ def uncounted(ops: Sequence[Op]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(op.prim for op in ops if primitive(op).flops is None))
 
 
-def nbytes(ops: Sequence[Op]) -> int:
-    """Bytes that operations in program order must read and write: what comes from outside, and the last results."""
-    read = sum(v.nbytes for v in external(ops))
+def nbytes(ops: Sequence[Op], known: Collection[Value] = ()) -> int:
+    """Bytes that operations in program order must read and write: what comes from outside, and the last results.
+    Constants (`known`) that a product multiplies count as the model keeps them.
+    """
+    weights = {v for op in ops if op.prim == "dot_general" for v in op.value_ins if v in known}
+    read = sum(_kept(v) if v in weights else v.nbytes for v in external(ops))
     return read + sum(v.nbytes for v in ops[-1].outs)
+
+
+def _kept(v: Value) -> int:
+    """Bytes of an array as the model keeps it, with its scales."""
+    if v.source is None:
+        return v.nbytes
+    return v.source.size * bits(v.source.dtype) // 8 + (v.scale.nbytes if v.scale is not None else 0)
