@@ -152,3 +152,10 @@ def test_bytes_of_a_layer_are_those_that_are_kept(form: str, kept: float) -> Non
     (layer,) = (n for n in graph_of(lambda w, x: _dense(form, w, x), (w, x), 1)[1].layers if n.flops > 2 * 3 * 80 * 24)
     scales = w["scale"].nbytes if isinstance(w, dict) else 0  # also where they stand behind the product
     assert layer.nbytes == kept * 80 * 24 + scales + 4 * 3 * (80 + 24)
+
+
+def test_bytes_of_a_gather_are_those_of_its_rows() -> None:
+    fn = lambda w, i: jnp.take(w, i, axis=0)
+    layers = graph_of(fn, (array(1000, 24), jnp.zeros(3, jnp.int32)), 1)[1].layers
+    (layer,) = (x for x in layers if any(op.prim == "gather" for op in x.group.ops))
+    assert 4 * 2 * 3 * 24 <= layer.nbytes < 4 * 3 * (2 * 24 + 8)

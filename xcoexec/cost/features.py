@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..codegen.program import Op, Value, bits, external
+from ..codegen.program import Op, Value, bits, consumers, external
 from ..codegen.rules.primitives import primitive
+
+PICKS = ("gather", "dynamic_slice", "slice")  # they read a part of their first operand
 
 
 def flops(op: Op) -> int:
@@ -21,11 +23,18 @@ def uncounted(ops: Sequence[Op]) -> tuple[str, ...]:
 
 def nbytes(ops: Sequence[Op], known: Collection[Value] = ()) -> int:
     """Bytes that operations in program order must read and write: what comes from outside, and the last results.
-    Constants (`known`) that a product multiplies count as the model keeps them.
+    Constants (`known`) that a product multiplies count as the model keeps them; of what is only picked from, what is
+    taken counts.
     """
-    weights = {v for op in ops if op.prim == "dot_general" for v in op.value_ins if v in known}
-    read = sum(_kept(v) if v in weights else v.nbytes for v in external(ops))
-    return read + sum(v.nbytes for v in ops[-1].outs)
+    readers = consumers(ops)
+
+    def read(v: Value) -> int:
+        mine = readers.get(v, [])
+        if mine and all(op.prim in PICKS and op.ins[0] is v for op in mine):
+            return min(v.nbytes, sum(op.out.nbytes for op in mine))
+        return _kept(v) if v in known and any(op.prim == "dot_general" for op in mine) else v.nbytes
+
+    return sum(map(read, external(ops))) + sum(v.nbytes for v in ops[-1].outs)
 
 
 def _kept(v: Value) -> int:
