@@ -184,6 +184,11 @@ def default_device() -> jax.Device | str | None:
     return found
 
 
+def programs_are_kept() -> bool:
+    """Whether JAX keeps compiled programs on disk (`jax_compilation_cache_dir`)."""
+    return bool(_config.compilation_cache_dir.value)
+
+
 def jit_is_disabled() -> bool:
     """Whether `jax_disable_jit` is on."""
     return bool(_config.disable_jit.value)
@@ -436,6 +441,7 @@ __all__ = [
     "plain_jit",
     "primal_of",
     "primitives",
+    "programs_are_kept",
     "settings",
     "trace_of",
     "versions",

@@ -21,8 +21,9 @@ from ..frontend.worth import small
 from ..guard import Failed, stage, warn
 from ..measure.timing import measured_in
 from ..planning.strategies import strategy_name
+from ..session.begin import Beginning
 from ..session.pending import PendingSession, shown, within
-from ..session.prepare import PLAIN, Manner, Task, prepared, refused
+from ..session.prepare import PLAIN, Absent, Manner, Task, prepared, refused
 from ..session.session import PlainSession, Session, deleted
 from .function import Function
 from .look import Look
@@ -168,6 +169,12 @@ class Entry:
         kept = self._current
         return kept is not None and kept.session.settled and not self._refused
 
+    @property
+    def rest(self) -> float:
+        """Calls like these to come that plain jax.jit may answer without a look at them."""
+        kept = self._current
+        return kept.session.rest if kept is not None and not self._refused else 0
+
     def kept(self, call: Call) -> Kept:
         """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised
         as they are; raises `BindError` when strict, where calls like these cannot be co-executed.
@@ -263,8 +270,16 @@ class Entry:
         return call.described(whole(call.tree, given) if self._moving else given, _types(made, call))
 
     def _later(self, made: JitTrace, call: Call) -> Kept:
-        """Plain jax.jit, while a plan is made in the background."""
+        """Plain jax.jit, while a plan is made in the background; at once what has won in a process before, where that
+        is there sooner.
+        """
         options, same = self._function.options, settings()
+        beginning = Beginning(made.closed, options.threads)
+        if self._current is None and not self._moving and beginning.with_plan():
+            try:
+                return self._recalled(made, call)
+            except Absent:
+                beginning.forget()
 
         def job(session: PendingSession) -> None:
             told: list[tuple[str, str, bool, str]] = []
@@ -288,10 +303,29 @@ class Entry:
                 self._told += told
                 with same(), measured_in(session.gate.alone):
                     found.session.finish(manner.progress)
+                if isinstance(found.session, Session) and not self._moving:
+                    beginning.note(found.session, session.plain_seconds)
 
         self._pending = PendingSession(strategy_name(options.strategy), job)
         kept = self._current = self._plainly(self._pending)
         return kept
+
+    def _recalled(self, made: JitTrace, call: Call) -> Kept:
+        """What has won in a process before; what was not measured yet is measured in the background. Raises `Absent`."""
+        options, same = self._function.options, settings()
+
+        def job(pending: PendingSession) -> None:
+            progress = within(pending.at, options.plan_seconds)
+            with same(), measured_in(pending.gate.alone):
+                found.session.finish(progress)
+
+        pending = PendingSession(strategy_name(options.strategy), job)
+        found = self._compiled(made, call, Manner(options.progress, pending.gate, recalls=True))
+        if isinstance(found.session, Session):
+            found.session.ends, pending.became = pending.wait, found.session
+            pending.ran()
+        self._current = found
+        return found
 
     def _take(self, found: Kept, instead: Kept, call: Call, pending: PendingSession) -> bool:
         """Whether calls take from now on what was planned behind them, if calls like `call` still do what they did."""

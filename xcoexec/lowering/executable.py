@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import jax
@@ -20,7 +21,8 @@ Flat = Callable[[Sequence[ArrayLike]], Sequence[jax.Array]]  # the inputs' leave
 class Executable:
     """`call(leaves)`: the inputs' leaves in, flat results out. `lowered` is None for plain `jax.jit`. `in_flight`: what
     takes calls that begin before the results of those before them are there (None: the same). `compiled`: has it
-    compiled for leaves, of which shapes and types are enough (None: its first call does so).
+    compiled for leaves, of which shapes and types are enough (None: its first call does so). `seconds`: what it took to
+    have its weights resident.
     """
 
     plan: Plan
@@ -28,6 +30,7 @@ class Executable:
     lowered: Lowered | None
     in_flight: Executable | None = None
     compiled: Callable[[Sequence[ArrayLike]], object] | None = None
+    seconds: float = 0.0
 
     @property
     def through(self) -> bool:
@@ -53,8 +56,9 @@ def executable(
     `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it
     changes: then the call raises `Stale`.
     """
+    began = time.thread_time()
     args = tuple(lowered.arguments(weights))
-    n = len(args)
+    seconds, n = time.thread_time() - began, len(args)
 
     def fn(*flat: jax.Array) -> list[jax.Array]:
         if made_for is not None and configuration() != made_for:
@@ -64,7 +68,7 @@ def executable(
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
-    return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered, compiled=compiled)
+    return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered, None, compiled, seconds)
 
 
 def local(plan: Plan, lowered: Lowered, weights: Sequence[ArrayLike]) -> Executable:

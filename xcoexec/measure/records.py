@@ -96,4 +96,7 @@ def _consistent(data: Mapping[str, Any]) -> bool:
 #: what `Predictor.to_json` writes
 PREDICTOR = Record("predictor", Where(_predictor, _consistent, "models with the terms and traits of their classes"))
 
-__all__ = ["CONTENTION", "OVERHEADS", "PARTS", "PREDICTOR", "WHOLES"]
+#: of a function's first call: what plain `jax.jit` took, and what a remembered plan takes
+BEGIN = Record("begin", Fields({"plain": SECONDS, "plan": SECONDS}))
+
+__all__ = ["BEGIN", "CONTENTION", "OVERHEADS", "PARTS", "PREDICTOR", "WHOLES"]

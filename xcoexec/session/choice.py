@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable, Sequence
 
 from ..lowering.executable import Executable
 from .adaptive import Monitor
+from .background import submit
 from .planner import Planner
-from .usage import EVERY, MOST_EVERY, Guard, Habit, Trial
+from .usage import EVERY, MOST_EVERY, STEADY, Guard, Habit, Trial
 
 MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
+REST_CALLS, REST_SECONDS = 256, 0.05  # the most calls, and seconds of calls, without a look at how they are made
 
 
 class Choice:
@@ -19,13 +22,15 @@ class Choice:
     compare the two.
 
     `compares`: whether there is a comparison now. `compiled`: plain `jax.jit` is compiled already, so that no caller
-    waits for it. `trial`, `guard`: what goes on.
+    waits for it; `compiles`: has it compiled, in the background, when a comparison wants it (None: nothing does).
+    `trial`, `guard`: what goes on.
     """
 
     def __init__(self, monitor: Monitor, planner: Planner, compares: Callable[[], bool], compiled: bool):
         self._monitor, self._planner, self._compares, self._compiled = monitor, planner, compares, compiled
         self.trial: Trial | None = None
         self.guard: Guard | None = None
+        self.compiles: Callable[[], object] | None = None
         self._habit, self._deciding = Habit(), threading.Lock()
         self._notes = False  # whether the call that began last is looked at
         self._losses = 0
@@ -52,7 +57,22 @@ class Choice:
         plain = trial.plain(waited)
         if trial.verdict:
             self.decide(exe, trial)
+        if plain and not self._compiled:
+            self._wait_for_plain()
+            return exe
         return self._planner.plain if plain else exe
+
+    @property
+    def rest(self) -> int:
+        """Calls to come that need no look, while plain `jax.jit` is in use for calls as they are made: where calls in
+        flight have a plan of their own, behind every `STEADY` calls that were made as those before them.
+        """
+        current, habit = self._monitor.current, self._habit
+        used = (habit.in_flight and current.in_flight) or current
+        if used.lowered is not None or self._alone is None:
+            return 0
+        looked = current.in_flight is None or (habit.steady and not habit.steady % STEADY)
+        return min(REST_CALLS, int(REST_SECONDS / self._alone)) if looked else 0
 
     def gave(self, results: Sequence[object]) -> None:
         """Notes what a call has returned; nothing is kept alive."""
@@ -66,10 +86,23 @@ class Choice:
     def _trial_of(self, exe: Executable) -> Trial | None:
         """The comparison of an executable with plain jax.jit in the caller's loop; None where nothing is to decide."""
         self._alone = exe.plan.measured.get("jit", self._alone)
-        compiled = self._compiled or self._planner.plain_ready
-        if self._alone is None or exe.lowered is None or not compiled or not self._compares():
+        self._compiled = self._compiled or self._planner.plain_ready
+        can = self._compiled or self.compiles is not None
+        if self._alone is None or exe.lowered is None or not can or not self._compares():
             return None
         return Trial(self._alone)
+
+    def _wait_for_plain(self) -> None:
+        """The comparison begins anew when plain jax.jit is compiled, once, in the background."""
+        with self._deciding:
+            compiles, self.compiles, self.trial = self.compiles, None, None
+        if compiles is not None:
+            submit(functools.partial(self._compile, compiles))
+
+    def _compile(self, compiles: Callable[[], object]) -> None:
+        compiles()
+        self._compiled = True
+        self.anew()
 
     def decide(self, exe: Executable, trial: Trial) -> None:
         """The end of a comparison: a plan that makes the caller's loop slower goes; one that does not is looked

@@ -41,10 +41,11 @@ class PendingSession(PlainSession):
     """Plain `jax.jit` until `job` has made another session. `job` is given this session; it calls `at` with what it
     does, under `gate.alone` it measures.
 
-    `misses`: calls in a row whose weights were others than the planned ones.
+    `misses`: calls in a row whose weights were others than the planned ones. `plain_seconds`: what plain `jax.jit` took
+    for the first call, compilation and all, on cores of its own.
     """
 
-    settled = False
+    settled, rest = False, 0
 
     def __init__(self, strategy: str, job: Callable[[PendingSession], None]):
         super().__init__(strategy, "it is being planned")
@@ -52,6 +53,8 @@ class PendingSession(PlainSession):
         self.became: Session | PlainSession | None = None
         self._job: Callable[[PendingSession], None] | None = job
         self._begun, self._done = threading.Lock(), threading.Event()
+        self._made = time.perf_counter(), time.process_time()
+        self.plain_seconds = 0.0
         self._first: weakref.ref[jax.Array] | None = None  # a result of the first call
         self._planner: threading.Thread | None = None
         self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
@@ -60,6 +63,8 @@ class PendingSession(PlainSession):
         """Plain jax.jit has answered a call: planning begins, once, whichever thread called."""
         if self._begun.acquire(blocking=False):
             self._first = held(jax.tree_util.tree_leaves(results))
+            wall, cores = self._made
+            self.plain_seconds = min(time.perf_counter() - wall, time.process_time() - cores)
             submit(self._run)
 
     def _run(self) -> None:

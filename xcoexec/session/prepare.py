@@ -81,12 +81,18 @@ class Task:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Manner:
     """How a planning goes on: whom it tells its progress, the gate that calls pass meanwhile (None: its caller
-    waits), and who is warned.
+    waits), and who is warned. `recalls`: only what is remembered of a process before is wanted, before plain `jax.jit`
+    is compiled.
     """
 
     progress: Progress
     gate: Gate | None = None
     warn: Callable[[str, str, bool, str], None] = warn
+    recalls: bool = False
+
+
+class Absent(Exception):
+    """Nothing is remembered of a function."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,8 +111,8 @@ def prepared(
     """Compiles a task. Whatever fails on the way, but for what the caller asked for, ends in plain jax.jit with one
     warning; when strict it raises `BindError`.
 
-    What the caller asked for and cannot have is raised as it is. Where plain jax.jit cannot compile the function
-    either, its exception is raised.
+    What the caller asked for and cannot have is raised as it is, and so is `Absent`. Where plain jax.jit cannot compile
+    the function either, its exception is raised.
 
     `refuse`: of the weights, why they cannot be used ("" where they can).
     """
@@ -117,7 +123,7 @@ def prepared(
         return refused(name, options, why, manner) if why else Prepared(task, _session(name, options, task, manner))
     except Asked as e:
         raise e.error from None
-    except BindError:
+    except (BindError, Absent):
         raise
     except Failed as e:
         why, cause = e.why, e.__cause__
@@ -159,7 +165,7 @@ def _machine(options: Options) -> Machine:
 
 
 def _session(name: str, options: Options, task: Task, manner: Manner) -> Session:
-    """All stages of one function for its weights and example inputs."""
+    """All stages of one function for its weights and example inputs. Raises `Absent`."""
     host.prefetch(options.apart)
     with stage("building the graph"):
         problem = task.problem()
@@ -167,9 +173,12 @@ def _session(name: str, options: Options, task: Task, manner: Manner) -> Session
     with stage("planning"):
         predictor = asked(stored, machine.relay, options.threads) if options.predicted else None
     planner = Planner(problem, machine, options.strategy, predictor)
+    if manner.recalls and not planner.remembers():
+        raise Absent
     first = _first(name, options, planner, manner)
     problem.feed.drop()
-    return Session(planner, first, functools.partial(_retired, name, options.strict), manner.gate)
+    compiles = task.compile_plain if manner.recalls else None
+    return Session(planner, first, functools.partial(_retired, name, options.strict), manner.gate, compiles)
 
 
 def _first(name: str, options: Options, planner: Planner, manner: Manner) -> Executable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
@@ -29,6 +30,7 @@ from ..lowering.lower import identities
 from ..partition.split import split
 from ..planning.memory import usage
 from .feed import Feed
+from .usage import Habit
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class Problem:
     that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
     `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`. `called`:
     a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is known
-    (None: nothing worth mentioning).
+    (None: nothing worth mentioning). `seconds`: what it took to build the graph.
     """
 
     folded: Folded
@@ -55,6 +57,7 @@ class Problem:
     called: Callable[[], object] | None = None
     looked_up: Callable[[], object] | None = None
     step: bool = False
+    seconds: float = 0.0
 
     @classmethod
     def of(
@@ -75,11 +78,12 @@ class Problem:
         """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. Raises `Unsupported`
         for a function that has no such graph.
         """
+        began = time.thread_time()
         folded = fold(traced, index)
         graph = build_graph(folded)
         check_graph(graph)
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
-        return cls(*about, sibling, compiler_options, called, looked_up, step)
+        return cls(*about, sibling, compiler_options, called, looked_up, step, time.thread_time() - began)
 
     @functools.cached_property
     def hostless(self) -> bool:
@@ -107,6 +111,11 @@ class Problem:
         """The inputs of calls that are measured."""
         return Feed(self.example, self.donated, self.folded)
 
+    @functools.cached_property
+    def _habit(self) -> Habit:
+        """What calls in use note of their caller, who does not exist here."""
+        return Habit()
+
     def begin(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example."""
         return self.feed.begin(exe.call)
@@ -117,7 +126,10 @@ class Problem:
             return self.called()
         if self.looked_up is not None:
             self.looked_up()
-        return self.begin(exe)
+        self._habit.begins(exe.through)
+        out = self.begin(exe)
+        self._habit.gave(out)
+        return self.out_tree.unflatten(out)
 
     def run(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example, and waits for its results."""

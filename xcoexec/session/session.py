@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
+import math
 import os
 import threading
 import time
@@ -52,11 +54,19 @@ class Session:
     """One function at one set of shapes with resident weights; plans again when times drift.
 
     `problem` and `machine` never change; `current` is the executable in use, `costs()` what its plan was made from,
-    `history` what the watch has noticed and decided. Sessions come from `session()` of a function with resident
+    `history` what the watch has noticed and decided. `compiles`: has plain `jax.jit` compiled, which has answered no
+    call yet (None: it has, or is not compared with). Sessions come from `session()` of a function with resident
     weights.
     """
 
-    def __init__(self, planner: Planner, exe: Executable, warn: Callable[[str, Plan], None], gate: Gate | None = None):
+    def __init__(
+        self,
+        planner: Planner,
+        exe: Executable,
+        warn: Callable[[str, Plan], None],
+        gate: Gate | None = None,
+        compiles: Callable[[], object] | None = None,
+    ):
         self.planner, self._warn = planner, warn
         self._link, self._unflatten = planner.machine.link, planner.problem.out_tree.unflatten
         self._errors = 0  # of the link, when this function last looked at its own
@@ -72,8 +82,12 @@ class Session:
         self.choice: Choice | Race = (
             Race(self.monitor, planner, gate is not None)
             if planner.races
-            else Choice(self.monitor, planner, self._compares, gate is not None)
+            else Choice(self.monitor, planner, self._compares, gate is not None and compiles is None)
         )
+        if compiles is not None and isinstance(self.choice, Choice):
+            self.choice.compiles = functools.partial(self._compiled, compiles)
+        if gate is None:  # else `finish` has it begin
+            self.choice.anew()
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
 
@@ -81,6 +95,11 @@ class Session:
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
         return self.choice.takes()
+
+    def _compiled(self, compiles: Callable[[], object]) -> None:
+        """Has plain jax.jit compiled, which no call has waited for."""
+        with self._settings():
+            compiles()
 
     def _compares(self) -> bool:
         return self._watched and self.ends is None and self.planner.strategy == "auto"
@@ -240,7 +259,14 @@ class Session:
     @property
     def settled(self) -> bool:
         """Whether plain jax.jit is in use for good."""
-        return self.plain and not self._watched
+        return self.plain and not (self._watched or self._races or self.ends is not None)
+
+    @property
+    def rest(self) -> float:
+        """Calls to come that plain jax.jit may answer without a look at how they are made."""
+        if self.settled:
+            return math.inf
+        return self.choice.rest if self.ends is None else 0
 
     @property
     def current(self) -> Executable:
@@ -296,6 +322,7 @@ class PlainSession:
     """Plain jax.jit in the place of a `Session`; says why."""
 
     plain = settled = True
+    rest = math.inf
     known_costs = None
 
     def __init__(self, strategy: str, why: str):
