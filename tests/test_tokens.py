@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import platform
 from typing import Any
 
 import jax
@@ -159,3 +161,34 @@ def test_bytes_of_a_gather_are_those_of_its_rows() -> None:
     layers = graph_of(fn, (array(1000, 24), jnp.zeros(3, jnp.int32)), 1)[1].layers
     (layer,) = (x for x in layers if any(op.prim == "gather" for op in x.group.ops))
     assert 4 * 2 * 3 * 24 <= layer.nbytes < 4 * 3 * (2 * 24 + 8)
+
+
+def test_large_weights_lie_in_large_pages() -> None:
+    """Where the system gives them to who asks; what lies there stays as it is."""
+    setting = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not setting.exists() or "[never]" in setting.read_text() or not _collapses():
+        pytest.skip("this system does not give such pages")
+    w, x = jax.block_until_ready(array(2048, 4096).astype(jnp.bfloat16) + 0), array(1, 2048, seed=2)
+    fn = lambda w, x: x @ w.astype(x.dtype)
+    fast = xcoexec.jit(fn, plan=xcoexec.Plan.uniform(1.0), strict=True, wait=True).bind(w)
+    address = w.unsafe_buffer_pointer()
+    assert error(fast(x), np.asarray(x, np.float64) @ np.asarray(w, np.float64)) < 1e-5
+    assert _huge(address + w.nbytes // 2)
+
+
+def _collapses() -> bool:
+    """Whether Linux is new enough to make such pages of memory that is in use (6.1)."""
+    return tuple(int(n) for n in platform.release().split(".")[:2]) >= (6, 1)
+
+
+def _huge(address: int) -> bool:
+    """Whether the mapping of an address has pages of 2 MiB."""
+    inside = False
+    for line in pathlib.Path("/proc/self/smaps").read_text().splitlines():
+        first = line.split()[0]
+        if "-" in first and not first.endswith(":"):
+            low, high = (int(n, 16) for n in first.split("-"))
+            inside = low <= address < high
+        elif inside and first == "AnonHugePages:":
+            return int(line.split()[1]) > 0
+    return False
