@@ -18,6 +18,7 @@ import numpy as np
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.words import HALVES
+from xcoexec.papers import steps
 from xcoexec.planning import profiles
 from xcoexec.streams.blocks import blocks, deserving, fastest, seconds
 from xcoexec.streams.edf import Start
@@ -113,43 +114,46 @@ def tasks(setting: Setting, seed: int) -> list[Task]:
     return found
 
 
+Outcome = Mapping[str, Any]  # what a run shows: percents, by task where a name says so
+
+
 @functools.cache
-def _runs(given: tuple[Any, ...], policy: str) -> tuple[Schedule, ...]:
+def _run(given: tuple[Any, ...], policy: str, seed: int) -> Outcome:
     *values, slow = given
     setting = Setting(*values[:2], dict(slow), *values[2:])
+    mine = tasks(setting, seed)
+    longest = max(t.deadline for t in mine)
+    first = np.random.default_rng(seed).uniform(0, longest, len(mine))
+    run = FULL_SECONDS if setting.full else PERIODS * longest
+    beside: Load | None = setting.load if slow else None
+    return shown(simulate(releases(mine, run, [float(x) for x in first]), policy, beside))
+
+
+def shown(schedule: Schedule) -> Outcome:
+    """Of a schedule: the mean over tasks of Equation 3 and each task's, jobs that ended on paths with twins and on
+    paths below the accuracy bound, and the share of the run in which each half was at work.
+    """
+    counts = [(path, n) for of in schedule.paths.values() for path, n in of.items()]
+    ended = max(end for _, end in schedule.blocks)
+    return {
+        "missed": 100 * float(np.mean(list(schedule.missing_rates.values()))),
+        "missed_by_task": {name: 100 * rate for name, rate in schedule.missing_rates.items()},
+        "with_twins": 100 * sum(n for path, n in counts if path) / max(sum(n for _, n in counts), 1),
+        "below_bound": 100 * (1 - schedule.accuracy),
+        "busy": {half: 100 * schedule.busy(half) / ended for half in HALVES},
+    }
+
+
+def runs(setting: Setting, policy: str) -> tuple[Outcome, ...]:
+    """A setting under a policy, once for each seed; a step each where the runs are long. Raises `KeyboardInterrupt`
+    where an interrupt left one out.
+    """
+    slow = tuple(sorted(setting.slow.items()))
+    given = (setting.board, setting.networks, setting.full, setting.twin, setting.others, slow)
     found = []
     for seed in range(SEEDS):
-        mine = tasks(setting, seed)
-        longest = max(t.deadline for t in mine)
-        first = np.random.default_rng(seed).uniform(0, longest, len(mine))
-        run = FULL_SECONDS if setting.full else PERIODS * longest
-        beside: Load | None = setting.load if slow else None
-        found.append(simulate(releases(mine, run, [float(x) for x in first]), policy, beside))
+        make = functools.partial(_run, given, policy, seed)
+        found.append(steps.once(__name__, f"{policy}, seed {seed}, {given}", make) if setting.full else make())
+    if None in found:
+        raise KeyboardInterrupt
     return tuple(found)
-
-
-def runs(setting: Setting, policy: str) -> tuple[Schedule, ...]:
-    """A setting under a policy, once for each seed."""
-    slow = tuple(sorted(setting.slow.items()))
-    return _runs((setting.board, setting.networks, setting.full, setting.twin, setting.others, slow), policy)
-
-
-def missed(schedule: Schedule) -> float:
-    """Percent: the mean over tasks of Equation 3."""
-    return 100 * float(np.mean(list(schedule.missing_rates.values())))
-
-
-def with_twins(schedule: Schedule) -> float:
-    """Percent of the jobs that ended whose paths have twins."""
-    counts = [(path, n) for of in schedule.paths.values() for path, n in of.items()]
-    return 100 * sum(n for path, n in counts if path) / max(sum(n for _, n in counts), 1)
-
-
-def below_bound(schedule: Schedule) -> float:
-    """Percent of the jobs that ended whose paths are below the accuracy bound."""
-    return 100 * (1 - schedule.accuracy)
-
-
-def working(schedule: Schedule, half: str) -> float:
-    """Percent of the run in which a half was at work."""
-    return 100 * schedule.busy(half) / max(end for _, end in schedule.blocks)

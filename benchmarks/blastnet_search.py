@@ -28,6 +28,7 @@ import xcoexec
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.text import table
 from xcoexec.ir.words import DEVICE, HOST
+from xcoexec.papers import steps
 from xcoexec.papers.quoted import load
 from xcoexec.planning import profiles
 from xcoexec.streams import datasets
@@ -35,7 +36,7 @@ from xcoexec.streams.block_model import Model, model
 from xcoexec.streams.blocks import Worth, worth
 from xcoexec.streams.datasets import Data
 from xcoexec.streams.duo import Duo, measured_paths, twin
-from xcoexec.streams.jobs import Accuracy
+from xcoexec.streams.jobs import Accuracy, Task
 from xcoexec.streams.spans import Span
 from xcoexec.streams.twin_search import BLASTNET, Frozen, Search
 from xcoexec.streams.twins import Shape, initial, twin_of
@@ -151,9 +152,9 @@ def duo(name: str, full: bool = False) -> Duo:
     return dataclasses.replace(made, accuracy=measured_paths(t.net, made, t.data, search))
 
 
-def bins(accuracy: Accuracy) -> list[float]:
+def bins(accuracies: Sequence[float]) -> list[float]:
     """Percent of all paths in each of ten bins of 10 % (the paper draws nine of them)."""
-    reached = [min(int(10 * a), 9) for a in accuracy.of_paths.values()]
+    reached = [min(int(10 * a), 9) for a in accuracies]
     return [100 * reached.count(b) / len(reached) for b in range(10)]
 
 
@@ -170,39 +171,59 @@ def _row(figure: str, what: str, paper: float | None, ours: float, unit: str, sp
     }
 
 
+def searched(name: str, full: bool) -> Mapping[str, Any]:
+    """What a search gave: the accuracy of every path, of the network itself and with all twins, and the twins in words;
+    a step of its own.
+    """
+
+    def made() -> dict[str, Any]:
+        found = duo(name, full)
+        return {
+            "paths": list(found.accuracy.of_paths.values()),
+            "own": found.accuracy.of(frozenset()),
+            "all": found.accuracy.of(frozenset(found.shapes)),
+            "twins": [f"block {k}: {len(s.layers)} x {s.width}" for k, (s, _) in found.shapes.items()],
+        }
+
+    return steps.once(__name__, f"{name}, {'all' if full else 'four'} candidates", made)
+
+
 def figure_14(full: bool = False) -> list[Row]:
     """Percent of all execution paths above 70 % of accuracy, and in bins, by BlastNet's search and by similarity."""
+    found = {name: searched(name, full) for name in (SEARCHES if full else PAPERS)}
+    return [r for name, of in found.items() if of is not None for r in _paths_of(name, of, full)]
+
+
+def _paths_of(name: str, found: Mapping[str, Any], full: bool) -> list[Row]:
     printed = load("blastnet")["paths"]
-    out = []
-    for name in SEARCHES if full else PAPERS:
-        found = duo(name, full)
-        theirs = printed.number(name) if name in (printed.values or ()) else None
-        reached = list(found.accuracy.of_paths.values())
-        own = found.accuracy.of(frozenset())
-        shapes = ", ".join(f"block {k}: {len(s.layers)} x {s.width}" for k, (s, _) in found.shapes.items())
-        search = FULL if full else SHORT
-        pool = f"{len(search.depths) * len(search.widths)} candidates, {search.steps} and {search.finetune} steps"
-        note = (
-            f"digits of scikit-learn, the network itself {100 * own:.1f} %; {len(found.shapes)} twins ({shapes}), CPU;"
-            f" {pool}; the paper: VGG11, CIFAR-10, desktop, 50 candidates"
-        )
-        within = 100 * float(np.mean([a > BOUND for a in reached]))
-        spread = f"{100 * min(reached):.1f}..{100 * max(reached):.1f} % over {len(reached)} paths"
-        out.append(_row("Figure 14", f"paths above 70 %, {name}", theirs, within, "%", spread, note))
-        every = f"all twins at once: {100 * found.accuracy.of(frozenset(found.shapes)):.1f} %"
-        for b, share in enumerate(bins(found.accuracy)):
-            what = f"paths of {10 * b} to {10 * b + 10} %, {name}"
-            out.append(_row("Figure 14", what, None, share, "%", None, f"{every}; {note}"))
-    return out
+    theirs = printed.number(name) if name in (printed.values or ()) else None
+    reached, search = found["paths"], FULL if full else SHORT
+    pool = f"{len(search.depths) * len(search.widths)} candidates, {search.steps} and {search.finetune} steps"
+    note = (
+        f"digits of scikit-learn, the network itself {100 * found['own']:.1f} %; {len(found['twins'])} twins"
+        f" ({', '.join(found['twins'])}), CPU; {pool}; the paper: VGG11, CIFAR-10, desktop, 50 candidates"
+    )
+    within = 100 * float(np.mean([a > BOUND for a in reached]))
+    spread = f"{100 * min(reached):.1f}..{100 * max(reached):.1f} % over {len(reached)} paths"
+    every = f"all twins at once: {100 * found['all']:.1f} %"
+    return [
+        _row("Figure 14", f"paths above 70 %, {name}", theirs, within, "%", spread, note),
+        *(
+            _row("Figure 14", f"paths of {10 * b} to {10 * b + 10} %, {name}", None, share, "%", None, every)
+            for b, share in enumerate(bins(reached))
+        ),
+    ]
 
 
 # -- the car --------------------------------------------------------------------------------------------
 
 
-def _models(full: bool) -> dict[str, Model]:
+@functools.cache
+def _models() -> dict[str, Model]:
+    """The network with the twins of the short search, in a process once."""
     t = network()
     resident = xcoexec.jit(Signs().apply, threads=1, wait=True).bind(t.weights)
-    return {"signs": duo("blastnet", full).model(resident, t.data.test[0][:IMAGES])}
+    return {"signs": duo("blastnet").model(resident, t.data.test[0][:IMAGES])}
 
 
 def _lane() -> Model:
@@ -222,39 +243,60 @@ def _rest() -> float:
     return seconds * 5 / jobs / (1e-3 * paper["driving"].number("deadline"))
 
 
-def figure_13(full: bool = False, seconds: float | None = None) -> list[Row]:
-    """Deadlines missed by the task that suits Layer_Sched best, and each half's time of a job (section 6.2)."""
-    run = seconds or (CAR_SECONDS if full else SECONDS)
-    paper = load("blastnet")
-    made = _models(full)
-    given = [*tasks(made, 4, None, 0, {"signs": alone(made["signs"])})]
+@functools.cache
+def _driving() -> list[tuple[Model, Task]]:
+    """The car's five tasks."""
+    made = _models()
+    given = tasks(made, 4, None, 0, {"signs": alone(made["signs"])})
     lane = _lane()
     beside = dataclasses.replace(given[0][1], name="lane", blocks=lane.blocks, accuracy=Accuracy(), bound=0.0)
-    given = [(m, dataclasses.replace(t, period=_rest() * t.deadline)) for m, t in [*given, (lane, beside)]]
+    return [(m, dataclasses.replace(t, period=_rest() * t.deadline)) for m, t in [*given, (lane, beside)]]
+
+
+def _drive(policy: str, kind: str, run: float) -> dict[str, Any]:
+    """A run of the car's tasks beside what stands for its sensors and motors."""
+    given = _driving()
+    with background(kind, 2 * run + 30):
+        return once(given, policy, "none", run, None)
+
+
+def figure_13(full: bool = False, seconds: float | None = None) -> list[Row]:
+    """Deadlines missed by the task that suits Layer_Sched best, and each half's time of a job (section 6.2); a step for
+    each run.
+    """
+    run = seconds or (CAR_SECONDS if full else SECONDS)
+    out = []
+    for speed, (kind, _) in SPEEDS.items():
+        runs = {
+            p: steps.once(__name__, f"{p}, {speed}, {run:g} s", functools.partial(_drive, p, kind, run))
+            for p in ("layer_sched", "blastnet")
+        }
+        if None not in runs.values():
+            out += _at_speed(speed, runs, run)
+    return out
+
+
+def _at_speed(speed: str, runs: Mapping[str, Mapping[str, Any]], run: float) -> list[Row]:
+    paper = load("blastnet")
     printed = {
         ("layer_sched", "standing"): paper["driving_layer_sched"].number("standing"),
         ("layer_sched", "2 m/s"): paper["driving_layer_sched"].number("fast"),
         ("blastnet", "2 m/s"): paper["driving_blastnet"].number("fast"),
     }
+    names = [n for n in runs["layer_sched"]["missing_by_task"] if n != "lane"]
+    best = min(names, key=lambda n: runs["layer_sched"]["missing_by_task"][n])
     out = []
-    for speed, (kind, busy) in SPEEDS.items():
-        with background(kind, 4 * run + 30):
-            runs = {p: once(given, p, "none", run, None) for p in ("layer_sched", "blastnet")}
-        names = [t.name for _, t in given[:-1]]
-        best = min(names, key=lambda n: runs["layer_sched"]["missing_by_task"][n])
-        for p, r in runs.items():
-            note = (
-                f"{_paths(r)}; runs of {run:g} s (the paper's 300 s); four networks that know the digits, {IMAGES} a"
-                f" job, deadline {DEADLINE:g} times their own time (the paper: 400 ms), one each {_rest():g} of them,"
-                f" another process on {busy}"
-            )
-            missed = 100 * r["missing_by_task"][best]
-            every = [100 * r["missing_by_task"][n] for n in names]
-            spread = f"{min(every):.2f}..{max(every):.2f} over four tasks"
-            out.append(
-                _row("Figure 13(b)", f"missed, {p}, {speed}", printed.get((p, speed)), missed, "%", spread, note)
-            )
-            out += _times(p, speed, r, run, note)
+    for p, r in runs.items():
+        note = (
+            f"{_paths(r)}; runs of {run:g} s (the paper's 300 s); four networks that know the digits, {IMAGES} a job,"
+            f" deadline {DEADLINE:g} times their own time (the paper: 400 ms), one each {_rest():g} of them, another"
+            f" process on {SPEEDS[speed][1]}"
+        )
+        missed = 100 * r["missing_by_task"][best]
+        every = [100 * r["missing_by_task"][n] for n in names]
+        spread = f"{min(every):.2f}..{max(every):.2f} over four tasks"
+        out.append(_row("Figure 13(b)", f"missed, {p}, {speed}", printed.get((p, speed)), missed, "%", spread, note))
+        out += _times(p, speed, r, run, note)
     return out
 
 
@@ -276,18 +318,27 @@ def _paths(run: Mapping[str, Any]) -> str:
     return f"{every - own} of {every} jobs ended on paths with twins"
 
 
-def table_3(full: bool = False, seconds: float | None = None) -> list[Row]:
-    """The share of a core that keeping the queue, choosing and waking workers take, for 2, 4 and 6 tasks."""
-    run = seconds or (CAR_SECONDS if full else SECONDS)
-    made = _models(full)
+def _scheduled(count: int, run: float) -> dict[str, Any]:
+    made = _models()
     mean = {name: alone(m) for name, m in made.items()}
+    found = once(tasks(made, count, None, 0, mean), "blastnet", "none", run, None)
+    return {**found, "alone": mean["signs"], "blocks": len(made["signs"].blocks)}
+
+
+def table_3(full: bool = False, seconds: float | None = None) -> list[Row]:
+    """The share of a core that keeping the queue, choosing and waking workers take, for 2, 4 and 6 tasks; a step for
+    each run.
+    """
+    run = seconds or (CAR_SECONDS if full else SECONDS)
     out = []
     for count, theirs in zip((2, 4, 6), load("blastnet")["table3"].numbers("desktop"), strict=True):
-        r = once(tasks(made, count, None, 0, mean), "blastnet", "none", run, None)
+        r = steps.once(__name__, f"{count} tasks, {run:g} s", functools.partial(_scheduled, count, run))
+        if r is None:
+            continue
         jobs = sum(r["outcomes"].values()) / run
         note = (
-            f"one run of {run:g} s, {jobs:.0f} jobs a second of {len(made['signs'].blocks)} blocks each, an inference"
-            f" {1e3 * mean['signs']:.2f} ms; the paper's desktop (i9-9900K) beside it, its rates are not printed"
+            f"one run of {run:g} s, {jobs:.0f} jobs a second of {r['blocks']} blocks each, an inference"
+            f" {1e3 * r['alone']:.2f} ms; the paper's desktop (i9-9900K) beside it, its rates are not printed"
         )
         out.append(_row("Table 3", f"scheduling, {count} tasks", theirs, 100 * r["cost"], "% of a core", None, note))
     return out

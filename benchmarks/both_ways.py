@@ -1,4 +1,4 @@
-"""`python -m benchmarks.both_ways [folder] [model ...]`: `xcoexec.jit` as users call it against `jax.jit`, both ways.
+"""`python -m benchmarks.both_ways [folder] [model ...] [--rounds 11]`: `xcoexec.jit` against `jax.jit`, both ways.
 
 Measured, in blocks that alternate in one process: calls that wait for each result, and calls in flight (`IN_FLIGHT`
 begin before the first result is read). A line a network: milliseconds of a call, how many times faster than `jax.jit`
@@ -58,7 +58,7 @@ def in_flight(call: Call) -> float:
 WAYS = {"waiting": waiting, "in flight": in_flight}
 
 
-def one(name: str) -> dict[str, Any]:
+def one(name: str, rounds: int) -> dict[str, Any]:
     """Seconds of a call of both, both ways, round by round."""
     entry = get(name)
     args = jax.tree.map(jax.numpy.asarray, (entry.variables(), entry.example()))
@@ -74,11 +74,11 @@ def one(name: str) -> dict[str, Any]:
             jax.block_until_ready([calls["ours"]() for _ in range(IN_FLIGHT if way == "in flight" else 1)])
             count += IN_FLIGHT if way == "in flight" else 1
         found[way] = {k: [] for k in calls}
-        for r in range(ROUNDS):
+        for r in range(rounds):
             for k in list(calls)[:: 1 if r % 2 else -1]:
                 found[way][k].append(block(calls[k]))
-    report = ours.report(*args)
-    return found | {"ran": report.ran, "why": report.why}
+    report, plan = ours.report(*args), ours.plan(*args)
+    return found | {"ran": report.ran, "why": report.why, "strategy": plan.strategy, "measured": dict(plan.measured)}
 
 
 def cells(found: dict[str, Any]) -> list[str]:
@@ -100,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.both_ways", description=__doc__)
     parser.add_argument("folder", nargs="?", default="out", type=pathlib.Path)
     parser.add_argument("models", nargs="*")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     rows = [["model"]]
@@ -107,7 +108,7 @@ def main() -> None:
         rows[0] += [f"jit {way} ms", f"ours {way} ms", "times faster"]
     rows[0] += ["ran", "why"]
     for name in track(given.models or MODELS, "both ways", console=Console(stderr=True)):
-        found = one(name)
+        found = one(name, given.rounds)
         rows.append(cells(found))
         with open(given.folder / "both_ways.jsonl", "a") as f:
             f.write(json.dumps(found) + "\n")

@@ -1,12 +1,33 @@
-"""What records of `benchmarks.deadlines` say: paths that jobs took, and rules by their names."""
+"""What records of `benchmarks.deadlines` say: paths that jobs took, rules by their names, and README's table of them.
+
+    python -m benchmarks.deadline_records
+
+writes the table between README's two comments about deadlines, from `benchmarks/results/*-deadlines.jsonl`.
+"""
 
 from __future__ import annotations
 
 import collections
+import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from xcoexec.papers import lines
+from xcoexec.papers.records import machine
 from xcoexec.streams.jobs import Accuracy
+from xcoexec.streams.policies import PAPER
+
+HERE = pathlib.Path(__file__).parent
+README, RESULTS = HERE.parent / "README.md", HERE / "results"
+BEGIN, END = "<!-- deadlines: python -m benchmarks.deadline_records -->", "<!-- end of deadlines -->"
+#: what is the same of two records of one run
+IDENTITY = (
+    *("environment", "commit", "networks", "side", "twins", "threads", "epsilon", "search"),
+    *("tasks", "load", "background", "seed", "policy", "seconds", "bound"),
+)
 
 #: rules by the names that they have now: records without paths have these
 RENAMED = {
@@ -56,3 +77,74 @@ def named_now(record: Mapping[str, Any]) -> dict[str, Any]:
     told = all("paths" in run for runs in record["runs"].values() for run in runs)
     names = {} if told else RENAMED
     return {**record, "runs": {names.get(p, p): runs for p, runs in record["runs"].items()}}
+
+
+# -- one record a run ---------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The records of a file, one a run; none where it is not there. Raises `PapersError` for other lines."""
+    return lines.load(path, (*IDENTITY, "missing"))
+
+
+def one_run(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """By what a run is known."""
+    return tuple(repr(record[k]) for k in IDENTITY)
+
+
+def table(records: Sequence[Mapping[str, Any]]) -> str:
+    """Deadlines missed in Markdown: a line for each machine, set of networks, number of tasks and load, with the runs'
+    mean and, of several, the least and the most; the paper's baselines first, then ours. Runs shorter than the paper's
+    120 s say so.
+    """
+    if not records:
+        return "No runs are kept.\n"
+    here = sorted({r["policy"] for r in records}, key=lambda p: (p not in PAPER, [*PAPER, p].index(p), p))
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for r in records:
+        load = "periods as deadlines" if r["load"] is None else f"{r['load']:g}"
+        what = f"{', '.join(r['networks'])} for {r['side']} x {r['side']}, {r['twins']} twins"
+        seconds = f"{r['seconds']:g}" + ("" if r["as_long_as_the_papers"] else " (the paper: 120)")
+        key = (machine(r["environment"]), r["commit"], what, str(r["tasks"]), load, r["background"], seconds)
+        groups.setdefault(key, []).append(r)
+    head = ("machine", "commit", "networks", "tasks", "load", "beside", "s a run", *(f"`{p}`" for p in here), "bound")
+    body = [
+        [*key, *(_missed([r for r in found if r["policy"] == p]) for p in here), _bound(found)]
+        for key, found in groups.items()
+    ]
+    line = lambda cells: f"| {' | '.join(cells)} |"
+    return "\n".join([line(head), "|---" * len(head) + "|", *map(line, body)]) + "\n"
+
+
+def _missed(runs: Sequence[Mapping[str, Any]]) -> str:
+    if not runs:
+        return "-"
+    found = [100 * r["missing"] for r in runs]
+    spread = f" ({min(found):.1f} to {max(found):.1f})" if len(found) > 1 else ""
+    return f"{np.mean(found):.1f}{spread}"
+
+
+def _bound(runs: Sequence[Mapping[str, Any]]) -> str:
+    """What no schedule can miss less than, by the seconds and the pace of the run with the least of it."""
+    return f"{100 * min(r['at_least'] for r in runs):.1f}"
+
+
+def written(text: str, records: Sequence[Mapping[str, Any]]) -> str:
+    """A text with the table between its two comments. Raises `ValueError` for one without them."""
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"benchmarks.deadline_records: got a text without {BEGIN!r}; valid is README.md.")
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table(records)}\n{END}{rest.partition(END)[2]}"
+
+
+def kept() -> list[dict[str, Any]]:
+    """The records that the repository keeps."""
+    return [r for file in sorted(RESULTS.glob("*-deadlines.jsonl")) for r in load(file)]
+
+
+def main() -> None:
+    README.write_text(written(README.read_text(), kept()))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,13 +2,15 @@
 18 and Table 3).
 
     python -m benchmarks.deadlines FOLDER [--smoke | --seconds 120] [--tasks 4 8] [--loads 0.8 1.6 2.4] [--background
-    none cpu gpu] [--rounds 3] [--networks vgg11]
+    none cpu gpu] [--rounds 3] [--networks vgg11] [--most 4]
 
 Networks are trained on the coloured shapes first, twins searched for the blocks that deserve one on this machine (kept
 in FOLDER for the next run). A task's deadline is 4 times the measured mean time of one inference of its network, +-2 %
 (section 6.4.1); its period is as long, which the paper allows and does not print. `--loads` sets periods instead: a
 load of 1 keeps one half busy with all blocks where they are fastest. Paths keep an accuracy of 70 % (section 6.4) where
-the policy has a bound. Runs last 120 s as the paper's; shorter ones say so in their records. Background: as many busy
+the policy has a bound. Runs last 120 s as the paper's; shorter ones say so in their records. Each run is a record of
+its own in FOLDER/deadlines.jsonl and is not run again; `--most` ends a call after so many. `python -m
+benchmarks.deadline_records` makes README's table of them. Background: as many busy
 processes as half of the cores, or a loop of products on the GPU.
 """
 
@@ -18,8 +20,8 @@ import argparse
 import contextlib
 import dataclasses
 import itertools
-import json
 import multiprocessing
+import os
 import pathlib
 import threading
 import time
@@ -29,11 +31,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
 
 import xcoexec
 from xcoexec.config import cores
-from xcoexec.ir.text import table
+from xcoexec.papers.lines import append
 from xcoexec.papers.source import commit
 from xcoexec.session.timeline import write
 from xcoexec.streams import Scheduler
@@ -46,7 +47,7 @@ from xcoexec.streams.virtual import releases, simulate
 from xcoexec.tools.machine import environment
 
 from .deadline_networks import NETWORKS, images, prepared
-from .deadline_records import histogram, words
+from .deadline_records import histogram, load, one_run, table, words
 from .gpu import where
 
 BOUND = 0.70  # the accuracy that a path has at least (section 6.4)
@@ -180,8 +181,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--loads", nargs="+", type=float, default=[None], help="instead of periods as deadlines")
     parser.add_argument("--bound", type=float, default=BOUND, help="the least accuracy of a path")
     parser.add_argument("--background", nargs="+", default=["none"], choices=["none", "cpu", "cpus", "gpu"])
-    some("--policies", POLICIES)
+    some("--policies", POLICIES)  # the paper's five come first
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--most", type=int, help="runs of this call; the next one goes on behind them")
     parser.add_argument(
         "--threads",
         type=int,
@@ -200,20 +202,37 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def case(
-    args: argparse.Namespace, models: Mapping[str, Model], count: int, load: float | None, kind: str
-) -> dict[str, Any]:
-    """One load under every policy: the records of its runs, in which policies alternate."""
-    runs: dict[str, list[dict[str, Any]]] = {p: [] for p in args.policies}
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One run: so many tasks under a policy, beside a background."""
+
+    tasks: int
+    load: float | None
+    background: str
+    seed: int
+    policy: str
+    seconds: float
+    bound: float
+
+
+def cases(args: argparse.Namespace) -> list[Case]:
+    """The runs that the command line asks for; policies alternate."""
     seconds = 20.0 if args.smoke else args.seconds
+    every = itertools.product(args.tasks, args.loads, args.background, range(args.rounds), args.policies)
+    return [Case(*c, seconds, args.bound) for c in every]
+
+
+def run(case: Case, models: Mapping[str, Model], folder: pathlib.Path) -> dict[str, Any]:
+    """A case's record, without what it was made by."""
     mean = {name: alone(m) for name, m in models.items()}
-    for seed in range(args.rounds):
-        given = tasks(models, count, load, seed, mean, args.bound)
-        for p in args.policies:
-            timeline = args.folder / f"deadlines-{p}-{count}-{load}.json" if seed == 0 else None
-            runs[p].append(once(given, p, kind, seconds, timeline))
-    said = {"tasks": count, "load": load, "background": kind, "bound": args.bound, "seconds": seconds}
-    return {**said, "as_long_as_the_papers": seconds >= RUN, "alone": mean, "runs": runs}
+    given = tasks(models, case.tasks, case.load, case.seed, mean, case.bound)
+    timeline = folder / f"deadlines-{case.policy}-{case.tasks}-{case.load}.json" if case.seed == 0 else None
+    said = {**dataclasses.asdict(case), "as_long_as_the_papers": case.seconds >= RUN, "alone": mean}
+    return {
+        **said,
+        "busy_machine": os.getloadavg()[0],
+        **once(given, case.policy, case.background, case.seconds, timeline),
+    }
 
 
 def origin() -> dict[str, Any]:
@@ -227,46 +246,32 @@ def origin() -> dict[str, Any]:
     }
 
 
-def row(record: Mapping[str, Any]) -> list[str]:
-    """A case as cells."""
-    runs = record["runs"]
-    least = 100 * float(np.mean([r["at_least"] for r in list(runs.values())[-1]]))
-    load = "T = D" if record["load"] is None else f"{record['load']:g}"
-    first = [str(record["tasks"]), load, record["background"]]
-    return [*first, *(_cell(r) for r in runs.values()), f"{least:.1f}"]
+def networks(args: argparse.Namespace) -> dict[str, Model]:
+    """The networks in blocks, kept in the folder."""
+    search = dataclasses.replace(SEARCHES[args.search], steps=60, finetune=args.finetune)
+    data = images(args.images, args.side)
+    return prepared(args.folder, args.networks, args.steps, search, data, args.threads, args.epsilon, args.twins)
 
 
 def main() -> None:
     args = arguments()
     args.folder.mkdir(parents=True, exist_ok=True)
-    machine, began = where(), time.perf_counter()
-    search = dataclasses.replace(SEARCHES[args.search], steps=60, finetune=args.finetune)
-    data = images(args.images, args.side)
-    models = prepared(args.folder, args.networks, args.steps, search, data, args.threads, args.epsilon, args.twins)
+    began = time.perf_counter()
+    models = networks(args)
     for name, m in models.items():
         paths = {",".join(map(str, sorted(p))): round(a, 4) for p, a in m.accuracy.of_paths.items()}
         print(name, [[f"{w.half}{' twin' * w.twin} {w.seconds * 1e6:.0f} us" for w in b.ways] for b in m.blocks], paths)
     print(f"prepared in {time.perf_counter() - began:.0f} s")
     twins = sum(w.twin for m in models.values() for b in m.blocks for w in b.ways)
-    what = {**origin(), "networks": args.networks, "side": args.side, "twins": twins}
+    what = {**origin(), "networks": args.networks, "side": args.side, "twins": twins, "threads": args.threads}
     what |= {"epsilon": args.epsilon, "search": args.search}
-    rows = []
-    with (args.folder / "deadlines.jsonl").open("a") as out:
-        for count, load, kind in itertools.product(args.tasks, args.loads, args.background):
-            record = case(args, models, count, load, kind)
-            out.write(json.dumps({**what, **record}) + "\n")
-            out.flush()
-            rows.append(row(record))
-    head = ("tasks", "load", "background", *args.policies, "no schedule below, at the last one's pace")
-    title = f"missing rate % (spread), accuracy lost %, scheduler's cost %; {machine}"
-    Console(width=240).print(table(title, head, rows, right=range(len(head))))
-
-
-def _cell(runs: Sequence[dict[str, Any]]) -> str:
-    m = [100 * r["missing"] for r in runs]
-    lost = 100 * np.mean([r["accuracy_lost"] for r in runs])
-    cost = 100 * np.mean([r["cost"] for r in runs])
-    return f"{np.mean(m):.1f} ({min(m):.1f}..{max(m):.1f}) -{lost:.2f} {cost:.1f}"
+    file = args.folder / "deadlines.jsonl"
+    known = [one_run(r) for r in load(file)]
+    left = [c for c in cases(args) if one_run({**what, **dataclasses.asdict(c)}) not in known]
+    for case in left[: args.most]:
+        append(file, {**what, **run(case, models, args.folder)})
+    print(f"{len(left[: args.most])} runs, {len(left[args.most :]) if args.most is not None else 0} left\n")
+    print(table(load(file)))
 
 
 if __name__ == "__main__":

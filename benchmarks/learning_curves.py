@@ -184,12 +184,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Runs the lessons, appends JSONL, prints the table and draws the curves."""
     parser = argparse.ArgumentParser(prog="benchmarks.learning_curves", description=__doc__)
     parser.add_argument("folder", nargs="?", default="out", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="lessons with this in their name")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--steps", type=int, default=STEPS)
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
     records = []
-    for lesson in track(LESSONS, "learning", console=Console(stderr=True)):
+    lessons = [lesson for lesson in LESSONS if given.only.lower() in lesson.name.lower()]
+    if not lessons:
+        parser.error(f"--only: got {given.only!r}; valid is a part of {', '.join(x.name for x in LESSONS)}")
+    for lesson in track(lessons, "learning", console=Console(stderr=True)):
         records.append(record(lesson, given.seeds, given.steps))
         with open(given.folder / "learning_curves.jsonl", "a") as f:
             f.write(json.dumps(records[-1]) + "\n")

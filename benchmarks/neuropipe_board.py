@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ NETWORKS = {"mlp": "mlp", "resnet": "resnet50", "mobilenet": "mobilenet_v1", "yo
 CORES, THREADS = 8, 6  # of the board, and of our host half there: two are left to the user's work
 PAPER = load("neuropipe")
 Seconds = Mapping[str, float]
+Row = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -195,6 +197,29 @@ def swing(watts: Watts) -> float:
     return abs(watts.active[DEVICE] - watts.active[HOST])
 
 
+# -- rows of the page ------------------------------------------------------------------------------------
+
+
+def row(figure: str, what: str, paper: object, ours: object, kind: str, unit: str = "", **more: object) -> Row:
+    """A row of the page; `more`: "spread" and "note"; of a curve "series" and "x"."""
+    return {
+        "figure": figure,
+        "what": what,
+        "paper": paper,
+        "ours": ours,
+        "kind": kind,
+        "unit": unit,
+        "spread": more.get("spread"),
+        "note": more.get("note", ""),
+        **{k: more[k] for k in ("series", "x") if k in more},
+    }
+
+
+def not_here(figure: str, what: str, why: str, paper: object = None, unit: str = "") -> Row:
+    """A row of what is not rerun, and why."""
+    return row(figure, what, paper, None, "not here", unit, note=why)
+
+
 # -- layers as Table 5 counts them ------------------------------------------------------------------------
 
 PRODUCTS = ("conv_general_dilated", "dot_general", "reduce_window_max", "reduce_sum", "concatenate")
@@ -227,6 +252,7 @@ __all__ = [
     "NETWORKS",
     "PAPER",
     "Case",
+    "Row",
     "alone",
     "as_counted",
     "as_printed",
@@ -239,6 +265,8 @@ __all__ = [
     "less",
     "mean",
     "mode",
+    "not_here",
+    "row",
     "simulated",
     "spread",
     "swing",

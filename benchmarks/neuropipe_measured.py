@@ -1,42 +1,22 @@
-"""Rows of NeuroPipe's tables and figures, and those that are measured: records of `benchmarks.streams` that tell what
-pipelining gives from what the kernels give.
+"""NeuroPipe's rows that are measured: runs of `benchmarks.streams` that tell what pipelining gives from what kernels
+give.
 """
 
 from __future__ import annotations
 
-import json
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .neuropipe_board import PAPER
+from xcoexec.papers import steps
 
-RESULTS = pathlib.Path(__file__).parent / "results"
-MEASURED = "*-neuropipe.jsonl"  # records of benchmarks.streams that have `gains`
-Row = dict[str, Any]
+from . import streams
+from .neuropipe_board import PAPER, Row, row
+
+ROUNDS = 3
+NOT_CUT = "not cut on this machine"
 Records = Sequence[Mapping[str, Any]]
-
-
-def row(figure: str, what: str, paper: object, ours: object, kind: str, unit: str = "", **more: object) -> Row:
-    """A row of the page; `more`: "spread" and "note"; of a curve "series" and "x"."""
-    return {
-        "figure": figure,
-        "what": what,
-        "paper": paper,
-        "ours": ours,
-        "kind": kind,
-        "unit": unit,
-        "spread": more.get("spread"),
-        "note": more.get("note", ""),
-        **{k: more[k] for k in ("series", "x") if k in more},
-    }
-
-
-def not_here(figure: str, what: str, why: str, paper: object = None, unit: str = "") -> Row:
-    """A row of what is not rerun, and why."""
-    return row(figure, what, paper, None, "not here", unit, note=why)
 
 
 WORDS = {
@@ -46,23 +26,52 @@ WORDS = {
 }
 
 
-def kept_records() -> list[Mapping[str, Any]]:
-    """The latest record of each network and machine: a network counts once."""
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for path in sorted(RESULTS.glob(MEASURED)):
-        for line in path.read_text().splitlines():
-            r = json.loads(line)
-            if "gains" in r:
-                found[r["machine"], r["model"]] = r
-    return list(found.values())
+def streamed(models: Sequence[str], seconds: float, rounds: int = ROUNDS) -> list[Row]:
+    """What this machine gives: parameters (Table 4), the cut that ran fastest (Table 5), what pipelining and what the
+    kernels give (Figure 5). A step for each network, which counts once.
+    """
+    found = [
+        steps.once(__name__, f"{m}, {rounds} rounds of {seconds:g} s", lambda m=m: streams.run(m, seconds, 1, rounds))
+        for m in models
+    ]
+    records = [r for r in found if r is not None]
+    return [*parameters(records), *tried(records), *gains("Figure 5(a)", records)]
 
 
-def machine_of(r: Mapping[str, Any]) -> str:
-    """Where and how often a record was measured, in words."""
-    rounds = f"{len(r['rounds']['serial'])} rounds of {r['seconds']:g} s"
-    return (
-        f"{r['machine']}; xcoexec {r['xcoexec']}, commit {r['commit']}; {rounds}, load of {r['load']:.1f} before them"
-    )
+def parameters(records: Records) -> list[Row]:
+    """alpha and gamma of each network on the machine that measured it."""
+    return [
+        row(
+            "Table 4",
+            f"{key} of {r['model']} on this machine",
+            None,
+            r[key],
+            "measured",
+            note=runs_of(r),
+        )
+        for r in records
+        for key in ("alpha", "gamma")
+    ]
+
+
+def tried(records: Records) -> list[Row]:
+    """The cut into two stages that was the fastest of those that ran."""
+    return [
+        row(
+            "Table 5",
+            f"{r['model']}, empirical on this machine",
+            None,
+            r["empirical"] or NOT_CUT,
+            "measured",
+            note=runs_of(r),
+        )
+        for r in records
+    ]
+
+
+def runs_of(r: Mapping[str, Any]) -> str:
+    """How a record was measured, in words."""
+    return f"{len(r['rounds']['serial'])} rounds of {r['seconds']:g} s, a load of {r['load']:.1f} before them"
 
 
 def gains(figure: str, records: Records) -> list[Row]:
@@ -71,33 +80,24 @@ def gains(figure: str, records: Records) -> list[Row]:
     """
     saved = lambda ratios: 100 * (1 - 1 / np.asarray(ratios, float))
     out = []
-    for machine in dict.fromkeys(r["machine"] for r in records):
-        here = [r for r in records if r["machine"] == machine]
-        for key, words in WORDS.items():
-            each = {r["model"]: saved(r["gains"][key]) for r in here if key in r["gains"]}
-            middle = {name: float(np.median(x)) for name, x in each.items()}
-            if not middle:
-                continue
-            values = list(middle.values())
-            note = f"{machine_of(here[0])}; {cut_of(here)}"
-            what = f"less execution time, {words}"
-            every = f"mean of {len(values)} ({', '.join(middle)})"
-            out.append(
-                row(
-                    figure,
-                    f"{what}, {every}",
-                    PAPER["basic_time"].number("mean") if key == "pipelining" else None,
-                    float(np.mean(values)),
-                    "measured",
-                    "%",
-                    spread=(min(values), max(values)),
-                    note=note,
-                )
-            )
-            out += [
-                row(figure, f"{what}, {n}", None, middle[n], "measured", "%", spread=(float(min(x)), float(max(x))))
-                for n, x in each.items()
-            ]
+    for key, words in WORDS.items():
+        each = {r["model"]: saved(r["gains"][key]) for r in records if key in r["gains"]}
+        middle = {name: float(np.median(x)) for name, x in each.items()}
+        if not middle:
+            continue
+        values = list(middle.values())
+        what = f"less execution time, {words}"
+        every = f"mean of {len(values)} ({', '.join(middle)})"
+        printed = PAPER["basic_time"].number("mean") if key == "pipelining" else None
+        note = f"{runs_of(records[0])}; {cut_of(records)}"
+        spread = (min(values), max(values))
+        out.append(
+            row(figure, f"{what}, {every}", printed, float(np.mean(values)), "measured", "%", spread=spread, note=note)
+        )
+        out += [
+            row(figure, f"{what}, {n}", None, middle[n], "measured", "%", spread=(float(min(x)), float(max(x))))
+            for n, x in each.items()
+        ]
     return out
 
 
@@ -108,4 +108,4 @@ def cut_of(records: Records) -> str:
     return "no network is cut on this machine, whose halves share their cores: only the host operations overlap"
 
 
-__all__ = ["Records", "Row", "gains", "kept_records", "machine_of", "not_here", "row"]
+__all__ = ["Records", "Row", "gains", "parameters", "streamed", "tried"]

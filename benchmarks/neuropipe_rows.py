@@ -3,8 +3,8 @@
     from benchmarks.neuropipe_rows import rows
     rows()  # [{"figure": "Figure 5(a)", "what": ..., "paper": 17.6, "ours": 15.5, "kind": "simulated", ...}, ...]
 
-One function a table or figure. `kind`: "measured" (on the machine that `note` names), "calculated" (the paper's
-formula with the paper's parameters), "simulated" (`neuropipe_board`), or "not here", whose note says why. `paper` is
+One function a table or figure. `kind`: "calculated" (the paper's formula with the paper's parameters), "simulated"
+(`neuropipe_board`), or "not here", whose note says why; what is measured is in `neuropipe_measured`. `paper` is
 None where no number is printed. `spread`: the least and the most over networks or rounds, None where there is one
 value. Changes are what is saved: -5 is 5 % more.
 """
@@ -24,6 +24,7 @@ from .neuropipe_board import (
     PAPER,
     THREADS,
     Case,
+    Row,
     as_counted,
     calculated,
     case,
@@ -33,11 +34,12 @@ from .neuropipe_board import (
     less,
     mean,
     mode,
+    not_here,
+    row,
     simulated,
     spread,
     swing,
 )
-from .neuropipe_measured import Records, Row, gains, kept_records, machine_of, not_here, row
 
 ITEMS = 4  # of a trace of power
 TIGHTER = 0.9  # of the basic mode's time: a target that only boosting meets, ours to show Figure 4's other branch
@@ -52,11 +54,11 @@ def _of(figure: str, what: str, key: str, name: str, ours: Callable[[Case], floa
 # -- tables -----------------------------------------------------------------------------------------------
 
 
-def table1(_: Records = ()) -> list[Row]:
+def table1() -> list[Row]:
     return [not_here("Table 1", "five edge devices", "a list of hardware; nothing to run")]
 
 
-def table2(_: Records = ()) -> list[Row]:
+def table2() -> list[Row]:
     """MobileNet: one after the other, every layer sliced, pipelined."""
     c, paper = case("mobilenet"), PAPER["table2"]
     interval, neural, around = (paper.numbers(k) for k in ("interval", "neural", "communication"))
@@ -64,7 +66,12 @@ def table2(_: Records = ()) -> list[Row]:
     sliced = 1e3 * c.accelerated * c.gamma / (c.gamma + 1)
     shared = 1e3 * (c.operations + sum(c.costs.exchange(x.out.nbytes) for x in c.graph.layers))
     taken = "neural time as printed, host operations by Table 4's alpha"
-    every = "every layer divided by gamma; each result crosses once (sync and copy of the profile)"
+    each = 1e3 * c.costs.exchange(0)
+    printed = each + (around[1] - shared) / len(c.graph.layers)
+    every = (
+        "every layer divided by gamma; each result crosses once (sync and copy of the profile): as printed if that cost"
+        f" {printed:.2f} ms a layer instead of {each:.2f}"
+    )
     return [
         row("Table 2", "interval, one after the other", interval[0], 1e3 * c.serial, "calculated", "ms", note=taken),
         row("Table 2", "interval, layers sliced", interval[1], sliced + shared, "simulated", "ms", note=every),
@@ -81,17 +88,30 @@ def table2(_: Records = ()) -> list[Row]:
     ]
 
 
-def table3(_: Records = ()) -> list[Row]:
+def table3() -> list[Row]:
     """ResNet: one after the other, oblivious of the host operations, NeuroPipe."""
     c, paper = case("resnet"), PAPER["table3"]
     interval = paper.numbers("interval")
     ours = {k: c.stages(c.cuts[k]) for k in ("oblivious", "neuropipe")}
     made = {k: f"{as_counted(c, c.cuts[k])} layers on the CPU as Table 5 counts" for k in ours}
     cpu = 1e3 * (ours["oblivious"]["host"] - c.operations)
+    beside = (
+        "the paper's host operations take 14.2 instead of 11.9 ms beside it, so that its CPU is the slower stage; in"
+        " the simulation they take as long as alone: as printed if the CPU's layers took"
+        f" {paper.number('cpu_oblivious'):g} ms instead of {cpu:.1f}"
+    )
     return [
         row("Table 3", "interval, one after the other", interval[0], 1e3 * c.serial, "calculated", "ms"),
         *(
-            row("Table 3", f"interval, {k}", p, 1e3 * max(ours[k].values()), "simulated", "ms", note=made[k])
+            row(
+                "Table 3",
+                f"interval, {k}",
+                p,
+                1e3 * max(ours[k].values()),
+                "simulated",
+                "ms",
+                note=f"{made[k]}; {beside}" if k == "oblivious" else made[k],
+            )
             for k, p in zip(ours, interval[1:], strict=True)
         ),
         row(
@@ -101,8 +121,7 @@ def table3(_: Records = ()) -> list[Row]:
             cpu,
             "simulated",
             "ms",
-            note="the paper's host operations take 14.2 instead of 11.9 ms beside it, so that its CPU is the slower"
-            " stage; in the simulation they take as long as alone",
+            note=beside,
         ),
         *(
             row("Table 3", f"accelerator, {k}", p, 1e3 * ours[k]["device"], "simulated", "ms")
@@ -111,7 +130,7 @@ def table3(_: Records = ()) -> list[Row]:
     ]
 
 
-def table4(records: Records = ()) -> list[Row]:
+def table4() -> list[Row]:
     """alpha and gamma, which the simulation takes over, and this machine's own."""
     why = "NeuroPipe's framework on the Xavier, which the simulation takes over; this machine's own are beside it"
     out = [
@@ -122,14 +141,10 @@ def table4(records: Records = ()) -> list[Row]:
         note = f"{NETWORKS[c.name]}, two operations a multiply-add"
         printed = PAPER["operations"].number(c.name)
         out.append(row("Table 4", f"operations of {c.name}", printed, flop, "calculated", "GFLOP", note=note))
-    for r in records:
-        for key in ("alpha", "gamma"):
-            what = f"{key} of {r['model']} on another machine than the paper's"
-            out.append(row("Table 4", what, None, r[key], "measured", note=machine_of(r)))
     return out
 
 
-def table5(records: Records = ()) -> list[Row]:
+def table5() -> list[Row]:
     """Layers on the CPU, as the table counts them: by the rule (III-C) and by trying the cuts."""
     out = []
     for c in cases():
@@ -167,13 +182,10 @@ def table5(records: Records = ()) -> list[Row]:
     note = (
         f"the most is the MLP's: the rule gives the CPU {behind:.2%} of its operations where N_opt is {limit:.2%}, and"
     )
-    note += " Table 5 one dense layer less"
+    others = float(np.mean([lost(c) for c in cases() if c is not mlp]))
+    note += f" Table 5 one dense layer less; without it the mean is {others:.1f} %"
     out.append(_of("Table 5", "performance lost by the rule", "cut_loss", "mean", lost, note))
-    return out + [
-        row("Table 5", f"{r['model']}, empirical on this machine", None, r["empirical"], "measured", note=machine_of(r))
-        for r in records
-        if r.get("empirical")
-    ]
+    return out
 
 
 def _behind(c: Case, cut: str) -> float:
@@ -184,15 +196,15 @@ def _behind(c: Case, cut: str) -> float:
 # -- figures ----------------------------------------------------------------------------------------------
 
 
-def figure1(_: Records = ()) -> list[Row]:
+def figure1() -> list[Row]:
     return [not_here("Figure 1", "one after the other, and pipelined", "a diagram; Stream.timeline draws a run's own")]
 
 
-def figure2(_: Records = ()) -> list[Row]:
+def figure2() -> list[Row]:
     return [not_here("Figure 2", "layers sliced, and groups of layers", "a diagram")]
 
 
-def figure3(_: Records = ()) -> list[Row]:
+def figure3() -> list[Row]:
     """Speedup over alpha: Equation 1's curves, and the five networks."""
     gammas, alphas = (PAPER["model_curves"].numbers(k) for k in ("gammas", "alphas"))
     grid = np.linspace(*alphas, 7)
@@ -220,7 +232,7 @@ def figure3(_: Records = ()) -> list[Row]:
     return out
 
 
-def figure4(_: Records = ()) -> list[Row]:
+def figure4() -> list[Row]:
     """The decision: the baseline's own time is met by pipelining alone, a tighter one is not."""
     watts = "power_modes.decide"
     out = []
@@ -276,25 +288,29 @@ def _single(name: str, what: str, c: Case) -> float | None:
     return PAPER[key].number(c.name) if key else None
 
 
-def figure5(records: Records = ()) -> list[Row]:
+def figure5() -> list[Row]:
     """The basic mode: pipelining alone."""
     parts = {
         k: (f"basic_{v}", "mean") for k, v in dict(period="time", watts="power", joules="energy", edp="edp").items()
     }
     least = lambda key: lambda c: simulated(c, key)
     at, what, paper = "Figure 5(a)", "less execution time", PAPER["basic_time"].number("mean")
+    exact = (
+        "up to three stages, host operations on a thread of their own; without these, in the best two stages,"
+        f" {mean(least('best')):.1f} %"
+    )
     others: tuple[tuple[str, Callable[[Case], float], str, str], ...] = (
         ("Equation 1", calculated, "calculated", "with Table 4's alpha and gamma"),
         ("the rule with N_opt as printed", least("printed"), "simulated", ""),
         ("oblivious of the host operations", least("oblivious"), "simulated", "Table 3's partition"),
         ("best two stages", least("best"), "simulated", "ours in the place of Table 5's empirical cut"),
-        ("our exact cut", exactly, "simulated", "up to three stages, host operations on a thread of their own"),
+        ("our exact cut", exactly, "simulated", exact),
     )
     extra = [
         row(at, f"{what}, {name}", paper, mean(f), kind, "%", spread=spread(f), note=note)
         for name, f, kind, note in others
     ]
-    return _mode("Figure 5", "basic", parts) + extra + _three_stages() + gains(at, records)
+    return _mode("Figure 5", "basic", parts) + extra + _three_stages()
 
 
 def _three_stages() -> list[Row]:
@@ -306,7 +322,7 @@ def _three_stages() -> list[Row]:
     return [row("Section III-B", "mobilenet, three stages over two", printed, ours, "simulated", "%")]
 
 
-def figure6(_: Records = ()) -> list[Row]:
+def figure6() -> list[Row]:
     """Power over time of MobileNet: the baseline's swing is fitted, the rest follows."""
     watts, _dials = electric()
     highest = watts.idle + max(watts.active.values())
@@ -316,7 +332,12 @@ def figure6(_: Records = ()) -> list[Row]:
     waits = sum(watts.active[h] for h, t in stages.items() if t < period * (1 - 1e-3))
     more = 100 * ((watts.idle + sum(watts.active.values())) / highest - 1)
     printed = PAPER["power_swing"]
-    quiet = "the stage that waits for the other one; the paper's traces are sampled"
+    most, both = PAPER["power_most"].number("most"), highest * (1 + more / 100)
+    summed = f"both halves together take {both:.2f} W: as printed if they took {highest * (1 + most / 100):.2f} W"
+    quiet = (
+        "the stage that waits for the other one draws nothing; the paper's traces are sampled: as printed if it drew"
+        f" {max(waits - printed.number('pipelined'), 0.0):.2f} W less at work"
+    )
     over_time = [
         row("Figure 6", "power over time", None, w, "simulated", "W", series=series, x=1e3 * t)
         for series, found in (("baseline", _trace(c.baseline, True)), ("NeuroPipe", _trace(stages, False)))
@@ -328,7 +349,7 @@ def figure6(_: Records = ()) -> list[Row]:
             "Figure 6(a)", "swing, baseline", printed.number("baseline"), swing(watts), "simulated", "W", note="fitted"
         ),
         row("Figure 6(b)", "swing, pipelined", printed.number("pipelined"), waits, "simulated", "W", note=quiet),
-        row("Figure 6", "more power at its highest", PAPER["power_most"].number("most"), more, "simulated", "%"),
+        row("Figure 6", "more power at its highest", most, more, "simulated", "%", note=summed),
     ]
 
 
@@ -350,12 +371,23 @@ def _trace(seconds: Mapping[str, float], in_turn: bool) -> list[tuple[float, flo
     return out
 
 
-def figure7(_: Records = ()) -> list[Row]:
+def figure7() -> list[Row]:
     """The power-saving mode at the baseline's time: energy and EDP are as the power (IV-C)."""
     return _mode("Figure 7", "save", {"watts": ("saving_power", "mean")}, ("period", "watts"))
 
 
-def figure8(_: Records = ()) -> list[Row]:
+def _at_par() -> str:
+    """What the printed time and power of the boosting mode say of its energy."""
+    time, power = PAPER["boosting_time"].number("baseline"), PAPER["boosting_power"].number("mean")
+    energy = 100 * ((1 - time / 100) * (1 + power / 100) - 1)
+    par = 100 * (1 / (1 - time / 100) - 1)
+    return (
+        f"as printed if boosting stopped at {energy:.1f} % more energy than the baseline's, which {time:g} % less time"
+        f" at {power:g} % more power are; at exactly its energy that time goes with {par:.1f} % more power"
+    )
+
+
+def figure8() -> list[Row]:
     """The performance-boosting mode at the baseline's energy."""
     parts = {
         "period": ("boosting_time", "baseline"),
@@ -364,10 +396,12 @@ def figure8(_: Records = ()) -> list[Row]:
     }
     over = lambda c: less("boost", "period")(c) - less("basic", "period")(c)
     points = _of("Figure 8(a)", "less execution time than the basic mode, points", "boosting_time", "basic", over, "")
-    return [*_mode("Figure 8", "boost", parts), points]
+    made = _mode("Figure 8", "boost", parts)
+    noted = lambda r: {**r, "note": f"{_at_par()}; {r['note']}"} if r["what"] == "more power, mean of five" else r
+    return [*map(noted, made), points]
 
 
-def figure9(_: Records = ()) -> list[Row]:
+def figure9() -> list[Row]:
     why = "no model of the board's heat: neither paper nor maker prints what one watt warms it by"
     basic, boosting = PAPER["temperature_basic"], PAPER["temperature_boosting"]
     return [
@@ -381,10 +415,9 @@ TABLES = (table1, table2, table3, table4, table5)
 FIGURES = (figure1, figure2, figure3, figure4, figure5, figure6, figure7, figure8, figure9)
 
 
-def rows(records: Records | None = None) -> list[Row]:
-    """All rows, tables first; `records` of benchmarks.streams (default: the kept ones)."""
-    known = kept_records() if records is None else records
-    return [made for f in (*TABLES, *FIGURES) for made in f(known)]
+def rows() -> list[Row]:
+    """All rows, tables first."""
+    return [made for f in (*TABLES, *FIGURES) for made in f()]
 
 
 __all__ = ["FIGURES", "TABLES", "rows"]

@@ -2,7 +2,8 @@
 
 ONNX Runtime and OpenVINO (f32) run the graph that jax2onnx exports, PyTorch the layer list of the traced
 model in channels-last memory under inference mode. All alternate in one process, with the same number of
-threads, and their results are compared with float64 NumPy's.
+threads, and their results are compared with float64 NumPy's. Without models a decoder beside llama.cpp follows (see
+`llama_peers`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from xcoexec.models import layers
 from xcoexec.tools import bench
 from xcoexec.tools.machine import environment
 from xcoexec.tools.oracle import error, oracles
+
+from . import llama_peers
 
 Call = Callable[[], Any]
 RUNTIMES = ("xcoexec", "jax.jit", "onnxruntime", "openvino", "pytorch")
@@ -332,6 +335,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(text(records))
     picture(records, folder / "peers.png")
     print(f"written: {folder / 'peers.jsonl'}, {folder / 'peers.png'}")
+    if not args.models:
+        llama_peers.main([args.folder, "--threads", str(args.threads), "--rounds", str(args.rounds)])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from .moe import Experts, Routing
 
@@ -73,12 +74,16 @@ class RowDense(nn.Module):
 
     features: int
     use_bias: bool = False
+    dtype: DTypeLike | None = None
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
+        x = x if self.dtype is None else x.astype(self.dtype)
         init = nn.initializers.lecun_normal(in_axis=-1, out_axis=-2)
         y = row_product(x, self.param("kernel", init, (self.features, x.shape[-1])))
-        return y + self.param("bias", nn.initializers.zeros_init(), (self.features,)) if self.use_bias else y
+        if not self.use_bias:
+            return y
+        return y + self.param("bias", nn.initializers.zeros_init(), (self.features,)).astype(y.dtype)
 
 
 class Attention(nn.Module):
@@ -94,6 +99,7 @@ class Attention(nn.Module):
     normed: bool = False
     rows: bool = False
     epsilon: float = 1e-5
+    dtype: DTypeLike | None = None
 
     @nn.compact
     def __call__(
@@ -101,9 +107,12 @@ class Attention(nn.Module):
     ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         n, t, width = x.shape
         dim = self.dim or width // self.heads
-        dense = functools.partial(named_dense, self.rows, self.biases)
-        q = dense(self.heads * dim, "query")(x).reshape(n, t, self.heads, dim)
-        k, v = (dense(self.groups * dim, name)(x).reshape(n, t, self.groups, dim) for name in ("key", "value"))
+        dense = functools.partial(named_dense, self.rows, self.biases, self.dtype)
+        q = dense(self.heads * dim, "query")(x).astype(x.dtype).reshape(n, t, self.heads, dim)
+        k, v = (
+            dense(self.groups * dim, name)(x).astype(x.dtype).reshape(n, t, self.groups, dim)
+            for name in ("key", "value")
+        )
         if self.normed:
             q, k = (nn.RMSNorm(epsilon=self.epsilon, name=f"{m}_norm")(y) for m, y in (("query", q), ("key", k)))
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
@@ -119,10 +128,12 @@ class Attention(nn.Module):
         return dense(width, "out")(y.reshape(n, t, self.heads * dim)), (keys, values)
 
 
-def named_dense(rows: bool, biases: tuple[str, ...], features: int, name: str, layer: str = "") -> nn.Module:
+def named_dense(
+    rows: bool, biases: tuple[str, ...], dtype: DTypeLike | None, features: int, name: str, layer: str = ""
+) -> nn.Module:
     """The dense layer of that name: `name` tells whether it has a bias, `name` + `layer` names its parameters."""
     kind = RowDense if rows else nn.Dense
-    return kind(features, use_bias=name in biases, name=name + layer)
+    return kind(features, use_bias=name in biases, dtype=dtype, name=name + layer)
 
 
 class Decoder(nn.Module):
@@ -131,7 +142,8 @@ class Decoder(nn.Module):
     `length`: positions of the cache that `empty_cache` makes. `dim`: of a head, 0 for width / heads. `biases`: which of
     query, key, value, out, gate, up and down have one. `tied`: the head is the embedding. `normed`: queries and keys
     go through an RMS norm. `routing`: experts in place of gate, up and down. `rows`: kernels are [out, in]. Weights of
-    any floating-point type are read as they are, sums are f32. A token outside of the vocabulary gives NaN.
+    any floating-point type are read as they are, sums are f32. A token outside of the vocabulary gives NaN. `dtype`: to
+    which dense layers narrow what they multiply, and their results (None: they take it as it is).
     """
 
     vocabulary: int = 8192
@@ -149,6 +161,7 @@ class Decoder(nn.Module):
     normed: bool = False
     routing: Routing | None = None
     rows: bool = False
+    dtype: DTypeLike | None = None
 
     @nn.compact
     def __call__(self, step: Step, last: jax.Array | None = None) -> tuple[jax.Array, Cache]:
@@ -161,7 +174,7 @@ class Decoder(nn.Module):
         caches = []
         for i, old in enumerate(step.cache):
             attention = Attention(
-                self.heads, self.groups, self.head_dim, self.biases, self.normed, self.rows, self.epsilon
+                self.heads, self.groups, self.head_dim, self.biases, self.normed, self.rows, self.epsilon, self.dtype
             )
             y, new = attention(norm()(x), old, step.position, cos, sin)
             caches.append(new)
@@ -169,7 +182,7 @@ class Decoder(nn.Module):
             x = x + self._mlp(norm()(x), f"_{i}")
         x = norm()(x if last is None else jax.lax.dynamic_slice_in_dim(x, last, 1, 1))
         scores = row_product(x, embed.embedding) if self.tied else self._dense(self.vocabulary, "head")(x)
-        return scores, tuple(caches)
+        return scores.astype(jnp.float32), tuple(caches)
 
     def _check(self, step: Step) -> None:
         if len(step.cache) != self.depth:
@@ -188,7 +201,7 @@ class Decoder(nn.Module):
         return self._dense(self.width, "down", layer)(nn.silu(gate) * up)
 
     def _dense(self, features: int, name: str, layer: str = "") -> nn.Module:
-        return named_dense(self.rows, self.biases, features, name, layer)
+        return named_dense(self.rows, self.biases, self.dtype, features, name, layer)
 
     @property
     def head_dim(self) -> int:

@@ -501,3 +501,31 @@ def test_panels_hold_every_weight_and_zeros_behind(channels: int, vl: int, nv: i
         assert not panel[:, :, piece.shape[2] :].any()
         at += 5 * width
     assert at == packed.shape[1]
+
+
+@pytest.mark.parametrize(
+    ("image", "kernel", "options"),
+    [
+        ((1, 9, 11, 3), (7, 7, 3, 17), {"window_strides": (2, 2), "padding": "SAME"}),
+        ((2, 8, 7, 33), (1, 1, 33, 20), {"window_strides": (1, 1), "padding": "VALID"}),
+        ((1, 14, 14, 64), (1, 1, 64, 40), {"window_strides": (2, 2), "padding": "VALID"}),
+        ((2, 7, 9, 16), (3, 2, 16, 21), {"window_strides": (1, 2), "padding": [(2, 0), (1, 3)]}),
+        ((1, 7, 9, 16), (3, 2, 16, 21), {"window_strides": (1, 1), "padding": "SAME", "rhs_dilation": (2, 1)}),
+        ((1, 6, 6, 24), (3, 3, 6, 20), {"window_strides": (1, 1), "padding": "SAME", "feature_group_count": 4}),
+        ((1, 6, 6, 20), (3, 3, 5, 12), {"window_strides": (1, 1), "padding": "SAME", "feature_group_count": 4}),
+        ((1, 5, 5, 5), (3, 3, 5, 12), {"window_strides": (1, 1), "padding": [(1, 2)] * 2, "lhs_dilation": (2, 2)}),
+        ((3, 12, 5), (4, 5, 6), {"window_strides": (1,), "padding": [(3, 0)]}),
+    ],
+)
+def test_bf16_convolutions(image: tuple[int, ...], kernel: tuple[int, ...], options: dict[str, Any]) -> None:
+    """Products in pairs, also with an odd number of channels; groups of an odd number are computed in f32."""
+    x, w = array(*image).astype(jnp.bfloat16), array(*kernel, seed=1).astype(jnp.bfloat16)
+    axes = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC")}[len(image) - 2]
+    conv = functools.partial(lax.conv_general_dilated, dimension_numbers=axes, **options)
+    fn = lambda w, x: jax.nn.relu(conv(x, w, preferred_element_type=jnp.float32)) + 1
+    fast = _bound(fn, w)
+    want = oracle(lambda w, x: jax.nn.relu(conv(x, w)) + 1, w.astype(jnp.float32), x.astype(jnp.float32))
+    assert error(fast(x), want) < 1e-5
+    odd = options.get("feature_group_count", 1) > 1 and kernel[-2] % 2
+    paired = target().unit("bfloat16") is not None and not odd and "lhs_dilation" not in options
+    assert ("narrow" in fast.report().layers[-1].algorithm) == paired

@@ -11,7 +11,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from benchmarks import blastnet_jobs, blastnet_rows, blastnet_search
+from benchmarks import blastnet_jobs, blastnet_rows, blastnet_search, deadline_records, deadlines
 from benchmarks.deadline_records import RENAMED, histogram, named_now, twin_jobs, words
 from xcoexec.streams.duo import Duo
 from xcoexec.streams.jobs import Accuracy, Task
@@ -50,9 +50,9 @@ def test_kept_records_show_twins_on_the_cpu() -> None:
 def test_simulated_rows_have_every_policy_and_the_papers_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blastnet_jobs, "PERIODS", 12)
     monkeypatch.setattr(blastnet_jobs, "SEEDS", 2)
-    blastnet_jobs._runs.cache_clear()
+    blastnet_jobs._run.cache_clear()
     rows = blastnet_rows.figure_15()
-    blastnet_jobs._runs.cache_clear()
+    blastnet_jobs._run.cache_clear()
     assert {r["kind"] for r in rows} == {"simulated", "calculated"}
     high = {r["what"]: r for r in rows if r["figure"] == "Figure 15(c)"}
     assert {f"missed, {p}" for p in PAPER} <= high.keys()
@@ -60,6 +60,8 @@ def test_simulated_rows_have_every_policy_and_the_papers_numbers(monkeypatch: py
     assert high["missed, layer_sched"]["paper"] == 45.70 and high["missed, blastnet"]["paper"] == 10.63
     assert high["points fewer missed by blastnet than by layer_sched"]["paper"] == pytest.approx(35.07)
     assert high["missed, mono_sched"]["paper"] is None
+    assert high["missed, blastnet, epsilon 10"]["note"] == "vgg11: 1 of 9 blocks have twins"
+    assert "nearest to what is printed with periods of" in high["missed, blastnet"]["note"]
     assert not [r for r in rows if r["what"] == "jobs below the bound, blastnet" and r["ours"] > 0]
     bound = high["missed at least, by any schedule"]["ours"]
     assert all(r["ours"] > bound - 5 for w, r in high.items() if w.startswith("missed, "))
@@ -88,6 +90,81 @@ def test_layers_and_blocks_are_the_same_work() -> None:
     assert len(task.layers) > len(task.blocks) > 1
     for half, ways in task.monolithic.items():
         assert sum(w.seconds for w in ways) == pytest.approx(sum(w.seconds for w in task.by_layer.monolithic[half]))
+
+
+# -- records of single runs -----------------------------------------------------------------------------
+
+
+def run_of(policy: str, missing: float, **changed: object) -> dict[str, object]:
+    made = {
+        "environment": {"cpu": "a board", "device": "cpu"},
+        "commit": "abc",
+        "networks": ["vgg11"],
+        "side": 64,
+        "twins": 2,
+        "threads": 1,
+    }
+    made |= {"epsilon": 1.0, "search": "ours", "tasks": 4, "load": None, "background": "none", "seed": 0}
+    made |= {"policy": policy, "seconds": 120.0, "bound": 0.7, "as_long_as_the_papers": True}
+    return {**made, "missing": missing, "at_least": 0.01, **changed}
+
+
+def test_the_table_of_deadlines_is_made_of_records() -> None:
+    """The paper's rules first in the paper's order, then ours; means and spreads; a short run says so."""
+    found = [run_of("slack", 0.02), run_of("blastnet", 0.1), run_of("mono_sched", 0.5), run_of("layer_sched", 0.25)]
+    found += [
+        run_of("blastnet", 0.2, seed=1, at_least=0.005),
+        run_of("slack", 0.03, seconds=3.0, as_long_as_the_papers=False),
+    ]
+    head, _, first, short = deadline_records.table(found).strip().split("\n")
+    columns = lambda line: [c.strip() for c in line.strip("|").split("|")]
+    assert columns(head)[7:] == ["`mono_sched`", "`layer_sched`", "`blastnet`", "`slack`", "bound"]
+    assert columns(first)[:2] == ["a board", "abc"]
+    assert columns(first)[6:] == ["120", "50.0", "25.0", "15.0 (10.0 to 20.0)", "2.0", "0.5"]
+    assert columns(first)[2:5] == ["vgg11 for 64 x 64, 2 twins", "4", "periods as deadlines"]
+    assert columns(short)[6:] == ["3 (the paper: 120)", "-", "-", "-", "3.0", "1.0"]
+
+
+def test_the_table_stands_between_two_comments() -> None:
+    text = f"before\n{deadline_records.BEGIN}\nold\n{deadline_records.END}\nbehind\n"
+    made = deadline_records.written(text, [run_of("slack", 0.02)])
+    assert "old" not in made and "| 2.0 |" in made and made.startswith("before") and made.endswith("behind\n")
+    assert deadline_records.written(made, [run_of("slack", 0.02)]) == made
+    with pytest.raises(ValueError, match=r"valid is README\.md"):
+        deadline_records.written("no comments", [])
+
+
+def test_readmes_table_is_that_of_the_kept_records() -> None:
+    text = deadline_records.README.read_text()
+    assert deadline_records.written(text, deadline_records.kept()) == text, "python -m benchmarks.deadline_records"
+
+
+def test_a_run_with_deadlines_is_not_run_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls go on behind the runs that are on record; policies alternate, the paper's first."""
+    ran: list[str] = []
+
+    def once(given: object, policy: str, kind: str, seconds: float, timeline: object) -> dict[str, object]:
+        ran.append(policy)
+        assert seconds == 120.0
+        return {"missing": 0.25, "at_least": 0.0}
+
+    for name, value in {"once": once, "networks": lambda args: {}, "tasks": lambda *_: []}.items():
+        monkeypatch.setattr(deadlines, name, value)
+    ask = lambda *more: monkeypatch.setattr(
+        "sys.argv", ["deadlines", str(tmp_path), "--rounds=1", "--tasks", "4", *more]
+    )
+    ask("--policies", "mono_sched", "blastnet", "slack", "--most=2")
+    deadlines.main()
+    assert ran == ["mono_sched", "blastnet"]
+    deadlines.main()
+    deadlines.main()
+    assert ran == ["mono_sched", "blastnet", "slack"]
+    records = deadline_records.load(tmp_path / "deadlines.jsonl")
+    assert [r["policy"] for r in records] == ran and all(r["as_long_as_the_papers"] for r in records)
+    ask("--policies", "slack", "--seconds=1")
+    monkeypatch.setattr(deadlines, "once", lambda *_: {"missing": 0.5, "at_least": 0.0})
+    deadlines.main()
+    assert [r["seconds"] for r in deadline_records.load(tmp_path / "deadlines.jsonl")] == [120.0] * 3 + [1.0]
 
 
 # -- the search -----------------------------------------------------------------------------------------
@@ -143,14 +220,11 @@ def test_figure_13_is_the_task_that_suits_layer_sched_best(monkeypatch: pytest.M
     for name, value in {
         "once": once,
         "background": background,
-        "_models": lambda full: {"signs": Net()},
-        "_lane": Net,
-        "alone": lambda m: 1.0,
-        "tasks": lambda *_: given,
+        "_driving": lambda: given,
     }.items():
         monkeypatch.setattr(blastnet_search, name, value)
     rows = {(r["figure"], r["what"]): r for r in blastnet_search.figure_13(seconds=8.0)}
-    assert beside == ["none", "cpu", "cpus"]
+    assert beside == ["none", "none", "cpu", "cpu", "cpus", "cpus"]
     standing = rows["Figure 13(b)", "missed, layer_sched, standing"]
     assert standing["ours"] == pytest.approx(10) and standing["paper"] == 18.96
     assert rows["Figure 13(b)", "missed, blastnet, standing"]["ours"] == pytest.approx(5)

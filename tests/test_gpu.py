@@ -18,6 +18,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -34,8 +35,10 @@ from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir.plan import Plan
 from xcoexec.planning.memory import usage
 from xcoexec.session import prepare
+from xcoexec.session.race import Race
 
 from . import test_offload as offloads
+from . import test_training as steps
 from .standin import sleeping
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
 from .test_faults import MEMORY, _kill, _refusing, _segment, _without_arenas
@@ -193,6 +196,29 @@ def test_executables_that_are_freed_in_flight(own: Relay) -> None:
         gc.collect()
         assert all(error(np.asarray(o), want) < TOLERANCE for o in outs)
     own.collect()
+
+
+# -- steps
+
+
+@pytest.mark.parametrize("donate", [{}, dict(donate_argnums=0)])
+def test_a_training_step_is_decided_by_its_callers_calls(
+    donate: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Calls in flight, of plain jax.jit and of a plan in turn: states are those of `jax.jit`."""
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("xcoexec.session.planner.stages", lambda attempt: iter([attempt.all_host]))
+    step, state, values = xcoexec.jit(steps.adam_step, wait=True, **donate), steps.adam_state(), []
+    for _ in range(4000):
+        state, value = step(state, steps.BATCH)
+        values.append(value)
+        (session,) = steps.sessions(step)
+        assert isinstance(session.choice, Race)
+        if not session.choice.races:
+            break
+    assert "in the caller's own calls" in session.current.plan.chosen
+    want = steps.trained(jax.jit, steps.adam_step, steps.adam_state(), len(values))
+    steps.same((state, values), want[:2], rtol=1e-3, atol=1e-4)
 
 
 # -- faults

@@ -216,3 +216,31 @@ def test_a_segment_that_no_executable_can_hold_lives_to_the_end(
     assert len(blocks.alive) == 1
     monkeypatch.undo()
     assert host.holds(ffi_header())
+
+
+def test_plannings_leave_no_arrays_behind() -> None:
+    """A step that gives its cache away: however often it is planned again, weights are packed once for each placement,
+    and nobody but the caller holds a cache.
+    """
+    w, cache, x = array(61, 61), array(509, 61, seed=1), array(4, 61, seed=2)
+
+    def step(w: Any, cache: Any, x: Any) -> Any:
+        y = jax.nn.relu(x @ w)
+        return y, jax.lax.dynamic_update_slice(cache, y, (0, 0))
+
+    def held() -> tuple[int, int]:
+        """Bytes of all arrays, and how many caches are among them."""
+        gc.collect()
+        arrays = jax.live_arrays()
+        return sum(a.nbytes for a in arrays), sum(a.shape == (509, 61) for a in arrays)
+
+    fast = xcoexec.jit(step, strategy="host", strict=True, wait=True, donate_argnums=1, threads=2).bind(w)
+    y, cache = fast(cache, x)
+    session, before = fast.session(), held()
+    assert before[1] == 1
+    for _ in range(3):
+        session.monitor.swap(session._again(), 0.0, False)
+        y, cache = fast(cache, x)
+    assert session.history and not session.monitor.past
+    assert held() == before
+    assert error(y, oracle(lambda w, x: jax.nn.relu(x @ w), w, x)) < 1e-5

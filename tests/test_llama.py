@@ -246,6 +246,18 @@ def _mapped(x: Any) -> bool:
     return x is not None
 
 
+@pytest.mark.parametrize("rows", [False, True])
+def test_dense_layers_may_narrow_what_they_multiply(rows: bool, tmp_path: pathlib.Path) -> None:
+    """With a `dtype` of bf16 scores keep its digits; without one those of f32, from the same weights of bf16."""
+    tensors = _write(tmp_path / "m", "qwen2", jnp.bfloat16)
+    module, variables = models.llama.load(tmp_path / "m", rows=rows)
+    want, variables = slow(CONFIGS["qwen2"], tensors, PROMPT), jax.device_put(variables)
+    for dtype, least, most in ((None, 0.0, 2e-5), (jnp.bfloat16, 1e-4, 3e-2)):
+        narrow = module.copy(dtype=dtype)
+        for jit in (jax.jit, HOST):
+            assert least <= _error(_scores("qwen2", narrow, variables, jit, PROMPT), want) < most
+
+
 def test_a_tied_head_may_lie_in_the_file_too(tmp_path: pathlib.Path) -> None:
     config = CONFIGS["qwen2"]
     tensors = _tensors(config)

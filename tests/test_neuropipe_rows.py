@@ -41,7 +41,14 @@ def record(machine: str = "made", model: str = "mlp", **given: Any) -> dict[str,
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    return neuropipe_rows.rows([record(), record(model="resnet50", empirical="cut 53", cut="device 0..52 | host")])
+    return neuropipe_rows.rows()
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    runs = {"mlp": record(), "resnet50": record(model="resnet50", empirical="cut 53", cut="device 0..52 | host")}
+    monkeypatch.setattr(neuropipe_measured.streams, "run", lambda model, seconds, workers, rounds: runs[model])
+    return neuropipe_measured.streamed(tuple(runs), 2.0)
 
 
 def test_every_table_and_figure_has_a_row(rows: list[dict[str, Any]]) -> None:
@@ -68,8 +75,8 @@ def test_printed_numbers_are_the_quoted_ones(rows: list[dict[str, Any]]) -> None
             assert r["paper"] in flat, r
 
 
-def test_measured_rows_tell_pipelining_from_kernels(rows: list[dict[str, Any]]) -> None:
-    found = {r["what"]: r for r in rows if r["kind"] == "measured" and r["figure"] == "Figure 5(a)"}
+def test_measured_rows_tell_pipelining_from_kernels(measured: list[dict[str, Any]]) -> None:
+    found = {r["what"]: r for r in measured if r["figure"] == "Figure 5(a)"}
     (alone,) = (r for w, r in found.items() if "pipelining alone" in w and "mean of 2" in w)
     (kernels,) = (r for w, r in found.items() if "kernels alone" in w and "mean of 2" in w)
     assert alone["ours"] == pytest.approx(50.0) and kernels["ours"] == pytest.approx(20.0)
@@ -77,16 +84,12 @@ def test_measured_rows_tell_pipelining_from_kernels(rows: list[dict[str, Any]]) 
     assert "resnet50" in alone["note"] and "mlp" in alone["what"]
 
 
-def test_a_network_counts_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import json
-
-    lines = [record(commit="old"), record(commit="new"), record(machine="other"), {"machine": "made", "model": "mlp"}]
-    (tmp_path / "made-neuropipe.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
-    monkeypatch.setattr(neuropipe_measured, "RESULTS", tmp_path)
-    assert [(r["machine"], r["commit"]) for r in neuropipe_measured.kept_records()] == [
-        ("made", "new"),
-        ("other", "abc"),
-    ]
+def test_measured_rows_have_the_machines_own_parameters_and_cuts(measured: list[dict[str, Any]]) -> None:
+    found = {(r["figure"], r["what"]): r["ours"] for r in measured}
+    assert found["Table 4", "alpha of mlp on this machine"] == 0.2
+    assert found["Table 5", "resnet50, empirical on this machine"] == "cut 53"
+    assert found["Table 5", "mlp, empirical on this machine"] == neuropipe_measured.NOT_CUT
+    assert {r["kind"] for r in measured} == {"measured"}
 
 
 @pytest.mark.parametrize("name", list(board.NETWORKS))

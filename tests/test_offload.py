@@ -28,7 +28,8 @@ from xcoexec.devices.queues import CudaQueues
 from xcoexec.errors import CoexecWarning
 from xcoexec.frontend.fold import fold
 from xcoexec.frontend.trace import trace
-from xcoexec.optim import OffloadState, movement, offload, offloading
+from xcoexec.optim import OffloadState, home, movement, offload
+from xcoexec.optim.balance import MOST_STEPS, Timing, device_rate, staying
 
 SHAPES = {"first": (150, 130), "last": {"weights": (3, 70, 90), "bias": (90,)}}
 TYPES = ("float32", "bfloat16", "float16")
@@ -39,7 +40,7 @@ Tree = Any
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves cross in several chunks, the last of which is shorter."""
     monkeypatch.setattr(movement, "CHUNK", 7000)
-    monkeypatch.setattr(offloading, "CHUNK", 7000)
+    monkeypatch.setattr(home, "CHUNK", 7000)
 
 
 def tree(dtype: str, seed: int = 0) -> Tree:
@@ -143,9 +144,9 @@ def _masters(kept: Tree, masters: Tree) -> list[Any]:
 def test_updates_are_those_of_optax(name: str, dtype: str) -> None:
     state = _same_as_optax(OPTIMIZERS[name](), dtype)
     assert [leaf.index for leaf in state.home.division.leaves] == [0, 2]
-    large = sum(x.size for x in jax.tree.leaves(tree(dtype)) if x.size >= offloading.LEAST)
+    large = sum(x.size for x in jax.tree.leaves(tree(dtype)) if x.size >= home.LEAST)
     assert state.home.store.nbytes >= 4 * large * (1 if dtype == "float32" and name != "bf16 moments" else 1.5)
-    assert all(x.size < offloading.LEAST for x in jax.tree.leaves((state.resident, state.masters)))
+    assert all(x.size < home.LEAST for x in jax.tree.leaves((state.resident, state.masters)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -313,8 +314,10 @@ def test_two_states_at_a_time() -> None:
     close(a[0], b[0], 0.0)
 
 
-def test_saved_and_loaded() -> None:
-    there, params = offload(optax.adamw(1e-2)), tree("bfloat16")
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("tx", [optax.adam, optax.adamw])
+def test_saved_and_loaded(tx: Any, dtype: str) -> None:
+    there, params = offload(tx(1e-2)), tree(dtype)
     state, step = there.init(params), stepper(there)
     params, state = step(params, state, 0.0)
     again = there.load(params, there.fetch(state))
@@ -337,6 +340,109 @@ def test_what_stays_on_the_device(memory: Any) -> None:
     got, _ = stepper(there)(params, state, 0.0)
     want, _ = reference(tx, params, tx.init(params), jax.jit(gradients)(params, 0.0))
     close(got, want)
+
+
+def _timing(exposed: float, seconds: dict[int, float]) -> Timing:
+    """Steps that took as long as they say, behind one that is not counted."""
+    found = Timing()
+    for factor in (50.0, 1.0, 1.0, 1.2):
+        found.note(exposed * factor, {i: s * factor for i, s in seconds.items()})
+    return found
+
+
+SIZES = {0: 100, 1: 400, 2: 200, 3: 300}  # bytes; the host takes a second for a hundred
+
+
+@pytest.mark.parametrize(
+    "exposed, resident, room, device, want",
+    [
+        (0.5, (), 1000, 1e-3, {0}),  # gradients come in the order 3, 2, 1, 0: the last ones are what is waited for
+        (1.0, (), 1000, 1e-3, {0}),
+        (1.1, (), 1000, 1e-3, {0, 1}),
+        (9.9, (), 1000, 1e-3, {0, 1, 2, 3}),
+        (9.9, (), 350, 1e-3, {0, 2}),  # as far as there is room
+        (9.9, (), 0, 1e-3, set()),
+        (9.9, (), 1000, 0.1, set()),  # the device takes longer over these bytes
+        (3.5, (0,), 600, 1e-3, {0, 1}),
+        (0.0, (0, 1), 1000, 1e-3, {0, 1}),
+        (-1.2, (0, 1), 1000, 1e-3, {1}),  # the host has time for the one
+        (-9.0, (0, 1, 3), 1000, 1e-3, set()),
+        (-0.5, (), 1000, 1e-3, set()),
+    ],
+)
+def test_how_much_stays_follows_from_what_steps_took(
+    exposed: float, resident: tuple[int, ...], room: float, device: float, want: set[int]
+) -> None:
+    took = {i: SIZES[i] / 100 for i in (3, 2, 1, 0) if i not in resident}
+    assert staying(_timing(exposed, took), SIZES, resident, room, device) == want
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("tx", [optax.adam, optax.adamw])
+def test_a_balanced_state_goes_on_as_before(tx: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it moves to the device: the next steps are the same ones."""
+    there, other, params = offload(tx(1e-2), device_memory=1.0), offload(tx(1e-2)), tree(dtype)
+    with monkeypatch.context() as patch:
+        patch.setattr(home.Home, "room", 0)
+        state, step = there.init(params), stepper(there)
+    want, plain, reference_step = other.init(params), params, stepper(other)
+    for i in range(8):
+        params, state = step(params, state, float(i))
+        plain, want = reference_step(plain, want, float(i))
+        if i == 3:
+            jax.block_until_ready(state.steps)
+            timing, sizes = state.home.timing(), state.home.sizes
+            assert timing is not None and set(timing.seconds) == set(sizes) and len(timing.exposed) == 4
+            assert all(s > 0 for seconds in timing.seconds.values() for s in seconds)
+            timing.exposed[:] = [1e3] * 4
+            monkeypatch.setattr("xcoexec.optim.offloading.device_rate", lambda: 0.0)
+            state = there.balance(params, state)
+            assert there.nbytes(state) == 0 and set(state.home.resident) == set(sizes)
+    assert there.balance(params, state) is state  # of the host nothing is measured now
+    close(params, plain, 2e-6 if dtype == "float32" else 1e-2)
+    close(there.fetch(state)[0], other.fetch(want)[0], 1e-2 if dtype == "float16" else 2e-6)
+
+
+def test_a_part_comes_back_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    tx, params = optax.adamw(1e-2), tree("bfloat16")
+    there, other = offload(tx, device_memory=8 * 150 * 130 + 4 * 150 * 130), offload(tx)
+    state, step = there.init(params), stepper(there)
+    want, plain, reference_step = other.init(params), params, stepper(other)
+    assert set(state.home.resident) == {0}
+    for i in range(8):
+        params, state = step(params, state, float(i))
+        plain, want = reference_step(plain, want, float(i))
+        if i == 3:
+            jax.block_until_ready(state.steps)
+            timing = state.home.timing()
+            assert timing is not None
+            timing.exposed[:] = [-1e3] * 4
+            state = there.balance(params, state)
+            assert not state.home.resident and there.nbytes(state) == other.nbytes(want)
+    close(params, plain, 1e-2)
+    close(there.fetch(state), other.fetch(want), 2e-6)
+
+
+def test_nothing_is_balanced_before_it_is_measured() -> None:
+    there, params = offload(optax.adam(1e-2), device_memory=0.5), tree("float32")
+    state, step = there.init(params), stepper(there)
+    for i in range(2):
+        with pytest.raises(ValueError, match="fewer than 3 steps"):
+            there.balance(params, state)
+        params, state = step(params, state, float(i))
+    with pytest.raises(TypeError, match="got as a state 3"):
+        there.balance(params, 3)
+
+
+def test_few_steps_are_measured() -> None:
+    there, params = offload(optax.adam(1e-2)), tree("float32")
+    state, step = there.init(params), stepper(there)
+    for i in range(MOST_STEPS + 8):
+        params, state = step(params, state, float(i))
+    jax.block_until_ready(state.steps)
+    timing = state.home.timing()
+    assert timing is not None and MOST_STEPS <= len(timing.exposed) < MOST_STEPS + 8
+    assert 0 < device_rate() < 1e-6
 
 
 # -- what goes wrong

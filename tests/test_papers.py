@@ -15,7 +15,27 @@ from typing import Any
 
 import pytest
 
-from xcoexec.papers import axes, cells, kept, markdown, page, pictures, quoted, records, rows, run, source, table, view
+from benchmarks import papers
+from xcoexec.papers import (
+    axes,
+    beyond,
+    cases,
+    cells,
+    kept,
+    lines,
+    markdown,
+    measured,
+    page,
+    pictures,
+    quoted,
+    records,
+    rows,
+    run,
+    source,
+    steps,
+    table,
+    view,
+)
 from xcoexec.papers.cells import CALCULATED, MEASURED, NO_SPLIT, SIMULATED, Cell, PapersError
 from xcoexec.papers.records import Record
 from xcoexec.papers.rows import Row
@@ -31,8 +51,15 @@ def made_cells(**given: Any) -> list[dict[str, Any]]:
     called.append(given)
     common = {"figure": "Figure 8", "paper": 22.02, "unit": "%"}
     return [
-        {**common, "what": "EdgeNN: mean", "ours": 11.25, "kind": MEASURED, "spread": [10.5, 12.5], "splits": 3},
-        {**common, "what": "EdgeNN: mean", "ours": 7.75, "kind": SIMULATED},
+        {
+            **common,
+            "what": "EdgeNN over the GPU alone",
+            "ours": 11.25,
+            "kind": MEASURED,
+            "spread": [10.5, 12.5],
+            "splits": 3,
+        },
+        {**common, "what": "EdgeNN over the GPU alone", "ours": 7.75, "kind": SIMULATED},
     ]
 
 
@@ -40,6 +67,20 @@ def failing() -> list[dict[str, Any]]:
     """A row's function that does not end."""
     called.append({})
     raise OSError("no such board")
+
+
+def stepping(names: Sequence[str], stop: str = "") -> list[dict[str, Any]]:
+    """A row's function with a step for each name; an interrupt comes in the step `stop`."""
+
+    def make(name: str) -> float:
+        if name == stop:
+            raise KeyboardInterrupt
+        called.append({"step": name})
+        return 1.5
+
+    found = [(n, steps.once(HERE, n, lambda n=n: make(n))) for n in names]
+    common = {"figure": "Figure 8", "paper": None, "unit": "%", "kind": MEASURED}
+    return [{**common, "what": n, "ours": v} for n, v in found if v is not None]
 
 
 def row(**changed: Any) -> Row:
@@ -120,9 +161,9 @@ def test_the_page_shows_records_and_nothing_else() -> None:
     assert "rerun (measured)" not in empty and "not run yet" in empty
     mine = row()
     shown = markdown.text([record(mine, made_cells())], [mine])
-    (line,) = [x for x in shown.splitlines() if x.startswith("| Figure 8 | EdgeNN: mean ")]
+    (line,) = [x for x in shown.splitlines() if x.startswith("| Figure 8 | EdgeNN over the GPU alone ")]
     columns = [c.strip() for c in line.strip("|").split("|")]
-    assert columns == ["Figure 8", "EdgeNN: mean", "22.02 %", "11.25 % (10.5 to 12.5)", "-", "7.75 %", ""]
+    assert columns == ["Figure 8", "EdgeNN over the GPU alone", "22.02 %", "11.25 % (10.5 to 12.5)", "-", "7.75 %", ""]
     assert markdown.text([record(row(paper="codl"), made_cells())], [mine]).count("11.25") == 0
 
 
@@ -230,16 +271,18 @@ def test_what_does_not_split_is_no_figure_about_splits() -> None:
 
 
 def test_what_kernels_gain_stands_in_a_table_of_its_own() -> None:
-    """Rows of a paper that know kernels' gains have them under that name, never under the paper's figure."""
-    (mine,) = [r for r in table.ROWS if r.function.endswith("split_edgenn:figure8")]
-    assert mine.figures == ("Figure 8", "Kernels")
-    found = mine.run(full=False)
-    assert {cells.base(c["figure"]) for c in found} == {"Figure 8", "Kernels"}
-    assert all(("kernels" in c["what"]) == (cells.base(c["figure"]) == "Kernels") for c in found)
-    on_cpu = [
-        c for c in found if c["kind"] == MEASURED and cells.base(c["figure"]) == "Figure 8" and "CPU:" in c["note"]
-    ]
-    assert on_cpu and all(c["ours"] == NO_SPLIT for c in on_cpu)
+    """No row of a paper's figure speaks of the host half against `jax.jit`; one row beyond the papers does."""
+    assert [r.paper for r in table.ROWS if "Kernels" in r.figures] == [rows.BEYOND]
+    for suite in measured.CLAIMS:
+        assert not [c for c in measured.CLAIMS[suite] if (c.way, c.than) == ("host", "jit")]
+    (found, mean) = measured.kernels([case("lenet", jit=0.4, host=0.1)])
+    assert found["figure"] == "Kernels" and found["ours"] == pytest.approx(4.0) == mean["ours"]
+
+
+def case(model: str, splits: int = 0, on_host: int = 0, **seconds: float) -> dict[str, Any]:
+    """A network as `cases` has it: every way's plan has so many split layers and so many on the host half."""
+    halves = {way: {"split": splits, "host": on_host, "device": 1} for way in seconds}
+    return {"model": model, "seconds": {w: [t] * 3 for w, t in seconds.items()}, "halves": halves}
 
 
 def test_rows_that_measure_splits_are_about_splits() -> None:
@@ -297,27 +340,55 @@ def test_the_table_of_methods_says_what_was_not_measured() -> None:
 
 
 def test_a_winner_is_one_only_beyond_the_spread() -> None:
-    from xcoexec.papers import beyond
-
     clear = {"a": [1.0, 1.1, 1.2], "b": [1.3, 1.4, 1.5]}
-    assert beyond.cells("m", clear, {}, 3)[-1]["ours"] == "a"
-    assert beyond.cells("m", {**clear, "b": [1.15, 1.4, 1.5]}, {}, 3)[-1]["ours"] == "no clear winner: a, b"
+    assert beyond.line("m", clear, {}, 3)[-1]["ours"] == "a"
+    assert beyond.line("m", {**clear, "b": [1.15, 1.4, 1.5]}, {}, 3)[-1]["ours"] == "no clear winner: a, b"
+
+
+def test_the_table_of_methods_counts_wins_and_says_what_failed() -> None:
+    two = [case("lenet", jit=2e-3, edgenn=1e-3, codl=1e-3), case("vgg16", jit=1e-3, edgenn=2e-3, codl=3e-3)]
+    two[0]["plans"] = {"blastnet": "failed: OSError: no blocks"}
+    found = {(c["what"], c["series"]): c["ours"] for c in beyond.table(two, 3)}
+    assert found["lenet", "EdgeNN"] == pytest.approx(1.0) and found["lenet", "BlastNet"].startswith("failed: ")
+    assert found["lenet", "fastest"] == "no clear winner: EdgeNN, CoDL" and found["vgg16", "fastest"] == "jax.jit alone"
+    wins = {s: w for (what, s), w in found.items() if what == beyond.WON}
+    assert wins == {"jax.jit alone": "1 of 2", "EdgeNN": "1 of 2", "CoDL": "1 of 2", "BlastNet": "0 of 2"}
 
 
 def test_a_mean_about_splits_is_that_of_networks_that_split() -> None:
-    from xcoexec.papers import measured
+    ways = {"edgenn, paper": 0.75, "device": 1.0, "host": 2.0}
+    none, some = case("lenet", **{**ways, "edgenn, paper": 0.2}), case("alexnet", 4, **ways)
+    found = {c["what"]: c for c in measured.gains("edgenn", [none, some]) if c["figure"] == "Figure 8"}
+    whole = found["EdgeNN over the GPU alone"]
+    assert whole["ours"] == pytest.approx(25.0) and whole["paper"] == 22.02 and whole["splits"] == 4
+    assert whole["note"] == "1 of 2 networks (lenet, alexnet) have work on both halves here"
+    assert found["EdgeNN over the GPU alone: alexnet"]["paper"] == 27.22
+    assert "EdgeNN over the GPU alone: lenet" not in found
+    assert {cells.shown(c, True) for c in measured.gains("edgenn", [none])} == {NO_SPLIT}
 
-    case = lambda model, splits, mine: {
-        "model": model,
-        "seconds": {"edgenn": [mine] * 3, "jit": [1.0] * 3, "host": [2.0] * 3},
-        "halves": {"edgenn": {"split": splits, "host": 0, "device": 1}},
-    }
-    found = measured.gains("edgenn", [case("lenet", 0, 0.2), case("alexnet", 4, 0.75)])  # type: ignore[list-item]
-    gains = {c["what"]: c for c in found if c["figure"] == "Figure 8"}
-    assert gains["EdgeNN: mean"]["ours"] == pytest.approx(25.0) and gains["EdgeNN: mean"]["paper"] == 22.02
-    assert cells.shown(gains["EdgeNN: lenet"], True) == NO_SPLIT
-    none = measured.gains("edgenn", [case("lenet", 0, 0.2)])  # type: ignore[list-item]
-    assert {cells.shown(c, True) for c in none} == {NO_SPLIT}
+
+def test_ablations_mean_what_the_papers_mean() -> None:
+    """Each claim's way and what it is held against; a paper's number stands beside the paper's own form only."""
+    of = {(c.figure, c.words): c for name in measured.CLAIMS for c in measured.CLAIMS[name]}
+    assert all(not c.printed for c in of.values() if c.than == "jit" and c.way == "edgenn")
+    inter = of["Section V-F", "inter-kernel co-running alone, SqueezeNet"]
+    assert (inter.way, inter.than, inter.only) == ("edgenn, inter only", "device", ("squeezenet",))
+    ways = {"edgenn, inter only": 0.9, "device": 1.0}
+    squeezenet, other = case("squeezenet", on_host=3, **ways), case("lenet", on_host=3, **ways)
+    (found,) = measured.gains("edgenn", [squeezenet, other])
+    assert found["ours"] == pytest.approx(10.0) and found["paper"] == 8.27 and found["splits"] == 3
+    known = {v for r in cases.PARTS.values() for v in r} | set(cases.METHODS) | {"jit"}
+    assert {w for c in of.values() for w in (c.way, c.than)} <= known
+
+
+def test_switches_count_where_layers_are_on_both_halves() -> None:
+    both = case("alexnet", on_host=2, layer_switch=0.8, jit=1.0, host=1.6)
+    one = case("lenet", layer_switch=0.5, jit=1.0, host=1.0)
+    found = {c["what"]: c for c in measured.switching([both, one])}
+    assert found["less time than the better component alone"]["ours"] == pytest.approx(20.0)
+    assert found["less time than the CPU alone"]["ours"] == pytest.approx(50.0)
+    assert found["less time than the CPU alone"]["paper"] == 14.4
+    assert measured.switching([one])[0]["ours"] == measured.NO_SWITCH
 
 
 # -- runs ---------------------------------------------------------------------------------------------
@@ -332,6 +403,48 @@ def test_a_run_goes_on_where_it_was(tmp_path: pathlib.Path) -> None:
     assert len(run.run(tmp_path, full=True, table=[one])) == 1 and called[2:] == [{"size": 9}]
     assert "11.25 %" in (tmp_path / run.TEXT).read_text() and "11.25 %" in (tmp_path / run.PAGE).read_text()
     assert run.run(tmp_path, ["codl"], table=[one]) == []
+
+
+def test_an_interrupted_run_shows_what_it_has_and_goes_on_behind_it(tmp_path: pathlib.Path) -> None:
+    long = {"function": f"{HERE}:stepping", "steps": True}
+    first = row(**long, quick={"names": ("a", "b", "c"), "stop": "b"})
+    rest = [row(paper="codl"), row(**long, paper="blastnet", quick={"names": ("d",)})]
+    (found,) = run.run(tmp_path, table=[first, *rest])
+    assert called == [{"step": "a"}] and found["left"] == 2 and [c["what"] for c in found["cells"]] == ["a"]
+    page_text = (tmp_path / run.TEXT).read_text()
+    assert "| Figure 8 | a |" in page_text and "2 steps left" in page_text and "not run yet" in page_text
+    again = row(**long, quick={"names": ("a", "b", "c")})
+    done = run.run(tmp_path, table=[again, *rest])
+    assert [r.get("left") for r in done] == [None] * 3 and "steps left" not in (tmp_path / run.TEXT).read_text()
+    assert [c for c in called if "step" in c] == [{"step": n} for n in "abcd"]
+    assert run.run(tmp_path, table=[again, *rest]) == []
+
+
+def test_an_interrupt_between_steps_leaves_the_row_for_the_next_time(tmp_path: pathlib.Path) -> None:
+    assert run.run(tmp_path, table=[row(function=f"{HERE}:stopped"), row(paper="codl")]) == []
+    assert len(records.load(tmp_path / run.FILE)) == 0 and (tmp_path / run.PAGE).is_file()
+
+
+def stopped() -> list[dict[str, Any]]:
+    raise KeyboardInterrupt
+
+
+def test_a_step_of_other_code_or_another_machine_is_made_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    ask = lambda: steps.once(HERE, "a", lambda: made.append(1) or len(made))  # type: ignore[func-returns-value]
+    file, here = tmp_path / "steps.jsonl", environment()
+    with steps.kept(file, here):
+        assert ask() == 1 and ask() == 1
+    with steps.kept(file, {**here, "cpu": "other"}):
+        assert ask() == 2
+    with steps.kept(file, here) as state:
+        assert ask() == 1 and state.seconds >= 0
+        monkeypatch.setattr(steps.source, "digest", lambda module: "other")
+        assert ask() == 3
+    assert len(lines.load(file, ("step",))) == 3
+    assert ask() == 4 and ask() == 5  # nothing is kept
 
 
 @pytest.mark.parametrize("what", ["commit", "source", "environment"])
@@ -426,8 +539,23 @@ def test_records_of_suites_are_older_than_any_code() -> None:
     by_key = {r.key: r for r in table.ROWS}
     assert len(found) == len(kept.SOURCES) and all(records.stale(r, by_key[r["key"]]) for r in found)
     edgenn = next(r for r in found if r["paper"] == "edgenn")
-    mean: Cell = next(c for c in edgenn["cells"] if c["what"] == "EdgeNN: mean")
-    assert mean["splits"] > 0 and mean["note"] == "4 of 6 networks have split layers here"
+    whole: Cell = next(c for c in edgenn["cells"] if c["what"].startswith("ours: ") and ": " not in c["what"][6:])
+    assert whole["splits"] > 0 and whole["note"].startswith("4 of 6 networks") and whole["paper"] is None
+
+
+def test_suites_give_way_to_records_of_a_gpu(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same row, on whichever GPU; what only a machine without one has does not count."""
+    suite = (ROOT / "benchmarks" / "results" / run.KEPT[0]).read_text()
+    (tmp_path / run.KEPT[0]).write_text(suite)
+    monkeypatch.setattr(run, "RESULTS", tmp_path)
+    (mine,) = [r for r in table.ROWS if r.function.endswith(":codl_measured")]
+    without = {r["key"] for r in run.others()}
+    made = record(mine, [], environment={**environment(), "device": "cpu"})
+    lines.append(tmp_path / "a-papers.jsonl", made)
+    assert [r["key"] for r in run.others()].count(mine.key) == 2 and {r["key"] for r in run.others()} == without
+    lines.append(tmp_path / "a-papers.jsonl", {**made, "environment": {**environment(), "device": "NVIDIA L4 58"}})
+    devices = [str(r["environment"]["device"]) for r in run.others() if r["key"] == mine.key]
+    assert devices == ["cpu", "NVIDIA L4 58"]
 
 
 def test_rows_of_neuropipe_run() -> None:
@@ -437,3 +565,38 @@ def test_rows_of_neuropipe_run() -> None:
         found = mine[name].run(full=False)
         assert found and {cells.base(c["figure"]) for c in found} == {name}
         assert all(c["kind"] in cells.ABSENT and c["note"] for c in found), name
+
+
+def test_what_only_type_checkers_see_is_no_part_of_the_code() -> None:
+    """A simulated row does not hang on the code that calls functions; what asks the package for `jit` does."""
+    functions = "xcoexec.api.functions"
+    assert functions not in source._files("xcoexec.benchmarks.blastnet_rows")
+    assert functions in source._files("xcoexec.benchmarks.one_split")  # from xcoexec import jit
+    assert functions in source._files("xcoexec.benchmarks.streams")  # import xcoexec
+    assert "xcoexec.codegen.kernels.conv" in source._files("xcoexec.papers.cases")
+    assert "xcoexec.planning.profiles/jetson-agx-xavier.toml" in source._files("xcoexec.benchmarks.xavier")
+
+
+def test_records_of_another_machine_are_taken_and_name_the_revision_of_their_code(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without a repository names a version; the hash of its code says whether it was this revision's."""
+    (mine,) = [r for r in table.ROWS if r.function.endswith(":edgenn_measured")]
+    board = {**environment(), "device": "NVIDIA L4 58"}
+    ways = {"edgenn, paper": 0.75, "device": 1.0}
+    found = measured.gains("edgenn", [case("alexnet", 4, **ways)])
+    here = record(mine, found, environment=board, commit="version 0", size="full")
+    old = {**here, "source": "other", "environment": {**board, "device": "NVIDIA H200 132"}}
+    for r in (here, old, {**here, "key": "none"}, {**here, "failed": "OSError"}):
+        lines.append(tmp_path / "papers.jsonl", r)
+    monkeypatch.setattr(run, "RESULTS", tmp_path)
+    monkeypatch.setattr(papers, "PAGE", tmp_path / "papers.md")
+    papers.main(["--take", str(tmp_path / "papers.jsonl"), "--name", "some-gpu"])
+    taken = records.load(tmp_path / "some-gpu-papers.jsonl")
+    assert [r["commit"] for r in taken] == [source.commit(), "version 0"]
+    text = (tmp_path / "papers.md").read_text()
+    assert "NVIDIA L4 with 58 multiprocessors" in text
+    (line,) = [x for x in text.splitlines() if x.startswith("| Figure 8 | EdgeNN over the GPU alone |")]
+    assert f"| 25 % (25 to 25) | 25 % (25 to 25){view.OLDER} |" in line
+    with pytest.raises(SystemExit):
+        papers.main(["--take", "file"])

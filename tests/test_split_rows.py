@@ -12,7 +12,14 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import split_codl, split_common, split_edgenn, split_rows, split_switched  # noqa: E402
+from benchmarks import (  # noqa: E402
+    split_codl,
+    split_common,
+    split_edgenn,
+    split_predictor,
+    split_rows,
+    split_switched,
+)
 from xcoexec.papers import quoted  # noqa: E402
 from xcoexec.tools.splits import NO_SPLIT  # noqa: E402
 
@@ -36,7 +43,14 @@ def test_rows_have_one_shape(rows: dict[str, list[dict[str, Any]]]) -> None:
     for key, found in rows.items():
         for r in found:
             names = ["paper_key", "figure", "what", "paper", "ours", "kind", "unit", "spread", "note"]
-            assert list(r)[: len(names)] == names and set(r) - set(names) <= {"by", "paper_by", "series", "x"}
+            assert list(r)[: len(names)] == names and set(r) - set(names) <= {
+                "by",
+                "paper_by",
+                "series",
+                "x",
+                "runs",
+                "splits",
+            }
             assert r["paper_key"] == key and r["kind"] in split_common.KINDS and r["what"]
             assert (r["ours"] is None) == (r["kind"] == "absent") and (r["kind"] != "absent" or r["note"])
             if r["spread"]:
@@ -55,36 +69,43 @@ def test_no_table_or_figure_is_left_out(key: str) -> None:
         kind, first, _, last = re.match(r"(figure|table|section)s?_?(\w+?)(_(?:to|and)_(\d+))?$", f.__name__).groups()  # type: ignore[union-attr]
         if kind != "section":
             has |= {f"{kind.title()} {n}" for n in range(int(first), int(last or first) + 1)}
-    has |= {"Figure 11"} if key == "edgenn" else set()  # drawn of Table I's layers: in its function
+    # Figure 11 is drawn of Table I's layers; CoDL's Tables 3 and 4 are measured (`split_predictor`)
+    has |= {"edgenn": {"Figure 11"}, "codl": {"Table 3", "Table 4"}}.get(key, set())
     assert items <= has, sorted(items - has)
 
 
-def test_where_nothing_is_split_no_number_is_said_about_splits(rows: dict[str, list[dict[str, Any]]]) -> None:
-    """The machine whose halves share cores: its measured rows are of kernels, switches, single forced splits and
-    predictors, or they say that nothing was split.
-    """
-    for key in ("edgenn", "codl"):
-        mine = [r for r in rows[key] if r["kind"] == "measured" and "CPU: " in r["note"]]
-        about_splits = [r for r in mine if r["figure"] != "kernels"]
-        assert about_splits or key == "codl"
-        assert all(r["ours"] == NO_SPLIT for r in about_splits)
+def test_simulated_rows_have_nothing_measured(rows: dict[str, list[dict[str, Any]]]) -> None:
+    """What is measured is in rows of its own, which are run on the machine that their records name."""
+    assert {r["kind"] for found in rows.values() for r in found} == {"calculated", "simulated", "absent"}
 
 
-def test_a_variant_that_does_not_split_gives_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = {
-        "suite": "codl",
-        "model": "m",
-        "seconds": {"jit": [1, 2, 3], "codl": [0.1, 0.2, 0.3]},
-        "halves": {"codl": {"device": 1, "split": 0, "host": 2}},
-        "stands_for": {},
-        "environment": {"cpu": "c", "device": "d", "xcoexec": "0", "jax": "0"},
-    }
-    monkeypatch.setattr(split_common, "records", lambda machine, suite: (record,))
-    ask = lambda **more: split_common.measured_cells("codl", "Figure 15", "w", 1.0, "codl", "codl", ("jit",), **more)
-    assert {r["ours"] for r in ask()} == {NO_SPLIT}
-    assert all(r["ours"] == pytest.approx(10.0) for r in ask(switched=True, as_times=True))
-    record["halves"]["codl"]["split"] = 1  # type: ignore[index]
-    assert all(r["ours"] == pytest.approx(10.0) for r in ask(as_times=True))
+@pytest.mark.parametrize("shared", [True, False])
+def test_forced_splits_of_halves_that_share_cores_give_no_number(monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
+    made = {"model": "lenet", "shared_cores": shared, "layer_seconds": {"device": 1e-3}, "runs": {"split": 9}}
+    seconds = {"device": [0, 2e-3, 0], "split": [0, 1.75e-3, 0]}
+    splits = [{**made, "class": kind, "seconds": seconds} for kind in ("conv", "fc", "fc")]
+    monkeypatch.setattr(split_edgenn.one_split, "single_splits", lambda model: iter(splits))
+    conv, dense = split_edgenn.table1_measured(("lenet",))
+    assert [r["paper"] for r in (conv, dense)] == [20.6, 36.4] and dense["note"].startswith("2 layers")
+    assert [r["splits"] for r in (conv, dense)] == ([0, 0] if shared else [1, 2])
+    assert dense["ours"] == (NO_SPLIT if shared else pytest.approx(25.0))
+    assert ("changes a call by -0.250 ms" in dense["note"]) == shared
+
+
+def test_predictors_are_measured_where_the_halves_share_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    within = {"ours": 0.5, "Equation 3": 0.25, "FLOP": 0.125}
+    judged = [
+        {"half": h, "kind": k, "layers": 7, "within": within} for h in ("host", "device") for k in ("conv", "all")
+    ]
+    record = {"accuracy": judged, "bytes": {"ours": 900, "Equation 3": 300, "FLOP": 16}, "layers": 28, "samples": 80}
+    monkeypatch.setattr(split_predictor.predictors, "record", lambda count: record)
+    found = {(r["figure"], r["what"]): r for r in split_predictor.predicted(28)}
+    assert found["Table 3", "layers predicted within 10 %, host half: Equation 3"]["ours"] == 25
+    assert found["Table 3", "layers predicted within 10 %, device half: FLOP alone"]["paper"] == 10.46
+    assert found["Table 4", "convolutions within 10 %, device half: ours"]["ours"] == 50
+    assert found["Table 3", "bytes of the predictor as text: Equation 3"]["paper"] == 500
+    monkeypatch.setattr(split_predictor, "device_half", lambda: type("Apart", (), {"apart": True}))
+    assert {r["kind"] for r in split_predictor.predicted(28)} == {"absent"}
 
 
 def test_inter_kernel_alone_gains_nothing_without_branches() -> None:

@@ -25,13 +25,16 @@ from flax.training.train_state import TrainState
 import xcoexec
 from xcoexec.codegen.kernels import columns
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.segment.sharing import AHEAD, shareable
 from xcoexec.frontend.state import returned, whole
 from xcoexec.lowering.executable import Executable
+from xcoexec.session import prepare
 from xcoexec.session.adaptive import PATIENCE, PAUSE_SECONDS, Monitor
-from xcoexec.session.race import GOES_ON, Race
+from xcoexec.session.race import GOES_ON, MOST_TOGETHER, Race
 from xcoexec.session.session import Session
 
+from .standin import StandIn
 from .support import array, stages_of, until
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
@@ -382,14 +385,16 @@ def test_what_comes_back_is_known_by_tree_and_types() -> None:
 class Loop:
     """Steps that take as many seconds as a test says."""
 
-    def __init__(self, compiled: bool = True, decided: bool = False):
+    def __init__(self, compiled: bool = True, decided: bool = False, apart: bool = False):
         plan = xcoexec.Plan("host", (), "")
         self.plan = Executable(plan, list, SimpleNamespace(rest=lambda: None))  # type: ignore[arg-type]
         self.jit = Executable(plan, list, None)
         self.monitor, self.clock = Monitor(self.plan), 0.0
         self.kept: list[Executable] = []  # what the next process would begin with
         planner: Any = SimpleNamespace(plain=self.jit, decided=decided, keep=self.kept.append, forget=self.kept.clear)
+        planner.machine = SimpleNamespace(apart=apart)
         self.race = Race(self.monitor, planner, compiled, lambda: self.clock)
+        self.race.anew()
 
     def steps(self, plan: float, jit: float, most: int = 400) -> str:
         """Which took the steps: p or j, until it is decided."""
@@ -421,6 +426,55 @@ def test_a_race_is_decided_by_the_callers_own_calls(compiled: bool, plan: float,
     assert loop.kept == [current]
     assert (current.lowered is not None) == (plan < 0.98 * jit) and "in the caller's own calls" in current.plan.chosen
     assert current.plan.measured == pytest.approx({"host": plan, "jit": jit})
+
+
+class DeviceLoop(Loop):
+    """Steps of a device: calls return in `BEGIN` seconds, before the device has done what it was given."""
+
+    BEGIN, WAKES = 1e-4, 1e-4  # seconds of a call, and of a wait behind the device's end
+
+    def __init__(self) -> None:
+        super().__init__(apart=True)
+        self.device = self.busy = 0.0  # when the device will have done all, and seconds that it computed
+
+    def block_until_ready(self) -> None:
+        """As an array's: a wait for all that was begun."""
+        self.clock = max(self.clock, self.device) + self.WAKES
+
+    def steps(self, plan: float, jit: float, most: int = 4000) -> str:
+        took = ""
+        while self.race.races and len(took) < most:
+            exe = self.race.takes()
+            took += "j" if exe is self.jit else "p"
+            seconds = jit if exe is self.jit else plan
+            self.clock += self.BEGIN
+            self.device, self.busy = max(self.device, self.clock) + seconds, self.busy + seconds
+            self.race.gave([self])
+        return took
+
+
+@pytest.mark.parametrize(("plan", "jit"), [(1e-3, 9.1e-4), (1e-3, 2e-3), (5e-3, 4.9e-3), (0.04, 0.044), (3e-4, 4e-4)])
+def test_a_race_on_a_device_waits_for_calls_together(plan: float, jit: float) -> None:
+    """What is slower loses, times are those of calls in flight, and waiting costs a few percent at most."""
+    loop = DeviceLoop()
+    loop.steps(plan, jit)
+    assert not loop.race.races and loop.clock < 1.05 * loop.busy
+    current = loop.monitor.current
+    assert (current.lowered is not None) == (plan < jit) and loop.kept == [current]
+    assert current.plan.measured == pytest.approx({"host": plan, "jit": jit}, rel=0.03)
+
+
+def test_a_stretch_of_calls_ends_with_its_race() -> None:
+    """A host call that fails while calls are compared: nobody waits any more, and nothing is decided."""
+    loop = DeviceLoop()
+    loop.steps(1e-3, 1e-3, most=3)
+    began, stays = loop.race.takes(), Executable(loop.jit.plan, list, None)
+    assert began is loop.race._plan or began is loop.jit
+    loop.monitor.stay(stays)
+    for _ in range(500):
+        loop.race.gave([loop])
+        assert loop.race.takes() is stays
+    assert not loop.race.races and not loop.kept and loop.monitor.current is stays
 
 
 def test_a_step_whose_plan_has_won_before_is_compared_when_its_times_drift() -> None:
@@ -466,6 +520,64 @@ def test_drifting_times_of_a_step_have_its_calls_compared(monkeypatch: pytest.Mo
     got = trained(lambda fn: step, adam_step, state, 8)
     same(got[:2], want[:2])
     assert len([h for h in session.history if "planning again" in h]) == 1
+
+
+def test_a_plan_that_has_lost_once_is_raced_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """While it is, plain jax.jit is not in use for good, though it takes calls."""
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    step, state = xcoexec.jit(adam_step, strict=True), adam_state()
+    state, _ = step(state, BATCH)
+    (session,) = sessions(step)
+    race = session.choice
+    assert isinstance(race, Race) and race.races
+    race._cold = [False, False]
+    for plan in (1e-6, 10.0):
+        race._seconds = ([plan], [1.0])
+        race._decide("far")
+        race.again()
+        assert race.races and not session.settled
+        state, _ = step(state, BATCH)
+    assert session.plain and step._settled is None
+    race._seconds = ([10.0], [1.0])
+    race._decide("far")
+    state, _ = step(state, BATCH)
+    assert session.settled and step._settled is not None
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("wins", [True, False])
+def test_a_step_on_a_device_is_raced_when_its_planning_is_over(wins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stages' plan is in use while they go on; then calls in flight decide, and the next process knows."""
+    relay = Relay(StandIn(), limit_seconds=60.0)
+    monkeypatch.setattr(prepare, "device_relay", lambda cpus: relay)
+    monkeypatch.setattr("xcoexec.api.entry.small", lambda closed: False)
+    monkeypatch.setattr("xcoexec.session.planner.stages", lambda attempt: iter([attempt.all_host]))
+    want = trained(jax.jit, adam_step, adam_state(), 40)
+
+    def begun() -> Any:
+        """A step, and its session and results behind 40 calls."""
+        step, state, values = xcoexec.jit(adam_step, wait=False), adam_state(), []
+        for i in range(40):
+            state, value = step(state, BATCH)
+            values.append(value)
+            if i == 1:
+                assert step.ready(600)
+        (session,) = sessions(step)
+        same((state, values), want[:2])
+        return session, session.choice
+
+    session, race = begun()
+    assert session.machine.apart and session.problem.step and isinstance(race, Race) and race._most == MOST_TOGETHER
+    if race.races:  # what the calls have found is whatever this machine takes
+        race._seconds, race._first = ([1e-3], [1.0]) if wins else ([1.0], [1e-3]), True
+        race._decide("far")
+    assert not race.races and "in the caller's own calls" in session.current.plan.chosen
+    won = session.current.lowered is not None
+    session, race = begun()
+    assert (session.current.lowered is not None) == won and "(remembered)" in session.current.plan.chosen
+    assert not race.races
+    relay.stop()
 
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import pytest
 
+import xcoexec
 from xcoexec.ir.plan import fields
 from xcoexec.ir.plan_json import REMEMBERED
 from xcoexec.lowering.executable import Executable
 from xcoexec.measure.kept import store
 from xcoexec.session import contest, stages, usage
+from xcoexec.session.choice import REST_SECONDS
 from xcoexec.session.session import Session
-from xcoexec.session.usage import BLOCK, EVERY, FIRST, MOST_PAIRS, WINDOW, Guard, Habit, Trial
+from xcoexec.session.usage import BLOCK, EVERY, FIRST, MOST_PAIRS, STEADY, WINDOW, Guard, Habit, Trial
 
 from .support import array, co, error, oracle
 
@@ -99,7 +103,18 @@ ALL = FIRST + 2 * BLOCK * MOST_PAIRS + 1
 
 def test_a_loop_that_is_faster_than_jit_alone_needs_no_call_of_it() -> None:
     found = loop(alone=1.0)
-    assert found.turns(ALL, lambda plain, i: 0.5) == "plan" and not any(found.plain)
+    assert found.turns(ALL, lambda plain, i: 0.4) == "plan" and not any(found.plain)
+
+
+def test_what_jit_took_beside_a_planning_is_not_trusted() -> None:
+    found = loop(alone=1.6)  # the plan looks clearly faster than that, and is not
+    assert found.turns(ALL, lambda plain, i: 0.9 if plain else 1.0) == "jit"
+
+
+def test_two_clear_pairs_are_enough() -> None:
+    found = loop(alone=1.0)
+    assert found.turns(ALL, lambda plain, i: 1.0 if plain else 0.8) == "plan"
+    assert sum(found.plain) == usage.CLEAR_PAIRS * BLOCK
 
 
 @pytest.mark.parametrize(("plan", "jit", "verdict"), [(1.1, 1.0, "jit"), (1.0, 1.1, "plan")])
@@ -196,6 +211,33 @@ def test_calls_in_flight_take_their_own_plan(late: list[bool]) -> None:
     for _ in range(4):
         jax.block_until_ready(fast(X))
     assert found.takes() is found.current and not found.plain
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_callers_who_wait_for_plain_jit_are_looked_at_now_and_then(late: list[bool], bound: bool) -> None:
+    function = xcoexec.jit(lambda w, x: dense(w, x), strategy="host", wait=True)
+    weights = jax.numpy.asarray(W)
+    fast: Any = function.bind(weights) if bound else functools.partial(function, weights)
+    asked: Any = fast if bound else function
+    fast(X)
+    found = fast.session() if bound else function._planned((weights, X), {})
+    host, plain = found.current, found.planner.plain
+    measured = dataclasses.replace(plain.plan, measured={"jit": REST_SECONDS / 20})
+    found.monitor.current = dataclasses.replace(plain, plan=measured, in_flight=host)
+    calls = lambda many: [jax.block_until_ready(fast(X)) for _ in range(many)]
+    calls(STEADY)
+    assert asked._rest is not None and not found.settled
+    calls(19)
+    assert asked._rest is not None
+    calls(1)
+    assert asked._rest is None, "a call is looked at"
+    late.append(True)
+    outs = [fast(X) for _ in range(2 * usage.CHANGE)]
+    assert found.takes() is host, "calls in flight take their plan"
+    assert all(error(out, oracle(dense, W, X)) < 1e-5 for out in outs)
+    late.append(False)
+    calls(2 * STEADY + usage.CHANGE)
+    assert asked._rest is not None, "who waits again has plain jax.jit without a look"
 
 
 def test_a_plan_that_loses_in_use_goes_and_comes_back_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:

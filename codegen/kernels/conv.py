@@ -20,6 +20,7 @@ from .block_shapes import block_shape
 from .conv_weights import by_result, conv_weights
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
 from .elementwise import compute, copy, dense, fill, read
+from .pairs import BF16, in_pairs, narrow, pack_pairs
 from .panels import Filters, Taken
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 from .winograd_gradient import winograd_gradient
@@ -61,7 +62,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         for phase in _divided(parts, geo.sizes):
             _phase(ctx, phase, image, w, geo.groups, y, last)
     elif how == "direct":
-        _conv(ctx, walked, w, geo.groups, y, last)
+        _conv(ctx, walked, w, geo.groups, y, last, pairs=_pairs(ctx, x, w, geo))
     else:
         winograd_steps.winograd(ctx, walked, w, y, last, int(how[-1]))
     if not nhwc:
@@ -178,9 +179,14 @@ def _conv(
     y: Storage,
     tail: Epilogue,
     taken: Taken | None = None,
+    pairs: bool = False,
 ) -> None:
-    """Appends the steps on a padded image; `taken`: the part of the weights' window that is used (None: all of it)."""
-    image, rank = geo.image, len(geo.window)
+    """Appends the steps on a padded image; `taken`: the part of the weights' window that is used (None: all of it);
+    `pairs`: constant weights and the image are multiplied as pairs of bf16.
+    """
+    if pairs:
+        geo = dataclasses.replace(geo, image=narrow(ctx, geo.image))
+    image, rank, dtype = geo.image, len(geo.window), BF16 if pairs else "float32"
     channels_in, channels = image.shape[-1], y.shape[-1]
     per_in, per_out = channels_in // groups, channels // groups
     taps, run = _taps(geo, merge=False), per_in
@@ -190,19 +196,25 @@ def _conv(
     pixels = (y.shape[0], depth, height, width)
     product = Product(pixels, tuple(taps), run, per_out, groups)
     walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
-    shape = block_shape(ctx.target, math.prod(pixels), per_out)
+    shape = block_shape(ctx.target, math.prod(pixels), per_out, dtype)
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
-    weights = _weights(ctx, product, w, shape[1], taken)
-    add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape)
+    weights = _weights(ctx, product, w, shape[1], taken, pairs)
+    add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape, dtype)
 
 
-def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None) -> Ref:
-    """Panels of the weights, or of the part `taken` of their window."""
+def _pairs(ctx: Context, x: Value, w: Filters, geo: Convolution) -> bool:
+    """Whether a convolution is one of pairs of bf16, none of which reaches over two groups."""
+    channels = w.value.shape[geo.weights[1]]
+    return w.source is None and in_pairs(ctx, x, w.value) and (geo.groups == 1 or channels % 2 == 0)
+
+
+def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None, pairs: bool) -> Ref:
+    """Panels of the weights, or of the part `taken` of their window; `pairs`: of bf16 in pairs."""
     if w.source is not None:
         return w.at_call(ctx, g.groups, nv, taken)
     vl, value, axes = ctx.target.vl, w.value, w.axes
@@ -211,10 +223,10 @@ def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None)
         k = np.transpose(consts[value], axes)
         if taken is not None:
             k = k[tuple(slice(first, None, step) for first, step in taken)]
-        k = k.reshape(-1, value.shape[axes[-2]], g.groups, g.channels)
-        return pack_panels(np.transpose(k, (2, 0, 1, 3)).reshape(g.groups, -1, g.channels), vl, nv)
+        k = np.transpose(k.reshape(-1, value.shape[axes[-2]], g.groups, g.channels), (2, 0, 1, 3))
+        return pack_pairs(k, vl, nv) if pairs else pack_panels(k.reshape(g.groups, -1, g.channels), vl, nv)
 
-    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", value, axes, g.groups, nv, taken))
+    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", value, axes, g.groups, nv, taken, pairs))
 
 
 def _divided(parts: Sequence[Sequence[Phase]], sizes: Sequence[int]) -> Iterator[tuple[Phase, ...]]:

@@ -11,13 +11,14 @@ import numpy as np
 from ..program import Op, Unsupported, Value, kind
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import RAW_BYTES, Context
-from ..segment.steps import Kernel, Ref
+from ..segment.steps import Ref
 from ..segment.storage import Storage
 from .block_shapes import block_shape
-from .elementwise import copy, nest
+from .elementwise import copy
 from .gemv import ROWS, add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
 from .kept_weights import stored
+from .pairs import BF16, half, in_pairs, narrow, pack_pairs
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
 
@@ -121,23 +122,15 @@ def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr)
         math.prod(s.sizes(d))
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
-    half, vl = -(-k // 2), ctx.target.vl
-    x = _rows(ctx, left)
-    rows = ctx.scratch((batch, m, half))
-    operands = [
-        (Storage(x.ref.buffer, x.ref.offset, (), (), ()), (x.group, x.pixels[3]), 0),
-        (rows, (4 * half * m, 4 * half), 0),
-    ]
-    nest(ctx, Kernel(("narrow",)), [k], (batch, m), operands, 1, max(1, (1 << 14) // k))
-    g = Product((1, 1, 1, m), (0,), half, n, batch)
-    shape = block_shape(ctx.target, m, n, "bfloat16")
+    vl, x = ctx.target.vl, _rows(ctx, left)
+    strides, halo = (x.group, x.pixels[3], x.channel), ((0, 0),) * 3
+    rows = narrow(ctx, Storage(x.ref.buffer, x.ref.offset, (batch, m, k), strides, halo))
+    g = Product((1, 1, 1, m), (0,), half(k), n, batch)
+    shape = block_shape(ctx.target, m, n, BF16)
     order = (*right.batch, *right.contract, *right.free)
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        w = np.zeros((batch, 2 * half, n), np.float32)
-        w[:, :k] = np.transpose(consts[right.value], order).reshape(batch, k, n)
-        high = w.view(np.uint32) >> 16  # exact: the weights are bf16
-        return pack_panels((high[:, 0::2] | high[:, 1::2] << 16).view(np.float32), vl, shape[1])
+        return pack_pairs(np.transpose(consts[right.value], order).reshape(batch, 1, k, n), vl, shape[1])
 
     weights = ctx.pack(
         panel_bytes(g, vl, shape[1]) * batch, packer, ("pairs", right.value, order, batch, k, n, shape[1])
@@ -145,13 +138,13 @@ def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr)
     add_gemm(
         ctx,
         g,
-        Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, 4 * half), 4, 4 * half * m),
+        Lane(Ref(rows.buffer, rows.offset), (0, 0, 0, rows.strides[1]), 4, rows.strides[0]),
         weights,
         lanes[0],
         expr,
         lanes[1:],
         shape,
-        "bfloat16",
+        BF16,
     )
 
 
@@ -178,7 +171,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         narrow = kept.value is not right.value  # packed it would be several times as large
         if kept.value.nbytes >= RAW_BYTES and (m <= ROWS or narrow):
             return add_gemv(ctx, _rows(ctx, left), m, kept, lanes, expr)
-    if constant and ctx.target.unit("bfloat16") and {left.value.dtype, right.value.dtype} == {"bfloat16"}:
+    if constant and in_pairs(ctx, left.value, right.value):
         return _pairs(ctx, left, right, lanes, expr)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
         return add_product(ctx, sides, lanes[0], expr, lanes[1:])

@@ -206,6 +206,15 @@ def build_stored(program: Program, threads: int) -> Segment:
     return compile_segment(program, host_target(), threads, runtime(()), rules)
 
 
+def give_freed_back() -> None:
+    """Has the C library give the system what is freed, where it can: large arrays of a planning that are made and
+    freed among small ones stay with the process otherwise.
+    """
+    trim = getattr(_libc, "malloc_trim", None)
+    if trim is not None:
+        trim(ctypes.c_size_t(0))
+
+
 def give_idle_back(segment: Segment) -> None:
     """Frees the memory of a segment's intermediates that no call uses now; its next call takes some anew."""
     swap, free = function("swap", 2), ctypes.CDLL(None).free

@@ -169,6 +169,12 @@ class Entry:
         kept = self._current
         return kept is not None and kept.session.settled and not self._refused
 
+    @property
+    def rest(self) -> float:
+        """Calls like these to come that plain jax.jit may answer without a look at them."""
+        kept = self._current
+        return kept.session.rest if kept is not None and not self._refused else 0
+
     def kept(self, call: Call) -> Kept:
         """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised
         as they are; raises `BindError` when strict, where calls like these cannot be co-executed.
@@ -255,15 +261,13 @@ class Entry:
         return kept
 
     def _to_plan(self, made: JitTrace, call: Call) -> Call:
-        """What a planning keeps of a call: of a step's state nothing but shapes and types, so that nobody's memory is
-        held; else a copy of what the call that follows gives away.
+        """What a planning keeps of a call: of a step's state, and of what the call gives away, nothing but shapes and
+        types, so that nobody's memory is held.
         """
-        if self._moving:
-            types = _types(made, call)
-            return call.described(whole(call.tree, {*self._moving, *made.donated}), types)
-        given = set(made.donated)
-        copied = [jax.numpy.array(x, copy=True) if i in given else x for i, x in enumerate(call.leaves)]
-        return call._replace(leaves=copied) if given else call
+        given = {*self._moving, *made.donated}
+        if not given:
+            return call
+        return call.described(whole(call.tree, given) if self._moving else given, _types(made, call))
 
     def _later(self, made: JitTrace, call: Call) -> Kept:
         """Plain jax.jit, while a plan is made in the background; at once what has won in a process before, where that

@@ -28,6 +28,7 @@ from .function import Function
 from .gradients import Gradients
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
+from .rest import Rest, rest_of
 from .signature import Signature, described
 
 P = ParamSpec("P")
@@ -139,16 +140,17 @@ class CoPjitFunction(Generic[P, R]):
         self._gradients = Gradients(function)
         self._entries: dict[Signature, Entry] = {}
         self._last: Entry | None = None
-        self._settled: int | None = None  # programs of plain jax.jit's, where all of them are its for good
+        self._rest: Rest | None = None  # in which plain jax.jit answers calls without a look
         self._lock = threading.RLock()
         functools.update_wrapper(self, function.plain.fn, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if self._settled is not None and TRACED.trace is NOTHING:
-                out = self._plain.jitted(*args, **kwargs)
-                if self._plain.jitted._cache_size() != self._settled:  # a program that nobody has looked at yet
-                    self._settled = None
+            rest = self._rest
+            if rest is not None and TRACED.trace is NOTHING:
+                out = rest.jitted(*args, **kwargs)
+                if rest.over():
+                    self._rest = None
                 return out
             if self.function.stays_plain():
                 gradient = self._gradients.find(args, kwargs)
@@ -166,8 +168,8 @@ class CoPjitFunction(Generic[P, R]):
                 session.tick()
                 out = self._plain.jitted(*given[0], **given[1])
                 session.ran(out)
-                if session.settled:
-                    self._settle()
+                if session.rest:
+                    self._rest = rest_of(self._plain, self._entries.values())
                 return out
             return session.call(inputs, exe)  # type: ignore[union-attr]
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
@@ -180,11 +182,6 @@ class CoPjitFunction(Generic[P, R]):
         if kept is None:
             kept = self._entry(call).kept(call)
         return kept, [call.leaves[i] for i in kept.inputs]
-
-    def _settle(self) -> None:
-        """Calls need no look while plain jax.jit is to answer all of them: it tells its programs apart itself."""
-        if not self._plain.boxed and all(e.settled for e in tuple(self._entries.values())):
-            self._settled = self._plain.jitted._cache_size()
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> CoPjitFunction[P, R]: ...
@@ -243,7 +240,7 @@ class CoPjitFunction(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forgets all programs, `jax.jit`'s too."""
         with self._lock:
-            self._entries, self._last, self._settled = {}, None, None
+            self._entries, self._last, self._rest = {}, None, None
             self._gradients = Gradients(self.function)
         self._plain.jitted.clear_cache()
 

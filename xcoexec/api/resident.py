@@ -23,6 +23,7 @@ from ..session.session import PlainSession, Session
 from .entry import Entry, ready
 from .function import Function
 from .plain import Args, Call, Kwargs
+from .rest import Rest, rest_of
 from .signature import Signature, array_key
 
 R = TypeVar("R")
@@ -49,6 +50,7 @@ class ResidentFunction(Generic[R]):
         self._entries: dict[Signature, Entry] = {}
         self._quick: dict[Hashable, Session | PlainSession] = {}  # by the one array of a call
         self._last: Session | PlainSession | None = None
+        self._rest: Rest | None = None  # in which plain jax.jit answers calls without a look
         self._lock = threading.RLock()
 
     def _kept(self, x: ArrayLike) -> ArrayLike:
@@ -65,6 +67,12 @@ class ResidentFunction(Generic[R]):
         try:
             if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
                 return self._as_jit(args, kwargs)
+            rest = self._rest
+            if rest is not None:
+                out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
+                if rest.over():
+                    self._rest = None
+                return out
             # one array, as most calls are: its type tells it from pytrees and tracers
             if len(args) == 1 and not kwargs:
                 quick = self._quick.get(array_key(args[0]))
@@ -97,6 +105,8 @@ class ResidentFunction(Generic[R]):
         session.tick()
         out = self._as_jit(args, kwargs)
         session.ran(out)
+        if session.rest:
+            self._rest = rest_of(self._plain, self._entries.values())
         return out
 
     def _as_jit(self, args: Args, kwargs: Kwargs) -> R:

@@ -47,6 +47,10 @@ class Queues(Protocol):
         """Until the copy of an event is done. An event is waited for once."""
         ...
 
+    def done(self, event: int) -> bool:
+        """Whether the copy of an event, for which nobody has waited yet, is done."""
+        ...
+
     def up(self, target: int, source: int, nbytes: int) -> None:
         """Copies from host memory to the device."""
         ...
@@ -89,6 +93,10 @@ class SameMemoryQueues:
 
     def wait(self, event: int) -> None:
         """Nothing: the copy is done."""
+
+    def done(self, event: int) -> bool:
+        """It is."""
+        return True
 
     def up(self, target: int, source: int, nbytes: int) -> None:
         """Copies."""
@@ -167,6 +175,15 @@ class CudaQueues:
         with self._driver:
             self._driver.call("cuEventSynchronize", ctypes.c_void_p(event))
         self._events.append(event)
+
+    def done(self, event: int) -> bool:
+        """Asks the driver; what it refuses to say counts as not yet."""
+        with self._driver:
+            try:
+                self._driver.call("cuEventQuery", ctypes.c_void_p(event))
+            except RuntimeError:
+                return False
+        return True
 
     def up(self, target: int, source: int, nbytes: int) -> None:
         """Enqueues a copy."""

@@ -12,11 +12,13 @@ waits for the host but what reads the new values.
 from __future__ import annotations
 
 import atexit
+import collections
 import ctypes
 import dataclasses
 import os
 import queue
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,13 +29,14 @@ from ..codegen.program import itemsize
 from ..codegen.runtime.host import Call
 from ..codegen.segment.assembly import Segment
 from ..devices.queues import Queues
+from .balance import Timing
 from .division import Division, HostLeaf
 from .handlers import number_of
 from .programs import changing
 from .store import Store
 
 CHUNK = 1 << 22  # elements that cross and are computed at a time
-ALIGN = 64
+ALIGN, WORD = 64, 4
 Program = Callable[[HostLeaf, int, str], Segment]
 
 
@@ -99,6 +102,26 @@ class Wire:
     dtype: str
 
 
+class _Join:
+    """When the device reaches a join: a copy behind all that comes before it is done."""
+
+    def __init__(self, queues: Queues, event: int):
+        self._queues, self._event = queues, event
+        self._at: float | None = None
+        self.look()
+
+    def look(self) -> None:
+        """Notes the time, when it has come."""
+        if self._at is None and self._queues.done(self._event):
+            self._at = time.perf_counter()
+
+    def reached(self) -> float:
+        """The time; waits until it has come. Called once."""
+        self._queues.wait(self._event)
+        self.look()
+        return time.perf_counter() if self._at is None else self._at
+
+
 class Movement:
     """The calls of one traced update. `wires`: one for each leaf of the division; `program`: the pass over so many
     elements of a leaf, of the type in which they cross. Raises `Unsupported` for what kernels
@@ -108,7 +131,7 @@ class Movement:
     def __init__(self, store: Store, division: Division, wires: Sequence[Wire], queues: Queues, program: Program):
         self.store, self.division, self._queues = store, division, queues
         sizes = [-(-w.n * itemsize(w.dtype) // ALIGN) * ALIGN for w in wires]
-        words = -(-4 * (1 + len(division.words)) // ALIGN) * ALIGN
+        words = -(-4 * (2 + len(division.words)) // ALIGN) * ALIGN
         self._memory = queues.memory(words + sum(sizes))
         weakref.finalize(self, queues.free, self._memory).atexit = False
         self._words = _view(self._memory, 1 + len(division.words), np.dtype(np.uint32))
@@ -120,6 +143,8 @@ class Movement:
         self._began = self._wrong = False
         self._late: list[Callable[[], None]] = []  # passes that wait for numbers which all gradients make
         self._targets: dict[int, int] = {}
+        self.timing, self._seconds = Timing(), dict[int, float]()  # of this step's passes, by parameter
+        self._joins: collections.deque[_Join] = collections.deque()  # of steps that are measured and not over
         self.number = number_of(self)
 
     def _chunks_of(self, leaf: HostLeaf, wire: Wire, at: int, program: Program) -> list[_Chunk]:
@@ -168,10 +193,19 @@ class Movement:
                 self._queues.after(stream)
                 self._take_words(operands[-1])
             late, self._late, self._began = self._late, [], False
+            watched = self._watched(stream, operands[-1]) if self.timing.open else None
             for task in late:
                 WORKER.put(task)
-            number = WORKER.put_flag(self._end)
+            number = WORKER.put_flag(lambda number: self._end(number, watched))
         self._queues.wait_flag(stream, number)  # on the CPU the calling thread stands still
+
+    def _watched(self, stream: int, source: int) -> _Join:
+        """A word that crosses when the device is here."""
+        self._queues.after(stream)
+        spare = self._words.ctypes.data + self._words.nbytes
+        join = _Join(self._queues, self._queues.down(spare, source, WORD))
+        self._joins.append(join)
+        return join
 
     def _take_words(self, source: int) -> None:
         """Copies the words, once a call."""
@@ -188,19 +222,30 @@ class Movement:
             self.store.expect(int(self._words[0]))
 
     def _update(self, leaf: int, target: int, events: Sequence[int]) -> None:
-        at = self._starts[leaf]
+        at, spent = self._starts[leaf], 0.0
         for chunk, event in zip(self._chunks[leaf], events, strict=True):
             with self._noting():
                 self._queues.wait(event)
                 if not self._wrong:
+                    began = time.perf_counter()
                     chunk.run()
+                    spent += time.perf_counter() - began
                     self._queues.up(target + chunk.offset, at + chunk.offset, chunk.nbytes)
+                if self._joins:
+                    self._joins[0].look()
+        self._seconds[self.division.leaves[leaf].index] = spent
 
-    def _end(self, number: int) -> None:
+    def _end(self, number: int, watched: _Join | None) -> None:
         if not self._wrong:
             self.store.steps += 1
         with self._noting():
             self._queues.raise_flag(number)
+        done, seconds, self._seconds = time.perf_counter(), self._seconds, {}
+        if watched is None:
+            return
+        self._joins.popleft()
+        with self._noting():
+            self.timing.note(done - watched.reached(), seconds)
 
     def _noting(self) -> Any:
         return _Noting(self)

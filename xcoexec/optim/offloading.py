@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.tree_util import PyTreeDef, tree_unflatten
+from jax.tree_util import tree_unflatten
 
 from .. import config
-from ..codegen.program import Literal, Unsupported, Value
-from ..codegen.segment.assembly import Segment
+from ..codegen.program import Literal, Value
 from ..compat import as_array, host_call, is_tracer
-from ..devices.queues import queues
-from ..errors import CoexecWarning, brief
-from ..frontend.trace import flattened
+from ..errors import brief
 from ..lowering.emit import run_ops
 from ..planning.memory import amount
-from .branches import without_branches
-from .division import Division, HostLeaf, Update, divide
+from .balance import LEAST_STEPS, device_rate, staying
 from .handlers import JOIN, START, register
-from .movement import CHUNK, Movement, Wire
-from .programs import Programs
-from .store import Store
+from .home import NARROW, Home, wide_type
 
-LEAST = 1 << 14  # elements of a parameter that is worth a way over the bus
-NARROW = ("bfloat16", "float16")  # parameters of these types have master weights of f32
 PLATFORMS = ("cpu", "gpu")
-SPARE = 1  # cores left to the caller and the driver
 
 
 @jax.tree_util.register_dataclass
@@ -59,6 +48,8 @@ class Offloaded(NamedTuple):
     (`optax.apply_updates`). `fetch(state)`: (the optimizer's own state, parameters) as NumPy arrays, f32 where master
     weights are kept, to be saved. `load(params, fetched)`: the state that continues from what `fetch` gave.
     `nbytes(state)`: bytes of it in host memory.
+    `balance(params, state)`: the same state with as much of it on the device, within `device_memory`, as makes the next
+    steps the fastest by what the steps so far took; a jitted step compiles anew for it where it differs.
     """
 
     init: Callable[[Any], OffloadState]
@@ -66,6 +57,7 @@ class Offloaded(NamedTuple):
     fetch: Callable[[OffloadState], tuple[Any, Any]]
     load: Callable[[Any, tuple[Any, Any]], OffloadState]
     nbytes: Callable[[OffloadState], int]
+    balance: Callable[[Any, OffloadState], OffloadState]
 
 
 def offload(optax_tx: Any, device_memory: str | int | float | None = None) -> Any:
@@ -79,7 +71,8 @@ def offload(optax_tx: Any, device_memory: str | int | float | None = None) -> An
     warning.
 
     `device_memory`: bytes of states and masters that may stay on the device (also "2GiB", or a share of all of them up
-    to 1.0); parameters are taken in the order of the tree. None: no more than must.
+    to 1.0). None: no more than must. At first as many parameters as there is room for, in the order of the tree; what
+    the steps then take tells `balance` which and how many of them make a step the fastest.
 
     With XCOEXEC_DISABLE=1 the transformation itself. Raises `TypeError` for what is no transformation, `ValueError` for
     another `device_memory`.
@@ -99,115 +92,7 @@ def offload(optax_tx: Any, device_memory: str | int | float | None = None) -> An
     if config.disabled():
         return optax_tx
     made = _Offload(optax_tx, bound)
-    return Offloaded(made.init, made.update, made.fetch, made.load, made.nbytes)
-
-
-class Home:
-    """Where a state lies: of which transformation it is, for which parameters (`shapes`: as they were given; `wide`: as
-    the optimizer sees them), and the host's arrays.
-    """
-
-    def __init__(self, owner: _Offload, tree: PyTreeDef, shapes: Sequence[jax.ShapeDtypeStruct]):
-        self.owner, self.tree, self.shapes = owner, tree, shapes
-        self.wide = [jax.ShapeDtypeStruct(s.shape, _wide(s.dtype)) for s in shapes]
-        params = tree_unflatten(tree, self.wide)
-        self.states, self.state_tree = jax.tree_util.tree_flatten(jax.eval_shape(owner.tx.init, params))
-        self.store = Store({}, {})
-        self.programs = Programs(config.threads(spare=SPARE if jax.default_backend() != "cpu" else 0))
-        self.division = self._divided()
-        self._movements: dict[tuple[str, ...], Movement] = {}
-
-    def _divided(self) -> Division:
-        tree, n, k = self.tree, len(self.shapes), len(self.states)
-
-        def update(*xs: jax.Array) -> list[jax.Array]:
-            grads, params = tree_unflatten(tree, xs[:n]), tree_unflatten(tree, xs[n + k :])
-            updates, state = self.owner.tx.update(grads, tree_unflatten(self.state_tree, xs[n : n + k]), params)
-            return [*jax.tree_util.tree_leaves(updates), *jax.tree_util.tree_leaves(state)]
-
-        closed = without_branches(jax.make_jaxpr(update)(*self.wide, *self.states, *self.wide))
-        traced = flattened(closed, jax.tree_util.tree_structure(()), [""] * (2 * n + k))
-        if len(traced.outputs) != n + k or traced.effects:
-            raise TypeError(
-                "xcoexec.optim.offload: got a transformation whose update changes the structure of its state."
-            )
-        self.consts = traced.consts
-        at = traced.inputs
-        whole = Update(traced.ops, at[:n], at[n : n + k], at[n + k :], traced.outputs[:n], traced.outputs[n:])
-        narrow = [i for i, s in enumerate(self.shapes) if s.dtype.name in NARROW]
-        large = [i for i, s in enumerate(self.shapes) if _size(s) >= LEAST]
-        division = divide(whole, large, narrow)
-        if unable := self._unable(division):
-            division = divide(whole, [i for i in large if i not in unable], narrow)
-        self._warn(division, large)
-        staying = self._staying(division)
-        rest = [leaf.index for leaf in division.leaves if leaf.index not in staying]
-        return divide(whole, rest, narrow) if staying else division
-
-    def _unable(self, division: Division) -> set[int]:
-        """The parameters for whose update there are no kernels."""
-        found = set()
-        for leaf in division.leaves:
-            shape = self.shapes[leaf.index]
-            try:
-                self.program(division, leaf, min(CHUNK, _size(shape)), shape.dtype.name)
-            except Unsupported:
-                found.add(leaf.index)
-        return found
-
-    def _warn(self, division: Division, large: Sequence[int]) -> None:
-        """Says how many parameters with states the host cannot do."""
-        mine = {leaf.index for leaf in division.leaves}
-        bytes_there = sum(4 * _size(self.shapes[i]) for i in large if i not in mine)
-        if self.states and 2 * bytes_there > sum(4 * _size(self.shapes[i]) for i in large):
-            warnings.warn(
-                f"xcoexec.optim.offload: the update of {len(large) - len(mine)} of {len(large)} large parameters is "
-                "not elementwise in the parameter, its gradient and its state; their states stay on the device.",
-                CoexecWarning,
-                stacklevel=4,
-            )
-
-    def _staying(self, division: Division) -> set[int]:
-        """The parameters whose states stay on the device because there is room for them."""
-        bound = self.owner.device_memory
-        sizes = {leaf.index: self._bytes_of(leaf) for leaf in division.leaves}
-        left = 0 if bound is None else bound * sum(sizes.values()) if isinstance(bound, float) else bound
-        found = set()
-        for i, nbytes in sizes.items():
-            if nbytes <= left:
-                left -= nbytes
-                found.add(i)
-        return found
-
-    def _bytes_of(self, leaf: HostLeaf) -> int:
-        each = sum(self.states[j].dtype.itemsize for j in leaf.states) + 4 * self.keeps(leaf)
-        return _size(self.shapes[leaf.index]) * each
-
-    def keeps(self, leaf: HostLeaf) -> bool:
-        """Whether the host keeps a copy of a parameter of its own: a wider one, or one that its update reads."""
-        return self.shapes[leaf.index].dtype.name in NARROW or leaf.reads_parameter
-
-    def wire_type(self, leaf: HostLeaf, gradient: jax.Array) -> str:
-        """The type in which a leaf crosses: one that holds what goes down and what comes up."""
-        down = gradient.dtype if leaf.wire is self.division.update.gradients[leaf.index] else leaf.wire.dtype
-        return jnp.promote_types(down, self.shapes[leaf.index].dtype).name
-
-    def program(self, division: Division, leaf: HostLeaf, n: int, wire: str) -> Segment:
-        """The pass over `n` elements of a leaf that crosses in a type (see `Programs.segment`)."""
-        kept = self.wide[leaf.index].dtype.name if self.keeps(leaf) else ""
-        return self.programs.segment(division.update, leaf, n, wire, kept, self.shapes[leaf.index].dtype.name)
-
-    def movement(self, gradients: Sequence[jax.Array]) -> Movement:
-        """What an update does with gradients of these types."""
-        leaves = self.division.leaves
-        names = tuple(self.wire_type(x, gradients[x.index]) for x in leaves)
-        if names not in self._movements:
-            shapes = [self.shapes[x.index] for x in leaves]
-            wires = [Wire(_size(s), name) for s, name in zip(shapes, names, strict=True)]
-            where = queues(jax.default_backend())
-            program = functools.partial(self.program, self.division)
-            self._movements[names] = Movement(self.store, self.division, wires, where, program)
-        return self._movements[names]
+    return Offloaded(made.init, made.update, made.fetch, made.load, made.nbytes, made.balance)
 
 
 class _Offload:
@@ -221,14 +106,15 @@ class _Offload:
     def init(self, params: Any) -> OffloadState:
         """The state of parameters, as the optimizer begins it."""
         home = self._home("init", params)
-        wide = _on_host(lambda: [jnp.asarray(np.asarray(p), _wide(p.dtype)) for p in jax.tree_util.tree_leaves(params)])
+        given = jax.tree_util.tree_leaves(params)
+        wide = _on_host(lambda: [jnp.asarray(np.asarray(p), wide_type(p.dtype)) for p in given])
         states = _on_host(lambda: jax.tree_util.tree_leaves(self.tx.init(tree_unflatten(home.tree, wide))))
         return self._filled(home, states, wide, params)
 
     def load(self, params: Any, fetched: tuple[Any, Any]) -> OffloadState:
         """The state that `fetch` gave, for parameters like those that it belongs to."""
         home = self._home("load", params)
-        states, wide = (jax.tree_util.tree_leaves(x) for x in fetched)
+        states, wide = jax.tree_util.tree_leaves(fetched[0]), _wide(params, fetched[1])
         for what, got, want in (("states", states, home.states), ("parameters", wide, home.wide)):
             if [(np.shape(x), x.dtype) for x in got] != [(x.shape, x.dtype) for x in want]:
                 raise ValueError(
@@ -251,11 +137,29 @@ class _Offload:
         params = [shape(masters[i], s) if i in masters else None for i, s in enumerate(home.wide)]
         return tree_unflatten(home.state_tree, states), tree_unflatten(home.tree, params)
 
+    def balance(self, params: Any, state: OffloadState) -> OffloadState:
+        """What `Offloaded` says. Raises `ValueError` before `LEAST_STEPS` steps of one program are over."""
+        home = self._checked("balance", state)
+        fetched = self.fetch(state)  # waits for the updates
+        timing = home.timing()
+        if timing is None:
+            if not home.division.leaves:
+                return state
+            raise ValueError(
+                f"xcoexec.optim.offload: balance: got a state behind fewer than {LEAST_STEPS} steps of one program; "
+                "valid is one behind more, as they are what is measured."
+            )
+        chosen = staying(timing, home.sizes, home.resident, home.room, device_rate())
+        if chosen == frozenset(home.resident):
+            return state
+        new = self._home("balance", params, chosen)
+        return self._filled(new, jax.tree_util.tree_leaves(fetched[0]), _wide(params, fetched[1]), params)
+
     def nbytes(self, state: OffloadState) -> int:
         """Bytes of states and masters in host memory."""
         return self._checked("nbytes", state).store.nbytes
 
-    def _home(self, what: str, params: Any) -> Home:
+    def _home(self, what: str, params: Any, resident: Collection[int] | None = None) -> Home:
         leaves, tree = jax.tree_util.tree_flatten(params)
         if any(map(is_tracer, leaves)):
             raise TypeError(
@@ -274,7 +178,7 @@ class _Offload:
             raise NotImplementedError(
                 f"xcoexec.optim.offload: got the backend {jax.default_backend()!r}; valid are {PLATFORMS}."
             )
-        return Home(self, tree, [jax.ShapeDtypeStruct(p.shape, p.dtype) for p in leaves])
+        return Home(self, tree, [jax.ShapeDtypeStruct(p.shape, p.dtype) for p in leaves], resident)
 
     def _filled(self, home: Home, states: Sequence[Any], wide: Sequence[Any], params: Any) -> OffloadState:
         """The state with these arrays, the host's in its memory."""
@@ -362,17 +266,20 @@ class _Offload:
         return {leaf.index: x for leaf, x in zip(leaves, back, strict=True)}, steps + np.uint32(1)
 
 
-def _wide(dtype: Any) -> Any:
-    return np.dtype(np.float32) if np.dtype(dtype).name in NARROW else np.dtype(dtype)
+def _wide(params: Any, fetched: Any) -> list[Any]:
+    """Parameters as the optimizer sees them: what `fetch` gave, or those themselves where no wider ones are kept. Fewer
+    where something is missing.
+    """
+    given = jax.tree_util.tree_leaves(params)
+    kept = jax.tree_util.tree_leaves(fetched, is_leaf=lambda x: x is None)
+    alone = [None if p.dtype.name in NARROW else np.array(p) for p in given]
+    pairs = zip(kept, alone, strict=False)  # the numbers differ for other parameters
+    return [x for x in (p if k is None else k for k, p in pairs) if x is not None]
 
 
 def _fetched(x: jax.Array) -> Any:
     """An array as one of NumPy; keys of random numbers are known to JAX alone."""
     return x if jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) else np.array(x)
-
-
-def _size(shape: jax.ShapeDtypeStruct) -> int:
-    return int(np.prod(shape.shape))
 
 
 def _shape(x: jax.Array) -> jax.ShapeDtypeStruct:

@@ -79,10 +79,10 @@ def _jobs(figure: str, *parts: str, twins: bool = False) -> tuple[Panel, ...]:
 #: (paper, figure) -> its pictures
 AXES: Mapping[tuple[str, str], tuple[Panel, ...]] = {
     ("edgenn", "Figure 6"): (
-        _network("speedup over the CPU", r"times faster than the board's own CPU|over the CPU alone: (?P<place>\w+)"),
+        _network("speedup over the CPU", r"times faster than the board's own CPU(?:: (?P<place>\w+))?"),
     ),
     ("edgenn", "Figure 8"): (
-        _network("performance improvement (%)", r"EdgeNN over the GPU alone|EdgeNN: (?P<place>\w+)"),
+        _network("performance improvement (%)", r"EdgeNN over the GPU alone(?:: (?P<place>\w+))?"),
     ),
     ("edgenn", "Figure 11"): (Panel("AlexNet's dense layers", "improvement (%)", whole="mean"),),
     ("codl", "Figure 1"): (_network("latency (ms)", r"(?P<place>PoseNet) on (?:the )?(?P<series>.*)"),),
@@ -98,18 +98,20 @@ AXES: Mapping[tuple[str, str], tuple[Panel, ...]] = {
     ("codl", "Figure 15"): tuple(
         _network(
             f"speedup over {name}",
-            rf"(?:(?P<series>dynamic programme|Algorithm 1): )?(?:times faster than|over) {words}(?:: (?P<place>\w+))?",
+            rf"(?:(?P<series>dynamic programme|Algorithm 1): )?times faster than {words}(?:: (?P<place>\w+))?",
         )
         for name, words in (
             ("the CPU", "the CPU alone"),
             ("the GPU", "the GPU alone"),
-            ("muLayer-like", "(?P<series2>mu-layer.*)"),
+            ("muLayer-like", "(?P<series2>mu-layer[^:]*)"),
         )
     ),
     ("codl", "Figure 17"): (_network("operators divided by H (%)", r"split layers divided by rows"),),
     ("codl", "Figure 18"): (
         _network("latency (ms)", r"latency, no chains, by (?P<series>\w+)"),
-        _network("speedup of both dimensions", r"times faster than by (?P<series>\w+) alone, no chains"),
+        _network(
+            "speedup of both dimensions", r"times faster than by (?P<series>\w+) alone, no chains(?:: (?P<place>\w+))?"
+        ),
     ),
     ("codl", "Figure 19"): (_network("operators in chains (%)", r"(?P<series>.*): layers in chains"),),
     ("codl", "Figure 20"): (
@@ -123,9 +125,9 @@ AXES: Mapping[tuple[str, str], tuple[Panel, ...]] = {
         *(
             _network(f"less latency than {name} (%)", pattern)
             for name, pattern in (
-                ("the better one", r"less time than the better component alone|below the better one: (?P<place>\w+)"),
-                ("the CPU", "less time than the CPU alone"),
-                ("the GPU", "less time than the GPU alone"),
+                ("the better one", r"less time than the better component alone(?:: (?P<place>\w+))?"),
+                ("the CPU", r"less time than the CPU alone(?:: (?P<place>\w+))?"),
+                ("the GPU", r"less time than the GPU alone(?:: (?P<place>\w+))?"),
             )
         ),
     ),

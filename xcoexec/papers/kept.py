@@ -18,7 +18,7 @@ SOURCES: dict[str, tuple[str, Found]] = {
     "xcoexec.papers.measured:edgenn_measured": ("edgenn", measured.FROM_SUITE["edgenn"]),
     "xcoexec.papers.measured:codl_measured": ("codl", measured.FROM_SUITE["codl"]),
     "xcoexec.papers.measured:switch_measured": ("layer_switch", measured.FROM_SUITE["layer_switch"]),
-    "xcoexec.papers.beyond:compared": ("", beyond.from_suite),
+    "xcoexec.papers.beyond:compared": ("", beyond.table),
     "xcoexec.papers.measured:kernels_measured": ("", measured.kernels),
 }
 

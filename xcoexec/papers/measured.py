@@ -1,52 +1,38 @@
-"""What is measured of the papers' networks on this machine: every strategy beside both halves alone, alternating in one
-process. The same functions make cells of records of `xcoexec bench --suite`, which may come from other machines.
+"""What the papers claim of their methods, measured on this machine: cells of what `cases` has of each network. The same
+functions make cells of records of `xcoexec bench --suite`, which may come from other machines.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..tools.suite import SUITES, Record, Suite, measure
+from ..tools.splits import shared, split_layers
+from ..tools.suite import SUITES, Suite
 from . import quoted
-from .cells import MEASURED, NONE, Cell
+from .cases import BLOCK, ROUNDS, cases
+from .cells import MEASURED, Cell
 
+Measured = Mapping[str, Any]  # a `cases.Case`, or a record of a suite
 #: the papers' names of networks of the zoo
 NAMED = {"vgg16": "vgg", "resnet18": "resnet", "retinaface_resnet50": "retinaface", "fast_style": "style"}
-METHODS = ("edgenn", "codl", "layer_switch")
-VARIANTS = ("device", "host", *METHODS)
-ROUNDS, BLOCK = 5, 0.05  # of a quick run: rounds, seconds of each variant's block
 KEPT_ROUNDS = Suite("", ()).rounds  # of kept records
 NO_SWITCH = "no layer switches on this machine"
+BRANCHES = "a network without branches has the GPU's own plan: 0 by construction"
 
 
-@functools.cache
-def case(model: str, rounds: int = ROUNDS, block: float = BLOCK) -> Record:
-    """A network under every method and both halves alone, measured once a process."""
-    return measure("papers", Suite("the papers", (model,), variants=VARIANTS, rounds=rounds, block=block), model, 1)
-
-
-def _cell(figure: str, what: str, paper: Any, ours: Any, unit: str, **more: Any) -> Cell:
+def cell(figure: str, what: str, paper: Any, ours: Any, unit: str, **more: Any) -> Cell:
+    """A measured cell."""
     return {"figure": figure, "what": what, "paper": paper, "ours": ours, "kind": MEASURED, "unit": unit, **more}  # type: ignore[typeddict-item]
 
 
-def median(r: Record, variant: str) -> float:
-    """Median seconds of a call."""
-    return float(r["seconds"][variant][1])
-
-
-def _splits(r: Record, variant: str) -> int:
-    return int(r["halves"].get(variant, {}).get("split", 0))
-
-
-def _quartiles(r: Record, of: Callable[[float, float], float], variant: str, than: str) -> list[float]:
-    """What a gain is at the far ends of both quartiles."""
-    mine, other = r["seconds"][variant], r["seconds"][than]
-    return sorted((of(mine[2], other[0]), of(mine[0], other[2])))
+def median(r: Measured, way: str) -> float:
+    """Median seconds of an item."""
+    return float(r["seconds"][way][1])
 
 
 def less(mine: float, other: float) -> float:
@@ -59,155 +45,206 @@ def times(mine: float, other: float) -> float:
     return other / mine
 
 
+def quartiles(r: Measured, of: Callable[[float, float], float], way: str, than: str) -> list[float]:
+    """What a gain is at the far ends of both quartiles."""
+    mine, other = r["seconds"][way], r["seconds"][than]
+    return sorted((of(mine[2], other[0]), of(mine[0], other[2])))
+
+
 def geometric(values: Sequence[float]) -> float:
     """The geometric mean."""
     return float(np.exp(np.mean(np.log(values))))
 
 
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """A gain of a method over one that is always there, in a figure: of each network, and their mean."""
-
-    figure: str
-    words: str
-    variant: str
-    than: str
-    of: Callable[[float, float], float]
-    unit: str
-    mean: Callable[[Sequence[float]], float]
-    paper: str
-    record: str
-    name: str
-
-
-def _mean(values: Sequence[float]) -> float:
+def arithmetic(values: Sequence[float]) -> float:
+    """The arithmetic mean."""
     return float(np.mean(values))
 
 
-CLAIMS = {
+#: unit -> (what of two times, the mean of several)
+GAINS: Mapping[str, tuple[Callable[[float, float], float], Callable[[Sequence[float]], float]]] = {
+    "%": (less, arithmetic),
+    "times": (times, geometric),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A gain of a way over another one in a figure, of each network and their mean. `printed`: record and value of the
+    quoted data ("": ours alone); `only`: of these networks; `switched`: whole layers on either half count as splits do.
+    """
+
+    figure: str
+    words: str
+    way: str
+    than: str
+    unit: str
+    printed: str = ""
+    only: tuple[str, ...] = ()
+    switched: bool = False
+    note: str = ""
+
+    def working(self, r: Measured) -> int:
+        """Layers of the way's plan that are split, or that lie on the other half where that counts."""
+        split = split_layers(r, self.way)
+        return r["halves"][self.way]["host"] or split if self.switched and shared(r, self.way) else split
+
+
+_RIVAL = "codl, no chains"
+CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     "edgenn": (
-        Claim("Figure 8", "EdgeNN", "edgenn", "jit", less, "%", _mean, "edgenn", "gain", "mean"),
         Claim(
-            "Figure 6", "over the CPU alone", "edgenn", "host", times, "times", _mean, "edgenn", "over_cpus", "xavier"
+            "Figure 6", "times faster than the board's own CPU", "edgenn, paper", "host", "times", "over_cpus.xavier"
+        ),
+        Claim("Figure 8", "EdgeNN over the GPU alone", "edgenn, paper", "device", "%", "gain.mean"),
+        Claim("Figure 8", "hybrid execution alone, over the GPU alone", "edgenn, hybrid", "device", "%", "hybrid.mean"),
+        Claim(
+            "Figure 8",
+            "ours: layers may run on the CPU as a whole too, over plain jax.jit",
+            "edgenn",
+            "jit",
+            "%",
+            note="the host half's kernels are in it",
+        ),
+        Claim(
+            "Section V-F",
+            "inter-kernel co-running alone, SqueezeNet",
+            "edgenn, inter only",
+            "device",
+            "%",
+            "inter_kernel.squeezenet",
+            ("squeezenet",),
+            switched=True,
+            note=BRANCHES,
         ),
     ),
     "codl": (
-        Claim(
-            "Figure 15",
-            "over the CPU alone",
-            "codl",
-            "host",
-            times,
-            "times",
-            geometric,
-            "codl",
-            "over_one_processor",
-            "cpu",
+        *(
+            Claim(
+                "Figure 15",
+                f"dynamic programme: times faster than the {name} alone",
+                "codl",
+                than,
+                "times",
+                f"over_one_processor.{key}",
+            )
+            for name, key, than in (("CPU", "cpu", "host"), ("GPU", "gpu", "jit"))
         ),
-        Claim(
-            "Figure 15",
-            "over the GPU alone",
-            "codl",
-            "jit",
-            times,
-            "times",
-            geometric,
-            "codl",
-            "over_one_processor",
-            "gpu",
+        Claim("Figure 15", "times faster than mu-layer", "codl", "mu_layer, FLOP", "times", "over_mu_layer.mean"),
+        *(
+            Claim(
+                "Figure 18",
+                f"times faster than by {dim} alone, no chains",
+                _RIVAL,
+                f"codl, {dim}, no chains",
+                "times",
+                "hybrid_dimension.mean",
+            )
+            for dim in ("rows", "channel")
         ),
     ),
 }
 
 
-def gains(suite: str, records: Sequence[Record], runs: int = KEPT_ROUNDS) -> list[Cell]:
-    """EdgeNN's and CoDL's gains from records of networks. Only networks of which layers were split count in a mean."""
+def gains(suite: str, records: Sequence[Measured], runs: int = KEPT_ROUNDS) -> list[Cell]:
+    """EdgeNN's and CoDL's gains. Only networks of which layers were split count, alone and in a mean."""
+    return [c for claim in CLAIMS[suite] for c in _claimed(suite, claim, records, runs)]
+
+
+def _claimed(paper: str, c: Claim, records: Sequence[Measured], runs: int) -> list[Cell]:
+    mine = [r for r in records if {c.way, c.than} <= r["seconds"].keys() and r["model"] in (c.only or (r["model"],))]
+    if not mine:
+        return []
+    of, mean = GAINS[c.unit]
+    key, _, name = c.printed.partition(".")
+    printed = quoted.load(paper)[key].values or {} if key else {}
+    working = [r for r in mine if c.working(r)]
+    gain = lambda r: of(median(r, c.way), median(r, c.than))
     out: list[Cell] = []
-    for c in CLAIMS[suite]:
-        paper = quoted.load(c.paper)[c.record]
-        split = [r for r in records if _splits(r, c.variant)]
-        for r in records:
-            ours = c.of(median(r, c.variant), median(r, c.than))
-            more = {"spread": _quartiles(r, c.of, c.variant, c.than), "splits": _splits(r, c.variant), "runs": runs}
-            printed = (paper.values or {}).get(NAMED.get(r["model"], r["model"]))
-            out.append(_cell(c.figure, f"{c.words}: {r['model']}", printed, ours, c.unit, **more))
-        values = [c.of(median(r, c.variant), median(r, c.than)) for r in split]
-        mean = c.mean(values) if values else None
-        note = f"{len(split)} of {len(records)} networks have split layers here"
-        more = {"splits": sum(_splits(r, c.variant) for r in split), "note": note}
-        if len(values) > 1:
-            more["spread"] = [min(values), max(values)]
-        out.append(_cell(c.figure, f"{c.words}: mean", paper[c.name], mean, c.unit, **more))
+    for r in () if c.only else working:
+        theirs = printed.get(NAMED.get(str(r["model"]), str(r["model"])))
+        more = {"spread": quartiles(r, of, c.way, c.than), "splits": c.working(r), "runs": runs}
+        out.append(cell(c.figure, f"{c.words}: {r['model']}", theirs, gain(r), c.unit, **more))
+    every = ", ".join(r["model"] for r in mine)
+    note = f"{len(working)} of {len(mine)} networks ({every}) have work on both halves here"
+    more = {"splits": sum(map(c.working, working)), "note": f"{note}; {c.note}".rstrip("; "), "runs": runs}
+    values = [gain(r) for r in working]
+    if working:
+        alone = quartiles(working[0], of, c.way, c.than)
+        more["spread"] = [min(values), max(values)] if len(values) > 1 else alone
+    out.append(cell(c.figure, c.words, printed.get(name), mean(values) if values else None, c.unit, **more))
     return out
 
 
-def switching(records: Sequence[Record], runs: int = KEPT_ROUNDS) -> list[Cell]:
+def switching(records: Sequence[Measured], runs: int = KEPT_ROUNDS) -> list[Cell]:
     """Figure 13 of the layer-switching paper; a network that stays on one half has no switch."""
-    gain = quoted.load("layer_switched")["gain"]
+    found = {r["model"]: r for r in records if shared(r, "layer_switch")}
     out: list[Cell] = []
-    found = []
-    for r in records:
-        h = r["halves"]["layer_switch"]
-        better = min(("jit", "host"), key=lambda v: median(r, v))
-        ours = less(median(r, "layer_switch"), median(r, better))
-        if h["host"] and h["device"]:
-            found.append(ours)
-            spread = _quartiles(r, less, "layer_switch", better)
+    for words, printed, ways in (
+        ("the better component alone", "gain.mean", ("jit", "host")),
+        ("the CPU alone", "gain_components.cpu", ("host",)),
+        ("the GPU alone", "gain_components.gpu", ("jit",)),
+    ):
+        key, _, name = printed.partition(".")
+        values = []
+        for m, r in found.items():
+            better = min(ways, key=lambda w: median(r, w))
+            values.append(less(median(r, "layer_switch"), median(r, better)))
+            spread = quartiles(r, less, "layer_switch", better)
             out.append(
-                _cell("Figure 13", f"below the better one: {r['model']}", None, ours, "%", spread=spread, runs=runs)
+                cell("Figure 13", f"less time than {words}: {m}", None, values[-1], "%", spread=spread, runs=runs)
             )
-        else:
-            out.append(_cell("Figure 13", f"below the better one: {r['model']}", None, NO_SWITCH, "%"))
-    mean = _mean(found) if found else NO_SWITCH
-    note = f"{len(found)} of {len(records)} networks have layers on both halves here"
-    return [*out, _cell("Figure 13", "below the better one: mean", gain["mean"], mean, "%", note=note)]
+        mean = arithmetic(values) if values else NO_SWITCH
+        every = ", ".join(r["model"] for r in records)
+        note = f"{len(found)} of {len(records)} networks ({every}) have layers on both halves here"
+        more = {"spread": [min(values), max(values)]} if len(values) > 1 else {}
+        theirs = quoted.load("layer_switched")[key][name]
+        out.append(cell("Figure 13", f"less time than {words}", theirs, mean, "%", note=note, runs=runs, **more))
+    return out
 
 
-def kernels(records: Sequence[Record], runs: int = KEPT_ROUNDS) -> list[Cell]:
+def kernels(records: Sequence[Measured], runs: int = KEPT_ROUNDS) -> list[Cell]:
     """Times that the host half alone is faster than `jax.jit`: what kernels give, which no paper claims."""
     out = []
     for r in records:
         ours = times(median(r, "host"), median(r, "jit"))
-        spread = _quartiles(r, times, "host", "jit")
-        out.append(_cell("Kernels", r["model"], None, ours, "times", spread=spread, runs=runs))
+        spread = quartiles(r, times, "host", "jit")
+        out.append(cell("Kernels", r["model"], None, ours, "times", spread=spread, runs=runs))
+    if not out:
+        return []
     mean = geometric([times(median(r, "host"), median(r, "jit")) for r in records])
-    return [*out, _cell("Kernels", "geometric mean", None, mean, "times")]
+    return [*out, cell("Kernels", "geometric mean", None, mean, "times", runs=runs)]
 
 
 # -- rows ---------------------------------------------------------------------------------------------
 
 
-def edgenn_measured(
-    models: Sequence[str] = SUITES["edgenn"].models, rounds: int = ROUNDS, block: float = BLOCK
-) -> list[Cell]:
-    """Figures 6 and 8 of EdgeNN on this machine."""
-    return gains("edgenn", [case(m, rounds, block) for m in models], rounds)
+def edgenn_measured(models: Sequence[str], rounds: int = ROUNDS, block: float = BLOCK) -> list[Cell]:
+    """Figures 6 and 8 and section V-F of EdgeNN on this machine."""
+    return gains("edgenn", cases(models, rounds, block), rounds)
 
 
-def codl_measured(
-    models: Sequence[str] = SUITES["codl"].models, rounds: int = ROUNDS, block: float = BLOCK
-) -> list[Cell]:
-    """Figure 15 of CoDL on this machine."""
-    return gains("codl", [case(m, rounds, block) for m in models], rounds)
+def codl_measured(models: Sequence[str], rounds: int = ROUNDS, block: float = BLOCK) -> list[Cell]:
+    """Figures 15 and 18 of CoDL on this machine."""
+    return gains("codl", cases(models, rounds, block), rounds)
 
 
-def switch_measured(
-    models: Sequence[str] = SUITES["layer_switch"].models, rounds: int = ROUNDS, block: float = BLOCK
-) -> list[Cell]:
+def switch_measured(models: Sequence[str], rounds: int = ROUNDS, block: float = BLOCK) -> list[Cell]:
     """Figure 13 of the layer-switching paper on this machine."""
-    return switching([case(m, rounds, block) for m in models], rounds)
+    found = cases(models, rounds, block)
+    return switching(found, rounds) if found else []
 
 
 def kernels_measured(models: Sequence[str], rounds: int = ROUNDS, block: float = BLOCK) -> list[Cell]:
     """The host half alone beside `jax.jit`."""
-    return kernels([case(m, rounds, block) for m in models], rounds)
+    return kernels(cases(models, rounds, block), rounds)
 
 
-#: suite of a kept record -> (cells of its records, key of the row that they stand beside)
-FROM_SUITE: dict[str, Callable[[Sequence[Record]], list[Cell]]] = {
+#: suite of a kept record -> cells of its records
+FROM_SUITE: dict[str, Callable[[Sequence[Measured]], list[Cell]]] = {
     "edgenn": functools.partial(gains, "edgenn"),
     "codl": functools.partial(gains, "codl"),
     "layer_switch": switching,
 }
 
-__all__ = ["CLAIMS", "FROM_SUITE", "METHODS", "NONE", "case", "gains", "kernels", "switching"]
+__all__ = ["CLAIMS", "FROM_SUITE", "SUITES", "gains", "kernels", "switching"]

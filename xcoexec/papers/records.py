@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from ..tools.machine import Environment
-from . import source
-from .cells import Cell, PapersError
+from . import lines, source
+from .cells import Cell
 from .rows import Row
 
 NEEDED = ("key", "paper", "figures", "size", "cells", "commit", "source", "seconds", "environment")
@@ -19,7 +17,8 @@ NEEDED = ("key", "paper", "figures", "size", "cells", "commit", "source", "secon
 class Record(TypedDict):
     """What a row gave: its cells, the revision and the hash of the code, seconds of the run, and the machine.
 
-    `failed`: the error's text where its function did not end; such a row is run again.
+    `failed`: the error's text where its function did not end; `left`: how many of its steps an interrupt left out. Such
+    a row is run again.
     """
 
     key: str
@@ -32,6 +31,7 @@ class Record(TypedDict):
     seconds: float
     environment: Mapping[str, object]
     failed: NotRequired[str]
+    left: NotRequired[int]
 
 
 def machine(environment: Mapping[str, object]) -> str:
@@ -40,7 +40,9 @@ def machine(environment: Mapping[str, object]) -> str:
     return f"{environment['cpu']}" + (f" + {device} with {parts} multiprocessors" if device else "")
 
 
-def made(row: Row, size: str, cells: Sequence[Cell], seconds: float, here: Environment, failed: str = "") -> Record:
+def made(
+    row: Row, size: str, cells: Sequence[Cell], seconds: float, here: Environment, failed: str = "", left: int = 0
+) -> Record:
     """A record of now."""
     record = Record(
         key=row.key,
@@ -53,44 +55,16 @@ def made(row: Row, size: str, cells: Sequence[Cell], seconds: float, here: Envir
         seconds=round(seconds, 3),
         environment=dict(here),  # type: ignore[call-overload]
     )
-    return {**record, "failed": failed} if failed else record
+    if failed:
+        record["failed"] = failed
+    if left:
+        record["left"] = left
+    return record
 
 
 def load(path: str | os.PathLike[str]) -> list[Record]:
-    """The records of a file, none where it is not there. A last line that was cut off is left out. Raises `PapersError`
-    for other lines that are no records.
-    """
-    file = pathlib.Path(path)
-    if not file.is_file():
-        return []
-    lines = file.read_text("utf-8").split("\n")
-    records: list[Record] = []
-    for i, line in enumerate(lines, 1):
-        try:
-            record = json.loads(line) if line else None
-        except json.JSONDecodeError:
-            if i == len(lines):  # a run that was killed while it wrote
-                break
-            record = 0
-        if record is None:
-            continue
-        if not isinstance(record, dict) or any(k not in record for k in NEEDED):
-            raise PapersError(
-                f"papers: got line {i} of {str(file)!r}, which is no record; valid is a file that papers wrote."
-            )
-        records.append(record)  # type: ignore[arg-type]
-    return records
-
-
-def append(path: str | os.PathLike[str], record: Record) -> None:
-    """Writes a record behind those of a file; a line that was cut off there is ended first."""
-    file = pathlib.Path(path)
-    with file.open("a+", encoding="utf-8") as out:
-        out.seek(0)
-        kept = out.read()
-        if kept and not kept.endswith("\n"):
-            out.truncate(len(kept[: kept.rfind("\n") + 1].encode()))
-        out.write(json.dumps(record) + "\n")
+    """The records of a file, none where it is not there. Raises `PapersError` for lines that are no records."""
+    return lines.load(path, NEEDED)  # type: ignore[return-value]
 
 
 def finished(records: Iterable[Record], row: Row, size: str, here: Environment) -> bool:
@@ -102,6 +76,7 @@ def finished(records: Iterable[Record], row: Row, size: str, here: Environment) 
         and r["environment"] == mine
         and (r["commit"], r["source"]) == (source.commit(), source.digest(row.module))
         and not r.get("failed")
+        and not r.get("left")
         for r in records
     )
 
@@ -136,4 +111,4 @@ def _first(records: Sequence[Record], rows: Mapping[str, Row], by: Callable[[Rec
     return [r for _, r in found.values()]
 
 
-__all__ = ["Record", "append", "computing", "finished", "latest", "load", "machine", "made", "stale"]
+__all__ = ["Record", "computing", "finished", "latest", "load", "machine", "made", "stale"]

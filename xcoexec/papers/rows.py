@@ -25,8 +25,7 @@ class Row:
 
     `function`: "module:name", called with the entries of `quick` or of `full` as keyword arguments. `about_splits`: its
     measured cells count only where layers were divided between both halves (`splits` of a cell). `matrix`: the page
-    shows its cells as a table of `what` by `series`. `kept`: its measured cells are of records that were kept, whose
-    machine and versions their notes name.
+    shows its cells as a table of `what` by `series`. `steps`: it takes long, and has what it has after an interrupt.
     """
 
     paper: str
@@ -37,7 +36,7 @@ class Row:
     about_splits: bool = False
     because: str = ""
     matrix: bool = False
-    kept: bool = False
+    steps: bool = False
 
     @property
     def key(self) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from .. import __version__
 from . import quoted
 from .cells import ABSENT, CALCULATED, KINDS, MEASURED, NONE, SIMULATED, Cell, base, shown, value
 from .records import Record, computing, latest, machine, stale
 from .rows import BEYOND, PAPERS, Row, items
 
 OLDER = " (older than the code)"
-KEPT = "kept records, named in the note"
 NOT_MEASURED = "not measured"
 HOW = {MEASURED: "rerun (measured)", CALCULATED: "recomputed", SIMULATED: "simulated"}
 TITLES = {"Methods": "all five methods on the same networks", "Kernels": "what the generated kernels give alone"}
@@ -36,8 +34,7 @@ class Entry:
     def column(self) -> str:
         """Kind, and of what is measured the machine."""
         kind = self.cell["kind"]
-        where = KEPT if self.row.kept else machine(self.record["environment"])
-        return f"{kind}: {where}" if kind == MEASURED else kind
+        return f"{kind}: {machine(self.record['environment'])}" if kind == MEASURED else kind
 
     @property
     def absent(self) -> bool:
@@ -106,7 +103,7 @@ def _line(what: str, found: Sequence[Entry]) -> Line:
 
 def _note(e: Entry, columns: Collection[str]) -> str:
     """A cell's note, with its machine where several have measured the same."""
-    several = e.cell["kind"] == MEASURED and not e.row.kept and sum(c.startswith(MEASURED) for c in columns) > 1
+    several = e.cell["kind"] == MEASURED and sum(c.startswith(MEASURED) for c in columns) > 1
     return f"{machine(e.record['environment'])}: {e.cell['note']}" if several else e.cell["note"]
 
 
@@ -125,9 +122,9 @@ def figures(records: Sequence[Record], rows: Sequence[Row]) -> list[Figure]:
     for record in latest(records, by_key):
         row = by_key[record["key"]]
         for cell in record["cells"]:
-            if (cell["kind"] != MEASURED or row.kept) and id(record) not in first:
+            if cell["kind"] != MEASURED and id(record) not in first:
                 continue
-            entry = Entry(cell, record, row, _older(cell, record, row))
+            entry = Entry(cell, record, row, stale(record, row))
             entries.setdefault((row.paper, base(cell["figure"])), []).append(entry)
     failed = {f"{r['key']}": r["failed"] for r in latest(records, by_key) if "failed" in r}
     out = []
@@ -139,12 +136,6 @@ def figures(records: Sequence[Record], rows: Sequence[Row]) -> list[Figure]:
                 found = tuple(entries.get((paper, name), ()))
                 out.append(Figure(paper, name, title(paper, name), found, because, any(r.matrix for r in mine)))
     return out
-
-
-def _older(cell: Cell, record: Record, row: Row) -> bool:
-    """Whether a number is older than the code: by its record's hash; of what was kept, by the version in its note."""
-    kept = row.kept and cell["kind"] == MEASURED
-    return stale(record, row) or (kept and f"xcoexec {__version__}" not in cell.get("note", ""))
 
 
 def _why(row: Row, failed: dict[str, str]) -> str:
@@ -208,7 +199,8 @@ def runs(records: Sequence[Record], rows: Sequence[Row]) -> list[list[str]]:
         versions = ", ".join(f"{k} {e[k]}" for k in ("xcoexec", "jax", "llvmlite", "python") if k in e)
         took = f"{r['seconds']:.1f}" if r["seconds"] else NONE
         count = max((c.get("runs", 1) for c in r["cells"]), default=0)
-        old = OLDER.strip() if stale(r, by_key[r["key"]]) else ""
+        left = [f"{r['left']} steps left"] if "left" in r else []
+        old = ", ".join([*left, *([OLDER.strip()] if stale(r, by_key[r["key"]]) else [])])
         out.append(
             [", ".join(r["figures"]), r["paper"], r["size"], r["commit"], machine(e), versions, took, str(count), old]
         )

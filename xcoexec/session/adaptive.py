@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import threading
 import time
@@ -76,7 +77,8 @@ class Monitor:
 
     `steps` are ways to find a better one, called one after the other in a background thread, the quickest first, the
     last one a plan from fresh numbers; what gives None has the caller's own calls find it. `interval`: least seconds
-    between two plannings. `final`: `current` stays. `past`: executables that were in use before, the latest first.
+    between two plannings. `final`: `current` stays. `past`: executables that were in use before, with
+    other placements, the latest first.
     `clock`: seconds that pass.
     """
 
@@ -180,7 +182,7 @@ class Monitor:
             if self.final or self.current is not old:
                 return False
             self.current = new
-            self.past = [old, *(p for p in self.past if p.lowered is not old.lowered)][: self.keep]
+            self.past = [old, *(p for p in self.past if not _same(p, old))][: self.keep]
             self._last = self._planned = self._clock()
             self._retry = self._quick = self._pause
             self._pause = min(2 * self._pause, MOST_RETRY_SECONDS)
@@ -200,9 +202,8 @@ class Monitor:
         if new.lowered is not None:
             self._retry, self._quick = RETRY_SECONDS, QUICK_RETRY_SECONDS
         if old.lowered is not None and old.lowered is not new.lowered:
-            self.past = [old, *(p for p in self.past if p.lowered is not old.lowered and p.lowered is not new.lowered)][
-                : self.keep
-            ]
+            others = [old, *(p for p in self.past if not _same(p, old))]
+            self.past = [p for p in others if not _same(p, new)][: self.keep]
         kept = "kept" if new is old or new.plan == old.plan else "swapped"
         if kept == "swapped" or not quiet:
             self.history.append(f"plan {new.plan.strategy!r} {kept} after {seconds:.2f} s: {new.plan.chosen}")
@@ -234,6 +235,15 @@ class Monitor:
         finally:
             working.discard(me)
             self._busy.release()
+
+
+def _same(a: Executable, b: Executable) -> bool:
+    """Whether two executables place every layer alike: of these the newer one is enough, each holds packed weights."""
+
+    def shape(exe: Executable) -> tuple[object, ...]:
+        return exe.plan.engine, *(dataclasses.replace(p, predicted=None, note="") for p in exe.plan.placements)
+
+    return a.lowered is b.lowered or (bool(a.plan.placements) and shape(a) == shape(b))
 
 
 def _segment_seconds(exe: Executable) -> float | None:

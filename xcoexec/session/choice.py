@@ -11,9 +11,10 @@ from ..lowering.executable import Executable
 from .adaptive import Monitor
 from .background import submit
 from .planner import Planner
-from .usage import EVERY, MOST_EVERY, Guard, Habit, Trial
+from .usage import EVERY, MOST_EVERY, STEADY, Guard, Habit, Trial
 
 MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
+REST_CALLS, REST_SECONDS = 256, 0.05  # the most calls, and seconds of calls, without a look at how they are made
 
 
 class Choice:
@@ -60,6 +61,18 @@ class Choice:
             self._wait_for_plain()
             return exe
         return self._planner.plain if plain else exe
+
+    @property
+    def rest(self) -> int:
+        """Calls to come that need no look, while plain `jax.jit` is in use for calls as they are made: where calls in
+        flight have a plan of their own, behind every `STEADY` calls that were made as those before them.
+        """
+        current, habit = self._monitor.current, self._habit
+        used = (habit.in_flight and current.in_flight) or current
+        if used.lowered is not None or self._alone is None:
+            return 0
+        looked = current.in_flight is None or (habit.steady and not habit.steady % STEADY)
+        return min(REST_CALLS, int(REST_SECONDS / self._alone)) if looked else 0
 
     def gave(self, results: Sequence[object]) -> None:
         """Notes what a call has returned; nothing is kept alive."""

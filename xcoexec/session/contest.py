@@ -34,6 +34,7 @@ BALANCE_CALLS = 12
 SLOW = 1.5  # times the fastest one's time: what takes longer in one round is out of the comparison
 FLOW_NEAR = 1.5  # what takes longer than this times the winner's time is not tried with calls in flight
 FLOW_ROUNDS = 4
+FLOW_WORTH = 0.95  # a plan takes calls in flight when it takes less than this share of jax.jit's time: no caller tells
 LONG_SECONDS = 0.01  # of a call, of which its beginning is no part worth mentioning
 BURST_SECONDS = 0.02  # of calls without a wait between them
 LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 4, 30
@@ -325,7 +326,8 @@ def _in_flight(
     except jax.errors.JaxRuntimeError:  # so many results at once have no room
         return best, {}
     times = {k: t / count for k, t in bursts.items()}
-    return min(times, key=lambda k: times[k] * (WORTH if k == best else 1.0)), times
+    favoured = {best: WORTH, "jit": FLOW_WORTH}
+    return min(times, key=lambda k: times[k] * favoured.get(k, 1.0)), times
 
 
 def times(s: Attempt, candidates: Mapping[str, Executable], enough: int = ENOUGH) -> dict[str, float]:

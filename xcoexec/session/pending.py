@@ -45,7 +45,7 @@ class PendingSession(PlainSession):
     for the first call, compilation and all, on cores of its own.
     """
 
-    settled = False
+    settled, rest = False, 0
 
     def __init__(self, strategy: str, job: Callable[[PendingSession], None]):
         super().__init__(strategy, "it is being planned")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 
@@ -56,12 +57,12 @@ class Planner:
         does not fit.
         """
         attempt = self._attempt(progress, early=early)
-        if self.problem.step and request is None and self.strategy == "auto" and not self.machine.apart:
-            return self._of_step(attempt)
         if request is not None or self.strategy != "auto":
             exe = choose(attempt, self.strategy, request)
             self._ended(attempt)
             return exe
+        if self.problem.step and (raced := self._of_step(attempt)) is not None:
+            return raced
         begun = self._stages(attempt)
         exe = next(begun)
         self._begun = begun if early else iter(())
@@ -72,16 +73,20 @@ class Planner:
         attempt = self._attempt(silent)
         return remembered(record_name(attempt), attempt.graph) is not None
 
-    def _of_step(self, attempt: Attempt) -> Executable:
-        """What has won in calls of a process before; else what is compared with plain jax.jit in the calls to come."""
+    def _of_step(self, attempt: Attempt) -> Executable | None:
+        """What has won in calls of a process before; else what is compared with plain jax.jit in the calls to come
+        (None: a plan of the stages, as a device does not compute all of a step on its host half).
+        """
         exe = recalled(attempt)
         self.races, self.decided = True, exe is not None
-        return exe or (attempt.plain if self.problem.hostless else attempt.all_host)
+        if exe is not None or self.machine.apart:
+            return exe
+        return attempt.plain if self.problem.hostless else attempt.all_host
 
     def _stages(self, attempt: Attempt) -> Iterator[Executable]:
         for exe in stages(attempt):
             self._ended(attempt)
-            yield exe
+            yield _contender(exe) if self.races else exe
 
     def rest(self) -> Iterator[Executable]:
         """What a planning of which `first` has given an early winner finds behind it. Raises `InterruptedError` where
@@ -151,6 +156,14 @@ class Planner:
         costs = attempt.measured_costs()
         self._ended(attempt)
         return costs
+
+
+def _contender(exe: Executable) -> Executable:
+    """Which of the two that have won, when calls wait and when they do not, is compared in the caller's own calls: a
+    plan, that for calls in flight before the other one.
+    """
+    plans = (e for e in (exe.in_flight, exe) if e is not None and e.lowered is not None)
+    return dataclasses.replace(next(plans, exe), in_flight=None)
 
 
 def _interruptible(what: str, done: int, total: int) -> None:

@@ -30,6 +30,7 @@ from ..lowering.lower import identities
 from ..partition.split import split
 from ..planning.memory import usage
 from .feed import Feed
+from .usage import Habit
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -110,6 +111,11 @@ class Problem:
         """The inputs of calls that are measured."""
         return Feed(self.example, self.donated, self.folded)
 
+    @functools.cached_property
+    def _habit(self) -> Habit:
+        """What calls in use note of their caller, who does not exist here."""
+        return Habit()
+
     def begin(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example."""
         return self.feed.begin(exe.call)
@@ -120,7 +126,10 @@ class Problem:
             return self.called()
         if self.looked_up is not None:
             self.looked_up()
-        return self.begin(exe)
+        self._habit.begins(exe.through)
+        out = self.begin(exe)
+        self._habit.gave(out)
+        return self.out_tree.unflatten(out)
 
     def run(self, exe: Executable) -> Sequence[jax.Array]:
         """Calls an executable with the example, and waits for its results."""

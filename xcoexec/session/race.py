@@ -19,6 +19,7 @@ from .planner import Planner
 LEAST_CALLS, LEAST_SECONDS, MOST_CALLS = 2, 0.005, 20  # of a block, behind one call that is not counted
 LONG_SECONDS = 0.2  # of a call that is a block of its own, as caches and threads make no difference to it
 MOST_BLOCKS = 12  # of both together
+STRETCH_SECONDS, MOST_TOGETHER = 0.02, 64  # of calls of a device that are waited for together, and their number
 CLEAR = 0.85  # all calls of the faster one take less than this share of all calls of the other one
 FAR = 0.4  # as `CLEAR`, where one long call is enough
 GOES_ON = "; compared with plain jax.jit in the caller's next calls"
@@ -26,9 +27,13 @@ WORTH = 0.98  # the plan stays when it takes less than this share of plain jax.j
 
 
 class Race:
-    """As `Choice`, for steps: the plan in use and plain `jax.jit` take blocks of the caller's calls in turn, and each
-    of these calls is waited for. No call is made twice and no state is copied; what is timed are calls as their caller
-    makes them. `compiled`: plain `jax.jit` is, so that its first call counts as any other.
+    """As `Choice`, for steps: the plan in use and plain `jax.jit` take blocks of the caller's calls in turn. No call is
+    made twice and no state is copied; what is timed are calls as their caller makes them. `compiled`: plain `jax.jit`
+    is, so that its first call counts as any other.
+
+    What is timed is a stretch of calls, from the beginning of the first one until the results of the last one are
+    there. On cores it is one call. A device goes on with a call when that has returned, so that a wait behind each one
+    would cost the caller time: there a stretch is as many calls as take `STRETCH_SECONDS` seconds.
 
     What has won is remembered for the next process, which then begins with it. `again` compares once more, as the watch
     on times asks it to: a plan that loses then is tried again after a pause, and goes for good when it loses twice.
@@ -42,23 +47,28 @@ class Race:
         self._monitor, self._planner, self._clock = monitor, planner, clock
         self._cold = [True, not compiled]
         self._first, self._losses = not planner.decided, 0  # whether nothing was decided before
+        self._most = MOST_TOGETHER if planner.machine.apart else 1
         self._thread = 0
-        self._began: float | None = None
         self._line_up(monitor.current)
-        self.races = monitor.current.lowered is not None and self._first
+        self.races = False
 
     def _line_up(self, plan: Executable) -> None:
         self._plan = plan
         self._seconds: tuple[list[float], list[float]] = ([], [])  # of calls that count, with the plan and without
-        self._blocks = self._place = self._counted = 0  # blocks that are over, calls of this one, those that count
-        self._spent = 0.0  # seconds of this block's calls that count
+        self._blocks = self._place = self._counted = 0  # blocks that are over, stretches of this one, those that count
+        self._spent = 0.0  # seconds of this block's stretches that count
+        self._began: float | None = None  # when this stretch did
+        self._calls, self._usual = 0, 0.0  # calls of this stretch, and seconds of a call of the one before
 
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
         me = threading.get_ident()
-        if not self.races or self._monitor.final or me != (self._thread or me):
+        self.races &= not self._monitor.final
+        if not self.races or me != (self._thread or me):
             return self._monitor.current
-        self._thread, self._began = me, self._clock()
+        self._thread = me
+        if not self._calls:
+            self._began = self._clock()
         if not self._jits:
             return self._plan
         if not self._place and self._plan.lowered is not None:
@@ -71,17 +81,32 @@ class Race:
         return self._blocks % 4 in (0, 3)
 
     def gave(self, results: object) -> None:
-        """Notes what a call has returned, when that is there; nothing is kept."""
-        if self._began is None or threading.get_ident() != self._thread:
+        """Notes what a call has returned; when a stretch is over, waits until that is there. Nothing is kept."""
+        if self._began is None or not self.races or threading.get_ident() != self._thread:
+            return
+        self._calls += 1
+        if self._calls < self._together:
             return
         with contextlib.suppress(RuntimeError):  # of the call itself: its caller sees it
             jax.block_until_ready(results)
-        seconds, self._began = self._clock() - self._began, None
-        if self.races:
-            self._note(seconds)
+        seconds, calls, self._began, self._calls = self._clock() - self._began, self._calls, None, 0
+        self._usual = seconds / calls
+        self._note(seconds, calls)
+
+    @property
+    def _together(self) -> int:
+        """The calls of this stretch. The first one of a block is alone: before it the other executable's have ended."""
+        if not self._place or not self._usual:
+            return 1
+        return min(max(int(STRETCH_SECONDS / self._usual), 1), self._most)
+
+    rest = 0  # steps are long enough for a look at each call
 
     def anew(self) -> None:
-        """Goes on."""
+        """Begins, unless a process before has decided."""
+        if self._first and self._monitor.current.lowered is not None:
+            self._line_up(self._monitor.current)
+            self.races = True
 
     def again(self) -> None:
         """Compares the plan in use, or the one that has lost, in the caller's next calls."""
@@ -93,14 +118,14 @@ class Race:
         self._monitor.interval = min(2 * self._monitor.interval, MOST_RETRY_SECONDS)  # each one costs calls
         self.races = True
 
-    def _note(self, seconds: float) -> None:
-        """A call of this block has taken so many seconds."""
+    def _note(self, seconds: float, calls: int) -> None:
+        """So many calls of this block have taken so many seconds."""
         mine, others = self._seconds[self._jits], self._seconds[not self._jits]
         cold, self._cold[self._jits] = self._cold[self._jits], False
         self._place += 1
         if cold or (self._place == 1 and seconds < LONG_SECONDS):
             return
-        mine.append(seconds)
+        mine.append(seconds / calls)
         self._counted += 1
         self._spent += seconds
         if self._apart(mine, others):

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import math
 import os
 import threading
 import time
@@ -85,6 +86,8 @@ class Session:
         )
         if compiles is not None and isinstance(self.choice, Choice):
             self.choice.compiles = functools.partial(self._compiled, compiles)
+        if gate is None:  # else `finish` has it begin
+            self.choice.anew()
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
             self.monitor.keep = 0
 
@@ -177,6 +180,7 @@ class Session:
             log.warning("xcoexec: planning went no further (%s: %s); the plan in use stays.", type(e).__name__, e)
             self.monitor.history.append(f"planning failed: {e}")
         finally:
+            self._let_go()
             self.ends = None
             self.choice.anew()
 
@@ -187,9 +191,19 @@ class Session:
 
     @contextlib.contextmanager
     def _planning(self) -> Iterator[None]:
-        """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones."""
-        with self._settings(), measured_in(self.gate.alone):
-            yield
+        """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones, whose
+        inputs are held no longer than that.
+        """
+        try:
+            with self._settings(), measured_in(self.gate.alone):
+                yield
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Gives back what a planning has needed."""
+        self.problem.feed.drop()
+        host.give_freed_back()
 
     def _known(self) -> Executable:
         with self._planning():
@@ -245,7 +259,14 @@ class Session:
     @property
     def settled(self) -> bool:
         """Whether plain jax.jit is in use for good."""
-        return self.plain and not self._watched
+        return self.plain and not (self._watched or self._races or self.ends is not None)
+
+    @property
+    def rest(self) -> float:
+        """Calls to come that plain jax.jit may answer without a look at how they are made."""
+        if self.settled:
+            return math.inf
+        return self.choice.rest if self.ends is None else 0
 
     @property
     def current(self) -> Executable:
@@ -301,6 +322,7 @@ class PlainSession:
     """Plain jax.jit in the place of a `Session`; says why."""
 
     plain = settled = True
+    rest = math.inf
     known_costs = None
 
     def __init__(self, strategy: str, why: str):

@@ -71,15 +71,16 @@ def stages(s: Attempt) -> Iterator[Executable]:
         yield found.exe
     exe = streamed(s, found)
     if exe.plan.measured:
-        keep(s, exe)
+        # a step's plan has yet to win in its caller's calls
+        keep(s, exe, whole=not s.problem.step or (exe.lowered is None and exe.in_flight is None))
     if not s.early or exe is not found.exe:
         yield exe
 
 
 def recalled(s: Attempt) -> Executable | None:
-    """What has won in a process before, as it is remembered on disk; None where nothing is."""
+    """What has won in a process before, as it is remembered on disk; None where more has to be measured."""
     kept = remembered(record_name(s), s.graph)
-    return _again(s, kept) if kept is not None else None
+    return _again(s, kept) if kept is not None and kept.whole else None
 
 
 def _again(s: Attempt, kept: Kept) -> Executable:

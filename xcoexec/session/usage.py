@@ -16,10 +16,13 @@ from ..compat import Array
 HELD = 3  # results of calls in a row that a caller who does not wait holds at once
 PAUSE = 64  # calls behind which it is tried again whether such a caller waits, twice as many each time
 CHANGE = 3  # calls in a row, made the other way, after which a caller's habit counts as changed
+STEADY = 8  # calls in a row that were made as the habit says, behind which calls need no look for a while
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
 LEAST_PAIRS, MOST_PAIRS = 4, 10  # of blocks that are compared, one of each executable
-CLEAR = 0.85  # of plain jax.jit's seconds: below it nothing is left to decide
+CLEAR_PAIRS = 2  # of them that are enough where both are clear
+CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
+SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
 MOST_OTHERS = 400  # calls of other threads, after which the first one need not end the comparison
 LOST = 7  # pairs, of the most, in which a plan has to be slower to count as slower
@@ -50,7 +53,7 @@ class Habit:
     def __init__(self) -> None:
         self.in_flight = False
         self._last: collections.deque[weakref.ref[jax.Array] | None] = collections.deque(maxlen=HELD)
-        self._others = 0
+        self._others = self.steady = 0  # calls in a row made the other way, and made as the habit says
         self._rest, self._pause = 0, PAUSE  # calls for which a caller who holds results is one who waits for them
 
     def begins(self, through: bool = False) -> bool:
@@ -61,9 +64,9 @@ class Habit:
         waited = last is None or there(last)
         awaits = waited and (self.in_flight or not (through and self._holds()))
         if awaits is not self.in_flight:
-            self._others = 0
+            self._others, self.steady = 0, self.steady + 1
         else:
-            self._others += 1
+            self._others, self.steady = self._others + 1, 0
             if self._others >= CHANGE:
                 if self.in_flight:
                     self._rest, self._pause = self._pause, 2 * self._pause
@@ -129,7 +132,7 @@ class Trial:
         elif (call - FIRST) % BLOCK:
             self._samples[self._plain_at(call)].append(seconds)
         place = (call - FIRST + 1) % (2 * BLOCK)
-        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < CLEAR * self._alone:
+        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < SURE * self._alone:
             self.verdict = "plan"
         elif place == 0:
             self._pair()
@@ -140,7 +143,9 @@ class Trial:
             self.pairs.append((float(np.median(self._samples[0])), float(np.median(self._samples[1]))))
         self._samples = ([], [])
         lost, many = sum(plan > jit for plan, jit in self.pairs), len(self.pairs)
-        if many >= LEAST_PAIRS and lost in (0, many):
+        if many == CLEAR_PAIRS and all(plan < CLEAR * jit for plan, jit in self.pairs):
+            self.verdict = "plan"
+        elif many >= LEAST_PAIRS and lost in (0, many):
             self.verdict = "jit" if lost else "plan"
         elif many == MOST_PAIRS:
             self.verdict = "jit" if lost >= LOST else "plan" if many - lost >= LOST else "open"

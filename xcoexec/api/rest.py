@@ -1,0 +1,34 @@
+"""Calls that plain `jax.jit` answers without a look at them: it tells its programs apart itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .entry import Entry
+from .plain import Plain
+
+
+class Rest:
+    """`jitted` answers so many calls (`left`) that need no look, while no program comes to those it has."""
+
+    __slots__ = ("_left", "_programs", "jitted")
+
+    def __init__(self, plain: Plain, left: float):
+        self.jitted, self._left = plain.jitted, left
+        self._programs = self.jitted._cache_size()
+
+    def over(self) -> bool:
+        """Notes a call; whether the next one is to be looked at: for a program that nobody has looked at yet, or a
+        caller whose habit may be another one.
+        """
+        self._left -= 1
+        return not self._left or self.jitted._cache_size() != self._programs
+
+
+def rest_of(plain: Plain, entries: Iterable[Entry]) -> Rest | None:
+    """The rest that all of a function's programs allow; None where calls have to be looked at."""
+    left = min(e.rest for e in tuple(entries))
+    return Rest(plain, left) if left and not plain.boxed else None
+
+
+__all__ = ["Rest", "rest_of"]
