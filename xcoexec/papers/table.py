@@ -61,7 +61,7 @@ EDGENN = (
     _long(
         "edgenn",
         "Table I",
-        f"{BENCH}.split_edgenn:table1_measured",
+        f"{BENCH}.one_split:table1",
         {"models": ("lenet",)},
         {"models": ("lenet", "alexnet", "vgg16")},
         about_splits=True,
