@@ -21,6 +21,7 @@ from rich.progress import track
 
 import xcoexec
 from xcoexec.ir.text import columns
+from xcoexec.papers.source import commit
 from xcoexec.tools.machine import environment
 
 from .gpu import MODELS as GPU_MODELS
@@ -32,7 +33,7 @@ MODELS = (
     *NETWORKS,
 )
 IN_FLIGHT = 30
-SETTLED_CALLS, SETTLED_SECONDS = 150, 1.0  # of each way, in which the plan is compared in use
+SETTLED_CALLS, SETTLED_SECONDS = 200, 1.0  # of each way, in which the plan is compared in use
 ROUNDS, BLOCK_SECONDS = 11, 0.15
 Call = Callable[[], Any]
 
@@ -67,7 +68,12 @@ def one(name: str, rounds: int) -> dict[str, Any]:
     for call in calls.values():
         jax.block_until_ready(call())
     ours.ready()
-    found: dict[str, Any] = {"model": name, **environment(), "began": time.strftime("%Y-%m-%dT%H:%M:%S")}
+    found: dict[str, Any] = {
+        "model": name,
+        "commit": commit(),
+        **environment(),
+        "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
+    }
     for way, block in WAYS.items():
         end, count = time.perf_counter() + SETTLED_SECONDS, 0
         while count < SETTLED_CALLS and (count < IN_FLIGHT or time.perf_counter() < end):

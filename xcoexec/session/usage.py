@@ -19,13 +19,13 @@ CHANGE = 3  # calls in a row, made the other way, after which a caller's habit c
 STEADY = 8  # calls in a row that were made as the habit says, behind which calls need no look for a while
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
-LEAST_PAIRS, MOST_PAIRS = 4, 10  # of blocks that are compared, one of each executable
+LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
 CLEAR_PAIRS = 2  # of them that are enough where both are clear
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
 MOST_OTHERS = 400  # calls of other threads, after which the first one need not end the comparison
-LOST = 7  # pairs, of the most, in which a plan has to be slower to count as slower
+LOST = 10  # pairs, of the most, in which a plan has to be slower to count as slower
 
 
 def there(result: jax.Array) -> bool:
