@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # the package as the wheel lays it out, for the type checker
 TYPED := $(VENV)/typed
 
-.PHONY: demo test bench bench-train papers bench-peers bench-gpu test-gpu test-outside lint clean
+.PHONY: demo test bench bench-train papers bench-peers bench-gpu test-gpu test-outside lint docs package clean
 
 demo: $(READY)
 	$(PY) -m xcoexec demo
@@ -49,9 +49,21 @@ lint: $(READY)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	@rm -rf $(TYPED) && mkdir -p $(TYPED) && cp -r xcoexec $(TYPED)/ && cp -r codegen models $(TYPED)/xcoexec/
-	cp tests/editor_types.py $(TYPED)/
+	cp tests/editor_types.py tests/user_types.py $(TYPED)/
 	cd $(TYPED) && ../bin/python -m mypy --config-file ../../pyproject.toml -p xcoexec
 	cd $(TYPED) && ../bin/python -m mypy --config-file ../../pyproject.toml editor_types.py
+	cd $(TYPED) && ../bin/python -m mypy --strict --config-file= --ignore-missing-imports --follow-imports=silent user_types.py
+
+# the site in out/docs; notebooks are run, and a warning is an error
+docs: $(VENV)/.docs
+	$(PY) -m sphinx -W --keep-going -q -b html docs out/docs
+
+# sdist in dist/ and a wheel made of it; what the package index shows and the citation are checked
+package: $(VENV)/.package
+	rm -rf dist build
+	$(PY) -m build --no-isolation . > /dev/null
+	$(PY) -m twine check --strict dist/*
+	$(VENV)/bin/cffconvert --validate -i CITATION.cff
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit('make: got Python %d.%d; xcoexec needs 3.11 or newer (make PYTHON=python3.12 ...)' % sys.version_info[:2] if sys.version_info < (3, 11) else 0)"
@@ -62,6 +74,14 @@ $(READY): pyproject.toml
 # the other runtimes are only there to be measured: nothing else needs them
 $(VENV)/.peers: $(READY)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[peers]"
+	@touch $@
+
+$(VENV)/.docs: $(READY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+$(VENV)/.package: $(READY)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[package]"
 	@touch $@
 
 $(VENV)/.gpu: $(READY)

@@ -1,8 +1,8 @@
-"""What records of `benchmarks.deadlines` say: paths that jobs took, rules by their names, and README's table of them.
+"""What records of `benchmarks.deadlines` say: paths that jobs took, rules by their names, and their table.
 
     python -m benchmarks.deadline_records
 
-writes the table between README's two comments about deadlines, from `benchmarks/results/*-deadlines.jsonl`.
+writes the table between the two comments of docs/guides/deadlines.md, from `benchmarks/results/*-deadlines.jsonl`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xcoexec.streams.jobs import Accuracy
 from xcoexec.streams.policies import PAPER
 
 HERE = pathlib.Path(__file__).parent
-README, RESULTS = HERE.parent / "README.md", HERE / "results"
+PAGE, RESULTS = HERE.parent / "docs" / "guides" / "deadlines.md", HERE / "results"
 BEGIN, END = "<!-- deadlines: python -m benchmarks.deadline_records -->", "<!-- end of deadlines -->"
 #: what is the same of two records of one run
 IDENTITY = (
@@ -132,7 +132,9 @@ def _bound(runs: Sequence[Mapping[str, Any]]) -> str:
 def written(text: str, records: Sequence[Mapping[str, Any]]) -> str:
     """A text with the table between its two comments. Raises `ValueError` for one without them."""
     if BEGIN not in text or END not in text:
-        raise ValueError(f"benchmarks.deadline_records: got a text without {BEGIN!r}; valid is README.md.")
+        raise ValueError(
+            f"benchmarks.deadline_records: got a text without {BEGIN!r}; valid is docs/guides/deadlines.md."
+        )
     before, _, rest = text.partition(BEGIN)
     return f"{before}{BEGIN}\n\n{table(records)}\n{END}{rest.partition(END)[2]}"
 
@@ -143,7 +145,7 @@ def kept() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    README.write_text(written(README.read_text(), kept()))
+    PAGE.write_text(written(PAGE.read_text(), kept()))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ in FOLDER for the next run). A task's deadline is 4 times the measured mean time
 load of 1 keeps one half busy with all blocks where they are fastest. Paths keep an accuracy of 70 % (section 6.4) where
 the policy has a bound. Runs last 120 s as the paper's; shorter ones say so in their records. Each run is a record of
 its own in FOLDER/deadlines.jsonl and is not run again; `--most` ends a call after so many. `python -m
-benchmarks.deadline_records` makes README's table of them. Background: as many busy
+benchmarks.deadline_records` makes the table of docs/guides/deadlines.md. Background: as many busy
 processes as half of the cores, or a loop of products on the GPU.
 """
 

@@ -8,7 +8,7 @@ are compared with `jax.jit`'s, and the first gradients with those in float64: th
 
     python -m benchmarks.train out mobilenet_v2 --batch 16 --donate
     python -m benchmarks.train out resnet18 --layers      # what each layer of the step takes on both halves
-    python -m benchmarks.train out --table                # the table of the README, of the records in the folder
+    python -m benchmarks.train out --table                # the table of the guide to training, of the folder's records
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def latest(path: pathlib.Path) -> list[Record]:
 
 
 def readme(records: Sequence[Record]) -> str:
-    """The README's table."""
+    """The table of the guide to training."""
     head = ("step", "batch", "xcoexec", "jax.jit", "PyTorch", "jax.jit / xcoexec", "PyTorch / xcoexec", "memory")
     rows = [head, ("---", *["---:"] * (len(head) - 1))]
     for r in records:
@@ -181,7 +181,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--without", nargs="*", default=[], choices=PARTS, help="what is not measured")
     parser.add_argument("--layers", action="store_true", help="only a list of the step's layers, slowest first")
     parser.add_argument("--both", action="store_true", help="the list with each layer alone on both halves")
-    parser.add_argument("--table", action="store_true", help="only the README's table of the folder's records")
+    parser.add_argument("--table", action="store_true", help="only the guide's table of the folder's records")
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
     kept = given.folder / "train.jsonl"

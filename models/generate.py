@@ -37,6 +37,11 @@ class Stats:
         """Of those behind the first token; 0 before the second one."""
         return (self.tokens - 1) / self.more_seconds if self.more_seconds else 0.0
 
+    def __repr__(self) -> str:
+        prompt = f"{self.prompt} tokens of prompt ({self.reused} from the cache)"
+        speed = f"the first after {1e3 * self.first_seconds:.4g} ms, {self.tokens_per_second:.4g} a second"
+        return f"<{prompt}, {self.tokens} tokens out; {speed}>"
+
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:

@@ -130,12 +130,12 @@ def test_the_table_stands_between_two_comments() -> None:
     made = deadline_records.written(text, [run_of("slack", 0.02)])
     assert "old" not in made and "| 2.0 |" in made and made.startswith("before") and made.endswith("behind\n")
     assert deadline_records.written(made, [run_of("slack", 0.02)]) == made
-    with pytest.raises(ValueError, match=r"valid is README\.md"):
+    with pytest.raises(ValueError, match=r"valid is docs"):
         deadline_records.written("no comments", [])
 
 
 def test_readmes_table_is_that_of_the_kept_records() -> None:
-    text = deadline_records.README.read_text()
+    text = deadline_records.PAGE.read_text()
     assert deadline_records.written(text, deadline_records.kept()) == text, "python -m benchmarks.deadline_records"
 
 

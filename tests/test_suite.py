@@ -47,6 +47,10 @@ def test_a_run_its_table_and_its_page(tiny: None, tmp_path: pathlib.Path) -> Non
     for name in ("a.png", "a-seconds-by-layer.png", "a-roofline.png", "a-timelines.png"):
         assert (tmp_path / "p" / name).stat().st_size > 1000
     assert text.count("data:image/png;base64,") == 4
+    assert "name='viewport'" in text and "Glossary" in text and records[0]["commit"] in text
+    for r in records:
+        for variant, first in r["stands_for"].items():
+            assert (f">as {first}</td>" in text) or variant == first
     assert "src=" not in text.replace('src="data:', "") and "href" not in text  # nothing outside is needed
 
 

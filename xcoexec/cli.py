@@ -1,14 +1,15 @@
-"""The command line: `xcoexec demo | plan | simulate | run | profile | bench | papers`."""
+"""The command line: what each command does. `xcoexec --help` lists them."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
 from typing import TYPE_CHECKING, Any
 
-from absl import app, flags
+from .tools.arguments import FLAGS, MODEL, Command, Word, run_command, wanted
 
 if TYPE_CHECKING:
     from . import models
@@ -18,33 +19,6 @@ if TYPE_CHECKING:
     from .ir.costs import Costs
     from .ir.layers import LayerGraph
     from .ir.plan import Plan
-
-FLAGS = flags.FLAGS
-flags.DEFINE_string("model", "lenet", "Model of the zoo (an unknown name lists them).")
-flags.DEFINE_integer("batch", 1, "Batch size.", lower_bound=1)
-flags.DEFINE_string("strategy", "auto", "auto, device, host, edgenn, codl, codl_measured, layer_switch or capacity.")
-flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
-flags.DEFINE_string(
-    "device", "", "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file."
-)
-flags.DEFINE_string("memory", "auto", "With a GPU: how arrays cross between the halves, auto, mapped or copy.")
-flags.DEFINE_string(
-    "device_memory", None, "With a GPU: the most that may lie on it, such as 16GiB, or a share of it such as 0.5."
-)
-flags.DEFINE_string(
-    "costs", "measured", "measured, or predicted by what `xcoexec profile` has learned (plan: then nothing is run)."
-)
-flags.DEFINE_boolean("json", False, "Print JSON instead of tables.")
-flags.DEFINE_string("plot", "", "run: also draw the roofline with the layers on it into this PNG.")
-flags.DEFINE_list(
-    "affinity", None, "Cores to pin host threads to, such as 0,1 (the calling thread then stays out of the work)."
-)
-flags.DEFINE_string("suite", "", "bench: all strategies on a suite of networks (an unknown name lists them).")
-flags.DEFINE_string("variants", "", "bench --suite: only these variants, separated by semicolons.")
-flags.DEFINE_string("against", "", "bench --suite: an older run's JSON lines to compare with.")
-flags.DEFINE_list("paper", [], "papers: only these, such as edgenn,codl (an unknown name lists them).")
-flags.DEFINE_boolean("full", False, "papers: the papers' sizes; goes on where an earlier run stopped.")
-flags.DEFINE_string("out", "out", "Folder for the files that demo, bench and papers write.")
 
 
 def _resident() -> tuple[models.Entry, ResidentFunction[Any], Any]:
@@ -95,8 +69,6 @@ def _plans() -> tuple[LayerGraph, Costs, dict[str, Plan]]:
     """(graph, costs, plan of every strategy) on the device of the flags. Raises `ValueError` for a strategy that takes
     measurements.
     """
-    import dataclasses
-
     from .planning import profiles
     from .planning.memory import amount
     from .planning.strategies import RIVALS, STRATEGIES
@@ -138,7 +110,7 @@ def _predictor() -> Predictor:
 
 def _plan_on_numbers() -> None:
     """Prints the plans of all strategies by numbers alone, and the one that the flags ask for."""
-    from .ir.text import columns, milliseconds
+    from .ir.text import WIDTH, columns, milliseconds
     from .planning import profiles
     from .planning.memory import usage
     from .planning.simulate import replay
@@ -160,13 +132,15 @@ def _plan_on_numbers() -> None:
     where = "this machine, as predicted"
     if FLAGS.device:
         where = f"{profiles.load(FLAGS.device).title} (numbers, no hardware)"
-    print(f"{FLAGS.model} on {where}\n{columns(rows, (1, 2, 3))}\n\n{chosen}")
+    title = textwrap.fill(f"{FLAGS.model} on {where}", WIDTH)
+    print(f"{title}\n{columns(rows, (1, 2, 3), WIDTH)}\n\n{chosen.text(WIDTH)}")
 
 
 def replayed() -> None:
     """`xcoexec simulate`: replays the plan of a strategy on a device of numbers and writes its timeline. Raises
     `ValueError` for a flag that is not valid, as all commands do.
     """
+    from .ir.text import columns
     from .planning.simulate import ROWS, replay
     from .session.timeline import write
 
@@ -177,32 +151,32 @@ def replayed() -> None:
     name = min(runs, key=lambda n: runs[n].seconds) if FLAGS.strategy == "auto" else FLAGS.strategy
     path = f"{FLAGS.out}/simulated-{FLAGS.model}.json"
     write(path, runs[name].trace())
-    busy = ", ".join(f"{row} {100 * runs[name].busy(i) / runs[name].seconds:.0f} %" for i, row in enumerate(ROWS))
-    print(f"{name}: {runs[name].seconds * 1e3:.3f} ms; busy: {busy}; written: {path}")
+    busy = [["busy", row, f"{100 * runs[name].busy(i) / runs[name].seconds:.0f} %"] for i, row in enumerate(ROWS)]
+    print(f"{name}: {runs[name].seconds * 1e3:.3f} ms\n{columns(busy, (2,))}\nwritten: {path}")
 
 
 def plan() -> None:
     """Prints the layer graph and the plan. Raises `ValueError` for a flag that is not valid."""
-    from .ir.text import graph_text
+    from .ir.text import WIDTH, layers_text
 
     if FLAGS.device or FLAGS.costs == "predicted":
         _plan_on_numbers()
         return
     _, fast, _ = _resident()
-    print(fast.plan().to_json() if FLAGS.json else f"{graph_text(fast.graph())}\n\n{fast.plan()}")
+    print(fast.plan().to_json() if FLAGS.json else f"{layers_text(fast.graph())}\n\n{fast.plan().text(WIDTH)}")
 
 
 def run() -> None:
     """Runs the model on a random input and prints the report. Raises `ValueError` for a flag that is not valid."""
-    import dataclasses
-
     import jax
 
     from .measure.timing import median_seconds
 
+    if FLAGS.plot:
+        wanted("matplotlib", "plot", "run --plot")
     entry, fast, x = _resident()
     seconds = median_seconds(lambda: jax.block_until_ready(fast(x)), 0.5, 10)
-    report = fast.report()
+    report = fast.report(all=True)
     if FLAGS.plot:
         report.plot(FLAGS.plot)
     if FLAGS.json:
@@ -213,7 +187,6 @@ def run() -> None:
 
 def _train() -> None:
     """Learns what layers cost on this machine, and says how well layers that were held out are predicted."""
-    import dataclasses
     import time
 
     from .measure import training
@@ -240,7 +213,7 @@ def profile() -> None:
         _train()
         return
     from .cost.edgenn import bound
-    from .ir.text import columns, milliseconds
+    from .ir.text import WIDTH, columns, milliseconds
 
     _, fast, _ = _resident()
     session = fast.session()
@@ -251,7 +224,7 @@ def profile() -> None:
     rows = [["layer", "host ms", "device ms", "bound ms"]]
     for layer, h, d in zip(session.graph.layers, costs.host, costs.device, strict=True):
         rows.append([layer.name, milliseconds(h), milliseconds(d), milliseconds(bound(h, d) if h else None)])
-    print(columns(rows, (1, 2, 3)))
+    print(columns(rows, (1, 2, 3), WIDTH))
     fixed = f"segment call {costs.sync * 1e6:.1f} us, copies {costs.copy_rate / 1e9:.1f} GB/s"
     print(f"{fixed}, halves share their cores: {costs.shared_cores}")
 
@@ -259,6 +232,7 @@ def profile() -> None:
 def _suite() -> None:
     if FLAGS.affinity:  # before JAX makes its threads, so that they stay there too
         os.sched_setaffinity(0, _affinity() or ())
+    wanted("matplotlib", "plot", "bench --suite")
     from .tools import html, suite
     from .tools.progress import shown
 
@@ -310,27 +284,66 @@ def papers() -> None:
     print(f"{len(made)} rows were run; written: {written}", file=sys.stderr)
 
 
-COMMANDS: dict[str, Callable[[], None]] = {
-    "demo": demo,
-    "plan": plan,
-    "simulate": replayed,
-    "run": run,
-    "profile": profile,
-    "bench": bench,
-    "papers": papers,
-}
+def info() -> None:
+    """Prints what this installation and machine are."""
+    from .tools import info as shown
+
+    found = shown.gathered()
+    print(json.dumps(found) if FLAGS.json else shown.text(found))
 
 
-def _main(argv: Sequence[str]) -> None:
-    if len(argv) != 2 or argv[1] not in COMMANDS:
-        got = " ".join(argv[1:]) or "no command"
-        sys.exit(f"xcoexec: got {got}; valid commands are {', '.join(COMMANDS)} (xcoexec --help lists the flags).")
-    try:
-        COMMANDS[argv[1]]()
-    except ValueError as e:
-        sys.exit(str(e))
+def doctor() -> None:
+    """Tries what the library needs and says what is slow and why. Raises `SystemExit` where something fails."""
+    from .tools import doctor as ward
+
+    found = ward.examined(FLAGS.threads)
+    print(json.dumps([dataclasses.asdict(c) for c in found]) if FLAGS.json else ward.text(found))
+    if any(c.state == ward.FAILED for c in found):
+        sys.exit(1)
+
+
+def cache() -> None:
+    """Prints what the cache folder holds; `clear` empties it. Raises `ValueError` for another word."""
+    from .tools import cache_folder as folder
+
+    if FLAGS.word not in ("", "clear"):
+        raise ValueError(f"xcoexec: got cache {FLAGS.word}; valid are cache and cache clear.")
+    print(folder.clear() if FLAGS.word else folder.text())
+
+
+def explain() -> None:
+    """Prints where the layers of a function of a file can run. Raises `ValueError` for what is no FILE.py:function."""
+    from .tools import explain as explained
+
+    print(explained.text(FLAGS.word, FLAGS.shapes))
+
+
+def commands() -> tuple[Command, ...]:
+    """All commands, in the order of `xcoexec --help`."""
+    machine = ("threads", "affinity")
+    ways = ("strategy", *machine, "memory", "device_memory", "costs", "json")
+    numbers = ("batch", "strategy", "device", "device_memory", "costs")
+    return (
+        Command("demo", demo, "60 seconds: digits are learned, three networks run on photographs", ("out", "threads")),
+        Command("run", run, "run a model of the zoo and print its report", ("batch", *ways, "plot"), MODEL),
+        Command("plan", plan, "print a model's layers and its plan", (*ways, "batch", "device"), MODEL),
+        Command("bench", bench, "time a model, or a suite with all strategies, against jax.jit",
+                ("batch", "strategy", "threads", "affinity", "suite", "variants", "against", "out", "json"), MODEL),
+        Command("profile", profile, "learn what layers cost on this machine; of a model: its layers' times",
+                ("batch", *ways), MODEL),
+        Command("simulate", replayed, "replay a plan on a device that exists as numbers", (*numbers, "out", "threads"),
+                MODEL),
+        Command("papers", papers, "rerun the five papers' tables and figures", ("paper", "full", "out")),
+        Command("explain", explain, "say which layers of your function can run where, and why not", ("shapes",),
+                Word("FILE.py:function", "a function of a file; its arguments come from --shapes or from the file's"
+                     " function example()", "word")),
+        Command("info", info, "versions, CPU, GPU, cache, settings and extras", ("json",)),
+        Command("doctor", doctor, "try what the library needs, and say what is slow and why", ("threads", "json")),
+        Command("cache", cache, "what the cache holds; `cache clear` empties it", (),
+                Word("clear", "empties the cache", "word")),
+    )  # fmt: skip
 
 
 def main() -> None:
     """Entry point of the `xcoexec` script."""
-    app.run(_main)
+    run_command(commands())

@@ -5,6 +5,7 @@ XCOEXEC_ADAPT: 0 switches the re-planning at run time off.
 XCOEXEC_DISABLE: with 1 functions made from now on are plain `jax.jit`.
 XCOEXEC_WAIT: with 1 first calls wait for their plans where `wait=` is not given.
 XCOEXEC_PLAN_SECONDS: the most seconds that a first planning takes (default: as many as it needs).
+XCOEXEC_LOG: info or debug: what is planned and decided is logged on standard error (default: warnings alone).
 XCOEXEC_TRACEBACK: with 1 errors of the user's function keep the library's own frames.
 
 `codegen/environment.py` reads those of the kernels:
@@ -14,6 +15,7 @@ XCOEXEC_CACHE_DIR: where kernels, plans and profiles are kept (default ~/.cache/
 
 from __future__ import annotations
 
+import logging
 import math
 import operator
 import os
@@ -21,6 +23,7 @@ from collections.abc import Iterable
 
 MAX_THREADS = 256
 THREADS = "XCOEXEC_THREADS"
+LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
 
 
 def cores() -> int:
@@ -48,6 +51,11 @@ def threads(requested: int | None = None, spare: int = 0) -> int:
 def threads_set() -> bool:
     """Whether the environment says how many host threads there are."""
     return THREADS in os.environ
+
+
+def settings() -> dict[str, str]:
+    """The environment's variables that are this library's, by name."""
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith("XCOEXEC_")}
 
 
 def xla_flags() -> str:
@@ -116,3 +124,19 @@ def plan_seconds() -> float:
 def whole_tracebacks() -> bool:
     """Whether tracebacks keep the library's own frames. Raises `ValueError` for anything but 0 or 1."""
     return _switch("XCOEXEC_TRACEBACK", "0")
+
+
+def listen() -> None:
+    """Logs to standard error what XCOEXEC_LOG asks for. Raises `ValueError` for anything but info and debug."""
+    got = os.environ.get("XCOEXEC_LOG", "")
+    if not got:
+        return
+    if got not in LEVELS:
+        raise ValueError(f"xcoexec: got XCOEXEC_LOG={got!r}; valid are {' and '.join(LEVELS)}.")
+    log = logging.getLogger("xcoexec")
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s xcoexec %(levelname)s %(message)s", "%H:%M:%S"))
+        log.addHandler(handler)
+        log.propagate = False
+    log.setLevel(LEVELS[got])

@@ -123,7 +123,8 @@ class Team:
         counted.set()
         if self.cpus:
             os.sched_setaffinity(0, {self.cpus[index % len(self.cpus)]})
-        function("worker", 2)(self.address, index)
+        with contextlib.suppress(InterruptedError):  # the interpreter ends before there is native code to run
+            function("worker", 2)(self.address, index)
 
     @contextlib.contextmanager
     def traced(self) -> Iterator[Callable[[], np.ndarray]]:

@@ -1,4 +1,4 @@
 """What users call: jit, bind, compile, and the signature of a call.
 
-Imports: compat, devices, errors, frontend, guard, ir, lowering, measure, planning, session, jax.
+Imports: compat, config, devices, errors, frontend, guard, ir, lowering, measure, planning, session, jax.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
@@ -14,6 +15,7 @@ import jax
 from jax.typing import ArrayLike
 
 from ..compat import NOTHING, TRACED
+from ..config import listen
 from ..errors import BindError, brief
 from ..guard import boundary, outside
 from ..ir.layers import LayerGraph
@@ -33,6 +35,8 @@ from .signature import Signature, described
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+listen()
 
 
 @overload
@@ -363,9 +367,13 @@ class FixedFunction(Generic[R]):
         """The layer graph. Raises `BindError` where plain `jax.jit` is all there is."""
         return self.session().graph
 
-    def report(self) -> Report:
-        """Where each layer ran, and how long (seconds)."""
-        return self.session().report()
+    def report(self, all: bool = False) -> Report:
+        """Where each layer ran, and how long (seconds). `all`: its text shows all layers, not the slowest alone."""
+        return dataclasses.replace(self.session().report(), whole=all)
+
+    def __repr__(self) -> str:
+        types = (f"{dtype}[{','.join(map(str, shape))}]" for shape, dtype in self._described)
+        return f"<xcoexec.compile of {self._owner._plain.fn!r} for {', '.join(types)}>"
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes a call (made now) as a trace for Perfetto. Raises `OSError` where the file cannot be written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Hashable
@@ -16,6 +17,7 @@ from ..errors import BindError
 from ..guard import boundary, outside
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan
+from ..ir.text import html_text
 from ..lowering.executable import Stale
 from ..session.pending import PendingSession
 from ..session.report import Report
@@ -171,11 +173,24 @@ class ResidentFunction(Generic[R]):
             self._last.wait()
         return self._last
 
-    def report(self) -> Report:
+    def report(self, all: bool = False) -> Report:
         """Where each layer of the last call's plan ran, how long (seconds), and against which bound; what the planning
-        does while it goes on. Raises `BindError` before the first call.
+        does while it goes on. `all`: its text shows all layers, not the slowest alone. Raises `BindError` before the
+        first call.
         """
-        return self._for("report", (), {}, wait=False).report()
+        found = self._for("report", (), {}, wait=False).report()
+        return dataclasses.replace(found, whole=all)
+
+    def __repr__(self) -> str:
+        """The function, how much its weights take, and what runs."""
+        leaves = jax.tree_util.tree_leaves(self.weights)
+        nbytes = sum(getattr(x, "nbytes", 0) for x in leaves)
+        name = getattr(self.function.plain.fn, "__qualname__", repr(self.function.plain.fn))
+        last = "not called yet" if self._last is None else self._last.plan().summary()
+        return f"<xcoexec bound {name}: {len(leaves)} weights, {nbytes / 1e6:.1f} MB; {last}>"
+
+    def _repr_html_(self) -> str:
+        return html_text(repr(self))
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes a call (made now, with inputs like the last call's) as a trace for Perfetto: halves, waits, every

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import PlanError
 from . import plan_json
 from .placement import Placement
-from .text import plan_text
-from .words import DIMS, PLAN_VERSION
+from .text import duration, html_table, html_text, plan_text, where
+from .words import DIMS, PLAN_VERSION, SPLIT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,29 @@ class Plan:
 
     def __str__(self) -> str:
         """The plan as a table, one line a layer."""
-        return plan_text(self.placements, self.strategy, self.predicted, self.chosen, self.measured)
+        return self.text()
+
+    def text(self, width: int = 0) -> str:
+        """The plan as a table, one line a layer; `width`: the most characters of a line (0: any number)."""
+        return plan_text(self.placements, self.strategy, self.predicted, self.chosen, self.measured, width)
+
+    def summary(self) -> str:
+        """The strategy, how many layers are where, and the predicted time, in one line."""
+        if self.engine == "jit":
+            return f"plain jax.jit ({self.chosen})"
+        count = Counter(p.half for p in self.placements)
+        halves = ", ".join(f"{n} on {half}" if half != SPLIT else f"{n} split" for half, n in count.items())
+        return f"plan {self.strategy}: {halves or 'no layers'}; predicted {duration(self.predicted)}"
+
+    def __repr__(self) -> str:
+        return f"<xcoexec {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [["layer", "placement", "predicted", "note"]]
+        rows += [[p.layer, where(p), duration(p.predicted), p.note] for p in self.placements]
+        times = ", ".join(f"{name} {duration(s)}" for name, s in sorted(self.measured.items()))
+        told = [f"strategy {self.strategy}, predicted {duration(self.predicted)}", self.chosen, times]
+        return html_table(rows, (2,)) + html_text("\n".join(t for t in told if t))
 
     def to_json(self) -> str:
         """The plan as JSON text, for `from_json`. Raises `PlanError` where a field is not of its kind."""

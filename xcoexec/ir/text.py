@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,15 +15,67 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Rows of equally many cells as aligned text; `right`: indices of the columns aligned right."""
+WIDTH = 80  # characters of a terminal's line
+UNITS = (("s", 1.0), ("ms", 1e3), ("us", 1e6))
+NARROW = 8  # characters that a shortened column keeps at least
+
+
+def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), width: int = 0) -> str:
+    """Rows of equally many cells as aligned text; `right`: indices of the columns aligned right. `width`: the most
+    characters of a line (0: any number); the middle of what is too long then becomes "..".
+    """
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    words = [i for i in range(len(widths)) if i not in right]
+    while width and sum(widths) + 2 * len(widths) - 2 > width and max(widths[i] for i in words) > NARROW:
+        widths[max(words, key=lambda i: widths[i])] -= 1
+    rows = [[shortened(c, w) for c, w in zip(r, widths, strict=True)] for r in rows]
     return "\n".join(
         "  ".join(
             c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))
         ).rstrip()
         for r in rows
     )
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters: its end tells layers of the same block apart, so that more of it stays."""
+    if len(text) <= most:
+        return text
+    head = max(most - 2, 0) // 3
+    return f"{text[:head]}..{text[len(text) - (most - 2 - head) :]}"
+
+
+def number(x: float | None, digits: int = 4) -> str:
+    """A number of at most so many digits, without an exponent; "-" where there is none."""
+    if x is None or x != x:
+        return "-"
+    if abs(x) >= 10**digits or x in (float("inf"), float("-inf")):
+        return f"{x:.0f}"
+    rounded = f"{x:.{digits}g}"
+    return rounded if "e" not in rounded else f"{x:.{digits + 3}f}".rstrip("0").rstrip(".")
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in the unit that suits them, of at most four digits; "-" where nobody knows them."""
+    if seconds is None or seconds != seconds:
+        return "-"
+    unit, scale = next((u for u in UNITS if abs(seconds) * u[1] >= 1), UNITS[-1] if seconds else UNITS[0])
+    return f"{number(seconds * scale)} {unit}"
+
+
+def html_table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Rows as an HTML table, the first one as its head; `right`: indices of the columns aligned right."""
+    side = lambda i: "right" if i in right else "left"
+    cells = lambda r, tag: "".join(
+        f'<{tag} style="text-align:{side(i)}">{html.escape(c)}</{tag}>' for i, c in enumerate(r)
+    )
+    body = "".join(f"<tr>{cells(r, 'td')}</tr>" for r in rows[1:])
+    return f"<table><thead><tr>{cells(rows[0], 'th')}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_text(text: str) -> str:
+    """Lines of text as an HTML paragraph."""
+    return f"<p>{html.escape(text).replace(chr(10), '<br>')}</p>"
 
 
 def milliseconds(seconds: float | None) -> str:
@@ -44,13 +98,16 @@ def plan_text(
     predicted: float | None,
     chosen: str,
     measured: Mapping[str, float],
+    width: int = 0,
 ) -> str:
-    """The fields of a plan: one line a layer. `predicted` and the values of `measured` are seconds."""
+    """The fields of a plan: one line a layer. `predicted` and the values of `measured` are seconds; `width` as for
+    `columns`.
+    """
     rows = [["layer", "placement", "predicted ms", "note"]]
     rows += [[p.layer, where(p), milliseconds(p.predicted), p.note] for p in placements]
     times = ", ".join(f"{k} {v * 1e3:.3f} ms" for k, v in sorted(measured.items()))
     tail = [f"strategy {strategy}, predicted {milliseconds(predicted)} ms", chosen, times]
-    return columns(rows, (2,)) + "\n" + "\n".join(t for t in tail if t)
+    return columns(rows, (2,), width) + "\n" + "\n".join(t for t in tail if t)
 
 
 def graph_text(graph: LayerGraph) -> str:
@@ -72,13 +129,30 @@ def graph_text(graph: LayerGraph) -> str:
                 x.host_error or "yes",
             ]
         )
-    lines = [columns(rows, (0, 5, 6))]
-    lines += [f"chain {'-'.join(map(str, c))}" for c in graph.chains if len(c) > 1]
-    lines += [
+    return "\n".join([columns(rows, (0, 5, 6)), *_structure(graph)])
+
+
+def _structure(graph: LayerGraph) -> list[str]:
+    """Chains of several layers, and regions, a line each."""
+    lines = [f"chain {'-'.join(map(str, c))}" for c in graph.chains if len(c) > 1]
+    return lines + [
         f"region {r.fork} -> {r.join}: {' | '.join('-'.join(map(str, b)) or 'direct' for b in r.branches)}"
         for r in graph.regions
     ]
-    return "\n".join(lines)
+
+
+def layers_text(graph: LayerGraph, width: int = WIDTH) -> str:
+    """The layers of a graph in a terminal's width: operations, work, and whether kernels can run them; then why not,
+    chains and regions.
+    """
+    rows = [["#", "layer", "operations", "MFLOP", "MB", "kernels"]]
+    for x in graph.layers:
+        ops = "+".join(dict.fromkeys(op.prim for op in x.ops))
+        work = number(x.flops / 1e6) + "?" * bool(x.uncounted)
+        rows.append([str(x.index), x.name, ops, work, number(x.nbytes / 1e6), "no" if x.host_error else "yes"])
+    reasons = dict.fromkeys(f"no: {x.host_error}" for x in graph.layers if x.host_error)
+    lines = [textwrap.fill(line, width, subsequent_indent="  ") for line in (*reasons, *_structure(graph))]
+    return "\n".join([columns(rows, (0, 3, 4), width), *lines])
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
 import threading
 import time
@@ -19,6 +20,8 @@ from .background import submit
 from .report import Report
 from .session import PlainSession, Session
 from .usage import held, there
+
+log = logging.getLogger("xcoexec")
 
 RESULT_SECONDS = 10.0  # that planning waits for the first call
 POLL_SECONDS = 0.002
@@ -95,6 +98,7 @@ class PendingSession(PlainSession):
         if self._stopped:
             raise InterruptedError("the function has other weights now")
         self._step = step(stage, done, total)
+        log.debug("planning: %s", self._step)
 
     def stop(self) -> None:
         """Its plan would not be used."""

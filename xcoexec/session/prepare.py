@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -25,6 +27,8 @@ from .options import Options
 from .planner import Planner
 from .problem import Machine, Problem
 from .session import PlainSession, Session
+
+log = logging.getLogger("xcoexec")
 
 PLAIN = "with plain jax.jit"
 CPU_ALONE = "on the CPU alone, because its weights do not fit the device's memory"
@@ -139,6 +143,7 @@ def prepared(
 
 def refused(name: str, options: Options, why: str, manner: Manner | None = None) -> PlainSession:
     """Plain jax.jit, with one warning that says why. Raises `BindError` when strict."""
+    log.info("%s: plain jax.jit: %s", name, why)
     (manner.warn if manner else warn)(name, why, options.strict, PLAIN)
     return PlainSession(strategy_name(options.strategy), why)
 
@@ -175,7 +180,10 @@ def _session(name: str, options: Options, task: Task, manner: Manner) -> Session
     planner = Planner(problem, machine, options.strategy, predictor)
     if manner.recalls and not planner.remembers():
         raise Absent
+    begin = time.perf_counter()
+    log.info("%s: %d layers are planned", name, len(problem.graph.layers))
     first = _first(name, options, planner, manner)
+    log.info("%s: %s after %.2f s: %s", name, first.plan.engine, time.perf_counter() - begin, first.plan.chosen)
     problem.feed.drop()
     compiles = task.compile_plain if manner.recalls else None
     return Session(planner, first, functools.partial(_retired, name, options.strict), manner.gate, compiles)

@@ -92,6 +92,9 @@ class Model:
     shape: Shapes
     tree: jax.tree_util.PyTreeDef
 
+    def __repr__(self) -> str:
+        return f"<xcoexec network of {len(self.blocks)} blocks for {form(self.shape, self.tree)}>"
+
     def begin(self, x: object) -> Env:
         """The values in front of the first block. Raises `ValueError` for an input of another shape: blocks are
         compiled and timed for one.

@@ -7,6 +7,7 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 
+from ..ir.text import columns, duration, html_table, number
 from ..ir.words import HALVES
 from .arguments import RULES, Rule, checked, optional
 
@@ -169,6 +170,28 @@ class Task:
         reached = checked(WHERE, "accuracy", self.accuracy, ACCURACY, of).of(frozenset())
         if reached < self.bound:
             raise ValueError(f"{WHERE}: got the accuracy bound {self.bound:g}{of}; valid is up to {reached:g}.")
+
+    def _rows(self) -> list[list[str]]:
+        """The task's terms, and what its blocks take at best on each half."""
+        halves = sorted({w.half for b in self.blocks for w in b.ways})
+        alone = {
+            h: [min((w.seconds for w in b.ways if w.half == h), default=None) for b in self.blocks] for h in halves
+        }
+        times = [[f"whole on {h}", duration(sum(s for s in of if s))] for h, of in alone.items() if None not in of]
+        twins = sum(any(w.twin for w in b.ways) for b in self.blocks)
+        period = "when submitted" if self.period is None else f"every {duration(self.period)}"
+        rows = [["task", self.name], ["deadline", duration(self.deadline)], ["jobs come", period]]
+        rows += [["blocks", f"{len(self.blocks)}, {twins} with twins"], *times]
+        return rows + ([["least accuracy", number(self.bound)]] if self.bound else [])
+
+    def __repr__(self) -> str:
+        return f"<xcoexec task: {', '.join(' '.join(row) for row in self._rows()[:4])}>".replace("task: task", "task")
+
+    def __str__(self) -> str:
+        return columns(self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table([["", ""], *self._rows()])
 
     @functools.cached_property
     def monolithic(self) -> Mapping[str, tuple[Way, ...]]:

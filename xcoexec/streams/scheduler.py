@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from ..api.resident import ResidentFunction
+from ..ir.text import WIDTH, columns, duration, html_table, html_text
 from ..ir.trace_events import event, rows
 from ..ir.words import HALVES
 from . import lifetime
@@ -61,6 +62,26 @@ class Served:
     def cost(self) -> float:
         """The share of one core that keeping the queue, choosing and waking workers took."""
         return self.deciding / max(self.seconds, 1e-9)
+
+    def _rows(self) -> list[list[str]]:
+        names = list(self.outcomes)
+        rows = [["task", *names, "missed"]]
+        for task, of in self.by_task.items():
+            rows.append([task, *(str(of.get(n, 0)) for n in names), f"{100 * self.missing_rates[task]:.1f} %"])
+        return rows
+
+    def _first(self) -> str:
+        halves = ", ".join(f"{half} {100 * s / max(self.seconds, 1e-9):.0f} %" for half, s in self.busy.items())
+        missed = f"{100 * self.missing_rate:.1f} % missed their deadlines"
+        return f"{self.released} jobs in {duration(self.seconds)}, {missed}; at work: {halves or '-'}"
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        return f"{self._first()}\n{columns(rows, range(1, len(rows[0])), WIDTH)}"
+
+    def _repr_html_(self) -> str:
+        rows = self._rows()
+        return html_text(self._first()) + html_table(rows, range(1, len(rows[0])))
 
 
 class Scheduler:

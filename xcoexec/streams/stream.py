@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compat import worker
 from ..devices.registry import device_half
+from ..ir.text import columns, duration, html_table, html_text, number
 from ..ir.trace_events import event, rows
 from ..ir.words import DEVICE, HALVES, HOST
 from ..session.timeline import write
@@ -42,6 +43,22 @@ class Stats:
     throughput: float
     stages: dict[str, float]
     busy: dict[str, float]
+
+    def _rows(self) -> list[list[str]]:
+        rows = [["stage", "an item takes", "at work"]]
+        return rows + [
+            [name, duration(s), f"{100 * self.busy.get(name, 0.0):.0f} %"] for name, s in self.stages.items()
+        ]
+
+    def _first(self) -> str:
+        latency = f"median {duration(self.latency)}, 99 % within {duration(self.latency_99)}"
+        return f"{self.items} items, {number(self.throughput)} a second; latency: {latency}"
+
+    def __repr__(self) -> str:
+        return f"{self._first()}\n{columns(self._rows(), (1, 2))}"
+
+    def _repr_html_(self) -> str:
+        return html_text(self._first()) + html_table(self._rows(), (1, 2))
 
 
 class Stream:

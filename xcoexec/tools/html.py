@@ -26,6 +26,9 @@ STYLE = (
     "td,th{padding:3px 9px;text-align:right;border-bottom:1px solid #ddd}"
     "td:first-child,th:first-child{text-align:left}"
     ".best{font-weight:bold}"
+    ".same{color:#777}"
+    ".wide{overflow-x:auto}"
+    "@media(max-width:40em){body{margin:.7em}td,th{padding:2px 5px;font-size:12px}}"
     "img{max-width:100%}"
 )
 
@@ -49,17 +52,21 @@ def write(records: Sequence[Record], title: str, path: str | os.PathLike[str]) -
         "Simulated / measured": _simulated(records),
         "Errors": _errors(records),
         "Where layers ran": _halves(records),
+        "Glossary": table(("strategy", "what it is"), list(GLOSSARY.items())),
         "Environment": f"<table>{facts}</table>",
     }
     body = f"""<p>Median milliseconds of blocks that alternate in one process (quartiles in brackets); the fastest of
-each network is bold. Error: largest difference to float64 NumPy, relative to the output's scale.</p>
+each network is bold; "as X": the variant's plan is X's, and was measured once. Error: largest difference to float64
+NumPy, relative to the output's scale. Machine: {html.escape(f"{e['cpu']}, {e['isa']}, device {e['device']}")}; xcoexec
+{html.escape(f"{e['xcoexec']}, commit {records[0].get('commit', 'not kept')}, jax {e['jax']}")}.</p>
 {_times(records)}{"".join(f"<h2>{name}</h2>{part}" for name, part in sections.items())}"""
     file.write_text(document(title, body))
 
 
 def document(title: str, body: str) -> str:
     """A page of its own: a title, and a body of HTML."""
-    head = f"<meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}</style>"
+    phone = "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+    head = f"<meta charset='utf-8'>{phone}<title>{html.escape(title)}</title><style>{STYLE}</style>"
     return f"<!doctype html><html><head>{head}</head><body><h1>{html.escape(title)}</h1>{body}</body></html>"
 
 
@@ -75,11 +82,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cells = "".join(f"<th>{html.escape(h)}</th>" for h in head)
-    return f"<table><tr>{cells}</tr>{''.join(f'<tr>{chr(10).join(r)}</tr>' for r in rows)}</table>"
+    return (
+        f"<div class=wide><table><tr>{cells}</tr>{''.join(f'<tr>{chr(10).join(r)}</tr>' for r in rows)}</table></div>"
+    )
 
 
-def _cell(text: str, bold: bool = False) -> str:
-    return f"<td{' class=best' if bold else ''}>{html.escape(text)}</td>"
+def _cell(text: str, kind: str = "") -> str:
+    return f"<td{f' class={kind}' if kind else ''}>{html.escape(text)}</td>"
 
 
 def _by_variant(records: Sequence[Record], variants: Iterable[str], text: Callable[[Record, str], str]) -> str:
@@ -91,10 +100,32 @@ def _times(records: Sequence[Record]) -> str:
     best = [min(q[1] for q in r["seconds"].values()) for r in records]
     rows = []
     for v in records[0]["seconds"]:
-        quartiles = [r["seconds"][v] for r in records]
-        texts = [f"{q[1] * 1e3:.3f} ({q[0] * 1e3:.3f}–{q[2] * 1e3:.3f})" for q in quartiles]
-        rows.append([_cell(v), *(_cell(t, q[1] == b) for t, q, b in zip(texts, quartiles, best, strict=True))])
+        rows.append([_cell(v), *(_time(r, v, b) for r, b in zip(records, best, strict=True))])
     return _table(["variant", *_names(records)], rows)
+
+
+def _time(r: Record, v: str, best: float) -> str:
+    """A variant's time on a network, or whose plan it shares."""
+    first = r["stands_for"].get(v, v)
+    if first != v:
+        return _cell(f"as {first}", "same")
+    low, median, high = r["seconds"][v]
+    return _cell(f"{median * 1e3:.3f} ({low * 1e3:.3f}–{high * 1e3:.3f})", "best" if median == best else "")
+
+
+#: a strategy's name, or the beginning of a variant's -> what it is
+GLOSSARY = {
+    "jit": "plain jax.jit",
+    "device": "all layers on XLA, in xcoexec's program",
+    "host": "all layers that kernels can run on CPU cores",
+    "edgenn": "EdgeNN: layers divided between both halves, and branches at the same time",
+    "codl": "CoDL: chains, channels and halves, the plan that is predicted to be the fastest",
+    "codl_measured": "the best of codl and two others, by measurement",
+    "mu_layer": "mu-layer: every layer is split",
+    "layer_switch": "whole layers on either half",
+    "auto": "the fastest of several plans and jax.jit, by measurement",
+    "no ...": "the strategy without that part",
+}
 
 
 def _simulated(records: Sequence[Record]) -> str:

@@ -60,12 +60,16 @@ def axes(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
 
 def bars(records: Sequence[Record]) -> Figure:
     """Gains over jax.jit, a group of bars for each network."""
-    variants = [v for v in records[0]["seconds"] if v != "jit"]
+    own = lambda v: any(r["stands_for"].get(v, v) == v for r in records)  # others share the plan of one that is drawn
+    variants = [v for v in records[0]["seconds"] if v != "jit" and own(v)]
+    import matplotlib
+
+    colours = matplotlib.colormaps["tab20"]
     width = 0.85 / len(variants)
     figure, (ax,) = axes(1, max(7.0, 1.8 * len(records)), 4.5)
     for i, v in enumerate(variants):
         gains = [r["seconds"]["jit"][1] / r["seconds"][v][1] for r in records]
-        ax.bar([k + i * width for k in range(len(records))], gains, width, label=v)
+        ax.bar([k + i * width for k in range(len(records))], gains, width, label=v, color=colours(i % colours.N))
     ax.axhline(1.0, color="#888888", linewidth=1)
     ax.set_xticks([k + 0.4 for k in range(len(records))], names(records))
     ax.set_ylabel("times faster than jax.jit")

@@ -12,7 +12,7 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any, TypedDict
+from typing import IO, Any, NotRequired, TypedDict
 
 import jax
 import numpy as np
@@ -28,6 +28,7 @@ from ..ir.placement import Placement
 from ..ir.plan import Plan
 from ..ir.text import columns
 from ..measure.timing import Progress, alternate, empty_call, silent
+from ..papers.source import commit
 from ..planning.baselines import device_plan
 from ..planning.simulate import replay
 from ..session.rebalance import sharing
@@ -69,6 +70,7 @@ class Record(Simulated):
     affinity: list[int]
     clock_mhz: float | str
     environment: Environment
+    commit: NotRequired[str]  # of the code; lines that were written without it are read too
 
 
 DRAWN = ("auto", "codl", "edgenn")  # variants whose timelines are kept
@@ -218,6 +220,7 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
         "affinity": sorted(os.sched_getaffinity(0)),
         "clock_mhz": _clock(),
         "environment": environment(),
+        "commit": commit(),
     }
 
 
