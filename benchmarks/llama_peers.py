@@ -243,7 +243,8 @@ def measure(form: str, args: argparse.Namespace) -> dict[str, Any]:
     variables, nbytes = made(m, form, path)
     prompt = np.random.default_rng(1).integers(0, m.vocabulary, args.prompt).tolist()
     peer = Peer(path, threads)
-    ours = lambda fn, **given: xcoexec.jit(fn, threads=threads, wait=True, strategy=args.strategy, **given)
+    plan = xcoexec.Plan.uniform(1.0) if args.host else None
+    ours = lambda fn, **given: xcoexec.jit(fn, threads=threads, wait=True, plan=plan, **given)
     who = {"xcoexec": Ours(m, variables, ours), "llama.cpp": peer} | (
         {"jax.jit": Ours(m, variables, jax.jit)} if args.jit else {}
     )
@@ -308,7 +309,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--threads", type=int, default=None)
     found.add_argument("--rounds", type=int, default=6)
     found.add_argument("--seconds", type=float, default=0.5)
-    found.add_argument("--strategy", default="auto")
+    found.add_argument("--host", action="store_true", help="all on the host half, without planning")
     found.add_argument("--jit", action=argparse.BooleanOptionalAction, default=True, help="plain jax.jit beside them")
     return found
 

@@ -4,17 +4,20 @@
 
 Every variant trains the same decoder (parameters of bf16, AdamW with master weights of f32) in one process, in turn:
 `resident` keeps all states on the GPU; `pinned_host` keeps them in JAX's host memory, brings them over in the step and
-sends them back; `compute_on` computes the update with JAX's host compute; `offload` is `xcoexec.optim.offload`.
+sends them back; `compute_on` computes the update with JAX's host compute; `offload` is `xcoexec.optim.offload` with
+nothing on the GPU, `balanced` the same after `balance` has chosen by measurement what stays there (`--device-memory`).
 
 The bound of a step: no gradient is there before the forward pass is over, and the host's update takes at least what its
 bytes take at the rate of a kernel that reads and writes memory in place, measured beside copies in both directions; so
-max(forward and backward, forward + update).
+max(forward and backward, forward + update). Where gradients are clipped by their global norm, the update begins when
+all of them are there. Of `balanced` the bytes are those that the host has.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import pathlib
 import time
@@ -42,6 +45,7 @@ SEQUENCE, VOCABULARY, HEAD_WIDTH = 2048, 32000, 128
 RATE, DECAY = 1e-4, 0.1
 COPY_BYTES = 1 << 26
 SLOW = 2.5  # times the fastest step, beyond which a variant is measured once
+BALANCING, BALANCED_STEPS = 2, 4  # turns of `balance`, and steps before each
 State = tuple[Any, Any]
 
 
@@ -188,7 +192,8 @@ def compute_on(params: Any, clip: bool) -> tuple[Any, Callable[..., Any]]:
         loss, grads = jax.value_and_grad(loss_of)(params, tokens)
         if clip:
             grads = optax.clip_by_global_norm(1.0).update(grads, optax.EmptyState())[0]
-        on_host = on.compute_on(update, compute_type="device_host", out_memory_spaces=host_place)
+        call = getattr(on, "compute_on2", on.compute_on)  # as jax 0.11 calls the former
+        on_host = call(update, compute_type="device_host", out_memory_spaces=host_place)
         params, state = on_host(_moved(grads, "pinned_host"), count(state))
         back = jax.tree_util.tree_map(lambda x: x if x.ndim else jax.device_put(x, jax.memory.Space.Device), state)
         return _moved(params, "device"), back, loss
@@ -196,9 +201,8 @@ def compute_on(params: Any, clip: bool) -> tuple[Any, Callable[..., Any]]:
     return state, step
 
 
-def offload(params: Any, clip: bool, device_memory: str | float | None = None) -> tuple[Any, Callable[..., Any]]:
-    """`xcoexec.optim.offload`."""
-    tx = xcoexec.optim.offload(_optimizer(clip), device_memory=device_memory)
+def offloaded(tx: Any) -> Callable[..., Any]:
+    """A step with such a transformation."""
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))
     def step(params: Any, state: Any, tokens: jax.Array) -> Any:
@@ -206,24 +210,50 @@ def offload(params: Any, clip: bool, device_memory: str | float | None = None) -
         updates, state = tx.update(grads, state, params)
         return optax.apply_updates(params, updates), state, loss
 
-    return tx.init(params), step
+    return step
 
 
-WAYS = {"resident": resident, "pinned_host": pinned_host, "compute_on": compute_on, "offload": offload}
+def offload(params: Any, clip: bool) -> tuple[Any, Callable[..., Any]]:
+    """`xcoexec.optim.offload`, everything in host memory."""
+    tx = xcoexec.optim.offload(_optimizer(clip))
+    return tx.init(params), offloaded(tx)
+
+
+def balanced(params: Any, clip: bool, device_memory: float = 0.5) -> tuple[Any, Callable[..., Any], Any]:
+    """As `offload`, with a share of its bytes that may stay on the GPU; and what chooses how much of it does."""
+    tx = xcoexec.optim.offload(_optimizer(clip), device_memory=device_memory)
+    return tx.init(params), offloaded(tx), tx.balance
+
+
+Way = Callable[..., tuple[Any, ...]]
+WAYS: dict[str, Way] = {"resident": resident, "pinned_host": pinned_host, "compute_on": compute_on}
+WAYS |= {"offload": offload, "balanced": balanced}
 
 
 class Run:
     """One way at work: it keeps its parameters and its state, and a call is one step."""
 
-    def __init__(self, way: Callable[..., Any], params: Any, tokens: jax.Array, clip: bool):
+    def __init__(self, way: Way, params: Any, tokens: jax.Array, clip: bool):
         self.params = jax.tree_util.tree_map(jnp.copy, params)
-        before = _in_use()
-        self.state, step = way(self.params, clip)
-        jax.block_until_ready(self.state)
-        self.state_bytes = _in_use() - before
+        self._before = _in_use()
+        self.state, step, *balance = way(self.params, clip)
         self.tokens, self.losses = tokens, list[float]()
+        self._compile(step)
+        for _ in range(BALANCING * len(balance)):
+            for _ in range(BALANCED_STEPS):
+                self()
+            before, self.state = self.state, balance[0](self.params, self.state)
+            if self.state is before:
+                break
+            self._compile(step)
+
+    def _compile(self, step: Any) -> None:
+        jax.block_until_ready(self.state)
+        self.state_bytes = _in_use() - self._before
+        home = getattr(self.state, "home", None)
+        self.host_bytes = home.store.nbytes if home is not None else 0
         start = time.perf_counter()
-        self.step = step.lower(self.params, self.state, tokens).compile()
+        self.step = step.lower(self.params, self.state, self.tokens).compile()
         self.compile_seconds = time.perf_counter() - start
         memory = self.step.memory_analysis()
         self.bytes = (
@@ -300,13 +330,14 @@ def seconds_of(fn: Callable[..., Any], params: Any, tokens: jax.Array, rounds: i
     return alternate({"": lambda: jax.block_until_ready(compiled(params, tokens))}, rounds, 0.3)[""]
 
 
-def _runs(args: argparse.Namespace, params: Any, batch: jax.Array) -> tuple[dict[str, Run], dict[str, str]]:
+def _runs(args: argparse.Namespace, params: Any, batch: jax.Array, clip: bool) -> tuple[dict[str, Run], dict[str, str]]:
     """All ways after their first step, and why some are not among them."""
     runs: dict[str, Run] = {}
     failed: dict[str, str] = {}
     for name in args.ways:
         try:
-            runs[name] = Run(WAYS[name], params, batch, args.clip)
+            way = functools.partial(balanced, device_memory=args.device_memory) if name == "balanced" else WAYS[name]
+            runs[name] = Run(way, params, batch, clip)
             runs[name]()
         except Exception as e:  # a way of JAX's that this version, or this memory, does not have
             failed[name] = f"{type(e).__name__}: {str(e)[:200]}"
@@ -314,27 +345,31 @@ def _runs(args: argparse.Namespace, params: Any, batch: jax.Array) -> tuple[dict
     return runs, failed
 
 
-def record(args: argparse.Namespace, shape: Shape, params: Any, tokens: int, rate: dict[str, float]) -> dict[str, Any]:
-    """One record of all ways at so many tokens a step."""
+def record(
+    args: argparse.Namespace, shape: Shape, params: Any, tokens: int, clip: bool, rate: dict[str, float]
+) -> dict[str, Any]:
+    """One record of all ways at so many tokens a step; `clip`: gradients are clipped first."""
     n = sum(x.size for x in jax.tree_util.tree_leaves(params))
     rows = max(1, tokens // shape.sequence)
     batch = jax.random.randint(jax.random.key(1), (rows, shape.sequence), 0, shape.vocabulary)
-    runs, failed = _runs(args, params, batch)
+    runs, failed = _runs(args, params, batch, clip)
     samples: dict[str, list[float]] = {}
     seconds = alternate(runs, args.rounds, args.seconds, samples=samples, slow=SLOW)
     quick = {k for k, s in seconds.items() if s <= SLOW * min(seconds.values())}
     flight = {k: [runs[k].burst(4) for _ in range(args.rounds)] for k in quick}
     moved = 2 * 12 * n  # moments and master weights, read and written
     wire = 2 * n  # gradients of bf16 down; parameters of bf16 up
+    host = {k: r.host_bytes for k, r in runs.items() if r.host_bytes}
+    shares = {k: b / max(host.values()) if "offload" in host else b / (12 * n) for k, b in host.items()}
     update = bound(moved + 2 * wire, wire, rate)
     forward = seconds_of(loss_of, params, batch, 2)
     backward = seconds_of(jax.grad(loss_of), params, batch, 2)
-    least = max(backward, (backward if args.clip else forward) + update)
+    least = lambda share: max(backward, (backward if clip else forward) + share * update)
     return {
         "params": n,
         "shape": shape._asdict(),
         "tokens": rows * shape.sequence,
-        "clip": args.clip,
+        "clip": clip,
         "machine": where(),
         "commit": commit(),
         "xcoexec": xcoexec.__version__,
@@ -351,11 +386,16 @@ def record(args: argparse.Namespace, shape: Shape, params: Any, tokens: int, rat
         "forward": forward,
         "forward_backward": backward,
         "update_bound": update,
-        "bound": max(least, 0.0),
+        "host_bytes": {k: r.host_bytes for k, r in runs.items()},
+        "bound": least(1.0),
+        "bounds": {k: least(share) for k, share in shares.items()},
     }
 
 
-HEAD = ("tokens", "way", "ms a step", "in flight", "over resident", "GB of a step", "state GB", "bound ms", "reached")
+HEAD = (
+    *("tokens", "way", "ms a step", "in flight", "over resident", "GB of a step", "state GB", "on host"),
+    *("bound ms", "reached"),
+)
 
 
 def rows_of(r: dict[str, Any]) -> list[list[str]]:
@@ -363,7 +403,7 @@ def rows_of(r: dict[str, Any]) -> list[list[str]]:
     out = []
     for k, s in r["seconds"].items():
         low, high = r["spread"][k]
-        reached = f"{r['bound'] / s:.0%}" if k == "offload" else ""
+        least = r["bounds"].get(k)
         flight = r["in_flight"].get(k)
         out.append(
             [
@@ -374,11 +414,15 @@ def rows_of(r: dict[str, Any]) -> list[list[str]]:
                 f"{s / r['seconds']['resident']:.2f}x" if "resident" in r["seconds"] else "-",
                 f"{r['step_bytes'][k] / 1e9:.2f}",
                 f"{r['state_bytes'][k] / 1e9:.2f}",
-                f"{r['bound'] * 1e3:.1f}" if k == "offload" else "",
-                reached,
+                f"{r['host_bytes'][k] / 1e9:.2f}" if least else "",
+                f"{least * 1e3:.1f}" if least else "",
+                f"{least / s:.0%}" if least else "",
             ]
         )
-    return out + [[str(r["tokens"]), k, why[:60], *[""] * 6] for k, why in r["failed"].items()]
+    return out + [[str(r["tokens"]), k, why[:60], *[""] * 7] for k, why in r["failed"].items()]
+
+
+CLIPS = {"no": (False,), "yes": (True,), "both": (False, True)}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -391,20 +435,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--clip", action="store_true", help="clip by the global norm of all gradients first")
+    parser.add_argument("--clip", nargs="?", default="no", const="yes", choices=CLIPS, help="by the global norm first")
+    parser.add_argument("--device-memory", type=float, default=0.5, help="share of the states for `balanced`")
     args = parser.parse_args(argv)
     shape = shape_of(args.params)
     params = jax.block_until_ready(jax.jit(lambda: parameters(shape))())
     rate = rates()
     records = []
-    for tokens in args.tokens:
-        records.append(record(args, shape, params, tokens, rate))
+    for clip, tokens in itertools.product(CLIPS[args.clip], args.tokens):
+        records.append(record(args, shape, params, tokens, clip, rate))
         if args.folder:
             args.folder.mkdir(parents=True, exist_ok=True)
             with (args.folder / "offload.jsonl").open("a") as out:
                 out.write(json.dumps(records[-1]) + "\n")
         last = records[-1]
-        about = f"{last['params'] / 1e9:.2f}e9 parameters, {where()}"
+        about = f"{last['params'] / 1e9:.2f}e9 parameters{', clipped' * clip}, {where()}"
         Console(width=160).print(table(about, HEAD, rows_of(last), right=range(2, len(HEAD))))
         shown = {k: round(last[k] * 1e3, 1) for k in ("forward", "forward_backward", "update_bound")}
         print(shown, {k: round(v / 1e9, 1) for k, v in rate.items()}, last["losses"], last["failed"], flush=True)

@@ -8,6 +8,7 @@ with the plan of all layers on the device half; what it saves is divided by the 
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
 import sys
@@ -27,13 +28,18 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.words import DEVICE, SPLIT
 from xcoexec.measure.timing import alternate
+from xcoexec.papers import steps
+from xcoexec.papers.quoted import load
 from xcoexec.papers.source import commit
 from xcoexec.planning.simulate import replay
 from xcoexec.tools.machine import environment
+from xcoexec.tools.splits import NO_SPLIT
 
 from .predictors import RESULTS
+from .split_common import Row, mean, row, spread
 
 MODELS = ("lenet", "alexnet", "vgg16")  # of Table I
+PRINTED = {"lenet": "lenet", "alexnet": "alexnet", "vgg16": "vgg"}  # ours -> the paper's
 CLASSES = {"conv_general_dilated": "conv", "dot_general": "fc"}
 FILE = RESULTS / "one-split.jsonl"
 ROUNDS, BLOCK = 5, 0.05
@@ -121,6 +127,36 @@ def improvements(records: Sequence[Mapping[str, Any]], model: str, kind: str) ->
         for r in records
         if (r["model"], r["class"]) == (model, kind)
     ]
+
+
+def words(model: str, kind: str) -> str:
+    """What a row of Table I is."""
+    return f"{model}, {kind}: each layer split alone, mean over layers"
+
+
+def table1(models: Sequence[str]) -> list[Row]:
+    """Table I run on this machine, a step for each network. Where both halves share cores they take turns, so that a
+    forced split says nothing about working together.
+    """
+    out = []
+    for model in models:
+        records = steps.once(__name__, f"{model}, splits one by one", lambda m=model: list(single_splits(m)))
+        kinds = dict.fromkeys(r["class"] for r in records or ())
+        out += [_row_of(model, kind, [r for r in records if r["class"] == kind]) for kind in kinds]
+    return out
+
+
+def _row_of(model: str, kind: str, records: Sequence[Mapping[str, Any]]) -> Row:
+    """The layers of one kind of a network."""
+    printed = load("edgenn")["table1"].numbers(f"{PRINTED[model]}_{kind}")[2]
+    runs = min(min(r["runs"].values()) for r in records)
+    note, made = f"{len(records)} layers", functools.partial(row, "edgenn", "Table I", words(model, kind), printed)
+    if records[0]["shared_cores"]:
+        more = mean([1e3 * (r["seconds"]["split"][1] - r["seconds"]["device"][1]) for r in records])
+        note += f"; both halves share the cores and take turns: a forced split changes a call by {more:+.3f} ms"
+        return made(NO_SPLIT, "measured", note=note, runs=runs, splits=0)
+    values = [100 * v for v in improvements(records, model, kind)]
+    return made(mean(values), "measured", "%", spread(values), note, runs=runs, splits=len(records))
 
 
 def main(path: pathlib.Path = FILE) -> None:

@@ -2,7 +2,8 @@
 
     python -m benchmarks.papers [--take papers.jsonl --name xeon-16cores-h200-slice]
 
-`--take` first adds the records of a run, on another machine for example, to those of that name. Where that machine had
+`--take` first adds the records of a run, on another machine for example, to those of that name, in the place of older
+ones. Where that machine had
 no repository, a record names only a version; the hash of its code says whether it was this revision's.
 """
 
@@ -18,13 +19,25 @@ PAGE = pathlib.Path(__file__).parent / "papers.md"
 
 
 def take(file: pathlib.Path, name: str) -> int:
-    """Adds a file's records of rows to the kept ones; how many. Those that ran this revision's code name it."""
+    """Adds a file's records of rows to the kept ones, in the place of those of the same row, size and machine; how
+    many. Those that ran this revision's code name it.
+    """
     rows = {r.key: r for r in table.ROWS}
-    found = [r for r in records.load(file) if r["key"] in rows and not r.get("failed")]
-    for r in found:
+    found = {_same(r): r for r in records.load(file) if r["key"] in rows and not r.get("failed")}
+    kept = run.RESULTS / f"{name}-papers.jsonl"
+    made = [r for r in records.load(kept) if _same(r) not in found and r["key"] in rows]
+    for r in found.values():
         this = r["commit"].startswith("version ") and not records.stale(r, rows[r["key"]])
-        lines.append(run.RESULTS / f"{name}-papers.jsonl", {**r, "commit": source.commit() if this else r["commit"]})
+        made.append({**r, "commit": source.commit() if this else r["commit"]})
+    kept.unlink(missing_ok=True)
+    for r in made:
+        lines.append(kept, r)
     return len(found)
+
+
+def _same(record: records.Record) -> tuple[str, str, str]:
+    """What a later record takes the place of."""
+    return record["key"], record["size"], records.machine(record["environment"])
 
 
 def main(argv: Sequence[str] | None = None) -> None:

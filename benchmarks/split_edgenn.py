@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from xcoexec.papers import quoted, steps
+from xcoexec.papers import quoted
 from xcoexec.planning.simulate import replay
 from xcoexec.strategies import device, edgenn, host
-from xcoexec.tools.splits import NO_SPLIT
 from xcoexec.tools.suite import SUITES
 
 from . import one_split
@@ -30,7 +28,6 @@ KEY, BOARD = "edgenn", "jetson-agx-xavier"
 MODELS = SUITES["edgenn"].models
 PAPERS = functools.partial(edgenn, whole=False)  # a layer is split or stays on the GPU, as Equation 4 has it
 INTER = functools.partial(edgenn, intra=False, whole=False)
-NAMES = {"lenet": "lenet", "alexnet": "alexnet", "vgg16": "vgg"}  # ours -> the paper's
 ALL, HYBRID = "EdgeNN over the GPU alone", "hybrid execution alone, over the GPU alone"
 NO_BOARD = "not here, because that machine is not at hand"
 
@@ -185,13 +182,13 @@ def figure10() -> list[Row]:
 def table1() -> list[Row]:
     """Table I and Figure 11: each layer split alone, simulated on the board."""
     out = []
-    for model, name in NAMES.items():
+    for model, name in one_split.PRINTED.items():
         found = one_split.simulated(*on(BOARD, model))
         for kind in ("conv", "fc"):
             least, most, middle = _quoted("table1").numbers(f"{name}_{kind}")
             values = [100 * v for v in found.get(kind, [])]
             if values:
-                what = _alone(model, kind)
+                what = one_split.words(model, kind)
                 why = _as_fast(middle, model, kind) if middle else ""
                 note = f"printed: {least} to {most}; a layer whose split is slower is left alone (0); {why}".rstrip(
                     "; "
@@ -205,35 +202,6 @@ def table1() -> list[Row]:
     printed = dense.number("zero_copy")
     why = _as_fast(printed, "alexnet", "fc")
     return [*out, over_networks(KEY, "Figure 11", what, printed, values, note=why)]
-
-
-def _alone(model: str, kind: str) -> str:
-    return f"{model}, {kind}: each layer split alone, mean over layers"
-
-
-def table1_measured(models: Sequence[str]) -> list[Row]:
-    """Table I run on this machine, a step for each network. Where both halves share cores they take turns, so that a
-    forced split says nothing about working together.
-    """
-    out = []
-    for model in models:
-        records = steps.once(__name__, f"{model}, splits one by one", lambda m=model: list(one_split.single_splits(m)))
-        kinds = dict.fromkeys(r["class"] for r in records or ())
-        out += [_measured(model, kind, [r for r in records if r["class"] == kind]) for kind in kinds]
-    return out
-
-
-def _measured(model: str, kind: str, records: Sequence[Mapping[str, Any]]) -> Row:
-    """The layers of one kind of a network."""
-    printed = _quoted("table1").numbers(f"{NAMES[model]}_{kind}")[2]
-    runs = min(min(r["runs"].values()) for r in records)
-    note, made = f"{len(records)} layers", functools.partial(row, KEY, "Table I", _alone(model, kind), printed)
-    if records[0]["shared_cores"]:
-        more = mean([1e3 * (r["seconds"]["split"][1] - r["seconds"]["device"][1]) for r in records])
-        note += f"; both halves share the cores and take turns: a forced split changes a call by {more:+.3f} ms"
-        return made(NO_SPLIT, "measured", note=note, runs=runs, splits=0)
-    values = [100 * v for v in one_split.improvements(records, model, kind)]
-    return made(mean(values), "measured", "%", spread(values), note, runs=runs, splits=len(records))
 
 
 def figure12() -> list[Row]:

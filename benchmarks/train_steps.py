@@ -76,7 +76,13 @@ class Training:
 
     def state(self) -> NormState:
         """The state before the first step, the same ones at every call."""
-        variables = self.entry.variables()
+        return self._state_of(self.entry.variables())
+
+    def shapes(self) -> NormState:
+        """Shapes and types of `state`, of which nothing is drawn."""
+        return cast(NormState, jax.eval_shape(self._state_of, self.entry.shapes()))
+
+    def _state_of(self, variables: Any) -> NormState:
         return NormState.create(
             apply_fn=self.apply,
             params=variables["params"],
@@ -217,7 +223,7 @@ def first(training: Training, kind: str, donate: bool) -> dict[str, Any]:
     given: Any = {"donate_argnums": 0} if donate else {}
     call: Any = jax.jit(training.step, **given) if kind == "jit" else xcoexec.jit(training.step, **given)
     state, data = training.state(), training.data(0)
-    shapes = jax.eval_shape(lambda: training.state()) if kind == "jit" else None
+    shapes = training.shapes() if kind == "jit" else None
     jax.block_until_ready((state, data))
     began = time.perf_counter()
     state, loss = call(state, data)

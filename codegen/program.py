@@ -216,6 +216,11 @@ def itemsize(dtype: str) -> int:
         return 2 if dtype in ("bfloat16",) else 4
 
 
+def bits(dtype: str) -> int:
+    """Bits of an element as kernels read it from memory: two of int4 lie in a byte."""
+    return 4 if dtype == "int4" else 8 * itemsize(dtype)
+
+
 def kind(dtype: str) -> str:
     """How kernels hold a type, always in 4 bytes: "f" as f32, "i" as s32, "b" (bool) as f32 0 or 1; "" not at all."""
     return {"float32": "f", "bfloat16": "f", "float16": "f", "int32": "i", "bool": "b"}.get(dtype, "")

@@ -603,11 +603,14 @@ def test_copies_by_a_driver() -> None:
     driver.asked.clear()
     q.after(7)
     event = q.down(here, there.ctypes.data, 1000)
+    assert q.done(event)
     q.wait(event)
     assert driver.asked == [
         *("cuEventRecord", "cuStreamWaitEvent", "cuEventCreate", "cuMemcpyDtoHAsync_v2"),
-        *("cuEventRecord", "cuEventSynchronize"),
+        *("cuEventRecord", "cuEventQuery", "cuEventSynchronize"),
     ]
+    driver.refused = "cuEventQuery"
+    assert not q.done(event)  # as the driver says while a copy goes on
     assert (driver.memories[here].view(np.uint32) == there).all()
     driver.memories[here].view(np.uint32)[:] = 9
     q.up(there.ctypes.data, here, 1000)
@@ -656,17 +659,20 @@ def test_a_record_of_the_benchmark(tmp_path: pathlib.Path, monkeypatch: pytest.M
                 "--seconds",
                 "0.05",
                 "--ways",
-                "resident",
-                "offload",
-                "--clip",
+                *("resident", "offload", "balanced"),
+                *("--clip", "both"),
             ],
         ]
     )
-    record = json.loads((tmp_path / "offload.jsonl").read_text())
-    assert set(record["seconds"]) == {"resident", "offload"} and not record["failed"]
-    assert record["step_bytes"]["resident"] - record["step_bytes"]["offload"] > 9 * record["params"]
-    assert record["bound"] >= record["forward_backward"] > 0
-    np.testing.assert_allclose(record["losses"]["offload"], record["losses"]["resident"], rtol=1e-3)
+    records = [json.loads(line) for line in (tmp_path / "offload.jsonl").read_text().splitlines()]
+    assert [r["clip"] for r in records] == [False, True]
+    for r in records:
+        assert set(r["seconds"]) == {"resident", "offload", "balanced"} and not r["failed"]
+        assert r["step_bytes"]["resident"] - r["step_bytes"]["offload"] > 9 * r["params"]
+        assert r["bound"] >= r["forward_backward"] > 0 and set(r["bounds"]) <= {"offload", "balanced"}
+        assert r["bounds"]["offload"] == r["bound"] and 0 <= r["host_bytes"]["balanced"] <= r["host_bytes"]["offload"]
+        for k in ("offload", "balanced"):
+            np.testing.assert_allclose(r["losses"][k], r["losses"]["resident"], rtol=1e-3)
 
 
 # -- the end of a process

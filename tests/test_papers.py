@@ -8,6 +8,7 @@ import functools
 import importlib
 import json
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -598,5 +599,43 @@ def test_records_of_another_machine_are_taken_and_name_the_revision_of_their_cod
     assert "NVIDIA L4 with 58 multiprocessors" in text
     (line,) = [x for x in text.splitlines() if x.startswith("| Figure 8 | EdgeNN over the GPU alone |")]
     assert f"| 25 % (25 to 25) | 25 % (25 to 25){view.OLDER} |" in line
+    again = record(mine, found[:1], environment=board, size="full")
+    (tmp_path / "papers.jsonl").write_text(json.dumps(again) + "\n")
+    papers.main(["--take", str(tmp_path / "papers.jsonl"), "--name", "some-gpu"])
+    taken = records.load(tmp_path / "some-gpu-papers.jsonl")
+    assert [r["environment"]["device"] for r in taken] == ["NVIDIA H200 132", "NVIDIA L4 58"]
+    assert len(taken[1]["cells"]) == 1
     with pytest.raises(SystemExit):
         papers.main(["--take", "file"])
+
+
+def far(c: Cell) -> bool:
+    """Whether a computed number is more than five points of a gain, or a tenth of a time, away from the printed one."""
+    printed, ours = c["paper"], c["ours"]
+    if c["kind"] not in (CALCULATED, SIMULATED) or not isinstance(printed, (int, float)):
+        return False
+    if not isinstance(ours, (int, float)):
+        return False
+    if c["unit"] in ("%", "points"):
+        return abs(printed - ours) > 5
+    if c["unit"] == "times":
+        return abs(100 / ours - 100 / printed) > 5
+    return c["unit"] in ("ms", "us", "W") and abs(ours - printed) > 0.1 * abs(printed)
+
+
+def test_what_is_far_from_the_printed_number_says_by_a_number_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all rows that compute, as they are kept; which of them are far is known for some."""
+    monkeypatch.setattr(run, "RESULTS", ROOT / "benchmarks" / "results")
+    by_key = {r.key: r for r in table.ROWS}
+    found = [c for r in records.computing(run.others(), by_key) for c in r["cells"] if far(c)]
+    known = ("SqueezeNet", "divided by rows", "GPU at work")
+    assert all(any(w in c["what"] for c in found) for w in known)
+    for c in found:
+        assert re.search(r"(as printed|without|nearest to)[^;]*\d", c.get("note", "")), (c["figure"], c["what"])
+
+
+def test_far_is_five_points_of_a_gain_or_a_tenth_of_a_time() -> None:
+    cell = lambda unit, paper, ours: {"kind": SIMULATED, "unit": unit, "paper": paper, "ours": ours}
+    near = [("%", 10.0, 14.9), ("times", 2.0, 2.2), ("ms", 10.0, 10.9), ("layers", 1.0, 9.0), ("%", None, 3.0)]
+    assert not any(far(cell(*given)) for given in near)  # type: ignore[arg-type]
+    assert all(far(cell(*given)) for given in [("points", 10.0, 4.9), ("times", 2.0, 1.6), ("us", 10.0, 11.1)])  # type: ignore[arg-type]

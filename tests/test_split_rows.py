@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import (  # noqa: E402
+    one_split,
     split_codl,
     split_common,
     split_edgenn,
@@ -84,8 +85,8 @@ def test_forced_splits_of_halves_that_share_cores_give_no_number(monkeypatch: py
     made = {"model": "lenet", "shared_cores": shared, "layer_seconds": {"device": 1e-3}, "runs": {"split": 9}}
     seconds = {"device": [0, 2e-3, 0], "split": [0, 1.75e-3, 0]}
     splits = [{**made, "class": kind, "seconds": seconds} for kind in ("conv", "fc", "fc")]
-    monkeypatch.setattr(split_edgenn.one_split, "single_splits", lambda model: iter(splits))
-    conv, dense = split_edgenn.table1_measured(("lenet",))
+    monkeypatch.setattr(one_split, "single_splits", lambda model: iter(splits))
+    conv, dense = one_split.table1(("lenet",))
     assert [r["paper"] for r in (conv, dense)] == [20.6, 36.4] and dense["note"].startswith("2 layers")
     assert [r["splits"] for r in (conv, dense)] == ([0, 0] if shared else [1, 2])
     assert dense["ours"] == (NO_SPLIT if shared else pytest.approx(25.0))

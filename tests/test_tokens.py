@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import platform
 from typing import Any
 
 import jax
@@ -75,6 +77,36 @@ def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
             assert segment.blob_bytes <= size * 1.05 + 4 * n * (k // 40) + 256
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("n", "k"), [(537, 1000), (1040, 520), (277, 1025)])
+@pytest.mark.parametrize("form", ["float32", "bfloat16", "float16", "int8", "int8 by channel"])
+def test_a_few_rows_by_channels(form: str, n: int, k: int, threads: int) -> None:
+    """Weights [out, in], as a tied embedding or a PyTorch file has them, are read as they lie."""
+    w = _weights(form.removesuffix(" by channel"), n, k)
+    if "by channel" in form:
+        w = {"q": w["q"], "scale": array(n, 1, seed=1, low=0.01, high=0.02)}
+    elif isinstance(w, dict):
+        w = w["q"]
+    whole = np.asarray(w["q"], np.float64) * np.asarray(w["scale"]) if isinstance(w, dict) else np.asarray(w, float)
+
+    def fn(w: Any, x: Any) -> Any:
+        w = w["q"].astype(x.dtype) * w["scale"] if isinstance(w, dict) else w.astype(x.dtype)
+        return jax.nn.relu(jax.lax.dot_general(x, w, (((1,), (1,)), ((), ())))) + 1
+
+    for rows in (1, 2, 5, 11, 16):
+        x = array(rows, k, seed=2)
+        folded, graph = graph_of(fn, (w, x), 1)
+        segment = host.build(graph.program, threads)
+        known = folded.constants(jax.tree_util.tree_leaves(w))
+        raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
+        (got,) = host.Call.on(segment, [np.asarray(x), *raw, segment.pack(known)])()
+        assert error(got, np.maximum(np.asarray(x, np.float64) @ whole.T, 0) + 1) < 1e-5, rows
+        if rows <= 8 or form != "float32":
+            assert segment.algorithms == ("row_gemv+parts",)
+            assert sum(r.nbytes for r in raw) == k * n * raw[0].itemsize
+            assert segment.blob_bytes <= 4 * n + 64
+
+
 @pytest.mark.parametrize("form", ["int8 by channel", "int8 by group", "int4 by channel"])
 def test_quantised_layers_end_to_end(form: str) -> None:
     """Two layers in a program of XLA, with a bias, which must not be folded into weights of f32."""
@@ -112,3 +144,51 @@ def test_scaled_weights_are_weights() -> None:
     values, tree = jax.tree_util.tree_flatten(((w, x), {}))
     traced = trace(lambda w, x: _dense("int8 by group", w, x), values, tree, paths(tree))
     assert weight_leaves(traced) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "kept"), [("bfloat16", 2), ("int8", 1), ("int8 by group", 1), ("int4 by channel", 0.5)]
+)
+def test_bytes_of_a_layer_are_those_that_are_kept(form: str, kept: float) -> None:
+    w, x = _weights(form, 80, 24), array(3, 80)
+    (layer,) = (n for n in graph_of(lambda w, x: _dense(form, w, x), (w, x), 1)[1].layers if n.flops > 2 * 3 * 80 * 24)
+    scales = w["scale"].nbytes if isinstance(w, dict) else 0  # also where they stand behind the product
+    assert layer.nbytes == kept * 80 * 24 + scales + 4 * 3 * (80 + 24)
+
+
+def test_bytes_of_a_gather_are_those_of_its_rows() -> None:
+    fn = lambda w, i: jnp.take(w, i, axis=0)
+    layers = graph_of(fn, (array(1000, 24), jnp.zeros(3, jnp.int32)), 1)[1].layers
+    (layer,) = (x for x in layers if any(op.prim == "gather" for op in x.group.ops))
+    assert 4 * 2 * 3 * 24 <= layer.nbytes < 4 * 3 * (2 * 24 + 8)
+
+
+def test_large_weights_lie_in_large_pages() -> None:
+    """Where the system gives them to who asks; what lies there stays as it is."""
+    setting = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not setting.exists() or "[never]" in setting.read_text() or not _collapses():
+        pytest.skip("this system does not give such pages")
+    w, x = jax.block_until_ready(array(2048, 4096).astype(jnp.bfloat16) + 0), array(1, 2048, seed=2)
+    fn = lambda w, x: x @ w.astype(x.dtype)
+    fast = xcoexec.jit(fn, plan=xcoexec.Plan.uniform(1.0), strict=True, wait=True).bind(w)
+    address = w.unsafe_buffer_pointer()
+    assert error(fast(x), np.asarray(x, np.float64) @ np.asarray(w, np.float64)) < 1e-5
+    assert _huge(address + w.nbytes // 2)
+
+
+def _collapses() -> bool:
+    """Whether Linux is new enough to make such pages of memory that is in use (6.1)."""
+    return tuple(int(n) for n in platform.release().split(".")[:2]) >= (6, 1)
+
+
+def _huge(address: int) -> bool:
+    """Whether the mapping of an address has pages of 2 MiB."""
+    inside = False
+    for line in pathlib.Path("/proc/self/smaps").read_text().splitlines():
+        first = line.split()[0]
+        if "-" in first and not first.endswith(":"):
+            low, high = (int(n, 16) for n in first.split("-"))
+            inside = low <= address < high
+        elif inside and first == "AnonHugePages:":
+            return int(line.split()[1]) > 0
+    return False

@@ -43,16 +43,26 @@ def test_batch_norm_takes_its_batch_s_statistics() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_step_changes_all_parameters_and_statistics(name: str) -> None:
-    """By shapes alone: gradients of the large networks would take minutes."""
+def test_a_step_changes_all_parameters_and_statistics(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By shapes alone: gradients of the large networks would take minutes, and so would their weights."""
     training = Training(name, 2)
-    state = jax.eval_shape(training.state)
+    with monkeypatch.context() as patch:
+        patch.setattr("xcoexec.models.zoo._draw", lambda *_: pytest.fail("weights are drawn"))
+        state = training.shapes()
     x = jax.eval_shape(lambda: training.entry.example(2))
     y = jax.ShapeDtypeStruct(x.shape if training.entry.vocabulary else (2,), jnp.int32)
     after, loss = jax.eval_shape(training.step, state, (x, y))
     assert loss.shape == () and jax.tree.structure(after) == jax.tree.structure(state)
     assert sum(p.size for p in jax.tree.leaves(after.params)) == training.entry.parameters
     assert all(jax.tree.leaves(jax.tree.map(lambda a, b: a.shape == b.shape, after, state)))
+
+
+def test_the_shapes_of_a_state_are_those_of_the_state() -> None:
+    training = Training("lenet", 2)
+    of = lambda tree: {
+        jax.tree_util.keystr(at): (x.shape, x.dtype) for at, x in jax.tree_util.tree_leaves_with_path(tree)
+    }
+    assert of(jax.tree.map(jnp.asarray, training.state())) == of(training.shapes())
 
 
 def test_losses_are_compared_step_by_step() -> None:

@@ -538,11 +538,11 @@ def test_a_plan_that_has_lost_once_is_raced_again(monkeypatch: pytest.MonkeyPatc
         race.again()
         assert race.races and not session.settled
         state, _ = step(state, BATCH)
-    assert session.plain and step._settled is None
+    assert session.plain and step._rest is None
     race._seconds = ([10.0], [1.0])
     race._decide("far")
     state, _ = step(state, BATCH)
-    assert session.settled and step._settled is not None
+    assert session.settled and step._rest is not None
 
 
 @pytest.mark.usefixtures("own_cache")

@@ -21,6 +21,7 @@ from .kept_weights import stored
 from .pairs import BF16, half, in_pairs, narrow, pack_pairs
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
+from .row_gemv import add_row_gemv, channels_of
 
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
@@ -168,9 +169,13 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     constant = right.value in ctx.consts
     if constant and batch == 1 and m <= FEW_ROWS and _by_rows(right):
         kept = stored(right.value, k, n)
-        narrow = kept.value is not right.value  # packed it would be several times as large
-        if kept.value.nbytes >= RAW_BYTES and (m <= ROWS or narrow):
+        wide = kept.value is not right.value  # packed it would be several times as large
+        if kept.value.nbytes >= RAW_BYTES and (m <= ROWS or wide):
             return add_gemv(ctx, _rows(ctx, left), m, kept, lanes, expr)
+    if constant and batch == 1 and m <= FEW_ROWS and _by_channels(right):
+        laid = channels_of(right.value, n, k)
+        if laid and laid.value.nbytes >= RAW_BYTES and (m <= ROWS or laid.value is not right.value):
+            return add_row_gemv(ctx, _rows(ctx, left), m, laid, lanes, expr)
     if constant and in_pairs(ctx, left.value, right.value):
         return _pairs(ctx, left, right, lanes, expr)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
@@ -218,6 +223,11 @@ def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:
 def _by_rows(right: Side) -> bool:
     """Whether the channels of the weights lie side by side, and their rows in the order of the sums."""
     return not right.batch and (*right.contract, *right.free) == tuple(range(len(right.value.shape)))
+
+
+def _by_channels(right: Side) -> bool:
+    """Whether what is summed of the weights lies side by side, for one channel after the other."""
+    return not right.batch and (*right.free, *right.contract) == tuple(range(len(right.value.shape)))
 
 
 def _rows(ctx: Context, side: Side) -> Lane:

@@ -43,19 +43,26 @@ def add_gemv(ctx: Context, x: Lane, m: int, w: Stored, lanes: Sequence[Lane], ex
     n, parts = w.channels, _parts(ctx.threads, w)
     kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
     if m == parts == 1:
-        return _sums(ctx, x, 1, w, w.rows, [_walked(lane.ref, 0, lane.channel * WIDE) for lane in lanes], expr, kinds)
+        return _sums(ctx, x, 1, w, w.rows, [walked(lane.ref, 0, lane.channel * WIDE) for lane in lanes], expr, kinds)
     unit = w.group if w.scale is not None and not w.by_channel else STREAMS
     rows = -(-w.rows // parts // unit) * unit
     parts = -(-w.rows // rows)
     y = ctx.scratch((parts, m, n))
     for first in range(0, m, ROWS):
         piece = dataclasses.replace(x, ref=Ref(x.ref.buffer, x.ref.offset + first * x.pixels[3]))
-        sums = _walked(Ref(y.buffer, y.offset + 4 * n * first), 4 * m * n, 4 * WIDE)
+        sums = walked(Ref(y.buffer, y.offset + 4 * n * first), 4 * m * n, 4 * WIDE)
         _sums(ctx, piece, min(ROWS, m - first), w, rows, [sums], COPY, ())
+    add_up(ctx, y, lanes, expr)
+
+
+def add_up(ctx: Context, y: Storage, lanes: Sequence[Lane], expr: Expr) -> None:
+    """Appends lanes[0] = `expr` of the sum of the parts y [parts, m, n] and of the other lanes."""
+    parts, m, n = y.shape
+    kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
     runs = -(-ctx.threads // m)
     chunk = max(LINE, -(-n // runs // LINE) * LINE)
-    operands = [_walked(Ref(y.buffer, y.offset), 4 * n, 4 * chunk)]
-    operands += [_walked(z.ref, z.pixels[3], z.channel * chunk) for z in lanes]
+    operands = [walked(Ref(y.buffer, y.offset), 4 * n, 4 * chunk)]
+    operands += [walked(z.ref, z.pixels[3], z.channel * chunk) for z in lanes]
     units = -(-chunk // ctx.target.vl) * (parts + len(expr))
     words = [n, chunk, parts, 4 * m * n]
     nest(ctx, Kernel(("parts", expr, kinds)), words, (m, -(-n // chunk)), operands, 1, -(-m // ctx.threads), units)
@@ -67,7 +74,7 @@ def _parts(threads: int, w: Stored) -> int:
     return 1 if threads == 1 else max(1, min(ITEMS * threads, nbytes // ITEM_BYTES, w.rows // STREAMS))
 
 
-def _walked(ref: Ref, *steps: int) -> Operand:
+def walked(ref: Ref, *steps: int) -> Operand:
     """An operand of a nest by the bytes from one iteration of each loop to the next."""
     return Storage(ref.buffer, ref.offset, (), (), ()), steps, 0
 
@@ -79,9 +86,9 @@ def _sums(
     k, n, dtype = w.rows, w.channels, w.value.dtype
     where = _halves(ctx, w) if dtype == "int4" else Ref(ctx.raw_const(w.value), 0)
     row = _row_bytes(n, ctx.target.vl) if dtype == "int4" else n * bits(dtype) // 8
-    operands = [_walked(x.ref, 4 * rows, 0), _walked(where, row * rows, WIDE * bits(dtype) // 8), *lanes]
+    operands = [walked(x.ref, 4 * rows, 0), walked(where, row * rows, WIDE * bits(dtype) // 8), *lanes]
     if w.scale is not None:
-        operands.append(_walked(w.pack_scale(ctx), 0, 4 * WIDE))
+        operands.append(walked(w.pack_scale(ctx), 0, 4 * WIDE))
     kernel = Kernel(("gemv", m, expr, kinds, dtype, w.scale is not None))
     words, units = [k, rows, row, n, WIDE, w.group or k, x.pixels[3]], m * rows * -(-min(n, WIDE) // ctx.target.vl)
     nest(ctx, kernel, words, (-(-k // rows), -(-n // WIDE)), operands, 2, 1, units)

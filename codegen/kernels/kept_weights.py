@@ -8,18 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..program import Value, itemsize
+from ..program import Value, bits
 from ..segment.assembly import Context
 from ..segment.steps import Ref
 
 #: what kernels read as it is stored
 STORED = ("float32", "bfloat16", "float16", "int8", "int4")
-BITS = {"int4": 4}
-
-
-def bits(dtype: str) -> int:
-    """Bits of an element as kernels read it: two of int4 lie in a byte."""
-    return BITS.get(dtype, 8 * itemsize(dtype))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,3 +65,6 @@ def stored(w: Value, rows: int, channels: int) -> Stored:
 def _cut(shape: Sequence[int], channels: int) -> int:
     """The first of the last axes that are the channels together; 0 where there are none such, or nothing but them."""
     return next((d for d in range(len(shape) - 1, 0, -1) if math.prod(shape[d:]) == channels), 0)
+
+
+__all__ = ["STORED", "Stored", "bits", "stored"]

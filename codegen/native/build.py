@@ -53,6 +53,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("elementwise", "elementwise_rows", "pool", "reduce", "position"), "kernels.nests"),
     **dict.fromkeys(("shifted", "narrow"), "kernels.nests"),
     **dict.fromkeys(("gemv", "parts"), "kernels.gemv"),
+    "row_gemv": "kernels.row_gemv",
     **dict.fromkeys(("depthwise", "depthwise_transposed", "depthwise_sums"), "kernels.windows"),
     **dict.fromkeys(("gather", "scatter", "sum"), "kernels.indexed"),
     "rowwise": "kernels.rowwise",

@@ -311,7 +311,7 @@ class Entry:
         return kept
 
     def _recalled(self, made: JitTrace, call: Call) -> Kept:
-        """What has won in a process before; what is not measured yet is measured in the background. Raises `Absent`."""
+        """What has won in a process before; what was not measured yet is measured behind it. Raises `Absent`."""
         options, same = self._function.options, settings()
 
         def job(pending: PendingSession) -> None:

@@ -44,6 +44,7 @@ def build_graph(folded: Folded) -> LayerGraph:
     data |= {v for op in ops for v in op.outs}  # what is computed again
     groups = clustered(group_ops(ops, data, outputs, passes), data, outputs)
     consts = tuple(v for v in external(ops) if v not in data)
+    known = frozenset(consts)
     errors = [unsupported(group, consts) for group in groups]
     order = in_few_runs(groups, list(map(bool, errors)))
     groups, errors = [groups[i] for i in order], [errors[i] for i in order]
@@ -53,7 +54,7 @@ def build_graph(folded: Folded) -> LayerGraph:
     for i, (group, name, error) in enumerate(zip(groups, names, errors, strict=True)):
         dims = granules(group) if len(group.outs) == 1 else {}
         work = sum(map(flops, group.ops))
-        moved = nbytes(group.ops) + sum(v.nbytes for v in group.also)
+        moved = nbytes(group.ops, known) + sum(v.nbytes for v in group.also)
         layers.append(Layer(i, name, group, work, moved, error, dims, uncounted(group.ops)))
     owner = {v: x.index for x in layers for v in x.outs}
     edges = tuple(tuple(sorted({owner[v] for v in x.ins if v in owner})) for x in layers)

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 from ..codegen.program import Unsupported, Value, external
 from ..codegen.runtime.faults import Faults
-from ..codegen.runtime.host import give_idle_back
+from ..codegen.runtime.host import give_idle_back, in_large_pages
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
 from ..compat import as_array, as_weak
@@ -26,6 +26,8 @@ from ..ir.words import HOST, SPLIT
 from ..partition.split import Slice
 from .emit import Asynchronous, Halves, Synchronous, register
 from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
+
+LARGE_BYTES = 1 << 22  # of weights that are read where they lie, from which on large pages are asked for
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,6 +71,9 @@ class Lowered:
         resident = identities(self.folded, weights)
         args = [as_array(resident[v] if v in resident and v not in self.slices else known[v]) for v in self.consts]
         if not self.device.apart:
+            for x in args:
+                if x.nbytes >= LARGE_BYTES and len(x.devices()) == 1:
+                    in_large_pages(x.unsafe_buffer_pointer(), x.nbytes)
             # aligned: taken without a copy
             return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]
         relay = connected(self.relay)

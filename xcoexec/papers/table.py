@@ -20,7 +20,7 @@ ALL = tuple(dict.fromkeys(m for s in ("edgenn", "codl", "layer_switch") for m in
 BENCH = "xcoexec.benchmarks"
 JOBS, SEARCH = (f"{BENCH}.{m}" for m in ("blastnet_rows", "blastnet_search"))
 QUICK_RUN = 2.0  # seconds of a run with deadlines
-LONG = {"rounds": 10, "block": 0.1}
+LONG = {"rounds": 6, "block": 0.1}
 SETUP = "a table of the setup: it has no result"
 
 
@@ -61,7 +61,7 @@ EDGENN = (
     _long(
         "edgenn",
         "Table I",
-        f"{BENCH}.split_edgenn:table1_measured",
+        f"{BENCH}.one_split:table1",
         {"models": ("lenet",)},
         {"models": ("lenet", "alexnet", "vgg16")},
         about_splits=True,

@@ -186,7 +186,8 @@ def matrix(figure: Figure) -> tuple[list[str], list[list[str]]]:
         at = (machine(e.record["environment"]) + OLDER * e.old, e.cell["what"])
         rows.setdefault(at, {})[e.cell.get("series", "")] = shown(e.cell, e.row.about_splits)
     order = [*(s for s in series if s != "fastest"), *(s for s in series if s == "fastest")]
-    body = [[*at, *(found.get(s, NOT_MEASURED) for s in order)] for at, found in rows.items()]
+    without = {"fastest": ""}
+    body = [[*at, *(found.get(s, without.get(s, NOT_MEASURED)) for s in order)] for at, found in rows.items()]
     return ["machine", "network", *order], body
 
 

@@ -1,0 +1,163 @@
+"""A few rows times a large matrix whose rows are the channels, [N, K], read once, where it lies and as it is stored.
+
+    y[n] = W[n, :] . x          tied embeddings; kernels as PyTorch's files hold them
+
+Each thread has channels of its own; several rows of W are read together, each a stream that goes on in the next row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import llvmlite.ir as ir
+import numpy as np
+
+from ..native.build import Spec, family
+from ..program import Value
+from ..rules.expressions import Expr
+from ..segment.assembly import Context
+from ..segment.steps import Kernel, Ref
+from ..target import Target
+from .elementwise import nest
+from .gemv import AHEAD, ITEM_BYTES, ITEMS, LINE, ROWS, STREAMS, add_up, walked
+from .kept_weights import bits
+from .nests import LAST, chunk_of
+from .product import Lane
+from .simd import F32, Builder, i64
+
+#: what these kernels read as it is stored
+READ = ("float32", "bfloat16", "float16", "int8")
+SUMS = 24  # that registers hold beside what is multiplied
+
+
+@dataclasses.dataclass(frozen=True)
+class Channels:
+    """Weights [channels, depth], times `scale`, one for each channel, where there is one."""
+
+    value: Value
+    channels: int
+    depth: int
+    scale: Value | None = None
+
+
+def channels_of(w: Value, n: int, k: int) -> Channels | None:
+    """Weights whose first axes are the n channels and whose others the k summed ones: in the form in which the model
+    keeps them, as they are computed where these kernels do not read that, None where they do not read either.
+    """
+    by_channel = w.scale is None or (w.scale.size == n and w.scale.shape[:1] == (n,))
+    if w.source is not None and w.source.dtype in READ and by_channel:
+        return Channels(w.source, n, k, w.scale)
+    return Channels(w, n, k) if w.dtype in READ else None
+
+
+def add_row_gemv(ctx: Context, x: Lane, m: int, w: Channels, lanes: Sequence[Lane], expr: Expr) -> None:
+    """Appends lanes[0] = `expr` of x @ w.T and of the other lanes; x f32 [m, depth], its rows side by side."""
+    n, k, row = w.channels, w.depth, w.depth * bits(w.value.dtype) // 8
+    items = 1 if ctx.threads == 1 else max(1, min(ITEMS * ctx.threads, n * row // ITEM_BYTES, n // STREAMS))
+    share = -(-n // items)
+    y = ctx.scratch((1, m, n))
+    for first in range(0, m, ROWS):
+        count = min(ROWS, m - first)
+        operands = [
+            walked(Ref(x.ref.buffer, x.ref.offset + first * x.pixels[3]), 0),
+            walked(Ref(ctx.raw_const(w.value), 0), row * share),
+            walked(Ref(y.buffer, y.offset + 4 * n * first), 4 * share),
+        ]
+        if w.scale is not None:
+            operands.append(walked(_scales(ctx, w), 4 * share))
+        kernel = Kernel(("row_gemv", count, w.value.dtype, w.scale is not None))
+        units = count * share * -(-k // ctx.target.vl)
+        nest(ctx, kernel, [k, share, n, row, x.pixels[3], 4 * n], (-(-n // share),), operands, 2, 1, units)
+    add_up(ctx, y, lanes, expr)
+
+
+def _scales(ctx: Context, w: Channels) -> Ref:
+    """The scales, f32 [channels]."""
+    scale = w.scale
+    assert scale is not None
+
+    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        return np.asarray(consts[scale], np.float32).ravel()
+
+    return ctx.pack(4 * w.channels, packer, ("scales by channel", scale))
+
+
+@family("row_gemv")
+def row_gemv(name: str, key: Spec, target: Target) -> str:
+    """("row_gemv", m, dtype, scaled): y = x @ W.T for a range of W's rows; x [m, K] and y [m, N] of f32, W [N, K] of
+    `dtype` as it is stored, each row times its scale of f32 if it is `scaled`.
+
+    The last loop counts ranges. Operands: x, W, y, the scales; all but x begin at the range. Words: K, rows of a range,
+    N, bytes of a row of W, of x, of y.
+    """
+    _, m, dtype, scaled = key
+    v = Builder(name, 3, target.vl)
+    where, index, words = v.args
+    x, w, y = (v.ld64(where, i) for i in range(3))
+    k, row = v.ld64(words, 0), v.ld64(words, 3)
+    n = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 2), v.ld64(words, 1))
+    xs, ys = ([v.add(at, v.mul(v.ld64(words, i), p)) for p in range(m)] for at, i in ((x, 4), (y, 5)))
+    kernel = _Rows(v, xs, w, ys, k, row, dtype, v.ld64(where, 3) if scaled else None)
+    together = max(1, min(STREAMS, SUMS // m))
+    each = v.b.sdiv(n, i64(together))
+    with v.loop(each) as r:
+        kernel.sum([v.add(v.mul(each, s), r) for s in range(together)])
+    done = v.mul(each, together)
+    with v.loop(v.b.sub(n, done)) as r:
+        kernel.sum([v.add(done, r)])
+    return v.finish()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    """Rows of W at the address `w`, of `row` bytes and `k` elements each, and of each of m rows of x and y the address;
+    `scales`: the address of the rows' scales.
+    """
+
+    v: Builder
+    x: list[ir.Value]
+    w: ir.Value
+    y: list[ir.Value]
+    k: ir.Value
+    row: ir.Value
+    dtype: str
+    scales: ir.Value | None
+
+    def sum(self, rows: list[ir.Value]) -> None:
+        """Writes the results of the rows of these numbers."""
+        v, nbytes = self.v, self.v.vl * bits(self.dtype) // 8
+        at, each = [v.add(self.w, v.b.mul(r, self.row)) for r in rows], max(1, LINE // nbytes)
+        turns, vectors = v.b.sdiv(self.k, i64(each * v.vl)), v.b.sdiv(self.k, i64(v.vl))
+        with v.carry(turns, [v.const(0.0)] * (len(rows) * len(self.x))) as (turn, sums, done):
+            for a in at:
+                v.prefetch(v.add(a, v.mul(turn, each * nbytes), AHEAD))
+            for u in range(each):
+                sums = self._further(v.add(v.mul(turn, each), u), at, sums)
+            done(sums)
+        first = v.mul(turns, each)
+        with v.carry(v.b.sub(vectors, first), v.carried) as (i, sums, done):
+            done(self._further(v.add(first, i), at, sums))
+        rest = v.b.srem(self.k, i64(v.vl))
+        with v.carry(v.b.zext(v.b.icmp_signed(">", rest, i64(0)), rest.type), v.carried) as (_, sums, done):
+            v.set_mask(rest)
+            sums = self._further(vectors, at, sums)
+            v.set_mask(None)
+            done(sums)
+        for number, total in enumerate(v.carried):
+            r, p = rows[number // len(self.x)], number % len(self.x)
+            value = v.b.extract_element(v.across(total, v.b.fadd), i64(0))
+            if self.scales is not None:
+                value = v.b.fmul(value, v.b.load(v.ptr(v.add(self.scales, v.mul(r, 4)), F32)))
+            v.b.store(value, v.ptr(v.add(self.y[p], v.mul(r, 4)), F32)).align = 4
+
+    def _further(self, number: ir.Value, at: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        """The sums with the vector of that number of each row."""
+        v, nbytes = self.v, self.v.vl * bits(self.dtype) // 8
+        xs = [v.load(v.add(x, v.mul(number, 4 * v.vl))) for x in self.x]
+        read = [v.load_stored(v.add(a, v.mul(number, nbytes)), self.dtype) for a in at]
+        pairs = ((r, x) for r in read for x in xs)
+        return [v.fma(x, r, acc) for (r, x), acc in zip(pairs, sums, strict=True)]
+
+
+__all__ = ["Channels", "add_row_gemv", "channels_of"]
