@@ -11,6 +11,8 @@ import statistics
 import subprocess
 from collections.abc import Iterator
 
+import numpy as np
+
 ROOT = pathlib.Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 SOURCES = ("xcoexec", "codegen", "models")
@@ -215,17 +217,25 @@ def _peers() -> str:
     return "\n".join((_source(name, "make bench-peers"), told, _table(head, rows)))
 
 
-def _both_ways() -> str:
-    name = "xeon-2cores-both-ways.jsonl"
-    rows = []
-    for r in records(name):
-        cells = [r["model"]]
-        for way in ("waiting", "in flight"):
-            plain, ours = (statistics.median(r[way][k]) for k in ("jit", "ours"))
-            cells += [f"{1e3 * plain:.3g}", f"{1e3 * ours:.3g}", f"{plain / ours:.2f}x"]
-        rows.append(tuple(cells))
+def _both_ways(name: str) -> str:
+    """A table for each device of a file."""
     head = ("model", "jax.jit ms, waiting", "xcoexec ms", "gain", "jax.jit ms, in flight", "xcoexec ms", "gain")
-    return "\n".join((_source(name, "python -m benchmarks.both_ways"), _table(head, rows)))
+    parts = [_source(name, "python -m benchmarks.both_ways")]
+    for device in dict.fromkeys(r["device"] for r in records(name)):
+        rows = [_both(r) for r in records(name) if r["device"] == device]
+        parts += [] if device == "cpu" else [f"{device} multiprocessors:\n"]
+        parts.append(_table(head, rows))
+    return "\n".join(parts)
+
+
+def _both(record: dict) -> tuple[str, ...]:
+    cells = [record["model"]]
+    for way in ("waiting", "in flight"):
+        plain, ours = (np.array(record[way][k]) for k in ("jit", "ours"))
+        low, gain, high = np.percentile(plain / ours, (25, 50, 75))
+        cells += [f"{1e3 * np.median(x):.3g}" for x in (plain, ours)]
+        cells.append(f"{gain:.2f}x ({low:.2f} to {high:.2f})")
+    return tuple(cells)
 
 
 def _training() -> str:
@@ -254,7 +264,8 @@ def benchmarks_page() -> str:
             "## Against other runtimes, batch 1, f32\n",
             _peers(),
             "## Callers that wait, and calls in flight\n",
-            _both_ways(),
+            "Gains are medians of the rounds' ratios, with their quartiles.\n",
+            *(_both_ways(p.name) for p in sorted(RESULTS.glob("*-both-ways.jsonl"))),
             "## Whole training steps\n",
             _training(),
             "## All records\n",
