@@ -43,7 +43,7 @@ class ResidentFunction(Generic[R]):
                 "bind: got traced arrays; "
                 "valid are concrete weights (bind outside of jax.jit, and call the function itself inside)."
             )
-        self.function, self._off = function, function.options.off
+        self.function, self._off, self._apart = function, function.options.off, function.options.apart
         self.weights: Args = jax.tree_util.tree_map(self._kept, weights)
         self._keeping = function.keeping(len(weights))
         self._plain = self._keeping.plain
@@ -53,6 +53,7 @@ class ResidentFunction(Generic[R]):
         self._quick: dict[Hashable, Session | PlainSession] = {}  # by the one array of a call
         self._last: Session | PlainSession | None = None
         self._rest: Rest | None = None  # in which plain jax.jit answers calls without a look
+        self._resting: type | None = None  # beside a device, of calls with one array: where it lies is part of a plan
         self._lock = threading.RLock()
 
     def _kept(self, x: ArrayLike) -> ArrayLike:
@@ -70,7 +71,7 @@ class ResidentFunction(Generic[R]):
             if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
                 return self._as_jit(args, kwargs)
             rest = self._rest
-            if rest is not None:
+            if rest is not None and (not self._apart or self._rests(args, kwargs)):
                 out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
                 if rest.over():
                     self._rest = None
@@ -100,6 +101,10 @@ class ResidentFunction(Generic[R]):
             e.__traceback__ = outside(e.__traceback__)
             raise
 
+    def _rests(self, args: Args, kwargs: Kwargs) -> bool:
+        """Beside a device: whether a call's array lies where those lay that need no look."""
+        return len(args) == 1 and not kwargs and type(args[0]) is self._resting
+
     def _call(self, args: Args, kwargs: Kwargs) -> Call:
         return self._plain.call(args, kwargs, len(self.weights))
 
@@ -108,6 +113,7 @@ class ResidentFunction(Generic[R]):
         out = self._as_jit(args, kwargs)
         session.ran(out)
         if session.rest:
+            self._resting = type(args[0]) if len(args) == 1 and not kwargs else None
             self._rest = rest_of(self._plain, self._entries.values())
         return out
 
