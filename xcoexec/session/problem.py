@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
@@ -42,7 +41,7 @@ class Problem:
     that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
     `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`. `called`:
     a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is known
-    (None: nothing worth mentioning). `seconds`: what it took to build the graph.
+    (None: nothing worth mentioning).
     """
 
     folded: Folded
@@ -57,7 +56,6 @@ class Problem:
     called: Callable[[], object] | None = None
     looked_up: Callable[[], object] | None = None
     step: bool = False
-    seconds: float = 0.0
 
     @classmethod
     def of(
@@ -78,12 +76,11 @@ class Problem:
         """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. Raises `Unsupported`
         for a function that has no such graph.
         """
-        began = time.thread_time()
         folded = fold(traced, index)
         graph = build_graph(folded)
         check_graph(graph)
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
-        return cls(*about, sibling, compiler_options, called, looked_up, step, time.thread_time() - began)
+        return cls(*about, sibling, compiler_options, called, looked_up, step)
 
     @functools.cached_property
     def hostless(self) -> bool:
