@@ -187,12 +187,15 @@ def machine(name: str) -> str:
 
 @functools.cache
 def made(name: str) -> str:
-    """When a file was recorded: what the records say, else the date and commit of the file in the repository."""
+    """When a file was recorded, of which code: what the records say, else the file's date and commit."""
     began = [r["began"][:10] for r in records(name) if "began" in r]
     asked = ["git", "-C", str(ROOT), "log", "-1", "--format=%cs, commit %h", "--", str(RESULTS / name)]
     done = subprocess.run(asked, capture_output=True, text=True)
     kept = done.stdout.strip() if done.returncode == 0 else ""
-    return f"{began[-1]}, {kept.partition(', ')[2]}".rstrip(", ") if began else kept or "date not kept"
+    date, _, commit = kept.partition(", ")
+    named = dict.fromkeys(r["commit"][:7] for r in records(name) if r.get("commit"))
+    commit = f"commit {', '.join(named)}" if named else commit
+    return ", ".join(filter(None, (began[-1] if began else date, commit))) or "date not kept"
 
 
 def _source(name: str, command: str) -> str:
@@ -238,6 +241,29 @@ def _both(record: dict) -> tuple[str, ...]:
     return tuple(cells)
 
 
+FIRST_CALLS = {
+    "jax.jit's first call": "jit_first_seconds",
+    "first call": "cold_first_seconds",
+    "co-executed after": "cold_until_seconds",
+    "all planned after": "cold_whole_seconds",
+    "the next process: first call": "warm_first_seconds",
+    "co-executed after ": "warm_until_seconds",
+}
+
+
+def _first_calls(name: str) -> str:
+    """Seconds from the first call's start, with an empty cache and with the one that it left."""
+    rows = []
+    for r in records(name):
+        where = "" if r["device"] == "cpu" else f", {r['device']} multiprocessors"
+        lost = f"{r['cold_planning_lost']:.0%}" if "cold_planning_lost" in r else "-"
+        seconds = [f"{r[k]:.2f}" if k in r else "-" for k in FIRST_CALLS.values()]
+        ran = "jax.jit stays" if r["cold_ran"] == "jit" else r["cold_ran"].replace("xco", "co-executed")
+        rows.append((f"{r['model']}{where}", *seconds, lost, ran))
+    table = _table(("model", *FIRST_CALLS, "calls lose meanwhile", "in the end"), rows)
+    return "\n".join((_source(name, "python -m benchmarks.first_calls"), table))
+
+
 def _training() -> str:
     name = "zen5-2cores-train.jsonl"
     rows = []
@@ -266,6 +292,9 @@ def benchmarks_page() -> str:
             "## Callers that wait, and calls in flight\n",
             "Gains are medians of the rounds' ratios, with their quartiles.\n",
             *(_both_ways(p.name) for p in sorted(RESULTS.glob("*-both-ways.jsonl"))),
+            "## First calls, seconds\n",
+            "Calls go on while the plan is made. A negative loss: they were faster than `jax.jit`'s in the mean.\n",
+            *(_first_calls(p.name) for p in sorted(RESULTS.glob("*-first-calls.jsonl"))),
             "## Whole training steps\n",
             _training(),
             "## All records\n",
