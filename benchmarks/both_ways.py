@@ -8,7 +8,6 @@ begin before the first result is read). A line a network: milliseconds of a call
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from rich.progress import track
 
 import xcoexec
 from xcoexec.ir.text import columns
+from xcoexec.papers import lines
 from xcoexec.papers.source import commit
 from xcoexec.tools.machine import environment
 
@@ -116,8 +116,7 @@ def main() -> None:
     for name in track(given.models or MODELS, "both ways", console=Console(stderr=True)):
         found = one(name, given.rounds)
         rows.append(cells(found))
-        with open(given.folder / "both_ways.jsonl", "a") as f:
-            f.write(json.dumps(found) + "\n")
+        lines.append(given.folder / "both_ways.jsonl", found)
     print(columns(rows, range(1, 7)))
 
 

@@ -23,6 +23,7 @@ from rich.progress import track
 from xcoexec import config
 from xcoexec.codegen.environment import CACHE_DIR
 from xcoexec.ir.text import columns
+from xcoexec.papers import lines
 from xcoexec.papers.source import commit
 
 MODELS = (
@@ -163,8 +164,7 @@ def main(argv: list[str]) -> None:
     for name in track(given.models or MODELS, "first calls"):
         found = record(name, given.seconds)
         rows.append(row(found))
-        with open(folder / "first_calls.jsonl", "a") as f:
-            f.write(json.dumps(found) + "\n")
+        lines.append(folder / "first_calls.jsonl", found)
     print(columns(rows, range(1, len(rows[0]))))
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib.metadata
-import json
 import math
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from xcoexec.codegen.runtime import host, peaks
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
 from xcoexec.models.decoder import Cache, Decoder, Step
+from xcoexec.papers import lines
 from xcoexec.tools.machine import environment
 
 FORMS = ("bf16", "q8_0", "q4_0")
@@ -321,8 +321,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     records = []
     for form in args.forms:
         records.append(measure(form, args))
-        with open(folder / "llama_peers.jsonl", "a") as f:
-            f.write(json.dumps(records[-1]) + "\n")
+        lines.append(folder / "llama_peers.jsonl", records[-1])
     Console(width=150).print(text(records))
 
 

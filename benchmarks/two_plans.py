@@ -9,7 +9,6 @@ and what each planning says.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import pathlib
 import tempfile
@@ -26,6 +25,7 @@ import xcoexec
 from xcoexec.codegen.environment import CACHE_DIR
 from xcoexec.codegen.segment import choice
 from xcoexec.ir.text import columns
+from xcoexec.papers import lines
 from xcoexec.papers.source import commit
 from xcoexec.tools.machine import environment
 
@@ -89,8 +89,7 @@ def main() -> None:
     for name in track(given.models or MODELS, "two plans", console=Console(stderr=True)):
         found = one(name, given.seconds)
         rows.append(cells(found))
-        with open(given.folder / "two_plans.jsonl", "a") as f:
-            f.write(json.dumps(found) + "\n")
+        lines.append(given.folder / "two_plans.jsonl", found)
     print(columns(rows, range(1, 4)))
 
 
