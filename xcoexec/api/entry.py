@@ -21,6 +21,7 @@ from ..frontend.worth import small
 from ..guard import Failed, stage, warn
 from ..measure.timing import measured_in
 from ..planning.strategies import strategy_name
+from ..session.adaptive import Gate
 from ..session.begin import Beginning
 from ..session.pending import PendingSession, shown, within
 from ..session.prepare import PLAIN, Absent, Manner, Task, prepared, refused
@@ -174,6 +175,12 @@ class Entry:
         """Calls like these to come that plain jax.jit may answer without a look at them."""
         kept = self._current
         return kept.session.rest if kept is not None and not self._refused else 0
+
+    @property
+    def gate(self) -> Gate | None:
+        """What such calls pass where they may have to wait for a measurement; None where there is none any more."""
+        kept = self._current
+        return kept.session.gate if kept is not None and not kept.session.settled else None
 
     def kept(self, call: Call) -> Kept:
         """What runs such calls with these very weights; made now if need be. Errors of the user's function are raised

@@ -151,7 +151,7 @@ class CoPjitFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             rest = self._rest
-            if rest is not None and TRACED.trace is NOTHING:
+            if rest is not None and TRACED.trace is NOTHING and rest.takes():
                 out = rest.jitted(*args, **kwargs)
                 if rest.over():
                     self._rest = None

@@ -71,7 +71,7 @@ class ResidentFunction(Generic[R]):
             if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
                 return self._as_jit(args, kwargs)
             rest = self._rest
-            if rest is not None and (not self._apart or self._rests(args, kwargs)):
+            if rest is not None and rest.takes() and (not self._apart or self._rests(args, kwargs)):
                 out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
                 if rest.over():
                     self._rest = None

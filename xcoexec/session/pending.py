@@ -25,6 +25,7 @@ log = logging.getLogger("xcoexec")
 
 RESULT_SECONDS = 10.0  # that planning waits for the first call
 POLL_SECONDS = 0.002
+LOOKED, REST_CALLS = 8, 16  # first calls that are looked at, and those without a look between two that are
 SHOWN_SECONDS = 2.0  # a wait that is longer says what it waits for
 STEPS = {
     "build": "building kernels",
@@ -48,7 +49,7 @@ class PendingSession(PlainSession):
     for the first call, compilation and all, on cores of its own.
     """
 
-    settled, rest = False, 0
+    settled = False
 
     def __init__(self, strategy: str, job: Callable[[PendingSession], None]):
         super().__init__(strategy, "it is being planned")
@@ -61,14 +62,23 @@ class PendingSession(PlainSession):
         self._first: weakref.ref[jax.Array] | None = None  # a result of the first call
         self._planner: threading.Thread | None = None
         self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
+        self._looked = 0  # calls that were looked at
 
     def ran(self, results: object = None) -> None:
         """Plain jax.jit has answered a call: planning begins, once, whichever thread called."""
+        self._looked += 1
         if self._begun.acquire(blocking=False):
             self._first = held(jax.tree_util.tree_leaves(results))
             wall, cores = self._made
             self.plain_seconds = min(time.perf_counter() - wall, time.process_time() - cores)
             submit(self._run)
+
+    @property
+    def rest(self) -> int:
+        """Calls to come that plain `jax.jit` may answer without a look at their weights, while those before them had
+        the planned ones.
+        """
+        return REST_CALLS if self._looked >= LOOKED and not self.misses else 0
 
     def _run(self) -> None:
         self._planner = threading.current_thread()

@@ -264,9 +264,7 @@ class Session:
     @property
     def rest(self) -> float:
         """Calls to come that plain jax.jit may answer without a look at how they are made."""
-        if self.settled:
-            return math.inf
-        return self.choice.rest if self.ends is None else 0
+        return math.inf if self.settled else self.choice.rest
 
     @property
     def current(self) -> Executable:
@@ -322,7 +320,7 @@ class PlainSession:
     """Plain jax.jit in the place of a `Session`; says why."""
 
     plain = settled = True
-    rest = math.inf
+    rest, gate = math.inf, None
     known_costs = None
 
     def __init__(self, strategy: str, why: str):
