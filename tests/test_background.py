@@ -22,7 +22,7 @@ from xcoexec.errors import CoexecWarning
 from xcoexec.frontend.worth import small
 from xcoexec.session import background, pending, stages
 from xcoexec.session.begin import Beginning
-from xcoexec.session.pending import PendingSession
+from xcoexec.session.pending import LOOKED, PendingSession
 from xcoexec.session.session import Session
 
 from .support import until
@@ -255,6 +255,29 @@ def test_a_budget_is_kept_and_the_next_start_goes_on(monkeypatch):
         monkeypatch.setenv("XCOEXEC_PLAN_SECONDS", bad)
         with pytest.raises(ValueError, match=f"got XCOEXEC_PLAN_SECONDS='{bad}'; valid are seconds above 0"):
             xcoexec.jit(depthwise)
+
+
+def test_most_calls_need_no_look_while_a_plan_is_made(held):
+    """What comes between is seen all the same: measured calls that a call waits for, other weights, and the plan."""
+    fast = co()
+    fast(W, X)
+    pending = fast._last.current
+    for _ in range(2 * LOOKED):
+        near(fast(W, X), jax.jit(depthwise)(W, X))
+    rest, looked = fast._rest, pending._looked
+    assert rest is not None
+    fast(W, X)
+    assert fast._rest is rest and pending._looked == looked
+    pending.gate._open.clear()
+    threading.Timer(0.1, pending.gate._open.set).start()
+    began = time.monotonic()
+    fast(W, X)
+    assert pending._looked == looked + 1 and time.monotonic() - began > 0.05, "this call waits for measured ones"
+    held.set()
+    assert fast.ready(600) and fast.report(W, X).ran == "xco"
+    looked = pending._looked
+    near(fast(W, X), jax.jit(depthwise)(W, X))
+    assert pending._looked == looked, "the next call takes the plan"
 
 
 def test_planning_takes_brief_turns(held):

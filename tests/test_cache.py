@@ -133,6 +133,44 @@ def test_many_kernels_are_compiled_by_several_processes(
     assert names[0] == names[1] and len(names[0]) == len(set(specs))
 
 
+def test_who_gives_way_has_workers_compile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """This process writes no kernel's text and compiles none: not of many, and not of one that is asked for alone."""
+    from xcoexec.codegen.kernels import gemm
+
+    least = lambda text: (("in", 0), ("lit", "f", text), ("min", 0, 1))
+    kernels = lambda *texts: [gemm.spec(mr, 1, False, least(t), (), 4) for t in texts for mr in (1, 2)]
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(build, "_addresses", {})
+    monkeypatch.setattr(build, "_compile", lambda spec, _: pytest.fail(f"{spec} is compiled here"))
+    with children.giving_way():
+        build.prepare(kernels("1.5", "2.5", "3.5", "4.5"), target())
+        others = children.workers()
+        assert others is not None and len(others) == min(2, build._cores())
+        processes = [*others._all]
+        assert all(build.kernel_address(s, target()) for s in kernels("1.5", "5.5"))
+        assert others._all == processes, "the same ones again"
+    assert children.workers() is None and all(p.poll() is not None for p in processes)
+    assert len([*tmp_path.iterdir()]) == 10 and not caplog.text
+
+
+def test_workers_that_fail_leave_the_work_to_this_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from xcoexec.codegen.kernels import gemm
+
+    spec = gemm.spec(3, 1, False, (("in", 0), ("lit", "f", "8"), ("min", 0, 1)), (), 36)
+    monkeypatch.setenv("XCOEXEC_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(build, "_CHILD", "raise SystemExit('there is no such module')")
+    with children.giving_way():
+        assert build.kernel_address(spec, target())
+        others = children.workers()
+        assert others is not None and not len(others)
+    assert "a process failed (exit status 1)" in caplog.text and "there is no such module" in caplog.text
+    assert [p.suffix for p in tmp_path.iterdir()] == [".o"]
+
+
 FAMILIES_ALONE = """
 from xcoexec.codegen.native import build
 for name, module in build.FAMILIES.items():
@@ -676,7 +714,7 @@ sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["xcoexec_codegen"])
 build = importlib.import_module("xcoexec_codegen.native.build")
 build._compile = lambda *_: b"junk"
-build.compile_into(sys.argv[2], sys.stdin.buffer.read())
+build.serve(sys.argv[2])
 """
     specs = [
         gemm.spec(mr, 1, False, (("in", 0), ("lit", "f", "0.5"), ("max", 0, 1)), (), run)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..native.build import kernel_address, source_hash
+from ..native.build import Spec, kernel_address, prepare, source_hash
 from ..rules.expressions import COPY
 from ..store.disk import Record
 from ..store.schema import MEASURED, Fields
@@ -80,6 +80,7 @@ def _measured(target: Target, unit: MatrixUnit, shapes: Sequence[Shape]) -> dict
     """
     tallest = {nv: max(mr for mr, n in shapes if n == nv) for _, nv in shapes}
     less = {(mr, nv) for mr, nv in shapes if (tallest[nv] + 1) // 2 < mr < tallest[nv]}
+    prepare([_spec(unit, *s) for s in shapes if s not in less], target)
     found = {s: _measure(target, unit, *s) for s in shapes if s not in less}
     usual = float(np.median([seconds / cycles(s) for s, seconds in found.items()]))
     for mr, nv in less:
@@ -89,10 +90,12 @@ def _measured(target: Target, unit: MatrixUnit, shapes: Sequence[Shape]) -> dict
     return found
 
 
+def _spec(unit: MatrixUnit, mr: int, nv: int) -> Spec:
+    return gemm.spec(mr, nv, False, COPY, (), dtype=unit.dtype, family=unit.kernel)
+
+
 def _measure(target: Target, unit: MatrixUnit, mr: int, nv: int) -> float:
-    fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * gemm.ARGUMENTS)(
-        kernel_address(gemm.spec(mr, nv, False, COPY, (), dtype=unit.dtype, family=unit.kernel), target)
-    )
+    fn = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * gemm.ARGUMENTS)(kernel_address(_spec(unit, mr, nv), target))
     x = np.ones((mr, RUN), np.float32)
     w = np.full((RUN, nv * target.vl), 1e-3, np.float32)
     y = np.zeros((mr, nv * target.vl), np.float32)

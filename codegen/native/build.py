@@ -29,7 +29,7 @@ from ..store import disk
 from ..target import Target
 from ..target import initialise as _host_target
 from . import objects
-from .children import Folder, errors, go_on, start, wait
+from .children import Folder, Workers, errors, go_on, start, wait, workers
 from .language import translate
 
 Spec = tuple[Any, ...]  # a family's name, then what it specialises on: numbers, texts and tuples of them
@@ -177,6 +177,9 @@ def kernel_address(spec: Spec, target: Target) -> int:
 def _load(spec: Spec, target: Target) -> int:
     go_on()
     name = _object_name(spec, target)
+    others = workers()
+    if others is not None and spec[0] != "native" and not _cached(spec, target):
+        _by_workers(others, [spec], target)
     if _cached(spec, target):
         try:
             return _link(name, _sound.pop(name), target)
@@ -214,7 +217,11 @@ def prepare(specs: Iterable[Spec], target: Target) -> None:
         ]
         for spec in missing:
             _module(spec[0])
-        processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(missing) // SHARE)
+        others = workers()
+        if others is not None:
+            _by_workers(others, missing, target)
+            return
+        processes = min(_cores(), len(missing) // SHARE)
         if processes < 2:
             return
         try:
@@ -226,6 +233,32 @@ def prepare(specs: Iterable[Spec], target: Target) -> None:
             log.debug("kernels are compiled in this process: %s", e)
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _by_workers(others: Workers, specs: Sequence[Spec], target: Target) -> None:
+    """Has kernels compiled by processes that work for this thread, which holds Python's lock for none of it; what they
+    do not leave is compiled later.
+    """
+    count = min(_cores(), max(len(others), -(-len(specs) // SHARE)), len(specs))
+    try:
+        out = pathlib.Path(others.do(_command, [_message(specs[i::count], target) for i in range(count)]))
+        _keep(specs, target, out)
+    except InterruptedError:
+        raise
+    except OSError as e:
+        log.warning("xcoexec: kernels are compiled in this process, because %s", e)
+
+
+def _keep(specs: Sequence[Spec], target: Target, out: pathlib.Path) -> None:
+    """Takes the sound objects of a folder into the cache."""
+    for spec in specs:
+        if (str(spec), target) not in _addresses and _cached(spec, target, out):
+            name = _object_name(spec, target)
+            disk.write("object", name, _sound[name])
+
+
 def _share(specs: Sequence[Spec], target: Target, processes: int, out: str) -> None:
     """Compiles kernels in this process and in others, which leave objects in the folder `out`; what is missing there is
     compiled later.
@@ -235,10 +268,7 @@ def _share(specs: Sequence[Spec], target: Target, processes: int, out: str) -> N
         kernel_address(spec, target)
     for child in children:
         _finish(child, out)
-    for spec in specs:
-        if (str(spec), target) not in _addresses and _cached(spec, target, pathlib.Path(out)):
-            name = _object_name(spec, target)
-            disk.write("object", name, _sound[name])
+    _keep(specs, target, pathlib.Path(out))
 
 
 def _finish(child: subprocess.Popen[bytes], folder: str) -> None:
@@ -312,17 +342,26 @@ spec = importlib.util.spec_from_file_location(
 )
 sys.modules["xcoexec_codegen"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["xcoexec_codegen"])
-importlib.import_module("xcoexec_codegen.native.build").compile_into(sys.argv[2], sys.stdin.buffer.read())
+importlib.import_module("xcoexec_codegen.native.build").serve(sys.argv[2])
 """
+
+
+def _command(out: str) -> list[str]:
+    """The command of a process that compiles what it reads into a folder."""
+    return [sys.executable, "-P", "-c", _CHILD, str(SOURCES), out]
+
+
+def _message(specs: Sequence[Spec], target: Target) -> bytes:
+    """What such a process is sent to compile."""
+    return pickle.dumps((dataclasses.astuple(target), list(specs), FAMILIES))
 
 
 def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[bytes]:
     """A process of its own that compiles `specs` into the folder `out`; see `_finish` for one that fails."""
-    command = [sys.executable, "-P", "-c", _CHILD, str(SOURCES), out]
-    child = start(out, command)
+    child = start(out, _command(out))
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):
-        child.stdin.write(pickle.dumps((dataclasses.astuple(target), list(specs), FAMILIES)))
+        child.stdin.write(_message(specs, target))
         child.stdin.close()
     return child
 
@@ -355,13 +394,19 @@ def _native_apart(target: Target, specs: tuple[Spec, ...]) -> dict[str, bytes]:
     return {name: _sound.pop(name) for name in names}
 
 
-def compile_into(folder: str, work: bytes) -> None:
-    """Compiles kernels into a folder (the child's side); `work`: the pickled target's fields and specs, as bytes from
-    the parent's pipe alone. Raises `LookupError` for an unknown family.
+def serve(folder: str) -> None:
+    """Compiles kernels into a folder (the child's side): the pickled target's fields and specs come through the
+    parent's pipe alone, one message after the other, each of which is answered. Raises `LookupError` for an unknown
+    family.
     """
-    fields, specs, families = pickle.loads(work)
-    FAMILIES.update(families)
-    chosen = Target(*fields)
     _host_target()
-    for spec in specs:
-        disk.write("object", _object_name(spec, chosen), _compile(spec, chosen), pathlib.Path(folder))
+    while True:
+        try:
+            fields, specs, families = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        FAMILIES.update(families)
+        chosen = Target(*fields)
+        for spec in specs:
+            disk.write("object", _object_name(spec, chosen), _compile(spec, chosen), pathlib.Path(folder))
+        os.write(sys.stdout.fileno(), b".")

@@ -6,20 +6,22 @@ import atexit
 import contextlib
 import os
 import secrets
+import select
 import shutil
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 POLL_SECONDS = 0.2
+ANSWER_SECONDS = 300  # that a worker may take for what it is given
 NICE = 5  # of compilers that give way: a third of what a caller's thread gets
 
 _lock = threading.Lock()
 _open: dict[str, list[subprocess.Popen[bytes]]] = {}  # folders in use, and the processes that write into them
 _state = {"closed": False}
-_way = threading.local()  # `given`: this thread's processes give way
+_way = threading.local()  # `workers`: this thread gives way, and these work for it
 
 
 def closing() -> bool:
@@ -55,9 +57,9 @@ class Folder:
             _remove(self.name)
 
 
-def start(folder: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A process that writes into a `Folder`; it reads from a pipe, what it prints is dropped, and `errors` has what it
-    says on standard error.
+def start(folder: str, command: Sequence[str], answers: bool = False) -> subprocess.Popen[bytes]:
+    """A process that writes into a `Folder`; it reads from a pipe, what it prints is dropped (unless it `answers`), and
+    `errors` has what it says on standard error.
 
     Raises `OSError` where none can be made, or the folder is gone.
     """
@@ -65,22 +67,95 @@ def start(folder: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
         if folder not in _open:
             raise OSError(f"the folder {folder} is gone")
         with open(_said(folder, len(_open[folder])), "wb") as said:
-            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+            out = subprocess.PIPE if answers else subprocess.DEVNULL
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=said)
         _open[folder].append(child)
-        if getattr(_way, "given", False):
+        if workers() is not None:
             with contextlib.suppress(AttributeError, OSError):  # not everywhere is there such a priority
                 os.setpriority(os.PRIO_PROCESS, child.pid, NICE)
         return child
 
 
+class Workers:
+    """Processes that do what they are sent until they are closed: started when there is work for them, with `command`
+    of the folder into which they write. They answer each message with a byte.
+    """
+
+    def __init__(self) -> None:
+        self._folder: Folder | None = None
+        self._all: list[subprocess.Popen[bytes]] = []
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def do(self, command: Callable[[str], Sequence[str]], messages: Sequence[bytes]) -> str:
+        """Has each message done by a process of its own; the folder, when all are done.
+
+        Raises `OSError` that says why where a process cannot be made, fails or takes too long (then none is left), and
+        `InterruptedError` when the interpreter is ending.
+        """
+        try:
+            self._folder = self._folder or Folder()
+            name = self._folder.name
+            while len(self._all) < len(messages):
+                self._all.append(start(name, command(name), answers=True))
+            for child, message in zip(self._all, messages, strict=False):
+                _send(child, message)
+            for child, _ in zip(self._all, messages, strict=False):
+                _answered(child, name)
+            return name
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the processes, and removes what they have written."""
+        folder, self._folder = self._folder, None
+        gone, self._all = self._all, []
+        if folder is not None:
+            folder.__exit__()
+        for child in gone:
+            for pipe in (child.stdin, child.stdout):
+                with contextlib.suppress(OSError):  # what was not read any more
+                    assert pipe is not None
+                    pipe.close()
+
+
+def _send(child: subprocess.Popen[bytes], message: bytes) -> None:
+    assert child.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # its answer is missing, too
+        child.stdin.write(message)
+        child.stdin.flush()
+
+
+def _answered(child: subprocess.Popen[bytes], folder: str) -> None:
+    """Waits until a worker has done what it was sent. Raises `OSError`, `InterruptedError`."""
+    assert child.stdout is not None
+    end = time.monotonic() + ANSWER_SECONDS
+    while not select.select([child.stdout], [], [], POLL_SECONDS)[0]:
+        go_on()
+        if time.monotonic() > end:
+            raise OSError(f"a process did not answer within {ANSWER_SECONDS} s")
+    if not os.read(child.stdout.fileno(), 1):
+        child.wait(POLL_SECONDS)
+        raise OSError(f"a process failed (exit status {child.returncode}):\n{errors(folder, child)}")
+
+
 @contextlib.contextmanager
 def giving_way() -> Iterator[None]:
-    """Processes that this thread starts inside run when others leave the cores to them."""
-    _way.given = True
+    """Processes that this thread starts inside run when others leave the cores to them; `workers` do its work."""
+    _way.workers = Workers()
     try:
         yield
     finally:
-        _way.given = False
+        _way.workers.close()
+        _way.workers = None
+
+
+def workers() -> Workers | None:
+    """Those that work for this thread; None where it does not give way."""
+    found: Workers | None = getattr(_way, "workers", None)
+    return found
 
 
 def _said(folder: str, number: int) -> str:

@@ -346,6 +346,7 @@ class Entry:
                 found.session.ends = pending.wait
             self._current = found
             pending.became = found.session
+            pending.gate.tell()
             return True
 
     def _compiled(self, made: JitTrace, call: Call, manner: Manner, pending: PendingSession | None = None) -> Kept:

@@ -33,7 +33,7 @@ MOST_RETRY_SECONDS = 600.0
 LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 # times as long as a measurement takes calls are left alone after it: they lose a tenth at most beside a device, and a
 # quarter where all is done on the same cores
-OPEN_APART, OPEN_SHARED = 9, 3
+OPEN_APART, OPEN_SHARED = 12, 3
 MOST_OPEN_SECONDS = 1.0
 HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
 
@@ -45,16 +45,20 @@ class Gate:
         self._open = threading.Event()
         self._open.set()
         self._nothing = plain_jit(lambda x: x + 1)
-        self._called = False
+        self._called = self._news = False
 
     def passes(self) -> bool:
-        """Whether a call that begins now need not wait."""
+        """Whether a call that begins now needs no look: it need not wait, and there is no news."""
         self._called = True
-        return self._open.is_set()
+        return self._open.is_set() and not self._news
+
+    def tell(self) -> None:
+        """There is news for the next call."""
+        self._news = True
 
     def wait(self) -> None:
         """Waits while measured calls run: tens of milliseconds, at most `HOLD_SECONDS` seconds."""
-        self._called = True
+        self._called, self._news = True, False
         if not self._open.is_set():
             self._open.wait(HOLD_SECONDS)
 

@@ -25,7 +25,7 @@ log = logging.getLogger("xcoexec")
 
 RESULT_SECONDS = 10.0  # that planning waits for the first call
 POLL_SECONDS = 0.002
-LOOKED, REST_CALLS = 8, 16  # first calls that are looked at, and those without a look between two that are
+LOOKED, REST_CALLS = 8, 64  # first calls that are looked at, and those without a look between two that are
 SHOWN_SECONDS = 2.0  # a wait that is longer says what it waits for
 STEPS = {
     "build": "building kernels",
