@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from xcoexec.session import begin, stages
 from xcoexec.session.background import submit
 from xcoexec.session.pending import PendingSession
 from xcoexec.session.session import Session
-from xcoexec.session.usage import Trial
+from xcoexec.session.usage import SURE, Trial
 
 from .support import error, oracle, until
 
@@ -143,6 +144,21 @@ def test_plain_jit_is_compiled_behind_the_calls_that_want_it(monkeypatch: pytest
     count = fast._plain.jitted._cache_size()
     assert right(fast(W, X)) and choice.trial is not None, "it begins anew"
     assert fast._plain.jitted._cache_size() == count
+
+
+def test_a_plan_that_won_clearly_and_takes_what_it_took_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    fast = co()
+    fast(W, X)
+    assert fast.ready(600)
+    choice, exe = fast._last.current.choice, fast._last.current.current
+    for seconds, sure in ((0.1, 0.11), (0.8, 0.85), (0.9, 0.0)):
+        plan = dataclasses.replace(exe.plan, measured={"jit": 1.0, exe.plan.strategy: seconds})
+        trial = choice._trial_of(dataclasses.replace(exe, plan=plan))
+        assert trial is not None and trial._sure == pytest.approx(max(sure, SURE))
+    choice._compiled = True
+    trial = choice._trial_of(exe)
+    assert trial is not None and trial._sure == SURE * exe.plan.measured["jit"]
 
 
 def test_functions_are_told_apart_by_shapes_primitives_and_threads() -> None:

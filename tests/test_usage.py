@@ -106,6 +106,12 @@ def test_a_loop_that_is_faster_than_jit_alone_needs_no_call_of_it() -> None:
     assert found.turns(ALL, lambda plain, i: 0.4) == "plan" and not any(found.plain)
 
 
+def test_a_loop_that_takes_what_it_took_before_needs_no_call_of_jit() -> None:
+    clock = [100.0]
+    found = Loop(Trial(1.0, lambda: clock[0], sure=0.8), clock)
+    assert found.turns(ALL, lambda plain, i: 0.75) == "plan" and not any(found.plain)
+
+
 def test_what_jit_took_beside_a_planning_is_not_trusted() -> None:
     found = loop(alone=1.6)  # the plan looks clearly faster than that, and is not
     assert found.turns(ALL, lambda plain, i: 0.9 if plain else 1.0) == "jit"

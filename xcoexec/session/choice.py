@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import threading
 from collections.abc import Callable, Sequence
 
@@ -11,9 +12,10 @@ from ..lowering.executable import Executable
 from .adaptive import Monitor
 from .background import submit
 from .planner import Planner
-from .usage import EVERY, MOST_EVERY, STEADY, Guard, Habit, Trial
+from .usage import CLEAR, EVERY, MOST_EVERY, STEADY, Guard, Habit, Trial
 
 MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
+AS_BEFORE = 1.1  # times what a call of a plan took in a process before
 REST_CALLS, REST_SECONDS = 256, 0.05  # the most calls, and seconds of calls, without a look at how they are made
 
 
@@ -90,7 +92,7 @@ class Choice:
         can = self._compiled or self.compiles is not None
         if self._alone is None or exe.lowered is None or not can or not self._compares():
             return None
-        return Trial(self._alone)
+        return Trial(self._alone, sure=0.0 if self._compiled else _remembered(exe))
 
     def _wait_for_plain(self) -> None:
         """The comparison begins anew when plain jax.jit is compiled, once, in the background."""
@@ -128,6 +130,15 @@ class Choice:
         if self._losses == MOST_LOSSES:  # calls then go to jax.jit without a look
             self._monitor.stay(instead)
             self._planner.forget()
+
+
+def _remembered(exe: Executable) -> float:
+    """Seconds of a call below which a plan of a process before is as good as it was there, where it clearly won: it is
+    not worth the compilation of plain `jax.jit`, during which calls take longer.
+    """
+    measured = exe.plan.measured
+    plan, jit = measured.get(exe.plan.strategy, math.inf), measured["jit"]
+    return min(AS_BEFORE * plan, CLEAR * jit) if plan < CLEAR * jit else 0.0
 
 
 __all__ = ["Choice"]

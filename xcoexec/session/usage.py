@@ -89,12 +89,13 @@ class Trial:
     """Whether the caller's own loop is faster with a plan than with plain `jax.jit`: both take blocks of its calls in
     turn, and the seconds from one call's beginning to the next one's are compared, pair by pair.
 
-    `alone`: seconds of a call of plain `jax.jit` that was measured alone. A loop that is clearly faster than that needs
-    no comparison. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop says nothing).
+    `alone`: seconds of a call of plain `jax.jit` that was measured alone. A loop that is clearly faster than that, or
+    than `sure` seconds, needs no comparison. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop says nothing).
     """
 
-    def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter):
+    def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter, sure: float = 0.0):
         self.verdict = ""
+        self._sure = max(sure, SURE * alone)
         self.pairs: list[tuple[float, float]] = []  # seconds with the plan and with jax.jit
         self._alone, self._clock = alone, clock
         self._thread = 0
@@ -132,7 +133,7 @@ class Trial:
         elif (call - FIRST) % BLOCK:
             self._samples[self._plain_at(call)].append(seconds)
         place = (call - FIRST + 1) % (2 * BLOCK)
-        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < SURE * self._alone:
+        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < self._sure:
             self.verdict = "plan"
         elif place == 0:
             self._pair()
