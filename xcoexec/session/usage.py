@@ -90,7 +90,8 @@ class Trial:
     turn, and the seconds from one call's beginning to the next one's are compared, pair by pair.
 
     `alone`: seconds of a call of plain `jax.jit` that was measured alone. A loop that is clearly faster than that, or
-    than `sure` seconds, needs no comparison. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop says nothing).
+    than `sure` seconds, needs no comparison. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop
+    says nothing).
     """
 
     def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter, sure: float = 0.0):
