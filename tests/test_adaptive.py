@@ -55,6 +55,21 @@ def test_lasting_drift_plans_again() -> None:
     assert m.current.plan.strategy == "b" and "planning again" in m.history[0]
 
 
+def test_what_was_just_planned_is_left_alone_for_a_while() -> None:
+    """Where plain jax.jit has won, nothing is planned behind its calls at once."""
+    clock = Clock()
+    m = Monitor(_exe("a"), lambda: _exe("b"), clock=clock)
+    with pytest.raises(KeyError), m.planning():
+        clock.now += 100.0
+        raise KeyError
+    m.again()
+    assert not m.history
+    clock.now += adaptive.RETRY_SECONDS
+    m.again()
+    until(lambda: m.current.plan.strategy == "b")
+    assert "plain jax.jit has been in use for a while" in m.history[0]
+
+
 def test_noise_does_not() -> None:
     m = Monitor(_exe("a"), lambda: _exe("b"))
     for s in (1e-3, 1.2e-3, 3e-3, 1e-3, 3e-3, 3e-3, 0.9e-3, 1.3e-3) * 5:

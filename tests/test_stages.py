@@ -11,8 +11,10 @@ import pytest
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.words import DEVICE, HOST
 from xcoexec.measure import part_seconds
+from xcoexec.measure.profile import silent
 from xcoexec.session import stages
-from xcoexec.session.contest import Found, why
+from xcoexec.session.attempt import Attempt
+from xcoexec.session.contest import Found, times, why
 
 from .support import co, error, oracle
 
@@ -74,3 +76,13 @@ def test_an_early_plan_is_kept_until_all_is_measured(monkeypatch: pytest.MonkeyP
     stages.keep(attempt, whole)
     assert [exe.plan.chosen for exe in stages.stages(attempt)] == ["whole (remembered)"]
     assert error(np.asarray(attempt.run(early)[0]), oracle(dense, WEIGHTS, X)) < 1e-5
+
+
+def test_plain_jit_is_measured_whatever_was_slow() -> None:
+    """Also where nothing else is left to measure."""
+    attempt = Attempt.__new__(Attempt)
+    attempt.slow, attempt.progress = {"jit": 3.0, "host": 2.0}, silent
+    attempt.stream = lambda exe, count=1: None  # type: ignore[method-assign]
+    for names in (("jit", "host"), ("jit", "host", "device")):
+        seconds = times(attempt, dict.fromkeys(names), 2)
+        assert seconds["host"] == 2.0 and seconds["jit"] < 1.0 and list(seconds) == [*names]

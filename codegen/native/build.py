@@ -241,7 +241,8 @@ def _by_workers(others: Workers, specs: Sequence[Spec], target: Target) -> None:
     """Has kernels compiled by processes that work for this thread, which holds Python's lock for none of it; what they
     do not leave is compiled later.
     """
-    count = min(_cores(), max(len(others), -(-len(specs) // SHARE)), len(specs))
+    most = max(_cores() // 2, min(_cores(), 2))  # calls lose less where cores are left to them
+    count = min(most, max(len(others), -(-len(specs) // SHARE)), len(specs))
     try:
         out = pathlib.Path(others.do(_command, [_message(specs[i::count], target) for i in range(count)]))
         _keep(specs, target, out)

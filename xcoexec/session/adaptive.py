@@ -167,9 +167,12 @@ class Monitor:
 
     @contextlib.contextmanager
     def planning(self) -> Iterator[None]:
-        """Nothing else is planned inside."""
+        """Nothing else is planned inside, nor soon after it without a cause."""
         with self._busy:
-            yield
+            try:
+                yield
+            finally:
+                self._last = self._planned = self._clock()
 
     def stay(self, exe: Executable) -> None:
         """`exe` from now on, whatever a planning that still runs finds."""
