@@ -25,9 +25,10 @@ from ..planning.strategies import Strategy
 from ..session.options import Options, Words
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .entry import Entry, Kept, ready
+from .entry import Entry
 from .function import Function
 from .gradients import Gradients
+from .kept import Kept, ready
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
 from .rest import Rest, rest_of

@@ -22,8 +22,9 @@ from ..lowering.executable import Stale
 from ..session.pending import PendingSession
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .entry import Entry, ready
+from .entry import Entry
 from .function import Function
+from .kept import ready
 from .plain import Args, Call, Kwargs
 from .rest import Rest, rest_of
 from .signature import Signature, array_key
