@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
@@ -23,10 +24,10 @@ from ..session.prepare import PLAIN, Absent, Manner, Task, prepared, refused
 from ..session.session import PlainSession, Session, deleted
 from .function import Function
 from .kept import Kept
-from .look import Look
+from .look import Elsewhere, Look
 from .plain import Args, Call, Kwargs
 from .signature import Signature
-from .traced_call import coming_back, types, unfit
+from .traced_call import coming_back, commits, types, unfit
 
 MISSES = 3  # calls in a row with new weights before what has changed counts as inputs
 NUMPY_WEIGHTS = (
@@ -160,14 +161,14 @@ class Entry:
             if kept is not None:
                 return kept
             if self._refused:
-                return self._refuse(self._refused)
+                return self._refuse(self._refused, call)
             if self._function.options.off or jit_is_disabled():
                 return self._keep_plain(PlainSession(strategy_name(self._function.options.strategy), OFF))
             if self._made is None:
                 self._made = trace_of(self._function.plain.jitted, call.args, call.kwargs)
                 self._moving = coming_back(self._made, call) if self._known is None else frozenset()
             why = unfit(self._made, call, self._function.plain.given)
-            return self._refuse(why) if why else self._planning(self._made, call)
+            return self._refuse(why, call) if why else self._planning(self._made, call)
 
     def tell(self) -> None:
         """Warns of what the planning in the background met, once."""
@@ -348,25 +349,29 @@ class Entry:
             call = call.described(inputs, types(made, call))
         compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
         about = (traced, index, inputs, call.leaves, donated, plain, function.plain.given, self._sibling, compile_plain)
+        task = Task(*about, step=bool(self._moving), committed=commits(made, call, index, function.plain.given))
         if self._moving or made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
-            return Task(*about, step=bool(self._moving)), look  # no call can be made twice, or as its caller makes it
+            return task, look  # no call can be made twice, or as its caller makes it
         called = lambda: function.plain.jitted(*call.args, **call.kwargs)
         if self._known is not None:
-            return Task(*about, called), look
+            return dataclasses.replace(task, called=called), look
         if look is not None:
-            return Task(*about, called, functools.partial(look.inputs, call.args, call.kwargs)), look
+            looked_up: Callable[[], object] = functools.partial(look.inputs, call.args, call.kwargs)
+            return dataclasses.replace(task, called=called, looked_up=looked_up), look
         kept = Kept(index, inputs, [call.leaves[i] for i in index], NOBODY)
         looked_up = lambda: self._holds(function.plain.call(call.args, call.kwargs), kept)
-        return Task(*about, called, looked_up), look
+        return dataclasses.replace(task, called=called, looked_up=looked_up), look
 
     def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
         """New weights are packed again; mutable ones are left to jax.jit."""
         return NUMPY_WEIGHTS if self._known is None and any(isinstance(w, np.ndarray) for w in weights) else ""
 
-    def _refuse(self, why: str) -> Kept:
+    def _refuse(self, why: str, call: Call) -> Kept:
         options = self._function.options
         self._refused = why if options.strict else ""  # strict: every call raises
-        return self._keep_plain(refused(self._function.name, options, why))
+        kept = self._keep_plain(refused(self._function.name, options, why))
+        kept = self._current = kept._replace(look=Elsewhere.of(call) if self._known is None else None)
+        return kept
 
     def _keep_plain(self, session: PlainSession) -> Kept:
         """From now on calls like these are plain jax.jit's, whatever their weights."""

@@ -152,9 +152,9 @@ class CoPjitFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             rest = self._rest
-            if rest is not None and TRACED.trace is NOTHING:
+            if rest is not None and TRACED.trace is NOTHING and (rest.where is None or rest.where.has(args, kwargs)):
                 out = rest.jitted(*args, **kwargs)
-                if rest.over():
+                if rest.count() != rest.programs or (rest.ends and rest.over()):
                     self._rest = None
                 return out
             if self.function.stays_plain():
@@ -174,7 +174,7 @@ class CoPjitFunction(Generic[P, R]):
                 out = self._plain.jitted(*given[0], **given[1])
                 session.ran(out)
                 if session.rest:
-                    self._rest = rest_of(self._plain, self._entries.values())
+                    self._rest = rest_of(self._plain, self._entries.values(), kept.look)
                 return out
             return session.call(inputs, exe)  # type: ignore[union-attr]
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback

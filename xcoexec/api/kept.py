@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 from ..errors import brief
 from ..session.session import PlainSession, Session
-from .look import Look
+from .look import Elsewhere, Look
 
 IS_DELETED = operator.methodcaller("is_deleted")
 
@@ -28,7 +28,7 @@ class Kept(NamedTuple):
     weights: list[ArrayLike]
     session: Session | PlainSession
     arrays: tuple[jax.Array, ...] = ()  # of the weights
-    look: Look | None = None  # that tells such calls from others
+    look: Look | Elsewhere | None = None  # that tells such calls from others
 
     def serves(self, leaves: Sequence[ArrayLike], known: bool) -> bool:
         """Whether leaves hold these weights; `known`: they always do."""

@@ -61,7 +61,7 @@ class ResidentFunction(Generic[R]):
         """A weight as it is kept: NumPy arrays are copied, unless there may be no room for a second copy."""
         options = self.function.options
         if not isinstance(x, np.ndarray):
-            elsewhere = options.apart and isinstance(x, jax.Array) and x.devices() != {jax.devices()[0]}
+            elsewhere = options.apart and isinstance(x, jax.Array) and {d.platform for d in x.devices()} == {"cpu"}
             return np.asarray(x) if elsewhere else x
         if options.device_memory is not None:
             return x
@@ -74,7 +74,7 @@ class ResidentFunction(Generic[R]):
             rest = self._rest
             if rest is not None and (not self._apart or self._rests(args, kwargs)):
                 out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
-                if rest.over():
+                if rest.count() != rest.programs or (rest.ends and rest.over()):
                     self._rest = None
                 return out
             # one array, as most calls are: its type tells it from pytrees and tracers
