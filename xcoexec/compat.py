@@ -121,11 +121,16 @@ _PLACES = ("sharding", "out_sharding", "dst_sharding", "in_shardings", "out_shar
 _SAYS = (jax.sharding.Sharding, jax.sharding.Mesh, jax.sharding.AbstractMesh, jax.memory.Space)
 
 
+def _says(x: object) -> bool:
+    """Whether a parameter names a place; a mesh without devices, which transposed operations have, is none."""
+    return isinstance(x, _SAYS) and not getattr(getattr(x, "mesh", x), "empty", False)
+
+
 def places(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
     """The names of primitives that say where arrays lie (shardings, meshes, kinds of memory), inside of others too."""
     for eqn in jaxpr.eqns:
         said = [eqn.params[name] for name in _PLACES if eqn.params.get(name) is not None]
-        if said and any(isinstance(x, _SAYS) for x in jax.tree_util.tree_leaves(said)):
+        if any(map(_says, jax.tree_util.tree_leaves(said))):
             yield eqn.primitive.name
         for inner in bodies(eqn):
             yield from places(inner)
