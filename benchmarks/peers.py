@@ -142,16 +142,21 @@ def _replayed(apply: Any, weights: Any, x: Any) -> Callable[..., list[Any]]:
     return call
 
 
-def _ort(name: str, batch: int, x: Any, threads: int) -> tuple[Call, Callable[[Any], Any]]:
+def ort_session(name: str, batch: int, threads: int) -> Any:
+    """ONNX Runtime's session of a model of the zoo on the CPU. Raises what it and the exporter raise."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     try:
-        session = ort.InferenceSession(_onnx(name, batch), options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(_onnx(name, batch), options, providers=["CPUExecutionProvider"])
     except Exception:  # its own shape inference refuses some exports
-        session = ort.InferenceSession(_onnx(name, batch, True), options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(_onnx(name, batch, True), options, providers=["CPUExecutionProvider"])
+
+
+def _ort(name: str, batch: int, x: Any, threads: int) -> tuple[Call, Callable[[Any], Any]]:
+    session = ort_session(name, batch, threads)
     feeds = {i.name: np.asarray(v) for i, v in zip(session.get_inputs(), jax.tree_util.tree_leaves(x), strict=True)}
     binding = session.io_binding()
     for key, value in feeds.items():

@@ -115,6 +115,7 @@ TOPICS = {
     "suite": ("`xcoexec bench --suite`", "../guides/command_line"),
     "papers": ("`xcoexec papers`", "../papers"),
     "quoted": ("`xcoexec papers`", "../papers"),
+    "xcoexec.fleet": ("`xcoexec.fleet`", "../guides/several_gpus"),
     "xcoexec.optim": ("`xcoexec.optim.offload`", "../guides/training"),
     "xcoexec.pipeline": ("`xcoexec.pipeline`", "../guides/streams"),
     "xcoexec.streams.datasets": ("`streams.datasets`", "../guides/deadlines"),

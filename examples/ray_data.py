@@ -1,9 +1,10 @@
 """Runs a network over the batches of a data set, with Ray Data where it is installed.
 
-    pip install 'xcoexec[ray]' 'ray[data]'
+    pip install 'xcoexec[ray]'
     python examples/ray_data.py --images 256
 
-Each worker makes its own bound function. Without Ray the same class runs over the batches in this process.
+Each actor has cores of its own; plan and weights travel to it. Without Ray the same class runs over the batches in this
+process.
 """
 
 from __future__ import annotations
@@ -13,21 +14,18 @@ import importlib.util
 
 import numpy as np
 
-import xcoexec
-from xcoexec import models
+from xcoexec import fleet, models
 
 BATCH = 32
 
 
-class Classifier:
-    """A network with resident weights; a batch is a dict of arrays, as Ray Data has it."""
-
-    def __init__(self) -> None:
-        entry = models.get("lenet")
-        self.fast = xcoexec.jit(entry.module.apply).bind(entry.variables())
-
-    def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {"class": np.asarray(self.fast(batch["image"])).argmax(-1)}
+def classifier(images: np.ndarray) -> type[fleet.Predictor]:
+    """A network with resident weights, planned for batches like these images; a batch is a dict of arrays."""
+    entry = models.get("lenet")
+    finish = lambda y: np.asarray(y).argmax(-1)
+    return fleet.predictor(
+        entry.module.apply, entry.variables(), reads="image", writes="class", finish=finish, example=images[:BATCH]
+    )
 
 
 def main() -> None:
@@ -39,11 +37,13 @@ def main() -> None:
     if importlib.util.find_spec("ray") is not None:
         import ray
 
+        ray.init()
+        made = classifier(images)
         data = ray.data.from_numpy(images).rename_columns({"data": "image"})
-        rows = data.map_batches(Classifier, batch_size=BATCH, concurrency=1).take_all()
+        rows = data.map_batches(made, batch_size=BATCH, concurrency=(1, 2), **made.resources).take_all()
         classes = np.array([row["class"] for row in rows])
     else:
-        run = Classifier()
+        run = classifier(images)()
         classes = np.concatenate([run({"image": images[i : i + BATCH]})["class"] for i in range(0, len(images), BATCH)])
     print(f"{len(classes)} images:", np.bincount(classes, minlength=10).tolist())
 

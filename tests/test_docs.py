@@ -34,6 +34,7 @@ EXAMPLES = {
     "generate.py": ("--steps=3",),
     "nnx_model.py": ("--steps=1",),
     "pretrained.py": (),
+    "distributed.py": ("--images=40",),
     "ray_data.py": ("--images=40",),
     "train_digits.py": ("--steps=3",),
     "train_nnx.py": ("--steps=3",),

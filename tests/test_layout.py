@@ -24,6 +24,7 @@ ALONE: Mapping[str, set[str]] = {
     "": {
         "api",
         "errors",
+        "fleet",
         "ir",
         "models",
         "optim",

@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from . import fleet as fleet
     from . import models as models
     from . import optim as optim
     from . import strategies as strategies
@@ -33,7 +34,7 @@ _WHERE = {
     "Plan": "ir.plan",
     **dict.fromkeys(("Scheduler", "pipeline", "task"), "streams"),
 }
-_MODULES = ("models", "optim", "strategies", "streams")
+_MODULES = ("fleet", "models", "optim", "strategies", "streams")
 
 __all__ = sorted(["__version__", *_WHERE, *_MODULES])
 

@@ -116,6 +116,26 @@ def bodies(eqn: JaxprEqn) -> list[Jaxpr]:
     return [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in found if program(x)]
 
 
+#: parameters of equations that may say where arrays lie, and what they then hold; a device alone is not obeyed there
+_PLACES = ("sharding", "out_sharding", "dst_sharding", "in_shardings", "out_shardings", "devices", "mesh")
+_SAYS = (jax.sharding.Sharding, jax.sharding.Mesh, jax.sharding.AbstractMesh, jax.memory.Space)
+
+
+def _says(x: object) -> bool:
+    """Whether a parameter names a place; a mesh without devices, which transposed operations have, is none."""
+    return isinstance(x, _SAYS) and not getattr(getattr(x, "mesh", x), "empty", False)
+
+
+def places(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
+    """The names of primitives that say where arrays lie (shardings, meshes, kinds of memory), inside of others too."""
+    for eqn in jaxpr.eqns:
+        said = [eqn.params[name] for name in _PLACES if eqn.params.get(name) is not None]
+        if any(map(_says, jax.tree_util.tree_leaves(said))):
+            yield eqn.primitive.name
+        for inner in bodies(eqn):
+            yield from places(inner)
+
+
 def primitives(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
     """The names of all primitives of a jaxpr, inside of loops, branches and calls too."""
     for eqn in jaxpr.eqns:
@@ -438,6 +458,7 @@ __all__ = [
     "looks_for_nans",
     "mesh_here",
     "mesh_is_set",
+    "places",
     "plain_jit",
     "primal_of",
     "primitives",

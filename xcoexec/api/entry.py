@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import operator
 import threading
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import JitTrace, jit_is_disabled, primitives, settings, shape_of, trace_of
-from ..errors import brief
-from ..frontend.state import returned, whole
+from ..compat import JitTrace, jit_is_disabled, settings, trace_of
+from ..frontend.state import whole
 from ..frontend.trace import flattened, paths, weight_leaves
 from ..frontend.worth import small
 from ..guard import Failed, stage, warn
@@ -27,45 +24,21 @@ from ..session.pending import PendingSession, shown, within
 from ..session.prepare import PLAIN, Absent, Manner, Task, prepared, refused
 from ..session.session import PlainSession, Session, deleted
 from .function import Function
-from .look import Look
+from .kept import Kept
+from .look import Elsewhere, Look
 from .plain import Args, Call, Kwargs
-from .signature import Signature, placed_apart
+from .signature import Signature
+from .traced_call import coming_back, commits, types, unfit
 
 MISSES = 3  # calls in a row with new weights before what has changed counts as inputs
 NUMPY_WEIGHTS = (
     "weights are NumPy arrays, which may change between calls; pass jax arrays, or use .bind, which copies them"
 )
 OFF = "XCOEXEC_DISABLE=1, or jax_disable_jit is on"
-EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
-CALLS_BACK = "it calls back to Python, and planning would do so many times"
-CLOSED_OVER = "it reads values of a transformation around it"
 SMALL = "it is over within microseconds, of which no plan can win any"
 
 
 NOBODY = PlainSession("", "it is only looked up")
-IS_DELETED = operator.methodcaller("is_deleted")
-
-
-class Kept(NamedTuple):
-    """What runs calls with these very weights: which leaves they are, which the inputs, and what was compiled.
-
-    One record, replaced as a whole: a thread that calls with other weights never sees a part of it.
-    """
-
-    where: tuple[int, ...]
-    inputs: tuple[int, ...]
-    weights: list[ArrayLike]
-    session: Session | PlainSession
-    arrays: tuple[jax.Array, ...] = ()  # of the weights
-    look: Look | None = None  # that tells such calls from others
-
-    def serves(self, leaves: Sequence[ArrayLike], known: bool) -> bool:
-        """Whether leaves hold these weights; `known`: they always do."""
-        return known or all(map(operator.is_, map(leaves.__getitem__, self.where), self.weights))
-
-    def gone(self) -> bool:
-        """Whether a weight has been deleted or given away."""
-        return any(map(IS_DELETED, self.arrays))
 
 
 class Entry:
@@ -195,14 +168,14 @@ class Entry:
             if kept is not None:
                 return kept
             if self._refused:
-                return self._refuse(self._refused)
+                return self._refuse(self._refused, call)
             if self._function.options.off or jit_is_disabled():
                 return self._keep_plain(PlainSession(strategy_name(self._function.options.strategy), OFF))
             if self._made is None:
                 self._made = trace_of(self._function.plain.jitted, call.args, call.kwargs)
-                self._moving = _coming_back(self._made, call) if self._known is None else frozenset()
+                self._moving = coming_back(self._made, call) if self._known is None else frozenset()
             why = unfit(self._made, call, self._function.plain.given)
-            return self._refuse(why) if why else self._planning(self._made, call)
+            return self._refuse(why, call) if why else self._planning(self._made, call)
 
     def tell(self) -> None:
         """Warns of what the planning in the background met, once."""
@@ -274,7 +247,7 @@ class Entry:
         given = {*self._moving, *made.donated}
         if not given:
             return call
-        return call.described(whole(call.tree, given) if self._moving else given, _types(made, call))
+        return call.described(whole(call.tree, given) if self._moving else given, types(made, call))
 
     def _later(self, made: JitTrace, call: Call) -> Kept:
         """Plain jax.jit, while a plan is made in the background; at once what has won in a process before, where that
@@ -381,28 +354,32 @@ class Entry:
         plain = function.on_inputs(self._call, index, call.leaves)
         look = Look.of(call, self._signature, index) if self._known is None else None
         if self._moving:
-            call = call.described(inputs, _types(made, call))
+            call = call.described(inputs, types(made, call))
         compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
         about = (traced, index, inputs, call.leaves, donated, plain, function.plain.given, self._sibling, compile_plain)
+        task = Task(*about, step=bool(self._moving), committed=commits(made, call, index, function.plain.given))
         if self._moving or made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
-            return Task(*about, step=bool(self._moving)), look  # no call can be made twice, or as its caller makes it
+            return task, look  # no call can be made twice, or as its caller makes it
         called = lambda: function.plain.jitted(*call.args, **call.kwargs)
         if self._known is not None:
-            return Task(*about, called), look
+            return dataclasses.replace(task, called=called), look
         if look is not None:
-            return Task(*about, called, functools.partial(look.inputs, call.args, call.kwargs)), look
+            looked_up: Callable[[], object] = functools.partial(look.inputs, call.args, call.kwargs)
+            return dataclasses.replace(task, called=called, looked_up=looked_up), look
         kept = Kept(index, inputs, [call.leaves[i] for i in index], NOBODY)
         looked_up = lambda: self._holds(function.plain.call(call.args, call.kwargs), kept)
-        return Task(*about, called, looked_up), look
+        return dataclasses.replace(task, called=called, looked_up=looked_up), look
 
     def _not_admitted(self, weights: Sequence[ArrayLike]) -> str:
         """New weights are packed again; mutable ones are left to jax.jit."""
         return NUMPY_WEIGHTS if self._known is None and any(isinstance(w, np.ndarray) for w in weights) else ""
 
-    def _refuse(self, why: str) -> Kept:
+    def _refuse(self, why: str, call: Call) -> Kept:
         options = self._function.options
         self._refused = why if options.strict else ""  # strict: every call raises
-        return self._keep_plain(refused(self._function.name, options, why))
+        kept = self._keep_plain(refused(self._function.name, options, why))
+        kept = self._current = kept._replace(look=Elsewhere.of(call) if self._known is None else None)
+        return kept
 
     def _keep_plain(self, session: PlainSession) -> Kept:
         """From now on calls like these are plain jax.jit's, whatever their weights."""
@@ -414,42 +391,4 @@ class Entry:
         return Kept((), tuple(range(len(self._signature.leaves))), [], session)
 
 
-def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
-    """Why calls like this one are never co-executed ("" where they may be). `given`: the parameters of `jax.jit`."""
-    if made.closed_over:
-        return CLOSED_OVER
-    if made.closed.effects:
-        return EFFECTS
-    if "pure_callback" in primitives(made.closed):
-        return CALLS_BACK
-    return placed_apart(call, given)
-
-
-def _types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
-    """Shapes and types of a call's leaves; where they lie is part of it if their caller has said so."""
-    found = []
-    for var, x in zip(made.closed.jaxpr.invars, call.leaves, strict=True):
-        known = shape_of(var)
-        found.append(known.update(sharding=x.sharding) if isinstance(x, jax.Array) and x.committed else known)
-    return found
-
-
-def _coming_back(made: JitTrace, call: Call) -> frozenset[int]:
-    """Positions of the leaves of a call that come back as results."""
-    types = lambda xs: [(tuple(x.aval.shape), str(x.aval.dtype)) if hasattr(x.aval, "shape") else () for x in xs]
-    jaxpr = made.closed.jaxpr
-    return returned(call.tree, types(jaxpr.invars), made.out_tree, types(jaxpr.outvars))
-
-
-def ready(entries: Iterable[Entry], timeout: float | None) -> bool:
-    """Waits for all plannings that go on, for at most `timeout` seconds together; whether there are none any more.
-    Raises `ValueError` for a timeout that is no number of seconds.
-    """
-    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
-        raise ValueError(f"xcoexec.ready: got timeout={brief(timeout)}; valid are seconds from 0 on, or None.")
-    end = None if timeout is None else time.monotonic() + timeout
-    left = lambda: None if end is None else max(end - time.monotonic(), 0.0)
-    return all([entry.wait(left()) for entry in tuple(entries)])
-
-
-__all__ = ["Entry", "ready", "unfit"]
+__all__ = ["Entry"]

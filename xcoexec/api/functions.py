@@ -25,9 +25,10 @@ from ..planning.strategies import Strategy
 from ..session.options import Options, Words
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .entry import Entry, Kept, ready
+from .entry import Entry
 from .function import Function
 from .gradients import Gradients
+from .kept import Kept, ready
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
 from .rest import Rest, rest_of
@@ -151,9 +152,9 @@ class CoPjitFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             rest = self._rest
-            if rest is not None and TRACED.trace is NOTHING and rest.takes():
+            if rest is not None and TRACED.trace is NOTHING and (rest.free or rest.takes(args, kwargs)):
                 out = rest.jitted(*args, **kwargs)
-                if rest.over():
+                if rest.count() != rest.programs or (rest.ends and rest.over()):
                     self._rest = None
                 return out
             if self.function.stays_plain():
@@ -173,7 +174,7 @@ class CoPjitFunction(Generic[P, R]):
                 out = self._plain.jitted(*given[0], **given[1])
                 session.ran(out)
                 if session.rest:
-                    self._rest = rest_of(self._plain, self._entries.values())
+                    self._rest = rest_of(self._plain, self._entries.values(), kept.look)
                 return out
             return session.call(inputs, exe)  # type: ignore[union-attr]
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback

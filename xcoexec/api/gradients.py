@@ -30,11 +30,12 @@ from ..compat import (
 )
 from ..frontend.worth import small
 from ..lowering.executable import Stale
-from .entry import Entry, unfit
+from .entry import Entry
 from .function import Function
 from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
 from .signature import Signature
+from .traced_call import unfit
 
 Context = Callable[[], contextlib.AbstractContextManager[None]]
 

@@ -14,7 +14,7 @@ from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
 from .plain import Args, Call, Kwargs
-from .signature import Signature, configuration, leaf_key
+from .signature import Signature, configuration, is_away, leaf_key
 
 CONTAINERS = (dict, list, tuple)  # types whose children a look may ask for; others are left to JAX
 
@@ -136,6 +136,49 @@ class Look:
         return all(map(operator.is_, map(operator.getitem, self.parents, self.places), self.children))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Calls that plain `jax.jit` answers because one leaf lies on other devices: the argument `place` (a position or a
+    name) holds it behind these `keys`.
+    """
+
+    place: int | str
+    keys: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, call: Call) -> Elsewhere | None:
+        """A look for calls with such a leaf where this one has it; None where it has none, or in a container that only
+        JAX knows, and where there are static arguments.
+        """
+        if call.static:
+            return None
+        named: list[tuple[int | str, object]] = [*enumerate(call.args), *call.kwargs.items()]
+        return next((cls(place, keys) for place, x in named if (keys := _away(x)) is not None), None)
+
+    def inputs(self, args: Args, kwargs: Kwargs) -> Sequence[ArrayLike] | None:
+        """Nothing for a call with such a leaf there; None for others."""
+        return () if self.has(args, kwargs) else None
+
+    def has(self, args: Args, kwargs: Kwargs) -> bool:
+        """Whether a call has such a leaf there."""
+        try:
+            x: Any = args[self.place] if type(self.place) is int else kwargs[self.place]  # type: ignore[index]
+            for key in self.keys:
+                x = x[key]
+        except (LookupError, TypeError):
+            return False
+        return is_away(x)
+
+
+def _away(x: Any) -> tuple[Any, ...] | None:
+    """The keys behind which a tree holds a leaf on other devices; None where it has none in `CONTAINERS`."""
+    if type(x) not in CONTAINERS:
+        return () if is_away(x) else None
+    inside = Inside.of(x)
+    pairs = zip(inside.keys, inside.values, strict=True)
+    return next(((k, *rest) for k, value in pairs if (rest := _away(value)) is not None), None)
+
+
 def _containers(values: Sequence[Any]) -> list[Any] | None:
     """All containers in these values, outer ones first; None where one is of another kind than `CONTAINERS`."""
     found: list[Any] = []
@@ -150,4 +193,4 @@ def _containers(values: Sequence[Any]) -> list[Any] | None:
     return found
 
 
-__all__ = ["Look"]
+__all__ = ["Elsewhere", "Look"]

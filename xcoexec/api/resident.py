@@ -22,8 +22,9 @@ from ..lowering.executable import Stale
 from ..session.pending import PendingSession
 from ..session.report import Report
 from ..session.session import PlainSession, Session
-from .entry import Entry, ready
+from .entry import Entry
 from .function import Function
+from .kept import ready
 from .plain import Args, Call, Kwargs
 from .rest import Rest, rest_of
 from .signature import Signature, array_key
@@ -60,7 +61,7 @@ class ResidentFunction(Generic[R]):
         """A weight as it is kept: NumPy arrays are copied, unless there may be no room for a second copy."""
         options = self.function.options
         if not isinstance(x, np.ndarray):
-            elsewhere = options.apart and isinstance(x, jax.Array) and x.devices() != {jax.devices()[0]}
+            elsewhere = options.apart and isinstance(x, jax.Array) and {d.platform for d in x.devices()} == {"cpu"}
             return np.asarray(x) if elsewhere else x
         if options.device_memory is not None:
             return x
@@ -71,9 +72,9 @@ class ResidentFunction(Generic[R]):
             if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
                 return self._as_jit(args, kwargs)
             rest = self._rest
-            if rest is not None and rest.takes() and (not self._apart or self._rests(args, kwargs)):
+            if rest is not None and (rest.free or rest.takes(args, kwargs)) and (not self._apart or self._rests(args, kwargs)):
                 out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
-                if rest.over():
+                if rest.count() != rest.programs or (rest.ends and rest.over()):
                     self._rest = None
                 return out
             # one array, as most calls are: its type tells it from pytrees and tracers

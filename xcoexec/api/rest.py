@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from ..session.adaptive import Gate
 from .entry import Entry
-from .plain import Plain
+from .look import Elsewhere, Look
+from .plain import Args, Kwargs, Plain
 
 
 class Rest:
-    """`jitted` answers so many calls (`left`) that need no look, while no program comes to those it has. `gates`: of
-    plannings that go on behind them.
+    """`jitted` answers so many calls (`left`) that need no look, while it has no more than these `programs`; `count`
+    says how many it has. `ends`: a caller's habit may become another one. `gates`: of plannings that go on behind them.
+    `where`: only calls with an array on other devices there (None: all calls). `free`: it takes all calls.
     """
 
-    __slots__ = ("_gates", "_left", "_programs", "jitted")
+    __slots__ = ("_gates", "_left", "_where", "count", "ends", "free", "jitted", "programs")
 
-    def __init__(self, plain: Plain, left: float, gates: Sequence[Gate]):
-        self.jitted, self._left, self._gates = plain.jitted, left, gates
-        self._programs = self.jitted._cache_size()
+    def __init__(self, plain: Plain, left: float, gates: Sequence[Gate] = (), where: Elsewhere | None = None):
+        self.jitted, self._left, self.ends = plain.jitted, left, left != math.inf
+        self._gates, self._where, self.free = gates, where, not gates and where is None
+        self.count = self.jitted._cache_size
+        self.programs = self.count()
 
-    def takes(self) -> bool:
-        """Whether the call that begins now needs no look: none has to wait for a measurement."""
-        return not self._gates or all([gate.passes() for gate in self._gates])
+    def takes(self, args: Args, kwargs: Kwargs) -> bool:
+        """Whether the call that begins now needs no look: it has not to wait for a measurement, and has such arrays."""
+        return all([gate.passes() for gate in self._gates]) and (self._where is None or self._where.has(args, kwargs))
 
     def over(self) -> bool:
-        """Notes a call; whether the next one is to be looked at: for a program that nobody has looked at yet, or a
-        caller whose habit may be another one.
-        """
+        """Notes a call; whether the next one is to be looked at."""
         self._left -= 1
-        return not self._left or self.jitted._cache_size() != self._programs
+        return not self._left
 
 
-def rest_of(plain: Plain, entries: Iterable[Entry]) -> Rest | None:
-    """The rest that all of a function's programs allow; None where calls have to be looked at."""
+def rest_of(plain: Plain, entries: Iterable[Entry], look: Look | Elsewhere | None = None) -> Rest | None:
+    """The rest that all of a function's programs allow, or that calls which are found by `look` do; None where calls
+    have to be looked at.
+    """
+    if plain.boxed:
+        return None
     found = tuple(entries)
     left = min(e.rest for e in found)
-    gates = tuple(gate for e in found if (gate := e.gate) is not None)
-    return Rest(plain, left, gates) if left and not plain.boxed else None
+    if left:
+        return Rest(plain, left, tuple(gate for e in found if (gate := e.gate) is not None))
+    return Rest(plain, math.inf, where=look) if isinstance(look, Elsewhere) else None
 
 
 __all__ = ["Rest", "rest_of"]

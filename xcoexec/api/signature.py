@@ -70,15 +70,22 @@ def alone() -> bool:
     return not device_half().apart and jax.local_device_count() == 1
 
 
+def is_away(x: object) -> bool:
+    """Whether a leaf is an array that lies on another device than the default one, or on several."""
+    if type(x) is not Array:
+        return False
+    s = x.sharding
+    return type(s) is not SingleDevice or s._device is not home()
+
+
 def leaf_key(x: object) -> Hashable:
     """What a program depends on of a leaf: its type (shape, dtype, weak), and where it lies unless that is the default
     device.
     """
     if type(x) is Array:
-        s = x.sharding
-        if type(s) is SingleDevice and s._device is home():
-            return x.shape, x.dtype, x.weak_type
-        return Away((x.shape, x.dtype, x.weak_type), s)
+        if is_away(x):
+            return Away((x.shape, x.dtype, x.weak_type), x.sharding)
+        return x.shape, x.dtype, x.weak_type
     if isinstance(x, (np.ndarray, np.generic)):
         return x.shape, x.dtype, False
     if type(x) in NUMBERS:
@@ -93,11 +100,11 @@ def _number_key(kind: Hashable, wide: bool) -> Hashable:
 
 
 def array_key(x: object) -> Hashable:
-    """A shorter signature, of a call with one array and nothing else: shape, type and kind of the array; None for what
-    is no array here at hand.
+    """A shorter signature, of a call with one array and nothing else: shape, type, kind and place of the array; None
+    for what is no array.
     """
     if type(x) is Array:
-        return (x.shape, x.dtype, x.weak_type) if alone() or type(leaf_key(x)) is not Away else None
+        return (x.shape, x.dtype, x.weak_type) if alone() else leaf_key(x)
     return (np.ndarray, x.shape, x.dtype) if type(x) is np.ndarray else None
 
 
@@ -125,6 +132,11 @@ def placed_apart(call: Call, given: Mapping[str, object]) -> str:
     return f"an argument lies on {away.sharding}, and co-executed programs run on {home()} alone"
 
 
+def names_home(given: Mapping[str, object]) -> bool:
+    """Whether the parameters of `jax.jit` name the default device, or its platform."""
+    return given.get("device") is not None or given.get("backend") is not None
+
+
 def _means_something(name: str, value: object) -> bool:
     """Whether a parameter that places arrays asks for another place than the default one."""
     if name == "backend":
@@ -135,4 +147,4 @@ def _means_something(name: str, value: object) -> bool:
     return any(x is not None and type(x).__name__ != "UnspecifiedValue" for x in leaves)
 
 
-__all__ = ["Signature", "array_key", "described", "placed_apart"]
+__all__ = ["Signature", "array_key", "described", "is_away", "names_home", "placed_apart"]

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import as_array, configuration, plain_jit
+from ..compat import SingleDevice, as_array, configuration, plain_jit
 from ..ir.plan import Plan
 from .lower import Lowered
 
@@ -49,12 +49,13 @@ def executable(
     donated: Sequence[int],
     compiler_options: Mapping[str, object] | None = None,
     made_for: Hashable = None,
+    committed: bool = False,
 ) -> Executable:
     """Packs the weights and wraps the lowered function in `jax.jit`; `weights` are leaves of the shapes that were
     traced, `donated`: positions among the inputs.
 
     `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it
-    changes: then the call raises `Stale`.
+    changes: then the call raises `Stale`. `committed`: results stay on the device whatever lies where of the inputs.
     """
     began = time.thread_time()
     args = tuple(lowered.arguments(weights))
@@ -66,6 +67,8 @@ def executable(
         return lowered(flat[:n], flat[n:], donated)
 
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
+    if committed:
+        options["out_shardings"] = SingleDevice(jax.local_devices()[0])
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
     return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered, None, compiled, seconds)

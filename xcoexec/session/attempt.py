@@ -103,7 +103,13 @@ class Attempt:
             plan = dataclasses.replace(plan, placements=ways(p.graph, plan.placements, self.machine.memory, moves))
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
         return executable(
-            plan, lowered, p.weights, p.donated, {**tuning(), **(p.compiler_options or {})}, configuration()
+            plan,
+            lowered,
+            p.weights,
+            p.donated,
+            {**tuning(), **(p.compiler_options or {})},
+            configuration(),
+            p.committed,
         )
 
     def fits(self, plan: Plan) -> bool:

@@ -39,7 +39,7 @@ class Task:
     """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given
     away, plain jax.jit of the inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same
     function is planned already for other shapes. `compile_plain`: what plain jax.jit compiles for the example; raises
-    what it raises. `called`, `looked_up`, `step`: as in `Problem`.
+    what it raises. `called`, `looked_up`, `step`, `committed`: as in `Problem`.
     """
 
     traced: Traced
@@ -54,6 +54,7 @@ class Task:
     called: Callable[[], object] | None = None
     looked_up: Callable[[], object] | None = None
     step: bool = False
+    committed: bool = False
 
     @property
     def weights(self) -> list[ArrayLike]:
@@ -79,6 +80,7 @@ class Task:
             called=self.called,
             looked_up=self.looked_up,
             step=self.step,
+            committed=self.committed,
         )
 
 

@@ -41,7 +41,7 @@ class Problem:
     that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
     `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`. `called`:
     a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is known
-    (None: nothing worth mentioning).
+    (None: nothing worth mentioning). `committed`: as in `executable`.
     """
 
     folded: Folded
@@ -56,6 +56,7 @@ class Problem:
     called: Callable[[], object] | None = None
     looked_up: Callable[[], object] | None = None
     step: bool = False
+    committed: bool = False
 
     @classmethod
     def of(
@@ -72,6 +73,7 @@ class Problem:
         called: Callable[[], object] | None = None,
         looked_up: Callable[[], object] | None = None,
         step: bool = False,
+        committed: bool = False,
     ) -> Problem:
         """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. Raises `Unsupported`
         for a function that has no such graph.
@@ -80,7 +82,7 @@ class Problem:
         graph = build_graph(folded)
         check_graph(graph)
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
-        return cls(*about, sibling, compiler_options, called, looked_up, step)
+        return cls(*about, sibling, compiler_options, called, looked_up, step, committed)
 
     @functools.cached_property
     def hostless(self) -> bool:

@@ -1,0 +1,57 @@
+"""What the trace of a call says of it: whether it may be co-executed, the types of its leaves, and which come back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import jax
+
+from ..compat import JitTrace, places, primitives, shape_of
+from ..frontend.state import returned
+from .plain import Call
+from .signature import names_home, placed_apart
+
+EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
+CALLS_BACK = "it calls back to Python, and planning would do so many times"
+CLOSED_OVER = "it reads values of a transformation around it"
+
+
+def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
+    """Why calls like this one are never co-executed ("" where they may be). `given`: the parameters of `jax.jit`."""
+    if made.closed_over:
+        return CLOSED_OVER
+    if made.closed.effects:
+        return EFFECTS
+    if "pure_callback" in primitives(made.closed):
+        return CALLS_BACK
+    said = next(places(made.closed), "")
+    return f"it says itself where arrays lie ({said}), which plain jax.jit keeps" if said else placed_apart(call, given)
+
+
+def types(made: JitTrace, call: Call) -> list[jax.ShapeDtypeStruct]:
+    """Shapes and types of a call's leaves; where they lie is part of it if their caller has said so."""
+    found = []
+    for var, x in zip(made.closed.jaxpr.invars, call.leaves, strict=True):
+        known = shape_of(var)
+        found.append(known.update(sharding=x.sharding) if isinstance(x, jax.Array) and x.committed else known)
+    return found
+
+
+def commits(made: JitTrace, call: Call, positions: Collection[int], given: Mapping[str, object]) -> bool:
+    """Whether `jax.jit` commits a call's results to the default device whatever lies where of the other leaves: one of
+    those at `positions` that the function reads is committed there, or the caller has named the device.
+    """
+    jaxpr = made.closed.jaxpr
+    read = {id(v) for v in (*jaxpr.outvars, *(v for eqn in jaxpr.eqns for v in eqn.invars))}
+    held = lambda i: isinstance(x := call.leaves[i], jax.Array) and x.committed and id(jaxpr.invars[i]) in read
+    return names_home(given) or any(map(held, positions))
+
+
+def coming_back(made: JitTrace, call: Call) -> frozenset[int]:
+    """Positions of the leaves of a call that come back as results."""
+    pairs = lambda xs: [(tuple(x.aval.shape), str(x.aval.dtype)) if hasattr(x.aval, "shape") else () for x in xs]
+    jaxpr = made.closed.jaxpr
+    return returned(call.tree, pairs(jaxpr.invars), made.out_tree, pairs(jaxpr.outvars))
+
+
+__all__ = ["coming_back", "commits", "types", "unfit"]
