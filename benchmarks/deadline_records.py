@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from xcoexec.papers import lines
 from xcoexec.papers.records import machine
 from xcoexec.streams.jobs import Accuracy
 from xcoexec.streams.policies import PAPER
+from xcoexec.tools import lines
 
 HERE = pathlib.Path(__file__).parent
 PAGE, RESULTS = HERE.parent / "docs" / "guides" / "deadlines.md", HERE / "results"
@@ -83,7 +83,7 @@ def named_now(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The records of a file, one a run; none where it is not there. Raises `PapersError` for other lines."""
+    """The records of a file, one a run; none where it is not there. Raises `LinesError` for other lines."""
     return lines.load(path, (*IDENTITY, "missing"))
 
 

@@ -23,7 +23,6 @@ from xcoexec.papers import (
     cases,
     cells,
     kept,
-    lines,
     markdown,
     measured,
     page,
@@ -40,6 +39,8 @@ from xcoexec.papers import (
 from xcoexec.papers.cells import CALCULATED, MEASURED, NO_SPLIT, SIMULATED, Cell, PapersError
 from xcoexec.papers.records import Record
 from xcoexec.papers.rows import Row
+from xcoexec.tools import lines
+from xcoexec.tools.lines import LinesError
 from xcoexec.tools.machine import environment
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -464,7 +465,7 @@ def test_a_line_that_was_cut_off_is_run_again(tmp_path: pathlib.Path) -> None:
     run.run(tmp_path, table=[row(), row(figures=("Figure 8", "Figure 6"))])
     assert len(called) == 2 and len(records.load(tmp_path / run.FILE)) == 2
     (tmp_path / run.FILE).write_text('{"key": 1}\n' + line)
-    with pytest.raises(PapersError, match=r"got line 1 of .* which is no record"):
+    with pytest.raises(LinesError, match=r"got line 1 of .* which is no record"):
         run.run(tmp_path, table=[row()])
 
 

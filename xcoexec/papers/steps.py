@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import lines, source
+from ..tools import lines
+from . import source
 from .cells import plain
 
 
