@@ -431,6 +431,17 @@ def stopped() -> list[dict[str, Any]]:
     raise KeyboardInterrupt
 
 
+def test_steps_that_only_compute_are_made_in_processes_of_their_own(tmp_path: pathlib.Path) -> None:
+    named = {f"{n}": functools.partial(divmod, 17, n) for n in (2, 3, 5)}
+    with steps.kept(tmp_path / "steps.jsonl", environment()) as state:
+        steps.together(HERE, named)
+        assert len(state.known) == 3
+        fail = functools.partial(pytest.fail, "made again")
+        assert [steps.once(HERE, n, fail) for n in named] == [[8, 1], [5, 2], [3, 2]]
+    assert len(lines.load(tmp_path / "steps.jsonl", ("step",))) == 3
+    steps.together(HERE, dict.fromkeys("ab", functools.partial(pytest.fail, "no file keeps it")))
+
+
 def test_a_step_of_other_code_or_another_machine_is_made_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
