@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,12 +148,21 @@ def runs(setting: Setting, policy: str) -> tuple[Outcome, ...]:
     """A setting under a policy, once for each seed; a step each where the runs are long. Raises `KeyboardInterrupt`
     where an interrupt left one out.
     """
-    slow = tuple(sorted(setting.slow.items()))
-    given = (setting.board, setting.networks, setting.full, setting.twin, setting.others, slow)
-    found = []
-    for seed in range(SEEDS):
-        make = functools.partial(_run, given, policy, seed)
-        found.append(steps.once(__name__, f"{policy}, seed {seed}, {given}", make) if setting.full else make())
+    makes = _makes(setting, policy)
+    found = [steps.once(__name__, name, make) if setting.full else make() for name, make in makes.items()]
     if None in found:
         raise KeyboardInterrupt
     return tuple(found)
+
+
+def ahead(settings: Iterable[Setting], policies: Iterable[str]) -> None:
+    """Makes the long runs of settings under policies, on all cores, that `runs` is going to be asked for."""
+    every = itertools.product((s for s in settings if s.full), policies)
+    steps.together(__name__, {name: make for s, p in every for name, make in _makes(s, p).items()})
+
+
+def _makes(setting: Setting, policy: str) -> dict[str, Callable[[], Outcome]]:
+    """A run for each seed, by the name of its step."""
+    slow = tuple(sorted(setting.slow.items()))
+    given = (setting.board, setting.networks, setting.full, setting.twin, setting.others, slow)
+    return {f"{policy}, seed {seed}, {given}": functools.partial(_run, given, policy, seed) for seed in range(SEEDS)}

@@ -104,6 +104,7 @@ def missing(figure: str, setting: Setting, printed: Mapping[str, float], points:
     are printed.
     """
     note = _note(setting)
+    jobs.ahead([setting], POLICIES)
     found = {p: [s["missed"] for s in runs(setting, p)] for p in POLICIES}
     whose = lambda p: p if p in PAPER else f"{p} (ours)"
     out = []
@@ -124,6 +125,7 @@ def missing(figure: str, setting: Setting, printed: Mapping[str, float], points:
 def by_twin(figure: str, setting: Setting) -> list[Row]:
     """What BlastNet misses where twins are faster or slower than supposed."""
     out = []
+    jobs.ahead([dataclasses.replace(setting, twin=t) for t in TWINS], ("blastnet", "blastnet_no_pf"))
     for twin, p in itertools.product(TWINS, ("blastnet", "blastnet_no_pf")):
         other = dataclasses.replace(setting, twin=twin)
         rates = [s["missed"] for s in runs(other, p)]
@@ -134,6 +136,7 @@ def by_twin(figure: str, setting: Setting) -> list[Row]:
 def by_others(figure: str, setting: Setting, printed: float) -> list[Row]:
     """What BlastNet misses where a block without a twin is no such brake on its slower half as the profile has it."""
     out = []
+    jobs.ahead([dataclasses.replace(setting, others=times) for times in OTHERS], ["blastnet"])
     for times in OTHERS:
         other = dataclasses.replace(setting, others=times)
         rates = [s["missed"] for s in runs(other, "blastnet")]
@@ -251,6 +254,7 @@ def figure_18(full: bool = False) -> list[Row]:
     setting = Setting(TX2, ("vgg11",) * 4, full=full)
     printed = _printed("gpu_at_work")
     out = []
+    jobs.ahead([setting], POLICIES)
     for p in POLICIES:
         why = f"{_nearest(setting, printed[p], lambda r, p=p: r(p)['busy'][DEVICE])}; " if p in printed else ""
         note = f"{why}moving values is in it; {_note(setting)}"

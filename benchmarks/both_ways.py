@@ -20,8 +20,8 @@ from rich.progress import track
 
 import xcoexec
 from xcoexec.ir.text import columns
-from xcoexec.papers import lines
 from xcoexec.papers.source import commit
+from xcoexec.tools import lines
 from xcoexec.tools.machine import environment
 
 from .gpu import MODELS as GPU_MODELS

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from xcoexec.papers import lines
 from xcoexec.papers.records import machine
 from xcoexec.streams.jobs import Accuracy
 from xcoexec.streams.policies import PAPER
+from xcoexec.tools import lines
 
 HERE = pathlib.Path(__file__).parent
 PAGE, RESULTS = HERE.parent / "docs" / "guides" / "deadlines.md", HERE / "results"
@@ -83,7 +83,7 @@ def named_now(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The records of a file, one a run; none where it is not there. Raises `PapersError` for other lines."""
+    """The records of a file, one a run; none where it is not there. Raises `LinesError` for other lines."""
     return lines.load(path, (*IDENTITY, "missing"))
 
 
@@ -131,12 +131,17 @@ def _bound(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def written(text: str, records: Sequence[Mapping[str, Any]]) -> str:
     """A text with the table between its two comments. Raises `ValueError` for one without them."""
-    if BEGIN not in text or END not in text:
+    return between(text, BEGIN, END, table(records))
+
+
+def between(text: str, begin: str, end: str, made: str) -> str:
+    """A text with what was made between its two comments. Raises `ValueError` for one without them."""
+    if begin not in text or end not in text:
         raise ValueError(
-            f"benchmarks.deadline_records: got a text without {BEGIN!r}; valid is docs/guides/deadlines.md."
+            f"benchmarks.deadline_records: got a text without {begin!r}; valid is docs/guides/deadlines.md."
         )
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table(records)}\n{END}{rest.partition(END)[2]}"
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n\n{made}\n{end}{rest.partition(end)[2]}"
 
 
 def kept() -> list[dict[str, Any]]:

@@ -34,7 +34,6 @@ import numpy as np
 
 import xcoexec
 from xcoexec.config import cores
-from xcoexec.papers.lines import append
 from xcoexec.papers.source import commit
 from xcoexec.session.timeline import write
 from xcoexec.streams import Scheduler
@@ -44,6 +43,7 @@ from xcoexec.streams.jobs import Task, utilisation
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.twin_search import BLASTNET, Search
 from xcoexec.streams.virtual import releases, simulate
+from xcoexec.tools.lines import append
 from xcoexec.tools.machine import environment
 
 from .deadline_networks import NETWORKS, images, prepared

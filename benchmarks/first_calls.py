@@ -23,8 +23,8 @@ from rich.progress import track
 from xcoexec import config
 from xcoexec.codegen.environment import CACHE_DIR
 from xcoexec.ir.text import columns
-from xcoexec.papers import lines
 from xcoexec.papers.source import commit
+from xcoexec.tools import lines
 
 MODELS = (
     *("lenet", "fcnn", "squeezenet", "resnet18", "mobilenet_v2", "googlenet"),

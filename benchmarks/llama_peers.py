@@ -32,7 +32,7 @@ from xcoexec.codegen.runtime import host, peaks
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
 from xcoexec.models.decoder import Cache, Decoder, Step
-from xcoexec.papers import lines
+from xcoexec.tools import lines
 from xcoexec.tools.machine import environment
 
 FORMS = ("bf16", "q8_0", "q4_0")

@@ -13,7 +13,8 @@ import argparse
 import pathlib
 from collections.abc import Sequence
 
-from xcoexec.papers import lines, markdown, records, run, source, table
+from xcoexec.papers import markdown, records, run, source, table
+from xcoexec.tools import lines
 
 PAGE = pathlib.Path(__file__).parent / "papers.md"
 

@@ -25,8 +25,8 @@ import xcoexec
 from xcoexec.codegen.environment import CACHE_DIR
 from xcoexec.codegen.segment import choice
 from xcoexec.ir.text import columns
-from xcoexec.papers import lines
 from xcoexec.papers.source import commit
+from xcoexec.tools import lines
 from xcoexec.tools.machine import environment
 
 from .both_ways import waiting

@@ -143,6 +143,20 @@ def test_twins_have_their_blocks_shape(
     np.testing.assert_allclose(batch[2], twin_of(shape, False, initial(shape), x, choice)[0], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("operation", ["separable 3x3", "separable 5x5"])
+def test_twins_are_the_same_while_they_learn(operation: str) -> None:
+    """Values and gradients, on odd sizes; the form for learning has no grouped convolution."""
+    shape = Shape("host", (1, 7, 9, 5), (1, 7, 9, 6), 11, (operation,) * 2)
+    params = initial(shape, 3)
+    x = np.random.default_rng(0).standard_normal((3, 7, 9, 5)).astype(np.float32)
+    loss = lambda learning: lambda p, x: (twin_of(shape, True, p, x, learning=learning) ** 2).sum()
+    learned, own = (jax.grad(loss(learning), (0, 1))(params, x) for learning in (True, False))
+    for a, b in zip(*map(jax.tree_util.tree_leaves, (learned, own)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
+    grouped = lambda learning: "feature_group_count=11" in str(jax.make_jaxpr(loss(learning))(params, x))
+    assert grouped(False) and not grouped(True)
+
+
 def test_a_span_of_a_frozen_network_is_the_network(trained: tuple[Any, Data]) -> None:
     weights, d = trained
     net = Frozen.of(_net, weights, d.test[0][:8])

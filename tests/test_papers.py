@@ -23,7 +23,6 @@ from xcoexec.papers import (
     cases,
     cells,
     kept,
-    lines,
     markdown,
     measured,
     page,
@@ -40,6 +39,8 @@ from xcoexec.papers import (
 from xcoexec.papers.cells import CALCULATED, MEASURED, NO_SPLIT, SIMULATED, Cell, PapersError
 from xcoexec.papers.records import Record
 from xcoexec.papers.rows import Row
+from xcoexec.tools import lines
+from xcoexec.tools.lines import LinesError
 from xcoexec.tools.machine import environment
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -430,6 +431,17 @@ def stopped() -> list[dict[str, Any]]:
     raise KeyboardInterrupt
 
 
+def test_steps_that_only_compute_are_made_in_processes_of_their_own(tmp_path: pathlib.Path) -> None:
+    named = {f"{n}": functools.partial(divmod, 17, n) for n in (2, 3, 5)}
+    with steps.kept(tmp_path / "steps.jsonl", environment()) as state:
+        steps.together(HERE, named)
+        assert len(state.known) == 3
+        fail = functools.partial(pytest.fail, "made again")
+        assert [steps.once(HERE, n, fail) for n in named] == [[8, 1], [5, 2], [3, 2]]
+    assert len(lines.load(tmp_path / "steps.jsonl", ("step",))) == 3
+    steps.together(HERE, dict.fromkeys("ab", functools.partial(pytest.fail, "no file keeps it")))
+
+
 def test_a_step_of_other_code_or_another_machine_is_made_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,7 +476,7 @@ def test_a_line_that_was_cut_off_is_run_again(tmp_path: pathlib.Path) -> None:
     run.run(tmp_path, table=[row(), row(figures=("Figure 8", "Figure 6"))])
     assert len(called) == 2 and len(records.load(tmp_path / run.FILE)) == 2
     (tmp_path / run.FILE).write_text('{"key": 1}\n' + line)
-    with pytest.raises(PapersError, match=r"got line 1 of .* which is no record"):
+    with pytest.raises(LinesError, match=r"got line 1 of .* which is no record"):
         run.run(tmp_path, table=[row()])
 
 

@@ -18,7 +18,7 @@ from xcoexec import models
 from xcoexec.codegen.runtime import host
 from xcoexec.cost.accuracy import accuracy, by_flops
 from xcoexec.cost.predictor import Predictor, trained
-from xcoexec.cost.regress import Regression, fit, linear, surprise
+from xcoexec.cost.regress import Regression, fit, linear, share_that_helps, surprise
 from xcoexec.cost.terms import Blocks, Work, device_work
 from xcoexec.devices.xla_cpu import RECORD as XLA_CPU
 from xcoexec.ir.layers import Layer
@@ -121,6 +121,15 @@ def test_the_correction_learns_what_the_terms_leave() -> None:
     assert np.mean(np.abs(errors) < 0.1) > 0.9 > np.mean(np.abs(plain) < 0.1)
     again = Regression.of(model.record())
     assert [again.seconds(w) for w in works] == pytest.approx([model.seconds(w) for w in works], rel=0.05)
+
+
+def test_a_correction_that_learns_noise_is_left_out() -> None:
+    """Of noise nothing helps at other points, of a smooth function nearly all does."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0, 3, (80, 2))
+    noise = rng.standard_normal(80) * 0.1
+    assert share_that_helps(points, noise, 0.1, 0.01) <= 0.2
+    assert share_that_helps(points, np.sin(points).sum(1), 1.0, 0.01) >= 0.9
 
 
 def test_accuracy_counts_what_is_close() -> None:

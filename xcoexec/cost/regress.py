@@ -17,6 +17,7 @@ PASSES = 6  # of the regression, each with less weight for what the one before c
 PASSES_LIKELY = 25  # of the search for the most likely lengths
 POINTS = 240  # most that the correction keeps
 DIGITS = 3  # of stored numbers
+SHARES = np.linspace(0, 1, 11)  # of a correction
 
 
 class Stored(TypedDict):
@@ -35,14 +36,14 @@ class Regression:
     """Seconds of one class of kernels: `terms . coefficients * exp(correction(traits))`.
 
     The correction is the mean of a Gaussian process over the logarithm of measured / linear (kriging; Rasmussen and
-    Williams, 2006, equation 2.25), with one length for each trait. `spread`: standard deviation of that logarithm at
-    points that were measured.
+    Williams, 2006, equation 2.25), with one length for each trait, times the share that helps. `spread`:
+    standard deviation of that logarithm at points that were measured.
     """
 
     coefficients: np.ndarray
     points: np.ndarray  # [n, traits], in lengths
     lengths: np.ndarray
-    values: np.ndarray  # [n], log of measured / linear
+    values: np.ndarray  # [n], log of measured / linear, times that share
     scale: float
     spread: float
 
@@ -98,7 +99,21 @@ def fit(works: Sequence[Work], seconds: Sequence[float]) -> Regression:
         kept = np.linspace(0, len(works) - 1, POINTS).astype(int)
         traits, ratio = traits[kept], ratio[kept]
     lengths, scale, noise = _likely(traits, ratio)
-    return Regression(coefficients, traits / lengths, lengths, ratio, scale, noise)
+    points = traits / lengths
+    values = share_that_helps(points, ratio, scale, noise) * ratio
+    return Regression(coefficients, points, lengths, values, scale, noise)
+
+
+def share_that_helps(points: np.ndarray, ratio: np.ndarray, scale: float, noise: float) -> float:
+    """The share (0..1) of the correction of points that were left out which leaves the least median error: where the
+    measurement's own spread is all that there is to learn, the correction would only add to it.
+
+    `points` [n, traits] in lengths, `ratio` [n] (Rasmussen and Williams, equation 5.12).
+    """
+    inverse = np.linalg.inv(_covariance(points, scale, noise))
+    foreseen = ratio - (inverse @ ratio) / np.diag(inverse)
+    left = np.abs(ratio - SHARES[:, None] * foreseen)
+    return float(SHARES[np.argmin(np.median(left, axis=1))])
 
 
 def linear(terms: np.ndarray, seconds: np.ndarray) -> np.ndarray:
@@ -174,4 +189,4 @@ def _likely(traits: np.ndarray, ratio: np.ndarray) -> tuple[np.ndarray, float, f
     return np.exp(best[:d]) * spans, math.exp(best[d]), math.exp(best[d + 1])
 
 
-__all__ = ["Regression", "fit", "linear", "surprise"]
+__all__ = ["Regression", "fit", "linear", "share_that_helps", "surprise"]

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
+from ..tools import lines
 from ..tools.machine import Environment
-from . import lines, source
+from . import source
 from .cells import Cell
 from .rows import Row
 
@@ -63,7 +64,7 @@ def made(
 
 
 def load(path: str | os.PathLike[str]) -> list[Record]:
-    """The records of a file, none where it is not there. Raises `PapersError` for lines that are no records."""
+    """The records of a file, none where it is not there. Raises `LinesError` for lines that are no records."""
     return lines.load(path, NEEDED)  # type: ignore[return-value]
 
 

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..measure.timing import Progress, silent
+from ..tools import lines
 from ..tools.machine import environment
-from . import kept, lines, markdown, page, records, rows, steps
+from . import kept, markdown, page, records, rows, steps
 from .cells import PapersError
 from .records import Record
 from .rows import Row

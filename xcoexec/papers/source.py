@@ -14,7 +14,7 @@ from .. import _WHERE, __version__
 
 TOP = "xcoexec"
 #: what keeps records and makes no number
-KEEPERS = tuple(f"{TOP}.papers.{m}" for m in ("cells", "lines", "source", "steps"))
+KEEPERS = tuple(f"{TOP}.{m}" for m in ("papers.cells", "papers.source", "papers.steps", "tools.lines"))
 HERE = pathlib.Path(__file__).parent.parent
 
 

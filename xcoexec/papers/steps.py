@@ -7,13 +7,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import multiprocessing
 import os
 import pathlib
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
-from . import lines, source
+from ..config import cores
+from ..tools import lines
+from . import source
 from .cells import plain
 
 
@@ -54,7 +58,7 @@ def once(module: str, name: str, make: Callable[[], Any]) -> Any:
     that it imports) on this machine; else made now. None where an interrupt ended the run before the step or in it.
     """
     steps = _now
-    step = json.dumps([module, name, source.digest(module), dict(steps.here)])
+    step = _known_as(module, name)
     if step in steps.known:
         value, seconds = steps.known[step]
         steps.seconds += seconds
@@ -66,13 +70,42 @@ def once(module: str, name: str, make: Callable[[], Any]) -> Any:
         except KeyboardInterrupt:
             steps.ended = True
         else:
-            seconds = round(time.perf_counter() - began, 3)
-            if steps.file:
-                steps.known[step] = value, seconds
-                lines.append(steps.file, {"step": step, "value": value, "seconds": seconds})
+            _keep(step, value, time.perf_counter() - began)
             return value
     steps.left += 1
     return None
 
 
-__all__ = ["Steps", "kept", "once"]
+def together(module: str, named: Mapping[str, Callable[[], Any]]) -> None:
+    """Makes those of some steps that are not known, by name, in processes of their own, one a core, so that `once`
+    finds them: for steps that compute and measure no time. Nothing is made where no file keeps steps.
+    """
+    left = {step: make for name, make in named.items() if (step := _known_as(module, name)) not in _now.known}
+    if _now.file is None or _now.ended or len(left) < 2:
+        return
+    with ProcessPoolExecutor(cores(), multiprocessing.get_context("spawn")) as pool:
+        flying = {pool.submit(_timed, make): step for step, make in left.items()}
+        try:
+            for done in as_completed(flying):
+                _keep(flying[done], *done.result())
+        except KeyboardInterrupt:
+            _now.ended = True
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _timed(make: Callable[[], Any]) -> tuple[Any, float]:
+    began = time.perf_counter()
+    return plain(make()), time.perf_counter() - began
+
+
+def _known_as(module: str, name: str) -> str:
+    return json.dumps([module, name, source.digest(module), dict(_now.here)])
+
+
+def _keep(step: str, value: Any, seconds: float) -> None:
+    if _now.file:
+        _now.known[step] = value, round(seconds, 3)
+        lines.append(_now.file, {"step": step, "value": value, "seconds": round(seconds, 3)})
+
+
+__all__ = ["Steps", "kept", "once", "together"]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..ir.words import HALVES
+from .coming import Coming
 from .demand import Demand
 from .jobs import BOTH, Job, Task, Way
 
@@ -42,8 +43,9 @@ class Policy:
     """How jobs are placed. `choose`: the way for a job's next block now, or None to wait; `whole`: a job keeps its half
     until it ends, and what it runs on each half; `ahead`: a job that cannot be in time any more is skipped at once, not
     only when its deadline is over, and the halves' time has prices; `sheds`: of more jobs than there is room for, those
-    that take longest come behind all others; `layers`: what is placed are single layers; `renews`: a periodic task's
-    job is skipped where the one before it has neither ended nor been discarded (BlastNet, section 5.2).
+    that take longest come behind all others; `foresees`: it asks which jobs are about to come; `layers`: what is placed
+    are single layers; `renews`: a periodic task's job is skipped where the one before it has neither ended nor been
+    discarded (BlastNet, section 5.2).
     """
 
     name: str
@@ -51,6 +53,7 @@ class Policy:
     whole: Callable[[Task], Mapping[str, tuple[Way, ...]]] | None = None
     ahead: bool = False
     sheds: bool = False
+    foresees: bool = False
     layers: bool = False
     renews: bool = False
 
@@ -89,6 +92,7 @@ class Core:
         self.deferred: list[Job] = []
         self.running: dict[str, Start] = {}
         self._demand = Demand() if policy.ahead else None
+        self.coming = Coming() if policy.foresees else None
         self.price: Mapping[str, float] = self._demand.price if self._demand else {}
         self._seen = {half: Pace() for half in HALVES}
         self.pace = dict.fromkeys(HALVES, 1.0)  # by how much blocks take longer on a half now
@@ -106,6 +110,8 @@ class Core:
             job.skipped = True
             self._refused.append(job)
             return
+        if self.coming is not None:
+            self.coming.see(job, self.pace)
         room = self._demand is None or self._demand.room_for(job, self.pace) or not self.policy.sheds
         bisect.insort(self.ready if room else self.deferred, job, key=self._order)
 

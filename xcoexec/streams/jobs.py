@@ -13,6 +13,7 @@ from .arguments import RULES, Rule, checked, optional
 
 BOTH = "both"
 WHERE = "xcoexec.task"
+_NEVER = float("inf")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,6 +219,15 @@ class Task:
     def least(self) -> tuple[float, ...]:
         """Seconds that the blocks from each one on take at least (0 behind the last)."""
         return tuple(itertools.accumulate((b.fastest for b in reversed(self.blocks)), initial=0.0))[::-1]
+
+    @functools.cached_property
+    def on_half(self) -> Mapping[str, float]:
+        """Seconds of all blocks on each half, each by its fastest way there within the accuracy bound; infinite where
+        one cannot run.
+        """
+        may = lambda k, w: not w.twin or self.permits(frozenset({k}))
+        least = lambda k, b, half: min((w.seconds for w in b.undivided if w.half == half and may(k, w)), default=_NEVER)
+        return {half: sum(least(k, b, half) for k, b in enumerate(self.blocks)) for half in HALVES}
 
     @functools.cached_property
     def duo(self) -> tuple[Mapping[str, Way], ...]:

@@ -13,6 +13,7 @@ ours. One queue by absolute deadline for all of them.
 | `merged_blocks` | a block | its faster half | none |
 | `duo_either` | a duo-block | as `blastnet_no_pf` | kept by every path |
 | `slack_fair`, `slack` | a block, also divided | where it should end first | kept by every path |
+| `foresight` | as `slack` | as `slack`, where jobs that are about to come are left a half | kept by every path |
 
 The first five are the paper's (Mono_Sched, Layer_Sched, Mono_Adapt, BlastNet-w/o-PF, BlastNet); a job of theirs comes
 only when its task's last one has ended or was discarded (`renews`). What the paper does not print is ours: of two idle
@@ -30,7 +31,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..ir.words import HALVES
 from .arguments import shown
 from .edf import Core, Policy
-from .jobs import Job, Task, Way
+from .jobs import BOTH, Job, Task, Way
 
 Whole = Callable[[Task], Mapping[str, tuple[Way, ...]]]
 
@@ -95,8 +96,32 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
     where all do. While nothing else is there, blocks may be divided, and twins are not used where their own layers are
     in time too.
     """
+    return _first_to_end(core, job, now, _always)
+
+
+def foresight(core: Core, job: Job, now: float) -> Way | None:
+    """Ours: as `slack`, but no block begins that would leave much shorter jobs which are about to come without a half
+    in time, unless nothing runs.
+    """
+    way = _first_to_end(core, job, now, _leaves_room)
+    return slack(core, job, now) if way is None and not core.running else way
+
+
+def _always(core: Core, job: Job, half: str, end: float, now: float) -> bool:
+    return True
+
+
+def _leaves_room(core: Core, job: Job, half: str, end: float, now: float) -> bool:
+    """Whether shorter jobs that are about to come can be in time beside a job's block on a half until `end`."""
+    return core.coming is None or not core.coming.spoiled(job, half, end, core.free, now)
+
+
+def _first_to_end(core: Core, job: Job, now: float, may: Callable[[Core, Job, str, float, float], bool]) -> Way | None:
+    """The way that should end first at the halves' prices, of those that may begin."""
     if core.alone(job, now):
-        return _alone(core, job)
+        way = _alone(core, job)
+        if way.half == BOTH or may(core, job, way.half, core.expected(job, way), now):
+            return way
     last = core.latest(job)
     first = None
     least = (True, float("inf"))
@@ -106,7 +131,7 @@ def slack(core: Core, job: Job, now: float) -> Way | None:
             takes = core.takes(job, way)
             end = core.free[way.half] + takes
             worth = (end > last, end + core.price[way.half] * takes)
-            if worth < least:
+            if worth < least and may(core, job, way.half, end, now):
                 first = way
                 least = worth
                 behind = end
@@ -151,6 +176,7 @@ POLICIES: Mapping[str, Policy] = {
         Policy("duo_either", duo_either),
         Policy("slack_fair", slack, ahead=True),
         Policy("slack", slack, ahead=True, sheds=True),
+        Policy("foresight", foresight, ahead=True, sheds=True, foresees=True),
     )
 }
 

@@ -98,6 +98,7 @@ class Scheduler:
     Args:
       tasks: what `task` makes.
       policy: "slack" (ours; of more jobs than there is room for the longest give way), "slack_fair" (none does),
+        "foresight" (long blocks also leave a half to much shorter periodic jobs that are about to come),
         BlastNet and the four that it is compared with ("blastnet", "blastnet_no_pf", "mono_sched", "mono_adapt",
         "layer_sched"), and further ones of ours: `xcoexec.streams.policies` has them all in a table.
       queue: jobs of one task that may wait; one more is skipped.

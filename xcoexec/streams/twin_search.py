@@ -222,7 +222,7 @@ class Place(NamedTuple):
 
     def loss(self, shape: Shape, search: Search) -> Loss[Params]:
         """Of a twin of this shape in the block's place."""
-        one = lambda params, choice, x: twin_of(shape, self.nonlinear, params, x, choice)
+        one = lambda params, choice, x: twin_of(shape, self.nonlinear, params, x, choice, learning=True)
         return loss_of(self.net, self.spans, self.block, one, search)
 
 
@@ -241,7 +241,7 @@ def best_block(place: Place, pool: Sequence[Shape], search: Search, batches: Ite
     def mixed(params: list[Params], choice: jax.Array | None, x: jax.Array) -> jax.Array:
         assert choice is not None, "candidates are mixed by their shares"
         shares = jax.nn.softmax(choice)
-        each = [twin_of(shape, place.nonlinear, p, x) for shape, p in zip(pool, params, strict=True)]
+        each = [twin_of(shape, place.nonlinear, p, x, learning=True) for shape, p in zip(pool, params, strict=True)]
         return sum(share * y for share, y in zip(shares, each, strict=True))  # type: ignore[return-value]
 
     if len(pool) == 1:

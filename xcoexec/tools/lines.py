@@ -8,11 +8,13 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from .cells import PapersError
+
+class LinesError(ValueError):
+    """A file of JSON lines is not what it should be; the text says what is valid."""
 
 
 def load(path: str | os.PathLike[str], needed: Sequence[str]) -> list[dict[str, Any]]:
-    """The records of a file, none where it is not there. A last line that was cut off is left out. Raises `PapersError`
+    """The records of a file, none where it is not there. A last line that was cut off is left out. Raises `LinesError`
     for other lines that are no records with the `needed` entries.
     """
     file = pathlib.Path(path)
@@ -30,8 +32,9 @@ def load(path: str | os.PathLike[str], needed: Sequence[str]) -> list[dict[str, 
         if record is None:
             continue
         if not isinstance(record, dict) or any(k not in record for k in needed):
-            raise PapersError(
-                f"papers: got line {i} of {str(file)!r}, which is no record; valid is a file that papers wrote."
+            raise LinesError(
+                f"records: got line {i} of {str(file)!r}, which is no record; valid are JSON objects with"
+                f" {', '.join(needed)}."
             )
         records.append(record)
     return records
@@ -48,4 +51,4 @@ def append(path: str | os.PathLike[str], record: object) -> None:
         out.write(json.dumps(record) + "\n")
 
 
-__all__ = ["append", "load"]
+__all__ = ["LinesError", "append", "load"]
