@@ -283,3 +283,28 @@ def narrow(name: str, key: Spec, target: Target) -> str:
 
     vectors(v, n, body)
     return v.finish()
+
+
+@family("whole")
+def whole(name: str, key: Spec, target: Target) -> str:
+    """("whole", bits, shift): a row of f32 that are whole numbers, plus `shift`, as integers of so many bits.
+
+    Operands: x, y. Words: elements.
+    """
+    _, bits, shift = key
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    x, y, n = v.ld64(where, 0), v.ld64(where, 1), v.ld64(words, 0)
+    narrow = ir.VectorType(ir.IntType(bits), v.vl)
+
+    def body(offset: ir.Value) -> None:
+        value = v.b.add(v.b.fptosi(v.load(v.add(x, offset)), v.ivec), v.iconst(shift))
+        out, p = v.b.trunc(value, narrow), v.ptr(v.add(y, v.b.sdiv(offset, i64(32 // bits))), narrow)
+        if v.mask is None:
+            v.b.store(out, p).align = bits // 8
+        else:
+            to = f"llvm.masked.store.v{v.vl}i{bits}.p0"
+            v.call(to, ir.VoidType(), out, p, ir.Constant(I32, bits // 8), v.mask)
+
+    vectors(v, n, body)
+    return v.finish()
