@@ -215,3 +215,34 @@ def test_sums_on_epilogues() -> None:
         *(("in", 1), ("add", 2, 3), ("lit", "f", "2.0"), ("mul", 4, 5)),
     )
     assert target().unit("int8") is not None
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+def test_rounding_to_the_nearest(isa: Target) -> None:
+    x = np.array(
+        [0.5, 1.5, -0.5, -2.5, 126.5, 127.4, 1e9, -128.5, -129, -1e9, np.nan, np.inf, -np.inf, -0.3], np.float32
+    )
+    fn = lambda x: jnp.round(x).astype(jnp.int8).astype(jnp.float32) * 1.0
+    got, _ = run_on(fn, x, isa=isa)
+    np.testing.assert_array_equal(got, np.asarray(jax.jit(fn)(x)))
+    assert not np.signbit(got[got == 0]).any()
+
+
+def test_scales_and_shifts_are_one_of_each() -> None:
+    """What is known at bind is folded; the scale that the call brings stays."""
+
+    def fn(weights: Any, x: Any, one: Any) -> Any:
+        w, scale, mean, factor, bias, after = weights
+        q = jnp.round(x / after).astype(jnp.int8)
+        y = ((product(q, w).astype(jnp.float32) * one * scale - mean) * factor) + bias
+        return jnp.round(jax.nn.relu(y) / after).astype(jnp.int8)
+
+    row = lambda seed: array(1, 45, seed=seed, low=0.01, high=0.02)
+    weights = (whole(67, 45, seed=1), row(1), row(2), row(3), row(4), np.full((1, 1), 0.031, np.float32))
+    x, one = array(9, 67, low=-5, high=5), np.full((1, 1), 1.3, np.float32)
+    _, graph = stages_of(fn, weights, x, one, weights=1)
+    prims = [op.prim for op in graph.program.ops]
+    assert prims.count("div") == 0 and prims.count("mul") == 4 and prims.count("add") == 1 and "sub" not in prims
+    got = np.asarray(bound(fn, weights)(x, one)).astype(int)
+    assert np.max(np.abs(got - np.asarray(jax.jit(fn)(weights, x, one)))) <= 1
+    assert len(np.unique(got)) > 5

@@ -193,6 +193,7 @@ CONVERT: dict[str, Rule] = {
     "bfloat": lambda v, a: v.floats(v.bfloat(a)),
     "half": lambda v, a: v.half(a),
     "byte": lambda v, a: v.byte(a),
+    "nearest": lambda v, a: v.nearest_byte(a),
     "wrapped": lambda v, a: v.wrapped(a),
 }
 LITERAL: dict[str, Callable[[Builder, str], ir.Value]] = {

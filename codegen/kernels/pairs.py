@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..program import Op, Unsupported, Value
-from ..rules.expressions import Expr
+from ..rules.expressions import Expr, Node
 from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
@@ -91,10 +91,12 @@ def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
         if walked[-1][0] != 1 and walked[-1][1:] != (4 * run, 4 * run // unit.per):
             break
         run *= walked.pop()[0]
+    rows, *steps = walked.pop() if walked and unit.dtype != BF16 else (1, 0, 0)  # of one call
     loops = [length for length, _, _ in walked] or [1]
     views = [(s, tuple(step[i] for step in walked) or (0,), 0) for i, s in ((1, x), (2, out))]
-    key = ("narrow",) if unit.dtype == BF16 else ("whole", 32 // unit.per, unit.shift)
-    nest(ctx, Kernel(key), [run], loops, views, 1, max(1, ITEM // max(run, 1)), -(-run // ctx.target.vl))
+    key, extra = (("narrow",), []) if unit.dtype == BF16 else (("whole", 32 // unit.per, unit.shift), [rows, *steps])
+    work = rows * -(-run // ctx.target.vl)
+    nest(ctx, Kernel(key), [run, *extra], loops, views, 1, max(1, ITEM // max(run * rows, 1)), work)
     return out
 
 
@@ -131,9 +133,16 @@ def over(expr: Expr, sums: Expr) -> Expr:
         if (head, *args) == ("in", 0):
             number[i] = len(sums) - 1
             continue
+        if sums == FROM_FLOATS and (head, *args) == ("if", *_places(expr, ("bits", 0))) and expr[0] == ("in", 0):
+            number[i] = 0  # the whole numbers as they are
+            continue
         number[i] = len(out)
         out.append((head, *args) if head in ("in", "lit") else (head, *(number[a] for a in args)))
     return tuple(out)
+
+
+def _places(expr: Expr, node: Node) -> list[int]:
+    return [i for i, n in enumerate(expr) if n == node]
 
 
 def check_sums(ops: Sequence[Op]) -> None:

@@ -381,6 +381,14 @@ class Builder:
         whole = self.unary("trunc", both)
         return self.b.select(self.b.fcmp_unordered("uno", x, x), self.const(0.0), self.b.fadd(whole, self.const(0.0)))
 
+    def nearest_byte(self, x: ir.Value) -> ir.Value:
+        """x as the s8 nearest to it (ties to even); NaN is 0. Around 1.5 * 2^23 only whole numbers are f32."""
+        low = self.select(">", x, self.const(-128.0), x, self.const(-128.0))
+        both = self.select("<", low, self.const(127.0), low, self.const(127.0))
+        around = self.const(1.5 * 2.0**23)
+        near = self.b.fsub(self.b.fadd(both, around), around)
+        return self.b.select(self.b.fcmp_unordered("uno", x, x), self.const(0.0), near)
+
     def wrapped(self, x: ir.Value) -> ir.Value:
         """The s8 in the lowest byte of each s32."""
         return self.b.ashr(self.b.shl(x, self.iconst(24)), self.iconst(24))

@@ -162,10 +162,20 @@ class _Draft:
             return self.build(op.ins[0], () if isinstance(op.ins[0], Literal) else moved(op, axes))
         if not is_elementwise(op):
             raise Unsupported(f"{op.prim} has no vector code")
+        if op.out.dtype == "int8" and (x := self._unrounded(op)) is not None:
+            return self.node("nearest", self.build(x, axes))
         args = [self.build(a, _operand_axes(a, op.out, axes)) for a in op.ins]
         if op.prim == "convert_element_type":
             return self._converted(op.ins[0].dtype, op.out.dtype, args[0])
         return self.node(_head(op), *args)
+
+    def _unrounded(self, op: Op) -> Value | None:
+        """What a conversion to s8 converts the nearest whole numbers of (ties to even)."""
+        x = op.ins[0]
+        made = self.made.get(x) if op.prim == "convert_element_type" and isinstance(x, Value) else None
+        rounds = made is not None and made.prim == "round" and int(made.params["rounding_method"]) == 1
+        source = made.ins[0] if made is not None and rounds else None
+        return source if isinstance(source, Value) and source.dtype == "float32" else None
 
     def _around(self, n: int) -> int:
         """A whole number as the s8 that is the same but for a multiple of 256."""
