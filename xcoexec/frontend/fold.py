@@ -250,7 +250,10 @@ def _fold_affine(ops: list[Op], bound: _Bound, outputs: Sequence[Value | Literal
             continue
         axes = channel_axes(op)
         foldable = (
-            axes is not None and op.ins[1] in bound.known and op.out.dtype == "float32" and not _narrow_product(op)
+            axes is not None
+            and op.ins[1] in bound.known
+            and op.out.dtype == op.ins[1].dtype == "float32"
+            and not _narrow_product(op)
         )
         run = _affine_run(op, axes[1], readers, bound.known, out_set) if axes is not None and foldable else []
         if axes is None or len(run) < 2:

@@ -54,13 +54,17 @@ def _reciprocal(op: Op, define: Define) -> Op:
 
 
 def scales_of_sums(ops: Sequence[Op], known: set[Value]) -> list[tuple[Op, Op]]:
-    """(product of int8, the last operation of those that make f32 of its sums and multiply them by one number that the
-    call brings: not one of `known`) for each product where nobody else reads what is between.
+    """(product of int8 or bf16 with sums of more bits, the last operation of those that make f32 of them and multiply
+    them by one number that the call brings: not one of `known`) for each one where nobody else reads what is between.
     """
     readers = consumers(ops)
     found = []
     for op in ops:
-        if not primitive(op).contraction or op.out.dtype != "int32" or len(readers.get(op.out, [])) != 1:
+        if not primitive(op).contraction:
+            continue
+        if op.out.dtype == "float32" and op.ins[1].dtype == "bfloat16":
+            found.append((op, op))
+        if op.out.dtype != "int32" or len(readers.get(op.out, [])) != 1:
             continue
         last = readers[op.out][0]
         if last.prim != "convert_element_type" or last.out.dtype != "float32":
