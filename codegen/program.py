@@ -221,9 +221,12 @@ def bits(dtype: str) -> int:
     return 4 if dtype == "int4" else 8 * itemsize(dtype)
 
 
+_KINDS = {**dict.fromkeys(("float32", "bfloat16", "float16", "int8"), "f"), "int32": "i", "bool": "b"}
+
+
 def kind(dtype: str) -> str:
     """How kernels hold a type, always in 4 bytes: "f" as f32, "i" as s32, "b" (bool) as f32 0 or 1; "" not at all."""
-    return {"float32": "f", "bfloat16": "f", "float16": "f", "int32": "i", "bool": "b"}.get(dtype, "")
+    return _KINDS.get(dtype, "")
 
 
 def consumers(ops: Iterable[Op]) -> dict[Value, list[Op]]:

@@ -16,9 +16,11 @@ from . import environment
 class MatrixUnit:
     """How an instruction set multiplies a block of pixels with a block of channels.
 
-    `dtype`: of what is multiplied ("bfloat16" comes in pairs; sums are f32). `kernel`: the family of its micro-kernel,
+    `dtype`: of what is multiplied (sums of "int8" are s32, all others f32). `kernel`: the family of its micro-kernel,
     which takes the words and arguments of `kernels.gemm`. `needs`: CPU features, in LLVM's names. `vl`: f32 lanes that
     vectors must have (0: any). `tile`: most rows and vectors of a block (None: as many as the vector registers hold).
+    `per`: elements side by side in 4 bytes, which one lane multiplies and adds. `shift`: what is added to each element
+    of the image, so that none is negative.
     """
 
     name: str
@@ -27,6 +29,8 @@ class MatrixUnit:
     needs: tuple[str, ...] = ()
     vl: int = 0
     tile: tuple[int, int] | None = None
+    per: int = 1
+    shift: int = 0
 
 
 #: by name; of those for a type that a target has, the last one is used
@@ -34,7 +38,9 @@ MATRIX_UNITS: dict[str, MatrixUnit] = {
     unit.name: unit
     for unit in (
         MatrixUnit("vector", "float32", "gemm"),
-        MatrixUnit("avx512bf16", "bfloat16", "gemm", ("avx512bf16",), 16),
+        MatrixUnit("avx512bf16", "bfloat16", "gemm", ("avx512bf16",), 16, per=2),
+        MatrixUnit("s16", "int8", "gemm", per=2),
+        MatrixUnit("avx512vnni", "int8", "gemm", ("avx512vnni",), 16, per=4, shift=128),
     )
 }
 

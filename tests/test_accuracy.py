@@ -361,6 +361,9 @@ CONVERSIONS: dict[str, tuple[str, str, Callable[[Array], Array]]] = {
     "ib": ("i", "b", lambda x: x != 0),
     "half": ("f", "f", lambda x: x.astype(np.float16).astype(np.float32)),
     "bfloat": ("f", "f", lambda x: x.astype(jax.numpy.bfloat16).astype(np.float32)),
+    "byte": ("f", "f", lambda x: np.trunc(np.clip(np.nan_to_num(x), -128, 127))),
+    "nearest": ("f", "f", lambda x: np.rint(np.clip(np.nan_to_num(x), -128, 127))),
+    "wrapped": ("i", "i", lambda x: x.astype(np.int8).astype(np.int32)),
 }
 
 

@@ -15,12 +15,23 @@ from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage, temporary
+from ..target import MatrixUnit
 from . import winograd, winograd_steps
 from .block_shapes import block_shape
 from .conv_weights import by_result, conv_weights
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
 from .elementwise import compute, copy, dense, fill, read
-from .pairs import BF16, in_pairs, narrow, pack_pairs
+from .pairs import (
+    FROM_FLOATS,
+    check_exact,
+    check_whole,
+    narrow,
+    over,
+    pack_words,
+    take_off,
+    unit_of,
+    unshifted,
+)
 from .panels import Filters, Taken
 from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 from .winograd_gradient import winograd_gradient
@@ -33,11 +44,12 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
 
     Constant weights are packed at bind, others before the convolution. The image becomes [n, (d, (h,)) w, c] where it
     is not. Returns what of the tail is not fused. Raises `Unsupported` for batch groups that are no gradient by
-    weights, other types than floating point, and more than 3 spatial axes.
+    weights, other types than floating point and int8, and more than 3 spatial axes.
     """
     geo = geometry(op)
     alone = _alone(geo)
     x, w, rest = _operands(ctx, op, geo, rest)
+    whole = _whole(op, geo, w)
     if alone and geo.window_sums:
         _window_sums(ctx, op, geo, ctx.storage(x), w)
         return rest
@@ -53,6 +65,10 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     y = final if nhwc else ctx.scratch((op.out.shape[geo.result[0]], *geo.sizes, geo.channels))
     walked = Walk(image, geo.window, geo.strides, geo.dilation, geo.padding)
     last = tail or Epilogue(COPY, (), op.out)
+    unit = None if alone or parts else _unit(ctx, x, w, geo, whole)
+    if whole and unit is None:
+        check_exact(geo.inner)
+        last = dataclasses.replace(last, expr=over(last.expr, FROM_FLOATS))
     how = ctx.choose((Group.of(op),), ALGORITHMS) if winograd.eligible(op) else "direct"
     if alone and parts:
         transposed(ctx, walked, parts, w, y, last)
@@ -62,7 +78,7 @@ def conv(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         for phase in _divided(parts, geo.sizes):
             _phase(ctx, phase, image, w, geo.groups, y, last)
     elif how == "direct":
-        _conv(ctx, walked, w, geo.groups, y, last, pairs=_pairs(ctx, x, w, geo))
+        _conv(ctx, walked, w, geo.groups, y, last, unit=unit)
     else:
         winograd_steps.winograd(ctx, walked, w, y, last, int(how[-1]))
     if not nhwc:
@@ -88,7 +104,7 @@ def _operands(ctx: Context, op: Op, geo: Convolution, rest: tuple[Op, ...]) -> t
     if not isinstance(w, Value) or not isinstance(x, Value) or kind(w.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with weights of {w.dtype}")
     gradient = _alone(geo) or (geo.sums_pixels and w not in ctx.consts)
-    if (geo.batch_groups != 1 and not gradient) or kind(op.out.dtype) != "f" or kind(x.dtype) != "f":
+    if (geo.batch_groups != 1 and not gradient) or kind(x.dtype) != "f":
         raise Unsupported(f"a convolution of {x.dtype} with batch_group_count={geo.batch_groups}")
     if not 1 <= len(geo.window) <= 3:
         raise Unsupported(f"a convolution over {len(geo.window)} spatial dimensions; kernels have 1 to 3")
@@ -179,14 +195,14 @@ def _conv(
     y: Storage,
     tail: Epilogue,
     taken: Taken | None = None,
-    pairs: bool = False,
+    unit: MatrixUnit | None = None,
 ) -> None:
     """Appends the steps on a padded image; `taken`: the part of the weights' window that is used (None: all of it);
-    `pairs`: constant weights and the image are multiplied as pairs of bf16.
+    `unit`: multiplies constant weights and the image as words of narrow elements (None: as f32).
     """
-    if pairs:
-        geo = dataclasses.replace(geo, image=narrow(ctx, geo.image))
-    image, rank, dtype = geo.image, len(geo.window), BF16 if pairs else "float32"
+    if unit is not None:
+        geo = dataclasses.replace(geo, image=narrow(ctx, geo.image, unit))
+    image, rank, dtype = geo.image, len(geo.window), unit.dtype if unit is not None else "float32"
     channels_in, channels = image.shape[-1], y.shape[-1]
     per_in, per_out = channels_in // groups, channels // groups
     taps, run = _taps(geo, merge=False), per_in
@@ -203,30 +219,56 @@ def _conv(
         Lane(Ref(s.buffer, s.offset + at), pixel_strides(strides[:-1]), strides[-1], strides[-1] * per_out)
         for s, strides, at in tail.operands
     ]
-    weights = _weights(ctx, product, w, shape[1], taken, pairs)
-    add_gemm(ctx, product, x, weights, out, tail.expr, operands, shape, dtype)
+    weights, expr = _weights(ctx, product, w, shape[1], taken, unit), tail.expr
+    if unit is not None and unit.shift:
+        expr = over(expr, take_off(len(operands) + 1))
+        operands.append(Lane(_shifts(ctx, product, w, unit), (0, 0, 0, 0), 4, 4 * per_out))
+    add_gemm(ctx, product, x, weights, out, expr, operands, shape, dtype)
 
 
-def _pairs(ctx: Context, x: Value, w: Filters, geo: Convolution) -> bool:
-    """Whether a convolution is one of pairs of bf16, none of which reaches over two groups."""
+def _whole(op: Op, geo: Convolution, w: Filters) -> bool:
+    """As `check_whole`; raises for gradients too."""
+    x = op.ins[0]
+    assert isinstance(x, Value), "an image is an array"
+    whole = check_whole(x, w.value, op.out)
+    if whole and (geo.window_sums or (geo.sums_pixels and w.source is not None)):
+        raise Unsupported("a gradient of int8")
+    return whole
+
+
+def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> MatrixUnit | None:
+    """The unit that multiplies a convolution's narrow elements, where no word of them reaches over two groups."""
+    unit = unit_of(ctx, x, w.value, whole) if w.source is None else None
     channels = w.value.shape[geo.weights[1]]
-    return w.source is None and in_pairs(ctx, x, w.value) and (geo.groups == 1 or channels % 2 == 0)
+    return unit if unit is not None and (geo.groups == 1 or channels % unit.per == 0) else None
 
 
-def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None, pairs: bool) -> Ref:
-    """Panels of the weights, or of the part `taken` of their window; `pairs`: of bf16 in pairs."""
+def _weights(ctx: Context, g: Product, w: Filters, nv: int, taken: Taken | None, unit: MatrixUnit | None) -> Ref:
+    """Panels of the weights, or of the part `taken` of their window; `unit`: of its words."""
     if w.source is not None:
         return w.at_call(ctx, g.groups, nv, taken)
-    vl, value, axes = ctx.target.vl, w.value, w.axes
+    vl = ctx.target.vl
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        k = np.transpose(consts[value], axes)
-        if taken is not None:
-            k = k[tuple(slice(first, None, step) for first, step in taken)]
-        k = np.transpose(k.reshape(-1, value.shape[axes[-2]], g.groups, g.channels), (2, 0, 1, 3))
-        return pack_pairs(k, vl, nv) if pairs else pack_panels(k.reshape(g.groups, -1, g.channels), vl, nv)
+        k = _laid(g, w, consts, taken)
+        return pack_panels(k.reshape(g.groups, -1, g.channels), vl, nv) if unit is None else pack_words(k, vl, nv, unit)
 
-    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, ("panels", value, axes, g.groups, nv, taken, pairs))
+    key = ("panels", w.value, w.axes, g.groups, nv, taken, unit and unit.name)
+    return ctx.pack(panel_bytes(g, vl, nv) * g.groups, packer, key)
+
+
+def _shifts(ctx: Context, g: Product, w: Filters, unit: MatrixUnit) -> Ref:
+    """What a unit's shift adds to each sum, negative: s32 [groups, channels]."""
+    packer = lambda consts: unshifted(_laid(g, w, consts, None), unit)
+    return ctx.pack(4 * g.groups * g.channels, packer, ("sums", w.value, w.axes, g.groups, unit.name))
+
+
+def _laid(g: Product, w: Filters, consts: Mapping[Value, np.ndarray], taken: Taken | None) -> np.ndarray:
+    """Constant weights, or the part `taken` of their window, as [groups, taps, channels in, channels]."""
+    k = np.transpose(consts[w.value], w.axes)
+    if taken is not None:
+        k = k[tuple(slice(first, None, step) for first, step in taken)]
+    return np.transpose(k.reshape(-1, w.value.shape[w.axes[-2]], g.groups, g.channels), (2, 0, 1, 3))
 
 
 def _divided(parts: Sequence[Sequence[Phase]], sizes: Sequence[int]) -> Iterator[tuple[Phase, ...]]:

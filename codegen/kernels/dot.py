@@ -13,12 +13,13 @@ from ..rules.expressions import COPY, Expr
 from ..segment.assembly import RAW_BYTES, Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage
+from ..target import MatrixUnit
 from .block_shapes import block_shape
 from .elementwise import copy
 from .gemv import ROWS, add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
 from .kept_weights import stored
-from .pairs import BF16, half, in_pairs, narrow, pack_pairs
+from .pairs import FROM_FLOATS, check_exact, check_whole, narrow, over, pack_words, take_off, unit_of, unshifted, words
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
 from .row_gemv import add_row_gemv, channels_of
@@ -51,8 +52,9 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     operands that are literals or of another kind than floating point.
     """
     a, b = op.ins
-    if not isinstance(a, Value) or not isinstance(b, Value) or {kind(v.dtype) for v in (a, b, op.out)} != {"f"}:
+    if not isinstance(a, Value) or not isinstance(b, Value) or {kind(a.dtype), kind(b.dtype)} != {"f"}:
         raise Unsupported(f"a product of {[getattr(v, 'dtype', 'literal') for v in op.ins]}; kernels are f32")
+    whole = check_whole(a, b, op.out)
     (ac, bc), (ab, bb) = op.params["dimension_numbers"]
     left, right = _side(a, ac, ab), _side(b, bc, bb)
     op, rest, moved = _transposed(op, rest)
@@ -70,17 +72,17 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     found = [lane for lane in lanes if lane is not None]
     walked = len(found) == len(lanes) and all(lane.channel in (0, 4) for lane in found)
     if tail is not None and walked and (found[0].channel == 4 or math.prod(n) == 1):
-        _product(ctx, left, right, found, tail.expr)
+        _product(ctx, left, right, found, tail.expr, whole)
         return ()
     final = ctx.output(op.out)
     lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], batch, m, n)
     if lane is not None and (lane.channel == 4 or math.prod(n) == 1):
-        _product(ctx, left, right, [lane], COPY)
+        _product(ctx, left, right, [lane], COPY, whole)
         return rest
     y = ctx.scratch((*batch, *m, *n))
     inner = _lane(Ref(y.buffer, y.offset), y.strides, batch, m, n)
     assert inner is not None
-    _product(ctx, left, right, [inner], COPY)
+    _product(ctx, left, right, [inner], COPY, whole)
     copy(ctx, y, final, tuple(y.strides[order.index(i)] for i in range(len(order))))
     return rest
 
@@ -115,9 +117,9 @@ def _transposed(op: Op, rest: tuple[Op, ...]) -> tuple[Op, tuple[Op, ...], tuple
     return dataclasses.replace(op, outs=turn.outs), left, tuple(turn.params["permutation"])
 
 
-def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
-    """A product that the model asks for in bf16: rows are narrowed to pairs of bf16, which one instruction multiplies
-    and adds in f32.
+def _narrow(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr, unit: MatrixUnit) -> None:
+    """A product that the model asks for in bf16 or int8: rows are narrowed to words, which one instruction multiplies
+    and adds.
     """
     batch, m, k, n = (
         math.prod(s.sizes(d))
@@ -125,17 +127,21 @@ def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr)
     )
     vl, x = ctx.target.vl, _rows(ctx, left)
     strides, halo = (x.group, x.pixels[3], x.channel), ((0, 0),) * 3
-    rows = narrow(ctx, Storage(x.ref.buffer, x.ref.offset, (batch, m, k), strides, halo))
-    g = Product((1, 1, 1, m), (0,), half(k), n, batch)
-    shape = block_shape(ctx.target, m, n, BF16)
+    rows = narrow(ctx, Storage(x.ref.buffer, x.ref.offset, (batch, m, k), strides, halo), unit)
+    g = Product((1, 1, 1, m), (0,), words(k, unit), n, batch)
+    shape = block_shape(ctx.target, m, n, unit.dtype)
     order = (*right.batch, *right.contract, *right.free)
-
-    def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        return pack_pairs(np.transpose(consts[right.value], order).reshape(batch, 1, k, n), vl, shape[1])
-
+    laid = lambda consts: np.transpose(consts[right.value], order).reshape(batch, 1, k, n)
+    key = (unit.name, right.value, order, batch, k, n)
     weights = ctx.pack(
-        panel_bytes(g, vl, shape[1]) * batch, packer, ("pairs", right.value, order, batch, k, n, shape[1])
+        panel_bytes(g, vl, shape[1]) * batch,
+        lambda consts: pack_words(laid(consts), vl, shape[1], unit),
+        ("panels", *key, shape[1]),
     )
+    if unit.shift:
+        sums = ctx.pack(4 * batch * n, lambda consts: unshifted(laid(consts), unit), ("sums", *key))
+        expr = over(expr, take_off(len(lanes)))
+        lanes = [*lanes, Lane(sums, (0, 0, 0, 0), 4, 4 * n)]
     add_gemm(
         ctx,
         g,
@@ -145,7 +151,7 @@ def _pairs(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr)
         expr,
         lanes[1:],
         shape,
-        BF16,
+        unit.dtype,
     )
 
 
@@ -160,13 +166,21 @@ def _lane(
     return Lane(ref, (0, 0, 0, pixel), channel, group)
 
 
-def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> None:
-    """Appends the product of two sides; lanes[0] is the output, the others are the epilogue's operands."""
+def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr, whole: bool) -> None:
+    """Appends the product of two sides; lanes[0] is the output, the others are the epilogue's operands. `whole`: sums
+    are s32.
+    """
     batch, m, k, n = (
         math.prod(s.sizes(d))
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
     constant = right.value in ctx.consts
+    unit = unit_of(ctx, left.value, right.value, whole)
+    if whole and constant and unit is not None:
+        return _narrow(ctx, left, right, lanes, expr, unit)
+    if whole:
+        check_exact(k)
+        expr = over(expr, FROM_FLOATS)
     if constant and batch == 1 and m <= FEW_ROWS and _by_rows(right):
         kept = stored(right.value, k, n)
         wide = kept.value is not right.value  # packed it would be several times as large
@@ -176,8 +190,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         laid = channels_of(right.value, n, k)
         if laid and laid.value.nbytes >= RAW_BYTES and (m <= ROWS or laid.value is not right.value):
             return add_row_gemv(ctx, _rows(ctx, left), m, laid, lanes, expr)
-    if constant and in_pairs(ctx, left.value, right.value):
-        return _pairs(ctx, left, right, lanes, expr)
+    if constant and unit is not None:
+        return _narrow(ctx, left, right, lanes, expr, unit)
     if not constant and (sides := _sides(ctx, left, right)) is not None:
         return add_product(ctx, sides, lanes[0], expr, lanes[1:])
     x = _rows(ctx, left)

@@ -192,6 +192,9 @@ CONVERT: dict[str, Rule] = {
     "floats": lambda v, a: v.floats(a),
     "bfloat": lambda v, a: v.floats(v.bfloat(a)),
     "half": lambda v, a: v.half(a),
+    "byte": lambda v, a: v.byte(a),
+    "nearest": lambda v, a: v.nearest_byte(a),
+    "wrapped": lambda v, a: v.wrapped(a),
 }
 LITERAL: dict[str, Callable[[Builder, str], ir.Value]] = {
     "f": lambda v, x: v.const(float(x)),

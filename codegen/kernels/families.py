@@ -15,6 +15,7 @@ from ..segment.assembly import Context
 from . import elementwise
 from .columns import sweep
 from .indexed import sum_rows
+from .pairs import check_sums
 from .rowwise import rowwise
 
 Rule = Callable[[Context, Op, tuple[Op, ...]], tuple[Op, ...]]  # returns what of the tail is still to be done
@@ -45,6 +46,7 @@ def lower_group(ctx: Context, group: Group) -> None:
     # it reads what the others make: all of them are one expression; a contraction follows them itself
     last = bool(tail) and anchor.out is group.out and not primitive(anchor).contraction
     try:
+        check_sums(group.ops)
         rule, row = None if last else rule_of(anchor), recognise(group.ops, group.outs)
         total, found = summed(group.ops), columns(group)
         if total is not None:

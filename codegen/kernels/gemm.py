@@ -6,8 +6,9 @@ Convolutions and matrix products are the same loop: for every tap, a run of the 
 Spec: (family, MR, NV, tail, expr, kinds, run, dtype, walk). `expr` is the epilogue, operand 0 the accumulator;
 `kinds[k]` says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
 pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and
-unrolled (first layers, whose runs are short); 0: it is an argument. `dtype` "bfloat16": an element of a run is
-a pair of bf16, and so is each lane of the weights `[tap][run][NV*VL]`; sums are f32. `walk`: how a run is read.
+unrolled (first layers, whose runs are short); 0: it is an argument. `dtype` "bfloat16" or "int8": an element of a
+run is as many of these as the target's unit multiplies in a lane, and so is each lane of the weights
+`[tap][run][NV*VL]`; sums of int8 are s32, all others f32. `walk`: how a run is read.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ NEAR = "near"
 FAR = "far"
 #: as FAR, and the pixels of a tile lie side by side: one address is enough for them
 BESIDE = "beside"
+#: matrix unit -> the builder's method that multiplies and adds; that of all others is `fma`
+MULTIPLY = {"avx512bf16": "dot_bf16", "s16": "dot_s16", "avx512vnni": "dot_s8"}
 
 
 def spec(
@@ -68,7 +71,8 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     near = walk == NEAR
     x_rows = [(v.ld64(xs), 4 * r) if walk == BESIDE else (v.ld64(xs, r), 0) for r in range(mr)]
     sides = _Sides(4, nv * v.vl * 4) if near else _Sides(element, row)
-    multiply = v.fma if dtype == "float32" else v.dot_bf16
+    unit = target.unit(dtype)
+    multiply = getattr(v, MULTIPLY.get(unit.name if unit else "", "fma"))
 
     def step(a: list[ir.Value], wa: ir.Value, offset: ir.Value) -> list[ir.Value]:
         bs = []

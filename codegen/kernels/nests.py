@@ -283,3 +283,30 @@ def narrow(name: str, key: Spec, target: Target) -> str:
 
     vectors(v, n, body)
     return v.finish()
+
+
+@family("whole")
+def whole(name: str, key: Spec, target: Target) -> str:
+    """("whole", bits, shift): rows of f32 that are whole numbers, plus `shift`, as integers of so many bits.
+
+    Operands: x, y. Words: elements of a row, rows, bytes from one row to the next of x and of y.
+    """
+    _, bits, shift = key
+    v = Builder(name, 3, target.vl)
+    where, _, words = v.args
+    bases, n, rows = [v.ld64(where, k) for k in (0, 1)], v.ld64(words, 0), v.ld64(words, 1)
+    steps, narrow = [v.ld64(words, 2 + k) for k in (0, 1)], ir.VectorType(ir.IntType(bits), v.vl)
+
+    def body(row: ir.Value, offset: ir.Value) -> None:
+        x, y = (v.add(base, v.b.mul(row, step)) for base, step in zip(bases, steps, strict=True))
+        value = v.b.add(v.b.fptosi(v.load(v.add(x, offset)), v.ivec), v.iconst(shift))
+        out, p = v.b.trunc(value, narrow), v.ptr(v.add(y, v.b.sdiv(offset, i64(32 // bits))), narrow)
+        if v.mask is None:
+            v.b.store(out, p).align = bits // 8
+        else:
+            to = f"llvm.masked.store.v{v.vl}i{bits}.p0"
+            v.call(to, ir.VoidType(), out, p, ir.Constant(I32, bits // 8), v.mask)
+
+    with v.loop(rows) as row:
+        vectors(v, n, lambda offset: body(row, offset))
+    return v.finish()

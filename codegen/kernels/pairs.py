@@ -1,66 +1,171 @@
-"""Operands in bf16, as pairs that one instruction multiplies and adds to a sum of f32.
+"""Operands in fewer bytes, side by side in words of 4 that one instruction multiplies and adds to a sum.
 
-Kernels hold bf16 in the upper halves of f32. Where a product reads each element many times, the image or the rows are
-narrowed once, and the weights are packed as pairs:
+Kernels hold bf16 in the upper halves of f32, and s8 as f32. Where a product reads each element many times, the image or
+the rows are narrowed once, and the weights are packed as words of `per` elements:
 
-    f32 [.., c]  ->  pairs [.., c / 2]          taps [c, n]  ->  panels [c / 2, n] of pairs
+    f32 [.., c]  ->  words [.., c / per]          taps [c, n]  ->  panels [c / per, n] of words
 
-Products of bf16 are exact in f32; each pair adds with two roundings. Denormal operands count as 0, and so do denormal
-sums.
+    unit         words             sums
+    avx512bf16   2 bf16            f32: products are exact; each pair adds with two roundings, denormals count as 0
+    avx512vnni   4 u8 by 4 s8      s32, exact: images are 128 too large, and 128 times the sum of weights is taken off
+    s16          2 s16             s32, exact, on any target
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..program import Value
+from ..program import Op, Unsupported, Value
+from ..rules.expressions import Expr, Node
+from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage, temporary
+from ..target import MatrixUnit
 from .elementwise import nest
 from .product import pack_panels
 
-BF16 = "bfloat16"
+BF16, INT8 = "bfloat16", "int8"
 ITEM = 1 << 14  # elements worth a work item
+EXACT_SUM = 1 << 10  # products of s8 whose sum is a whole number that f32 has
+#: sums that are f32 of whole numbers, as the bits of s32
+FROM_FLOATS: Expr = (("in", 0), ("fi", 0), ("floats", 1))
 
 
-def in_pairs(ctx: Context, x: Value, w: Value) -> bool:
-    """Whether a product of these is asked for in bf16, and instructions for pairs are there."""
-    return x.dtype == w.dtype == BF16 and ctx.target.unit(BF16) is not None
-
-
-def half(n: int) -> int:
-    """Pairs that so many elements fill."""
-    return -(-n // 2)
-
-
-def narrow(ctx: Context, x: Storage) -> Storage:
-    """Appends the step that writes f32 [..., c], whose last axis lies side by side, as pairs [..., c / 2] with the same
-    halo; what an odd c leaves is zero.
+def unit_of(ctx: Context, x: Value, w: Value, whole: bool) -> MatrixUnit | None:
+    """The unit for narrow operands that multiplies these, to sums of s32 if `whole`; None where they are multiplied as
+    f32.
     """
+    narrow = x.dtype == w.dtype == (INT8 if whole else BF16)
+    return ctx.target.unit(x.dtype) if narrow else None
+
+
+def check_whole(x: Value, w: Value, out: Value) -> bool:
+    """Whether a product's result is whole numbers of s32, of two operands of s8. Raises `Unsupported` for another one
+    of whole numbers.
+    """
+    if out.dtype == "int32" and x.dtype == w.dtype == INT8:
+        return True
+    if out.dtype in ("int32", INT8):
+        raise Unsupported(f"a product of {x.dtype} and {w.dtype} as {out.dtype}; kernels have int8 by int8 as int32")
+    return False
+
+
+def check_exact(depth: int) -> None:
+    """Raises `Unsupported` for a sum of so many products of s8 that f32 may round."""
+    if depth > EXACT_SUM:
+        raise Unsupported(f"a sum of {depth} products of int8 in f32; exact are {EXACT_SUM}")
+
+
+def words(n: int, unit: MatrixUnit) -> int:
+    """Words that so many elements fill."""
+    return -(-n // unit.per)
+
+
+def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
+    """Appends the step that writes f32 [..., c], whose last axis lies side by side, as words [..., c / per] with the
+    same halo; what c leaves of the last word is zero in pairs of bf16, and any number in others.
+    """
+    if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
+        inner = _narrowed(ctx, _grown(x), unit)
+        offset = sum(lo * s for (lo, _), s in zip(x.halo, inner.strides, strict=True))
+        shape = (*x.shape[:-1], inner.shape[-1])
+        return Storage(inner.buffer, inner.offset + offset, shape, inner.strides, x.halo)
+    return _narrowed(ctx, x, unit)
+
+
+def _grown(x: Storage) -> Storage:
+    """An array and the halo around it as one."""
+    shape = tuple(lo + n + hi for n, (lo, hi) in zip(x.shape, x.halo, strict=True))
+    offset = x.offset - sum(lo * s for (lo, _), s in zip(x.halo, x.strides, strict=True))
+    return Storage(x.buffer, offset, shape, x.strides, ((0, 0),) * len(shape))
+
+
+def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     *outer, n = x.shape
-    pairs = temporary(Value((*outer, half(n)), "float32"), (*x.halo[:-1], (0, 0)))
-    walked, run = list(zip(outer, x.strides[:-1], pairs.strides[:-1], strict=True)), n
-    while walked and run % 2 == 0 and run * walked[-1][0] <= ITEM and walked[-1][1:] == (4 * run, 2 * run):
+    out = temporary(Value((*outer, words(n, unit)), "float32"), (*x.halo[:-1], (0, 0)))
+    walked, run = list(zip(outer, x.strides[:-1], out.strides[:-1], strict=True)), n
+    while walked and run % unit.per == 0 and run * walked[-1][0] <= ITEM:
+        if walked[-1][0] != 1 and walked[-1][1:] != (4 * run, 4 * run // unit.per):
+            break
         run *= walked.pop()[0]
+    rows, *steps = walked.pop() if walked and unit.dtype != BF16 else (1, 0, 0)  # of one call
     loops = [length for length, _, _ in walked] or [1]
-    views = [(s, tuple(step[i] for step in walked) or (0,), 0) for i, s in ((1, x), (2, pairs))]
-    nest(ctx, Kernel(("narrow",)), [run], loops, views, 1, max(1, ITEM // max(run, 1)), -(-run // ctx.target.vl))
-    return pairs
+    views = [(s, tuple(step[i] for step in walked) or (0,), 0) for i, s in ((1, x), (2, out))]
+    key, extra = (("narrow",), []) if unit.dtype == BF16 else (("whole", 32 // unit.per, unit.shift), [rows, *steps])
+    work = rows * -(-run // ctx.target.vl)
+    nest(ctx, Kernel(key), [run, *extra], loops, views, 1, max(1, ITEM // max(run * rows, 1)), work)
+    return out
 
 
-def pack_pairs(weights: np.ndarray, vl: int, vectors: int) -> np.ndarray:
-    """Panels, as `pack_panels` makes them, of pairs: weights [groups, taps, c, channels] of bf16 (exactly; of any type)
-    as [groups, taps * pairs of c, channels].
+def pack_words(weights: np.ndarray, vl: int, vectors: int, unit: MatrixUnit) -> np.ndarray:
+    """Panels, as `pack_panels` makes them, of words: weights [groups, taps, c, channels] of the unit's type (exactly;
+    of any type) as [groups, taps * words of c, channels].
     """
     groups, taps, c, n = weights.shape
-    wide = np.zeros((groups, taps, 2 * half(c), n), np.float32)
-    wide[:, :, :c] = weights
-    high = wide.view(np.uint32) >> 16
-    pairs = (high[:, :, 0::2] | high[:, :, 1::2] << 16).view(np.float32)
-    return pack_panels(pairs.reshape(groups, math.prod(pairs.shape[1:3]), n), vl, vectors)
+    if unit.dtype == BF16:
+        wide = np.zeros((groups, taps, words(c, unit) * unit.per, n), np.float32)
+        wide[:, :, :c] = weights
+        narrow = (wide.view(np.uint32) >> 16).astype(np.uint16)
+    else:
+        narrow = np.zeros((groups, taps, words(c, unit) * unit.per, n), f"i{4 // unit.per}")
+        narrow[:, :, :c] = weights
+    side_by_side = np.ascontiguousarray(narrow.reshape(groups, -1, unit.per, n).swapaxes(2, 3))
+    return pack_panels(side_by_side.view(np.float32)[..., 0], vl, vectors)
 
 
-__all__ = ["BF16", "half", "in_pairs", "narrow", "pack_pairs"]
+def unshifted(weights: np.ndarray, unit: MatrixUnit) -> np.ndarray:
+    """What the shift adds to each sum, negative, as bits in f32 [groups, channels]; weights as in `pack_words`."""
+    return np.asarray(-unit.shift * weights.sum((1, 2), dtype=np.int64), np.int32).view(np.float32)
+
+
+def take_off(operand: int) -> Expr:
+    """Sums of s32 plus those of an operand of that number, as bits."""
+    return (("in", 0), ("bits", 0), ("in", operand), ("bits", 2), ("add@i", 1, 3), ("floats", 4))
+
+
+def over(expr: Expr, sums: Expr) -> Expr:
+    """An epilogue whose operand 0 is `sums`, an expression over the accumulators."""
+    out, number = list(sums), dict[int, int]()
+    for i, (head, *args) in enumerate(expr):
+        if (head, *args) == ("in", 0):
+            number[i] = len(sums) - 1
+            continue
+        if sums == FROM_FLOATS and (head, *args) == ("if", *_places(expr, ("bits", 0))) and expr[0] == ("in", 0):
+            number[i] = 0  # the whole numbers as they are
+            continue
+        number[i] = len(out)
+        out.append((head, *args) if head in ("in", "lit") else (head, *(number[a] for a in args)))
+    return tuple(out)
+
+
+def _places(expr: Expr, node: Node) -> list[int]:
+    return [i for i, n in enumerate(expr) if n == node]
+
+
+def check_sums(ops: Sequence[Op]) -> None:
+    """Raises `Unsupported` for sums and products of many values of s8, which wrap around at each step."""
+    for op in ops:
+        if op.body is not None:
+            check_sums(op.body.all_ops)
+        if any(v.dtype == INT8 for v in op.outs) and primitive(op).combine in ("sum", "prod"):
+            raise Unsupported(f"{op.prim} on int8; kernels sum int8 as int32")
+
+
+__all__ = [
+    "BF16",
+    "FROM_FLOATS",
+    "INT8",
+    "check_exact",
+    "check_sums",
+    "check_whole",
+    "narrow",
+    "over",
+    "pack_words",
+    "take_off",
+    "unit_of",
+    "unshifted",
+    "words",
+]

@@ -258,6 +258,23 @@ class Builder:
             "llvm.x86.avx512bf16.dpbf16ps.512", self.vec, c, self.b.bitcast(a, pairs), self.b.bitcast(b, pairs)
         )
 
+    def dot_s16(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """c + a0 b0 + a1 b1 for the pairs of s16 in each lane of a and b; c and the result are the bits of s32."""
+        wide, total = vector(ir.IntType(16), 2 * self.vl), self.bits(c)
+        a, b = (self.b.bitcast(x, wide) for x in (a, b))
+        for first in (0, 1):
+            which = range(first, 2 * self.vl, 2)
+            x, y = (self.b.sext(self.shuffle(p, p, which), self.ivec) for p in (a, b))
+            total = self.b.add(total, self.b.mul(x, y))
+        return self.floats(total)
+
+    def dot_s8(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """c + a0 b0 + .. + a3 b3 for the four u8 in each lane of a and s8 of b (AVX512-VNNI, 16 lanes); c and the
+        result are the bits of s32, and nothing saturates.
+        """
+        operands = (self.bits(x) for x in (c, a, b))
+        return self.floats(self.call("llvm.x86.avx512.vpdpbusd.512", self.ivec, *operands))
+
     # -- control flow
     @contextlib.contextmanager
     def loop(self, count: ir.Value) -> Iterator[ir.Value]:
@@ -356,6 +373,25 @@ class Builder:
         rounded = self.b.add(bits, self.b.add(even, self.iconst(0x7FFF)))
         kept = self.b.select(self.b.fcmp_unordered("uno", x, x), self.b.or_(bits, self.iconst(0x400000)), rounded)
         return self.b.and_(kept, self.iconst(-0x10000))
+
+    def byte(self, x: ir.Value) -> ir.Value:
+        """x as the s8 that a conversion makes of it: cut towards zero, the nearest one in the range; NaN is 0."""
+        low = self.select("<", x, self.const(-128.0), self.const(-128.0), x)
+        both = self.select(">", low, self.const(127.0), self.const(127.0), low)
+        whole = self.unary("trunc", both)
+        return self.b.select(self.b.fcmp_unordered("uno", x, x), self.const(0.0), self.b.fadd(whole, self.const(0.0)))
+
+    def nearest_byte(self, x: ir.Value) -> ir.Value:
+        """x as the s8 nearest to it (ties to even); NaN is 0. Around 1.5 * 2^23 only whole numbers are f32."""
+        low = self.select(">", x, self.const(-128.0), x, self.const(-128.0))
+        both = self.select("<", low, self.const(127.0), low, self.const(127.0))
+        around = self.const(1.5 * 2.0**23)
+        near = self.b.fsub(self.b.fadd(both, around), around)
+        return self.b.select(self.b.fcmp_unordered("uno", x, x), self.const(0.0), near)
+
+    def wrapped(self, x: ir.Value) -> ir.Value:
+        """The s8 in the lowest byte of each s32."""
+        return self.b.ashr(self.b.shl(x, self.iconst(24)), self.iconst(24))
 
     def half(self, x: ir.Value) -> ir.Value:
         """x rounded to f16."""

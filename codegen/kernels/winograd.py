@@ -87,6 +87,8 @@ def error_bound(x: np.ndarray, w: np.ndarray, m: int) -> float:
 def eligible(op: Op) -> bool:
     """3x3, stride 1, one group, no dilation, and a precision that leaves the order of the sums open."""
     conv = convolution(op)
+    if op.out.dtype == "int32":  # its transforms are fractions
+        return False
     if conv is None or conv.groups != 1 or conv.batch_groups != 1 or not isinstance(op.ins[1], Value):
         return False
     ones = all(d == 1 for d in (*conv.strides, *conv.dilation, *conv.spread))

@@ -51,7 +51,7 @@ FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
     **dict.fromkeys(("elementwise", "elementwise_rows", "pool", "reduce", "position"), "kernels.nests"),
-    **dict.fromkeys(("shifted", "narrow"), "kernels.nests"),
+    **dict.fromkeys(("shifted", "narrow", "whole"), "kernels.nests"),
     **dict.fromkeys(("gemv", "parts"), "kernels.gemv"),
     "row_gemv": "kernels.row_gemv",
     **dict.fromkeys(("depthwise", "depthwise_transposed", "depthwise_sums"), "kernels.windows"),

@@ -26,6 +26,7 @@ MOST_OPS = 256  # operations of one expression
 LOAD = {"f": None, "i": "bits", "b": "fb"}  # what makes a loaded vector of f32 a value of its kind
 STORE = {"f": None, "i": "floats", "b": "bf"}  # and back
 
+WRAPS = frozenset(("add", "add_any", "sub", "mul", "square", "neg", "abs"))  # what may leave the range of s8
 PARAMETER = {"integer_pow": "y", "round": "rounding_method"}  # whole numbers that are a part of what is computed
 
 
@@ -68,9 +69,9 @@ def expression(
 ) -> tuple[Expr, tuple[View, ...]]:
     """The expression of `result` over the values that `ops` read from outside, and its operand views.
 
-    With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators). Values of bf16 and
-    f16 are f32: a cast to them rounds, and so does every operation on f16, whose range is small. Raises `Unsupported`
-    for a primitive, dtype or movement that has no vector code.
+    With `anchor`, operand 0 is that value at the very output index (an epilogue on accumulators). Values of bf16, f16
+    and s8 are f32: a cast to them rounds, and so does every operation on f16, whose range is small; one on s8 wraps
+    around. Raises `Unsupported` for a primitive, dtype or movement that has no vector code.
     """
     draft = _Draft(ops, anchor)
     if draft.stored(result) != len(draft.nodes) - 1:
@@ -139,6 +140,8 @@ class _Draft:
             op = self.made.get(v)
             rounding = "half" if v.dtype == "float16" and (op is None or not primitive(op).exact) else None
             plain = self._read(v, axes) if op is None else self._compute(op, axes)
+            if v.dtype == "int8" and op is not None and op.prim in WRAPS:
+                plain = self._around(plain)
             self.built[v, axes] = self.changed(rounding, plain)
         return self.built[v, axes]
 
@@ -159,14 +162,30 @@ class _Draft:
             return self.build(op.ins[0], () if isinstance(op.ins[0], Literal) else moved(op, axes))
         if not is_elementwise(op):
             raise Unsupported(f"{op.prim} has no vector code")
+        if op.out.dtype == "int8" and (x := self._unrounded(op)) is not None:
+            return self.node("nearest", self.build(x, axes))
         args = [self.build(a, _operand_axes(a, op.out, axes)) for a in op.ins]
         if op.prim == "convert_element_type":
             return self._converted(op.ins[0].dtype, op.out.dtype, args[0])
         return self.node(_head(op), *args)
 
+    def _unrounded(self, op: Op) -> Value | None:
+        """What a conversion to s8 converts the nearest whole numbers of (ties to even)."""
+        x = op.ins[0]
+        made = self.made.get(x) if op.prim == "convert_element_type" and isinstance(x, Value) else None
+        rounds = made is not None and made.prim == "round" and int(made.params["rounding_method"]) == 1
+        source = made.ins[0] if made is not None and rounds else None
+        return source if isinstance(source, Value) and source.dtype == "float32" else None
+
+    def _around(self, n: int) -> int:
+        """A whole number as the s8 that is the same but for a multiple of 256."""
+        return self.node("if", self.node("wrapped", self.node("fi", n)))
+
     def _converted(self, before: str, after: str, n: int) -> int:
         """A conversion; f32 and s32 are rounded to bf16 here (`build` rounds to f16)."""
         change = kind(before) + kind(after)
+        if after == "int8" and before in ("int32", "float32", "bfloat16", "float16"):
+            return self.changed("if", self.node("wrapped", n)) if before == "int32" else self.node("byte", n)
         n = self.changed(None if change[0] == change[1] else change, n)
         return self.changed("bfloat" if after == "bfloat16" and before not in ("bfloat16", "bool") else None, n)
 
@@ -175,7 +194,8 @@ def _head(op: Op) -> str:
     """The node of an elementwise operation: its name, the kind of its first operand, its parameter."""
     k = kind(op.ins[0].dtype)
     head = op.prim + ("" if k == "f" else f"@{k}")
-    if not k or k not in primitive(op).vector:
+    whole = op.out.dtype != "int8" or op.prim in WRAPS or primitive(op).exact
+    if not k or k not in primitive(op).vector or not whole:
         raise Unsupported(f"{op.prim} on {op.ins[0].dtype} has no vector code")
     parameter = PARAMETER.get(op.prim)
     return f"{head}:{int(op.params[parameter])}" if parameter else head

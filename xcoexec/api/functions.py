@@ -22,7 +22,7 @@ from ..ir.layers import LayerGraph
 from ..ir.plan import Plan, UniformPlan
 from ..measure.profile import Progress
 from ..planning.strategies import Strategy
-from ..session.options import Options, Words
+from ..session.options import Options, Words, rounding
 from ..session.report import Report
 from ..session.session import PlainSession, Session
 from .entry import Entry
@@ -54,6 +54,7 @@ def jit(
     costs: str = "measured",
     progress: Progress | None = None,
     wait: bool | None = None,
+    precision: str | None = None,
     **given: object,
 ) -> CoPjitFunction[P, R]: ...
 
@@ -72,6 +73,7 @@ def jit(
     costs: str = "measured",
     progress: Progress | None = None,
     wait: bool | None = None,
+    precision: str | None = None,
     **given: object,
 ) -> Callable[[Callable[P, R]], CoPjitFunction[P, R]]: ...
 
@@ -89,6 +91,7 @@ def jit(
     costs: str = "measured",
     progress: Progress | None = None,
     wait: bool | None = None,
+    precision: str | None = None,
     **given: object,
 ) -> CoPjitFunction[P, R] | Callable[[Callable[P, R]], CoPjitFunction[P, R]]:
     """Like `jax.jit`: the same arguments, results and tolerance; behind it the layers run on both halves.
@@ -116,6 +119,9 @@ def jit(
       wait: the first call waits until its plan is made. Else plain `jax.jit` answers the first calls while the plan is
         made in the background; `ready()` waits for it. A named strategy, a plan, strict and device_memory wait always
         (default: False, or XCOEXEC_WAIT).
+      precision: "bf16" rounds the operands of products of f32 to bf16 and sums in f32, "bf16x3" takes each as the sum
+        of two bf16; `jax.default_matmul_precision` around `fn`, so that a product that names a precision keeps it.
+        Where plain `jax.jit` runs, it does what XLA makes of that (default: JAX's own).
       given: the parameters of `jax.jit` (static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
         inline, compiler_options, in_shardings, out_shardings, device, backend), which mean the same. With shardings, or
         a device other than the default one, plain `jax.jit` is used.
@@ -124,12 +130,13 @@ def jit(
     """
     words = Words(strategy=strategy, threads=threads, affinity=affinity, strict=strict, plan=plan)
     words |= Words(memory=memory, device_memory=device_memory, costs=costs, progress=progress, wait=wait)
+    words |= Words(precision=precision)
     if fn is None:
         return functools.partial(jit, **words, **given)  # type: ignore[return-value]
     if not callable(fn):
         raise TypeError(f"xcoexec.jit: got {brief(fn)}; valid is a callable.")
     options = Options.checked(**words)
-    return CoPjitFunction(Function(Plain(fn, given), options), words)
+    return CoPjitFunction(Function(Plain(rounding(fn, precision), given), options), words)
 
 
 class CoPjitFunction(Generic[P, R]):

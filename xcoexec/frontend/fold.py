@@ -19,6 +19,7 @@ from ..codegen.program import Literal, Op, Value, consumers
 from ..codegen.rules import reference
 from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement, primitive
 from ..compat import bind
+from .requantise import by_reciprocals, scales_of_sums
 from .simplify import in_f64, live, simplified, typed, wide
 from .trace import Traced
 
@@ -191,6 +192,7 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
             bound.settle(out)
     ops = _with_broadcasts(ops, bound.lazy)
     ops = _fold_affine(ops, bound, outputs)
+    ops = by_reciprocals(_merge_affine(ops, bound, outputs), bound.known, bound.define)
     ops = live(ops, outputs)
     index, prologue = tuple(sorted(chosen)), tuple(bound.prologue)
     return Folded(inputs, order, weights, index, traced.consts, prologue, tuple(ops), outputs, traced.weak)
@@ -248,7 +250,10 @@ def _fold_affine(ops: list[Op], bound: _Bound, outputs: Sequence[Value | Literal
             continue
         axes = channel_axes(op)
         foldable = (
-            axes is not None and op.ins[1] in bound.known and op.out.dtype == "float32" and not _narrow_product(op)
+            axes is not None
+            and op.ins[1] in bound.known
+            and op.out.dtype == op.ins[1].dtype == "float32"
+            and not _narrow_product(op)
         )
         run = _affine_run(op, axes[1], readers, bound.known, out_set) if axes is not None and foldable else []
         if axes is None or len(run) < 2:
@@ -301,22 +306,7 @@ def _scaled(op: Op, run: list[Op], axes: tuple[int, int], bound: _Bound) -> list
     assert isinstance(wv, Value)
     waxis, oaxis = axes
     channels, rank = op.out.shape[oaxis], len(op.out.shape)
-    steps: list[tuple[Affine, Value | Literal]] = []
-    v = op.out
-    for a in run:
-        left = a.ins[0] is v
-        steps.append((_AFFINE[a.prim, left], a.ins[1 if left else 0]))
-        v = a.out
-    args = tuple(dict.fromkeys(c for _, c in steps if isinstance(c, Value)))
-
-    def affine(*xs: Array) -> tuple[Array, Array]:
-        vals = dict(zip(args, xs, strict=True))
-        s: Array = np.ones(channels)
-        t: Array = np.zeros(channels)
-        for rule, c in steps:
-            x = np.broadcast_to(np.ravel(wide(c.val if isinstance(c, Literal) else vals[c])), (channels,))
-            s, t = rule(s, t, x)
-        return s, t
+    args, affine = _affine(op.out, run, channels)
 
     def weights(w: Array, *xs: Array) -> Array:
         shape = [1] * len(wv.shape)
@@ -332,4 +322,55 @@ def _scaled(op: Op, run: list[Op], axes: tuple[int, int], bound: _Bound) -> list
     return [
         dataclasses.replace(op, ins=(op.ins[0], w2), outs=(mid,)),
         Op("add", (mid, shift), (run[-1].out,), {}, add.name, lax.add_p),
+    ]
+
+
+def _affine(v: Value, run: Sequence[Op], channels: int) -> tuple[tuple[Value, ...], Callable[..., tuple[Array, Array]]]:
+    """What a run of scalings and additions on `v` does to each channel: the constants that it reads, and the function
+    from these to (scale, shift).
+    """
+    steps: list[tuple[Affine, Value | Literal]] = []
+    for a in run:
+        left = a.ins[0] is v
+        steps.append((_AFFINE[a.prim, left], a.ins[1 if left else 0]))
+        v = a.out
+    args = tuple(dict.fromkeys(c for _, c in steps if isinstance(c, Value)))
+
+    def affine(*xs: Array) -> tuple[Array, Array]:
+        vals = dict(zip(args, xs, strict=True))
+        s: Array = np.ones(channels)
+        t: Array = np.zeros(channels)
+        for rule, c in steps:
+            x = np.broadcast_to(np.ravel(wide(c.val if isinstance(c, Literal) else vals[c])), (channels,))
+            s, t = rule(s, t, x)
+        return s, t
+
+    return args, affine
+
+
+def _merge_affine(ops: list[Op], bound: _Bound, outputs: Sequence[Value | Literal]) -> list[Op]:
+    """Rewrites what scales and shifts the sums of a product of int8 as one scale plus one shift."""
+    readers, out_set = consumers(ops), set(outputs)
+    instead: dict[Op, list[Op]] = {}
+    for anchor, start in scales_of_sums(ops, bound.known):
+        axes = channel_axes(anchor)
+        run = _affine_run(start, axes[1], readers, bound.known, out_set) if axes is not None else []
+        if axes is not None and len(run) > 2:
+            instead.update((op, []) for op in run)
+            instead[run[-1]] = _one_scale(start.out, run, axes[1], bound)
+    return [new for op in ops for new in instead.get(op, [op])]
+
+
+def _one_scale(v: Value, run: Sequence[Op], axis: int, bound: _Bound) -> list[Op]:
+    """A run on `v` as a product and a sum."""
+    channels, rank = v.shape[axis], len(v.shape)
+    args, affine = _affine(v, run, channels)
+    shape = tuple(channels if d == axis else 1 for d in range(rank))
+    scale, shift, mid = Value(shape, "float32"), Value(shape, "float32"), Value(v.shape, "float32")
+    bound.define(scale, args, lambda *xs: affine(*xs)[0].reshape(shape))
+    bound.define(shift, args, lambda *xs: affine(*xs)[1].reshape(shape))
+    name = run[-1].name
+    return [
+        Op("mul", (v, scale), (mid,), {}, name, lax.mul_p),
+        Op("add", (mid, shift), run[-1].outs, {}, name, lax.add_p),
     ]

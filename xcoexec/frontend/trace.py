@@ -20,6 +20,7 @@ from ..codegen.program import Body, Condition, Literal, Op, Value
 from ..codegen.rules.loops import parts
 from ..codegen.rules.primitives import primitive
 from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, bind, body, loop_body, loop_condition, loop_parts
+from .algorithms import by_algorithm
 from .decompose import EXPAND
 from .hoist import hoisted
 from .stored import stored
@@ -141,7 +142,10 @@ class _State:
             self.consts.append((outs[0], bind(eqn.primitive, [], dict(eqn.params))[0]))
             return
         name, expand = _join(prefix, eqn), EXPAND.get(eqn.primitive.name)
-        if expand is not None:
+        products = by_algorithm(eqn.primitive.name, ins, outs, eqn.params, name)
+        if products is not None:
+            self.ops += products
+        elif expand is not None:
             self.ops += expand(ins, outs, eqn.params, name)
         else:
             turn = self._turn(eqn, name)

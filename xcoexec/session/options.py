@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from typing import TypedDict, Unpack
+import functools
+from collections.abc import Callable, Iterable
+from typing import TypedDict, TypeVar, Unpack
 
 import jax
 
@@ -16,7 +17,10 @@ from ..measure.profile import Progress, silent
 from ..planning.memory import POLICIES, amount
 from ..planning.strategies import STRATEGIES, Strategy
 
+R = TypeVar("R")
 COSTS = ("measured", "predicted")
+#: what products may be computed in -> JAX's name of it
+PRECISIONS = {"bf16": "BF16_BF16_F32", "bf16x3": "BF16_BF16_F32_X3"}
 SPARE = 2  # cores left to the caller and the driver on a machine with a device
 
 
@@ -33,6 +37,7 @@ class Words(TypedDict, total=False):
     costs: str
     progress: Progress | None
     wait: bool | None
+    precision: str | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,7 +103,21 @@ DEFAULTS = Words(
     costs="measured",
     progress=None,
     wait=None,
+    precision=None,
 )
+
+
+def rounding(fn: Callable[..., R], precision: str | None) -> Callable[..., R]:
+    """`fn` with products in that precision where it does not name one itself."""
+    if precision is None:
+        return fn
+
+    @functools.wraps(fn)
+    def rounded(*args: object, **kwargs: object) -> R:
+        with jax.default_matmul_precision(PRECISIONS[precision]):
+            return fn(*args, **kwargs)
+
+    return rounded
 
 
 def _check(words: Words, device: object) -> None:
@@ -117,6 +136,8 @@ def _check(words: Words, device: object) -> None:
         )
     _check_word("memory", words["memory"], POLICIES)
     _check_word("costs", words["costs"], COSTS)
+    if words["precision"] is not None:
+        _check_word("precision", words["precision"], tuple(PRECISIONS))
     if progress is not None and not callable(progress):
         raise TypeError(f"xcoexec.jit: got progress={brief(progress)}; valid is a function of (stage, done, total).")
 
