@@ -3,8 +3,10 @@ copy.
 
 Memory is fast where a thread reads what lies side by side, in a few streams. So threads divide the matrix by rows, and
 each sums up whole rows of it; what several of them have summed is added by a second step. Rows that are read together
-lie far apart, so that each stream goes on where a row ends. Rows of int4 are packed, two elements plus 8 in a byte: of
-each two vectors, the first one lies in the lower halves of the bytes.
+lie far apart, so that each stream goes on where a row ends, and an odd number of rows apart, so that they do not meet
+in the same sets of a cache. What lies far ahead is asked for into the second cache: the first one waits for few lines
+at a time, and half the bandwidth is lost where they come from memory. Rows of int4 are packed, two elements plus 8 in a
+byte: of each two vectors, the first one lies in the lower halves of the bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from .simd import Builder, i64
 
 ROWS = 8  # of x that are multiplied together: as many sums as registers hold
 STREAMS = 8  # rows that are read together
-AHEAD = 1024  # bytes by which each of them is asked for in advance
+AHEAD = ((4096, 2), (256, 3))  # bytes by which each of them is asked for in advance; into which cache (`prefetch`)
+MANY = 32  # rows of a stream
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
 WIDE = 1 << 15  # columns whose sums stay in the caches
@@ -150,6 +153,22 @@ def gemv(name: str, key: Spec, target: Target) -> str:
     return v.finish()
 
 
+def apart(v: Builder, rows: ir.Value, streams: int) -> ir.Value:
+    """How many rows each of so many streams has, the distance from one to the next: an odd number where they are
+    many.
+    """
+    each = v.b.sdiv(rows, i64(streams))
+    odd = v.b.or_(v.b.sub(each, i64(1)), i64(1))
+    return v.b.select(v.b.icmp_signed("<", each, i64(MANY)), each, odd)
+
+
+def ask(v: Builder, addresses: Sequence[ir.Value]) -> None:
+    """Asks for what streams at these addresses read later."""
+    for ahead, cache in AHEAD:
+        for a in addresses:
+            v.prefetch(v.add(a, ahead), cache)
+
+
 def _clear(v: Builder, n: ir.Value, at: ir.Value) -> None:
     """Zeroes for n columns."""
     vectors(v, n, lambda o: v.store(v.const(0.0), v.add(at, o)))
@@ -228,11 +247,12 @@ class _Columns:
     def add_rows(self, first: ir.Value, rows: ir.Value, scales: ir.Value | None) -> None:
         """Adds to y what `rows` rows from number `first` on contribute, times the row at the address `scales`."""
         v = self.v
-        each = v.b.sdiv(rows, i64(STREAMS))
+        each = apart(v, rows, STREAMS)
         with v.loop(each) as r:
             self._together([v.add(first, r, v.mul(each, s)) for s in range(STREAMS)], scales)
-        with v.loop(v.b.srem(rows, i64(STREAMS))) as r:
-            self._together([v.add(first, v.mul(each, STREAMS), r)], scales)
+        done = v.mul(each, STREAMS)
+        with v.loop(v.b.sub(rows, done)) as r:
+            self._together([v.add(first, done, r)], scales)
 
     def _together(self, rows: list[ir.Value], scales: ir.Value | None) -> None:
         """Adds what rows of these numbers contribute."""
@@ -242,8 +262,7 @@ class _Columns:
             pairs = [([v.broadcast(x[0])], w) for x, w in pairs]
         turns = v.b.sdiv(self.n, i64(each * self.wide))
         with v.loop(turns) as turn:
-            for _, w in pairs:
-                v.prefetch(v.add(w, v.mul(turn, each * self.nbytes), AHEAD))
+            ask(v, [v.add(w, v.mul(turn, each * self.nbytes)) for _, w in pairs])
             for u in range(each):
                 self._block(v.add(v.mul(turn, each), u), pairs, scales)
         done, blocks = v.mul(turns, each), v.b.sdiv(self.n, i64(self.wide))
