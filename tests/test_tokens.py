@@ -13,6 +13,7 @@ import pytest
 
 import xcoexec
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment.sharing import shareable
 from xcoexec.frontend.graph import graph_of
 from xcoexec.frontend.trace import paths, trace, weight_leaves
 
@@ -161,6 +162,33 @@ def test_bytes_of_a_gather_are_those_of_its_rows() -> None:
     layers = graph_of(fn, (array(1000, 24), jnp.zeros(3, jnp.int32)), 1)[1].layers
     (layer,) = (x for x in layers if any(op.prim == "gather" for op in x.group.ops))
     assert 4 * 2 * 3 * 24 <= layer.nbytes < 4 * 3 * (2 * 24 + 8)
+
+
+def test_a_cache_that_is_given_away_is_written_where_it_lies() -> None:
+    """Also where it is read behind the update; a cache that is kept stays as it is."""
+    w, x = array(320, 5 * 13), array(1, 320, seed=2)
+
+    def fn(w: Any, cache: Any, x: Any, position: Any) -> Any:
+        cache = jax.lax.dynamic_update_slice(cache, (x @ w).reshape(1, 5, 13), (position, 0, 0))
+        return jnp.sum(cache, 0) + 1, cache
+
+    new, plan = np.asarray(x, np.float64) @ np.asarray(w, np.float64), xcoexec.Plan.uniform(1.0)
+    for given in (True, False):
+        fast = xcoexec.jit(fn, plan=plan, strict=True, wait=True, donate_argnums=(1,) if given else ()).bind(w)
+        fast(jnp.array(array(37, 5, 13, seed=3)), x, jnp.int32(0))
+        (unit,) = fast.session().current.lowered.segments
+        (at,) = (i for i, v in enumerate(unit.segment.program.inputs) if v.shape == (37, 5, 13))
+        assert at in {i for i, _ in shareable(unit.segment)}
+        cache, want = jnp.asarray(array(37, 5, 13, seed=3) + 0), np.asarray(array(37, 5, 13, seed=3), np.float64)
+        for position in (0, 7, 36):
+            before, place = cache, cache.unsafe_buffer_pointer()
+            total, cache = fast(before, x, jnp.int32(position))
+            assert (cache.unsafe_buffer_pointer() == place) == given
+            if not given:
+                assert error(before, want) < 1e-6
+            want[position] = new.reshape(5, 13)
+            assert error(cache, want) < 1e-5
+            assert error(total, want.sum(0) + 1) < 1e-5
 
 
 def test_large_weights_lie_in_large_pages() -> None:
