@@ -20,9 +20,10 @@ from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
 from ..target import Target
 from .elementwise import nest
-from .gemv import ITEM_BYTES, ITEMS, LINE, ROWS, STREAMS, add_up, apart, ask, walked
+from .gemv import ITEM_BYTES, ITEMS, ROWS, STREAMS, apart, ask
 from .kept_weights import bits
 from .nests import LAST, chunk_of
+from .parts import LINE, add_up, walked
 from .product import Lane
 from .simd import F32, Builder, i64
 
