@@ -13,6 +13,8 @@ import pytest
 
 import xcoexec
 from xcoexec.codegen.runtime import host
+from xcoexec.codegen.segment.sharing import shareable
+from xcoexec.codegen.target import target
 from xcoexec.frontend.graph import graph_of
 from xcoexec.frontend.trace import paths, trace, weight_leaves
 
@@ -56,6 +58,13 @@ def _wanted(w: Any, x: Any) -> np.ndarray:
     return np.maximum(wide(x) @ whole, 0) + 1
 
 
+def _of_one_row(form: str, threads: int) -> str:
+    """The kernels of one row."""
+    if form.startswith("int4") and "+avx512vnni" in target().features and target().vl == 16:
+        return "digits+digit_gemv+parts"
+    return "gemv" if threads == 1 else "gemv+parts"
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("k", "n"), [(1000, 537), (520, 1040), (1160, 1025)])
 @pytest.mark.parametrize("form", FORMS)
@@ -71,10 +80,48 @@ def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
         (got,) = host.Call.on(segment, [np.asarray(x), *raw, segment.pack(known)])()
         assert error(got, _wanted(w, x)) < 1e-5, rows
         if rows == 1:
-            assert segment.algorithms == ("gemv" if threads == 1 else "gemv+parts",)
-            size = k * n // 2 if form.startswith("int4") else 0
+            assert segment.algorithms == (_of_one_row(form, threads),)
+            size = k * -(-n // 64) * 64 // 2 if form.startswith("int4") else 0
             assert sum(r.nbytes for r in raw) == (0 if size else k * n * raw[0].itemsize)
             assert segment.blob_bytes <= size * 1.05 + 4 * n * (k // 40) + 256
+
+
+def _row(w: Any, x: Any, isa: str | None) -> tuple[str, np.ndarray]:
+    """The kernels of x @ w by an instruction set, and what they compute."""
+    folded, graph = graph_of(lambda w, x: _dense("int4 by group", w, x), (w, x), 1)
+    segment = host.build(graph.program, 1, target(isa))
+    known = folded.constants(jax.tree_util.tree_leaves(w))
+    raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
+    (got,) = host.Call.on(segment, [np.asarray(x), *raw, segment.pack(known)])()
+    return segment.algorithms[0], got
+
+
+def test_int4_without_whole_products() -> None:
+    """Instruction sets without such products, and groups of rows that have no blocks, take products of f32."""
+    x = array(1, 520, seed=2)
+    w = _weights("int4 by group", 520, 1041)
+    others = {"q": w["q"].reshape(-1, 20, 1041), "scale": jnp.repeat(w["scale"], 2, 0)}  # groups of 20 rows
+    for isa, given in ((None, others), *((name, w) for name in ("avx2", "portable") if target().vl == 16)):
+        algorithm, got = _row(given, x, isa)
+        assert algorithm == "gemv"
+        assert error(got, _wanted(given, x)) < 1e-5
+
+
+@pytest.mark.parametrize("power", [-120, -30, 0, 30])
+def test_int4_rows_of_unlike_elements(power: int) -> None:
+    """Elements far smaller than others of their block, zeroes, blocks of zeroes, and what is not finite."""
+    w = _weights("int4 by group", 520, 1041)
+    x = np.array(array(1, 520, seed=2)) * np.exp2(np.arange(520) % 23 - 11, dtype=np.float32) * np.float32(2.0**power)
+    x[0, 40:80], x[0, ::7] = 0, 0
+    x[0, 80:120] *= np.float32(1e-3)
+    algorithm, got = _row(w, x, None)
+    assert algorithm == _of_one_row("int4 by group", 1)
+    assert error(got - 1, _wanted(w, x) - 1) < 1e-5 or power < 0
+    assert error(got, _wanted(w, x)) < 1e-5
+    if algorithm != "gemv":
+        for bad in (np.nan, np.inf, -np.inf):
+            x[0, 90] = bad
+            assert np.isnan(_row(w, x, None)[1]).all()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -119,7 +166,7 @@ def test_quantised_layers_end_to_end(form: str) -> None:
     fast = xcoexec.jit(fn, strategy="host", strict=True, threads=2).bind((ws, bias))
     want = _wanted(ws[1], _wanted(ws[0], x) / 100 + np.asarray(bias, np.float64))
     assert error(fast(x), want) < 1e-5
-    assert {"gemv+parts"} <= {r.algorithm for r in fast.report().layers}
+    assert _of_one_row(form, 2) in {r.algorithm for r in fast.report().layers}
 
 
 def test_a_scale_and_a_bias_behind_the_product_stay_there() -> None:
@@ -161,6 +208,33 @@ def test_bytes_of_a_gather_are_those_of_its_rows() -> None:
     layers = graph_of(fn, (array(1000, 24), jnp.zeros(3, jnp.int32)), 1)[1].layers
     (layer,) = (x for x in layers if any(op.prim == "gather" for op in x.group.ops))
     assert 4 * 2 * 3 * 24 <= layer.nbytes < 4 * 3 * (2 * 24 + 8)
+
+
+def test_a_cache_that_is_given_away_is_written_where_it_lies() -> None:
+    """Also where it is read behind the update; a cache that is kept stays as it is."""
+    w, x = array(320, 5 * 13), array(1, 320, seed=2)
+
+    def fn(w: Any, cache: Any, x: Any, position: Any) -> Any:
+        cache = jax.lax.dynamic_update_slice(cache, (x @ w).reshape(1, 5, 13), (position, 0, 0))
+        return jnp.sum(cache, 0) + 1, cache
+
+    new, plan = np.asarray(x, np.float64) @ np.asarray(w, np.float64), xcoexec.Plan.uniform(1.0)
+    for given in (True, False):
+        fast = xcoexec.jit(fn, plan=plan, strict=True, wait=True, donate_argnums=(1,) if given else ()).bind(w)
+        fast(jnp.array(array(37, 5, 13, seed=3)), x, jnp.int32(0))
+        (unit,) = fast.session().current.lowered.segments
+        (at,) = (i for i, v in enumerate(unit.segment.program.inputs) if v.shape == (37, 5, 13))
+        assert at in {i for i, _ in shareable(unit.segment)}
+        cache, want = jnp.asarray(array(37, 5, 13, seed=3) + 0), np.asarray(array(37, 5, 13, seed=3), np.float64)
+        for position in (0, 7, 36):
+            before, place = cache, cache.unsafe_buffer_pointer()
+            total, cache = fast(before, x, jnp.int32(position))
+            assert (cache.unsafe_buffer_pointer() == place) == given
+            if not given:
+                assert error(before, want) < 1e-6
+            want[position] = new.reshape(5, 13)
+            assert error(cache, want) < 1e-5
+            assert error(total, want.sum(0) + 1) < 1e-5
 
 
 def test_large_weights_lie_in_large_pages() -> None:

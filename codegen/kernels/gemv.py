@@ -3,14 +3,16 @@ copy.
 
 Memory is fast where a thread reads what lies side by side, in a few streams. So threads divide the matrix by rows, and
 each sums up whole rows of it; what several of them have summed is added by a second step. Rows that are read together
-lie far apart, so that each stream goes on where a row ends. Rows of int4 are packed, two elements plus 8 in a byte: of
-each two vectors, the first one lies in the lower halves of the bytes.
+lie far apart, so that each stream goes on where a row ends, and an odd number of rows apart, so that they do not meet
+in the same sets of a cache. What lies far ahead is asked for into the second cache: the first one waits for few lines
+at a time, and half the bandwidth is lost where they come from memory. Rows of int4 are packed, two elements plus 8 in a
+byte: of each two vectors, the first one lies in the lower halves of the bytes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import llvmlite.ir as ir
 import numpy as np
@@ -20,28 +22,30 @@ from ..program import Value
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Storage
 from ..target import Target
+from .digits import add_digits, fits
 from .elementwise import Operand, nest
-from .expressions import emit
 from .kept_weights import Stored, bits
 from .nests import LAST, chunk_of, maximum, minimum, vectors
+from .parts import LINE, add_up, finished, walked
 from .product import Lane
 from .simd import Builder, i64
 
 ROWS = 8  # of x that are multiplied together: as many sums as registers hold
 STREAMS = 8  # rows that are read together
-AHEAD = 1024  # bytes by which each of them is asked for in advance
+AHEAD = ((4096, 2), (256, 3))  # bytes by which each of them is asked for in advance; into which cache (`prefetch`)
+MANY = 32  # rows of a stream
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
 WIDE = 1 << 15  # columns whose sums stay in the caches
-LINE = 64  # bytes of a cache line
 
 
 def add_gemv(ctx: Context, x: Lane, m: int, w: Stored, lanes: Sequence[Lane], expr: Expr) -> None:
     """Appends lanes[0] = `expr` of x @ w and of the other lanes; x f32 [m, rows of w], its rows side by side."""
     n, parts = w.channels, _parts(ctx.threads, w)
     kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
+    if m == 1 and x.channel == 4 and fits(ctx.target, w):
+        return add_digits(ctx, x, w, lanes, expr)
     if m == parts == 1:
         return _sums(ctx, x, 1, w, w.rows, [walked(lane.ref, 0, lane.channel * WIDE) for lane in lanes], expr, kinds)
     unit = w.group if w.scale is not None and not w.by_channel else STREAMS
@@ -55,28 +59,10 @@ def add_gemv(ctx: Context, x: Lane, m: int, w: Stored, lanes: Sequence[Lane], ex
     add_up(ctx, y, lanes, expr)
 
 
-def add_up(ctx: Context, y: Storage, lanes: Sequence[Lane], expr: Expr) -> None:
-    """Appends lanes[0] = `expr` of the sum of the parts y [parts, m, n] and of the other lanes."""
-    parts, m, n = y.shape
-    kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
-    runs = -(-ctx.threads // m)
-    chunk = max(LINE, -(-n // runs // LINE) * LINE)
-    operands = [walked(Ref(y.buffer, y.offset), 4 * n, 4 * chunk)]
-    operands += [walked(z.ref, z.pixels[3], z.channel * chunk) for z in lanes]
-    units = -(-chunk // ctx.target.vl) * (parts + len(expr))
-    words = [n, chunk, parts, 4 * m * n]
-    nest(ctx, Kernel(("parts", expr, kinds)), words, (m, -(-n // chunk)), operands, 1, -(-m // ctx.threads), units)
-
-
 def _parts(threads: int, w: Stored) -> int:
     """How many parts of the rows are summed apart."""
     nbytes = w.rows * w.channels * bits(w.value.dtype) // 8
     return 1 if threads == 1 else max(1, min(ITEMS * threads, nbytes // ITEM_BYTES, w.rows // STREAMS))
-
-
-def walked(ref: Ref, *steps: int) -> Operand:
-    """An operand of a nest by the bytes from one iteration of each loop to the next."""
-    return Storage(ref.buffer, ref.offset, (), (), ()), steps, 0
 
 
 def _sums(
@@ -146,59 +132,29 @@ def gemv(name: str, key: Spec, target: Target) -> str:
         columns.add_rows(first, chunk_of(v, g, k, span), scales)
     if expr != COPY:
         bases = [v.ld64(where, 2 + i) for i in range(1 + len(kinds))]
-        _finished(v, n, expr, kinds, bases, lambda o: v.load(v.add(y, o)))
+        finished(v, n, expr, kinds, bases, lambda o: v.load(v.add(y, o)))
     return v.finish()
+
+
+def apart(v: Builder, rows: ir.Value, streams: int) -> ir.Value:
+    """How many rows each of so many streams has, the distance from one to the next: an odd number where they are
+    many.
+    """
+    each = v.b.sdiv(rows, i64(streams))
+    odd = v.b.or_(v.b.sub(each, i64(1)), i64(1))
+    return v.b.select(v.b.icmp_signed("<", each, i64(MANY)), each, odd)
+
+
+def ask(v: Builder, addresses: Sequence[ir.Value]) -> None:
+    """Asks for what streams at these addresses read later."""
+    for ahead, cache in AHEAD:
+        for a in addresses:
+            v.prefetch(v.add(a, ahead), cache)
 
 
 def _clear(v: Builder, n: ir.Value, at: ir.Value) -> None:
     """Zeroes for n columns."""
     vectors(v, n, lambda o: v.store(v.const(0.0), v.add(at, o)))
-
-
-@family("parts")
-def parts(name: str, key: Spec, target: Target) -> str:
-    """("parts", expr, kinds): y = epilogue(the sum of some rows of f32), for a range of columns.
-
-    Operands: the rows, y, the epilogue's ("v" or "s"). Words: N, columns of a run, rows, bytes from one to the next.
-    """
-    _, expr, kinds = key
-    v = Builder(name, 3, target.vl)
-    where, index, words = v.args
-    n = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 0), v.ld64(words, 1))
-    rows, step = v.ld64(words, 2), v.ld64(words, 3)
-    x, bases = v.ld64(where, 0), [v.ld64(where, 1 + i) for i in range(1 + len(kinds))]
-
-    def total(o: ir.Value) -> ir.Value:
-        with v.carry(rows, [v.const(0.0)]) as (r, acc, done):
-            done([v.b.fadd(acc[0], v.load(v.add(x, v.b.mul(r, step), o)))])
-        return v.carried[0]
-
-    _finished(v, n, expr, kinds, bases, total)
-    return v.finish()
-
-
-def _finished(
-    v: Builder,
-    n: ir.Value,
-    expr: Expr,
-    kinds: tuple[str, ...],
-    bases: Sequence[ir.Value],
-    total: Callable[[ir.Value], ir.Value],
-) -> None:
-    """Writes the epilogue of the sums that `total(offset)` gives to n columns at bases[0]; the other bases are of what
-    it reads.
-    """
-
-    def body(o: ir.Value) -> None:
-        def operand(i: int) -> ir.Value:
-            if i == 0:
-                return acc
-            return v.load(v.add(bases[i], o)) if kinds[i - 1] == "v" else v.broadcast(bases[i])
-
-        acc = total(o)
-        v.store(emit(v, expr, operand), v.add(bases[0], o))
-
-    vectors(v, n, body)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,11 +184,12 @@ class _Columns:
     def add_rows(self, first: ir.Value, rows: ir.Value, scales: ir.Value | None) -> None:
         """Adds to y what `rows` rows from number `first` on contribute, times the row at the address `scales`."""
         v = self.v
-        each = v.b.sdiv(rows, i64(STREAMS))
+        each = apart(v, rows, STREAMS)
         with v.loop(each) as r:
             self._together([v.add(first, r, v.mul(each, s)) for s in range(STREAMS)], scales)
-        with v.loop(v.b.srem(rows, i64(STREAMS))) as r:
-            self._together([v.add(first, v.mul(each, STREAMS), r)], scales)
+        done = v.mul(each, STREAMS)
+        with v.loop(v.b.sub(rows, done)) as r:
+            self._together([v.add(first, done, r)], scales)
 
     def _together(self, rows: list[ir.Value], scales: ir.Value | None) -> None:
         """Adds what rows of these numbers contribute."""
@@ -242,8 +199,7 @@ class _Columns:
             pairs = [([v.broadcast(x[0])], w) for x, w in pairs]
         turns = v.b.sdiv(self.n, i64(each * self.wide))
         with v.loop(turns) as turn:
-            for _, w in pairs:
-                v.prefetch(v.add(w, v.mul(turn, each * self.nbytes), AHEAD))
+            ask(v, [v.add(w, v.mul(turn, each * self.nbytes)) for _, w in pairs])
             for u in range(each):
                 self._block(v.add(v.mul(turn, each), u), pairs, scales)
         done, blocks = v.mul(turns, each), v.b.sdiv(self.n, i64(self.wide))

@@ -36,15 +36,21 @@ class Stored:
 
     def pack_scale(self, ctx: Context) -> Ref:
         """The scales, f32 [rows / group, channels]."""
-        scale, shape, groups = self.scale, self.value.shape, self.rows // self.group
+        groups = self.rows // self.group
+        return ctx.pack(4 * groups * self.channels, self.scales, ("scales", *self._key))
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return self.scale, self.lead, self.rows // self.group, self.channels
+
+    def scales(self, consts: Mapping[Value, np.ndarray]) -> np.ndarray:
+        """The scales of given constants, f32 [rows / group, channels]."""
+        scale, shape = self.scale, self.value.shape
         assert scale is not None
         cut = _cut(shape, self.channels)
-
-        def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-            first = np.asarray(consts[scale], np.float32)[(slice(None),) * self.lead + (0,) * (cut - self.lead)]
-            return np.broadcast_to(first, (*shape[: self.lead], *shape[cut:])).reshape(groups, self.channels)
-
-        return ctx.pack(4 * groups * self.channels, packer, ("scales", scale, self.lead, groups, self.channels))
+        first = np.asarray(consts[scale], np.float32)[(slice(None),) * self.lead + (0,) * (cut - self.lead)]
+        whole = np.broadcast_to(first, (*shape[: self.lead], *shape[cut:]))
+        return whole.reshape(self.rows // self.group, self.channels)
 
 
 def stored(w: Value, rows: int, channels: int) -> Stored:

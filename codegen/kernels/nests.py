@@ -11,6 +11,7 @@ from collections.abc import Callable
 import llvmlite.ir as ir
 
 from ..native.build import Spec, family
+from ..rules.expressions import COPY
 from ..target import Target
 from .expressions import emit_nodes
 from .simd import F32, I32, Builder, i64
@@ -64,7 +65,8 @@ def _vector(v: Builder, key: Spec, at: Callable[[int], ir.Value]) -> None:
 @family("elementwise")
 def elementwise(name: str, key: Spec, target: Target) -> str:
     """("elementwise", expr, kinds[, results]): the first operands are the results, one for each node of `results` (of
-    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided, "n" contiguous and streamed.
+    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided, "n" contiguous and streamed. A copy
+    of what lies in its place already (a state that is given away) is no work.
 
     Words: total, chunk (elements), then the inner stride of each operand in bytes ("g" makes the whole kernel scalar).
     """
@@ -76,6 +78,8 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
     bases = [v.ld64(where, k) for k in range(len(kinds))]
     steps = [v.ld64(words, 2 + k) for k in range(len(kinds))] if strided else []
     shift = v.b.mul(v.ld64(index, LAST), v.ld64(words, 1))
+    if key[1] == COPY and kinds == ("v", "v"):
+        n = v.b.select(v.b.icmp_signed("==", *bases), i64(0), n)
 
     def body(offset: ir.Value) -> None:
         def at(k: int) -> ir.Value:

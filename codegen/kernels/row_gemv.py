@@ -20,9 +20,10 @@ from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
 from ..target import Target
 from .elementwise import nest
-from .gemv import AHEAD, ITEM_BYTES, ITEMS, LINE, ROWS, STREAMS, add_up, walked
+from .gemv import ITEM_BYTES, ITEMS, ROWS, STREAMS, apart, ask
 from .kept_weights import bits
 from .nests import LAST, chunk_of
+from .parts import LINE, add_up, walked
 from .product import Lane
 from .simd import F32, Builder, i64
 
@@ -100,7 +101,7 @@ def row_gemv(name: str, key: Spec, target: Target) -> str:
     xs, ys = ([v.add(at, v.mul(v.ld64(words, i), p)) for p in range(m)] for at, i in ((x, 4), (y, 5)))
     kernel = _Rows(v, xs, w, ys, k, row, dtype, v.ld64(where, 3) if scaled else None)
     together = max(1, min(STREAMS, SUMS // m))
-    each = v.b.sdiv(n, i64(together))
+    each = apart(v, n, together)
     with v.loop(each) as r:
         kernel.sum([v.add(v.mul(each, s), r) for s in range(together)])
     done = v.mul(each, together)
@@ -130,8 +131,7 @@ class _Rows:
         at, each = [v.add(self.w, v.b.mul(r, self.row)) for r in rows], max(1, LINE // nbytes)
         turns, vectors = v.b.sdiv(self.k, i64(each * v.vl)), v.b.sdiv(self.k, i64(v.vl))
         with v.carry(turns, [v.const(0.0)] * (len(rows) * len(self.x))) as (turn, sums, done):
-            for a in at:
-                v.prefetch(v.add(a, v.mul(turn, each * nbytes), AHEAD))
+            ask(v, [v.add(a, v.mul(turn, each * nbytes)) for a in at])
             for u in range(each):
                 sums = self._further(v.add(v.mul(turn, each), u), at, sums)
             done(sums)

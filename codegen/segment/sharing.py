@@ -14,15 +14,15 @@ AHEAD = {"elementwise": 2, "columns": 7}
 
 
 def shareable(segment: Segment) -> tuple[tuple[int, int], ...]:
-    """Pairs (operand, result) that may lie in the same memory, as each alone may: one step writes the result, none
-    reads the operand after it, and that step itself reads each element before it writes the one in its place.
+    """Pairs (operand, result) that may lie in the same memory, as each alone may: no step reads the operand after the
+    first one that writes the result, and that step itself reads each element before it writes the one in its place.
     """
     program, steps = segment.program, segment.steps
     operands = {v: i for i, v in enumerate(program.inputs)}
     found = []
     for o, out in enumerate(program.outputs):
         writers = [(i, b) for i, s in enumerate(steps) for b in s.writes if b.kind == "ret" and b.index == o]
-        if len(writers) != 1 or out in operands:
+        if not writers or out in operands:
             continue
         (at, target), same = writers[0], (out.shape, out.dtype)
         found += [(i, o) for v, i in operands.items() if (v.shape, v.dtype) == same and _done(steps, i, at, target)]
