@@ -162,7 +162,7 @@ def shown(r: Record) -> None:
     print(parts, {k: round(v / 1e9, 1) for k, v in r["rates"].items()}, r["losses"], r["failed"], flush=True)
 
 
-def measured(found: Measured, rate: dict[str, float], kept: pathlib.Path | None) -> Record:
+def all_rounds(found: Measured, rate: dict[str, float], kept: pathlib.Path | None) -> Record:
     """The last record of all ways at so many tokens; each one goes into the file `kept`."""
     rounds = 0
 
@@ -211,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         args.folder.mkdir(parents=True, exist_ok=True)
     for clip, tokens in itertools.product(CLIPS[args.clip], args.tokens):
         found = Measured(args, shape, params, tokens, clip)
-        last = measured(found, rate, args.folder and args.folder / "offload.jsonl")
+        last = all_rounds(found, rate, args.folder and args.folder / "offload.jsonl")
         if args.folder:
             append(args.folder / "offload.jsonl", last)
         shown(last)
