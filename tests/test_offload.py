@@ -644,35 +644,31 @@ def test_memory_is_freed_when_some_is_asked_for() -> None:
 
 
 # -- the benchmark
+SMALL = ("--params", "1e6", "--tokens", "128", "--rounds", "2", "--seconds", "0.05")
+
+
 def test_a_record_of_the_benchmark(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # whole chunks
-    main(
-        [
-            str(tmp_path),
-            *[
-                "--params",
-                "1e6",
-                "--tokens",
-                "128",
-                "--rounds",
-                "2",
-                "--seconds",
-                "0.05",
-                "--ways",
-                *("resident", "offload", "balanced"),
-                *("--clip", "both"),
-            ],
-        ]
-    )
-    records = [json.loads(line) for line in (tmp_path / "offload.jsonl").read_text().splitlines()]
-    assert [r["clip"] for r in records] == [False, True]
-    for r in records:
+    main([str(tmp_path), *SMALL, "--ways", "resident", "offload", "balanced", "--clip", "both"])
+    lines = [json.loads(line) for line in (tmp_path / "offload.jsonl").read_text().splitlines()]
+    assert set(lines[0]["seconds"]) == {"resident"} and lines[0]["rounds"] == 1, "nothing is kept of a run that is cut"
+    records = {r["clip"]: r for r in lines}
+    assert set(records) == {False, True}
+    for r in records.values():
         assert set(r["seconds"]) == {"resident", "offload", "balanced"} and not r["failed"]
         assert r["step_bytes"]["resident"] - r["step_bytes"]["offload"] > 9 * r["params"]
         assert r["bound"] >= r["forward_backward"] > 0 and set(r["bounds"]) <= {"offload", "balanced"}
         assert r["bounds"]["offload"] == r["bound"] and 0 <= r["host_bytes"]["balanced"] <= r["host_bytes"]["offload"]
         for k in ("offload", "balanced"):
             np.testing.assert_allclose(r["losses"][k], r["losses"]["resident"], rtol=1e-3)
+
+
+def test_a_small_budget_leaves_ways_out(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    main([str(tmp_path), *SMALL, "--ways", "resident", "offload", "--budget", "0.5"])
+    last = json.loads((tmp_path / "offload.jsonl").read_text().splitlines()[-1])
+    assert set(last["seconds"]) == {"resident"} and "of the budget were over" in last["failed"]["offload"]
+    assert "bound" not in last and not last["bounds"]
 
 
 # -- the end of a process

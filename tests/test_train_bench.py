@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import learning_curves, train, train_steps
+from benchmarks import learning_curves, step_race, train, train_steps
 from benchmarks.train_cases import CASES
 from benchmarks.train_steps import Training, in_training
 from xcoexec.models.layers import ConvNorm
@@ -165,3 +165,17 @@ def test_an_example_runs(name: str) -> None:
     lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["jax.jit", "xcoexec.jit"]
     assert all("ms a step" in line and "accuracy" in line for line in lines)
+
+
+@pytest.mark.filterwarnings("ignore:.*XCOEXEC_PLAN_SECONDS")
+def test_a_race_gives_a_row_though_planning_is_cut(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XCOEXEC_PLAN_SECONDS", "")  # what the bench sets goes with the test
+    monkeypatch.setattr(step_race, "BLOCK_SECONDS", 0.05)
+    kept = tmp_path / "race.jsonl"
+    step_race.main(["lenet", "--batch", "2", "--seconds", "2", "--plan", "0.001", "--out", str(kept)])
+    (record,) = map(json.loads, kept.read_text().splitlines())
+    assert len(record["pairs"]) >= step_race.LEAST_ROUNDS and record["ran"] == "jit"
+    assert record["until"] == "settled" and "XCOEXEC_PLAN_SECONDS" in record["why"]
+    assert "lenet" in capsys.readouterr().out.splitlines()[0]

@@ -625,6 +625,20 @@ def test_results_share_memory_only_with_operands_that_nobody_reads_afterwards() 
     assert pairs(lambda w, g: (g @ w) - w, w, g) == ()
 
 
+def test_weights_are_updated_behind_whoever_reads_the_old_ones() -> None:
+    """The gradient by a layer's weights is there before the one by its input, which reads them."""
+
+    def step(w: dict[str, jax.Array], x: jax.Array) -> tuple[Any, jax.Array]:
+        layer = lambda x, w: jnp.tanh(
+            jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        )
+        loss, grads = jax.value_and_grad(lambda w: jnp.sum(layer(layer(layer(x, w["a"]), w["b"]), w["c"]) ** 2))(w)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, w, grads), loss
+
+    weights = {k: array(3, 3, 16, 16, seed=i) for i, k in enumerate("abc")}
+    assert {(i, i) for i in range(3)} <= set(pairs(step, weights, array(2, 9, 9, 16)))
+
+
 def test_words_before_those_of_the_operands_are_as_many_as_the_kernels_have() -> None:
     assert AHEAD["columns"] == columns.WORDS
 

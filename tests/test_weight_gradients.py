@@ -15,8 +15,10 @@ import pytest
 from jax import lax
 
 import xcoexec
+from xcoexec.codegen.kernels import gemm
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.assembly import Segment
+from xcoexec.codegen.segment.steps import Kernel
 from xcoexec.codegen.target import Target
 
 from .support import array, assert_on_host, error, oracle, stages_of, targets
@@ -172,6 +174,33 @@ def test_the_kernel_reads_the_image_where_it_lies() -> None:
     assert padded.kernel.startswith("elementwise") and product.kernel == "gemm"
     valid = lambda x, w, dy: gradient(x, w, dy, window_strides=(1, 1), padding="VALID")
     assert [s.kernel for s in compiled(valid, x, w, dy[:, 2:, 2:]).steps] == ["gemm"]
+
+
+def walks(segment: Segment) -> list[set[str]]:
+    """How the kernels of each product read their input."""
+    kernels = [{w.spec for w in step.words if isinstance(w, Kernel)} for step in segment.steps if step.kernel == "gemm"]
+    return [{spec[-1] for spec in specs} for specs in kernels]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(
+    ("ci", "co", "transposed"), [(24, 132, True), (132, 24, False), (8, 70, True), (160, 40, False)]
+)
+def test_the_wider_side_is_read_in_place(ci: int, co: int, transposed: bool, stride: int, threads: int) -> None:
+    """Where it would be the right one, the transpose is computed; lines of long runs are asked for ahead."""
+    image, weights = (3, 18 * stride, 7 * stride, ci), (1, 1, ci, co)
+    check(image, weights, (stride, stride), threads=threads)
+    x, w, dy = array(*image), array(*weights), array(3, 18, 7, co)
+    made = compiled(lambda x, w, dy: gradient(x, w, dy, window_strides=(stride, stride), padding="SAME"), x, w, dy)
+    assert (made.steps[-1].kernel == "elementwise_rows" or made.steps[-1].kernel == "elementwise") == transposed
+    assert stride > 1 or any(gemm.AHEAD in found for found in walks(made))
+
+
+def test_short_runs_ask_for_nothing_ahead() -> None:
+    x, w, dy = array(2, 30, 30, 16), array(3, 3, 16, 32), array(2, 30, 30, 32)
+    made = compiled(lambda x, w, dy: gradient(x, w, dy, window_strides=(1, 1), padding="SAME"), x, w, dy)
+    assert walks(made) == [{gemm.BESIDE}]
 
 
 def test_a_tail() -> None:

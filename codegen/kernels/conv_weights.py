@@ -18,7 +18,7 @@ from ..segment.assembly import Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage
 from .elementwise import copy
-from .in_place import Axis, Sides, add_parts, add_product, even, merged, parts
+from .in_place import Axis, Sides, add_parts, add_product, even, merged, parts, swapped, turned
 from .panels import Filters
 from .product import Lane, epilogue
 
@@ -36,6 +36,8 @@ def conv_weights(
         copy(ctx, y, dense)
         sides = _sides(geo, image, dense)
     axes = (*geo.result[2:], geo.result[0], geo.result[1])
+    if not rest and turned(ctx, sides):
+        sides, axes = swapped(sides), (*axes[:-2], axes[-1], axes[-2])
     count = parts(ctx, sides)
     tail = epilogue(ctx, op, rest) if count == 1 and axes[-1] == len(axes) - 1 else None
     final = ctx.output(tail.result if tail else op.out)

@@ -28,6 +28,8 @@ Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, 
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
 ARGUMENTS = 16
+DISTANCE = 16  # elements of a run before whose turn their lines are asked for
+LONG = 4 * DISTANCE  # of a run: what lies behind a short one is not read next
 SHORT = 32  # a run up to this length that UNROLL does not divide is unrolled
 #: elements of a run lie side by side, and the weights are packed
 NEAR = "near"
@@ -37,6 +39,8 @@ FAR = "far"
 BESIDE = "beside"
 #: matrix unit -> the builder's method that multiplies and adds; that of all others is `fma`
 MULTIPLY = {"avx512bf16": "dot_bf16", "s16": "dot_s16", "avx512vnni": "dot_s8"}
+#: as BESIDE, in runs of `LONG` elements or more: lines of the input are asked for before their turn
+AHEAD = "ahead"
 
 
 def spec(
@@ -69,13 +73,15 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     v = Builder(name, ARGUMENTS, target.vl)
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, xstep, ystep, esteps, element, row = v.args
     near = walk == NEAR
-    x_rows = [(v.ld64(xs), 4 * r) if walk == BESIDE else (v.ld64(xs, r), 0) for r in range(mr)]
+    x_rows = [(v.ld64(xs), 4 * r) if walk in (BESIDE, AHEAD) else (v.ld64(xs, r), 0) for r in range(mr)]
     sides = _Sides(4, nv * v.vl * 4) if near else _Sides(element, row)
     unit = target.unit(dtype)
     multiply = getattr(v, MULTIPLY.get(unit.name if unit else "", "fma"))
 
     def step(a: list[ir.Value], wa: ir.Value, offset: ir.Value) -> list[ir.Value]:
         bs = []
+        if walk == AHEAD:
+            v.prefetch(v.add(x_rows[0][0], offset, v.mul(element, DISTANCE)))
         for i in range(nv):
             if not near:
                 block.mask(v, i)

@@ -23,6 +23,7 @@ from .product import Lane, Product, Rows, add_gemm, in_a_row, panel_bytes
 PART_BYTES = 1 << 21  # partial results of all parts together
 ACROSS = 1.4  # how much longer tiles take that do not fill rows of the image
 PACKED_ROWS = 150  # rows from which on it pays to pack channels of several blocks
+BLOCK = 4  # vectors of a usual block
 SHARE = 4  # a result this many times smaller than what is read is computed in parts
 
 
@@ -86,6 +87,32 @@ def parts(ctx: Context, sides: Sides) -> int:
     nbytes, read = max(4 * rows * sides.channels, 1), 4 * sides.depth * (rows + sides.channels)
     most = min(6 * ctx.threads, PART_BYTES // nbytes, read // (SHARE * nbytes), outer)
     return max((p for p in range(1, most + 1) if outer % p == 0), default=1)
+
+
+def turned(ctx: Context, sides: Sides) -> bool:
+    """Whether it is better to compute the product's transpose: what is on the right lies in rows of several blocks that
+    too few rows read, and the left side has fewer channels.
+    """
+    rows, blocks = sides.pixels[3], -(-sides.channels // (BLOCK * ctx.target.vl))
+    plain = math.prod(sides.pixels) == rows and sides.groups == 1 and sides.walk[3] == 4
+    return plain and blocks > 1 and rows < min(PACKED_ROWS, sides.channels) and even(_swapped(sides.axes))
+
+
+def swapped(sides: Sides) -> Sides:
+    """The transpose of a product whose rows lie side by side."""
+    *_, rows = sides.pixels
+    return dataclasses.replace(
+        sides,
+        axes=_swapped(sides.axes),
+        pixels=(1, 1, 1, sides.channels),
+        channels=rows,
+        left=sides.right,
+        right=sides.left,
+    )
+
+
+def _swapped(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    return tuple(Axis(a.size, a.right, a.left) for a in axes)
 
 
 def add_product(ctx: Context, sides: Sides, y: Lane, expr: Expr, operands: Sequence[Lane]) -> None:

@@ -236,7 +236,9 @@ class _Tiling:
         if isinstance(weights, Ref):
             return gemm.NEAR
         filled = not self.extra and g.pixels[3] % self.rows == 0
-        return gemm.BESIDE if filled and x.pixels[3] == 4 else gemm.FAR
+        if not filled or x.pixels[3] != 4:
+            return gemm.FAR
+        return gemm.AHEAD if g.run >= gemm.LONG else gemm.BESIDE
 
     def words(self, kernel: Callable[[int, int, int], Kernel], vl: int, depth: int, row: int) -> tuple[list[Word], int]:
         """The block table, and the bytes of a group's panels; `row`: bytes of a row of weights that are not packed.

@@ -14,7 +14,7 @@ from ..partition.split import granules
 from .clusters import clustered
 from .fold import Folded, fold
 from .groups import group_ops
-from .order import in_few_runs
+from .order import behind_readers, in_few_runs
 from .sweeps import swept
 from .trace import paths, trace
 from .turns import with_turns
@@ -43,12 +43,13 @@ def build_graph(folded: Folded) -> LayerGraph:
     ops, passes = swept([with_turns(op, data) for op in folded.ops], data, outputs)
     data |= {v for op in ops for v in op.outs}  # what is computed again
     groups = clustered(group_ops(ops, data, outputs, passes), data, outputs)
+    groups = behind_readers(groups, set(folded.inputs), set(outputs))
     consts = tuple(v for v in external(ops) if v not in data)
     known = frozenset(consts)
     errors = [unsupported(group, consts) for group in groups]
     order = in_few_runs(groups, list(map(bool, errors)))
-    groups, errors = [groups[i] for i in order], [errors[i] for i in order]
-    program = Program(folded.inputs, consts, tuple(groups), outputs)
+    groups, errors = tuple(groups[i] for i in order), [errors[i] for i in order]
+    program = Program(folded.inputs, consts, groups, outputs)
     names = _unique([_name(g) for g in groups])
     layers = []
     for i, (group, name, error) in enumerate(zip(groups, names, errors, strict=True)):

@@ -1,4 +1,5 @@
-"""The order of groups: what only XLA can run is put together, so that the rest is few native calls.
+"""The order of groups: what only XLA can run is put together, so that the rest is few native calls; updates of a state
+come late enough to be made in place.
 
 Random bits of dropout follow from a key alone; left where they are read, each of them would cut a training step's
 kernels in two.
@@ -6,9 +7,9 @@ kernels in two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from ..codegen.program import Group, external
+from ..codegen.program import Group, Value, external
 
 
 def in_few_runs(groups: Sequence[Group], apart: Sequence[bool]) -> list[int]:
@@ -34,4 +35,20 @@ def in_few_runs(groups: Sequence[Group], apart: Sequence[bool]) -> list[int]:
     return [*sorted(first), *middle, *sorted(last)]
 
 
-__all__ = ["in_few_runs"]
+def behind_readers(groups: Sequence[Group], inputs: Collection[Value], outputs: Collection[Value]) -> tuple[Group, ...]:
+    """Groups in an order that holds, where the update of a state's leaf comes behind whoever reads the old leaf: it may
+    then be written in the old one's place. An update reads an input and makes a result of the same type, which no other
+    group reads. (A layer's gradient by its weights is there before the one by its input, which reads the weights.)
+    """
+    needs = [external(group.ops) for group in groups]
+    read = {v for values in needs for v in values}
+    last = {v: i for i, values in enumerate(needs) for v in values if v in inputs}
+    places = list(range(len(groups)))
+    for i, group in enumerate(groups):
+        if all(v in outputs and v not in read for v in group.outs):
+            types = {(v.shape, v.dtype) for v in group.outs}
+            places[i] = max([i, *(last[v] for v in needs[i] if v in last and (v.shape, v.dtype) in types)])
+    return tuple(groups[i] for i in sorted(range(len(groups)), key=lambda i: (places[i], places[i] != i, i)))
+
+
+__all__ = ["behind_readers", "in_few_runs"]
