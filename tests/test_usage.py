@@ -12,14 +12,15 @@ import jax
 import pytest
 
 import xcoexec
-from xcoexec.ir.plan import fields
+from xcoexec.ir.plan import Plan, fields
 from xcoexec.ir.plan_json import REMEMBERED
 from xcoexec.lowering.executable import Executable
 from xcoexec.measure.kept import store
+from xcoexec.measure.profile import host_placements
 from xcoexec.session import contest, stages, usage
 from xcoexec.session.choice import REST_SECONDS
 from xcoexec.session.session import Session
-from xcoexec.session.usage import BLOCK, EVERY, FIRST, MOST_PAIRS, STEADY, WINDOW, Guard, Habit, Trial
+from xcoexec.session.usage import BLOCK, EVERY, FIRST, MOST_PAIRS, STEADY, WINDOW, FlowTrial, Guard, Habit, Trial
 
 from .support import array, co, error, oracle
 
@@ -217,6 +218,52 @@ def test_calls_in_flight_take_their_own_plan(late: list[bool]) -> None:
     for _ in range(4):
         jax.block_until_ready(fast(X))
     assert found.takes() is found.current and not found.plain
+
+
+@pytest.mark.parametrize(("plan", "verdict"), [(1.3, "jit"), (0.7, "plan")])
+def test_calls_in_flight_are_compared_by_many_together(plan: float, verdict: str) -> None:
+    """Bursts of which only the last call waits; the first ones of a block still wait for the other executable's."""
+    clock, ends = [100.0], [0.0]  # now, and when the device is through
+    found = Loop(FlowTrial(0.1, lambda: clock[0]), clock)
+
+    def turn(plain: bool, i: int) -> float:
+        ends[0] = max(ends[0], clock[0]) + (1.0 if plain else plan)
+        return 0.01 if i % 30 else ends[0] - clock[0]
+
+    calls = FIRST + 2 * usage.FLOW_BLOCK * MOST_PAIRS + 1
+    assert found.turns(calls, turn, waited=False) == verdict
+    assert found.trial.medians() == pytest.approx((plan, 1.0), rel=0.25)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_calls_in_flight_leave_a_plan_that_makes_them_slower(
+    late: list[bool], monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    """Callers who wait keep what they have."""
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    fast = co(dense, W, strategy="auto")
+    fast(X)
+    found = fast.session()
+    host = found.planner.executable(Plan("host", host_placements(found.graph), found.graph.key))
+    told = dataclasses.replace(host.plan, measured={"jit": 1.0, "host": 0.5})
+    host = dataclasses.replace(host, plan=told)
+    plain = dataclasses.replace(
+        found.planner.plain, plan=dataclasses.replace(found.planner.plain.plan, measured=told.measured)
+    )
+    found.monitor.current = dataclasses.replace(plain, in_flight=host) if apart else host
+    found.choice._compiled, found._adapt, fast._rest = True, True, None
+    assert found.takes() is found.current
+    assert found.choice.flow is not None and not found.choice.flow.begun
+    late.append(True)
+    jax.block_until_ready([fast(X) for _ in range(8)])
+    if found.choice.flow is not None:
+        assert found.choice.flow.begun
+        found.choice.flow.verdict = "jit"
+    outs = [fast(X) for _ in range(2)]
+    assert all(error(out, oracle(dense, W, X)) < 1e-5 for out in outs)
+    now = found.current
+    assert (now.in_flight is None and now.lowered is None) if apart else now.in_flight is found.planner.plain
+    assert found.choice.takes().lowered is None and found.choice.flow is None
 
 
 @pytest.mark.parametrize("bound", [True, False])

@@ -71,8 +71,8 @@ class ResidentFunction(Generic[R]):
         try:
             if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
                 return self._as_jit(args, kwargs)
-            rest = self._rest
-            if rest is not None and (rest.free or rest.takes(args, kwargs)) and (not self._apart or self._rests(args, kwargs)):
+            rest = self._rest if not self._apart or self._rests(args, kwargs) else None
+            if rest is not None and (rest.free or rest.takes(args, kwargs)):
                 out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
                 if rest.count() != rest.programs or (rest.ends and rest.over()):
                     self._rest = None

@@ -12,11 +12,11 @@ from ..lowering.executable import Executable
 from .adaptive import Monitor
 from .background import submit
 from .planner import Planner
-from .usage import CLEAR, EVERY, MOST_EVERY, STEADY, Guard, Habit, Trial
+from .usage import CLEAR, EVERY, MOST_EVERY, STEADY, FlowTrial, Guard, Habit, Trial
 
 MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
 AS_BEFORE = 1.1  # times what a call of a plan took in a process before
-REST_CALLS, REST_SECONDS = 256, 0.05  # the most calls, and seconds of calls, without a look at how they are made
+REST_CALLS, REST_SECONDS = 256, 0.1  # the most calls, and seconds of calls, without a look at how they are made
 
 
 class Choice:
@@ -25,13 +25,14 @@ class Choice:
 
     `compares`: whether there is a comparison now. `compiled`: plain `jax.jit` is compiled already, so that no caller
     waits for it; `compiles`: has it compiled, in the background, when a comparison wants it (None: nothing does).
-    `trial`, `guard`: what goes on.
+    `trial`, `guard`: what goes on; `flow`: the trial of calls in flight, which begins with the first of them.
     """
 
     def __init__(self, monitor: Monitor, planner: Planner, compares: Callable[[], bool], compiled: bool):
         self._monitor, self._planner, self._compares, self._compiled = monitor, planner, compares, compiled
         self.trial: Trial | None = None
         self.guard: Guard | None = None
+        self.flow: FlowTrial | None = None
         self.compiles: Callable[[], object] | None = None
         self._habit, self._deciding = Habit(), threading.Lock()
         self._notes = False  # whether the call that began last is looked at
@@ -43,15 +44,16 @@ class Choice:
         """The executable of the call that begins now."""
         exe = self._monitor.current
         if exe is not self._seen:
-            self._seen, self.trial, self.guard = exe, self._trial_of(exe), None
-        guard, trial = self.guard, self.trial  # other threads may end them
+            self._seen, self.trial, self.guard, self.flow = exe, self._trial_of(exe), None, self._flow_of(exe)
+        guard, trial, flow = self.guard, self.trial, self.flow  # other threads may end them
         looks = guard is not None and guard.looks()
-        self._notes = trial is not None or exe.in_flight is not None or looks
+        flows = flow is not None and flow.begun
+        self._notes = trial is not None or exe.in_flight is not None or looks or flows
         if not self._notes:
             return exe
         waited = self._habit.begins(exe.through and exe.in_flight is not None)
         if self._habit.in_flight:
-            return exe.in_flight or exe
+            return self._flowing(exe, flow, waited)
         if looks and guard is not None and guard.slow(waited):
             trial = self.trial = self._trial_of(exe)
         if trial is None:
@@ -63,6 +65,13 @@ class Choice:
             self._wait_for_plain()
             return exe
         return self._planner.plain if plain else exe
+
+    def _flowing(self, exe: Executable, flow: FlowTrial | None, waited: bool) -> Executable:
+        """The executable of a call in flight."""
+        plain = flow is not None and flow.plain(waited)
+        if flow is not None and flow.verdict:
+            self._decide_flow(exe, flow)
+        return self._planner.plain if plain else exe.in_flight or exe
 
     @property
     def rest(self) -> int:
@@ -94,6 +103,13 @@ class Choice:
             return None
         return Trial(self._alone, sure=0.0 if self._compiled else _remembered(exe))
 
+    def _flow_of(self, exe: Executable) -> FlowTrial | None:
+        """The same for calls in flight, where a plan takes them and plain jax.jit is there."""
+        measured = (exe.in_flight or exe).plan.measured
+        if (exe.in_flight or exe).lowered is None or not self._compiled or "jit" not in measured:
+            return None
+        return FlowTrial(measured["jit"]) if self._compares() else None
+
     def _wait_for_plain(self) -> None:
         """The comparison begins anew when plain jax.jit is compiled, once, in the background."""
         with self._deciding:
@@ -118,6 +134,20 @@ class Choice:
             self.guard = Guard(trial.limit, every)
             if trial.verdict == "jit":
                 self._lost(exe, trial)
+
+    def _decide_flow(self, exe: Executable, flow: FlowTrial) -> None:
+        """The end of a comparison of calls in flight: plain jax.jit takes them where it is faster."""
+        with self._deciding:
+            if self.flow is not flow:
+                return
+            self.flow = None
+            if flow.verdict == "jit":
+                instead = None if exe.lowered is None else self._planner.plain
+                said = f"{exe.plan.chosen}; jit while calls are in flight, as they showed"
+                plan = dataclasses.replace(exe.plan, chosen=said) if instead is not None else exe.plan
+                found = dataclasses.replace(exe, plan=plan, in_flight=instead)
+                self._monitor.take(found)
+                self._planner.keep(found)
 
     def _lost(self, exe: Executable, trial: Trial) -> None:
         plan, jit = (f"{1e3 * x:.3f} ms" for x in trial.medians())

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -16,11 +17,12 @@ from ..compat import Array
 HELD = 3  # results of calls in a row that a caller who does not wait holds at once
 PAUSE = 64  # calls behind which it is tried again whether such a caller waits, twice as many each time
 CHANGE = 3  # calls in a row, made the other way, after which a caller's habit counts as changed
-STEADY = 8  # calls in a row that were made as the habit says, behind which calls need no look for a while
+STEADY = 4  # calls in a row that were made as the habit says, behind which calls need no look for a while
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
 LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
 CLEAR_PAIRS = 2  # of them that are enough where both are clear
+FLOW_BLOCK, FLOW_DROPPED = 96, 32  # the same of calls in flight, and those of a block that are not compared
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
@@ -94,6 +96,10 @@ class Trial:
     says nothing).
     """
 
+    block: ClassVar[int] = BLOCK
+    dropped: ClassVar[int] = 1  # calls of a block that are not compared
+    flows: ClassVar[bool] = False
+
     def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter, sure: float = 0.0):
         self.verdict = ""
         self._sure = max(sure, SURE * alone)
@@ -119,9 +125,14 @@ class Trial:
         self._calls += 1
         return not self.verdict and self._plain_at(self._calls - 1)
 
+    @property
+    def begun(self) -> bool:
+        """Whether calls are compared already."""
+        return self._calls > 0
+
     def _plain_at(self, call: int) -> bool:
         """Which executable takes a call: plan, jit, jit, plan and so on, so that both come first as often."""
-        block = (call - FIRST) // BLOCK
+        block = (call - FIRST) // self.block
         return call >= FIRST and block % 4 in (1, 2)
 
     def _note(self, seconds: float, waited: bool) -> None:
@@ -129,20 +140,24 @@ class Trial:
         call = self._calls - 1
         if call < FIRST:
             return
-        if not waited:
+        if not (waited or self.flows):
             self._missed += 1
-        elif (call - FIRST) % BLOCK:
+        elif (call - FIRST) % self.block >= self.dropped:
             self._samples[self._plain_at(call)].append(seconds)
-        place = (call - FIRST + 1) % (2 * BLOCK)
-        if place == BLOCK and not self.pairs and self._samples[0] and np.median(self._samples[0]) < self._sure:
+        place = (call - FIRST + 1) % (2 * self.block)
+        if place == self.block and not self.pairs and self._samples[0] and self._typical(0) < self._sure:
             self.verdict = "plan"
         elif place == 0:
             self._pair()
 
+    def _typical(self, which: int) -> float:
+        """Seconds of a call in a block: with the plan (0) or plain `jax.jit` (1)."""
+        return float(np.median(self._samples[which]))
+
     def _pair(self) -> None:
         """A block of each is over."""
         if all(self._samples):
-            self.pairs.append((float(np.median(self._samples[0])), float(np.median(self._samples[1]))))
+            self.pairs.append((self._typical(0), self._typical(1)))
         self._samples = ([], [])
         lost, many = sum(plan > jit for plan, jit in self.pairs), len(self.pairs)
         if many == CLEAR_PAIRS and all(plan < CLEAR * jit for plan, jit in self.pairs):
@@ -151,7 +166,7 @@ class Trial:
             self.verdict = "jit" if lost else "plan"
         elif many == MOST_PAIRS:
             self.verdict = "jit" if lost >= LOST else "plan" if many - lost >= LOST else "open"
-        elif self._missed > 2 * BLOCK * LEAST_PAIRS:
+        elif self._missed > 2 * self.block * LEAST_PAIRS:
             self.verdict = "open"
 
     @property
@@ -169,6 +184,17 @@ class Trial:
             raise ValueError("medians: got a trial without pairs; valid is one that compared blocks.")
         plan, jit = np.median(np.array(self.pairs), axis=0)
         return float(plan), float(jit)
+
+
+class FlowTrial(Trial):
+    """The same for calls in flight, of which only many together tell what one takes: means over longer blocks, of which
+    those calls are dropped that begin while the other executable's are still computed.
+    """
+
+    block, dropped, flows = FLOW_BLOCK, FLOW_DROPPED, True
+
+    def _typical(self, which: int) -> float:
+        return float(np.mean(self._samples[which]))
 
 
 class Guard:
@@ -202,4 +228,4 @@ class Guard:
         )
 
 
-__all__ = ["Guard", "Habit", "Trial"]
+__all__ = ["FlowTrial", "Guard", "Habit", "Trial"]
