@@ -3,8 +3,9 @@ cause after the other taken away.
 
     python -m benchmarks.deadline_causes
 
-writes the table between its two comments in docs/guides/deadlines.md. The blocks take what one core of the recorded
-machine took for each (`SECONDS`), times the pace at which both halves ran in the recorded runs.
+writes the table between its two comments in docs/guides/deadlines.md. The blocks take together what one core of the
+recorded machine took for a network, in shares as a busy machine measured them (`SECONDS`), times the pace at which both
+halves ran in the recorded runs.
 """
 
 from __future__ import annotations
