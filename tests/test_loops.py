@@ -350,7 +350,7 @@ def test_ways_are_compared_over_all_turns(how: str) -> None:
 LEFT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
     "no turns": (lambda x: lax.scan(lambda c, v: (c + 1.0, v * 3), 0.0, x), (array(0, 7),), "without elements"),
     "a sort": (lambda x: lax.scan(lambda c, v: (jnp.sort(c) + v, None), x[0], x), (array(8, 32),), "sort"),
-    "f64 inside": (lambda x: lax.scan(lambda c, v: (c + v.astype(jnp.int8), None), x[0], x), (array(8, 3),), "int8"),
+    "u8 inside": (lambda x: lax.scan(lambda c, v: (c + v.astype(jnp.uint8), None), x[0], x), (array(8, 3),), "uint8"),
     "no operands": (lambda x: lax.fori_loop(0, 0, lambda i, c: c * 2, x), (array(8, 3),), "without turns"),
 }
 

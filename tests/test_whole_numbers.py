@@ -246,3 +246,13 @@ def test_scales_and_shifts_are_one_of_each() -> None:
     got = np.asarray(bound(fn, weights)(x, one)).astype(int)
     assert np.max(np.abs(got - np.asarray(jax.jit(fn)(weights, x, one)))) <= 1
     assert len(np.unique(got)) > 5
+
+
+def test_a_loop_carries_int8() -> None:
+    """Each turn wraps around, as the type does."""
+    fn = lambda start, xs: lax.scan(lambda c, v: (c + v.astype(jnp.int8), c), start, xs)
+    start, xs = jnp.asarray(whole(7)), array(9, 7, low=-100, high=100)
+    got, want = xcoexec.jit(fn, strategy="host", strict=True)(start, xs), jax.jit(fn)(start, xs)
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == jnp.int8
+        np.testing.assert_array_equal(a, b)
