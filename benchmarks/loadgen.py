@@ -18,6 +18,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import math
 import pathlib
 import queue
 import re
@@ -45,7 +46,8 @@ MODELS = ("mobilenet_v2", "resnet50")
 ENGINES = ("xcoexec", "scheduler", "onnxruntime", "jax.jit")
 IMAGES = 64
 BOUND_CALLS, LEAST_BOUND = 4.0, 0.015  # calls of the slowest engine that a query may take, and seconds at least
-STEPS = 4  # halvings of the range in which Server's rate is looked for
+STEPS = 6  # halvings of the range (by ratio) in which Server's rate is looked for
+LEAST_SHARE = 0.05  # of the rate of calls without a generator, where that range begins
 SINGLE, MULTI, OFFLINE, SERVER = SCENARIOS = ("single", "multi", "offline", "server")
 #: scenario -> (the generator's name, what its summary calls the figure, its unit, factor)
 FIGURES = {
@@ -185,7 +187,7 @@ def most(valid: Callable[[float], bool], low: float, high: float, steps: int = S
     """The highest rate that is valid, between `low` and `high`; 0.0 where none of those tried is."""
     best = 0.0
     for _ in range(steps):
-        rate = (low + high) / 2
+        rate = math.sqrt(low * high)
         if valid(rate):
             best = low = rate
         else:
@@ -232,7 +234,7 @@ class Contest:
         rates = self.rates[engine]
         if scenario == SERVER:
             valid = lambda rate: judged(self.go(engine, SERVER, rate)[0], SERVER)[0]
-            best = most(valid, 0.2 * rates[1], 1.2 * max(rates.values()))
+            best = most(valid, LEAST_SHARE * rates[1], 1.2 * max(rates.values()))
             return best > 0, best or None
         return judged(self.go(engine, scenario, max(rates.values()) if scenario == OFFLINE else rates[1])[0], scenario)
 
@@ -297,7 +299,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         import mlperf_loadgen as lg
     except ImportError:
-        parser.exit(1, 'benchmarks.loadgen: the generator is missing; pip install "xcoexec[peers]" mlcommons-loadgen\n')
+        parser.exit(1, 'benchmarks.loadgen: the generator is missing; pip install "xcoexec[peers]"\n')
     records = []
     for name in given.models:
         found = measure(name, given, lg, lambda line: print(line, flush=True))
