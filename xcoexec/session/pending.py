@@ -53,7 +53,7 @@ class PendingSession(PlainSession):
 
     def __init__(self, strategy: str, job: Callable[[PendingSession], None]):
         super().__init__(strategy, "it is being planned")
-        self.gate, self.misses = Gate(), 0
+        self._gate, self.misses = Gate(), 0
         self.became: Session | PlainSession | None = None
         self._job: Callable[[PendingSession], None] | None = job
         self._begun, self._done = threading.Lock(), threading.Event()
@@ -74,7 +74,12 @@ class PendingSession(PlainSession):
             submit(self._run)
 
     @property
-    def rest(self) -> int:
+    def gate(self) -> Gate:
+        """What calls pass while measurements go on."""
+        return self._gate
+
+    @property
+    def rest(self) -> float:
         """Calls to come that plain `jax.jit` may answer without a look at their weights, while those before them had
         the planned ones.
         """

@@ -320,7 +320,6 @@ class PlainSession:
     """Plain jax.jit in the place of a `Session`; says why."""
 
     plain = settled = True
-    rest, gate = math.inf, None
     known_costs = None
 
     def __init__(self, strategy: str, why: str):
@@ -328,6 +327,16 @@ class PlainSession:
         self._plan = Plan(strategy, (), "", chosen=f"fallback: {why}", engine="jit")
         self.monitor = self  # what is in use is always the same
         self.current = Executable(self._plan, lambda leaves: [], None)
+
+    @property
+    def rest(self) -> float:
+        """Calls to come that need no look."""
+        return math.inf
+
+    @property
+    def gate(self) -> Gate | None:
+        """Calls have to wait for no measurement."""
+        return None
 
     def tick(self) -> None:
         """Nothing is watched."""
