@@ -35,9 +35,8 @@ import numpy as np
 import xcoexec
 from xcoexec import config, models
 from xcoexec.ir.text import columns
-from xcoexec.papers import lines
 from xcoexec.papers.source import commit
-from xcoexec.tools import bench
+from xcoexec.tools import bench, lines
 from xcoexec.tools.machine import environment
 
 from . import peers

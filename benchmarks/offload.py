@@ -35,8 +35,8 @@ from rich.console import Console
 import xcoexec
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
-from xcoexec.papers.lines import append
 from xcoexec.papers.source import commit
+from xcoexec.tools.lines import append
 
 from .gpu import where
 from .offload_bound import bound, rates, seconds_of

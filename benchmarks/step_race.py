@@ -28,9 +28,9 @@ import numpy as np
 
 import xcoexec
 from xcoexec.ir.text import columns, milliseconds
-from xcoexec.papers.lines import append
 from xcoexec.papers.source import commit
 from xcoexec.session.race import GOES_ON
+from xcoexec.tools.lines import append
 from xcoexec.tools.machine import environment
 
 from .train_cases import BATCHES, CASES
