@@ -235,6 +235,16 @@ def test_calls_in_flight_are_compared_by_many_together(plan: float, verdict: str
     assert found.trial.medians() == pytest.approx((plan, 1.0), rel=0.25)
 
 
+def test_a_comparison_of_calls_in_flight_ends_where_callers_wait() -> None:
+    trial = FlowTrial(0.1)
+    trial.plain(False)
+    for _ in range(usage.MOST_OTHERS):
+        trial.waits()
+    assert trial.begun and not trial.verdict
+    trial.waits()
+    assert trial.verdict == "open"
+
+
 @pytest.mark.parametrize("apart", [True, False])
 def test_calls_in_flight_leave_a_plan_that_makes_them_slower(
     late: list[bool], monkeypatch: pytest.MonkeyPatch, apart: bool
@@ -252,6 +262,8 @@ def test_calls_in_flight_leave_a_plan_that_makes_them_slower(
     )
     found.monitor.current = dataclasses.replace(plain, in_flight=host) if apart else host
     found.choice._compiled, found._adapt, fast._rest = True, True, None
+    with found.monitor.planning():  # it has just ended: none begins behind these calls
+        pass
     assert found.takes() is found.current
     assert found.choice.flow is not None and not found.choice.flow.begun
     late.append(True)

@@ -54,6 +54,9 @@ class Choice:
         waited = self._habit.begins(exe.through and exe.in_flight is not None)
         if self._habit.in_flight:
             return self._flowing(exe, flow, waited)
+        if flow is not None and flow.begun:
+            flow.waits()
+            self._decide_flow(exe, flow)
         if looks and guard is not None and guard.slow(waited):
             trial = self.trial = self._trial_of(exe)
         if trial is None:
@@ -69,7 +72,7 @@ class Choice:
     def _flowing(self, exe: Executable, flow: FlowTrial | None, waited: bool) -> Executable:
         """The executable of a call in flight."""
         plain = flow is not None and flow.plain(waited)
-        if flow is not None and flow.verdict:
+        if flow is not None:
             self._decide_flow(exe, flow)
         return self._planner.plain if plain else exe.in_flight or exe
 
@@ -136,9 +139,11 @@ class Choice:
                 self._lost(exe, trial)
 
     def _decide_flow(self, exe: Executable, flow: FlowTrial) -> None:
-        """The end of a comparison of calls in flight: plain jax.jit takes them where it is faster."""
+        """What a comparison of calls in flight ends with: plain jax.jit takes them where it is faster."""
+        if not flow.verdict:
+            return
         with self._deciding:
-            if self.flow is not flow:
+            if self.flow is not flow:  # another thread was first
                 return
             self.flow = None
             if flow.verdict == "jit":
