@@ -277,7 +277,7 @@ def test_most_calls_need_no_look_while_a_plan_is_made(held):
     assert fast.ready(600) and fast.report(W, X).ran == "xco"
     looked = pending._looked
     near(fast(W, X), jax.jit(depthwise)(W, X))
-    assert pending._looked == looked, "the next call takes the plan"
+    assert pending._looked == looked and fast._rest is None, "the next call takes the plan, and those behind it"
 
 
 def test_planning_takes_brief_turns(held):

@@ -159,11 +159,14 @@ class CoPjitFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             rest = self._rest
-            if rest is not None and TRACED.trace is NOTHING and (rest.free or rest.takes(args, kwargs)):
-                out = rest.jitted(*args, **kwargs)
-                if rest.count() != rest.programs or (rest.ends and rest.over()):
+            if rest is not None and TRACED.trace is NOTHING:
+                if rest.free or rest.takes(args, kwargs):
+                    out = rest.jitted(*args, **kwargs)
+                    if rest.count() != rest.programs or (rest.ends and rest.over()):
+                        self._rest = None
+                    return out
+                if rest.ends:
                     self._rest = None
-                return out
             if self.function.stays_plain():
                 gradient = self._gradients.find(args, kwargs)
                 return gradient() if gradient is not None else self._plain(*args, **kwargs)

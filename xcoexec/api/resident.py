@@ -72,11 +72,14 @@ class ResidentFunction(Generic[R]):
             if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
                 return self._as_jit(args, kwargs)
             rest = self._rest if not self._apart or self._rests(args, kwargs) else None
-            if rest is not None and (rest.free or rest.takes(args, kwargs)):
-                out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
-                if rest.count() != rest.programs or (rest.ends and rest.over()):
+            if rest is not None:
+                if rest.free or rest.takes(args, kwargs):
+                    out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
+                    if rest.count() != rest.programs or (rest.ends and rest.over()):
+                        self._rest = None
+                    return out
+                if rest.ends:
                     self._rest = None
-                return out
             # one array, as most calls are: its type tells it from pytrees and tracers
             if len(args) == 1 and not kwargs:
                 quick = self._quick.get(array_key(args[0]))

@@ -13,8 +13,9 @@ from .plain import Args, Kwargs, Plain
 
 class Rest:
     """`jitted` answers so many calls (`left`) that need no look, while it has no more than these `programs`; `count`
-    says how many it has. `ends`: a caller's habit may become another one. `gates`: of plannings that go on behind them.
-    `where`: only calls with an array on other devices there (None: all calls). `free`: it takes all calls.
+    says how many it has. `ends`: a caller's habit may become another one, and a call that it does not take is its end.
+    `gates`: of plannings that go on behind them. `where`: only calls with an array on other devices there (None: all
+    calls). `free`: it takes all calls.
     """
 
     __slots__ = ("_gates", "_left", "_where", "count", "ends", "free", "jitted", "programs")
