@@ -137,7 +137,7 @@ def _answered(child: subprocess.Popen[bytes], folder: str) -> None:
         if time.monotonic() > end:
             raise OSError(f"a process did not answer within {ANSWER_SECONDS} s")
     if not os.read(child.stdout.fileno(), 1):
-        child.wait(POLL_SECONDS)
+        wait(child, ANSWER_SECONDS)  # it closes its pipes a little before it ends
         raise OSError(f"a process failed (exit status {child.returncode}):\n{errors(folder, child)}")
 
 

@@ -71,10 +71,12 @@ class Choice:
 
     def _flowing(self, exe: Executable, flow: FlowTrial | None, waited: bool) -> Executable:
         """The executable of a call in flight."""
-        plain = flow is not None and flow.plain(waited)
-        if flow is not None:
-            self._decide_flow(exe, flow)
-        return self._planner.plain if plain else exe.in_flight or exe
+        used = exe.in_flight or exe
+        if flow is None:
+            return used
+        plain = flow.plain(waited)
+        self._decide_flow(exe, flow)
+        return self._planner.plain if plain else used
 
     @property
     def rest(self) -> int:
@@ -108,10 +110,10 @@ class Choice:
 
     def _flow_of(self, exe: Executable) -> FlowTrial | None:
         """The same for calls in flight, where a plan takes them and plain jax.jit is there."""
-        measured = (exe.in_flight or exe).plan.measured
-        if (exe.in_flight or exe).lowered is None or not self._compiled or "jit" not in measured:
+        used = exe.in_flight or exe
+        if used.lowered is None or not self._compiled or "jit" not in used.plan.measured or not self._compares():
             return None
-        return FlowTrial(measured["jit"]) if self._compares() else None
+        return FlowTrial(used.plan.measured["jit"])
 
     def _wait_for_plain(self) -> None:
         """The comparison begins anew when plain jax.jit is compiled, once, in the background."""
