@@ -155,6 +155,20 @@ def test_who_gives_way_has_workers_compile(
     assert len([*tmp_path.iterdir()]) == 10 and not caplog.text
 
 
+@pytest.mark.skipif(not hasattr(os, "getpriority"), reason="this system has no such priorities")
+def test_workers_give_way_unless_they_hurry() -> None:
+    nice = lambda: os.getpriority(os.PRIO_PROCESS, children.workers()._all[0].pid) - os.getpriority(os.PRIO_PROCESS, 0)
+    sleeping = lambda folder: [sys.executable, "-c", "import sys; sys.stdin.read(1); print(end='.', flush=True)"]
+    with children.hurrying(True):
+        assert children.workers() is None, "nobody gives way"
+    with children.giving_way():
+        for hurries, want in ((False, children.NICE), (True, 0), (False, children.NICE)):
+            with children.hurrying(hurries):
+                children.workers().do(sleeping, [b"."])
+                assert nice() == want
+            children.workers().close()
+
+
 def test_workers_that_fail_leave_the_work_to_this_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:

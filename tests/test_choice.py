@@ -6,12 +6,19 @@ import itertools
 import pathlib
 from typing import Any
 
+import jax
 import pytest
 
+from xcoexec.codegen.kernels import conv
+from xcoexec.codegen.kernels.winograd import eligible, guess
 from xcoexec.codegen.program import Group, Op, Value
+from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment import choice
 from xcoexec.codegen.segment.assembly import Groups
 from xcoexec.codegen.target import target
+from xcoexec.frontend.graph import graph_of
+
+from .support import array
 
 NAMES = ("direct", "winograd")
 
@@ -47,6 +54,27 @@ def _measure(rows: int) -> str:
 
 def test_nothing_kept_is_the_first_algorithm() -> None:
     assert choice.likely(_conv(12), NAMES, 2) == "direct"
+
+
+def test_nothing_kept_is_what_is_guessed() -> None:
+    assert choice.likely(_conv(12), NAMES, 2, lambda *_: "winograd") == "winograd"
+    assert choice.likely(_conv(12), NAMES, 2, lambda *_: "") == "direct", "nobody knows"
+    _measure(12)
+    assert choice.likely(_conv(12), NAMES, 2, lambda *_: "winograd") == "direct", "it was measured"
+
+
+@pytest.mark.parametrize(
+    ("pixels", "channels", "guessed"),
+    [(56, 64, "winograd4"), (28, 128, "winograd4"), (4, 8, "direct"), (1, 512, "direct")],
+)
+def test_a_guess_weighs_products_and_weights(pixels: int, channels: int, guessed: str) -> None:
+    nhwc = ("NHWC", "HWIO", "NHWC")
+    fn = lambda w, x: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=nhwc)
+    _, graph = graph_of(fn, (array(3, 3, channels, channels), array(1, pixels, pixels, channels)), 1)
+    group = graph.layers[0].group
+    found = host.at_once(((group, frozenset(graph.program.consts)),), conv.ALGORITHMS, 2)
+    assert found == guessed if eligible(group.ops[0]) else found == "direct"
+    assert guess(group.ops[0], 2, target()) == guessed
 
 
 def test_the_order_of_measurements_does_not_choose(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:

@@ -86,3 +86,42 @@ def test_plain_jit_is_measured_whatever_was_slow() -> None:
     for names in (("jit", "host"), ("jit", "host", "device")):
         seconds = times(attempt, dict.fromkeys(names), 2)
         assert seconds["host"] == 2.0 and seconds["jit"] < 1.0 and list(seconds) == [*names]
+
+
+def test_only_an_early_plan_takes_guessed_algorithms(monkeypatch: pytest.MonkeyPatch, own_cache: None) -> None:
+    fast = co(dense, WEIGHTS, strategy="auto")
+    fast(X)
+    asked: list[tuple[str, bool]] = []
+    monkeypatch.setattr(stages, "clear_winner", lambda s: asked.append(("early", s.hasty)))
+    monkeypatch.setattr(stages, "contest", lambda s: asked.append(("contest", s.hasty)) or Found(s.plain))
+    for early in (True, False):
+        attempt = fast.session().planner._attempt(lambda *step: None, early=early)
+        stages.forget(attempt)
+        assert list(stages.stages(attempt))
+    assert asked == [("early", True), ("contest", False), ("contest", False)]
+
+
+def test_an_early_plan_takes_algorithms_that_are_measured_later(own_cache: None) -> None:
+    """What is in use meanwhile has guessed ones; the contest builds the host half anew, with those that have won."""
+    fast = co(dense, WEIGHTS, strategy="auto")
+    fast(X)
+    attempt = fast.session().planner._attempt(lambda *step: None, early=True)
+    attempt.hasty = True
+    before = attempt.all_host
+    attempt.slow = {"host": 1.0, "codl": 2.0}
+    attempt.unhurried()
+    assert not attempt.hasty and attempt.all_host is not before and attempt.slow == {"codl": 2.0}
+    again = attempt.all_host
+    attempt.unhurried()
+    assert attempt.all_host is again, "once"
+    for exe in (before, again):
+        assert error(np.asarray(attempt.run(exe)[0]), oracle(dense, WEIGHTS, X)) < 1e-5
+
+
+def test_who_expects_a_large_gain_hurries(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = co(dense, WEIGHTS, strategy="host")
+    fast(X)
+    attempt = fast.session().planner._attempt(lambda *step: None)
+    for likely, hurries in ((1e-12, True), (1e3, False)):
+        monkeypatch.setattr(stages, "likely_seconds", lambda flops, nbytes, threads, likely=likely: likely)
+        assert stages._promises(attempt) is hurries

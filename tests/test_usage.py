@@ -118,10 +118,17 @@ def test_what_jit_took_beside_a_planning_is_not_trusted() -> None:
     assert found.turns(ALL, lambda plain, i: 0.9 if plain else 1.0) == "jit"
 
 
-def test_two_clear_pairs_are_enough() -> None:
+@pytest.mark.parametrize(("plan", "verdict"), [(0.8, "plan"), (1.3, "jit")])
+def test_two_clear_pairs_are_enough(plan: float, verdict: str) -> None:
     found = loop(alone=1.0)
-    assert found.turns(ALL, lambda plain, i: 1.0 if plain else 0.8) == "plan"
+    assert found.turns(ALL, lambda plain, i: 1.0 if plain else plan) == verdict
     assert sum(found.plain) == usage.CLEAR_PAIRS * BLOCK
+
+
+def test_two_clear_pairs_that_disagree_are_not_enough() -> None:
+    found = loop(alone=0.1)
+    turn = lambda plain, i: 1.0 if plain else 0.8 if i < FIRST + 2 * BLOCK else 1.3
+    assert found.turns(FIRST + 4 * BLOCK + 1, turn) == "" and len(found.trial.pairs) == usage.CLEAR_PAIRS
 
 
 @pytest.mark.parametrize(("plan", "jit", "verdict"), [(1.1, 1.0, "jit"), (1.0, 1.1, "plan")])

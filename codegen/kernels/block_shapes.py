@@ -1,4 +1,4 @@
-"""Block shapes of the matrix micro-kernel, chosen by measurement on this machine and kept on disk."""
+"""Block shapes of the matrix micro-kernel, chosen by a model and by what was measured on this machine."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ RUN = 512  # length of the reduction that is timed
 REPEATS = 15  # samples, of which the least counts
 CALLS = 16  # in one sample, so that it is far above the clock's resolution
 NOISE = 1.15  # a shape this much slower than the model has it is taken at its measured time
+CACHE_BYTES = 28.0  # a cycle, from the second cache
 
 
 def candidates(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
@@ -46,32 +47,54 @@ def cycles(shape: Shape) -> float:
     return max(mr * nv, 4.0, 0.8 * (mr + nv)) + 0.15 * (mr + nv)
 
 
+def expected(shape: Shape, target: Target) -> float:
+    """How much slower than `cycles` a shape is by the model alone: one of few rows waits for its weights, which come
+    from the second cache.
+    """
+    return max(1.0, 4 * target.vl * shape[1] / CACHE_BYTES / cycles(shape))
+
+
 def slowdown(target: Target, unit: MatrixUnit = VECTOR) -> Mapping[Shape, float]:
-    """How much slower than the model each block shape is on this machine (1: as the model has it), measured once for
-    units that share the vector unit's kernels.
+    """How much slower than `cycles` each block shape is on this machine: as the model has it, until `learn` has
+    measured it in a process before. One answer for units that share the vector unit's kernels.
 
     A shape that spills, or a core with fewer load ports, shows here; differences within the noise do not.
     """
-    return _slowdown(target, VECTOR if unit.kernel == VECTOR.kernel else unit)
+    return _slowdown(target, _timed(unit))
+
+
+def learn(target: Target, unit: MatrixUnit = VECTOR) -> None:
+    """Measures the block shapes for processes to come, once a machine (about a second)."""
+    name, record = _kept(target, _timed(unit))
+    if record.load(name) is None:
+        shapes = measured_shapes(target, _timed(unit))
+        table = {f"{mr},{nv}": seconds for (mr, nv), seconds in _measured(target, _timed(unit), shapes).items()}
+        record.store(name, table)
+
+
+def _timed(unit: MatrixUnit) -> MatrixUnit:
+    return VECTOR if unit.kernel == VECTOR.kernel else unit
+
+
+def _kept(target: Target, unit: MatrixUnit) -> tuple[str, Record]:
+    """The name and kind of what is kept of a unit's shapes on disk: seconds of a step of each."""
+    name = f"blocks-{target.fingerprint}-{source_hash()[:12]}" + f"-{unit.name}" * (unit is not VECTOR)
+    return name, Record("blocks", Fields({f"{mr},{nv}": MEASURED for mr, nv in measured_shapes(target, unit)}))
 
 
 @functools.lru_cache
 def _slowdown(target: Target, unit: MatrixUnit) -> Mapping[Shape, float]:
-    name = f"blocks-{target.fingerprint}-{source_hash()[:12]}" + f"-{unit.name}" * (unit is not VECTOR)
-    shapes = measured_shapes(target, unit)
-    record = Record("blocks", Fields({f"{mr},{nv}": MEASURED for mr, nv in shapes}))
-    table = record.load(name)
+    name, record = _kept(target, unit)
+    table, shapes = record.load(name), candidates(target, unit)
+    model = {s: expected(s, target) for s in shapes}
     if table is None:
-        table = {f"{mr},{nv}": seconds for (mr, nv), seconds in _measured(target, unit, shapes).items()}
-        record.store(name, table)
-    known = {(mr, nv): float(table[f"{mr},{nv}"]) for mr, nv in shapes}
-    scale = float(np.median([s / cycles(k) for k, s in known.items()]))
-    ratios = {k: s / cycles(k) / scale for k, s in known.items()}
+        return model
+    known = {(mr, nv): float(table[f"{mr},{nv}"]) for mr, nv in measured_shapes(target, unit)}
+    scale = float(np.median([s / cycles(k) / model[k] for k, s in known.items()]))
+    ratios = {k: s / cycles(k) / model[k] / scale for k, s in known.items()}
     measured = {k: r if r > NOISE else 1.0 for k, r in ratios.items()}
-    return {
-        s: measured.get(s) or measured[min(known, key=lambda k: (k[1] != s[1], abs(k[0] - s[0])))]
-        for s in candidates(target, unit)
-    }
+    near = {s: min(known, key=lambda k: (k[1] != s[1], abs(k[0] - s[0]))) for s in shapes}
+    return {s: model[s] * (measured.get(s) or measured[near[s]]) for s in shapes}
 
 
 def _measured(target: Target, unit: MatrixUnit, shapes: Sequence[Shape]) -> dict[Shape, float]:

@@ -26,6 +26,7 @@ from .nests import LAST, minimum, vectors
 from .simd import Builder, i64
 
 R = 3
+MACS_A_LANE, BYTES_A_SECOND = 3.4e9, 2.5e10  # by which `guess` goes: of a thread, and of all together
 POINTS: Mapping[int, tuple[Fraction, ...]] = {
     2: (Fraction(0), Fraction(1), Fraction(-1)),
     4: (Fraction(0), Fraction(5, 8), Fraction(-5, 8), Fraction(3, 2), Fraction(-3, 2)),
@@ -102,6 +103,21 @@ def _exact(precision: object) -> bool:
         str(p).split(".")[-1].upper() in ("HIGH", "HIGHEST")
         for p in (precision if isinstance(precision, tuple) else (precision,))
     )
+
+
+def guess(op: Op, threads: int, target: Target) -> str:
+    """The algorithm that a convolution of constant weights most likely takes the fewest seconds with: by its products,
+    with so many `threads`, and by the weights that are read, which are (m + 2)**2 matrices in the place of 9.
+    """
+    conv = geometry(op)
+    matrix, batch = conv.channels * conv.channels_in, op.out.size // (conv.channels * math.prod(conv.sizes))
+
+    def seconds(m: int) -> float:
+        tiles, matrices = batch * math.prod(-(-n // m) for n in conv.sizes), (m + R - 1) ** 2 if m > 1 else R * R
+        products = tiles * matrices * matrix / (MACS_A_LANE * target.vl * threads)
+        return products + 4 * matrices * matrix / BYTES_A_SECOND
+
+    return min(("direct", 1), ("winograd2", 2), ("winograd4", 4), key=lambda found: seconds(found[1]))[0]
 
 
 def sums_tiles(op: Op) -> bool:

@@ -57,9 +57,9 @@ class Folder:
             _remove(self.name)
 
 
-def start(folder: str, command: Sequence[str], answers: bool = False) -> subprocess.Popen[bytes]:
+def start(folder: str, command: Sequence[str], answers: bool = False, nice: int = 0) -> subprocess.Popen[bytes]:
     """A process that writes into a `Folder`; it reads from a pipe, what it prints is dropped (unless it `answers`), and
-    `errors` has what it says on standard error.
+    `errors` has what it says on standard error. `nice`: by how much it gives way to others, where there are priorities.
 
     Raises `OSError` where none can be made, or the folder is gone.
     """
@@ -70,16 +70,18 @@ def start(folder: str, command: Sequence[str], answers: bool = False) -> subproc
             out = subprocess.PIPE if answers else subprocess.DEVNULL
             child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=said)
         _open[folder].append(child)
-        if workers() is not None:
+        if nice:
             with contextlib.suppress(AttributeError, OSError):  # not everywhere is there such a priority
-                os.setpriority(os.PRIO_PROCESS, child.pid, NICE)
+                os.setpriority(os.PRIO_PROCESS, child.pid, nice)
         return child
 
 
 class Workers:
     """Processes that do what they are sent until they are closed: started when there is work for them, with `command`
-    of the folder into which they write. They answer each message with a byte.
+    of the folder into which they write. They answer each message with a byte. `nice`: that of processes to come.
     """
+
+    nice = NICE
 
     def __init__(self) -> None:
         self._folder: Folder | None = None
@@ -98,7 +100,7 @@ class Workers:
             self._folder = self._folder or Folder()
             name = self._folder.name
             while len(self._all) < len(messages):
-                self._all.append(start(name, command(name), answers=True))
+                self._all.append(start(name, command(name), True, self.nice))
             for child, message in zip(self._all, messages, strict=False):
                 _send(child, message)
             for child, _ in zip(self._all, messages, strict=False):
@@ -150,6 +152,22 @@ def giving_way() -> Iterator[None]:
     finally:
         _way.workers.close()
         _way.workers = None
+
+
+@contextlib.contextmanager
+def hurrying(hurries: bool) -> Iterator[None]:
+    """This thread's workers do not give way inside, if it `hurries`: what they make ends a loss that is larger."""
+    found = workers() if hurries else None
+    if found is None:
+        yield
+        return
+    found.close()  # a process that gives way cannot be told to take more
+    found.nice = 0
+    try:
+        yield
+    finally:
+        found.close()
+        found.nice = NICE
 
 
 def workers() -> Workers | None:

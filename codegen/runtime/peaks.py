@@ -27,6 +27,7 @@ STREAM_BYTES = 1 << 28  # more than the last-level cache holds
 ITEM_BYTES = 1 << 20
 STREAMS = 2  # at once in each thread; one alone leaves memory idle while the hardware finds its next page
 REPEATS = 9
+FLOPS_A_LANE, BYTES_A_SECOND = 3.6e9, 2e10  # half of an FMA a cycle in each thread, and what any memory gives
 PEAKS = Record("peaks", Row((RATE, RATE)))
 
 
@@ -41,6 +42,11 @@ class Peaks:
     def seconds(self, flops: int, nbytes: int) -> float:
         """The least seconds for so many FLOP and bytes: the roofline (Williams et al., 2009)."""
         return max(flops / self.flops, nbytes / self.bandwidth)
+
+
+def likely_seconds(flops: int, nbytes: int, threads: int) -> float:
+    """Seconds of layers of so many FLOP and bytes, by what kernels reach on most machines: nothing is measured."""
+    return flops / (threads * target().vl * FLOPS_A_LANE) + nbytes / BYTES_A_SECOND
 
 
 @functools.lru_cache

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import jax
 
 from ..codegen.program import Program
+from ..codegen.runtime import host
 from ..codegen.segment.assembly import Segment
-from ..codegen.segment.choice import likely
 from ..compat import as_array, configuration
 from ..cost.predictor import Predictor
 from ..devices.registry import connected
@@ -84,10 +84,19 @@ class Attempt:
         begun = [self.problem.begin_as_called(exe) for _ in range(count)]
         jax.block_until_ready(begun[-1] if self.problem.donated else begun)  # those before it have been given away
 
+    def unhurried(self) -> None:
+        """From now on algorithms are measured, and what was built without that is built anew."""
+        if self.hasty:
+            self.hasty = False
+            for name in ("all_host", "local"):
+                self.__dict__.pop(name, None)
+                self.slow.pop(name, None)
+            self.slow.pop("host", None)
+
     def build(self, program: Program) -> Segment:
         """A segment for this machine's team. Raises `Unsupported` for what kernels cannot express."""
         self.progress("build", 0, 0)
-        return self.machine.build(program, likely if self.hasty else None)
+        return self.machine.build(program, host.at_once if self.hasty else None)
 
     def executable(self, plan: Plan) -> Executable:
         """A plan as an executable with resident weights. Raises `Unsupported` or `SplitError` for layers that cannot
@@ -176,6 +185,7 @@ class Attempt:
         """Measures what of the machine is not known yet, and is kept on disk."""
         if self.predictor is None and not self.problem.hostless:
             learn_contention(self.machine.relay, self.machine.threads, self.machine.cpus)
+            host.learn()
 
     def _measured(self) -> Costs:
         p, m = self.problem, self.machine

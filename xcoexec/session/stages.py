@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..codegen.native.children import hurrying
+from ..codegen.runtime.peaks import likely_seconds
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan, fields, made
 from ..ir.plan_json import REMEMBERED
@@ -13,8 +16,11 @@ from ..ir.validate import check_plan
 from ..lowering.executable import Executable
 from ..measure import kept as disk
 from ..measure.kept import read, store
+from ..measure.timing import alone
 from .attempt import Attempt
 from .contest import CLEAR, FEW, WORTH, contest, quick_candidates, streamed, times, whole_halves, why
+
+HURRY = 0.7  # of plain jax.jit's seconds: what is expected to take less is worth more of the cores until it is there
 
 
 class Kept(NamedTuple):
@@ -59,6 +65,7 @@ def stages(s: Attempt) -> Iterator[Executable]:
     an `early` attempt first what can be had sooner.
     """
     kept = remembered(record_name(s), s.graph)
+    s.hasty = s.early and not (kept is not None and kept.whole)
     if kept is not None and (kept.whole or s.early):
         yield _again(s, kept)
         if kept.whole:
@@ -66,6 +73,7 @@ def stages(s: Attempt) -> Iterator[Executable]:
     elif s.early and not (s.too_large or s.problem.hostless) and (exe := clear_winner(s) or quick(s)) is not None:
         keep(s, exe, whole=False)
         yield exe
+    s.unhurried()
     found = contest(s)
     if s.early:
         yield found.exe
@@ -105,13 +113,28 @@ def clear_winner(s: Attempt) -> Executable | None:
     """A plan of one half that clearly wins against plain jax.jit before any layer is measured; None where there is
     none.
     """
-    candidates = whole_halves(s)
+    with hurrying(_promises(s)):
+        candidates = whole_halves(s)
     seconds = times(s, candidates, FEW)
     best = min(seconds, key=seconds.__getitem__)
     if seconds[best] > CLEAR * seconds["jit"]:
         return None
     others = ", ".join(k for k in seconds if k != best)
     return why(candidates[best], seconds, f"clearly faster than {others}; layers are still being measured")
+
+
+def _promises(s: Attempt) -> bool:
+    """Whether the host half is likely to need a far smaller part of the cores' time than plain jax.jit: by what layers
+    compute and read, at a rate that kernels reach anywhere.
+    """
+    if s.machine.apart:
+        return False
+    flops, nbytes = sum(x.flops for x in s.graph.layers), sum(x.nbytes for x in s.graph.layers)
+    seconds = likely_seconds(flops, nbytes, s.machine.threads)
+    with alone():
+        began = time.perf_counter()
+        s.stream(s.plain)
+        return seconds < HURRY * (time.perf_counter() - began)
 
 
 def quick(s: Attempt) -> Executable | None:

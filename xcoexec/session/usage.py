@@ -21,7 +21,7 @@ STEADY = 4  # calls in a row that were made as the habit says, behind which call
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
 LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
-CLEAR_PAIRS = 2  # of them that are enough where both are clear
+CLEAR_PAIRS = 2  # of them that are enough where both are clear, and say the same
 FLOW_BLOCK, FLOW_DROPPED = 96, 32  # the same of calls in flight, and those of a block that are not compared
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
@@ -160,14 +160,16 @@ class Trial:
             self.pairs.append((self._typical(0), self._typical(1)))
         self._samples = ([], [])
         lost, many = sum(plan > jit for plan, jit in self.pairs), len(self.pairs)
-        if many == CLEAR_PAIRS and all(plan < CLEAR * jit for plan, jit in self.pairs):
-            self.verdict = "plan"
-        elif many >= LEAST_PAIRS and lost in (0, many):
+        if lost in (0, many) and (many >= LEAST_PAIRS or (many == CLEAR_PAIRS and self._clear())):
             self.verdict = "jit" if lost else "plan"
         elif many == MOST_PAIRS:
             self.verdict = "jit" if lost >= LOST else "plan" if many - lost >= LOST else "open"
         elif self._missed > 2 * self.block * LEAST_PAIRS:
             self.verdict = "open"
+
+    def _clear(self) -> bool:
+        """Whether one of the two takes clearly less than the other in all pairs."""
+        return all(min(pair) < CLEAR * max(pair) for pair in self.pairs)
 
     @property
     def limit(self) -> float:
