@@ -242,6 +242,18 @@ def test_calls_in_flight_are_compared_by_many_together(plan: float, verdict: str
     assert found.trial.medians() == pytest.approx((plan, 1.0), rel=0.25)
 
 
+@pytest.mark.parametrize(("gain", "verdict"), [(0.01, "jit"), (0.05, "plan")])
+def test_calls_in_flight_have_a_plan_where_it_gains(gain: float, verdict: str) -> None:
+    """Pairs that disagree end in time, and not with a plan that gains nothing."""
+    clock = [100.0]
+    found = Loop(FlowTrial(0.1, lambda: clock[0]), clock)
+    pair = lambda i: max(i - FIRST, 0) // (2 * usage.FLOW_BLOCK)
+    turn = lambda plain, i: 1.0 if plain else 1.01 if pair(i) == 0 else 1.0 - gain
+    calls = FIRST + 2 * usage.FLOW_BLOCK * usage.FLOW_PAIRS + 1
+    assert found.turns(calls, turn, waited=False) == verdict
+    assert len(found.trial.pairs) == usage.FLOW_PAIRS
+
+
 def test_a_comparison_of_calls_in_flight_ends_where_callers_wait() -> None:
     trial = FlowTrial(0.1)
     trial.plain(False)
@@ -268,7 +280,7 @@ def test_calls_in_flight_leave_a_plan_that_makes_them_slower(
         found.planner.plain, plan=dataclasses.replace(found.planner.plain.plan, measured=told.measured)
     )
     found.monitor.current = dataclasses.replace(plain, in_flight=host) if apart else host
-    found.choice._compiled, found._adapt, fast._rest = True, True, None
+    found.choice._compiled, found._adapt, fast._rest = True, not apart, None
     with found.monitor.planning():  # it has just ended: none begins behind these calls
         pass
     assert found.takes() is found.current
@@ -297,8 +309,10 @@ def test_callers_who_wait_for_plain_jit_are_looked_at_now_and_then(late: list[bo
     measured = dataclasses.replace(plain.plan, measured={"jit": REST_SECONDS / 20})
     found.monitor.current = dataclasses.replace(plain, plan=measured, in_flight=host)
     calls = lambda many: [jax.block_until_ready(fast(X)) for _ in range(many)]
+    found.gate.tell()
     calls(STEADY)
     assert asked._rest is not None and not found.settled
+    assert found.gate.passes(), "the news were heard"
     calls(19)
     assert asked._rest is not None
     calls(1)

@@ -73,7 +73,8 @@ class Session:
         self._failing = threading.Lock()
         self._failed: Executable | None = None  # what is used since a host call failed
         free = planner.races or not planner.problem.step  # else nothing of a step is timed
-        self._adapt = config.adapt() and free and exe.plan.strategy != "forced" and exe.lowered is not None
+        self._free = config.adapt() and free and exe.plan.strategy != "forced"  # callers may be given another plan
+        self._adapt = self._free and exe.lowered is not None
         self.gate, self._settings = gate or Gate(), settings()
         self.ends: Callable[[float | None], bool] | None = None  # waits for a planning that goes on behind calls
         steps = (self._compared,) if planner.races else (self._known, self._moved, self._again)
@@ -102,7 +103,8 @@ class Session:
             compiles()
 
     def _compares(self) -> bool:
-        return self._watched and self.ends is None and self.planner.strategy == "auto"
+        goes = self._free and not (self.monitor.final or self._races)
+        return goes and self.ends is None and self.planner.strategy == "auto"
 
     @property
     def _watched(self) -> bool:
@@ -229,10 +231,8 @@ class Session:
 
     def tick(self) -> None:
         """Counts a call for the watch on times; waits while another one is measured."""
-        if self.ends is not None:
-            self.gate.wait()
-        elif self._watched:
-            self.gate.wait()
+        self.gate.wait()
+        if self.ends is None and self._watched:
             self.monitor.tick()
 
     # -- what there is to see

@@ -23,6 +23,7 @@ BLOCK = 5  # calls in a row with the same executable, of which the first is not 
 LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
 CLEAR_PAIRS = 2  # of them that are enough where both are clear, and say the same
 FLOW_BLOCK, FLOW_DROPPED = 96, 32  # the same of calls in flight, and those of a block that are not compared
+FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's seconds below which a plan takes them
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
 WINDOW, EVERY, MOST_EVERY = 32, 256, 1 << 16  # calls that are looked at, of how many
@@ -98,6 +99,7 @@ class Trial:
 
     block: ClassVar[int] = BLOCK
     dropped: ClassVar[int] = 1  # calls of a block that are not compared
+    most: ClassVar[int] = MOST_PAIRS
     flows: ClassVar[bool] = False
 
     def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter, sure: float = 0.0):
@@ -162,10 +164,14 @@ class Trial:
         lost, many = sum(plan > jit for plan, jit in self.pairs), len(self.pairs)
         if lost in (0, many) and (many >= LEAST_PAIRS or (many == CLEAR_PAIRS and self._clear())):
             self.verdict = "jit" if lost else "plan"
-        elif many == MOST_PAIRS:
-            self.verdict = "jit" if lost >= LOST else "plan" if many - lost >= LOST else "open"
+        elif many == self.most:
+            self.verdict = self._at_last(lost, many)
         elif self._missed > 2 * self.block * LEAST_PAIRS:
             self.verdict = "open"
+
+    def _at_last(self, lost: int, many: int) -> str:
+        """The verdict when all pairs are there, of which the plan has lost so many."""
+        return "jit" if lost >= LOST else "plan" if many - lost >= LOST else "open"
 
     def _clear(self) -> bool:
         """Whether one of the two takes clearly less than the other in all pairs."""
@@ -190,10 +196,11 @@ class Trial:
 
 class FlowTrial(Trial):
     """The same for calls in flight, of which only many together tell what one takes: means over longer blocks, of which
-    those calls are dropped that begin while the other executable's are still computed.
+    those calls are dropped that begin while the other executable's are still computed. A plan has to show that it gains
+    something: nobody waits for what it has gained in a single call.
     """
 
-    block, dropped, flows = FLOW_BLOCK, FLOW_DROPPED, True
+    block, dropped, most, flows = FLOW_BLOCK, FLOW_DROPPED, FLOW_PAIRS, True
 
     def waits(self) -> None:
         """A call waits for its result: after many of them the comparison ends."""
@@ -203,6 +210,9 @@ class FlowTrial(Trial):
 
     def _typical(self, which: int) -> float:
         return float(np.mean(self._samples[which]))
+
+    def _at_last(self, lost: int, many: int) -> str:
+        return "plan" if float(np.median([plan / jit for plan, jit in self.pairs])) < FLOW_GAIN else "jit"
 
 
 class Guard:
