@@ -242,13 +242,15 @@ def test_calls_in_flight_are_compared_by_many_together(plan: float, verdict: str
     assert found.trial.medians() == pytest.approx((plan, 1.0), rel=0.25)
 
 
-@pytest.mark.parametrize(("gain", "verdict"), [(0.01, "jit"), (0.05, "plan")])
-def test_calls_in_flight_have_a_plan_where_it_gains(gain: float, verdict: str) -> None:
-    """Pairs that disagree end in time, and not with a plan that gains nothing."""
+@pytest.mark.parametrize(("gain", "scale", "verdict"), [(0.01, 1.0, "jit"), (0.05, 1.0, "plan"), (0.05, 1e-4, "jit")])
+def test_calls_in_flight_have_a_plan_where_it_gains(gain: float, scale: float, verdict: str) -> None:
+    """Pairs that disagree end in time, and not with a plan that gains nothing, or less than a look at its calls takes;
+    `scale`: seconds of a call.
+    """
     clock = [100.0]
-    found = Loop(FlowTrial(0.1, lambda: clock[0]), clock)
+    found = Loop(FlowTrial(0.1 * scale, lambda: clock[0]), clock)
     pair = lambda i: max(i - FIRST, 0) // (2 * usage.FLOW_BLOCK)
-    turn = lambda plain, i: 1.0 if plain else 1.01 if pair(i) == 0 else 1.0 - gain
+    turn = lambda plain, i: scale * (1.0 if plain else 1.01 if pair(i) == 0 else 1.0 - gain)
     calls = FIRST + 2 * usage.FLOW_BLOCK * usage.FLOW_PAIRS + 1
     assert found.turns(calls, turn, waited=False) == verdict
     assert len(found.trial.pairs) == usage.FLOW_PAIRS

@@ -111,9 +111,10 @@ class Choice:
     def _flow_of(self, exe: Executable) -> FlowTrial | None:
         """The same for calls in flight, where a plan takes them and plain jax.jit is there."""
         used = exe.in_flight or exe
-        if used.lowered is None or not self._compiled or "jit" not in used.plan.measured or not self._compares():
+        alone = used.plan.measured.get("jit", self._alone)
+        if used.lowered is None or not self._compiled or alone is None or not self._compares():
             return None
-        return FlowTrial(used.plan.measured["jit"])
+        return FlowTrial(alone)
 
     def _wait_for_plain(self) -> None:
         """The comparison begins anew when plain jax.jit is compiled, once, in the background."""
@@ -150,9 +151,8 @@ class Choice:
             self.flow = None
             if flow.verdict == "jit":
                 instead = None if exe.lowered is None else self._planner.plain
-                said = f"{exe.plan.chosen}; jit while calls are in flight, as they showed"
-                plan = dataclasses.replace(exe.plan, chosen=said) if instead is not None else exe.plan
-                found = dataclasses.replace(exe, plan=plan, in_flight=instead)
+                said = f"{exe.plan.chosen.split('; ')[0]}; jit while calls are in flight, as they showed"
+                found = dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, chosen=said), in_flight=instead)
                 self._monitor.take(found)
                 self._planner.keep(found)
 

@@ -23,6 +23,7 @@ BLOCK = 5  # calls in a row with the same executable, of which the first is not 
 LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
 CLEAR_PAIRS = 2  # of them that are enough where both are clear, and say the same
 FLOW_BLOCK, FLOW_DROPPED = 96, 32  # the same of calls in flight, and those of a block that are not compared
+LOOK_SECONDS = 1e-5  # of a call that is looked at: plain jax.jit's need no look any more when they have won
 FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's seconds below which a plan takes them
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
@@ -213,6 +214,10 @@ class FlowTrial(Trial):
 
     def _at_last(self, lost: int, many: int) -> str:
         return "plan" if float(np.median([plan / jit for plan, jit in self.pairs])) < FLOW_GAIN else "jit"
+
+    def _pair(self) -> None:
+        self._samples[1][:] = [seconds - LOOK_SECONDS for seconds in self._samples[1]]
+        super()._pair()
 
 
 class Guard:
