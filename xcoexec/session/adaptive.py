@@ -34,7 +34,7 @@ LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 # times as long as a measurement takes calls are left alone after it: they lose a tenth at most beside a device, and a
 # quarter where all is done on the same cores
 OPEN_APART, OPEN_SHARED = 12, 3
-MOST_OPEN_SECONDS = 1.0
+MOST_OPEN_SECONDS = 3.0
 HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
 
 
@@ -64,8 +64,8 @@ class Gate:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Nothing of this function is begun inside, and the device has done what it was given before; when
-        calls have come since the last time, a multiple of that time, at most a second, is left open after it.
+        """Nothing of this function is begun inside, and the device has done what it was given before; when calls have
+        come since the last time, a multiple of that time, at most `MOST_OPEN_SECONDS`, is left open after it.
         """
         self._open.clear()
         began = time.perf_counter()

@@ -10,7 +10,7 @@ import jax
 
 from ..codegen.program import Program
 from ..codegen.runtime import host
-from ..codegen.segment.assembly import Segment
+from ..codegen.segment.assembly import Groups, Segment
 from ..compat import as_array, configuration
 from ..cost.predictor import Predictor
 from ..devices.registry import connected
@@ -65,6 +65,7 @@ class Attempt:
     ):
         self.problem, self.machine, self.costs, self.predictor = problem, machine, costs, predictor
         self.progress, self.hasty, self.plain_ready, self.early = progress, hasty, plain_ready, early
+        self._guessed = False
         self.slow: dict[str, float] = {}
         self.quick: Costs | None = None
 
@@ -85,9 +86,10 @@ class Attempt:
         jax.block_until_ready(begun[-1] if self.problem.donated else begun)  # those before it have been given away
 
     def unhurried(self) -> None:
-        """From now on algorithms are measured, and what was built without that is built anew."""
-        if self.hasty:
-            self.hasty = False
+        """From now on algorithms are measured, and what was built with guessed ones is built anew."""
+        self.hasty = False
+        if self._guessed:
+            self._guessed = False
             for name in ("all_host", "local"):
                 self.__dict__.pop(name, None)
                 self.slow.pop(name, None)
@@ -96,7 +98,11 @@ class Attempt:
     def build(self, program: Program) -> Segment:
         """A segment for this machine's team. Raises `Unsupported` for what kernels cannot express."""
         self.progress("build", 0, 0)
-        return self.machine.build(program, host.at_once if self.hasty else None)
+        return self.machine.build(program, self._guess if self.hasty else None)
+
+    def _guess(self, groups: Groups, names: tuple[str, ...], threads: int) -> str:
+        self._guessed = True
+        return host.at_once(groups, names, threads)
 
     def executable(self, plan: Plan) -> Executable:
         """A plan as an executable with resident weights. Raises `Unsupported` or `SplitError` for layers that cannot
