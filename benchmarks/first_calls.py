@@ -1,7 +1,8 @@
 """`python -m benchmarks.first_calls [folder] [model ...] [--seconds 60]`: what the first calls of a process take.
 
 Every line is three processes: `jax.jit`; xcoexec with an empty cache, whose calls go on while the plan is made; and
-xcoexec once more with the cache that it left. Measured: the first call, the calls while planning (median, and the share
+xcoexec once more with the cache that it left. Measured: the first call (the first two as medians of `FIRSTS` processes,
+as a process' first call takes longer or shorter by a fifth), the calls while planning (median, and the share
 of time lost to `jax.jit`'s), seconds from the first call's start until a call ran co-executed (or the plan was made,
 where plain `jax.jit` stays) and until all of the planning was over, and a call's median afterwards.
 """
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 import numpy as np
 from rich.progress import track
@@ -30,6 +32,7 @@ MODELS = (
     *("lenet", "fcnn", "squeezenet", "resnet18", "mobilenet_v2", "googlenet"),
     *("vgg11", "retinaface_mobile", "vit_s16", "bert_base", "densenet121", "convnext_t", "efficientnet_b0"),
 )
+FIRSTS = 3
 AFTER_SECONDS = 1.0
 SETTLED = 60  # calls after which the plan has been compared in use
 LOOK_SECONDS = 0.1  # between two looks whether calls are co-executed
@@ -84,20 +87,37 @@ def one(kind: str, name: str, seconds: float) -> Record:
     return found
 
 
-def record(name: str, seconds: float) -> Record:
-    """One line: the three processes of a model."""
+def process(kind: str, name: str, seconds: float, cache: str) -> dict[str, Any]:
+    """What a process of its own has seen (`one`)."""
+    env = config.environment_with(**{CACHE_DIR: cache})
+    command = [sys.executable, "-m", "benchmarks.first_calls", "--one", kind, name, "--seconds", str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def first(kind: str, name: str) -> float:
+    """Seconds of a process' first call, with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
-        env = config.environment_with(**{CACHE_DIR: cache})
-        runs = {}
-        for key, kind in (("jit", "jit"), ("cold", "xco"), ("warm", "xco")):
-            command = [sys.executable, "-m", "benchmarks.first_calls", "--one", kind, name, "--seconds", str(seconds)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-            runs[key] = json.loads(done.stdout.splitlines()[-1])
+        return float(process(kind, name, 0.0, cache)["first"])
+
+
+def record(name: str, seconds: float) -> Record:
+    """One line: the processes of a model."""
+    kinds = (("jit", "jit"), ("cold", "xco"), ("warm", "xco"))
+    with tempfile.TemporaryDirectory() as cache:
+        runs = {key: process(kind, name, seconds, cache) for key, kind in kinds}
+    firsts = {key: [runs[key]["first"]] for key, _ in kinds[:2]}
+    for _ in range(FIRSTS - 1):
+        for key, kind in kinds[:2]:
+            firsts[key].append(first(kind, name))
+    for key, times in firsts.items():
+        runs[key]["first"] = float(np.median(times))
     plain = runs["jit"]["after"]
     out: Record = {
         "model": name,
         "commit": commit(),
         **{k: v for k, v in runs["jit"].items() if k not in ("first", "after")},
+        **{f"{key}_firsts_seconds": times for key, times in firsts.items()},
     }
     for key, run in runs.items():
         times = run.pop("planning", [])

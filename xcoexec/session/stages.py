@@ -20,7 +20,7 @@ from ..measure.timing import alone
 from .attempt import Attempt
 from .contest import FEW, WORTH, contest, quick_candidates, streamed, times, whole_halves, why
 
-EARLY = 0.95  # of plain jax.jit's seconds, below which a plan is in use while layers are measured
+EARLY = 0.9  # of plain jax.jit's seconds, below which a plan is in use while layers are measured
 HURRY = 0.7  # of plain jax.jit's seconds: what is expected to take less is worth more of the cores until it is there
 
 
