@@ -180,7 +180,9 @@ def test_workers_that_fail_leave_the_work_to_this_process(
     with children.giving_way():
         assert build.kernel_address(spec, target())
         others = children.workers()
-        assert others is not None and not len(others)
+        assert others is not None and not len(others) and others.failed
+        build.prepare([gemm.spec(mr, 1, False, spec[4], (), 36) for mr in (1, 2)], target())
+        assert caplog.text.count("a process failed") == 1, "none is asked again"
     assert "a process failed (exit status 1)" in caplog.text and "there is no such module" in caplog.text
     assert [p.suffix for p in tmp_path.iterdir()] == [".o"]
 

@@ -12,7 +12,7 @@ import pytest
 from xcoexec.codegen.kernels import conv
 from xcoexec.codegen.kernels.winograd import eligible, guess
 from xcoexec.codegen.program import Group, Op, Value
-from xcoexec.codegen.runtime import host
+from xcoexec.codegen.runtime import guesses
 from xcoexec.codegen.segment import choice
 from xcoexec.codegen.segment.assembly import Groups
 from xcoexec.codegen.target import target
@@ -72,7 +72,7 @@ def test_a_guess_weighs_products_and_weights(pixels: int, channels: int, guessed
     fn = lambda w, x: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=nhwc)
     _, graph = graph_of(fn, (array(3, 3, channels, channels), array(1, pixels, pixels, channels)), 1)
     group = graph.layers[0].group
-    found = host.at_once(((group, frozenset(graph.program.consts)),), conv.ALGORITHMS, 2)
+    found = guesses.at_once(((group, frozenset(graph.program.consts)),), conv.ALGORITHMS, 2)
     assert found == guessed if eligible(group.ops[0]) else found == "direct"
     assert guess(group.ops[0], 2, target()) == guessed
 

@@ -241,8 +241,10 @@ def _cores() -> int:
 
 def _by_workers(others: Workers, specs: Sequence[Spec], target: Target) -> None:
     """Has kernels compiled by processes that work for this thread, which holds Python's lock for none of it; what they
-    do not leave is compiled later.
+    do not leave is compiled later, and so is all that comes after a failure.
     """
+    if others.failed:
+        return
     most = max(_cores() // 2, min(_cores(), 2))  # calls lose less where cores are left to them
     count = min(most, max(len(others), -(-len(specs) // SHARE)), len(specs))
     try:

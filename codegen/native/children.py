@@ -78,10 +78,11 @@ def start(folder: str, command: Sequence[str], answers: bool = False, nice: int 
 
 class Workers:
     """Processes that do what they are sent until they are closed: started when there is work for them, with `command`
-    of the folder into which they write. They answer each message with a byte. `nice`: that of processes to come.
+    of the folder into which they write. They answer each message with a byte. `nice`: that of processes to come;
+    `failed`: one has failed, so that none is asked again.
     """
 
-    nice = NICE
+    nice, failed = NICE, False
 
     def __init__(self) -> None:
         self._folder: Folder | None = None
@@ -107,6 +108,7 @@ class Workers:
                 _answered(child, name)
             return name
         except BaseException:
+            self.failed = True
             self.close()
             raise
 

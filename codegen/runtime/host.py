@@ -14,10 +14,9 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from ..kernels import block_shapes
 from ..kernels.families import lower_group
 from ..kernels.stored import lower_stored
-from ..kernels.winograd import eligible, guess, spare
+from ..kernels.winograd import spare
 from ..native import layout as abi
 from ..native.build import CALLS, NATIVE, native_address, start_native
 from ..native.frame import call_frame, sets_state, type_info
@@ -25,7 +24,7 @@ from ..program import Group, Program, Unsupported, Value, external, kind
 from ..rules.convolution import convolution
 from ..rules.primitives import is_anchor
 from ..segment.assembly import Context, Groups, Pick, Rules, Segment, compile_segment
-from ..segment.choice import default, likely, measured
+from ..segment.choice import default, measured
 from ..segment.cuts import Cut
 from ..segment.descriptor import Runtime
 from ..segment.steps import Step
@@ -201,21 +200,6 @@ def build(
     chosen = target or host_target()
     pick = pick or functools.partial(measured, functools.partial(_alone, cpus, cut), chosen)
     return compile_segment(program, chosen, threads, runtime(cpus), Rules(lower_group, fused, spare, pick, cut))
-
-
-def at_once(groups: Groups, names: tuple[str, ...], threads: int) -> str:
-    """The algorithm of operations whose segment is needed at once, without a measurement."""
-    return likely(groups, names, threads, _guess)
-
-
-def _guess(groups: Groups, threads: int, chosen: Target) -> str:
-    ops = [op for group, _ in groups for op in group.ops]
-    return guess(ops[0], threads, chosen) if len(ops) == 1 and eligible(ops[0]) else ""
-
-
-def learn() -> None:
-    """Measures for processes to come what kernels' shapes are chosen by, once a machine (about a second)."""
-    block_shapes.learn(host_target())
 
 
 def build_stored(program: Program, threads: int) -> Segment:

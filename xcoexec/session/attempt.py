@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import jax
 
 from ..codegen.program import Program
-from ..codegen.runtime import host
+from ..codegen.runtime import guesses
 from ..codegen.segment.assembly import Groups, Segment
 from ..compat import as_array, configuration
 from ..cost.predictor import Predictor
@@ -102,7 +102,7 @@ class Attempt:
 
     def _guess(self, groups: Groups, names: tuple[str, ...], threads: int) -> str:
         self._guessed = True
-        return host.at_once(groups, names, threads)
+        return guesses.at_once(groups, names, threads)
 
     def executable(self, plan: Plan) -> Executable:
         """A plan as an executable with resident weights. Raises `Unsupported` or `SplitError` for layers that cannot
@@ -191,7 +191,7 @@ class Attempt:
         """Measures what of the machine is not known yet, and is kept on disk."""
         if self.predictor is None and not self.problem.hostless:
             learn_contention(self.machine.relay, self.machine.threads, self.machine.cpus)
-            host.learn()
+            guesses.learn()
 
     def _measured(self) -> Costs:
         p, m = self.problem, self.machine

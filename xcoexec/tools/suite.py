@@ -217,7 +217,7 @@ def measure(name: str, suite: Suite, model: str, batch: int) -> Record:
         "ran": {v: f.report().ran for v, f in resident.items()},
         "halves": {v: _counted(p) for v, p in plans.items()},
         "cores": cores(),
-        "affinity": sorted(os.sched_getaffinity(0)),
+        "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
         "clock_mhz": _clock(),
         "environment": environment(),
         "commit": commit(),
