@@ -265,6 +265,18 @@ def _first_calls(name: str) -> str:
     return "\n".join((_source(name, "python -m benchmarks.first_calls"), table))
 
 
+def _two_plans(name: str) -> str:
+    """Milliseconds of a call with both plans, and how many times as long the first one takes."""
+    rows = []
+    for r in records(name):
+        behind, waited = (np.array(r["seconds"][kind]) for kind in ("behind", "wait"))
+        low, times, high = np.percentile(behind / waited, (25, 50, 75))
+        ms = (f"{1e3 * np.median(x):.3g}" for x in (behind, waited))
+        rows.append((r["model"], *ms, f"{times:.3f} ({low:.3f} to {high:.3f})"))
+    head = ("model", "found behind calls, ms", "found alone, ms", "times as long")
+    return "\n".join((_source(name, "python -m benchmarks.two_plans"), _table(head, rows)))
+
+
 def _training() -> str:
     name = "zen5-2cores-train.jsonl"
     rows = []
@@ -296,6 +308,9 @@ def benchmarks_page() -> str:
             "## First calls, seconds\n",
             "Calls go on while the plan is made. A negative loss: they were faster than `jax.jit`'s in the mean.\n",
             *(_first_calls(p.name) for p in sorted(RESULTS.glob("*-first-calls.jsonl"))),
+            "## Plans found behind calls\n",
+            "Both with an empty cache: one while calls go on, the other while its caller waits.\n",
+            *(_two_plans(p.name) for p in sorted(RESULTS.glob("*-two-plans.jsonl"))),
             "## Whole training steps\n",
             _training(),
             "## All records\n",
