@@ -118,6 +118,28 @@ def test_an_early_plan_takes_algorithms_that_are_measured_later(own_cache: None)
         assert error(np.asarray(attempt.run(exe)[0]), oracle(dense, WEIGHTS, X)) < 1e-5
 
 
+def test_what_has_lost_in_use_may_have_no_measurements(own_cache: None) -> None:
+    """Calls in flight leave their plan behind a loss of the one for callers who wait."""
+    fast = co(dense, WEIGHTS, strategy="auto")
+    fast(X)
+    planner = fast.session().planner
+    attempt = planner._attempt(silent)
+    planner.keep(attempt.plain)
+    assert stages.remembered(stages.record_name(attempt), attempt.graph) is None
+
+
+def test_an_early_plan_is_not_whole_for_what_calls_in_flight_show(own_cache: None) -> None:
+    fast = co(dense, WEIGHTS, strategy="auto")
+    fast(X)
+    planner = fast.session().planner
+    attempt = planner._attempt(silent)
+    name, exe = stages.record_name(attempt), why(attempt.all_host, {"jit": 2.0, "host": 1.0}, "early")
+    for whole in (False, True):
+        stages.keep(attempt, exe, whole=whole)
+        planner.keep(exe)
+        assert stages.remembered(name, attempt.graph).whole is whole
+
+
 def test_who_expects_a_large_gain_hurries(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = co(dense, WEIGHTS, strategy="host")
     fast(X)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ..native.build import Spec, kernel_address, prepare, source_hash
 from ..rules.expressions import COPY
-from ..store.disk import Record
+from ..store.disk import Record, folder
 from ..store.schema import MEASURED, Fields
 from ..target import MATRIX_UNITS, MatrixUnit, Target
 from . import gemm
 
 Shape = tuple[int, int]  # rows, vectors
+Alone = Callable[[], contextlib.AbstractContextManager[object]]  # in which a shape is measured
 VECTOR = MATRIX_UNITS["vector"]
 RUN = 512  # length of the reduction that is timed
 REPEATS = 15  # samples, of which the least counts
@@ -56,20 +58,26 @@ def expected(shape: Shape, target: Target) -> float:
 
 def slowdown(target: Target, unit: MatrixUnit = VECTOR) -> Mapping[Shape, float]:
     """How much slower than `cycles` each block shape is on this machine: as the model has it, until `learn` has
-    measured it in a process before. One answer for units that share the vector unit's kernels.
+    measured it. One answer for units that share the vector unit's kernels.
 
     A shape that spills, or a core with fewer load ports, shows here; differences within the noise do not.
     """
     return _slowdown(target, _timed(unit))
 
 
-def learn(target: Target, unit: MatrixUnit = VECTOR) -> None:
-    """Measures the block shapes for processes to come, once a machine (about a second)."""
-    name, record = _kept(target, _timed(unit))
-    if record.load(name) is None:
-        shapes = measured_shapes(target, _timed(unit))
-        table = {f"{mr},{nv}": seconds for (mr, nv), seconds in _measured(target, _timed(unit), shapes).items()}
-        record.store(name, table)
+def learn(target: Target, alone: Alone = contextlib.nullcontext, unit: MatrixUnit = VECTOR) -> bool:
+    """Measures the block shapes, once a machine (about a second), each in `alone`; whether what is chosen from now on
+    may differ from what was chosen before. Without a cache nothing is measured.
+    """
+    unit = _timed(unit)
+    name, record = _kept(target, unit)
+    if folder() is None or record.load(name) is not None:
+        return False
+    before = _slowdown(target, unit)
+    found = _measured(target, unit, measured_shapes(target, unit), alone)
+    record.store(name, {f"{mr},{nv}": seconds for (mr, nv), seconds in found.items()})
+    _slowdown.cache_clear()
+    return _slowdown(target, unit) != before
 
 
 def _timed(unit: MatrixUnit) -> MatrixUnit:
@@ -97,19 +105,24 @@ def _slowdown(target: Target, unit: MatrixUnit) -> Mapping[Shape, float]:
     return {s: model[s] * (measured.get(s) or measured[near[s]]) for s in shapes}
 
 
-def _measured(target: Target, unit: MatrixUnit, shapes: Sequence[Shape]) -> dict[Shape, float]:
+def _measured(target: Target, unit: MatrixUnit, shapes: Sequence[Shape], alone: Alone) -> dict[Shape, float]:
     """Seconds of a step of each shape. One row less than a tall shape is only measured where that one is slow: it is
     there for what spills; else it is as much faster as the model has it.
     """
     tallest = {nv: max(mr for mr, n in shapes if n == nv) for _, nv in shapes}
     less = {(mr, nv) for mr, nv in shapes if (tallest[nv] + 1) // 2 < mr < tallest[nv]}
     prepare([_spec(unit, *s) for s in shapes if s not in less], target)
-    found = {s: _measure(target, unit, *s) for s in shapes if s not in less}
+
+    def measure(shape: Shape) -> float:
+        with alone():
+            return _measure(target, unit, *shape)
+
+    found = {s: measure(s) for s in shapes if s not in less}
     usual = float(np.median([seconds / cycles(s) for s, seconds in found.items()]))
     for mr, nv in less:
         taller = found[mr + 1, nv] / cycles((mr + 1, nv))
         slow = taller > NOISE * usual
-        found[mr, nv] = _measure(target, unit, mr, nv) if slow else taller * cycles((mr, nv))
+        found[mr, nv] = measure((mr, nv)) if slow else taller * cycles((mr, nv))
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..codegen.native.children import go_on
+from ..codegen.native.children import closing, go_on
 from ..compat import plain_jit
 from ..devices.registry import device_half
 from ..lowering.executable import Executable
@@ -34,7 +34,7 @@ LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 # times as long as a measurement takes calls are left alone after it: they lose a tenth at most beside a device, and a
 # quarter where all is done on the same cores
 OPEN_APART, OPEN_SHARED = 12, 3
-MOST_OPEN_SECONDS = 3.0
+MOST_OPEN_SECONDS, SLEEP_SECONDS = 3.0, 0.1
 HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
 
 
@@ -57,7 +57,7 @@ class Gate:
         self._news = True
 
     def wait(self) -> None:
-        """Waits while measured calls run: tens of milliseconds, at most `HOLD_SECONDS` seconds."""
+        """Waits while measured calls run, at most `HOLD_SECONDS` seconds."""
         self._called, self._news = True, False
         if not self._open.is_set():
             self._open.wait(HOLD_SECONDS)
@@ -78,7 +78,14 @@ class Gate:
             called, self._called = self._called, False
             if called:
                 times = OPEN_APART if device_half().apart else OPEN_SHARED
-                time.sleep(min(times * (time.perf_counter() - began), MOST_OPEN_SECONDS))
+                _rest(min(times * (time.perf_counter() - began), MOST_OPEN_SECONDS))
+
+
+def _rest(seconds: float) -> None:
+    """Sleeps for so long, or until the interpreter ends: it waits for this thread."""
+    end = time.perf_counter() + seconds
+    while (left := end - time.perf_counter()) > 0 and not closing():
+        time.sleep(min(left, SLEEP_SECONDS))
 
 
 class Monitor:
@@ -179,12 +186,16 @@ class Monitor:
         with self._swapping:
             self.current, self.final = exe, True
 
-    def take(self, exe: Executable) -> None:
-        """`exe` from now on, as the caller's own calls have decided, unless another one stays."""
+    def take(self, exe: Executable, old: Executable | None = None) -> bool:
+        """`exe` from now on, as the caller's own calls have decided, unless another one stays, or another one than
+        `old` is in use; whether it is.
+        """
         with self._swapping:
-            if not self.final:
-                self.current = exe
+            if self.final or (old is not None and self.current is not old):
+                return False
+            self.current = exe
         self._baseline = None
+        return True
 
     def lost(self, old: Executable, new: Executable) -> bool:
         """`new` in the place of `old`, which was slower in use and is tried again after a pause that doubles; whether

@@ -31,7 +31,7 @@ from ..measure.profile import (
     overheads,
     silent,
 )
-from ..measure.timing import empty_call, median_seconds
+from ..measure.timing import alone, empty_call, median_seconds
 from ..planning.baselines import device_plan
 from ..planning.memory import ways
 from .problem import Machine, Problem
@@ -86,8 +86,12 @@ class Attempt:
         jax.block_until_ready(begun[-1] if self.problem.donated else begun)  # those before it have been given away
 
     def unhurried(self) -> None:
-        """From now on algorithms are measured, and what was built with guessed ones is built anew."""
+        """From now on algorithms are measured, and so are the shapes of kernels, once a machine; what was built with
+        guessed ones is built anew.
+        """
         self.hasty = False
+        if not self.problem.hostless and guesses.learn(alone):
+            self._guessed = True
         if self._guessed:
             self._guessed = False
             for name in ("all_host", "local"):
@@ -101,8 +105,9 @@ class Attempt:
         return self.machine.build(program, self._guess if self.hasty else None)
 
     def _guess(self, groups: Groups, names: tuple[str, ...], threads: int) -> str:
-        self._guessed = True
-        return guesses.at_once(groups, names, threads)
+        found, guessed = guesses.at_once(groups, names, threads)
+        self._guessed |= guessed
+        return found
 
     def executable(self, plan: Plan) -> Executable:
         """A plan as an executable with resident weights. Raises `Unsupported` or `SplitError` for layers that cannot
@@ -191,7 +196,6 @@ class Attempt:
         """Measures what of the machine is not known yet, and is kept on disk."""
         if self.predictor is None and not self.problem.hostless:
             learn_contention(self.machine.relay, self.machine.threads, self.machine.cpus)
-            guesses.learn()
 
     def _measured(self) -> Costs:
         p, m = self.problem, self.machine

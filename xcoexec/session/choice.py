@@ -153,8 +153,8 @@ class Choice:
                 instead = None if exe.lowered is None else self._planner.plain
                 said = f"{exe.plan.chosen.split('; ')[0]}; jit while calls are in flight, as they showed"
                 found = dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, chosen=said), in_flight=instead)
-                self._monitor.take(found)
-                self._planner.keep(found)
+                if self._monitor.take(found, exe):
+                    self._planner.keep(found)
 
     def _lost(self, exe: Executable, trial: Trial) -> None:
         plan, jit = (f"{1e3 * x:.3f} ms" for x in trial.medians())
@@ -174,7 +174,7 @@ def _remembered(exe: Executable) -> float:
     not worth the compilation of plain `jax.jit`, during which calls take longer.
     """
     measured = exe.plan.measured
-    plan, jit = measured.get(exe.plan.strategy, math.inf), measured["jit"]
+    plan, jit = measured.get(exe.plan.strategy, math.inf), measured.get("jit", 0.0)
     return min(AS_BEFORE * plan, CLEAR * jit) if plan < CLEAR * jit else 0.0
 
 

@@ -118,8 +118,12 @@ class Planner:
         return exe
 
     def keep(self, exe: Executable) -> None:
-        """Has the next process begin with what has won in the caller's own calls, but for a draw."""
-        keep(self._attempt(silent), exe)
+        """Has the next process begin with what has won in the caller's own calls, but for a draw; where layers are not
+        measured yet it goes on with that.
+        """
+        attempt = self._attempt(silent)
+        kept = remembered(record_name(attempt), attempt.graph)
+        keep(attempt, exe, whole=self.races or kept is None or kept.whole)
 
     def forget(self) -> None:
         """Has the next process plan anew: the plan that is kept on disk has lost in use."""

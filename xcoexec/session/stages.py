@@ -18,7 +18,7 @@ from ..measure import kept as disk
 from ..measure.kept import read, store
 from ..measure.timing import alone
 from .attempt import Attempt
-from .contest import FEW, WORTH, contest, quick_candidates, streamed, times, whole_halves, why
+from .contest import CLEAR, FEW, WORTH, contest, quick_candidates, streamed, times, whole_halves, why
 
 EARLY = 0.9  # of plain jax.jit's seconds, below which a plan is in use while layers are measured
 HURRY = 0.7  # of plain jax.jit's seconds: what is expected to take less is worth more of the cores until it is there
@@ -103,7 +103,8 @@ def keep(s: Attempt, exe: Executable, whole: bool = True) -> None:
     measured again next time, nothing is remembered, nor what won before it was one.
     """
     others = [v for k, v in exe.plan.measured.items() if k != "jit"]
-    if s.too_large or exe.plan.engine != "jit" or exe.plan.measured["jit"] < WORTH * min(others):
+    wins = "jit" in exe.plan.measured and others and exe.plan.measured["jit"] < WORTH * min(others)
+    if s.too_large or exe.plan.engine != "jit" or wins:
         in_flight = fields(exe.in_flight.plan) if exe.in_flight is not None else None
         store(REMEMBERED, record_name(s), {"waiting": fields(exe.plan), "in_flight": in_flight, "whole": whole})
     else:
@@ -111,14 +112,14 @@ def keep(s: Attempt, exe: Executable, whole: bool = True) -> None:
 
 
 def clear_winner(s: Attempt) -> Executable | None:
-    """A plan of one half that wins against plain jax.jit before any layer is measured, as the caller's own calls will
-    confirm; None where there is none.
+    """A plan of one half that wins against plain jax.jit before any layer is measured; None where there is none. On a
+    device it has to win clearly: else a plan of both halves, which costs a compilation, may be the better one.
     """
     with hurrying(_promises(s)):
         candidates = whole_halves(s)
     seconds = times(s, candidates, FEW)
     best = min(seconds, key=seconds.__getitem__)
-    if seconds[best] > EARLY * seconds["jit"]:
+    if seconds[best] > (CLEAR if s.machine.apart else EARLY) * seconds["jit"]:
         return None
     others = ", ".join(k for k in seconds if k != best)
     return why(candidates[best], seconds, f"faster than {others}; layers are still being measured")

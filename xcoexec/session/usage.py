@@ -213,10 +213,10 @@ class FlowTrial(Trial):
         return float(np.mean(self._samples[which]))
 
     def _at_last(self, lost: int, many: int) -> str:
-        return "plan" if float(np.median([plan / jit for plan, jit in self.pairs])) < FLOW_GAIN else "jit"
+        return "plan" if float(np.median([plan - FLOW_GAIN * jit for plan, jit in self.pairs])) < 0 else "jit"
 
     def _pair(self) -> None:
-        self._samples[1][:] = [seconds - LOOK_SECONDS for seconds in self._samples[1]]
+        self._samples[1][:] = [max(seconds - LOOK_SECONDS, 0.0) for seconds in self._samples[1]]
         super()._pair()
 
 
