@@ -56,11 +56,13 @@ def test_nothing_kept_is_the_first_algorithm() -> None:
     assert choice.likely(_conv(12), NAMES, 2) == "direct"
 
 
-def test_nothing_kept_is_what_is_guessed() -> None:
-    assert choice.likely(_conv(12), NAMES, 2, lambda *_: "winograd") == "winograd"
-    assert choice.likely(_conv(12), NAMES, 2, lambda *_: "") == "direct", "nobody knows"
+def test_nothing_kept_is_what_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for guessed, found in (("winograd", "winograd"), ("", "direct")):  # the second: nobody knows
+        monkeypatch.setattr(guesses, "_guess", lambda *_, guessed=guessed: guessed)
+        assert guesses.at_once(_conv(12), NAMES, 2) == (found, True)
     _measure(12)
-    assert choice.likely(_conv(12), NAMES, 2, lambda *_: "winograd") == "direct", "it was measured"
+    monkeypatch.setattr(guesses, "_guess", lambda *_: "winograd")
+    assert guesses.at_once(_conv(12), NAMES, 2) == ("direct", False), "it was measured"
 
 
 @pytest.mark.parametrize(

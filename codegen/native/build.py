@@ -29,7 +29,7 @@ from ..store import disk
 from ..target import Target
 from ..target import initialise as _host_target
 from . import objects
-from .children import NICE, Folder, Workers, errors, go_on, start, wait, workers
+from .children import Folder, Workers, errors, go_on, start, wait, workers
 from .language import translate
 
 Spec = tuple[Any, ...]  # a family's name, then what it specialises on: numbers, texts and tuples of them
@@ -363,7 +363,8 @@ def _message(specs: Sequence[Spec], target: Target) -> bytes:
 
 def _child(specs: Sequence[Spec], target: Target, out: str) -> subprocess.Popen[bytes]:
     """A process of its own that compiles `specs` into the folder `out`; see `_finish` for one that fails."""
-    child = start(out, _command(out), nice=0 if workers() is None else NICE)
+    others = workers()
+    child = start(out, _command(out), nice=0 if others is None else others.nice)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(_message(specs, target))

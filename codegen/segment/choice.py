@@ -21,7 +21,6 @@ from .assembly import Groups
 
 # (groups, algorithm, threads, target) -> a call of them, packed bytes
 Alone = Callable[[Groups, str, int, Target], tuple[Callable[[], object], int]]
-Guess = Callable[[Groups, int, Target], str]  # (groups, threads, target) -> an algorithm ("": the first one)
 ROUNDS, CALLS = 4, 3  # calls of one algorithm in each round; one where caches are emptied before it
 COLD_BYTES = 1 << 22  # packed weights from this size on come from memory, not from a cache, when their turn comes
 FLUSH_BYTES = 1 << 26  # more than the last-level cache holds
@@ -71,14 +70,19 @@ def _keep_for_kin(groups: Groups, names: tuple[str, ...], threads: int, target: 
         record.store(name, mine)
 
 
-def likely(groups: Groups, names: tuple[str, ...], threads: int, guess: Guess | None = None) -> str:
-    """What is kept on disk for the same operations or for nearly the same shapes, without a measurement: for plans that
-    are needed at once. Where nothing is kept what `guess` says (none given: the first algorithm).
+def likely(groups: Groups, names: tuple[str, ...], threads: int) -> str:
+    """What is kept on disk, without a measurement: for plans that are needed at once. The first algorithm where nothing
+    is kept.
     """
+    return kept(groups, names, threads) or names[0]
+
+
+def kept(groups: Groups, names: tuple[str, ...], threads: int) -> str:
+    """What is kept on disk for the same operations or for nearly the same shapes; "" where nothing is."""
     machine = host_target()
     stored = _record(names).load(signature(groups, names, threads, machine))
     stored = stored or _kin_record(names).load(kinship(groups, names, threads, machine))
-    return str(stored["chosen"]) if stored else guess(groups, threads, machine) or names[0] if guess else names[0]
+    return str(stored["chosen"]) if stored else ""
 
 
 def kinship(groups: Groups, names: tuple[str, ...], threads: int, target: Target) -> str:

@@ -65,7 +65,7 @@ class Attempt:
     ):
         self.problem, self.machine, self.costs, self.predictor = problem, machine, costs, predictor
         self.progress, self.hasty, self.plain_ready, self.early = progress, hasty, plain_ready, early
-        self._guessed = False
+        self._guessed = False  # whether an algorithm of what is built now was guessed
         self.slow: dict[str, float] = {}
         self.quick: Costs | None = None
 
@@ -89,15 +89,12 @@ class Attempt:
         """From now on algorithms are measured, and so are the shapes of kernels, once a machine; what was built with
         guessed ones is built anew.
         """
-        self.hasty = False
-        if not self.problem.hostless and guesses.learn(alone):
-            self._guessed = True
-        if self._guessed:
-            self._guessed = False
-            for name in ("all_host", "local"):
-                self.__dict__.pop(name, None)
+        learned = not self.problem.hostless and guesses.learn(alone)
+        if learned or self._guessed:
+            for name, built in (("host", "all_host"), ("local", "local")):
+                self.__dict__.pop(built, None)
                 self.slow.pop(name, None)
-            self.slow.pop("host", None)
+        self.hasty = self._guessed = False
 
     def build(self, program: Program) -> Segment:
         """A segment for this machine's team. Raises `Unsupported` for what kernels cannot express."""

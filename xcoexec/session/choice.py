@@ -71,12 +71,12 @@ class Choice:
 
     def _flowing(self, exe: Executable, flow: FlowTrial | None, waited: bool) -> Executable:
         """The executable of a call in flight."""
-        used = exe.in_flight or exe
-        if flow is None:
-            return used
-        plain = flow.plain(waited)
-        self._decide_flow(exe, flow)
-        return self._planner.plain if plain else used
+        if flow is not None:
+            plain = flow.plain(waited)
+            self._decide_flow(exe, flow)
+            if plain:
+                return self._planner.plain
+        return exe.in_flight or exe
 
     @property
     def rest(self) -> int:

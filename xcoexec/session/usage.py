@@ -210,14 +210,11 @@ class FlowTrial(Trial):
             self.verdict = self.verdict or "open"
 
     def _typical(self, which: int) -> float:
-        return float(np.mean(self._samples[which]))
+        looks = LOOK_SECONDS if which else 0.0
+        return max(float(np.mean(self._samples[which])) - looks, 0.0)
 
     def _at_last(self, lost: int, many: int) -> str:
         return "plan" if float(np.median([plan - FLOW_GAIN * jit for plan, jit in self.pairs])) < 0 else "jit"
-
-    def _pair(self) -> None:
-        self._samples[1][:] = [max(seconds - LOOK_SECONDS, 0.0) for seconds in self._samples[1]]
-        super()._pair()
 
 
 class Guard:
