@@ -305,6 +305,55 @@ def test_a_measurement_has_the_machine_for_itself(monkeypatch: pytest.MonkeyPatc
     assert order == [True] * 5
 
 
+def test_a_measurement_waits_for_the_calls_that_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever shares the cores with one takes twice as long; for how long it waits is bounded."""
+    monkeypatch.setattr(adaptive, "END_SECONDS", 600.0)
+    gate, inside, over, order = adaptive.Gate(active=True), threading.Event(), threading.Event(), []
+
+    def call(leaves: list[str]) -> list[str]:
+        inside.set()
+        assert over.wait(60)
+        order.append("call")
+        return leaves
+
+    def measure() -> None:
+        with gate.alone():
+            order.append("measurement")
+
+    caller = threading.Thread(target=gate.through, args=(call, ["x"]))
+    caller.start()
+    assert inside.wait(60)
+    measuring = threading.Thread(target=measure)
+    measuring.start()
+    time.sleep(0.01)  # a measurement that does not wait is over
+    over.set()
+    caller.join(60)
+    measuring.join(60)
+    assert order == ["call", "measurement"]
+    monkeypatch.setattr(adaptive, "END_SECONDS", 0.01)
+    over.clear()
+    inside.clear()
+    caller = threading.Thread(target=gate.through, args=(call, ["x"]))
+    caller.start()
+    assert inside.wait(60)
+    measure()
+    assert order[-1] == "measurement", "it does not wait for ever"
+    over.set()
+    caller.join(60)
+
+
+def test_a_measurement_waits_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([False, False, True, True])
+    monkeypatch.setattr(adaptive, "there", lambda array: next(looks))
+    gate, result = adaptive.Gate(active=True), jnp.zeros(3)
+    gate.gave([1.0, result])
+    with gate.alone():
+        assert next(looks), "all looks but the last one were needed"
+    del result
+    with gate.alone():
+        assert next(looks, None) is None, "a result that nobody holds is not looked at"
+
+
 def test_calls_are_not_held_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adaptive, "HOLD_SECONDS", 0.01)
     gate = adaptive.Gate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.words import DEVICE, HOST
-from xcoexec.measure import part_seconds
+from xcoexec.measure import part_seconds, timing
 from xcoexec.measure.profile import silent
+from xcoexec.planning.baselines import device_plan
 from xcoexec.session import stages
 from xcoexec.session.attempt import Attempt
 from xcoexec.session.contest import Found, times, why
@@ -81,11 +83,34 @@ def test_an_early_plan_is_kept_until_all_is_measured(monkeypatch: pytest.MonkeyP
 def test_plain_jit_is_measured_whatever_was_slow() -> None:
     """Also where nothing else is left to measure."""
     attempt = Attempt.__new__(Attempt)
-    attempt.slow, attempt.progress = {"jit": 3.0, "host": 2.0}, silent
+    attempt.seen, attempt.slow, attempt.progress = {}, {"jit": 3.0, "host": 2.0}, silent
     attempt.stream = lambda exe, count=1: None  # type: ignore[method-assign]
     for names in (("jit", "host"), ("jit", "host", "device")):
-        seconds = times(attempt, dict.fromkeys(names), 2)
+        seconds = times(attempt, dict.fromkeys(names), early=True)
         assert seconds["host"] == 2.0 and seconds["jit"] < 1.0 and list(seconds) == [*names]
+
+
+def test_one_slow_sample_of_a_long_call_is_not_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long call that shares its cores with another one takes twice as long, once."""
+    took = {"jit": iter([1.0] * 9), "host": iter([2.0] + [0.8] * 9), "late": iter([2.0] * 9)}
+    monkeypatch.setattr(timing, "_block", lambda fn, *rest, **more: [next(took[fn()])])
+    calls = {name: functools.partial(str, name) for name in took}
+    samples: dict[str, list[float]] = {}
+    seconds = timing.alternate(calls, 5, 0.06, samples=samples, slow=1.5)
+    assert seconds["host"] == 0.8 and len(samples["host"]) == len(samples["jit"]) == 5
+    assert samples["late"] == [2.0, 2.0]
+
+
+def test_the_host_half_is_packed_once(own_cache: None) -> None:
+    """Whoever plans it: the remembered plan, the contest, the caller."""
+    fast = co(dense, WEIGHTS, strategy="auto")
+    fast(X)
+    attempt = fast.session().planner._attempt(silent)
+    told = dataclasses.replace(attempt.all_host.plan, chosen="remembered")
+    again = attempt.executable(told)
+    assert again.lowered is attempt.all_host.lowered and again.plan is told
+    other = dataclasses.replace(told, placements=(told.placements[0], device_plan(attempt.graph).placements[1]))
+    assert attempt.executable(other).lowered is not attempt.all_host.lowered
 
 
 def test_only_an_early_plan_takes_guessed_algorithms(monkeypatch: pytest.MonkeyPatch, own_cache: None) -> None:

@@ -46,7 +46,7 @@ def host_seconds(
     """Seconds of each layer on the host half (None: it does not run there), from the stamps of calls of an all-host
     plan; `budget`: seconds of these calls.
     """
-    median_seconds(call, budget, 5)
+    median_seconds(call, budget)
     seconds: list[float | None] = [None] * len(graph.layers)
     for unit in lowered.segments:
         for layer, s in layer_seconds(unit).items():

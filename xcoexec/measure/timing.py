@@ -22,6 +22,7 @@ ROUNDS, WINS = 5, 3
 MOST_CALLS = 1000  # of one block
 BLOCK_SECONDS = 0.02  # of calls that others wait for
 WAKE_SECONDS = 0.004  # of calls at the start of a block, which are not counted
+LONG_SECONDS = 0.02  # of a call, of which waking up is no part worth mentioning
 SHORT_SECONDS = 0.008  # that blocks of many short calls take
 WARM_SECONDS = 0.008  # of calls before parts are measured on the host half, and of the measurement
 
@@ -120,13 +121,14 @@ def alternate(
     clear: float = 0.0,
     enough: int = MOST_CALLS,
     slow: float = math.inf,
+    wins: int = WINS,
 ) -> dict[str, float]:
     """Median seconds of each call; blocks of about `seconds` in turn, or of `enough` calls where those take at least
     `SHORT_SECONDS`; the first `WAKE_SECONDS` of a block, one call at least, are dropped.
 
-    `samples` receives all times. A call of which every time of the first round is above `slow` times the median of the
+    `samples` receives all times. A call of which all times, two at least, are above `slow` times the median of the
     fastest one is measured no more. With `clear` one call may win early: from the second round on when all its times
-    are below this share of every time of the others, and when its median was the least one in `WINS` rounds in a row.
+    are below this share of every time of the others, and when its median was the least one in `wins` rounds in a row.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
@@ -142,12 +144,11 @@ def alternate(
                 block[name] = _block(fn, seconds, enough=enough)
             times[name] += block[name]
         first.append(min(block, key=lambda k: float(np.median(block[k]))))
-        if not r:
-            most = slow * min(float(np.median(t)) for t in times.values())
-            rivals = {k: fn for k, fn in rivals.items() if min(times[k]) <= most}
+        most = slow * min(float(np.median(t)) for t in times.values())
+        rivals = {k: fn for k, fn in rivals.items() if len(times[k]) < 2 or min(times[k]) <= most}
         if len(rivals) == 1 < len(calls):
             break
-        if clear and len(first) >= WINS and len(set(first[-WINS:])) == 1:
+        if clear and len(first) >= wins and len(set(first[-wins:])) == 1:
             break
         worst = min(max(t) for t in times.values())
         if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
@@ -156,16 +157,17 @@ def alternate(
     return {k: float(np.median(v)) for k, v in times.items()}
 
 
-def _block(fn: Callable[[], object], seconds: float, least: int = 2, enough: int = MOST_CALLS) -> list[float]:
+def _block(fn: Callable[[], object], seconds: float, least: int = 1, enough: int = MOST_CALLS) -> list[float]:
     """Seconds of each of the calls of about so many seconds, `least` at least and `enough` of those that are not very
-    short, behind `WAKE_SECONDS` of calls that are not counted: a machine that has waited is slower at first.
+    short, behind `WAKE_SECONDS` of calls that are not counted: a machine that has waited is slower at first, which long
+    calls do not feel.
     """
     began = time.perf_counter()
-    fn()
-    while time.perf_counter() - began < min(WAKE_SECONDS, seconds):
-        fn()
-    times: list[float] = []
-    began = time.perf_counter()
+    times = [_seconds(fn)]
+    if times[0] < LONG_SECONDS:
+        while time.perf_counter() - began < min(WAKE_SECONDS, seconds):
+            fn()
+        began, times = time.perf_counter(), []
     most = lambda: enough if time.perf_counter() - began > SHORT_SECONDS else MOST_CALLS
     while len(times) < least or (time.perf_counter() - began <= seconds and len(times) < most()):
         times.append(_seconds(fn))

@@ -7,8 +7,11 @@ import dataclasses
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
+import jax
 import numpy as np
 
 from ..codegen.native.children import closing, go_on
@@ -17,8 +20,10 @@ from ..devices.registry import device_half
 from ..lowering.executable import Executable
 from .background import working
 from .rebalance import span
+from .usage import held, there
 
 log = logging.getLogger("xcoexec")
+T, R = TypeVar("T"), TypeVar("R")
 
 EVERY, LOOK_SECONDS = 8, 0.1  # least calls and seconds between two looks: a look costs up to 0.5 ms
 DRIFT = 1.35  # ratio of medians, either way, that counts as a change
@@ -36,12 +41,19 @@ LEAST_SECONDS = 1e-4  # a change of fewer seconds a call is not worth a planning
 OPEN_APART, OPEN_SHARED = 12, 3
 MOST_OPEN_SECONDS, SLEEP_SECONDS = 3.0, 0.1
 HOLD_SECONDS = 1.0  # a call waits no longer than this for measured ones
+END_SECONDS, POLL_SECONDS = 0.5, 0.001  # measured calls wait no longer than this for the end of others
 
 
 class Gate:
-    """Lets a measurement have the halves for itself for a block of calls at a time, while the function is in use."""
+    """Lets a measurement have the halves for itself for a block of calls at a time, while the function is in use.
 
-    def __init__(self) -> None:
+    `active`: measurements may come, and calls tell where they are.
+    """
+
+    def __init__(self, active: bool = False) -> None:
+        self.active = active
+        self._inside = set[int]()  # threads whose call goes on
+        self._given: weakref.ref[jax.Array] | None = None  # a result of the last call
         self._open = threading.Event()
         self._open.set()
         self._nothing = plain_jit(lambda x: x + 1)
@@ -56,6 +68,31 @@ class Gate:
         """There is news for the next call."""
         self._news = True
 
+    def through(self, call: Callable[[T], R], leaves: T) -> R:
+        """Makes a call, which may be through when it returns."""
+        me = threading.get_ident()
+        self._inside.add(me)
+        try:
+            return call(leaves)
+        finally:
+            self._inside.discard(me)
+
+    def gave(self, results: Sequence[object]) -> None:
+        """Notes what a call has returned; nothing is kept alive."""
+        self._given = held(results)
+
+    def _wait_for_calls(self) -> None:
+        """Until the calls that were begun are over, at most `END_SECONDS`: who shares its cores with one takes twice as
+        long.
+        """
+        end = time.perf_counter() + END_SECONDS
+        while (self._inside or self._computes()) and time.perf_counter() < end:
+            time.sleep(POLL_SECONDS)
+
+    def _computes(self) -> bool:
+        array = self._given() if self._given is not None else None
+        return array is not None and not there(array)
+
     def wait(self) -> None:
         """Waits while measured calls run, at most `HOLD_SECONDS` seconds."""
         self._called, self._news = True, False
@@ -64,10 +101,11 @@ class Gate:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Nothing of this function is begun inside, and the device has done what it was given before; when calls have
-        come since the last time, a multiple of that time, at most `MOST_OPEN_SECONDS`, is left open after it.
+        """Nothing of this function is begun inside, and what was begun before is over; when calls have come since the
+        last time, a multiple of that time, at most `MOST_OPEN_SECONDS`, is left open after it.
         """
         self._open.clear()
+        self._wait_for_calls()
         began = time.perf_counter()
         try:
             self._nothing(0.0).block_until_ready()

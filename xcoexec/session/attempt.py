@@ -16,6 +16,7 @@ from ..cost.predictor import Predictor
 from ..devices.registry import connected
 from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
 from ..ir.plan import Plan
 from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
@@ -46,9 +47,9 @@ class Attempt:
 
     `costs`: seconds of the layers (None: not measured yet). `predictor`: costs are predicted, not measured. `hasty`:
     algorithms are taken from nearly the same layers, not measured. `plain_ready`: plain `jax.jit` is compiled. `early`:
-    what is the machine's, not the function's, is measured afterwards (`learn`). `slow`: seconds of a call of those
-    candidates, by name, that need not be measured again. `quick`: seconds of the layers where no parts of them were
-    measured (None: not needed).
+    what is the machine's, not the function's, is measured afterwards (`learn`). `seen`: seconds of a call of
+    candidates, by name, as they were measured last; `slow`: of those that need not be measured again. `quick`: seconds
+    of the layers where no parts of them were measured (None: not needed).
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Attempt:
         self.problem, self.machine, self.costs, self.predictor = problem, machine, costs, predictor
         self.progress, self.hasty, self.plain_ready, self.early = progress, hasty, plain_ready, early
         self._guessed = False  # whether an algorithm of what is built now was guessed
-        self.slow: dict[str, float] = {}
+        self.seen, self.slow = dict[str, float](), dict[str, float]()
         self.quick: Costs | None = None
 
     @property
@@ -110,11 +111,18 @@ class Attempt:
         """A plan as an executable with resident weights. Raises `Unsupported` or `SplitError` for layers that cannot
         run as it says.
         """
-        p, relay = self.problem, self.machine.relay
+        p = self.problem
         if plan.engine == "jit":
             return Executable(plan, p.plain, None)
         if plan.engine == "local":
             return local(plan, lower(p.graph, p.folded, plan.placements, self.build), p.weights)
+        if not self.machine.apart and _where(plan.placements) == _where(host_placements(p.graph)):
+            return dataclasses.replace(self.all_host, plan=plan)  # its weights are packed once
+        return self._made(plan)
+
+    def _made(self, plan: Plan) -> Executable:
+        """A plan with an engine of our own as an executable."""
+        p, relay = self.problem, self.machine.relay
         if self.machine.apart:
             moves = overheads(relay).moves if self.machine.memory == "auto" else {}
             plan = dataclasses.replace(plan, placements=ways(p.graph, plan.placements, self.machine.memory, moves))
@@ -152,7 +160,7 @@ class Attempt:
             self.graph.key,
             chosen="all layers that kernels can express on the host half",
         )
-        return self.executable(plan)
+        return self._made(plan)
 
     @functools.cached_property
     def all_device(self) -> Executable:
@@ -237,6 +245,11 @@ class Attempt:
             return dataclasses.replace(self.local, plan=dataclasses.replace(self.local.plan, chosen=f"fallback: {why}"))
         plan = Plan(strategy, (), self.graph.key, chosen=f"fallback: {why}", engine="jit")
         return Executable(plan, self.problem.plain, None)
+
+
+def _where(placements: Sequence[Placement]) -> list[tuple[object, ...]]:
+    """What of placements tells one executable from another."""
+    return [(p.half, p.p_cpu, p.dim) for p in placements]
 
 
 def lowered_of(exe: Executable) -> Lowered:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import time
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -19,7 +21,7 @@ from ..ir.validate import check_plan
 from ..ir.words import DEVICE, HOST, SPLIT
 from ..lowering.executable import Executable
 from ..measure.profile import host_placements
-from ..measure.timing import ROUND_SECONDS, ROUNDS, alone, alternate, empty_call
+from ..measure.timing import ROUND_SECONDS, ROUNDS, WINS, alone, alternate, empty_call
 from ..planning.memory import usage
 from ..planning.strategies import CONTEST, RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt, lowered_of
@@ -39,7 +41,8 @@ LONG_SECONDS = 0.01  # of a call, of which its beginning is no part worth mentio
 BURST_SECONDS = 0.05  # of calls without a wait between them
 LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 4, 30
 ENOUGH = 24  # calls of one plan in one round of a comparison
-FEW = 8  # the same of an early comparison, which the caller's own calls repeat
+FEW, FEW_ROUNDS, FEW_WINS = 8, 3, 2  # the same of an early comparison, which the caller's own calls repeat
+QUICK_COMPILATION = 2.0  # seconds that XLA may take for an early plan which is made once more, with other shares
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 
 
@@ -159,20 +162,29 @@ def contest(s: Attempt) -> Found:
 
 
 def quick_candidates(s: Attempt) -> dict[str, Executable]:
-    """What can be had before layers are measured on the device: both halves, and with them the strategies' plan that is
-    predicted to be the fastest, with shares as its halves then measured them; where none is predicted to win clearly,
-    the folded graph on the device. Each costs a compilation of seconds.
+    """What can be had before layers are measured on the device: plain jax.jit, what else of `whole_halves` was faster,
+    and the first of these that is predicted to win clearly: whole layers on either half, for whose kernels XLA knows
+    already which are the fastest; the strategies' plan that is predicted to be the fastest, of which XLA times kernels
+    for seconds. Where none is, the folded graph on the device.
     """
-    found = whole_halves(s)
-    plain = times(s, {"jit": s.plain}, FEW)["jit"]
+    plain = s.seen["jit"]
+    found = {k: e for k, e in whole_halves(s).items() if s.seen.get(k, plain) <= plain}
     costs = s.quick_costs(max(plain - empty_call(), plain / 2))
-    for name, plan in _promising(s, costs)[:1]:
-        if (plan.predicted or 0.0) < CLEAR * plain:
-            exe = s.executable(plan)
-            moved = dataclasses.replace(plan, placements=_measured_shares(s, exe))
-            same = moved.placements == exe.plan.placements or not s.fits(moved)
-            return found | {name: exe if same else s.executable(moved)}
+    switched = ("layer_switch", STRATEGIES["layer_switch"](s.graph, costs))
+    for name, plan in (switched, *_promising(s, costs)[:1]):
+        if (plan.predicted or math.inf) < CLEAR * plain:
+            return found | {name: _briefly_balanced(s, s.executable(plan))}
     return found | {"device": s.all_device}
+
+
+def _briefly_balanced(s: Attempt, exe: Executable) -> Executable:
+    """An executable with shares as its halves measured them, where another compilation is no long one."""
+    began = time.perf_counter()
+    places = _measured_shares(s, exe)
+    moved = dataclasses.replace(exe.plan, placements=places)
+    if time.perf_counter() - began > QUICK_COMPILATION or places == exe.plan.placements or not s.fits(moved):
+        return exe
+    return s.executable(moved)
 
 
 def _promising(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
@@ -330,13 +342,15 @@ def _in_flight(
     return min(times, key=lambda k: times[k] * favoured.get(k, 1.0)), times
 
 
-def times(s: Attempt, candidates: Mapping[str, Executable], enough: int = ENOUGH) -> dict[str, float]:
-    """Seconds of a call of each, `enough` of them in a round; what was `SLOW` before in this planning is not measured
-    again, but for plain jax.jit, with which all are compared.
+def times(s: Attempt, candidates: Mapping[str, Executable], early: bool = False) -> dict[str, float]:
+    """Seconds of a call of each, fewer calls for an `early` plan; what was `SLOW` before in this planning is not
+    measured again, but for plain jax.jit, with which all are compared.
     """
     calls = {k: functools.partial(s.stream, e) for k, e in candidates.items() if k == "jit" or k not in s.slow}
-    rounds = ROUNDS if len(calls) > 1 else 1
-    seconds = alternate(calls, rounds, progress=s.progress, clear=CLEAR, enough=enough, slow=SLOW)
+    enough, rounds, wins = (FEW, FEW_ROUNDS, FEW_WINS) if early else (ENOUGH, ROUNDS, WINS)
+    rounds = rounds if len(calls) > 1 else 1
+    seconds = alternate(calls, rounds, progress=s.progress, clear=CLEAR, enough=enough, slow=SLOW, wins=wins)
+    s.seen |= seconds
     s.slow |= {k: t for k, t in seconds.items() if t > SLOW * min(seconds.values())}
     return {k: seconds.get(k, s.slow.get(k, 0.0)) for k in candidates}
 
@@ -354,5 +368,5 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-__all__ = ["CLEAR", "FEW", "WORTH", "Found", "choose", "contest", "forced", "known", "moved"]
+__all__ = ["CLEAR", "WORTH", "Found", "choose", "contest", "forced", "known", "moved"]
 __all__ += ["quick_candidates", "streamed", "times", "whole_halves", "why"]

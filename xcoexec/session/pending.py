@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 
@@ -25,7 +25,8 @@ log = logging.getLogger("xcoexec")
 
 RESULT_SECONDS = 10.0  # that planning waits for the first call
 POLL_SECONDS = 0.002
-LOOKED, REST_CALLS = 8, 64  # first calls that are looked at, and those without a look between two that are
+# first calls that are looked at, then the calls, and seconds of calls, without a look between two that are
+LOOKED, REST_CALLS, REST_SECONDS = 8, 64, 0.1
 SHOWN_SECONDS = 2.0  # a wait that is longer says what it waits for
 STEPS = {
     "build": "building kernels",
@@ -53,7 +54,7 @@ class PendingSession(PlainSession):
 
     def __init__(self, strategy: str, job: Callable[[PendingSession], None]):
         super().__init__(strategy, "it is being planned")
-        self._gate, self.misses = Gate(), 0
+        self._gate, self.misses = Gate(active=True), 0
         self.became: Session | PlainSession | None = None
         self._job: Callable[[PendingSession], None] | None = job
         self._begun, self._done = threading.Lock(), threading.Event()
@@ -62,16 +63,27 @@ class PendingSession(PlainSession):
         self._first: weakref.ref[jax.Array] | None = None  # a result of the first call
         self._planner: threading.Thread | None = None
         self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
-        self._looked = 0  # calls that were looked at
+        self._looked = self._rest = 0  # calls that were looked at, and those that need no look behind one
+        self._called = 0.0  # when the first call was over
 
     def ran(self, results: object = None) -> None:
         """Plain jax.jit has answered a call: planning begins, once, whichever thread called."""
-        self._looked += 1
+        if results is not None:
+            self._answered(jax.tree_util.tree_leaves(results))
         if self._begun.acquire(blocking=False):
             self._first = held(jax.tree_util.tree_leaves(results))
             wall, cores = self._made
             self.plain_seconds = min(time.perf_counter() - wall, time.process_time() - cores)
             submit(self._run)
+
+    def _answered(self, results: Sequence[object]) -> None:
+        self._gate.gave(results)
+        self._looked += 1
+        if self._looked == 1:
+            self._called = time.perf_counter()
+        elif self._looked == LOOKED:
+            each = (time.perf_counter() - self._called) / (LOOKED - 1)
+            self._rest = min(REST_CALLS, int(REST_SECONDS / max(each, 1e-9)))
 
     @property
     def gate(self) -> Gate:
@@ -83,7 +95,7 @@ class PendingSession(PlainSession):
         """Calls to come that plain `jax.jit` may answer without a look at their weights, while those before them had
         the planned ones.
         """
-        return REST_CALLS if self._looked >= LOOKED and not self.misses else 0
+        return 0 if self.misses else self._rest
 
     def _run(self) -> None:
         self._planner = threading.current_thread()

@@ -122,7 +122,7 @@ class Session:
         """
         exe, failed = exe or self.takes(), ""
         try:
-            out = exe.call(leaves)
+            out = exe.call(leaves) if not self.gate.active else self.gate.through(exe.call, leaves)
         except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks
             failed = str(e)
             self._link.settle()  # nothing may still write to arrays that XLA has taken back
@@ -137,6 +137,8 @@ class Session:
             if not deleted(leaves):  # else the results are right or raise when they are read
                 out = plain.call(leaves)
         self.choice.gave(out)
+        if self.gate.active:
+            self.gate.gave(out)
         if self._watched or self.ends is not None:
             self.tick()
         return self._unflatten(out)
@@ -196,6 +198,7 @@ class Session:
         """Under the settings of JAX that the function was planned under; calls wait for blocks of measured ones, whose
         inputs are held no longer than that.
         """
+        self.gate.active = True
         try:
             with self._settings(), measured_in(self.gate.alone):
                 yield
@@ -204,6 +207,7 @@ class Session:
 
     def _let_go(self) -> None:
         """Gives back what a planning has needed."""
+        self.gate.active = False
         self.problem.feed.drop()
         host.give_freed_back()
 
@@ -227,7 +231,10 @@ class Session:
     def ran(self, results: object) -> None:
         """Plain jax.jit has answered a call with these results."""
         if not self.settled:
-            self.choice.gave(jax.tree_util.tree_leaves(results))
+            leaves = jax.tree_util.tree_leaves(results)
+            self.choice.gave(leaves)
+            if self.gate.active:
+                self.gate.gave(leaves)
 
     def tick(self) -> None:
         """Counts a call for the watch on times; waits while another one is measured."""

@@ -18,7 +18,7 @@ from ..measure import kept as disk
 from ..measure.kept import read, store
 from ..measure.timing import alone
 from .attempt import Attempt
-from .contest import CLEAR, FEW, WORTH, contest, quick_candidates, streamed, times, whole_halves, why
+from .contest import CLEAR, WORTH, contest, quick_candidates, streamed, times, whole_halves, why
 
 EARLY = 0.9  # of plain jax.jit's seconds, below which a plan is in use while layers are measured
 HURRY = 0.7  # of plain jax.jit's seconds: what is expected to take less is worth more of the cores until it is there
@@ -117,7 +117,7 @@ def clear_winner(s: Attempt) -> Executable | None:
     """
     with hurrying(_promises(s)):
         candidates = whole_halves(s)
-    seconds = times(s, candidates, FEW)
+    seconds = times(s, candidates, early=True)
     best = min(seconds, key=seconds.__getitem__)
     if seconds[best] > (CLEAR if s.machine.apart else EARLY) * seconds["jit"]:
         return None
@@ -146,7 +146,7 @@ def quick(s: Attempt) -> Executable | None:
     if not s.machine.apart:
         return None
     candidates = quick_candidates(s)
-    seconds = times(s, candidates, FEW)
+    seconds = times(s, candidates, early=True)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
     if best == "jit":
         return None
