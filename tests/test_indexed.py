@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xcoexec
+from xcoexec.codegen.kernels.indexed import LISTED
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.steps import Looped, Step
 
@@ -161,6 +162,33 @@ def test_sums_of_rows(name: str, threads: int) -> None:
     found = [s.kernel for s in flat(segment.steps)]
     assert [k for k in found if k in ("sum", "gather", "scatter")] == ["sum"]
     for a, b in zip(run_host(fn, *args, threads=threads), oracles(fn, *args), strict=True):
+        np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("pairs", [1, LISTED - 1, LISTED, LISTED + 1, 2 * LISTED + 37])
+@pytest.mark.parametrize("width", [1, 7, 20])
+def test_lists_of_pairs(width: int, pairs: int, threads: int) -> None:
+    """Pairs are listed a block at a time; indices outside and negative ones among them."""
+    x = array(300, width) if width > 1 else array(300)
+    source, target = index(300, pairs), index(410, pairs, seed=1)
+    sums = lambda x, s, t: jax.ops.segment_sum(x[s] * 2, t, 400)
+    joins = lambda x, u, t: x.at[t].add(u, mode="drop")
+    updates = array(*(pairs, width)[: x.ndim], seed=2)
+    for fn, args in ((sums, (x, source, target)), (joins, (x, updates, target % 320 - 5))):
+        for a, b in zip(run_host(fn, *args, threads=threads), oracles(fn, *args), strict=True):
+            np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
+
+
+def test_indices_are_looked_at_once() -> None:
+    """Each x[i] asks which indices are negative; the answer is the same. A column of indices is no copy."""
+    fn = lambda x, y, i: jnp.sin(x[i]) + jnp.cos(y[i]) + jnp.sin(x[i])
+    args = (array(30), array(30, seed=1), index(30, 40))
+    _, graph = stages_of(fn, *args)
+    prims = [op.prim for op in graph.program.ops]
+    assert prims.count("lt") == 1 and prims.count("broadcast_in_dim") == 0 and prims.count("reshape") == 1
+    assert prims.count("sin") == 2, "floating-point numbers are computed as the caller says (jax.checkpoint)"
+    for a, b in zip(run_host(fn, *args), oracles(fn, *args), strict=True):
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
 
 

@@ -23,14 +23,15 @@ from ..segment.assembly import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage
 from ..target import Target
-from . import elementwise
+from . import elementwise, moves
 from .expressions import emit
 from .nests import maximum, minimum, vectors
-from .simd import I32, Builder, i64
+from .simd import I32, I64, Builder, i64
 
 ITEM = 1 << 13  # floats that are worth a work item
 LAST = MAX_RANK - 1  # the innermost loop of a nest
 AHEAD = 12  # pairs of indices by which a sum asks for rows in advance
+LISTED = 256  # of which those of a part are listed at a time
 
 
 def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
@@ -106,7 +107,10 @@ def sum_rows(ctx: Context, total: Sum) -> None:
     if (op.out.dtype, op.ins[1].dtype) not in JOINS.get(op.prim, {}) or not isinstance(operand, Value):
         raise Unsupported(f"a {op.prim} into {operand} by {op.ins[1]}")
     for o in total.before:
-        elementwise.tail(ctx, (o,), o.out)
+        if o.prim == "reshape":
+            moves.reshape(ctx, o, ())
+        else:
+            elementwise.tail(ctx, (o,), o.out)
     table, source, target = (_dense(ctx, v) for v in (*total.gather.ins, op.ins[1]))
     y = ctx.output(op.out)
     if not y.dense:
@@ -242,17 +246,43 @@ def _scatter(name: str, key: Spec, target: Target) -> str:
     n, share, width, each = (v.ld64(words, i) for i in range(4))
     low = v.b.mul(v.ld64(loops, LAST), share)
     high = v.add(low, share)
-    with v.loop(n) as r:
-        indices, inside = _place(v, v.add(at, v.mul(r, 4 * places)), words, places, mode == "clip")
-        number = v.b.sdiv(r, each) if batched else i64(0)
-        lead = number if batched else indices[0]
-        mine = v.b.and_(v.b.icmp_signed(">=", lead, low), v.b.icmp_signed("<", lead, high))
-        with v.b.if_then(mine if mode == "clip" else v.b.and_(mine, inside)):
-            to = v.add(out, _offset(v, number, indices, words))
-            source = v.add(updates, v.b.mul(v.mul(r, 4), width))
+    number = lambda r: v.b.sdiv(r, each) if batched else i64(0)
+    place = lambda r: _place(v, v.add(at, v.mul(r, 4 * places)), words, places, mode == "clip")
 
-            _row(v, single, width, functools.partial(_joined, join, source, to))
+    def mine(r: ir.Value) -> ir.Value:
+        indices, inside = place(r)
+        lead = number(r) if batched else indices[0]
+        here = v.b.and_(v.b.icmp_signed(">=", lead, low), v.b.icmp_signed("<", lead, high))
+        return here if mode == "clip" else v.b.and_(here, inside)
+
+    def joins(r: ir.Value, _later: ir.Value) -> None:
+        to = v.add(out, _offset(v, number(r), place(r)[0], words))
+        source = v.add(updates, v.b.mul(v.mul(r, 4), width))
+        _row(v, single, width, functools.partial(_joined, join, source, to))
+
+    _listed(v, n, mine, joins)
     return v.finish()
+
+
+def _listed(
+    v: Builder, n: ir.Value, mine: Callable[[ir.Value], ir.Value], body: Callable[[ir.Value, ir.Value], None]
+) -> None:
+    """`body(r, a later one)` for those r in range(n) that are `mine`, in order. They are listed first, `LISTED` at a
+    time: a jump that depends on each index is guessed wrong as often as not.
+    """
+    with v.b.goto_entry_block():
+        table = v.b.ptrtoint(v.b.alloca(ir.ArrayType(I64, LISTED)), I64)
+    at = lambda k: v.ptr(v.add(table, v.mul(k, 8)), I64)
+    with v.loop(v.b.sdiv(v.add(n, LISTED - 1), i64(LISTED))) as block:
+        first = v.mul(block, LISTED)
+        with v.carry(minimum(v, i64(LISTED), v.b.sub(n, first)), [i64(0)]) as (i, (many,), done):
+            r = v.add(first, i)
+            v.b.store(r, at(many))
+            done([v.add(many, v.b.zext(mine(r), I64))])
+        (many,) = v.carried
+        last = v.b.sub(many, i64(1))
+        with v.loop(many) as k:
+            body(v.b.load(at(k)), v.b.load(at(minimum(v, v.add(k, AHEAD), last))))
 
 
 def _joined(join: Join, source: ir.Value, to: ir.Value, v: Builder, o: ir.Value) -> None:
@@ -283,20 +313,28 @@ def _sum(name: str, key: Spec, target: Target) -> str:
     stride = v.mul(width, 4)
     index = lambda base, r: v.b.sext(v.b.load(v.ptr(v.add(base, v.mul(r, 4)), I32)), n.type)
     within = lambda i, m: minimum(v, maximum(v, i, i64(0)), v.b.sub(m, i64(1)))
-    last = v.b.sub(n, i64(1))
-    with v.loop(n) as r:
-        later = minimum(v, v.add(r, AHEAD), last)  # rows lie anywhere: the hardware cannot guess the next ones
-        for base, at, m in ((table, froms, rows), (out, tos, limit)):
+    target_of = lambda r: within(index(tos, r), limit) if mode == "clip" else index(tos, r)
+
+    def mine(r: ir.Value) -> ir.Value:
+        i = target_of(r)
+        return v.b.and_(v.b.icmp_signed(">=", i, low), v.b.icmp_signed("<", i, high))
+
+    def sums(r: ir.Value, later: ir.Value) -> None:
+        for base, at, m in ((table, froms, rows), (out, tos, limit)):  # the hardware cannot guess the next rows
             place = v.add(base, v.b.mul(within(index(at, later), m), stride))
             for line in range(1 if single else 2):
                 v.prefetch(v.add(place, 64 * line))
-        i = within(index(tos, r), limit) if mode == "clip" else index(tos, r)
-        mine = v.b.and_(v.b.icmp_signed(">=", i, low), v.b.icmp_signed("<", i, high))
-        with contextlib.nullcontext() if by_columns and mode == "clip" else v.b.if_then(mine):
-            to = v.add(out, v.b.mul(i, stride))
-            row = v.add(table, v.b.mul(within(index(froms, r), rows), stride))
-            places = [v.add(x, v.b.mul(r, s)) for x, s in zip(views, steps, strict=True)]
-            _row(v, single, count, functools.partial(_summed, join, expr, kinds, row, to, places))
+        to = v.add(out, v.b.mul(target_of(r), stride))
+        row = v.add(table, v.b.mul(within(index(froms, r), rows), stride))
+        places = [v.add(x, v.b.mul(r, s)) for x, s in zip(views, steps, strict=True)]
+        _row(v, single, count, functools.partial(_summed, join, expr, kinds, row, to, places))
+
+    if not by_columns:
+        _listed(v, n, mine, sums)
+        return v.finish()
+    last = v.b.sub(n, i64(1))
+    with v.loop(n) as r, contextlib.nullcontext() if mode == "clip" else v.b.if_then(mine(r)):
+        sums(r, minimum(v, v.add(r, AHEAD), last))
     return v.finish()
 
 

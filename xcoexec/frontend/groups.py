@@ -82,15 +82,19 @@ class _Scope:
             if v in inside or v in self.claimed or v in self.floating or v not in self.makers:
                 continue
             maker = self.makers[v]
-            if maker in self.taken or not (
-                is_elementwise(maker) or is_broadcast(maker) or (rows and is_row_reduction(maker))
-            ):
+            known = is_elementwise(maker) or is_broadcast(maker) or (rows and is_row_reduction(maker))
+            if maker in self.taken or not (known or _indices(maker)):
                 return None
             deeper = self.missing(maker, inside, rows)
             if deeper is None or len(out) > LOOKAHEAD:
                 return None
             out += [o for o in (*deeper, maker) if o not in out]
         return out
+
+
+def _indices(op: Op) -> bool:
+    """Whether an operation lists indices as a column."""
+    return op.prim == "reshape" and is_view(op) and op.out.dtype == "int32"
 
 
 def _grow(anchor: Op, scope: _Scope) -> list[Op]:

@@ -4,6 +4,7 @@ pad, reduce_window_sum    of the padded zeroes nothing is read: a window over el
 pad + pad + ...           parts of an array that do not meet: they are concatenated
 a + scatter-add(0, u)     the scatter adds to a
 gather at a known place   a slice; its gradient a padding
+indices as a column       a reshape
 transpose, dot_general    the product takes the operand as it lies
 """
 
@@ -66,6 +67,13 @@ def _moved(op: Op) -> Op:
     if not is_reduction(op) or not isinstance(x, Value) or any(x.shape[d] != 1 for d in op.params["axes"]):
         return op
     return reshaped(x, op.out, op.name) if x.dtype == op.out.dtype else op
+
+
+def _aligned(op: Op, around: _Around) -> list[Op] | None:
+    """Indices as a column: a broadcast that repeats nothing is a reshape, which copies nothing."""
+    x = op.ins[0]
+    whole = isinstance(x, Value) and x.size == op.out.size and x.dtype == "int32"
+    return [reshaped(x, op.out, op.name)] if whole and len(x.shape) else None
 
 
 def _taken(op: Op, around: _Around) -> list[Op] | None:
@@ -197,7 +205,14 @@ def _turn(op: Op, around: _Around) -> list[Op] | None:
 Rule = Callable[[Op, _Around], list[Op] | None]  # what stands for an operation; None: it stays
 #: primitive -> its rule; those of a later table see what those of an earlier one have made
 RULES: tuple[dict[str, Rule], ...] = (
-    {"gather": _taken, "scatter-add": _put, "reduce_window_sum": _windows, "dot_general": _product, "transpose": _turn},
+    {
+        "gather": _taken,
+        "scatter-add": _put,
+        "reduce_window_sum": _windows,
+        "dot_general": _product,
+        "transpose": _turn,
+        "broadcast_in_dim": _aligned,
+    },
     {"add_any": _sum, "add": _sum},
 )
 

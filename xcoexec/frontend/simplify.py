@@ -6,7 +6,7 @@ The bodies of loops are simplified too.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
 from jax.typing import ArrayLike
@@ -30,6 +30,7 @@ def _simplified(
 ) -> tuple[list[Op], Outputs]:
     """The same, of operations that read values of which some are a literal everywhere."""
     kept, spread, outputs = _without_literals(ops, outputs, spread)
+    kept = _once(kept, outputs)
     kept = live(rewritten(kept, spread, outputs, known), outputs)
     turned = [op if op.body is None else dataclasses.replace(op, body=_turn(op, op.body, known, spread)) for op in kept]
     return turned, outputs
@@ -56,6 +57,40 @@ def live(ops: Sequence[Op], outputs: Outputs) -> list[Op]:
 
 
 # -- literals -----------------------------------------------------------------------------------------
+
+
+def _once(ops: Sequence[Op], outputs: Outputs) -> list[Op]:
+    """Operations without those that compute whole numbers or truth values once more (each `x[i]` looks which indices
+    are negative). Floating-point numbers are computed again: with `jax.checkpoint` so that nobody has to keep them.
+    """
+    bodies = [op.body for op in ops if op.body is not None]
+    named = {*outputs, *(v for b in bodies for v in b.consts)}
+    named.update(x for op in ops for v in op.outs for x in (v.source, v.scale))
+    same: dict[Value, Value] = {}
+    made: dict[Hashable, Value] = {}
+    kept = []
+    for op in ops:
+        op = dataclasses.replace(op, ins=tuple(same.get(v, v) if isinstance(v, Value) else v for v in op.ins))
+        key = _computed(op)
+        if key in made and op.out not in named:
+            same[op.out] = made[key]
+            continue
+        if key is not None:
+            made[key] = op.out
+        kept.append(op)
+    return kept
+
+
+def _computed(op: Op) -> Hashable:
+    """What tells whether another operation computes the same; None where none is looked for."""
+    if len(op.outs) != 1 or op.body is not None or primitive(op).effect or not _whole(op.out.dtype):
+        return None
+    ins = tuple(v if isinstance(v, Value) else (repr(v.val), v.dtype) for v in op.ins)
+    return op.prim, ins, op.out.shape, op.out.dtype, repr(sorted(op.params.items()))
+
+
+def _whole(dtype: str) -> bool:
+    return dtype == "bool" or dtype.startswith(("int", "uint"))
 
 
 def wide(x: ArrayLike) -> np.ndarray:
