@@ -21,7 +21,7 @@ from ..planning.strategies import strategy_name
 from ..session.adaptive import Gate
 from ..session.begin import Beginning
 from ..session.pending import PendingSession, shown, within
-from ..session.prepare import PLAIN, Absent, Manner, Task, prepared, refused
+from ..session.prepare import PLAIN, Absent, Manner, Task, ahead, prepared, refused
 from ..session.session import PlainSession, Session, deleted
 from .function import Function
 from .kept import Kept
@@ -286,6 +286,7 @@ class Entry:
                 if isinstance(found.session, Session) and not self._moving:
                     beginning.note(found.session, session.plain_seconds)
 
+        ahead(options)
         self._pending = PendingSession(strategy_name(options.strategy), job)
         kept = self._current = self._plainly(self._pending)
         return kept

@@ -164,6 +164,14 @@ def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
     return None if given is None else link_of(relay).limit(given)
 
 
+def ahead(options: Options) -> None:
+    """Begins what each planning beside a device waits for, while XLA compiles plain `jax.jit`. Where host and device
+    share their cores that would slow the first call down.
+    """
+    if options.apart:
+        host.prefetch(True)
+
+
 def _machine(options: Options) -> Machine:
     with stage("connecting the device"):
         found = device_relay(options.cpus)
