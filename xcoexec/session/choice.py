@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from ..lowering.executable import Executable
@@ -16,6 +17,7 @@ from .usage import CLEAR, EVERY, MOST_EVERY, STEADY, FlowTrial, Guard, Habit, Tr
 
 MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
 AS_BEFORE = 1.1  # times what a call of a plan took in a process before
+PATIENCE_SECONDS = 2.0  # that it may take longer than that before plain jax.jit is compiled to be compared with
 REST_CALLS, REST_SECONDS = 256, 0.1  # the most calls, and seconds of calls, without a look at how they are made
 
 
@@ -39,12 +41,14 @@ class Choice:
         self._losses = 0
         self._alone: float | None = None  # seconds of plain jax.jit, as they were measured last
         self._seen: Executable | None = None  # of which there is a trial, or need not be one
+        self._since, self.clock = 0.0, time.perf_counter
 
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
         exe = self._monitor.current
         if exe is not self._seen:
             self._seen, self.trial, self.guard, self.flow = exe, self._trial_of(exe), None, self._flow_of(exe)
+            self._since = self.clock()
         guard, trial, flow = self.guard, self.trial, self.flow  # other threads may end them
         looks = guard is not None and guard.looks()
         flows = flow is not None and flow.begun
@@ -65,7 +69,7 @@ class Choice:
         if trial.verdict:
             self.decide(exe, trial)
         if plain and not self._compiled:
-            self._wait_for_plain()
+            self._wait_for_plain(exe)
             return exe
         return self._planner.plain if plain else exe
 
@@ -116,8 +120,13 @@ class Choice:
             return None
         return FlowTrial(alone)
 
-    def _wait_for_plain(self) -> None:
-        """The comparison begins anew when plain jax.jit is compiled, once, in the background."""
+    def _wait_for_plain(self, exe: Executable) -> None:
+        """The comparison begins anew: for a while with the plan alone, which others' work may have slowed down; then
+        when plain jax.jit is compiled, once, in the background.
+        """
+        if self.clock() - self._since < PATIENCE_SECONDS:
+            self.trial = self._trial_of(exe)
+            return
         with self._deciding:
             compiles, self.compiles, self.trial = self.compiles, None, None
         if compiles is not None:
