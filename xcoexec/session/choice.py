@@ -62,7 +62,8 @@ class Choice:
             flow.waits()
             self._decide_flow(exe, flow)
         if looks and guard is not None and guard.slow(waited):
-            trial = self.trial = self._trial_of(exe)
+            trial, self._since = self._trial_of(exe), self.clock()
+            self.trial = trial
         if trial is None:
             return exe
         plain = trial.plain(waited)
