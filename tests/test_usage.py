@@ -363,6 +363,27 @@ def test_a_plan_that_has_lost_for_good_is_not_remembered(monkeypatch: pytest.Mon
     found.planner.forget()  # once more does no harm
 
 
+@pytest.mark.parametrize(
+    ("verdict", "planned", "kept"), [("jit", 1.0, True), ("plan", 5.0, True), ("plan", 0.9, False)]
+)
+def test_what_calls_took_in_use_is_remembered(
+    verdict: str, planned: float, kept: bool, monkeypatch: pytest.MonkeyPatch, own_cache: None
+) -> None:
+    """Where they contradict what was measured before, or that was measured on a busier machine."""
+    monkeypatch.setenv("XCOEXEC_ADAPT", "1")
+    _, found = session()
+    plan = dataclasses.replace(found.plan(), measured={"jit": planned, "edgenn": 9.0})
+    found.monitor.current = exe = dataclasses.replace(found.current, plan=plan)
+    found.planner.keep(exe)
+    trial = Trial(1.0)
+    trial.pairs, trial.verdict = [(2.0, 3.0)] * 4, verdict
+    found.choice.trial = trial
+    found.choice.decide(exe, trial)
+    now = stages.remembered(stages.record_name(found.planner._attempt(lambda *step: None)), found.graph)
+    assert now is not None
+    assert now.waiting.measured == (dict(plan.measured) | ({"jit": 3.0, plan.strategy: 2.0} if kept else {}))
+
+
 def test_a_loss_in_use_leaves_the_plan_for_calls_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
     fast, found = session()

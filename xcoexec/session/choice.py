@@ -148,6 +148,8 @@ class Choice:
             self.trial = None
             every = min(2 * self.guard.every, MOST_EVERY) if self.guard is not None else EVERY
             self.guard = Guard(trial.limit, every)
+            if trial.pairs and (trial.verdict == "jit" or trial.limit < exe.plan.measured.get("jit", 0.0)):
+                self._planner.keep(_as_used(exe, trial))
             if trial.verdict == "jit":
                 self._lost(exe, trial)
 
@@ -177,6 +179,15 @@ class Choice:
         if self._losses == MOST_LOSSES:  # calls then go to jax.jit without a look
             self._monitor.stay(instead)
             self._planner.forget()
+
+
+def _as_used(exe: Executable, trial: Trial) -> Executable:
+    """An executable whose plan says what calls took in their caller's loop, by which the next process goes: those that
+    were measured while others worked took longer, with one executable more than with another.
+    """
+    plan, jit = trial.medians()
+    measured = {**exe.plan.measured, exe.plan.strategy: plan, "jit": jit}
+    return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=measured))
 
 
 def _remembered(exe: Executable) -> float:
