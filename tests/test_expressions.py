@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from jax import lax
 
 import xcoexec
+from xcoexec.codegen.kernels.elementwise import even
 from xcoexec.codegen.rules import numpy_rules
 from xcoexec.codegen.rules.expressions import literal
 from xcoexec.codegen.rules.primitives import PRIMITIVES
 
+from .oracle import oracles
 from .support import array, check_host, run_host, stages_of
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
@@ -325,3 +327,29 @@ def test_random_expressions(case: Case) -> None:
     with np.errstate(all="ignore"):
         decided = same(other[0], want) & same(other[1], want)
         assert np.all(same(got.astype(np.float64), want.astype(np.float64)) | ~decided), (got, want)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 7, 15, 16, 17, 31, 33])
+@pytest.mark.parametrize("name", ["log_softmax", "layer norm", "greatest", "both", "NaN"])
+def test_rows_of_any_length(name: str, columns: int) -> None:
+    """Rows that fill no vector, one, and more than one."""
+    norm = lambda x: (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-6)
+    fn, x = {
+        "log_softmax": (jax.nn.log_softmax, array(67, columns)),
+        "layer norm": (norm, array(67, columns)),
+        "greatest": (lambda x: x.max(-1), array(67, columns) - 9),
+        "both": (lambda x: (jax.nn.softmax(x), (x * x).sum(-1)), array(67, columns)),
+        "NaN": (jax.nn.softmax, array(67, columns).at[3, 1].set(jnp.nan)),
+    }[name]
+    for a, b in zip(run_host(fn, x), oracles(fn, x), strict=True):
+        np.testing.assert_allclose(a, np.asarray(b), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_threads_have_as_many_items(threads: int) -> None:
+    for total in (1, 2, 7, 100, 2708, 10_556):
+        for most in (1, 3, 99, 1170, 8192):
+            chunk = even(total, most, threads)
+            items, fewest = -(-total // chunk), -(-total // most)
+            assert 1 <= chunk <= most and (items - 1) * chunk < total <= items * chunk
+            assert items == 1 or items <= threads * -(-fewest // threads)

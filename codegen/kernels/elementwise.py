@@ -38,7 +38,7 @@ def nest(
     units: float = 0.0,
     written: int = 1,
 ) -> None:
-    """Appends a step of the nest driver: `loops` (outermost first), `chunk` iterations an item.
+    """Appends a step of the nest driver: `loops` (outermost first), at most `chunk` iterations an item.
 
     `operands[outputs]` is the one that is written (of several, `written`, the first), all others are read. `units`:
     vector operations of one kernel call.
@@ -50,6 +50,7 @@ def nest(
         )
     pad = MAX_RANK - len(loops)
     total = math.prod(loops)
+    chunk = even(total, chunk, ctx.threads)
     views: list[Word] = []
     for s, strides, offset in operands:
         views += [Ref(s.buffer, s.offset + offset), *([0] * pad), *strides]
@@ -65,6 +66,14 @@ def nest(
         calls=total,
         units=total * units,
     )
+
+
+def even(total: int, most: int, threads: int) -> int:
+    """The iterations of an item, at most so many, so that all threads have as many items: of three the second thread
+    would wait for the third.
+    """
+    items = -(-total // most)
+    return most if items == 1 else -(-total // (-(-items // threads) * threads))
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:

@@ -52,7 +52,7 @@ def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     if not y.dense:
         raise Unsupported("a gather into a strided result")
     n = index.size // rows.places if isinstance(index, Value) else 0
-    block = max(1, ITEM // max(rows.width, 1))
+    block = elementwise.even(n, max(1, ITEM // max(rows.width, 1)), ctx.threads)
     operands = [(i, (4 * rows.places * block,), 0), (s, (0,), 0), (y, (4 * rows.width * block,), 0)]
     kernel = Kernel(("gather", rows.mode, rows.places, rows.tables > 1, rows.width == 1))
     words = [n, block, *rows.words]

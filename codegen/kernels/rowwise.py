@@ -46,7 +46,8 @@ def rowwise(ctx: Context, results: Sequence[Value], row: Rowwise) -> None:
         walks = [[0] for _ in views]
     places = [(s, tuple(w), offset) for (s, _, offset), w in zip(views, walks, strict=True)]
     units = -(-columns // ctx.target.vl) * 2 * len(row.nodes)
-    spec = ("rowwise", row.nodes, row.results, kinds)
+    short = (True,) if columns <= ctx.target.vl else ()
+    spec = ("rowwise", row.nodes, row.results, kinds, *short)
     nest(ctx, Kernel(spec), [columns], dims, places, 0, max(1, ITEM // columns), units, len(made))
 
 
@@ -67,14 +68,17 @@ def _contiguous(ctx: Context, view: View, rank: int) -> Operand:
 
 @family("rowwise")
 def kernel(name: str, key: Spec, target: Target) -> str:
-    """("rowwise", nodes, results, kinds): one row [C]. Operands: a result for each of those nodes, then those read; all
-    are rows ("v") or one number ("s"). Words: C.
+    """("rowwise", nodes, results, kinds[, True]): one row [C]. Operands: a result for each of those nodes, then those
+    read; all are rows ("v") or one number ("s"). Words: C. With the last entry a row is no longer than a vector.
     """
-    _, nodes, results, kinds = key
+    _, nodes, results, kinds, *short = key
     v = Builder(name, 3, target.vl)
     where, _, words = v.args
     bases = [v.ld64(where, k) for k in range(len(kinds))]
-    _Row(v, nodes, results, kinds, bases, v.ld64(words, 0)).passes()
+    columns = v.ld64(words, 0)
+    if short:
+        v.set_mask(columns)
+    _Row(v, nodes, results, kinds, bases, columns).passes()
     return v.finish()
 
 
@@ -138,8 +142,11 @@ class _Row:
                 self.v.store(env[n], self.v.add(base, offset))
             return [self._joined(n, a, env, masked) for n, a in zip(sums, acc, strict=True)]
 
-        if sums:
-            how = [self._how(n) for n in sums]
+        how = [self._how(n) for n in sums]
+        if self.v.mask is not None:  # the row is one vector
+            totals = step([self.v.const(REDUCE[h][0]) for h in how], i64(0), True)
+            self.fixed.update(zip(sums, _across(self.v, totals, how), strict=True))
+        elif sums:
             self.fixed.update(zip(sums, _walk(self.v, self.columns, step, how), strict=True))
         elif rows:
             vectors(self.v, self.columns, lambda offset: step([], offset, False))
@@ -226,12 +233,17 @@ def _walk(v: Builder, n: ir.Value, step: Step, how: list[str]) -> list[ir.Value]
         v.set_mask(None)
         inside = v.b.block
     totals = []
-    for a, m, h in zip(acc, masked, how, strict=True):
+    for a, m in zip(acc, masked, strict=True):
         phi = v.b.phi(v.vec)
         phi.add_incoming(a, before)
         phi.add_incoming(m, inside)
-        totals.append((phi, h))
-    return [v.across(phi, functools.partial(REDUCE[h][1], v)) for phi, h in totals]
+        totals.append(phi)
+    return _across(v, totals, how)
+
+
+def _across(v: Builder, totals: Sequence[ir.Value], how: Sequence[str]) -> list[ir.Value]:
+    """Vectors of which each lane is the total of all."""
+    return [v.across(x, functools.partial(REDUCE[h][1], v)) for x, h in zip(totals, how, strict=True)]
 
 
 __all__ = ["rowwise"]
