@@ -347,6 +347,7 @@ def test_rows_of_any_length(name: str, columns: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 16])
 def test_threads_have_as_many_items(threads: int) -> None:
+    assert even(0, 9, threads) == 9
     for total in (1, 2, 7, 100, 2708, 10_556):
         for most in (1, 3, 99, 1170, 8192):
             chunk = even(total, most, threads)

@@ -192,6 +192,39 @@ def test_indices_are_looked_at_once() -> None:
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
 
 
+def test_numbers_that_print_alike_are_others() -> None:
+    fn = lambda x: jnp.where(x > 0.1234, 1.0, 0.0) + jnp.where(x > 0.1229, 2.0, 0.0) + jnp.where(x > -0.0, 4.0, 0.0)
+    x = jnp.asarray([-1.0, -0.0, 0.0, 0.1229, 0.123, 0.12341, 1.0])
+    with np.printoptions(precision=2, suppress=True):
+        for a, b in zip(run_host(fn, x), oracles(fn, x), strict=True):
+            np.testing.assert_array_equal(a, np.asarray(b))
+
+
+def test_rows_that_spread_are_spread_by_each_reader() -> None:
+    """A mask [n] that several layers spread over rows stays small."""
+    mask = lambda m: jnp.broadcast_to(m[:, None], (40, 30))
+    fn = lambda x, m: jnp.sin(jnp.where(mask(m), x, 0)).sum(-1) + jnp.cos(jnp.where(mask(m), x, 1)).sum(-1)
+    args = (array(40, 30), array(40, seed=1) > 0)
+    _, graph = stages_of(fn, *args)
+    spread = [op.out for op in graph.program.ops if op.prim == "broadcast_in_dim" and op.out.dtype == "bool"]
+    assert [v.shape for v in spread].count((40, 30)) == 2
+    for a, b in zip(run_host(fn, *args), oracles(fn, *args), strict=True):
+        np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_of_an_array_that_are_put_into_itself(threads: int) -> None:
+    """What is read is not written meanwhile."""
+    args = array(700, 20), jnp.asarray(np.random.default_rng(0).permutation(700), jnp.int32)
+    for fn in (
+        lambda x, i: (lambda h: jnp.sin(h.at[i].set(h)))(jnp.tanh(x)),
+        lambda x, i: (lambda h: jnp.sin(h.at[i].add(h)))(jnp.tanh(x)),
+        lambda x, i: ((x > 0).at[i].set(x > 0)) & (x > 0.5),
+    ):
+        for a, b in zip(run_host(fn, *args, threads=threads), oracles(fn, *args), strict=True):
+            np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
+
+
 def test_indices_in_a_table_are_all_summed() -> None:
     """Pairs of indices that are no list are not one kernel's; none of them is left out."""
     fn = lambda x, y, s, t: y.at[t].add(2 * x[s], mode="drop")

@@ -73,7 +73,7 @@ def even(total: int, most: int, threads: int) -> int:
     would wait for the third.
     """
     items = -(-total // most)
-    return most if items == 1 else -(-total // (-(-items // threads) * threads))
+    return most if items <= 1 else -(-total // (-(-items // threads) * threads))
 
 
 def coalesce(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:

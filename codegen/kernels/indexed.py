@@ -77,7 +77,7 @@ def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     if not isinstance(operand, Value) or not isinstance(index, Value):
         raise Unsupported("a scatter of a literal")
     s, i, before = _dense(ctx, updates), _dense(ctx, index), ctx.storage(operand)
-    if ctx.yields(operand, op) and before.dense:
+    if ctx.yields(operand, op) and before.dense and updates is not operand:
         ctx.place(op.out, before)
     y = ctx.output(op.out)
     if not y.dense:

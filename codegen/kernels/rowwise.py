@@ -46,7 +46,7 @@ def rowwise(ctx: Context, results: Sequence[Value], row: Rowwise) -> None:
         walks = [[0] for _ in views]
     places = [(s, tuple(w), offset) for (s, _, offset), w in zip(views, walks, strict=True)]
     units = -(-columns // ctx.target.vl) * 2 * len(row.nodes)
-    short = (True,) if columns <= ctx.target.vl else ()
+    short = (True,) if columns < ctx.target.vl else ()
     spec = ("rowwise", row.nodes, row.results, kinds, *short)
     nest(ctx, Kernel(spec), [columns], dims, places, 0, max(1, ITEM // columns), units, len(made))
 
@@ -69,7 +69,7 @@ def _contiguous(ctx: Context, view: View, rank: int) -> Operand:
 @family("rowwise")
 def kernel(name: str, key: Spec, target: Target) -> str:
     """("rowwise", nodes, results, kinds[, True]): one row [C]. Operands: a result for each of those nodes, then those
-    read; all are rows ("v") or one number ("s"). Words: C. With the last entry a row is no longer than a vector.
+    read; all are rows ("v") or one number ("s"). Words: C. With the last entry a row is shorter than a vector.
     """
     _, nodes, results, kinds, *short = key
     v = Builder(name, 3, target.vl)
@@ -143,7 +143,7 @@ class _Row:
             return [self._joined(n, a, env, masked) for n, a in zip(sums, acc, strict=True)]
 
         how = [self._how(n) for n in sums]
-        if self.v.mask is not None:  # the row is one vector
+        if self.v.mask is not None:  # a part of a vector is the row
             totals = step([self.v.const(REDUCE[h][0]) for h in how], i64(0), True)
             self.fixed.update(zip(sums, _across(self.v, totals, how), strict=True))
         elif sums:

@@ -6,6 +6,7 @@ The bodies of loops are simplified too.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
@@ -13,7 +14,7 @@ from jax.typing import ArrayLike
 
 from ..codegen.program import Body, Literal, Op, Value
 from ..codegen.rules import reference
-from ..codegen.rules.primitives import is_broadcast, primitive
+from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement, primitive
 from ..compat import bind
 from .peephole import Outputs, rewritten
 
@@ -83,9 +84,11 @@ def _once(ops: Sequence[Op], outputs: Outputs) -> list[Op]:
 
 def _computed(op: Op) -> Hashable:
     """What tells whether another operation computes the same; None where none is looked for."""
-    if len(op.outs) != 1 or op.body is not None or primitive(op).effect or not _whole(op.out.dtype):
+    if not (is_elementwise(op) or is_movement(op)) or len(op.outs) != 1 or not _whole(op.out.dtype):
         return None
-    ins = tuple(v if isinstance(v, Value) else (repr(v.val), v.dtype) for v in op.ins)
+    if is_broadcast(op) and op.out.size > math.prod(op.ins[0].shape):  # who reads it spreads a small array
+        return None
+    ins = tuple(v if isinstance(v, Value) else (typed(v).tobytes(), v.dtype) for v in op.ins)
     return op.prim, ins, op.out.shape, op.out.dtype, repr(sorted(op.params.items()))
 
 

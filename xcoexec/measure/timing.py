@@ -122,9 +122,11 @@ def alternate(
     enough: int = MOST_CALLS,
     slow: float = math.inf,
     wins: int = WINS,
+    least: int = 1,
 ) -> dict[str, float]:
-    """Median seconds of each call; blocks of about `seconds` in turn, or of `enough` calls where those take at least
-    `SHORT_SECONDS`; the first `WAKE_SECONDS` of a block, one call at least, are dropped.
+    """Median seconds of each call; blocks of about `seconds` in turn and `least` calls at least, or of `enough` calls
+    where those take at least `SHORT_SECONDS`; of calls that are not long the first `WAKE_SECONDS` of a block are
+    dropped.
 
     `samples` receives all times. A call of which all times, two at least, are above `slow` times the median of the
     fastest one is measured no more. With `clear` one call may win early: from the second round on when all its times
@@ -141,7 +143,7 @@ def alternate(
         block: dict[str, list[float]] = {}
         for name, fn in rivals.items():
             with alone():
-                block[name] = _block(fn, seconds, enough=enough)
+                block[name] = _block(fn, seconds, least, enough)
             times[name] += block[name]
         first.append(min(block, key=lambda k: float(np.median(block[k]))))
         most = slow * min(float(np.median(t)) for t in times.values())
@@ -157,7 +159,7 @@ def alternate(
     return {k: float(np.median(v)) for k, v in times.items()}
 
 
-def _block(fn: Callable[[], object], seconds: float, least: int = 1, enough: int = MOST_CALLS) -> list[float]:
+def _block(fn: Callable[[], object], seconds: float, least: int, enough: int = MOST_CALLS) -> list[float]:
     """Seconds of each of the calls of about so many seconds, `least` at least and `enough` of those that are not very
     short, behind `WAKE_SECONDS` of calls that are not counted: a machine that has waited is slower at first, which long
     calls do not feel.

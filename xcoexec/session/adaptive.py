@@ -57,7 +57,7 @@ class Gate:
         self._open = threading.Event()
         self._open.set()
         self._nothing = plain_jit(lambda x: x + 1)
-        self._called = self._news = False
+        self._called = self._news = self._late = False
 
     def passes(self) -> bool:
         """Whether a call that begins now needs no look: it need not wait, and there is no news."""
@@ -85,12 +85,16 @@ class Gate:
         """Until the calls that were begun are over, at most `END_SECONDS`: who shares its cores with one takes twice as
         long.
         """
-        end = time.perf_counter() + END_SECONDS
-        while (self._inside or self._computes()) and time.perf_counter() < end:
+        end = time.perf_counter() + (0.0 if self._late else END_SECONDS)
+        while self._inside or self._computes():
+            if time.perf_counter() >= end:
+                self._late = True  # calls take too long to wait for each
+                return
             time.sleep(POLL_SECONDS)
 
     def _computes(self) -> bool:
-        array = self._given() if self._given is not None else None
+        given = self._given
+        array = given() if given is not None else None
         return array is not None and not there(array)
 
     def wait(self) -> None:
@@ -105,9 +109,9 @@ class Gate:
         last time, a multiple of that time, at most `MOST_OPEN_SECONDS`, is left open after it.
         """
         self._open.clear()
-        self._wait_for_calls()
         began = time.perf_counter()
         try:
+            self._wait_for_calls()
             self._nothing(0.0).block_until_ready()
             began = time.perf_counter()
             yield

@@ -125,10 +125,12 @@ class Choice:
         """The comparison begins anew: for a while with the plan alone, which others' work may have slowed down; then
         when plain jax.jit is compiled, once, in the background.
         """
-        if self.clock() - self._since < PATIENCE_SECONDS:
-            self.trial = self._trial_of(exe)
-            return
         with self._deciding:
+            if self._seen is not exe:  # another thread was first
+                return
+            if self.clock() - self._since < PATIENCE_SECONDS:
+                self.trial = self._trial_of(exe)
+                return
             compiles, self.compiles, self.trial = self.compiles, None, None
         if compiles is not None:
             submit(functools.partial(self._compile, compiles))
@@ -143,12 +145,12 @@ class Choice:
         after.
         """
         with self._deciding:
-            if self.trial is not trial:  # another thread was first
+            if self.trial is not trial or exe.lowered is None:  # another thread was first
                 return
             self.trial = None
             every = min(2 * self.guard.every, MOST_EVERY) if self.guard is not None else EVERY
             self.guard = Guard(trial.limit, every)
-            if trial.pairs and (trial.verdict == "jit" or trial.limit < exe.plan.measured.get("jit", 0.0)):
+            if trial.pairs and trial.limit < exe.plan.measured.get("jit", 0.0) and self._planner.remembers():
                 self._planner.keep(_as_used(exe, trial))
             if trial.verdict == "jit":
                 self._lost(exe, trial)

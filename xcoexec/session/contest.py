@@ -172,7 +172,8 @@ def quick_candidates(s: Attempt) -> dict[str, Executable]:
     costs = s.quick_costs(max(plain - empty_call(), plain / 2))
     switched = ("layer_switch", STRATEGIES["layer_switch"](s.graph, costs))
     for name, plan in (switched, *_promising(s, costs)[:1]):
-        if (plan.predicted or math.inf) < CLEAR * plain:
+        wins = (plan.predicted or math.inf) + empty_call() < CLEAR * plain
+        if wins and _worth_a_try(plan, [s.all_host.plan], False):
             return found | {name: _briefly_balanced(s, s.executable(plan))}
     return found | {"device": s.all_device}
 
@@ -334,7 +335,7 @@ def _in_flight(
     count = min(max(int(BURST_SECONDS / seconds[best]), LEAST_IN_FLIGHT), MOST_IN_FLIGHT)
     calls = {k: functools.partial(s.stream, e, count) for k, e in rivals.items()}
     try:
-        bursts = alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR, slow=SLOW)
+        bursts = alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR, slow=SLOW, least=2)
     except jax.errors.JaxRuntimeError:  # so many results at once have no room
         return best, {}
     times = {k: t / count for k, t in bursts.items()}

@@ -79,10 +79,10 @@ class PendingSession(PlainSession):
     def _answered(self, results: Sequence[object]) -> None:
         self._gate.gave(results)
         self._looked += 1
-        if self._looked == 1:
+        if not self._called:
             self._called = time.perf_counter()
-        elif self._looked == LOOKED:
-            each = (time.perf_counter() - self._called) / (LOOKED - 1)
+        elif self._looked >= LOOKED and not self._rest:
+            each = (time.perf_counter() - self._called) / (self._looked - 1)
             self._rest = min(REST_CALLS, int(REST_SECONDS / max(each, 1e-9)))
 
     @property

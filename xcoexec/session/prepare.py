@@ -169,7 +169,10 @@ def ahead(options: Options) -> None:
     share their cores that would slow the first call down.
     """
     if options.apart:
-        host.prefetch(True)
+        try:
+            host.prefetch(True)
+        except Exception as e:  # the planning meets it once more, and says so
+            log.debug("native functions are not compiled ahead: %s", e)
 
 
 def _machine(options: Options) -> Machine:
