@@ -65,7 +65,7 @@ def _once(ops: Sequence[Op], outputs: Outputs) -> list[Op]:
     are negative). Floating-point numbers are computed again: with `jax.checkpoint` so that nobody has to keep them.
     """
     bodies = [op.body for op in ops if op.body is not None]
-    named = {*outputs, *(v for b in bodies for v in b.consts)}
+    named: set[Value | Literal | None] = {*outputs, *(v for b in bodies for v in b.consts)}
     named.update(x for op in ops for v in op.outs for x in (v.source, v.scale))
     same: dict[Value, Value] = {}
     made: dict[Hashable, Value] = {}

@@ -9,21 +9,20 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
 
 import jax
 import numpy as np
+from jax.typing import ArrayLike
 
 from ..codegen.native.children import closing, go_on
 from ..compat import plain_jit
 from ..devices.registry import device_half
-from ..lowering.executable import Executable
+from ..lowering.executable import Executable, Flat
 from .background import working
 from .rebalance import span
 from .usage import held, there
 
 log = logging.getLogger("xcoexec")
-T, R = TypeVar("T"), TypeVar("R")
 
 EVERY, LOOK_SECONDS = 8, 0.1  # least calls and seconds between two looks: a look costs up to 0.5 ms
 DRIFT = 1.35  # ratio of medians, either way, that counts as a change
@@ -68,7 +67,7 @@ class Gate:
         """There is news for the next call."""
         self._news = True
 
-    def through(self, call: Callable[[T], R], leaves: T) -> R:
+    def through(self, call: Flat, leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
         """Makes a call, which may be through when it returns."""
         me = threading.get_ident()
         self._inside.add(me)
