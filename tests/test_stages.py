@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import types
 
 import jax
 import numpy as np
 import pytest
 
 from xcoexec.frontend.graph import graph_of
-from xcoexec.ir.words import DEVICE, HOST
+from xcoexec.ir.placement import Placement
+from xcoexec.ir.plan import Plan
+from xcoexec.ir.words import DEVICE, HOST, SPLIT
+from xcoexec.lowering.executable import Executable
 from xcoexec.measure import part_seconds, timing
 from xcoexec.measure.profile import silent
 from xcoexec.planning.baselines import device_plan
-from xcoexec.session import stages
+from xcoexec.session import contest, stages
 from xcoexec.session.attempt import Attempt
 from xcoexec.session.contest import Found, times, why
 
@@ -88,6 +92,37 @@ def test_plain_jit_is_measured_whatever_was_slow() -> None:
     for names in (("jit", "host"), ("jit", "host", "device")):
         seconds = times(attempt, dict.fromkeys(names), early=True)
         assert seconds["host"] == 2.0 and seconds["jit"] < 1.0 and list(seconds) == [*names]
+
+
+@pytest.mark.parametrize(
+    ("halves", "switched", "split", "found"),
+    [
+        ((HOST, DEVICE), 0.5, 0.3, "layer_switch"),  # which costs XLA no kernel that it has not timed
+        ((HOST, DEVICE), 0.8, 0.3, "edgenn"),  # not clearly below, with what a call costs anyhow
+        ((DEVICE, DEVICE), 0.5, 0.3, "edgenn"),  # that is plain jax.jit on the folded graph
+        ((HOST, HOST), 0.5, 0.3, "edgenn"),  # that is the host half once more
+        ((HOST, DEVICE), 0.9, 0.9, "device"),
+    ],
+)
+def test_an_early_plan_beside_a_device(
+    halves: tuple[str, str], switched: float, split: float, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(name: str, seconds: float | None, halves: tuple[str, str]) -> Plan:
+        return Plan(name, tuple(Placement(h, h, float(h != DEVICE)) for h in halves), predicted=seconds)
+
+    exe = lambda plan: Executable(plan, lambda leaves: [], None)
+    jit, host = exe(plan("jit", None, (DEVICE, DEVICE))), exe(plan("host", None, (HOST, HOST)))
+    s = types.SimpleNamespace(seen={"jit": 1.0, "host": 1.2}, graph=None, all_host=host, all_device="folded")
+    s.executable, s.quick_costs = exe, lambda together: together
+    monkeypatch.setattr(contest, "whole_halves", lambda s: {"jit": jit, "host": host, "local": host})
+    monkeypatch.setattr(contest, "empty_call", lambda: 0.1)
+    monkeypatch.setattr(contest, "_briefly_balanced", lambda s, exe: exe)
+    monkeypatch.setitem(contest.STRATEGIES, "layer_switch", lambda graph, costs: plan("layer_switch", switched, halves))
+    monkeypatch.setattr(contest, "_promising", lambda s, costs: [("edgenn", plan("edgenn", split, (SPLIT, DEVICE)))])
+    candidates = contest.quick_candidates(s)  # type: ignore[arg-type]
+    assert list(candidates) == ["jit", "local", found], "the host half has lost already"
+    s.seen["host"] = 0.9
+    assert "host" in contest.quick_candidates(s)  # type: ignore[arg-type]
 
 
 def test_one_slow_sample_of_a_long_call_is_not_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
