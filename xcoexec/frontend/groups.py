@@ -74,8 +74,8 @@ class _Scope:
     outputs: set[Value]
 
     def missing(self, op: Op, inside: Sequence[Value], rows: bool = False) -> list[Op] | None:
-        """Untaken elementwise operations (with `rows` also row reductions) that `op` still needs, in order; None when
-        it needs others.
+        """Untaken elementwise operations and columns of indices (with `rows` also row reductions) that `op` still
+        needs, in order; None when it needs others.
         """
         out: list[Op] = []
         for v in op.value_ins:

@@ -34,6 +34,11 @@ class Placement:
     pieces: int = 1
 
 
+def bare(placements: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Placements without what is predicted and said of them: what tells one executable from another."""
+    return tuple(dataclasses.replace(p, predicted=None, note="") for p in placements)
+
+
 def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Layer]]:
     """The layers in runs that are placed together: neighbours of one split chain, every other layer alone. Raises
     `ValueError` where there is not one placement for each layer.

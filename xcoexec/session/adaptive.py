@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import threading
 import time
@@ -17,6 +16,7 @@ from jax.typing import ArrayLike
 from ..codegen.native.children import closing, go_on
 from ..compat import plain_jit
 from ..devices.registry import device_half
+from ..ir.placement import bare
 from ..lowering.executable import Executable, Flat
 from .background import working
 from .rebalance import span
@@ -304,9 +304,7 @@ class Monitor:
 def _same(a: Executable, b: Executable) -> bool:
     """Whether two executables place every layer alike: of these the newer one is enough, each holds packed weights."""
 
-    def shape(exe: Executable) -> tuple[object, ...]:
-        return exe.plan.engine, *(dataclasses.replace(p, predicted=None, note="") for p in exe.plan.placements)
-
+    shape = lambda exe: (exe.plan.engine, bare(exe.plan.placements))
     return a.lowered is b.lowered or (bool(a.plan.placements) and shape(a) == shape(b))
 
 

@@ -16,7 +16,7 @@ from ..cost.predictor import Predictor
 from ..devices.registry import connected
 from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
-from ..ir.placement import Placement
+from ..ir.placement import bare
 from ..ir.plan import Plan
 from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
@@ -116,7 +116,7 @@ class Attempt:
             return Executable(plan, p.plain, None)
         if plan.engine == "local":
             return local(plan, lower(p.graph, p.folded, plan.placements, self.build), p.weights)
-        if not self.machine.apart and _where(plan.placements) == _where(host_placements(p.graph)):
+        if not self.machine.apart and bare(plan.placements) == bare(host_placements(p.graph)):
             return dataclasses.replace(self.all_host, plan=plan)  # its weights are packed once
         return self._made(plan)
 
@@ -245,11 +245,6 @@ class Attempt:
             return dataclasses.replace(self.local, plan=dataclasses.replace(self.local.plan, chosen=f"fallback: {why}"))
         plan = Plan(strategy, (), self.graph.key, chosen=f"fallback: {why}", engine="jit")
         return Executable(plan, self.problem.plain, None)
-
-
-def _where(placements: Sequence[Placement]) -> list[tuple[object, ...]]:
-    """What of placements tells one executable from another."""
-    return [(p.half, p.p_cpu, p.dim) for p in placements]
 
 
 def lowered_of(exe: Executable) -> Lowered:
