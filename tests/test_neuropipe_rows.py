@@ -84,6 +84,12 @@ def test_measured_rows_tell_pipelining_from_kernels(measured: list[dict[str, Any
     assert "resnet50" in alone["note"] and "mlp" in alone["what"]
 
 
+@pytest.mark.parametrize(("empirical", "why"), [(None, "share their cores"), ("cut 2", "faster whole than cut")])
+def test_a_row_of_networks_that_are_not_cut_says_why(empirical: str | None, why: str) -> None:
+    (said,) = {neuropipe_measured.cut_of([record(empirical=empirical)])}
+    assert why in said
+
+
 def test_measured_rows_have_the_machines_own_parameters_and_cuts(measured: list[dict[str, Any]]) -> None:
     found = {(r["figure"], r["what"]): r["ours"] for r in measured}
     assert found["Table 4", "alpha of mlp on this machine"] == 0.2

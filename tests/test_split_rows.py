@@ -82,7 +82,8 @@ def test_simulated_rows_have_nothing_measured(rows: dict[str, list[dict[str, Any
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_forced_splits_of_halves_that_share_cores_give_no_number(monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
-    made = {"model": "lenet", "shared_cores": shared, "layer_seconds": {"device": 1e-3}, "runs": {"split": 9}}
+    layer = {"device": 1e-3, "host": 2e-3}
+    made = {"model": "lenet", "shared_cores": shared, "layer_seconds": layer, "runs": {"split": 9}, "p_cpu": 0.25}
     seconds = {"device": [0, 2e-3, 0], "split": [0, 1.75e-3, 0]}
     splits = [{**made, "class": kind, "seconds": seconds} for kind in ("conv", "fc", "fc")]
     monkeypatch.setattr(one_split, "single_splits", lambda model: iter(splits))
@@ -91,6 +92,19 @@ def test_forced_splits_of_halves_that_share_cores_give_no_number(monkeypatch: py
     assert [r["splits"] for r in (conv, dense)] == ([0, 0] if shared else [1, 2])
     assert dense["ours"] == (NO_SPLIT if shared else pytest.approx(25.0))
     assert ("changes a call by -0.250 ms" in dense["note"]) == shared
+
+
+def test_a_layer_whose_split_is_slower_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As EdgeNN's tuning does; what the split by force takes stands beside it."""
+    layer = {"device": 1e-3, "host": 2e-3}
+    made = {"model": "vgg16", "class": "fc", "shared_cores": False, "layer_seconds": layer, "runs": {"split": 9}}
+    gain, loss = ({"device": [0, 2e-3, 0], "split": [0, t, 0]} for t in (1.5e-3, 2.25e-3))
+    splits = [{**made, "p_cpu": 0.25, "seconds": gain}, {**made, "p_cpu": 0.25, "seconds": loss}]
+    monkeypatch.setattr(one_split, "single_splits", lambda model: iter(splits))
+    (dense,) = one_split.table1(("vgg16",))
+    assert dense["ours"] == pytest.approx(25.0) and dense["spread"] == pytest.approx([0.0, 50.0])
+    assert "of which 1 gain" in dense["note"] and "with every split forced the mean is 12.5 %" in dense["note"]
+    assert "a split costs 0.125 ms beside its two parts" in dense["note"]  # -0.5 and 0.25, 0.25 saved by the parts
 
 
 def test_predictors_are_measured_where_the_halves_share_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:

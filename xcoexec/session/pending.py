@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import sys
 import threading
 import time
 import weakref
@@ -20,6 +19,7 @@ from .background import submit
 from .report import Report
 from .session import PlainSession, Session
 from .usage import held, there
+from .waiting_line import Line
 
 log = logging.getLogger("xcoexec")
 
@@ -27,7 +27,6 @@ RESULT_SECONDS = 10.0  # that planning waits for the first call
 POLL_SECONDS = 0.002
 # first calls that are looked at, then the calls, and seconds of calls, without a look between two that are
 LOOKED, REST_CALLS, REST_SECONDS = 8, 64, 0.1
-SHOWN_SECONDS = 2.0  # a wait that is longer says what it waits for
 STEPS = {
     "build": "building kernels",
     "profile": "measuring layers",
@@ -62,7 +61,8 @@ class PendingSession(PlainSession):
         self.plain_seconds = 0.0
         self._first: weakref.ref[jax.Array] | None = None  # a result of the first call
         self._planner: threading.Thread | None = None
-        self._step, self._since, self._stopped = "waiting for its turn", time.monotonic(), False
+        self._at: tuple[str, int, int] = ("waiting for its turn", 0, 0)
+        self._since, self._stopped = time.monotonic(), False
         self._looked = self._rest = 0  # calls that were looked at, and those that need no look behind one
         self._called = 0.0  # when the first call was over
 
@@ -124,8 +124,8 @@ class PendingSession(PlainSession):
         go_on()
         if self._stopped:
             raise InterruptedError("the function has other weights now")
-        self._step = step(stage, done, total)
-        log.debug("planning: %s", self._step)
+        self._at = stage, done, total
+        log.debug("planning: %s", step(*self._at))
 
     def stop(self) -> None:
         """Its plan would not be used."""
@@ -142,7 +142,7 @@ class PendingSession(PlainSession):
         line = Line()
         try:
             while not self._done.wait(0.1 if end is None else min(0.1, max(end - time.monotonic(), 0.0))):
-                line.show(self.doing)
+                line.show(self.doing, *self._at[1:])
                 if end is not None and time.monotonic() >= end:
                     return False
         finally:
@@ -152,7 +152,7 @@ class PendingSession(PlainSession):
     @property
     def doing(self) -> str:
         """What the planning does."""
-        return f"planning: {self._step} ({time.monotonic() - self._since:.1f} s)"
+        return f"planning: {step(*self._at)} ({time.monotonic() - self._since:.1f} s)"
 
     def plan(self) -> Plan:
         """A plan without layers, which says what the planning does."""
@@ -171,36 +171,6 @@ class PendingSession(PlainSession):
     def tick(self) -> None:
         """Waits while a candidate is measured (tens of milliseconds)."""
         self.gate.wait()
-
-
-class Line:
-    """One line on standard error for a wait that takes long, in a terminal (written over and over) or a notebook."""
-
-    def __init__(self) -> None:
-        self._began, self._width, self._told = time.monotonic(), 0, ""
-
-    def show(self, text: str) -> None:
-        """Shows a text, when the wait has been long enough."""
-        if time.monotonic() - self._began < SHOWN_SECONDS:
-            return
-        told = text.split(" (")[0].split(",")[0]
-        if sys.stderr is None or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
-            return  # nobody is there to read it
-        if not sys.stderr.isatty() and told == self._told:
-            return
-        self._told, text = told, f"xcoexec: {text}"
-        if sys.stderr.isatty():
-            sys.stderr.write("\r" + text.ljust(self._width))
-            self._width = len(text)
-        else:
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        """Takes a terminal's line away."""
-        if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
 
 
 def within(progress: Progress, seconds: float) -> Progress:
@@ -222,10 +192,10 @@ def shown(progress: Progress) -> tuple[Progress, Line]:
     line = Line()
 
     def both(stage: str, done: int, total: int) -> None:
-        line.show(f"planning: {step(stage, done, total)}")
+        line.show(f"planning: {step(stage, done, total)}", done, total)
         progress(stage, done, total)
 
     return both, line
 
 
-__all__ = ["Line", "PendingSession", "shown", "within"]
+__all__ = ["PendingSession", "shown", "within"]
