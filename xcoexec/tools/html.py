@@ -23,8 +23,9 @@ PICTURES = {
 STYLE = (
     "body{font:14px sans-serif;margin:2em;max-width:72em}"
     "table{border-collapse:collapse}"
-    "td,th{padding:3px 9px;text-align:right;border-bottom:1px solid #ddd}"
-    "td:first-child,th:first-child{text-align:left}"
+    "td,th{padding:3px 9px;text-align:left;vertical-align:top;border-bottom:1px solid #ddd}"
+    "td.number{text-align:right}"
+    "h1,h2,h3,p{overflow-wrap:anywhere}"
     ".best{font-weight:bold}"
     ".same{color:#777}"
     ".wide{overflow-x:auto}"
@@ -88,7 +89,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str, kind: str = "") -> str:
-    return f"<td{f' class={kind}' if kind else ''}>{html.escape(text)}</td>"
+    """A text; numbers are at the right of their column."""
+    kinds = " ".join(filter(None, (kind, "number" if text[:2].lstrip("-")[:1].isdigit() else "")))
+    return f"<td class='{kinds}'>{html.escape(text)}</td>" if kinds else f"<td>{html.escape(text)}</td>"
 
 
 def _by_variant(records: Sequence[Record], variants: Iterable[str], text: Callable[[Record, str], str]) -> str:
