@@ -166,11 +166,11 @@ def _row_of(model: str, kind: str, records: Sequence[Mapping[str, Any]]) -> Row:
         return made(NO_SPLIT, "measured", note=note, runs=runs, splits=0)
     forced = [100 * v for v in improvements(records, model, kind)]
     kept = [max(v, 0.0) for v in forced]
+    costs, alone = mean([beside(r) for r in records]), mean([r["layer_seconds"]["device"] for r in records])
     note += (
         f", of which {sum(v > 0 for v in forced)} gain; a layer whose split is slower is left alone (0); with every"
-        f" split forced the mean is {mean(forced):.1f} %; a split costs {1e3 * mean([beside(r) for r in records]):.3f}"
-        f" ms beside its two parts, such a layer takes {1e3 * mean([r['layer_seconds']['device'] for r in records]):.3f}"
-        " ms on the GPU"
+        f" split forced the mean is {mean(forced):.1f} %; a split costs {1e3 * costs:.3f} ms beside its two parts, such"
+        f" a layer takes {1e3 * alone:.3f} ms on the GPU"
     )
     return made(mean(kept), "measured", "%", spread(kept), note, runs=runs, splits=len(records))
 

@@ -19,7 +19,8 @@ WIDE, PHONE = 1280, 390  # CSS pixels
 LOGGED = re.compile(r':CONSOLE[^"]*"((?:Uncaught|Failed to load|Refused).*)", source:')
 #: asks the page in a frame how wide its content is, when everything is there
 ASK = "<script>addEventListener('load', () => parent.postMessage(document.documentElement.scrollWidth, '*'))</script>"
-FRAME = """<!doctype html><body data-width=""><iframe src="{url}" style="border:0;width:{width}px;height:900px"></iframe>
+FRAME = """<!doctype html><body data-width="">
+<iframe src="{url}" style="border:0;width:{width}px;height:900px"></iframe>
 <script>addEventListener('message', (e) => document.body.dataset.width = e.data)</script></body>"""
 
 

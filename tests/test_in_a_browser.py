@@ -1,5 +1,5 @@
-"""Pages as a browser shows them: they have a picture, no script complains, links lead somewhere, a phone need not scroll
-sideways. Skipped where this machine has no browser.
+"""Pages as a browser shows them: they have a picture, no script complains, links lead somewhere, and nobody has to
+scroll sideways on a phone. Skipped where this machine has no browser.
 """
 
 from __future__ import annotations

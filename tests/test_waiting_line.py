@@ -70,7 +70,10 @@ def test_a_terminal_has_one_line_that_is_taken_away(clock: list[float], monkeypa
     line.show("planning")
     line.end()
     text = sys.stderr.getvalue()  # type: ignore[attr-defined]
-    assert "\n" not in text and text.split("\r")[1:3] == ["xcoexec: planning: a long text", "xcoexec: planning".ljust(30)]
+    assert "\n" not in text and text.split("\r")[1:3] == [
+        "xcoexec: planning: a long text",
+        "xcoexec: planning".ljust(30),
+    ]
     assert text.endswith("\r" + " " * 17 + "\r")
 
 
