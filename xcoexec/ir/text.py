@@ -67,7 +67,7 @@ def html_table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Rows as an HTML table, the first one as its head; `right`: indices of the columns aligned right."""
     side = lambda i: "right" if i in right else "left"
     cells = lambda r, tag: "".join(
-        f'<{tag} style="text-align:{side(i)};padding:2px 8px">{html.escape(c)}</{tag}>' for i, c in enumerate(r)
+        f'<{tag} style="text-align:{side(i)};padding:2px 4px">{html.escape(c)}</{tag}>' for i, c in enumerate(r)
     )
     body = "".join(f"<tr>{cells(r, 'td')}</tr>" for r in rows[1:])
     return f"<table><thead><tr>{cells(rows[0], 'th')}</tr></thead><tbody>{body}</tbody></table>"
