@@ -1,4 +1,4 @@
-"""Pictures of what people see, in docs/images: README, the site's front page, a report in a notebook, the demo, a suite.
+"""Pictures of what people see, kept in docs/images: README, the site's front page, a report, the demo, a suite's page.
 
     make docs && python docs/screenshots.py [the demo's text] [a suite's page]
 
@@ -43,7 +43,8 @@ def document(style: str, body: str) -> str:
 
 def main(demo: pathlib.Path | None = None, suite: pathlib.Path | None = None) -> None:
     readme = ROOT / "README-shown.html"  # beside the pictures that it shows
-    readme.write_text(document(README_STYLE, MarkdownIt("gfm-like", {"linkify": False}).render(_text(ROOT / "README.md"))))
+    text = MarkdownIt("gfm-like", {"linkify": False}).render(_text(ROOT / "README.md"))
+    readme.write_text(document(README_STYLE, text))
     try:
         keep("readme", readme, (980, 1650))
     finally:
