@@ -34,8 +34,8 @@ pytestmark = pytest.mark.usefixtures("quick_xla")
 W, X = array(16, 24), array(4, 16, seed=1)
 ROOT = pathlib.Path(__file__).parents[1]
 FUNCTIONS, WARM, COLLECT = 300, 40, 20
-# of the process, over all functions after the first ones: 40 kB each, where an executable has more; threads and heaps of a busy
-# machine take some of it
+# of the process, over all functions after the first ones: 40 kB each, less than an executable has; what threads and
+# heaps of a busy machine take is in it
 GROWTH_BYTES = 12 << 20
 _callbacks: list[Any] = []  # a native call may still be on its way out
 
