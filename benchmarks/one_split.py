@@ -120,13 +120,14 @@ def single_splits(model: str, done: Collection[str] = ()) -> Iterator[dict[str, 
         }
 
 
+def longer(r: Mapping[str, Any]) -> float:
+    """Seconds by which a call takes longer with its split than without."""
+    return float(r["seconds"]["split"][1] - r["seconds"]["device"][1])
+
+
 def improvements(records: Sequence[Mapping[str, Any]], model: str, kind: str) -> list[float]:
     """What each layer's split saved of its time on the device half; below 0 where it cost time."""
-    return [
-        (r["seconds"]["device"][1] - r["seconds"]["split"][1]) / r["layer_seconds"]["device"]
-        for r in records
-        if (r["model"], r["class"]) == (model, kind)
-    ]
+    return [-longer(r) / r["layer_seconds"]["device"] for r in records if (r["model"], r["class"]) == (model, kind)]
 
 
 def beside(r: Mapping[str, Any]) -> float:
@@ -135,7 +136,7 @@ def beside(r: Mapping[str, Any]) -> float:
     """
     p, t = r["p_cpu"], r["layer_seconds"]
     parts = max(p * t["host"], (1 - p) * t["device"])
-    return float(r["seconds"]["split"][1] - r["seconds"]["device"][1] + t["device"] - parts)
+    return float(longer(r) + t["device"] - parts)
 
 
 def words(model: str, kind: str) -> str:
@@ -161,7 +162,7 @@ def _row_of(model: str, kind: str, records: Sequence[Mapping[str, Any]]) -> Row:
     runs = min(min(r["runs"].values()) for r in records)
     note, made = f"{len(records)} layers", functools.partial(row, "edgenn", "Table I", words(model, kind), printed)
     if records[0]["shared_cores"]:
-        more = mean([1e3 * (r["seconds"]["split"][1] - r["seconds"]["device"][1]) for r in records])
+        more = 1e3 * mean([longer(r) for r in records])
         note += f"; both halves share the cores and take turns: a forced split changes a call by {more:+.3f} ms"
         return made(NO_SPLIT, "measured", note=note, runs=runs, splits=0)
     forced = [100 * v for v in improvements(records, model, kind)]

@@ -7,7 +7,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 
@@ -43,9 +42,8 @@ def look(page: pathlib.Path, width: int = WIDE, height: int = 900) -> Look:
     with tempfile.TemporaryDirectory() as folder:
         picture = pathlib.Path(folder) / "page.png"
         window = (f"--window-size={width},{height}", f"--user-data-dir={folder}/profile")
-        log = _run(page, (*window, f"--screenshot={picture}"))[1]
-        dom, more = _run(page, (*window, "--dump-dom"))
-        return Look(picture.read_bytes(), dom, tuple(dict.fromkeys(LOGGED.findall(log + more))))
+        dom, log = _run(page, (*window, f"--screenshot={picture}", "--dump-dom"))
+        return Look(picture.read_bytes(), dom, tuple(dict.fromkeys(LOGGED.findall(log))))
 
 
 def content_width(page: pathlib.Path, width: int = PHONE) -> int:
@@ -69,8 +67,3 @@ def _run(page: pathlib.Path, options: Sequence[str]) -> tuple[str, str]:
     command = [browser, *QUIET, "--enable-logging=stderr", *options, page.resolve().as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
     return done.stdout, done.stderr
-
-
-if __name__ == "__main__":  # python tests/browser.py PAGE PICTURE [WIDTH HEIGHT]
-    source, target, *size = sys.argv[1:]
-    pathlib.Path(target).write_bytes(look(pathlib.Path(source), *map(int, size)).png)

@@ -90,7 +90,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(text: str, kind: str = "") -> str:
     """A text; numbers are at the right of their column."""
-    kinds = " ".join(filter(None, (kind, "number" if text[:2].lstrip("-")[:1].isdigit() else "")))
+    kinds = " ".join(filter(None, (kind, "number" if text.lstrip("-")[:1].isdigit() else "")))
     return f"<td class='{kinds}'>{html.escape(text)}</td>" if kinds else f"<td>{html.escape(text)}</td>"
 
 
