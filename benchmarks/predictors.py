@@ -15,23 +15,26 @@ import pathlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from xcoexec.codegen.target import target
-from xcoexec.config import cores
 from xcoexec.cost.accuracy import CLOSE, by_flops
 from xcoexec.cost.equation3 import Blocking, Shape, learned
-from xcoexec.devices.registry import device_half
 from xcoexec.ir.text import columns
 from xcoexec.ir.words import DEVICE, HOST
 from xcoexec.measure import training
 from xcoexec.measure.sample_layers import LAYERS, Made, made_layers
 from xcoexec.measure.training import Sample
 from xcoexec.papers.source import commit
+from xcoexec.session.options import Options
+from xcoexec.session.prepare import device_relay
 from xcoexec.tools.machine import environment
+
+if TYPE_CHECKING:
+    from xcoexec.codegen.runtime.relay import Relay
 
 FORMS = ("ours", "Equation 3", "FLOP")
 COLUMNS = 2  # vectors of channels of a tile of the host half's matrix kernels
@@ -49,23 +52,23 @@ def shape_of(made: Made) -> Shape:
     return Shape(height, width, made.shape[-1], out[-1], window)
 
 
-def blockings(threads: int) -> dict[str, Blocking]:
-    """The blocks of both halves of this machine."""
+def blockings(relay: Relay | None, threads: int) -> dict[str, Blocking]:
+    """The blocks of both halves of this machine, whose device half is behind `relay` where it is apart."""
     vector = target().vl
     rows = (target().registers - COLUMNS - 1) // COLUMNS  # the sums of a tile, its weights and one place in registers
-    blocks = training.device_blocks(None, threads)
+    blocks = training.device_blocks(relay, threads)
     return {
         HOST: Blocking(threads, (rows, COLUMNS * vector), vector),
         DEVICE: Blocking(blocks.processors, blocks.tiles[0], vector),
     }
 
 
-def judged(samples: Sequence[Sample], shapes: Mapping[str, Shape], threads: int) -> dict[str, Any]:
+def judged(samples: Sequence[Sample], shapes: Mapping[str, Shape], relay: Relay | None, threads: int) -> dict[str, Any]:
     """Of held-out layers: the share within 10 % and the median error by half, class and form; bytes of each form."""
     out = training.held_out(samples)
     known = [s for s in samples if s.layer not in out]
-    ours = training.fitted(known, None, threads)
-    paper = learned([(s.half, s.work.kind, shapes[s.layer], s.seconds) for s in known], blockings(threads))
+    ours = training.fitted(known, relay, threads)
+    paper = learned([(s.half, s.work.kind, shapes[s.layer], s.seconds) for s in known], blockings(relay, threads))
     rows = []
     for half in (HOST, DEVICE):
         seen = training._layers([s for s in known if s.half == half])
@@ -97,12 +100,11 @@ def judged(samples: Sequence[Sample], shapes: Mapping[str, Shape], threads: int)
 
 def record(count: int = LAYERS) -> dict[str, Any]:
     """Measures so many made layers on both halves of this machine and judges all forms."""
-    if device_half().apart:
-        raise SystemExit("predictors: this machine has a device of its own; `xcoexec profile` says how its layers fit.")
-    start, threads = time.perf_counter(), cores()
-    made = made_layers(count)
-    samples = training.sampled(None, threads, layers=made)
-    found = judged(samples, {m.name: shape_of(m) for m in made}, threads)
+    options = Options.checked()
+    relay, threads = device_relay(options.cpus), options.threads
+    start, made = time.perf_counter(), made_layers(count)
+    samples = training.sampled(relay, threads, options.cpus, made)
+    found = judged(samples, {m.name: shape_of(m) for m in made}, relay, threads)
     return {
         **found,
         "layers": count,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from xcoexec.devices.registry import device_half
 from xcoexec.papers import quoted, steps
 
 from . import predictors
-from .split_common import Row, absent, mean, row
+from .split_common import Row, mean, row
 
 KEY = "codl"
 
@@ -22,9 +21,6 @@ def predicted(layers: int) -> list[Row]:
     """The predictor's accuracy and size: the paper's own form, ours and FLOP alone on the same samples of so many made
     layers of this machine.
     """
-    if device_half().apart:
-        why = "not here, because this machine has a device of its own; `xcoexec profile` says how its layers fit"
-        return [absent(KEY, "accuracy", why, "sd855"), absent(KEY, "table4", why)]
     found = steps.once(__name__, f"{layers} made layers", lambda: predictors.record(layers))
     return [*_accuracy(found), *_convolutions(found)] if found else []
 

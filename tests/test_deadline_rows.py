@@ -177,12 +177,17 @@ def test_figure_14_counts_paths_above_the_bound(monkeypatch: pytest.MonkeyPatch)
     shape = Shape("host", (1, 8, 8, 8), (1, 8, 8, 8), 32, ("separable 3x3",))
     made = Duo((), {k: (shape, True) for k in range(4)}, {}, Accuracy(dict(zip(every, reached, strict=True))))
     monkeypatch.setattr(blastnet_search, "duo", lambda name, full: made)
+    monkeypatch.setattr(blastnet_search, "distances", lambda found: [0.125, 3.0])
     rows = {r["what"]: r for r in blastnet_search.figure_14()}
     assert rows["paths above 70 %, blastnet"]["ours"] == 81.25 == rows["paths above 70 %, blastnet"]["paper"]
     assert rows["paths above 70 %, similarity"]["paper"] == 50
     assert {r["kind"] for r in rows.values()} == {"measured"}
     found = [rows[f"paths of {10 * b} to {10 * b + 10} %, blastnet"]["ours"] for b in range(10)]
     assert found == [6.25, 0, 0, 6.25, 0, 0, 0, 6.25, 0, 81.25]
+    assert "values are 0.12 to 3 of the block's" in rows["paths above 70 %, blastnet"]["note"]
+    every = {r["what"]: r for r in blastnet_search.figure_14(full=True) if r["what"].startswith("paths above")}
+    assert every["paths above 70 %, similarity"]["note"].count("480 steps") == 1
+    assert every["paths above 70 %, similarity, 120 steps"]["note"].count("120 steps") == 1 and len(every) == 6
 
 
 def test_the_papers_searches_differ_in_the_loss_alone() -> None:
