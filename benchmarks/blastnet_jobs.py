@@ -17,7 +17,7 @@ import numpy as np
 
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.layers import LayerGraph
-from xcoexec.ir.words import HALVES
+from xcoexec.ir.words import DEVICE, HALVES, HOST
 from xcoexec.papers import steps
 from xcoexec.planning import profiles
 from xcoexec.streams.blocks import blocks, deserving, fastest, seconds
@@ -28,6 +28,7 @@ from xcoexec.streams.virtual import Load, Schedule, releases, simulate
 from xcoexec.tools.zoo_graphs import model_graph
 
 DESKTOP, XAVIER, TX2 = "desktop-rtx-2080", "jetson-agx-xavier", "jetson-tx2"
+NAMES = {DESKTOP: "desktop", XAVIER: "Xavier", TX2: "TX2", HOST: "CPU", DEVICE: "GPU"}  # as the paper has them
 #: printed in section 6.4.1, and Figure 14(a)'s share of paths above the bound
 DEADLINE, SPREAD, PATHS = 4.0, 0.02, 0.8125
 EPSILON = 1.0  # the lower one of the two that section 5.1.1 prints
@@ -48,6 +49,12 @@ class Setting:
     full: bool = False
     twin: float = TWIN
     others: float | None = None
+
+    @property
+    def words(self) -> str:
+        """How many tasks, on which board, beside which load: what tells a figure's settings apart."""
+        beside = (f"a load on the {NAMES[half]}" for half in self.slow)
+        return ", ".join((f"{len(self.networks)} tasks", NAMES[self.board], *beside))
 
     def load(self, start: Start) -> float:
         return max(self.slow.get(half, 1.0) for half in start.way.halves)

@@ -4,7 +4,8 @@
 
 Every row says what is printed and what the same rules give in `xcoexec.streams.virtual` on a device profile. What the
 paper does not print is supposed, and said in each row's note; `blastnet_jobs` says how. What a path's accuracy is
-cannot be simulated: rows count jobs on paths with twins instead.
+cannot be simulated: rows count jobs on paths with twins instead, and the printed losses stand in rows without a number
+of ours. `paper` has only what is printed; of a difference between two printed rates the note says which they are.
 """
 
 from __future__ import annotations
@@ -58,13 +59,26 @@ def _row(figure: str, what: str, paper: float | None, found: Sequence[float], un
     }
 
 
-def _note(setting: Setting) -> str:
+def _note(setting: Setting, policy: str = "") -> str:
+    """How a setting is run; of Mono_Adapt too how much accuracy it can lose."""
     length = f"{jobs.FULL_SECONDS:g} s" if setting.full else f"{jobs.PERIODS} periods (the paper's 120 s: --full)"
     beside = "".join(f"; the {half} half {by:g} times slower by a load (supposed)" for half, by in setting.slow.items())
     what = "; ".join(_blocks_in_words(setting, name) for name in dict.fromkeys(setting.networks))
+    adapted = f"{_adapted(setting)}; " if policy == "mono_adapt" else ""
     return (
-        f"{len(setting.networks)} tasks on {setting.board}; {what}; a twin takes {setting.twin:g} times the primary's"
-        f" seconds (supposed); periods as long as deadlines (supposed); runs of {length}{beside}"
+        f"{adapted}{len(setting.networks)} tasks on {setting.board}; {what}; a twin takes {setting.twin:g} times the"
+        f" primary's seconds (supposed); periods as long as deadlines (supposed); runs of {length}{beside}"
+    )
+
+
+def _adapted(setting: Setting) -> str:
+    """What Mono_Adapt can lose of its accuracy: a job without twins loses nothing, one with twins all at most."""
+    share = float(np.mean([s["with_twins"] for s in runs(setting, "mono_adapt")]))
+    printed = load("blastnet")["high_accuracy_kept"].number("mono_adapt")
+    return (
+        "a whole network on one half takes only the twins that are made for that half (`Task.adapted`):"
+        f" {share:.1f} % of jobs have twins, so that Mono_Adapt loses {share:.1f} points of accuracy at most (printed"
+        f" for eight VGG11 on the desktop: {printed:g} points more than BlastNet)"
     )
 
 
@@ -99,27 +113,37 @@ def _nearest(setting: Setting, printed: float, of: Callable[[Callable[[str], job
     return f"nearest to what is printed with periods of {best:g} times the deadlines: {found[best]:.1f}"
 
 
-def missing(figure: str, setting: Setting, printed: Mapping[str, float], points: Mapping[str, float]) -> list[Row]:
-    """Every policy's missing rate beside what is printed, and the points between BlastNet and those for which points
-    are printed.
+def missing(
+    figure: str, setting: Setting, printed: Mapping[str, float], points: Mapping[str, float | None]
+) -> list[Row]:
+    """Every policy's missing rate beside what is printed, and the points between BlastNet and some others. `points`:
+    policy -> what is printed; None where only both rates are.
     """
-    note = _note(setting)
     jobs.ahead([setting], POLICIES)
     found = {p: [s["missed"] for s in runs(setting, p)] for p in POLICIES}
     whose = lambda p: p if p in PAPER else f"{p} (ours)"
     out = []
     for p in POLICIES:
         why = f"{_nearest(setting, printed[p], lambda r, p=p: r(p)['missed'])}; " if p in printed else ""
-        out.append(_row(figure, f"missed, {whose(p)}", printed.get(p), found[p], "%", why + note))
+        what = f"missed, {whose(p)}: {setting.words}"
+        out.append(_row(figure, what, printed.get(p), found[p], "%", why + _note(setting, p)))
     pace = {half: setting.slow.get(half, 1.0) for half in HALVES}
     bound = [100 * least_missing(tasks(setting, seed), pace) for seed in range(jobs.SEEDS)]
-    out.append({**_row(figure, "missed at least, by any schedule", None, bound, "%", note), "kind": "calculated"})
+    least = f"missed at least, by any schedule: {setting.words}"
+    out.append({**_row(figure, least, None, bound, "%", _note(setting)), "kind": "calculated"})
     for p, value in points.items():
+        goal, given = _difference(printed, p) if value is None else (value, "")
         less = [a - b for a, b in zip(found[p], found["blastnet"], strict=True)]
-        why = _nearest(setting, value, lambda r, p=p: r(p)["missed"] - r("blastnet")["missed"])
-        what = f"points fewer missed by blastnet than by {p}"
-        out.append(_row(figure, what, value, less, "points", f"{why}; {note}"))
+        why = _nearest(setting, goal, lambda r, p=p: r(p)["missed"] - r("blastnet")["missed"])
+        what = f"points fewer missed by blastnet than by {p}: {setting.words}"
+        out.append(_row(figure, what, value, less, "points", f"{given}{why}; {_note(setting, p)}"))
     return out
+
+
+def _difference(printed: Mapping[str, float], policy: str) -> tuple[float, str]:
+    """Points between two rates of which no difference is printed, and words that say so."""
+    theirs, blastnets = printed[policy], printed["blastnet"]
+    return theirs - blastnets, f"printed are {theirs:.2f} and {blastnets:.2f} %, not their difference; "
 
 
 def by_twin(figure: str, setting: Setting) -> list[Row]:
@@ -129,7 +153,8 @@ def by_twin(figure: str, setting: Setting) -> list[Row]:
     for twin, p in itertools.product(TWINS, ("blastnet", "blastnet_no_pf")):
         other = dataclasses.replace(setting, twin=twin)
         rates = [s["missed"] for s in runs(other, p)]
-        out.append(_row(figure, f"missed, {p}, twins at {twin:g} times", None, rates, "%", _note(other)))
+        what = f"missed, {p}, twins at {twin:g} times: {setting.words}"
+        out.append(_row(figure, what, None, rates, "%", _note(other)))
     return out
 
 
@@ -140,7 +165,8 @@ def by_others(figure: str, setting: Setting, printed: float) -> list[Row]:
     for times in OTHERS:
         other = dataclasses.replace(setting, others=times)
         rates = [s["missed"] for s in runs(other, "blastnet")]
-        what = f"missed, blastnet, if blocks without twins took {times:g} times as long on the slower half"
+        slower = f"if blocks without twins took {times:g} times as long on the slower half"
+        what = f"missed, blastnet, {slower}: {setting.words}"
         out.append(_row(figure, what, printed if times == OTHERS[0] else None, rates, "%", _note(other)))
     return out
 
@@ -158,7 +184,7 @@ def by_epsilon(figure: str, setting: Setting) -> list[Row]:
         for seed in range(jobs.SEEDS):
             given = zip(tasks(setting, seed), setting.networks, strict=True)
             found.append(_periodic([_like(t, made[name]) for t, name in given], seed, beside, p)["missed"])
-        out.append(_row(figure, f"missed, {p}, epsilon {highest:g}", None, found, "%", note))
+        out.append(_row(figure, f"missed, {p}, epsilon {highest:g}: {setting.words}", None, found, "%", note))
     return out
 
 
@@ -179,10 +205,32 @@ def twins_used(figure: str, setting: Setting) -> list[Row]:
     out = []
     for p in ("mono_adapt", "blastnet_no_pf", "blastnet"):
         found = runs(setting, p)
-        note = f"the paper prints accuracies, of which no path's is known; {_note(setting)}"
-        out.append(_row(figure, f"jobs with twins, {p}", None, [s["with_twins"] for s in found], "%", note))
-        out.append(_row(figure, f"jobs below the bound, {p}", None, [s["below_bound"] for s in found], "%", note))
+        note = f"the paper prints accuracies, of which no path's is known; {_note(setting, p)}"
+        for what, name in (("jobs with twins", "with_twins"), ("jobs below the bound", "below_bound")):
+            out.append(_row(figure, f"{what}, {p}: {setting.words}", None, [s[name] for s in found], "%", note))
     return out
+
+
+def losses(setting: Setting, *keys: str) -> list[Row]:
+    """What the paper prints of accuracy lost: no run here has the number, and each row says why."""
+    out = []
+    for key in keys:
+        record = load("blastnet")[key]
+        for p, value in _printed(key).items():
+            lost = "accuracy lost by blastnet" if p == "blastnet" else f"accuracy lost by {p}, more than by blastnet"
+            adapted = f"; {_adapted(setting)}" if p == "mono_adapt" else ""
+            note = (
+                "not here, because accuracies of paths are not printed and cannot be simulated; printed in section"
+                f" {record.section}; rows of jobs with twins and below the bound say what is known{adapted}"
+            )
+            out.append(_absent(record.item, f"{lost}: {setting.words}", value, "points", note))
+    return out
+
+
+def _absent(figure: str, what: str, paper: float, unit: str, note: str) -> Row:
+    """A row of a printed number that nothing here reruns."""
+    named = {"figure": figure, "what": what, "paper": paper, "ours": None, "kind": "absent"}
+    return {**named, "unit": unit, "spread": None, "note": note}
 
 
 def _printed(key: str) -> dict[str, float]:
@@ -196,25 +244,29 @@ def figure_15(full: bool = False) -> list[Row]:
     """Section 6.4.1: four and eight VGG11 on the desktop; the low workload's points are the fourth task's."""
     low, high = (Setting(DESKTOP, ("vgg11",) * n, full=full) for n in (4, 8))
     rates = _printed("high")
-    points = {p: round(rates[p] - rates["blastnet"], 2) for p in ("layer_sched", "mono_adapt")}
-    out = missing("Figure 15(a)", low, {}, {}) + _fourth(low) + twins_used("Figure 15(b)", low)
+    points = {"layer_sched": load("blastnet")["claims"].number("missing"), "mono_adapt": None}
     return [
-        *out,
+        *missing("Figure 15(a)", low, {}, {}),
+        *_fourth(low),
+        *twins_used("Figure 15(b)", low),
+        *losses(low, "low_accuracy"),
         *missing("Figure 15(c)", high, rates, points),
         *by_twin("Figure 15(c)", high),
         *by_others("Figure 15(c)", high, rates["blastnet"]),
         *by_epsilon("Figure 15(c)", high),
         *twins_used("Figure 15(d)", high),
+        *losses(high, "high_accuracy", "high_accuracy_kept"),
     ]
 
 
 def _fourth(setting: Setting) -> list[Row]:
-    task, note = "vgg11 4", f"of the task VGG11-4, which the paper names; {_note(setting)}"
+    task = "vgg11 4"
     last = lambda p: [s["missed_by_task"][task] for s in runs(setting, p)]
     out = []
     for p, value in _printed("low").items():
         less = [a - b for a, b in zip(last(p), last("blastnet"), strict=True)]
         points = lambda r, p=p: r(p)["missed_by_task"][task] - r("blastnet")["missed_by_task"][task]
+        note = f"of the task VGG11-4, which the paper names; {_note(setting, p)}"
         why = _nearest(setting, value, points)
         out.append(_row("Figure 15(a)", f"VGG11-4: points fewer than {p}", value, less, "points", f"{why}; {note}"))
     return out
@@ -225,14 +277,15 @@ def figure_16(full: bool = False) -> list[Row]:
     networks = ("vgg11", "alexnet") * 2
     alone, gpu, cpu = (Setting(DESKTOP, networks, slow, full) for slow in ({}, {DEVICE: SHARED}, {HOST: SHARED}))
     rates = _printed("cpu_background")
-    points = {p: round(rates[p] - rates["blastnet"], 2) for p in ("layer_sched", "mono_sched")}
     return [
         *missing("Figure 16(a)", alone, {}, {}),
         *twins_used("Figure 16(b)", alone),
         *missing("Figure 16(c)", gpu, {}, _printed("gpu_background")),
         *twins_used("Figure 16(d)", gpu),
-        *missing("Figure 16(e)", cpu, rates, points),
+        *losses(gpu, "gpu_background_accuracy"),
+        *missing("Figure 16(e)", cpu, rates, {"layer_sched": None, "mono_sched": None}),
         *twins_used("Figure 16(f)", cpu),
+        *losses(cpu, "cpu_background_accuracy"),
     ]
 
 
@@ -243,9 +296,11 @@ def figure_17(full: bool = False) -> list[Row]:
         *missing("Figure 17, Xavier", xavier, {}, _printed("xavier")),
         *by_twin("Figure 17, Xavier", xavier),
         *twins_used("Figure 17, Xavier", xavier),
+        *losses(xavier, "xavier_accuracy"),
         *missing("Figure 17, TX2", tx2, _printed("tx2"), {}),
         *by_twin("Figure 17, TX2", tx2),
         *twins_used("Figure 17, TX2", tx2),
+        *losses(tx2, "tx2_accuracy_kept"),
     ]
 
 
@@ -257,7 +312,7 @@ def figure_18(full: bool = False) -> list[Row]:
     jobs.ahead([setting], POLICIES)
     for p in POLICIES:
         why = f"{_nearest(setting, printed[p], lambda r, p=p: r(p)['busy'][DEVICE])}; " if p in printed else ""
-        note = f"{why}moving values is in it; {_note(setting)}"
+        note = f"{why}moving values is in it; {_note(setting, p)}"
         busy = [s["busy"][DEVICE] for s in runs(setting, p)]
         out.append(_row("Figure 18", f"GPU at work, {p}", printed.get(p), busy, "%", note))
     return out

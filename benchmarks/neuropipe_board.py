@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,19 @@ from xcoexec.streams.spans import crossing_bytes
 from xcoexec.tools.zoo_graphs import model_graph
 
 BOARD = "jetson-agx-xavier"
-#: the paper's name -> ours. MobileNet is V1 by Table 5 (27 convolutions; the paper cites V2), YOLO is v3 by Table 5 (75
-#: convolutions; the paper cites v1), FCN is FCN-8s of the work it cites (Table 5's 8 convolutions and 4 others fit none
-#: of its networks but FCN-AlexNet, whose rear of three has more operations than N_opt)
+#: the paper's name -> ours
 NETWORKS = {"mlp": "mlp", "resnet": "resnet50", "mobilenet": "mobilenet_v1", "yolo": "yolov3", "fcn": "fcn8s"}
+#: the paper's name -> which network stands in for the cited one ([25], [23], [15]), and why. Table 5's 8 convolutions
+#: and 4 others fit none of the networks of [15] but FCN-AlexNet, whose rear of three has more operations than N_opt
+STAND_INS = {
+    "mobilenet": "MobileNetV1 stands in for the cited MobileNetV2: Table 5's 27 convolutions are V1's",
+    "yolo": "YOLOv3 stands in for the cited YOLOv1: Table 5's 75 convolutions are v3's",
+    "fcn": "FCN-8s stands in for FCN: no network of the cited work has Table 5's 8 convolutions and its cut",
+}
 CORES, THREADS = 8, 6  # of the board, and of our host half there: two are left to the user's work
 PAPER = load("neuropipe")
+PARAMETERS = ("alpha", "gamma")
+XAVIERS = "the printed value is the Xavier's, which the simulation takes over"
 Seconds = Mapping[str, float]
 Row = dict[str, Any]
 
@@ -105,7 +112,7 @@ class Case:
 def case(name: str) -> Case:
     """A network by the paper's name for it. Raises `KeyError` for another one."""
     graph = model_graph(NETWORKS[name])
-    alpha, gamma = (PAPER[key].number(name) for key in ("alpha", "gamma"))
+    alpha, gamma = (PAPER[key].number(name) for key in PARAMETERS)
     raw = profiles.load(BOARD).costs(graph)
     on_device, on_host = sum(raw.device), sum(t or 0.0 for t in raw.host)
     wanted = PRINTED.get(name, on_device)
@@ -200,8 +207,28 @@ def swing(watts: Watts) -> float:
 # -- rows of the page ------------------------------------------------------------------------------------
 
 
-def row(figure: str, what: str, paper: object, ours: object, kind: str, unit: str = "", **more: object) -> Row:
-    """A row of the page; `more`: "spread" and "note"; of a curve "series" and "x"."""
+def stand_in(name: str) -> str:
+    """Which network stands in for the one that the paper cites, why, and the operations of both; "" where none does."""
+    if name not in STAND_INS:
+        return ""
+    ours = sum(x.flops for x in model_graph(NETWORKS[name]).layers) / 1e9
+    return f"{STAND_INS[name]} ({ours:.4g} GFLOP, printed {PAPER['operations'].number(name):g})"
+
+
+def row(
+    figure: str,
+    what: str,
+    paper: object,
+    ours: object,
+    kind: str,
+    unit: str = "",
+    of: Iterable[str] = (),
+    note: str = "",
+    **more: object,
+) -> Row:
+    """A row of the page; `of`: the networks, by the paper's names, whose layers its number is from: the note says which
+    of them stand in. `more`: "spread" and "runs"; of a curve "series" and "x".
+    """
     return {
         "figure": figure,
         "what": what,
@@ -210,8 +237,8 @@ def row(figure: str, what: str, paper: object, ours: object, kind: str, unit: st
         "kind": kind,
         "unit": unit,
         "spread": more.get("spread"),
-        "note": more.get("note", ""),
-        **{k: more[k] for k in ("series", "x") if k in more},
+        "note": "; ".join(filter(None, (note, *map(stand_in, of)))),
+        **{k: more[k] for k in ("series", "x", "runs") if k in more},
     }
 
 
@@ -251,6 +278,9 @@ __all__ = [
     "BOARD",
     "NETWORKS",
     "PAPER",
+    "PARAMETERS",
+    "STAND_INS",
+    "XAVIERS",
     "Case",
     "Row",
     "alone",
@@ -269,5 +299,6 @@ __all__ = [
     "row",
     "simulated",
     "spread",
+    "stand_in",
     "swing",
 ]

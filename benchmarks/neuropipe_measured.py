@@ -1,5 +1,5 @@
 """NeuroPipe's rows that are measured: runs of `benchmarks.streams` that tell what pipelining gives from what kernels
-give.
+give, and networks that are cut between the halves from those that run whole.
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ import numpy as np
 from xcoexec.papers import steps
 
 from . import streams
-from .neuropipe_board import PAPER, Row, row
+from .neuropipe_board import NETWORKS, PAPER, PARAMETERS, XAVIERS, Row, row
 
 ROUNDS = 3
-NOT_CUT = "not cut on this machine"
+NOT_CUT = "no cut on this machine"
+NAMES = {ours: name for name, ours in NETWORKS.items()}  # our name -> the paper's
 Records = Sequence[Mapping[str, Any]]
 
-
-WORDS = {
-    "pipelining": "pipelining alone, the same kernels",
-    "kernels": "our kernels alone, against jax.jit, both one after the other",
-    "both": "both together, against jax.jit one after the other",
-}
+#: a record's gain, of which networks (True: cut between the halves, False: whole, None: all), and in words. The paper
+#: partitions all networks and pipelines them (IV-B): its mean stands beside the first alone
+GAINS = (
+    ("pipelining", True, "pipelining alone, the same kernels"),
+    ("pipelining", False, "only the host operations overlap, the same kernels"),
+    ("kernels", None, "our kernels alone, against jax.jit, both one after the other"),
+    ("both", True, "both together, against jax.jit one after the other"),
+    ("both", False, "both together, only the host operations overlap, against jax.jit one after the other"),
+)
 
 
 def streamed(models: Sequence[str], seconds: float, rounds: int = ROUNDS) -> list[Row]:
@@ -39,18 +43,21 @@ def streamed(models: Sequence[str], seconds: float, rounds: int = ROUNDS) -> lis
 
 
 def parameters(records: Records) -> list[Row]:
-    """alpha and gamma of each network on the machine that measured it."""
+    """alpha and gamma of each network on the machine that measured it, beside the board's as printed."""
     return [
         row(
             "Table 4",
-            f"{key} of {r['model']} on this machine",
-            None,
+            f"{key} of {name}",
+            PAPER[key].number(name),
             r[key],
             "measured",
-            note=runs_of(r),
+            "",
+            (name,),
+            note=f"{XAVIERS}; measured once before the rounds, a load of {r['load']:.1f} before it",
         )
         for r in records
-        for key in ("alpha", "gamma")
+        for name in (NAMES[r["model"]],)
+        for key in PARAMETERS
     ]
 
 
@@ -63,52 +70,76 @@ def tried(records: Records) -> list[Row]:
             None,
             r["empirical"] or NOT_CUT,
             "measured",
-            note=runs_of(r),
+            "",
+            (NAMES[r["model"]],),
+            note=runs_of([r]),
+            runs=rounds_of(r),
         )
         for r in records
     ]
 
 
-def runs_of(r: Mapping[str, Any]) -> str:
-    """How a record was measured, in words."""
-    return f"{len(r['rounds']['serial'])} rounds of {r['seconds']:g} s, a load of {r['load']:.1f} before them"
+def rounds_of(r: Mapping[str, Any]) -> int:
+    """How many times each way of a record ran."""
+    return len(r["rounds"]["serial"])
+
+
+def runs_of(records: Records) -> str:
+    """How some records were measured, in words."""
+    loads = dict.fromkeys(f"{load:.1f}" for load in sorted(r["load"] for r in records))
+    least, *_, most = *loads, *loads
+    return (
+        f"{rounds_of(records[0])} rounds of {records[0]['seconds']:g} s, a load of {least}"
+        f"{f' to {most}' if most != least else ''} before them"
+    )
 
 
 def gains(figure: str, records: Records) -> list[Row]:
-    """What pipelining gives and what the kernels give, apart: of each network (median of the rounds) and their mean, in
-    percent of time saved.
+    """What pipelining gives and what the kernels give, apart, in percent of time saved: of each network, and the mean
+    of networks, each once. A value is the median of the rounds, its spread their least and most.
     """
-    saved = lambda ratios: 100 * (1 - 1 / np.asarray(ratios, float))
     out = []
-    for key, words in WORDS.items():
-        each = {r["model"]: saved(r["gains"][key]) for r in records if key in r["gains"]}
-        middle = {name: float(np.median(x)) for name, x in each.items()}
-        if not middle:
-            continue
-        values = list(middle.values())
+    for key, cut, words in GAINS:
+        able = [r for r in records if key in r["gains"]]
+        mine = [r for r in able if cut in (None, is_cut(r))]
         what = f"less execution time, {words}"
-        every = f"mean of {len(values)} ({', '.join(middle)})"
-        printed = PAPER["basic_time"].number("mean") if key == "pipelining" else None
-        note = f"{runs_of(records[0])}; {cut_of(records)}"
-        spread = (min(values), max(values))
-        out.append(
-            row(figure, f"{what}, {every}", printed, float(np.mean(values)), "measured", "%", spread=spread, note=note)
-        )
-        out += [
-            row(figure, f"{what}, {n}", None, middle[n], "measured", "%", spread=(float(min(x)), float(max(x))))
-            for n, x in each.items()
-        ]
+        printed = PAPER["basic_time"].values or {} if (key, cut) == ("pipelining", True) else {}
+        every = ", ".join(r["model"] for r in mine)
+        mean = f"{what}, mean of {'the networks that are cut' if printed else f'{len(mine)} ({every})'}"
+        if mine:
+            saved = 100 * (1 - 1 / np.array([r["gains"][key] for r in mine], float))
+            of = [NAMES[r["model"]] for r in mine]
+            note = "; ".join([runs_of(mine), *([] if cut is None else [cut_of(mine)])])
+            out.append(_saved(figure, mean, printed.get("mean"), saved.mean(0), of, note))
+            out += [
+                _saved(figure, f"{what}, {r['model']}", printed.get(n), x, [n], runs_of([r]))
+                for r, n, x in zip(mine, of, saved, strict=True)
+            ]
+        elif able and printed:
+            out.append(row(figure, mean, printed["mean"], NOT_CUT, "measured", "%", note=cut_of(able)))
     return out
 
 
+def _saved(figure: str, what: str, printed: object, rounds: np.ndarray, of: Sequence[str], note: str) -> Row:
+    """Percent of each round as a row."""
+    spread = (float(rounds.min()), float(rounds.max()))
+    ours = float(np.median(rounds))
+    return row(figure, what, printed, ours, "measured", "%", of, spread=spread, note=note, runs=len(rounds))
+
+
+def is_cut(r: Mapping[str, Any]) -> bool:
+    """Whether a record's pipeline ran the network cut between the halves."""
+    return r["cut"] is not None
+
+
 def cut_of(records: Records) -> str:
-    """Which networks ran cut between the halves, and why the others did not, in words."""
-    cut = [r["model"] for r in records if r["cut"] is not None]
+    """Which networks ran cut between the halves, or why none did, in words."""
+    cut = [r["model"] for r in records if is_cut(r)]
     if cut:
         return f"cut between the halves: {', '.join(cut)}"
     if all(r["empirical"] is None for r in records):
         return "no network is cut on this machine, whose halves share their cores: only the host operations overlap"
-    return "every network ran faster whole than cut: only the host operations overlap"
+    return "each network ran faster whole than cut: only the host operations overlap"
 
 
 __all__ = ["Records", "Row", "gains", "parameters", "streamed", "tried"]

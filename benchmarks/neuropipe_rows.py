@@ -22,7 +22,9 @@ from .neuropipe_board import (
     CORES,
     NETWORKS,
     PAPER,
+    PARAMETERS,
     THREADS,
+    XAVIERS,
     Case,
     Row,
     as_counted,
@@ -42,13 +44,14 @@ from .neuropipe_board import (
 )
 
 ITEMS = 4  # of a trace of power
+MEMORY = "the process of NeuroPipe's own framework; ours keeps each weight on the halves that use it"
 TIGHTER = 0.9  # of the basic mode's time: a target that only boosting meets, ours to show Figure 4's other branch
 
 
 def _of(figure: str, what: str, key: str, name: str, ours: Callable[[Case], float], note: str) -> Row:
     """A mean of the five networks that the paper prints, simulated."""
     paper = PAPER[key].number(name)
-    return row(figure, what, paper, mean(ours), "simulated", "%", spread=spread(ours), note=note)
+    return row(figure, what, paper, mean(ours), "simulated", "%", NETWORKS, spread=spread(ours), note=note)
 
 
 # -- tables -----------------------------------------------------------------------------------------------
@@ -60,7 +63,7 @@ def table1() -> list[Row]:
 
 def table2() -> list[Row]:
     """MobileNet: one after the other, every layer sliced, pipelined."""
-    c, paper = case("mobilenet"), PAPER["table2"]
+    c, paper, at = case("mobilenet"), PAPER["table2"], ("mobilenet",)
     interval, neural, around = (paper.numbers(k) for k in ("interval", "neural", "communication"))
     basic = mode(c, "basic")
     sliced = 1e3 * c.accelerated * c.gamma / (c.gamma + 1)
@@ -74,17 +77,11 @@ def table2() -> list[Row]:
     )
     return [
         row("Table 2", "interval, one after the other", interval[0], 1e3 * c.serial, "calculated", "ms", note=taken),
-        row("Table 2", "interval, layers sliced", interval[1], sliced + shared, "simulated", "ms", note=every),
-        row("Table 2", "interval, pipelined", interval[2], 1e3 * basic.period, "simulated", "ms"),
+        row("Table 2", "interval, layers sliced", interval[1], sliced + shared, "simulated", "ms", at, note=every),
+        row("Table 2", "interval, pipelined", interval[2], 1e3 * basic.period, "simulated", "ms", at),
         row("Table 2", "neural time, layers sliced", neural[1], sliced, "calculated", "ms", note=every),
-        row("Table 2", "communication, layers sliced", around[1], shared, "simulated", "ms", note=every),
-        not_here(
-            "Table 2",
-            "memory when sliced",
-            "the process of NeuroPipe's own framework; ours keeps each weight on the halves that use it",
-            PAPER["table2_memory"].numbers("memory")[1],
-            "MB",
-        ),
+        row("Table 2", "communication, layers sliced", around[1], shared, "simulated", "ms", at, note=every),
+        not_here("Table 2", "memory when sliced", MEMORY, PAPER["table2_memory"].numbers("memory")[1], "MB"),
     ]
 
 
@@ -131,16 +128,18 @@ def table3() -> list[Row]:
 
 
 def table4() -> list[Row]:
-    """alpha and gamma, which the simulation takes over, and this machine's own."""
-    why = "NeuroPipe's framework on the Xavier, which the simulation takes over; this machine's own are beside it"
-    out = [
-        not_here("Table 4", f"{key} of {n}", why, PAPER[key].number(n)) for key in ("alpha", "gamma") for n in NETWORKS
-    ]
+    """alpha and gamma, which the simulation takes over (`neuropipe_measured.parameters` has the machine's own under the
+    same words), memory and operations.
+    """
+    out = [not_here("Table 4", f"{key} of {n}", XAVIERS, PAPER[key].number(n)) for key in PARAMETERS for n in NETWORKS]
+    out += [not_here("Table 4", f"memory of {n}", MEMORY, PAPER["memory"].number(n), "MB") for n in NETWORKS]
     for c in cases():
         flop = sum(c.counts) / 1e9
         note = f"{NETWORKS[c.name]}, two operations a multiply-add"
         printed = PAPER["operations"].number(c.name)
-        out.append(row("Table 4", f"operations of {c.name}", printed, flop, "calculated", "GFLOP", note=note))
+        out.append(
+            row("Table 4", f"operations of {c.name}", printed, flop, "calculated", "GFLOP", (c.name,), note=note)
+        )
     return out
 
 
@@ -155,8 +154,10 @@ def table5() -> list[Row]:
         model = f"{NETWORKS[c.name]}; {PAPER['composition'][c.name]} in the paper"
         note = f"{limits}; {model}"
         out += [
-            row("Table 5", f"{c.name}, the rule", rule, cuts["neuropipe"], "calculated", "layers", note=note),
-            row("Table 5", f"{c.name}, the rule as printed", rule, cuts["printed"], "calculated", "layers", note=note),
+            *(
+                row("Table 5", f"{c.name}, {words}", rule, cuts[key], "calculated", "layers", (c.name,), note=note)
+                for words, key in (("the rule", "neuropipe"), ("the rule as printed", "printed"))
+            ),
             row(
                 "Table 5",
                 f"{c.name}, empirical",
@@ -164,6 +165,7 @@ def table5() -> list[Row]:
                 cuts["best"],
                 "simulated",
                 "layers",
+                (c.name,),
                 note="the best of all cuts into two stages by the layers' seconds; none is run without the board",
             ),
             row(
@@ -173,6 +175,7 @@ def table5() -> list[Row]:
                 simulated(c, "table 5"),
                 "simulated",
                 "%",
+                (c.name,),
                 note=f"layers from {c.cuts['table 5']} on have {_behind(c, 'table 5'):.2%} of the operations; {limits}",
             ),
         ]
@@ -224,11 +227,11 @@ def figure3() -> list[Row]:
     ]
     for c in cases():
         ours = 1 / c.time(c.cuts["neuropipe"])
-        for found, kind, note in (
-            (speedup(c.alpha, c.gamma), "calculated", "Equation 1"),
-            (ours, "simulated", "the rule's cut"),
+        for found, kind, of, note in (
+            (speedup(c.alpha, c.gamma), "calculated", (), "Equation 1"),
+            (ours, "simulated", (c.name,), "the rule's cut"),
         ):
-            out.append(row("Figure 3", c.name, None, found, kind, "times", note=note, x=c.alpha))
+            out.append(row("Figure 3", c.name, None, found, kind, "times", of, note=note, x=c.alpha))
     return out
 
 
@@ -243,7 +246,9 @@ def figure4() -> list[Row]:
             words = "power-saving" if got.mode == "save" else "performance-boosting"
             note = f"{watts}; {1e3 * got.period:.2f} ms at a target of {1e3 * target:.2f} ms"
             paper = None if target != c.serial else "power-saving"
-            out.append(row("Figure 4", f"{c.name}, target: {what}", paper, words, "simulated", note=note))
+            out.append(
+                row("Figure 4", f"{c.name}, target: {what}", paper, words, "simulated", "", (c.name,), note=note)
+            )
     return out
 
 
@@ -274,8 +279,12 @@ def _mode(figure: str, name: str, parts: Mapping[str, tuple[str, str]], only: Se
             key, entry = parts[what]
             out.append(_of(at, f"{words}, mean of five", key, entry, value, FITTED))
         else:
-            out.append(row(at, f"{words}, mean of five", None, mean(value), "simulated", "%", spread=spread(value)))
-        out += [row(at, f"{words}, {c.name}", _single(name, what, c), value(c), "simulated", "%") for c in cases()]
+            every, found = f"{words}, mean of five", mean(value)
+            out.append(row(at, every, None, found, "simulated", "%", NETWORKS, spread=spread(value)))
+        out += [
+            row(at, f"{words}, {c.name}", _single(name, what, c), value(c), "simulated", "%", (c.name,))
+            for c in cases()
+        ]
     return out
 
 
@@ -307,8 +316,9 @@ def figure5() -> list[Row]:
         ("our exact cut", exactly, "simulated", exact),
     )
     extra = [
-        row(at, f"{what}, {name}", paper, mean(f), kind, "%", spread=spread(f), note=note)
+        row(at, f"{what}, {name}", paper, mean(f), kind, "%", of, note, spread=spread(f))
         for name, f, kind, note in others
+        for of in (NETWORKS if kind == "simulated" else (),)
     ]
     return _mode("Figure 5", "basic", parts) + extra + _three_stages()
 
@@ -319,7 +329,7 @@ def _three_stages() -> list[Row]:
     costs = (c.costs, crossing_bytes(c.graph), Around(c.operations), CORES, THREADS)
     ours = 100 * (best(*costs, most=2).period / best(*costs, most=3).period - 1)
     printed = PAPER["three_stages"].number("mobilenet")
-    return [row("Section III-B", "mobilenet, three stages over two", printed, ours, "simulated", "%")]
+    return [row("Section III-B", "mobilenet, three stages over two", printed, ours, "simulated", "%", (c.name,))]
 
 
 def figure6() -> list[Row]:
@@ -339,8 +349,11 @@ def figure6() -> list[Row]:
         f" {max(waits - printed.number('pipelined'), 0.0):.2f} W less at work"
     )
     over_time = [
-        row("Figure 6", "power over time", None, w, "simulated", "W", series=series, x=1e3 * t)
-        for series, found in (("baseline", _trace(c.baseline, True)), ("NeuroPipe", _trace(stages, False)))
+        row("Figure 6", "power over time", None, w, "simulated", "W", of, series=series, x=1e3 * t)
+        for series, found, of in (
+            ("baseline", _trace(c.baseline, True), ()),
+            ("NeuroPipe", _trace(stages, False), (c.name,)),
+        )
         for t, w in found
     ]
     return [
@@ -348,7 +361,16 @@ def figure6() -> list[Row]:
         row(
             "Figure 6(a)", "swing, baseline", printed.number("baseline"), swing(watts), "simulated", "W", note="fitted"
         ),
-        row("Figure 6(b)", "swing, pipelined", printed.number("pipelined"), waits, "simulated", "W", note=quiet),
+        row(
+            "Figure 6(b)",
+            "swing, pipelined",
+            printed.number("pipelined"),
+            waits,
+            "simulated",
+            "W",
+            (c.name,),
+            note=quiet,
+        ),
         row("Figure 6", "more power at its highest", most, more, "simulated", "%", note=summed),
     ]
 

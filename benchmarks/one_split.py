@@ -84,7 +84,7 @@ def simulated(graph: LayerGraph, costs: Costs) -> dict[str, list[float]]:
 
 def single_splits(model: str, done: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """A record for each layer that is not done: seconds (quartiles) of the call without and with its split, and of the
-    layer alone on either half.
+    layer alone on either half. A layer that Equation 4 does not split has no such seconds.
     """
     entry = models.get(model)
     weights, x = entry.variables(), entry.example(1)
@@ -94,7 +94,20 @@ def single_splits(model: str, done: Collection[str] = ()) -> Iterator[dict[str, 
     graph, costs = session.graph, session.costs()
     for layer in divisible(graph):
         start, p = time.perf_counter(), share(layer, costs)
-        if not p or layer.name in done:
+        if layer.name in done:
+            continue
+        known = {
+            "model": model,
+            "layer": layer.name,
+            "class": CLASSES[layer.kind],
+            "p_cpu": p,
+            "layer_seconds": {"host": costs.host[layer.index], "device": costs.device[layer.index]},
+            "shared_cores": costs.shared_cores,
+            "commit": commit(),
+            "environment": environment(),
+        }
+        if not p:
+            yield known
             continue
         plans = {"device": plan(graph, {}), "split": plan(graph, {layer.index: p})}
         fast = {
@@ -105,18 +118,10 @@ def single_splits(model: str, done: Collection[str] = ()) -> Iterator[dict[str, 
             call()
         samples: dict[str, list[float]] = {}
         alternate(calls, ROUNDS, BLOCK, samples=samples)
-        yield {
-            "model": model,
-            "layer": layer.name,
-            "class": CLASSES[layer.kind],
-            "p_cpu": p,
+        yield known | {
             "seconds": {k: [float(q) for q in np.percentile(t, (25, 50, 75))] for k, t in samples.items()},
             "runs": {k: len(t) for k, t in samples.items()},
-            "layer_seconds": {"host": costs.host[layer.index], "device": costs.device[layer.index]},
             "took": time.perf_counter() - start,
-            "shared_cores": costs.shared_cores,
-            "commit": commit(),
-            "environment": environment(),
         }
 
 
@@ -127,7 +132,8 @@ def longer(r: Mapping[str, Any]) -> float:
 
 def improvements(records: Sequence[Mapping[str, Any]], model: str, kind: str) -> list[float]:
     """What each layer's split saved of its time on the device half; below 0 where it cost time."""
-    return [-longer(r) / r["layer_seconds"]["device"] for r in records if (r["model"], r["class"]) == (model, kind)]
+    mine = [r for r in records if (r["model"], r["class"]) == (model, kind) and "seconds" in r]
+    return [-longer(r) / r["layer_seconds"]["device"] for r in mine]
 
 
 def beside(r: Mapping[str, Any]) -> float:
@@ -159,14 +165,19 @@ def table1(models: Sequence[str]) -> list[Row]:
 def _row_of(model: str, kind: str, records: Sequence[Mapping[str, Any]]) -> Row:
     """The layers of one kind of a network."""
     printed = load("edgenn")["table1"].numbers(f"{PRINTED[model]}_{kind}")[2]
-    runs = min(min(r["runs"].values()) for r in records)
     note, made = f"{len(records)} layers", functools.partial(row, "edgenn", "Table I", words(model, kind), printed)
+    whole, records = len(records), [r for r in records if r["p_cpu"]]
+    if whole > len(records):
+        note += f", of which Equation 4 leaves {whole - len(records)} to the GPU (0)"
+    if not records:
+        return made(NO_SPLIT, "measured", note=note, splits=0)
+    runs = min(min(r["runs"].values()) for r in records)
     if records[0]["shared_cores"]:
         more = 1e3 * mean([longer(r) for r in records])
         note += f"; both halves share the cores and take turns: a forced split changes a call by {more:+.3f} ms"
         return made(NO_SPLIT, "measured", note=note, runs=runs, splits=0)
     forced = [100 * v for v in improvements(records, model, kind)]
-    kept = [max(v, 0.0) for v in forced]
+    kept = [max(v, 0.0) for v in forced] + [0.0] * (whole - len(records))
     costs, alone = mean([beside(r) for r in records]), mean([r["layer_seconds"]["device"] for r in records])
     note += (
         f", of which {sum(v > 0 for v in forced)} gain; a layer whose split is slower is left alone (0); with every"
@@ -183,7 +194,8 @@ def main(path: pathlib.Path = FILE) -> None:
         for r in single_splits(model, {k["layer"] for k in kept if k["model"] == model}):
             with path.open("a") as out:
                 out.write(json.dumps(r) + "\n")
-            q = r["seconds"]
+            if not (q := r.get("seconds")):
+                continue
             print(
                 f"{model} {r['layer']} p={r['p_cpu']:.2f}: {q['device'][1] * 1e3:.3f} -> {q['split'][1] * 1e3:.3f} ms"
             )

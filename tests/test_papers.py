@@ -363,7 +363,9 @@ def test_a_mean_about_splits_is_that_of_networks_that_split() -> None:
     found = {c["what"]: c for c in measured.gains("edgenn", [none, some]) if c["figure"] == "Figure 8"}
     whole = found["EdgeNN over the GPU alone"]
     assert whole["ours"] == pytest.approx(25.0) and whole["paper"] == 22.02 and whole["splits"] == 4
-    assert whole["note"] == "1 of 2 networks (lenet, alexnet) have work on both halves here"
+    assert whole["note"].startswith(
+        "1 of 2 networks (lenet, alexnet) have work on both halves here; one plan by Equations 1 to 4"
+    )
     assert found["EdgeNN over the GPU alone: alexnet"]["paper"] == 27.22
     assert "EdgeNN over the GPU alone: lenet" not in found
     assert {cells.shown(c, True) for c in measured.gains("edgenn", [none])} == {NO_SPLIT}
@@ -384,13 +386,41 @@ def test_ablations_mean_what_the_papers_mean() -> None:
 
 
 def test_switches_count_where_layers_are_on_both_halves() -> None:
-    both = case("alexnet", on_host=2, layer_switch=0.8, jit=1.0, host=1.6)
-    one = case("lenet", layer_switch=0.5, jit=1.0, host=1.0)
+    both = case("alexnet", on_host=2, layer_switch=0.8, device=1.0, jit=1.2, host=1.6)
+    one = case("lenet", layer_switch=0.5, device=1.0, jit=1.2, host=1.0)
     found = {c["what"]: c for c in measured.switching([both, one])}
     assert found["less time than the better component alone"]["ours"] == pytest.approx(20.0)
     assert found["less time than the CPU alone"]["ours"] == pytest.approx(50.0)
     assert found["less time than the CPU alone"]["paper"] == 14.4
-    assert measured.switching([one])[0]["ours"] == measured.NO_SWITCH
+    assert found["less time than the GPU alone: alexnet"]["splits"] == 2
+    for alone in (one, {**both, "apart": False}):  # one half, or two that are the same cores
+        assert {(c["ours"], c["splits"]) for c in measured.switching([alone])} == {(None, 0)}
+        assert not any(measured.both(alone, w) for w in ("layer_switch",))
+    (switched,) = (r for r in table.ROWS if r.function.endswith(":switch_measured"))
+    assert switched.about_splits
+
+
+def test_a_plan_that_is_the_host_half_alone_has_no_time_of_its_own_among_the_methods() -> None:
+    both = {"split": 1, "host": 2, "device": 3}
+    halves = {"host": {"host": 6}, "edgenn": {"host": 6, "device": 0, "split": 0}, "codl": both, "layer_switch": both}
+    seconds = {w: [t] * 3 for w, t in (("jit", 3.0), ("host", 1.0), ("edgenn", 1.0), ("codl", 1.0))}
+    here = {"model": "lenet", "seconds": seconds, "halves": halves, "plans": {"edgenn": "6 host"}, "runs": 1}
+    of = {c.get("series"): c["ours"] for c in beyond.table([here]) if c["what"] == "lenet"}
+    assert of["EdgeNN"] == beyond.ON_HOST and of["host half alone"] == 1000.0 == of["CoDL"]
+    assert of["fastest"] == "no clear winner: host half alone, CoDL"
+
+
+@pytest.mark.parametrize("paper", quoted.papers(), ids=lambda p: p.key)
+def test_every_number_that_a_table_or_figure_prints_is_on_the_page(paper: quoted.Paper) -> None:
+    """Beside ours where a cell has it, else in a line of its own."""
+    found = {f.name: f for f in view.figures(run.others(), table.ROWS) if f.paper == paper.key}
+    for item in rows.items(paper):
+        figure = found[item]
+        text = " ".join(f"{x.paper} {x.note} {x.what}" for x in (*figure.lines(), *figure.printed_only()))
+        for q in paper.of(item):
+            for n in view._flat(dict(q.values or {})):
+                if isinstance(n, (int, float)):
+                    assert cells.value(n, q.unit) in text or cells.value(n) in text, (item, q.key, n)
 
 
 # -- runs ---------------------------------------------------------------------------------------------

@@ -136,12 +136,17 @@ def places(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
             yield from places(inner)
 
 
+def equations(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[JaxprEqn]:
+    """All equations of a jaxpr, inside of loops, branches and calls too."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for inner in bodies(eqn):
+            yield from equations(inner)
+
+
 def primitives(jaxpr: Jaxpr | ClosedJaxpr) -> Iterator[str]:
     """The names of all primitives of a jaxpr, inside of loops, branches and calls too."""
-    for eqn in jaxpr.eqns:
-        yield eqn.primitive.name
-        for inner in bodies(eqn):
-            yield from primitives(inner)
+    return (eqn.primitive.name for eqn in equations(jaxpr))
 
 
 #: primitives of operations that no trace made
@@ -286,6 +291,7 @@ class JitTrace:
     out_tree: PyTreeDef
     donated: tuple[int, ...]
     closed_over: bool  # the function reads values of a transformation around it
+    calls_back: bool  # its program calls back to Python
 
 
 def trace_of(jitted: Jitted, args: Sequence[object], kwargs: Mapping[str, object]) -> JitTrace:
@@ -295,7 +301,22 @@ def trace_of(jitted: Jitted, args: Sequence[object], kwargs: Mapping[str, object
     traced = jitted.trace(*args, **kwargs)
     infos = jax.tree_util.tree_leaves(traced.args_info)
     donated = tuple(i for i, info in enumerate(infos) if info.donated)
-    return JitTrace(traced.jaxpr, traced.out_tree, donated, bool(getattr(traced, "_num_consts", 0)))
+    closed_over = bool(getattr(traced, "_num_consts", 0))
+    return JitTrace(traced.jaxpr, traced.out_tree, donated, closed_over, _calls_back(traced))
+
+
+def _calls_back(traced: jax.stages.Traced) -> bool:
+    """Whether a program calls back to Python. What another library's primitive does only its lowered text says."""
+    made = tuple(equations(traced.jaxpr))
+    if any(eqn.primitive.name == "pure_callback" for eqn in made):
+        return True
+    return any(map(_foreign, made)) and "python" in (text := traced.lower().as_text()) and "callback" in text
+
+
+def _foreign(eqn: JaxprEqn) -> bool:
+    """Whether a primitive is another library's, by where it is evaluated."""
+    impl = eqn.primitive.impl
+    return not (getattr(getattr(impl, "func", impl), "__module__", None) or "jax").startswith("jax")
 
 
 def as_weak(x: jax.Array) -> jax.Array:

@@ -39,9 +39,28 @@ def rule_of(op: Op) -> Rule | None:
 
 
 def lower_group(ctx: Context, group: Group) -> None:
-    """Appends the steps of one group. Raises `Unsupported`, with the operation's name, for what kernels
-    cannot express.
+    """Appends the steps of one group. A kernel that cannot write into a part of a concatenation or inside a border
+    writes beside it, and a copy brings the result there. Raises `Unsupported`, with the operation's name, for what
+    kernels cannot express.
     """
+    before = ctx.mark()
+    try:
+        _lower(ctx, group)
+    except Unsupported:
+        ctx.back(before)
+        strided = {v: place for v in group.outs if not (place := ctx.output(v)).dense}
+        if not strided:
+            raise
+        for v in strided:
+            ctx.place(v, ctx.scratch(v.shape))
+        _lower(ctx, group)
+        for v, place in strided.items():
+            elementwise.copy(ctx, ctx.storage(v), place)
+            ctx.place(v, place)
+
+
+def _lower(ctx: Context, group: Group) -> None:
+    """Its steps, its results where the context says."""
     anchor, tail = group.anchor, group.tail
     # it reads what the others make: all of them are one expression; a contraction follows them itself
     last = bool(tail) and anchor.out is group.out and not primitive(anchor).contraction

@@ -116,6 +116,15 @@ class Context:
         """Says where a value lies, in the place of what would be chosen."""
         self._places[v] = storage
 
+    def mark(self) -> tuple[int, dict[Value, Storage]]:
+        """Where the steps and the places of values are, for `back`."""
+        return len(self.steps), dict(self._places)
+
+    def back(self, mark: tuple[int, dict[Value, Storage]]) -> None:
+        """Takes steps and places since a `mark` back. What was packed since stays, and nobody reads it."""
+        steps, self._places = mark
+        del self.steps[steps:]
+
     def made(self, values: Iterable[Value]) -> None:
         """Places values as if earlier steps had made them: with the halo that their readers need, or inside a
         concatenation.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import jax
 
-from ..compat import JitTrace, places, primitives, shape_of
+from ..compat import JitTrace, places, shape_of
 from ..frontend.state import returned
 from .plain import Call
 from .signature import names_home, placed_apart
@@ -22,7 +22,7 @@ def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
         return CLOSED_OVER
     if made.closed.effects:
         return EFFECTS
-    if "pure_callback" in primitives(made.closed):
+    if made.calls_back:
         return CALLS_BACK
     said = next(places(made.closed), "")
     return f"it says itself where arrays lie ({said}), which plain jax.jit keeps" if said else placed_apart(call, given)

@@ -98,7 +98,7 @@ class Equation3:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is learned as numbers of four bytes, as the paper counts its 500 (Table 3)."""
+        """Bytes of what is learned as numbers of four bytes, to hold beside the 500 of Table 3."""
         return 4 * sum(len(line) for line in self.lines.values())
 
 

@@ -65,8 +65,8 @@ def _parts(figure: str) -> tuple[Panel, ...]:
     return tuple(out)
 
 
-_MISSED = r"missed, (?P<place>\w+)(?: \(ours\))?"
-_TWINS = r"(?P<series>jobs with twins|jobs below the bound), (?P<place>\w+)"
+_MISSED = r"missed, (?P<place>\w+)(?: \(ours\))?: .*"  # behind it the setting, which the part has one of
+_TWINS = r"(?P<series>jobs with twins|jobs below the bound), (?P<place>\w+): .*"
 
 
 def _jobs(figure: str, *parts: str, twins: bool = False) -> tuple[Panel, ...]:

@@ -11,6 +11,7 @@ from .cells import MEASURED, Cell
 from .measured import KEPT_ROUNDS, Measured, cell
 
 FIGURE = "Methods"
+ON_HOST = "all layers on the host half: no other plan than that column's"
 FASTEST, EVEN, WON = "fastest", "no clear winner: ", "fastest, alone or among several"
 #: way of a case -> its word in the table; the baselines first
 WORDS: Mapping[str, str] = {
@@ -51,12 +52,16 @@ def line(model: str, seconds: Mapping[str, Sequence[float]], plans: Mapping[str,
 
 
 def table(records: Sequence[Measured], runs: int = KEPT_ROUNDS) -> list[Cell]:
-    """The table of some networks, and in how many of them each is the fastest, alone or among several."""
+    """The table of some networks, and in how many of them each is the fastest, alone or among several. A method whose
+    plan is the host half alone has no time of its own there.
+    """
     out: list[Cell] = []
     for r in records:
-        words = {w: WORDS[w] for w in WORDS if w in r["seconds"]}
+        same = [w for w in WORDS if w != "host" and _on_host(r, w)]
+        words = {w: WORDS[w] for w in WORDS if w in r["seconds"] and w not in same}
         # a suite's record has its plans as data, not in words
         plans = {WORDS[w]: p for w, p in r.get("plans", {}).items() if w in WORDS and isinstance(p, str)}
+        plans |= {WORDS[w]: ON_HOST for w in same}
         out += line(r["model"], {word: r["seconds"][w] for w, word in words.items()}, plans, runs)
     won = [str(c["ours"]).removeprefix(EVEN).split(", ") for c in out if c.get("series") == FASTEST]
     known = dict.fromkeys(c.get("series", "") for c in out if c.get("series") != FASTEST)
@@ -64,6 +69,11 @@ def table(records: Sequence[Measured], runs: int = KEPT_ROUNDS) -> list[Cell]:
         *out,
         *(cell(FIGURE, WON, None, f"{sum(w in x for x in won)} of {len(won)}", "", series=w) for w in known if won),
     ]
+
+
+def _on_host(r: Measured, way: str) -> bool:
+    """Whether a way's plan has all its layers on the host half."""
+    return [half for half, n in r["halves"].get(way, {}).items() if n] == ["host"]
 
 
 def compared(models: Sequence[str], rounds: int = ROUNDS, block: float = BLOCK) -> list[Cell]:

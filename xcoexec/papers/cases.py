@@ -22,6 +22,7 @@ import numpy as np
 from .. import models
 from ..api.functions import jit
 from ..api.resident import ResidentFunction
+from ..devices.registry import device_half
 from ..streams.block_model import model as blocks_of
 from ..streams.item_pipeline import pipeline
 from ..streams.scheduler import Scheduler
@@ -35,7 +36,10 @@ METHODS = ("device", "host", "edgenn", "codl", "layer_switch")
 #: suite -> what its figures leave out of a method, or hold against it
 PARTS: Mapping[str, tuple[str, ...]] = {
     "edgenn": ("edgenn, paper", "edgenn, hybrid", "edgenn, inter only"),
-    "codl": ("mu_layer, FLOP", "codl, no chains", "codl, rows, no chains", "codl, channel, no chains"),
+    "codl": (
+        *("mu_layer, FLOP", "mu_layer", "codl, algorithm 1"),
+        *("codl, no chains", "codl, rows, no chains", "codl, channel, no chains"),
+    ),
 }
 ROUNDS, BLOCK = 5, 0.05  # of a quick run: rounds, seconds of each way's block
 FEWEST, MOST = 4, 400  # items of a block
@@ -48,6 +52,7 @@ Run = Callable[[int], object]  # so many items
 class Case(TypedDict):
     """What was measured of a network. By way ("jit", a variant, "neuropipe", "blastnet"): quartiles of `seconds` of an
     item over `runs` blocks; how many layers are on which half; in words what its plan is, or why it did not run.
+    `apart`: whether the device half is a device of its own.
     """
 
     model: str
@@ -55,6 +60,7 @@ class Case(TypedDict):
     halves: dict[str, dict[str, int]]
     plans: dict[str, str]
     runs: int
+    apart: bool
 
 
 def case(model: str, rounds: int = ROUNDS, block: float = BLOCK) -> Case | None:
@@ -96,6 +102,7 @@ def _measured(model: str, rounds: int, block: float) -> Case:
         "halves": plans,
         "plans": {**words, **{v: words[first] for v, first in same.items()}},
         "runs": rounds,
+        "apart": device_half().apart,
     }
 
 

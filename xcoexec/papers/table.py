@@ -85,7 +85,7 @@ CODL = (
     *(_computed("codl", f"Figure {n}", f"split_codl:figure{n}") for n in range(16, 23)),
 )
 SWITCHED = (
-    _long("layer_switched", "Figure 13", f"{MEASURED}:switch_measured", **_suite("layer_switch")),
+    _long("layer_switched", "Figure 13", f"{MEASURED}:switch_measured", **_suite("layer_switch"), about_splits=True),
     _computed("layer_switched", "Table I", "split_switched:table1"),
     _computed("layer_switched", "Table II, Table III", "split_switched:tables2_and_3"),
     _computed("layer_switched", "Figure 2", "split_switched:figure2"),

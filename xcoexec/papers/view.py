@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from . import quoted
 from .cells import ABSENT, CALCULATED, KINDS, MEASURED, NONE, SIMULATED, Cell, base, shown, value
@@ -12,6 +12,7 @@ from .rows import BEYOND, PAPERS, Row, items
 
 OLDER = " (older than the code)"
 NOT_MEASURED = "not measured"
+PRINTED_ONLY = "printed; nothing here is compared with it"
 HOW = {MEASURED: "rerun (measured)", CALCULATED: "recomputed", SIMULATED: "simulated"}
 TITLES = {"Methods": "all five methods on the same networks", "Kernels": "what the generated kernels give alone"}
 
@@ -79,6 +80,24 @@ class Figure:
             groups.setdefault(_subject(e.cell), []).append(e)
         return [_line(what, found) for what, found in groups.items()]
 
+    def printed_only(self) -> list[Line]:
+        """A line for each printed value of which no cell has the number."""
+        known = {n for e in self.entries for n in (*_flat(e.cell["paper"]), *_flat(e.cell.get("paper_by") or {}))}
+        out = []
+        for q in () if self.paper == BEYOND else quoted.load(self.paper).of(self.name):
+            for name, given in (q.values or {}).items():
+                rest = [n for n in _flat(given) if n not in known and isinstance(n, (int, float))]
+                if rest:
+                    out.append(Line(f"{q.what}: {name}", ", ".join(value(n, q.unit) for n in rest), {}, PRINTED_ONLY))
+        return out
+
+
+def _flat(given: object) -> list[object]:
+    """A value, or those of a list or a mapping."""
+    if isinstance(given, Mapping):
+        given = tuple(given.values())
+    return [n for x in given for n in _flat(x)] if isinstance(given, (list, tuple)) else [given]
+
 
 def _subject(cell: Cell) -> str:
     series = cell.get("series", "")
@@ -93,7 +112,7 @@ def _line(what: str, found: Sequence[Entry]) -> Line:
         if not e.absent:
             columns.setdefault(e.column, []).append(e)
     papers = dict.fromkeys(value(e.cell["paper"], e.cell["unit"]) for e in found if e.cell["paper"] is not None)
-    notes = dict.fromkeys(_note(e, columns) for e in found if e.cell.get("note"))
+    notes = dict.fromkeys(note for e in found if (note := _note(e, columns)))
     texts = {
         c: _curve(es) if "x" in es[0].cell and es[0].cell.get("series") else "; ".join(e.text for e in es)
         for c, es in columns.items()
@@ -102,9 +121,11 @@ def _line(what: str, found: Sequence[Entry]) -> Line:
 
 
 def _note(e: Entry, columns: Collection[str]) -> str:
-    """A cell's note, with its machine where several have measured the same."""
+    """A cell's note with what is printed of single networks, and its machine where several have measured the same."""
+    each = ", ".join(f"{m} {value(n, e.cell['unit'])}" for m, n in (e.cell.get("paper_by") or {}).items())
+    text = "; ".join(filter(None, (e.cell.get("note", ""), f"printed: {each}" if each else "")))
     several = e.cell["kind"] == MEASURED and sum(c.startswith(MEASURED) for c in columns) > 1
-    return f"{machine(e.record['environment'])}: {e.cell['note']}" if several else e.cell["note"]
+    return f"{machine(e.record['environment'])}: {text}" if several and text else text
 
 
 def _curve(entries: Sequence[Entry]) -> str:
