@@ -26,6 +26,7 @@ import pytest
 from flax import nnx
 from flax.training.train_state import TrainState
 from jax.experimental import io_callback
+from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import xcoexec
@@ -134,6 +135,24 @@ def test_callbacks_to_python_are_called_by_jit_alone() -> None:
     with pytest.warns(CoexecWarning, match="calls back to Python"):
         same(xcoexec.jit(f)(X), jnp.asarray(X * 9))
     assert len(calls) == 2
+
+
+def test_callbacks_inside_of_another_librarys_operation_are_seen() -> None:
+    """Its jaxpr has a name alone; what it does stands in the lowered program."""
+    calls = []
+
+    def back(x: Any) -> Any:
+        calls.append(1)
+        return np.asarray(x) * 3
+
+    solve = jax.extend.core.Primitive("solve")
+    solve.def_abstract_eval(lambda x: x)
+    solve.def_impl(lambda x: back(x))
+    made = lambda x: jax.pure_callback(back, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    mlir.register_lowering(solve, mlir.lower_fun(made, multiple_results=False))
+    with pytest.warns(CoexecWarning, match="calls back to Python"):
+        same(xcoexec.jit(lambda x: solve.bind(x) + 1)(X), jnp.asarray(X * 3 + 1))
+    assert len(calls) == 1
 
 
 def test_keys_of_random_numbers_as_constants_and_weights() -> None:

@@ -233,6 +233,30 @@ def test_indices_in_a_table_are_all_summed() -> None:
         np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
 
 
+BESIDE = jnp.asarray(array(29, 5))
+IMAGE = jnp.asarray(np.random.default_rng(1).integers(0, 13, (1, 6, 7)), jnp.int32)
+INTO: dict[str, Callable[..., Any]] = {
+    "gather": lambda a, x: jnp.concatenate([a, x[SOME]], 1),
+    "two gathers": lambda a, x: jnp.concatenate([jnp.concatenate([a, x[SOME]], 1), x[SOME[::-1]]], 1),
+    "scatter": lambda a, x: jnp.concatenate([a, jnp.zeros((29, 7)).at[SOME[:13]].add(x)], 1),
+    "sum of rows": lambda a, x: jnp.concatenate([a, jax.ops.segment_sum(x[SOME] * 1.5, SOME[::-1], 29)], 1),
+    "places": lambda a, x: jnp.concatenate([SOME[:13, None], jnp.argmax(x, 1, keepdims=True).astype(jnp.int32)], 1),
+    "a border": lambda a, x: jax.lax.conv_general_dilated(
+        x[IMAGE], jnp.ones((3, 3, 7, 5)), (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INTO)
+def test_kernels_that_write_side_by_side_make_parts_of_concatenations(name: str) -> None:
+    """Inside a concatenation, and inside a convolution's border, a result lies with gaps between its rows."""
+    fast = xcoexec.jit(INTO[name], strategy="host", strict=True)
+    got, want = np.asarray(fast(BESIDE, X)), np.asarray(INTO[name](BESIDE, X))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    report = fast.report(BESIDE, X)
+    assert report.ran == "xco" and {x.placement.split()[0] for x in report.layers} == {"host"}, report.why
+
+
 def test_rows_that_others_read_are_stored() -> None:
     """Neither what a second reader needs nor a result of the program is left out."""
     fn = lambda x, s, t: (lambda y: (jax.ops.segment_sum(y * 2, t, 11), y.sum()))(x[s])

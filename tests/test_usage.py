@@ -20,7 +20,20 @@ from xcoexec.measure.profile import host_placements
 from xcoexec.session import contest, stages, usage
 from xcoexec.session.choice import REST_SECONDS
 from xcoexec.session.session import Session
-from xcoexec.session.usage import BLOCK, EVERY, FIRST, MOST_PAIRS, STEADY, WINDOW, FlowTrial, Guard, Habit, Trial
+from xcoexec.session.usage import (
+    BLOCK,
+    EVERY,
+    FIRST,
+    FLOW_BLOCK,
+    MOST_PAIRS,
+    SHORT_BLOCK,
+    STEADY,
+    WINDOW,
+    FlowTrial,
+    Guard,
+    Habit,
+    Trial,
+)
 
 from .support import array, co, error, oracle
 
@@ -484,3 +497,56 @@ def test_real_calls_decide(monkeypatch: pytest.MonkeyPatch) -> None:
         assert error(jax.block_until_ready(fast(X)), want) < 1e-5
     found = fast.session()
     assert found.choice.trial is None and found.history == [found.plan().chosen] * found.plain
+
+
+def ended(rests: bool) -> Trial:
+    """A comparison of short calls: a look makes one of plain jax.jit longer than the plan's, all of which have one."""
+    now, plan, jit, look = [0.0], 1.2e-4, 1.0e-4, 0.3e-4
+    trial = Trial(jit, lambda: now[0])
+    for _ in range(10_000):
+        if trial.verdict:
+            return trial
+        plain = trial.plain(waited=True)
+        now[0] += jit + look if plain else plan
+        if plain and rests and (count := trial.spare):
+            trial.rests(lambda count=count: count)
+            now[0] += count * jit
+    raise AssertionError("the comparison does not end")
+
+
+def test_calls_that_are_compared_cost_what_they_will_cost() -> None:
+    """Plain jax.jit's calls need no look when they have won, so most of a block have none while they are compared."""
+    with_looks, without = ended(rests=False), ended(rests=True)
+    assert with_looks.verdict == "plan" and without.verdict == "jit"
+    assert without.medians() == pytest.approx((1.2e-4, 1.0e-4), rel=0.02)
+
+
+def test_only_the_last_calls_of_a_plain_block_go_by_without_a_look() -> None:
+    now = [0.0]
+    trial, spare = Trial(1e-4, lambda: now[0]), []
+    for _ in range(FIRST + 4 * SHORT_BLOCK):
+        plain = trial.plain(waited=True)
+        now[0] += 1e-4
+        spare.append(trial.spare)
+        assert plain or not spare[-1]
+    first = FIRST + SHORT_BLOCK  # of plain jax.jit's first block
+    assert spare[:first] == [0] * first and spare[first : first + 3] == [0, SHORT_BLOCK - 2, SHORT_BLOCK - 3]
+    assert spare[first + SHORT_BLOCK - 1] == 0 == spare[first + SHORT_BLOCK]
+
+
+def test_calls_that_did_not_go_by_are_not_counted() -> None:
+    """The loop went back to looks before its time: the first two calls of a block and one more took what they took."""
+    now = [0.0]
+    trial = Trial(1e-4, lambda: now[0])
+    while not trial.spare:
+        trial.plain(waited=True)
+        now[0] += 1e-4
+    trial.rests(lambda: 1)
+    now[0] += 1e-4
+    before = trial.spare
+    trial.plain(waited=True)
+    assert before == 0 and trial._samples[True] == pytest.approx([1e-4])
+
+
+def test_long_calls_are_compared_in_short_blocks() -> None:
+    assert (Trial(0.1).block, Trial(1e-4).block, FlowTrial(1e-4).block) == (BLOCK, SHORT_BLOCK, FLOW_BLOCK)

@@ -7,6 +7,7 @@ import functools
 import inspect
 import os
 import threading
+import time
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
@@ -170,7 +171,7 @@ class CoPjitFunction(Generic[P, R]):
             if self.function.stays_plain():
                 gradient = self._gradients.find(args, kwargs)
                 return gradient() if gradient is not None else self._plain(*args, **kwargs)
-            last = self._last
+            began, last = time.perf_counter(), self._last
             given: tuple[Args, Kwargs] = (args, kwargs)
             found = last.look(args, kwargs) if last is not None else None
             if found is None:
@@ -181,10 +182,13 @@ class CoPjitFunction(Generic[P, R]):
             exe = session.takes()
             if exe.lowered is None or kept.gone():
                 session.tick()
+                session.looked(time.perf_counter() - began)
                 out = self._plain.jitted(*given[0], **given[1])
                 session.ran(out)
                 if session.rest:
-                    self._rest = rest_of(self._plain, self._entries.values(), kept.look)
+                    self._rest = rest = rest_of(self._plain, self._entries.values(), kept.look)
+                    if rest is not None:
+                        session.rests(rest.answered)
                 return out
             return session.call(inputs, exe)  # type: ignore[union-attr]
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback

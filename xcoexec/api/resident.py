@@ -118,7 +118,9 @@ class ResidentFunction(Generic[R]):
         session.ran(out)
         if session.rest:
             self._resting = type(args[0]) if len(args) == 1 and not kwargs else None
-            self._rest = rest_of(self._plain, self._entries.values())
+            self._rest = rest = rest_of(self._plain, self._entries.values())
+            if rest is not None:
+                session.rests(rest.answered)
         return out
 
     def _as_jit(self, args: Args, kwargs: Kwargs) -> R:

@@ -18,10 +18,11 @@ class Rest:
     calls). `free`: it takes all calls.
     """
 
-    __slots__ = ("_gates", "_left", "_where", "count", "ends", "free", "jitted", "programs")
+    __slots__ = ("_all", "_gates", "_left", "_where", "count", "ends", "free", "jitted", "programs")
 
     def __init__(self, plain: Plain, left: float, gates: Sequence[Gate] = (), where: Elsewhere | None = None):
         self.jitted, self._left, self.ends = plain.jitted, left, left != math.inf
+        self._all = left
         self._gates, self._where, self.free = gates, where, not gates and where is None
         self.count = self.jitted._cache_size
         self.programs = self.count()
@@ -29,6 +30,10 @@ class Rest:
     def takes(self, args: Args, kwargs: Kwargs) -> bool:
         """Whether the call that begins now needs no look: it has not to wait for a measurement, and has such arrays."""
         return all([gate.passes() for gate in self._gates]) and (self._where is None or self._where.has(args, kwargs))
+
+    def answered(self) -> int:
+        """How many calls it has answered, of those that end."""
+        return int(self._all - self._left) if self.ends else 0
 
     def over(self) -> bool:
         """Notes a call; whether the next one is to be looked at."""

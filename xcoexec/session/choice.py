@@ -89,6 +89,8 @@ class Choice:
         flight have a plan of their own, behind every `STEADY` calls that were made as those before them.
         """
         current, habit = self._monitor.current, self._habit
+        if self.trial is not None:
+            return self.trial.spare
         used = (habit.in_flight and current.in_flight) or current
         if used.lowered is not None or self._alone is None:
             return 0

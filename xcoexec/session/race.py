@@ -101,6 +101,7 @@ class Race:
         return min(max(int(STRETCH_SECONDS / self._usual), 1), self._most)
 
     rest = 0  # steps are long enough for a look at each call
+    trial = None  # of `Choice`
 
     def anew(self) -> None:
         """Begins, unless a process before has decided."""

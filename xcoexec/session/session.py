@@ -228,6 +228,16 @@ class Session:
         with self._planning():
             return self.planner.again()
 
+    def looked(self, seconds: float) -> None:
+        """Plain jax.jit takes a call that was looked at for so many seconds."""
+        if self.choice.trial is not None:
+            self.choice.trial.looks = seconds
+
+    def rests(self, answered: Callable[[], int]) -> None:
+        """Plain jax.jit answers the next calls without a look, so many as `answered` tells afterwards."""
+        if self.choice.trial is not None:
+            self.choice.trial.rests(answered)
+
     def ran(self, results: object) -> None:
         """Plain jax.jit has answered a call with these results."""
         if not self.settled:
@@ -358,6 +368,12 @@ class PlainSession:
     def takes(self) -> Executable:
         """Plain jax.jit."""
         return self.current
+
+    def looked(self, seconds: float) -> None:
+        """Plain jax.jit takes a call that was looked at for so many seconds."""
+
+    def rests(self, answered: Callable[[], int]) -> None:
+        """Plain jax.jit answers the next calls without a look."""
 
     def ran(self, results: object) -> None:
         """Plain jax.jit has answered a call with these results."""

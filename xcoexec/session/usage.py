@@ -20,6 +20,8 @@ CHANGE = 3  # calls in a row, made the other way, after which a caller's habit c
 STEADY = 4  # calls in a row that were made as the habit says, behind which calls need no look for a while
 FIRST = 8  # calls behind a swap that are not compared: caches and threads wake up
 BLOCK = 5  # calls in a row with the same executable, of which the first is not compared
+#: the same of calls below so many seconds: threads of plain jax.jit that sleep between calls wake up within a block
+SHORT_SECONDS, SHORT_BLOCK = 1e-3, 20
 LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
 CLEAR_PAIRS = 2  # of them that are enough where both are clear, and say the same
 FLOW_BLOCK, FLOW_DROPPED = 96, 32  # the same of calls in flight, and those of a block that are not compared
@@ -95,16 +97,20 @@ class Trial:
 
     `alone`: seconds of a call of plain `jax.jit` that was measured alone. A loop that is clearly faster than that, or
     than `sure` seconds, needs no comparison. `verdict`: "" while it goes on, then "plan", "jit" or "open" (the loop
-    says nothing).
+    says nothing). `looks`: seconds of the look that a call of plain `jax.jit` is given here, and is not given any more
+    when it has won.
     """
 
-    block: ClassVar[int] = BLOCK
+    block: int = BLOCK
     dropped: ClassVar[int] = 1  # calls of a block that are not compared
     most: ClassVar[int] = MOST_PAIRS
     flows: ClassVar[bool] = False
 
     def __init__(self, alone: float, clock: Callable[[], float] = time.perf_counter, sure: float = 0.0):
-        self.verdict = ""
+        self.verdict, self.looks = "", 0.0
+        self._answered: Callable[[], int] | None = None  # calls of this block that went by without a look
+        if alone < SHORT_SECONDS and not self.flows:
+            self.block = SHORT_BLOCK
         self._sure = max(sure, SURE * alone)
         self.pairs: list[tuple[float, float]] = []  # seconds with the plan and with jax.jit
         self._alone, self._clock = alone, clock
@@ -122,11 +128,30 @@ class Trial:
                 self.verdict = self.verdict or "open"
             return False
         self._thread = me
-        now = self._clock()
-        self._note(now - self._began, waited)
+        now, answered, self._answered = self._clock(), self._answered, None
+        unseen = answered() if answered is not None else 0
+        self._calls += unseen
+        self._note(now - self._began, waited, 1 + unseen)
         self._began = now
         self._calls += 1
         return not self.verdict and self._plain_at(self._calls - 1)
+
+    @property
+    def spare(self) -> int:
+        """Calls to come of a block of plain `jax.jit` that need no look: one makes them longer than they will be when
+        `jax.jit` has won. The block's last ones, behind one that is looked at.
+        """
+        call = self._calls - 1
+        alone = not (self.verdict or self._others or self.flows or self._answered)
+        return self.block - 1 - (call - FIRST) % self.block if alone and self._counts(call) else 0
+
+    def rests(self, answered: Callable[[], int]) -> None:
+        """Notes that calls go by without a look; `answered` tells how many when the next one begins."""
+        self._answered = answered
+
+    def _counts(self, call: int) -> bool:
+        """Whether a call is plain `jax.jit`'s and no first one of its block."""
+        return self._plain_at(call) and (call - FIRST) % self.block >= self.dropped
 
     @property
     def begun(self) -> bool:
@@ -138,15 +163,16 @@ class Trial:
         block = (call - FIRST) // self.block
         return call >= FIRST and block % 4 in (1, 2)
 
-    def _note(self, seconds: float, waited: bool) -> None:
-        """A call is over that took so many seconds until the next one began."""
+    def _note(self, seconds: float, waited: bool, calls: int = 1) -> None:
+        """So many calls are over, one or the last of a block, that took so many seconds until the next one began."""
         call = self._calls - 1
         if call < FIRST:
             return
         if not (waited or self.flows):
             self._missed += 1
         elif (call - FIRST) % self.block >= self.dropped:
-            self._samples[self._plain_at(call)].append(seconds)
+            plain = self._plain_at(call)
+            self._samples[plain].append(max(seconds - self.looks, 0.0) / calls if plain else seconds)
         place = (call - FIRST + 1) % (2 * self.block)
         if place == self.block and not self.pairs and self._samples[0] and self._typical(0) < self._sure:
             self.verdict = "plan"
