@@ -291,7 +291,7 @@ class JitTrace:
     out_tree: PyTreeDef
     donated: tuple[int, ...]
     closed_over: bool  # the function reads values of a transformation around it
-    calls_back: bool  # its program calls back to Python
+    calls_back: bool  # its program calls back to Python (or may); not looked for where it has effects or closes over
 
 
 def trace_of(jitted: Jitted, args: Sequence[object], kwargs: Mapping[str, object]) -> JitTrace:
@@ -302,7 +302,8 @@ def trace_of(jitted: Jitted, args: Sequence[object], kwargs: Mapping[str, object
     infos = jax.tree_util.tree_leaves(traced.args_info)
     donated = tuple(i for i, info in enumerate(infos) if info.donated)
     closed_over = bool(getattr(traced, "_num_consts", 0))
-    return JitTrace(traced.jaxpr, traced.out_tree, donated, closed_over, _calls_back(traced))
+    pure = not (closed_over or traced.jaxpr.effects)  # else it stays with plain jax.jit anyway
+    return JitTrace(traced.jaxpr, traced.out_tree, donated, closed_over, pure and _calls_back(traced))
 
 
 def _calls_back(traced: jax.stages.Traced) -> bool:
@@ -310,7 +311,13 @@ def _calls_back(traced: jax.stages.Traced) -> bool:
     made = tuple(equations(traced.jaxpr))
     if any(eqn.primitive.name == "pure_callback" for eqn in made):
         return True
-    return any(map(_foreign, made)) and "python" in (text := traced.lower().as_text()) and "callback" in text
+    if not any(map(_foreign, made)):
+        return False
+    try:
+        text = traced.lower().as_text()
+    except Exception:  # another library's lowering, apart from a call: nobody knows
+        return True
+    return "python" in text and "callback" in text
 
 
 def _foreign(eqn: JaxprEqn) -> bool:
