@@ -395,7 +395,7 @@ def test_switches_count_where_layers_are_on_both_halves() -> None:
     assert found["less time than the GPU alone: alexnet"]["splits"] == 2
     for alone in (one, {**both, "apart": False}):  # one half, or two that are the same cores
         assert {(c["ours"], c["splits"]) for c in measured.switching([alone])} == {(None, 0)}
-        assert not any(measured.both(alone, w) for w in ("layer_switch",))
+        assert not measured.both(alone, "layer_switch")
     (switched,) = (r for r in table.ROWS if r.function.endswith(":switch_measured"))
     assert switched.about_splits
 
@@ -416,7 +416,7 @@ def test_every_number_that_a_table_or_figure_prints_is_on_the_page(paper: quoted
     found = {f.name: f for f in view.figures(run.others(), table.ROWS) if f.paper == paper.key}
     for item in rows.items(paper):
         figure = found[item]
-        text = " ".join(f"{x.paper} {x.note} {x.what}" for x in (*figure.lines(), *figure.printed_only()))
+        text = " ".join(f"{x.paper} {x.note} {x.what}" for x in figure.whole())
         for q in paper.of(item):
             for n in view._flat(dict(q.values or {})):
                 if isinstance(n, (int, float)):

@@ -27,7 +27,7 @@ def text(records: Sequence[Record], rows: Sequence[Row]) -> str:
         _table(("paper", "table or figure", "what it shows", "here"), _all(found)),
     ]
     for paper in PAPERS:
-        mine = [f for f in found if f.paper == paper and (f.entries or f.printed_only())]
+        mine = [f for f in found if f.paper == paper and f.whole()]
         if not mine:
             continue
         parts.append(f"## {view.named(paper)}\n")
@@ -47,9 +47,7 @@ def _all(found: Sequence[view.Figure]) -> list[list[str]]:
 def _lines(found: Sequence[view.Figure]) -> list[list[str]]:
     columns = view.columns(found)
     return [
-        [f.name, x.what, x.paper, *(x.columns.get(c, NONE) for c in columns), x.note]
-        for f in found
-        for x in (*f.lines(), *f.printed_only())
+        [f.name, x.what, x.paper, *(x.columns.get(c, NONE) for c in columns), x.note] for f in found for x in f.whole()
     ]
 
 

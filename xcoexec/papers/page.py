@@ -28,7 +28,7 @@ def text(records: Sequence[Record], rows: Sequence[Row]) -> str:
         table(("paper", "table or figure", "what it shows", "here"), [[f.paper, f.name, f.title, f.how] for f in found])
     )
     for paper in PAPERS:
-        mine = [f for f in found if f.paper == paper and (f.entries or f.printed_only())]
+        mine = [f for f in found if f.paper == paper and f.whole()]
         if mine:
             parts.append(f"<h2>{html.escape(view.named(paper))}</h2>")
             parts += [_figure(f, view.columns(mine), drawing) for f in mine]
@@ -42,10 +42,7 @@ def _figure(f: view.Figure, columns: Sequence[str], drawing: bool) -> str:
     if f.matrix:
         body = table(*view.matrix(f))
     else:
-        rows = [
-            [x.what, x.paper, *(x.columns.get(c, NONE) for c in columns), x.note]
-            for x in (*f.lines(), *f.printed_only())
-        ]
+        rows = [[x.what, x.paper, *(x.columns.get(c, NONE) for c in columns), x.note] for x in f.whole()]
         body = table(("what", "paper", *columns, "note"), rows)
     return f"<h3>{html.escape(f'{f.name}: {f.title}')}</h3>{drawn}{body}"
 

@@ -80,6 +80,10 @@ class Figure:
             groups.setdefault(_subject(e.cell), []).append(e)
         return [_line(what, found) for what, found in groups.items()]
 
+    def whole(self) -> list[Line]:
+        """All that the page shows of it."""
+        return [*self.lines(), *self.printed_only()]
+
     def printed_only(self) -> list[Line]:
         """A line for each printed value of which no cell has the number."""
         known = {n for e in self.entries for n in (*_flat(e.cell["paper"]), *_flat(e.cell.get("paper_by") or {}))}
