@@ -167,12 +167,13 @@ def main(argv: list[str]) -> None:
     parser.add_argument("model")
     parser.add_argument("batch", type=int)
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS)
     given = parser.parse_args(argv)
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
     blocks: dict[str, Block] = {}
     hello: dict[str, Any] = {"version": torch.__version__, "threads": given.threads, "first_seconds": {}, "missing": {}}
-    for way in WAYS:
+    for way in given.ways:
         try:
             step, hello["parameters"] = stepper(given.model, given.batch, way)
             began = time.perf_counter()

@@ -42,9 +42,16 @@ PARTS = ("first", "gradients", "forward", "torch")
 Record = dict[str, Any]
 
 
-def record(name: str, batch: int, donate: bool = False, parts: Sequence[str] = PARTS, rounds: int = ROUNDS) -> Record:
+def record(
+    name: str,
+    batch: int,
+    donate: bool = False,
+    parts: Sequence[str] = PARTS,
+    rounds: int = ROUNDS,
+    ways: Sequence[str] = (),
+) -> Record:
     """A line: seconds of each contestant's step by round, and what is known of its processes. `parts`: which of `PARTS`
-    are measured.
+    are measured; `ways`: which of PyTorch's (all where none are named).
     """
     began, load = time.strftime("%Y-%m-%dT%H:%M:%S"), os.getloadavg()[0]
     found: Record = {"model": name, "batch": batch, "donate": donate, "commit": commit(), "began": began, "load": load}
@@ -60,7 +67,7 @@ def record(name: str, batch: int, donate: bool = False, parts: Sequence[str] = P
         jax = BlockProcess("benchmarks.train_steps", "timed", name, str(batch), *more, env=env)
         found |= jax.hello
         places = {k: jax for k in ("jit", "ours", *(("forward",) if "forward" in parts else ()))}
-        torch = _torch(name, batch, parts, found)
+        torch = _torch(name, batch, parts, ways, found)
         places |= {k: torch for k in found["torch"].get("ways", ()) if torch is not None}
         found["seconds"] = _in_turn(places, rounds)
         for process in filter(None, (jax, torch)):
@@ -74,12 +81,13 @@ def _alone(what: str, name: str, batch: int, more: Sequence[str], env: Mapping[s
     return process.hello
 
 
-def _torch(name: str, batch: int, parts: Sequence[str], found: Record) -> BlockProcess | None:
+def _torch(name: str, batch: int, parts: Sequence[str], ways: Sequence[str], found: Record) -> BlockProcess | None:
     """PyTorch's process; what it says of itself, or why there is none, is put into the record."""
     if "torch" not in parts or find_spec("torch") is None:
         found["torch"] = {"why": "not installed" if "torch" in parts else "not asked"}
         return None
-    process = BlockProcess("benchmarks.torch_steps", name, str(batch), "--threads", str(config.threads(None)))
+    more = ["--threads", str(config.threads(None)), *(["--ways", *ways] if ways else [])]
+    process = BlockProcess("benchmarks.torch_steps", name, str(batch), *more)
     found["torch"] = process.hello
     return process
 
@@ -179,6 +187,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--donate", action="store_true", help="the state is given away at every step")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--without", nargs="*", default=[], choices=PARTS, help="what is not measured")
+    parser.add_argument("--ways", nargs="*", default=[], help="PyTorch's that are tried; default: all")
     parser.add_argument("--layers", action="store_true", help="only a list of the step's layers, slowest first")
     parser.add_argument("--both", action="store_true", help="the list with each layer alone on both halves")
     parser.add_argument("--table", action="store_true", help="only the guide's table of the folder's records")
@@ -196,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
             print(listed(name, batch, given.both))
             continue
-        found = record(name, batch, given.donate, parts, given.rounds)
+        found = record(name, batch, given.donate, parts, given.rounds, given.ways)
         rows.append(cells(found))
         wrong += [name] if not found["loss_error"] <= TOLERANCE else []
         with open(kept, "a") as f:

@@ -59,11 +59,13 @@ def parts_seconds(
     on_host: Sequence[float | None],
     progress: Progress = silent,
     sampled: bool = False,
+    pays: Callable[[Sequence[float]], bool] = lambda wholes: True,
 ) -> tuple[tuple[float, ...], dict[int, Points]]:
     """Seconds of each layer on a device, and of parts of those that are worth splitting, by its own clock.
 
     `sampled`: of layers with very large weights only a part is measured, so that their weights need not fit the device;
-    one that cannot be divided then counts as on the host half.
+    one that cannot be divided then counts as on the host half. `pays`: whether layers of so many seconds may be worth
+    splitting at all; else no part is measured.
     """
     name = f"device{device_of(relay).suffix}" + "-sampled" * sampled
     known = _known_parts(name)
@@ -72,9 +74,12 @@ def parts_seconds(
         consts, most = set(graph.program.consts), device_layers.SAMPLE_BYTES if sampled else math.inf
         timed = lambda pieces: device_layers.seconds(pieces, consts, constant, example, relay)
         progress("profile", 0, 2)
-        wholes = _wholes(todo, consts, timed, on_host, most)
+        wholes = _wholes(f"{name}-whole", todo, consts, timed, on_host, most)
         known.update((x.signature, Measured(t)) for x, t in zip(todo, wholes, strict=True))
         progress("profile", 1, 2)
+        seconds = tuple(known[x.signature].whole for x in graph.layers)
+        if not pays(seconds):
+            return seconds, {}
         for x, part in _parts(todo, consts, timed, wholes, on_host, most):
             known[x.signature].parts.append(part)
         progress("profile", 2, 2)
@@ -84,15 +89,26 @@ def parts_seconds(
 
 
 def _wholes(
-    layers: Sequence[Layer], consts: set[Value], timed: Timed, on_host: Sequence[float | None], most: float
+    name: str,
+    layers: Sequence[Layer],
+    consts: set[Value],
+    timed: Timed,
+    on_host: Sequence[float | None],
+    most: float,
 ) -> list[float]:
-    """Seconds of layers on a device, of which parts with at most `most` bytes of weights are measured."""
-    samples = [device_layers.sample(x, consts, most) for x in layers]
-    times = iter(timed([piece for _, piece in filter(None, samples)]))
-    return [
-        next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS
-        for x, sample in zip(layers, samples, strict=True)
-    ]
+    """Seconds of layers on a device, of which parts with at most `most` bytes of weights are measured; kept on disk as
+    `name`.
+    """
+    known = _known_parts(name)
+    todo = [x for x in layers if x.signature not in known]
+    if todo:
+        samples = [device_layers.sample(x, consts, most) for x in todo]
+        times = iter(timed([piece for _, piece in filter(None, samples)]))
+        for x, sample in zip(todo, samples, strict=True):
+            whole = next(times) / sample[0] if sample else on_host[x.index] or device_layers.UNKNOWN_SECONDS
+            known[x.signature] = Measured(whole)
+        _keep_parts(name, known)
+    return [known[x.signature].whole for x in layers]
 
 
 def _parts(

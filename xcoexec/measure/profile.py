@@ -12,6 +12,7 @@ import numpy as np
 
 from ..codegen.runtime.relay import Relay
 from ..compat import as_array
+from ..cost.bounds import pays
 from ..cost.features import flops
 from ..devices.registry import connected, device_of
 from ..ir.costs import Costs
@@ -183,9 +184,14 @@ def _costs(
     if not device_of(relay).apart:
         on_device = device_seconds(graph, constant, progress)
         return Costs.of_halves(on_host, on_device, **around(relay, threads, cpus))
-    on_device, device_parts = parts_seconds(graph, constant, connected(relay), on_host, progress, sampled)
+    fixed = around(relay, threads, cpus)
+    whole = lambda on_device: Costs.of_halves(on_host, tuple(on_device), **fixed)
+    worth = lambda on_device: sampled or pays(whole(on_device))
+    on_device, device_parts = parts_seconds(graph, constant, connected(relay), on_host, progress, sampled, worth)
+    if not worth(on_device):
+        return whole(on_device)
     parts = {HOST: host_parts(graph, on_host, on_device, threads, cpus), DEVICE: device_parts}
-    return Costs.of_halves(on_host, on_device, parts=parts, **around(relay, threads, cpus))
+    return dataclasses.replace(whole(on_device), parts=parts)
 
 
 def learn_contention(relay: Relay | None, threads: int, cpus: tuple[int, ...]) -> None:

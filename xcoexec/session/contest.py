@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import jax
 import numpy as np
 
+from ..cost.bounds import pays
 from ..errors import PlanError
 from ..guard import asked
 from ..ir.costs import Costs
@@ -30,6 +31,7 @@ from .rebalance import rebalanced
 QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 MOST_PLANS = 2  # of strategies that are compiled and measured on a device of its own
+WORTH_COMPILING = 0.97  # of the device half's predicted seconds, above which a plan of both halves is not compiled
 NEAR = 1.08  # a rival that is predicted to take longer than this times the plan's time is not compiled
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
@@ -190,12 +192,15 @@ def _briefly_balanced(s: Attempt, exe: Executable) -> Executable:
 
 def _promising(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
     """The strategies' plans; on a device, where each costs a compilation of seconds, the `MOST_PLANS` that are
-    predicted to be the fastest.
+    predicted to be the fastest, and none where nothing can be gained.
     """
+    if s.machine.apart and not pays(costs):
+        return []
     plans = [(name, STRATEGIES[name](s.graph, costs)) for name in CONTEST]
     if not s.machine.apart:
         return plans
-    split = [(name, p) for name, p in plans if _worth_a_try(p, [], False) and p.predicted is not None]
+    whole = WORTH_COMPILING * (STRATEGIES["device"](s.graph, costs).predicted or math.inf)
+    split = [(name, p) for name, p in plans if _worth_a_try(p, [], False) and (p.predicted or math.inf) < whole]
     split.sort(key=lambda found: found[1].predicted or 0.0)
     return [(name, p) for name, p in split if (p.predicted or 0.0) < NEAR * (split[0][1].predicted or 0.0)][:MOST_PLANS]
 
