@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import functools
 import hashlib
@@ -10,6 +11,9 @@ import platform
 import llvmlite.binding as llvm
 
 from . import environment
+
+
+_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA = 158, 0x1023, 18  # of Linux on x86-64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +45,8 @@ MATRIX_UNITS: dict[str, MatrixUnit] = {
         MatrixUnit("avx512bf16", "bfloat16", "gemm", ("avx512bf16",), 16, per=2),
         MatrixUnit("s16", "int8", "gemm", per=2),
         MatrixUnit("avx512vnni", "int8", "gemm", ("avx512vnni",), 16, per=4, shift=128),
+        MatrixUnit("amx_bf16", "bfloat16", "tiles", ("amx-tile", "amx-bf16"), 16, (16, 4), per=2),
+        MatrixUnit("amx_int8", "int8", "tiles", ("amx-tile", "amx-int8"), 16, (16, 4), per=4),
     )
 }
 
@@ -89,7 +95,20 @@ def initialise() -> None:
 @functools.lru_cache
 def _host() -> tuple[str, dict[str, bool]]:
     initialise()
-    return llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    features = dict(llvm.get_host_cpu_features())
+    if features.get("amx-tile") and not _tiles_granted():
+        features |= {name: False for name in features if name.startswith("amx")}
+    return llvm.get_host_cpu_name(), features
+
+
+def _tiles_granted() -> bool:
+    """Whether the kernel lets this process' threads use tiles, for which it has to be asked once (Linux,
+    `arch_prctl`).
+    """
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    return call(_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA) == 0
 
 
 @functools.lru_cache

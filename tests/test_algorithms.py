@@ -389,7 +389,8 @@ def test_bf16_products(m: int, k: int, n: int) -> None:
     fn = lambda w, x: lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
     fast = _bound(fn, w)
     assert error(fast(x), np.asarray(x, np.float64) @ np.asarray(w, np.float64)) < 1e-5
-    assert fast.report().layers[-1].algorithm == ("narrow+gemm" if target().unit("bfloat16") else "gemm")
+    unit = target().unit("bfloat16")
+    assert fast.report().layers[-1].algorithm == (f"narrow+{unit.kernel}" if unit else "gemm")
 
 
 def test_bf16_rounds_to_nearest_and_keeps_nan() -> None:

@@ -97,8 +97,8 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     tap_bytes = v.mul(run, sides.row)
     with v.loop(tiles) as tile:
         x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
-        block = _Block(mr, nv, lanes if tail else None, ys, y_on)
-        start = _partial(v, block, first) if near else [v.const(0.0)] * (mr * nv)
+        block = Block(mr, nv, lanes if tail else None, ys, y_on)
+        start = partial_sums(v, block, first) if near else [v.const(0.0)] * (mr * nv)
         with v.carry(ntaps, start) as (t, a, done):
             if near:
                 tap, wt = v.add(v.ld64(v.add(taps, v.mul(t, 8))), x_on), v.add(w, v.mul(t, tap_bytes))
@@ -113,9 +113,9 @@ def gemm(name: str, key: Spec, target: Target) -> str:
                 done(_reduce(v, step, a, wt, tap, run, sides))
         sums = v.carried
         if not near:  # what blocks sum is added block by block: fewer roundings in long reductions
-            sums = [v.b.fadd(a, p) for a, p in zip(sums, _partial(v, block, first), strict=True)]
+            sums = [v.b.fadd(a, p) for a, p in zip(sums, partial_sums(v, block, first), strict=True)]
         e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
-        _finish(v, block, sums, _Epilogue(expr, kinds, es, e_on), last)
+        finish(v, block, sums, Epilogue(expr, kinds, es, e_on), last)
     return v.finish()
 
 
@@ -135,7 +135,7 @@ class _Sides:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Block:
+class Block:
     """The results of a tile: vectors `0..nv` of `mr` pixels, at `shift` bytes from the addresses that `rows` lists.
 
     `lanes`: how many of the last vector (None: all).
@@ -153,13 +153,16 @@ class _Block:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Epilogue:
-    """What is applied to sums (see above), the addresses of its operands and how far on this tile's lie."""
+class Epilogue:
+    """What is applied to sums (see above), the addresses of its operands and how far on this tile's lie. `row`: bytes
+    from where a pixel's addresses are listed to where those of the first pixel of the block are.
+    """
 
     expr: Expr
     kinds: tuple[str, ...]
     rows: ir.Value
     shifts: list[ir.Value]
+    row: ir.Value | int = 0
 
 
 def _reduce(
@@ -177,7 +180,7 @@ def _reduce(
     return v.carried
 
 
-def _partial(v: Builder, block: _Block, first: ir.Value) -> list[ir.Value]:
+def partial_sums(v: Builder, block: Block, first: ir.Value) -> list[ir.Value]:
     """Zeroes for the first block of the reduction, else the partial sums in y."""
     b = v.b
     entry = b.block
@@ -202,7 +205,7 @@ def _partial(v: Builder, block: _Block, first: ir.Value) -> list[ir.Value]:
     return acc
 
 
-def _finish(v: Builder, block: _Block, acc: list[ir.Value], tail: _Epilogue, last: ir.Value) -> None:
+def finish(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue, last: ir.Value) -> None:
     """Stores partial sums, or, after the last block of the reduction, the epilogue's result."""
     b = v.b
     partial, final, end = (b.append_basic_block(n) for n in ("partial", "final", "end"))
@@ -223,7 +226,7 @@ def _finish(v: Builder, block: _Block, acc: list[ir.Value], tail: _Epilogue, las
 
 
 def _operands(
-    v: Builder, tail: _Epilogue, r: int, i: int, acc: ir.Value, shared: dict[int, ir.Value]
+    v: Builder, tail: Epilogue, r: int, i: int, acc: ir.Value, shared: dict[int, ir.Value]
 ) -> Callable[[int], ir.Value]:
     """What an operand of the epilogue is at vector `i` of pixel `r`; `shared`: those that do not change by pixel."""
 
@@ -234,8 +237,9 @@ def _operands(
         per_pixel = kind in "vs"
         if not per_pixel and k in shared:
             return shared[k]
-        base = v.ld64(tail.rows, (k - 1) * ROWS + (r if per_pixel else 0))
-        base = v.add(base, tail.shifts[k - 1]) if per_pixel else base
+        base = v.ld64(tail.rows, (k - 1) * ROWS)
+        if per_pixel:
+            base = v.add(v.ld64(v.add(tail.rows, tail.row), (k - 1) * ROWS + r), tail.shifts[k - 1])
         value = v.load(v.add(base, i * v.vl * 4)) if kind in "vc" else v.broadcast(base)
         if not per_pixel:
             shared[k] = value

@@ -277,7 +277,20 @@ class Builder:
         operands = (self.bits(x) for x in (c, a, b))
         return self.floats(self.call("llvm.x86.avx512.vpdpbusd.512", self.ivec, *operands))
 
+    def local(self, words: int) -> ir.Value:
+        """The address of so many words of 4 bytes on the stack, at a multiple of 64; they are not set."""
+        with self.b.goto_entry_block():
+            place = self.b.alloca(vector(I32, words))
+            place.align = 64
+            return self.b.ptrtoint(place, I64)
+
     # -- control flow
+    @contextlib.contextmanager
+    def when(self, condition: ir.Value) -> Iterator[None]:
+        """What is computed where the condition (i1) holds; nothing of it is known behind."""
+        with self.b.if_then(condition):
+            yield
+
     @contextlib.contextmanager
     def loop(self, count: ir.Value) -> Iterator[ir.Value]:
         """`for i in range(count)`; yields i."""

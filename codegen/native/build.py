@@ -50,6 +50,7 @@ LAST_LINES = 6  # of what a process said that failed
 FAMILIES: dict[str, str] = {
     "native": "native.build",
     "gemm": "kernels.gemm",
+    "tiles": "kernels.tiles",
     **dict.fromkeys(("elementwise", "elementwise_rows", "pool", "reduce", "position"), "kernels.nests"),
     **dict.fromkeys(("shifted", "narrow", "whole"), "kernels.nests"),
     "gemv": "kernels.gemv",
@@ -65,7 +66,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("winograd_gradient", "winograd_sums"), "kernels.winograd_gradient"),
     "panel": "kernels.panels",
     "stored": "kernels.stored",
-    **dict.fromkeys(("peak_fma", "peak_read"), "runtime.peaks"),
+    **dict.fromkeys(("peak_fma", "peak_products", "peak_read"), "runtime.peaks"),
 }
 
 

@@ -9,7 +9,9 @@ import time
 import numpy as np
 
 from ..kernels.elementwise import Operand, nest
+from ..kernels.gemm import MULTIPLY
 from ..kernels.simd import Builder, i64
+from ..kernels.tiles import ROWS, WORDS, Amx, W, X
 from ..native.build import Spec, family, source_hash
 from ..program import Group, Op, Program, Value
 from ..segment.assembly import Context, Rules, Segment, compile_segment
@@ -126,6 +128,51 @@ def peak_fma(name: str, key: Spec, target: Target) -> str:
         total = v.b.fadd(total, a)
     v.set_mask(i64(min(16, target.vl)))
     v.store(total, v.ld64(where, 1))
+    return v.finish()
+
+
+def products(dtype: str, threads: int) -> float:
+    """Operations a second (a product and its sum are two) that the unit for products of a type reaches in its own
+    registers: a bare loop of its instruction. Raises `ValueError` where the CPU has none for it.
+    """
+    unit = target().unit(dtype)
+    if unit is None:
+        raise ValueError(f"dtype: got {dtype!r}, for which this CPU has no products; valid is what Target.unit knows.")
+    sums = 4 * ROWS * WORDS if unit.kernel == "tiles" else CHAINS * target().vl
+    words = WORDS if unit.kernel == "tiles" else 1
+    items = 8 * threads
+    seconds = _least(_calls(("peak_products", dtype), [ITERATIONS // words], items, 0, threads))
+    return items * (ITERATIONS // words) * sums * words * unit.per * 2 / seconds
+
+
+@family("peak_products")
+def peak_products(name: str, key: Spec, target: Target) -> str:
+    """("peak_products", dtype): independent sums of products. Operands: x (not read), y. Words: iterations."""
+    v, unit = Builder(name, 3, target.vl), target.unit(key[1])
+    assert unit is not None
+    where, _, words = v.args
+    n, y = v.ld64(words, 0), v.ld64(where, 1)
+    if unit.kernel == "tiles":
+        tiles, room = Amx.of(v, key[1]), v.local(ROWS * WORDS)
+        tiles.begin(ROWS)
+        for tile in range(8):
+            tiles.zero(tile)
+        with v.loop(n):
+            for i in range(4):
+                tiles.multiply(i, X, W[i % len(W)])
+        tiles.store(0, room, i64(4 * WORDS))
+        tiles.end()
+        total = v.load(room)
+    else:
+        multiply = getattr(v, MULTIPLY.get(unit.name, "fma"))
+        scale = v.broadcast(v.ld64(where, 0))
+        with v.carry(n, [v.const(float(k)) for k in range(CHAINS)]) as (_, acc, done):
+            done([multiply(scale, scale, a) for a in acc])
+        total = v.carried[0]
+        for a in v.carried[1:]:
+            total = v.b.fadd(total, a)
+    v.set_mask(i64(min(16, target.vl)))
+    v.store(total, y)
     return v.finish()
 
 

@@ -67,7 +67,7 @@ def size(kernel: str, shape: Shape) -> tuple[float, float]:
             "winograd_input": (shape.into * tiles * (w + 2) ** 2, 1.0),
             "winograd_output": (shape.out * tiles * w**2, 1.0),
         }.get(name, ((w + 2) ** 2 * tiles * shape.into * shape.out, shape.into))
-    if name in ("gemm", "gemv", "conv", "pointwise", "dense"):
+    if name in ("gemm", "tiles", "gemv", "conv", "pointwise", "dense"):
         return places * shape.out * inner, inner
     return places * shape.out, 1.0
 

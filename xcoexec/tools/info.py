@@ -28,7 +28,7 @@ def gathered() -> dict[str, Facts]:
             "system": f"{platform.system()} {platform.machine()}",
             "cpu": f"{target().cpu}, {cores()} cores for this process",
             "instructions": f"{target().name}, {target().vl} f32 lanes, {target().registers} registers",
-            "bf16 products": "by instructions" if target().unit("bfloat16") else "as f32",
+            "bf16 products": (unit := target().unit("bfloat16")) and f"by instructions, {unit.name}" or "as f32",
             "threads": str(threads()),
             "device": device_half().title(),
             **_gpu(),

@@ -1,0 +1,199 @@
+"""The matrix micro-kernel on tiles: 16 rows of 64 bytes that are multiplied as a whole (AMX).
+
+Interface and words are those of `kernels.gemm`, for `walk` NEAR alone: an element of a run is a word of 4 bytes. A tile
+of the input has 16 words of each pixel, one of the weights 16 words of each of 16 channels, as they are packed. A sum
+of `NV` tiles is kept in tiles over the whole reduction, then goes through memory to the epilogue.
+
+Where the pixels of a block do not lie evenly apart, as at the end of a row of an image, their words are copied first.
+So are the last words of a run that is no multiple of 16, with zeroes behind them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Protocol
+
+import llvmlite.ir as ir
+
+from ..native.build import Spec, family
+from ..target import Target
+from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, partial_sums
+from .simd import I32, I64, Builder, i64, vector
+
+ROWS, WORDS, LINE = 16, 16, 64  # of a tile: rows, words of a row, bytes of a row
+MOST = 4  # tiles of sums
+X, W = 4, (5, 6, 7)  # numbers of the tile of the input, and of those that the weights take in turn
+I8 = ir.IntType(8)
+#: type of what is multiplied -> the instruction
+PRODUCTS = {"bfloat16": "tdpbf16ps", "int8": "tdpbssd"}
+
+
+class Tiles(Protocol):
+    """Tiles by number. Addresses are of i64, and so is `stride`, the bytes from one row to the next."""
+
+    def begin(self, rows: int) -> None:
+        """Tiles of the sums and of the input have so many rows from here on, those of the weights 16."""
+
+    def zero(self, tile: int) -> None: ...
+
+    def load(self, tile: int, addr: ir.Value, stride: ir.Value) -> None: ...
+
+    def multiply(self, sums: int, x: int, w: int) -> None:
+        """Adds to each sum what all elements of its words give."""
+
+    def store(self, tile: int, addr: ir.Value, stride: ir.Value) -> None: ...
+
+    def end(self) -> None:
+        """The tiles are not needed any more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Amx:
+    """The tiles of Intel's AMX; `product`: the instruction that multiplies two."""
+
+    v: Builder
+    product: str
+
+    @classmethod
+    def of(cls, v: Builder, dtype: str) -> Amx:
+        """The tiles that multiply a type."""
+        return cls(v, PRODUCTS[dtype])
+
+    def _call(self, name: str, *args: ir.Value) -> None:
+        self.v.call(f"llvm.x86.{name}", ir.VoidType(), *args)
+
+    def begin(self, rows: int) -> None:
+        """Writes the shapes as LDTILECFG reads them: palette 1, bytes of a row (u16) from byte 16, rows from 48 on."""
+        shapes = bytearray(LINE)
+        shapes[0] = 1
+        for tile in range(8):
+            shapes[16 + 2 * tile] = LINE
+            shapes[48 + tile] = ROWS if tile in W else rows
+        words = [int.from_bytes(shapes[i : i + 4], "little") for i in range(0, LINE, 4)]
+        place = self.v.local(WORDS)
+        self.v.b.store(ir.Constant(vector(I32, WORDS), words), self.v.ptr(place, vector(I32, WORDS))).align = LINE
+        self._call("ldtilecfg", self.v.ptr(place, I8))
+
+    def zero(self, tile: int) -> None:
+        self._call("tilezero", ir.Constant(I8, tile))
+
+    def load(self, tile: int, addr: ir.Value, stride: ir.Value) -> None:
+        self._call("tileloadd64", ir.Constant(I8, tile), self.v.ptr(addr, I8), stride)
+
+    def multiply(self, sums: int, x: int, w: int) -> None:
+        self._call(self.product, *(ir.Constant(I8, tile) for tile in (sums, x, w)))
+
+    def store(self, tile: int, addr: ir.Value, stride: ir.Value) -> None:
+        self._call("tilestored64", ir.Constant(I8, tile), self.v.ptr(addr, I8), stride)
+
+    def end(self) -> None:
+        self._call("tilerelease")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Input:
+    """The pixels of a block by their addresses; `even`: they lie `stride` bytes apart. `buffer`: room for a tile."""
+
+    v: Builder
+    pixels: list[ir.Value]
+    stride: ir.Value
+    even: ir.Value
+    buffer: ir.Value
+
+    @classmethod
+    def of(cls, v: Builder, pixels: list[ir.Value]) -> _Input:
+        """What is known of them before the first tile."""
+        steps = [v.b.sub(b, a) for a, b in itertools.pairwise(pixels)] or [i64(LINE)]
+        even: ir.Value = ir.Constant(ir.IntType(1), 1)
+        for step in steps[1:]:
+            even = v.b.and_(even, v.b.icmp_signed("==", step, steps[0]))
+        return cls(v, pixels, steps[0], even, v.local(ROWS * WORDS))
+
+    def load(self, t: Tiles, at: ir.Value) -> None:
+        """A tile of the words that lie `at` bytes behind the pixels' addresses."""
+        b = self.v.b
+        with self.v.when(b.not_(self.even)):
+            self._copy(at)
+        first = self.v.add(self.pixels[0], at)
+        t.load(X, b.select(self.even, first, self.buffer), b.select(self.even, self.stride, i64(LINE)))
+
+    def load_some(self, t: Tiles, at: ir.Value, count: ir.Value) -> None:
+        """As `load`, of so many words of each pixel and zeroes behind them."""
+        self.v.set_mask(count)
+        self._copy(at)
+        t.load(X, self.buffer, i64(LINE))
+
+    def _copy(self, at: ir.Value) -> None:
+        words = [self.v.load(self.v.add(p, at)) for p in self.pixels]
+        self.v.set_mask(None)
+        for r, x in enumerate(words):
+            self.v.store(x, self.v.add(self.buffer, r * LINE))
+
+
+@family("tiles")
+def tiles(name: str, key: Spec, target: Target) -> str:
+    """Arguments as of `gemm`."""
+    return kernel(name, key, target, Amx.of)
+
+
+def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, str], Tiles]) -> str:
+    """The kernel's text; `tiles_of`: the tiles that multiply a type."""
+    _, mr, nv, tail, expr, kinds, known, dtype, walk = key
+    v = Builder(name, ARGUMENTS, target.vl)
+    assert walk == NEAR and mr <= ROWS and nv <= MOST and v.vl == WORDS
+    xs, w, ys, es, taps, ntaps, run, first, last, lanes, count, xstep, ystep, esteps, *_ = v.args
+    t, run, row = tiles_of(v, dtype), i64(known) if known else run, nv * LINE
+    x = _Input.of(v, [v.ld64(xs, r) for r in range(mr)])
+    sums, some = v.local(mr * WORDS * nv), v.local(ROWS * WORDS * nv)
+    blocks, rest = v.b.sdiv(run, i64(WORDS)), v.b.srem(run, i64(WORDS))
+    t.begin(mr)
+    with v.loop(count) as tile:
+        x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
+        for i in range(nv):
+            t.zero(i)
+        with v.loop(ntaps) as n:
+            at, wt = v.add(v.ld64(v.add(taps, v.mul(n, 8))), x_on), v.add(w, v.mul(v.mul(n, run), row))
+            with v.loop(blocks) as k:
+                x.load(t, v.add(at, v.mul(k, LINE)))
+                _multiply(v, t, v.add(wt, v.mul(k, WORDS * row)), nv)
+            with v.when(v.b.icmp_signed(">", rest, i64(0))):
+                x.load_some(t, v.add(at, v.mul(blocks, LINE)), rest)
+                _copy_rows(v, some, v.add(wt, v.mul(blocks, WORDS * row)), rest, nv)
+                _multiply(v, t, some, nv)
+        for i in range(nv):
+            t.store(i, v.add(sums, i * LINE), i64(row))
+        e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
+        with v.loop(i64(mr)) as r:
+            block = Block(1, nv, lanes if tail else None, v.add(ys, v.mul(r, 8)), y_on)
+            found = [v.load(v.add(sums, v.mul(r, row), i * LINE)) for i in range(nv)]
+            whole = [_sum(v, a, p, dtype) for a, p in zip(found, partial_sums(v, block, first), strict=True)]
+            finish(v, block, whole, Epilogue(expr, kinds, es, e_on, v.mul(r, 8)), last)
+    t.end()
+    return v.finish()
+
+
+def _multiply(v: Builder, t: Tiles, w: ir.Value, nv: int) -> None:
+    """Adds the product of the input's tile and those of the weights, which lie side by side from `w` on."""
+    for i in range(nv):
+        t.load(W[i % len(W)], v.add(w, i * LINE), i64(nv * LINE))
+        t.multiply(i, X, W[i % len(W)])
+
+
+def _copy_rows(v: Builder, to: ir.Value, w: ir.Value, rows: ir.Value, nv: int) -> None:
+    """So many rows of the weights, and zeroes up to a tile's height: what lies behind them may be any numbers."""
+    with v.loop(i64(ROWS)) as r:
+        inside, at = v.b.icmp_signed("<", r, rows), v.mul(r, nv * LINE)
+        read = v.add(w, v.b.select(inside, at, i64(0)))
+        for i in range(nv):
+            word = v.load(v.add(read, i * LINE))
+            v.store(v.b.select(inside, word, v.const(0.0)), v.add(to, at, i * LINE))
+
+
+def _sum(v: Builder, a: ir.Value, b: ir.Value, dtype: str) -> ir.Value:
+    """Of two vectors of sums: of int8 they are the bits of s32."""
+    return v.floats(v.b.add(v.bits(a), v.bits(b))) if dtype == "int8" else v.b.fadd(a, b)
+
+
+__all__ = ["Amx", "Tiles", "kernel", "tiles"]

@@ -1,0 +1,153 @@
+"""Products and convolutions on tiles: in memory, number by number, on every machine with vectors of 16 lanes; on AMX
+where the CPU has it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from jax import lax
+
+from xcoexec.codegen.kernels import gemm, tiles
+from xcoexec.codegen.kernels.block_shapes import candidates
+from xcoexec.codegen.runtime import host
+from xcoexec.codegen.target import MATRIX_UNITS, Target, target
+from xcoexec.partition.split import split
+
+from .support import error, stages_of
+from .toys import memory_tiles
+
+NHWC = ("NHWC", "HWIO", "NHWC")
+WIDE = pytest.mark.skipif(target().vl != 16, reason="tiles are for vectors of 16 lanes")
+RAPIDS = Target("avx512", 16, 32, "sapphirerapids", "+avx512f,+avx512vl,+avx512bw,+avx512dq,+amx-tile,+amx-bf16,+amx-int8")
+
+
+@pytest.fixture(params=["memory", "amx"])
+def family(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The family that computes products."""
+    if request.param == "amx":
+        if (unit := target().unit("bfloat16")) is None or unit.kernel != "tiles":
+            pytest.skip("this CPU has no tiles, or the kernel does not grant them")
+        return "tiles"
+    for unit in memory_tiles.UNITS:
+        monkeypatch.setitem(MATRIX_UNITS, unit.name, unit)
+    return "toy_memory_tiles"
+
+
+def narrow(*shape: int, seed: int = 0) -> np.ndarray:
+    """Numbers that bf16 has."""
+    return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(jnp.bfloat16)
+
+
+def whole(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+def run(fn: Any, w: Any, x: np.ndarray, family: str, threads: int = 2) -> np.ndarray:
+    """The result of `fn(w, x)` on kernels, of which one is the family's."""
+    folded, graph = stages_of(fn, w, x, weights=1)
+    assert not [layer.host_error for layer in graph.layers if layer.host_error]
+    segment = host.build(graph.program, threads, pick=lambda groups, names, t: names[0], cut=split)
+    consts = folded.constants(jax.tree.leaves(w))
+    call = host.Call(segment, [np.asarray(x).astype(np.float32)], [consts[v] for v in graph.program.consts])
+    assert any(family in name.split("+") for name in segment.algorithms), segment.algorithms
+    return call()[0].copy()
+
+
+def wide(tree: Any) -> Any:
+    return jax.tree.map(lambda x: np.asarray(x).astype(np.float64), tree)
+
+
+def dense(w: Any, x: Any) -> Any:
+    y = jnp.matmul(x, w[0], preferred_element_type=jnp.float32)
+    return jax.nn.gelu(y + w[1]) * w[2]
+
+
+@WIDE
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [(17, 32, 16), (33, 64, 80), (40, 31, 33), (19, 1, 1), (64, 100, 130), (50, 2100, 70), (21, 34, 64), (128, 96, 47)],
+)
+def test_products_of_bf16(family: str, m: int, k: int, n: int) -> None:
+    """Any remainder of rows, of what is summed, of channels; sums in several blocks; an epilogue with operands."""
+    w = [narrow(k, n, seed=1), np.float32(narrow(n, seed=2)), np.float32(narrow(m, 1, seed=3))]
+    x = narrow(m, k)
+    got = run(dense, w, x, family)
+    with jax.enable_x64(True):
+        want = np.asarray(dense([jnp.asarray(v) for v in wide(w)], jnp.asarray(wide(x))))
+    assert error(got, want) < 1e-5
+
+
+@WIDE
+@pytest.mark.parametrize(("m", "k", "n"), [(17, 64, 16), (33, 128, 80), (40, 31, 33), (64, 100, 130), (21, 3000, 70)])
+def test_products_of_int8_are_exact(family: str, m: int, k: int, n: int) -> None:
+    w, x = whole(k, n, seed=1), whole(m, k)
+    got = run(lambda w, x: lax.dot(x, w, preferred_element_type=jnp.int32), w, x, family)
+    assert np.array_equal(got, x.astype(np.int64) @ w.astype(np.int64))
+
+
+CASES = {
+    "same": ((2, 9, 11, 32), (3, 3, 32, 48), {}),
+    "odd": ((1, 7, 5, 20), (3, 3, 20, 33), {}),
+    "stride": ((1, 13, 17, 64), (3, 3, 64, 70), {"window_strides": (2, 2)}),
+    "dilated": ((1, 12, 10, 34), (3, 3, 34, 16), {"rhs_dilation": (2, 2)}),
+    "groups": ((1, 10, 9, 64), (3, 3, 32, 64), {"feature_group_count": 2}),
+    "pointwise": ((3, 6, 7, 96), (1, 1, 96, 130), {}),
+    "image": ((1, 20, 20, 3), (5, 5, 3, 24), {"window_strides": (2, 2)}),
+}
+
+
+@WIDE
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize("case", CASES)
+def test_convolutions(family: str, dtype: str, case: str) -> None:
+    """Blocks of pixels that end in the middle of a row, borders, taps."""
+    shape, window, params = CASES[case]
+    params = {"window_strides": (1, 1), "padding": "SAME", "dimension_numbers": NHWC, **params}
+    make, out = (narrow, jnp.float32) if dtype == "bfloat16" else (whole, jnp.int32)
+    w, x = make(*window, seed=1), make(*shape)
+    got = run(
+        lambda w, x: jax.nn.relu(lax.conv_general_dilated(x, w, **params, preferred_element_type=out)), w, x, family
+    )
+    with jax.enable_x64(True):
+        want = lax.conv_general_dilated(jnp.asarray(wide(x)), jnp.asarray(wide(w)), **params)
+    want = np.maximum(np.asarray(want), 0)
+    assert np.array_equal(got, want) if dtype == "int8" else error(got, want) < 1e-5
+
+
+@WIDE
+def test_what_is_not_finite_stays_in_its_channel(family: str) -> None:
+    """What pads the last words of a run is zero times zero, not zero times a neighbour."""
+    w, x = narrow(33, 40, seed=1), narrow(20, 33)
+    w[:, 7] = np.inf
+    got = run(lambda w, x: jnp.matmul(x, w, preferred_element_type=jnp.float32), w, x, family)
+    assert np.isfinite(np.delete(got, 7, axis=1)).all() and not np.isfinite(got[:, 7]).any()
+
+
+@pytest.mark.parametrize(("dtype", "instruction"), [("bfloat16", "tdpbf16ps"), ("int8", "tdpbssd")])
+def test_the_instructions(dtype: str, instruction: str) -> None:
+    """What LLVM makes of the kernels for a CPU with tiles: as many products as tiles of sums, for a tile of words and
+    for what is left of a run.
+    """
+    unit = RAPIDS.unit(dtype)
+    assert unit is not None and unit.kernel == "tiles" and max(candidates(RAPIDS, unit)) == (16, 4)
+    text = tiles.tiles("f", gemm.spec(16, 4, True, (("in", 0),), (), dtype=dtype, family="tiles"), RAPIDS)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(
+        cpu=RAPIDS.cpu, features=RAPIDS.features, opt=3
+    )
+    assembly = machine.emit_assembly(llvm.parse_assembly(text))
+    counts = {name: assembly.count(f"\t{name}") for name in (instruction, "ldtilecfg", "tilestored", "tilerelease")}
+    assert counts == {instruction: 8, "ldtilecfg": 1, "tilestored": 4, "tilerelease": 1}
+
+
+def test_a_target_without_grant_has_no_tiles() -> None:
+    lacking = Target("avx512", 16, 32, "x", "+avx512f,+avx512bf16,-amx-tile,-amx-bf16")
+    unit = lacking.unit("bfloat16")
+    assert unit is not None and unit.name == "avx512bf16"
