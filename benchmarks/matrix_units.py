@@ -1,9 +1,9 @@
 """`python -m benchmarks.matrix_units [folder]`: products of bf16 and int8 beside a bare loop of the CPU's instruction.
 
-A line for each shape [rows, inputs, outputs] of a language model's layers: operations a second on kernels, by `jax.jit`
-on the CPU and by PyTorch (bf16 alone), where that is installed, in turn in one process, and the share of what a loop of
-nothing but the unit's products reaches with as many threads in the same run. Kernels have packed weights, and so has
-PyTorch where it packs them; sums are f32, of int8 s32.
+A line for each number of rows: a chain of dense layers as a language model has them, [width, hidden] and back with an
+activation between, sums rounded to the type again. Operations a second on kernels, by `jax.jit` on the CPU and by
+PyTorch (bf16 alone), where that is installed, in turn in one process, and the share of what a loop of nothing but the
+unit's products reaches with as many threads in the same run; "products": the same of the products' own steps.
 
     python -m benchmarks.matrix_units out --rows 512 --threads 16
 """
@@ -33,24 +33,40 @@ from xcoexec.papers.source import commit
 from xcoexec.tools.lines import append
 from xcoexec.tools.machine import environment
 
-SHAPES = ((2048, 2048), (2048, 5632), (5632, 2048))
 SUMS = {"bfloat16": jnp.float32, "int8": jnp.int32}
+DEPTH = 4  # pairs of layers
+PRODUCTS = ("gemm", "tiles")
+SCALE = 2.0**-9  # of whole numbers' sums
 ROUNDS, SECONDS = 7, 0.3
-HEAD = ("type", "rows", "inputs", "outputs", "unit", "bare loop", "kernels", "share", "jax.jit", "PyTorch", "ran")
+HEAD = (
+    "type",
+    "rows",
+    "width",
+    "hidden",
+    "unit",
+    "bare loop",
+    "kernels",
+    "share",
+    "products",
+    "jax.jit",
+    "PyTorch",
+    "ran",
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """Operations a second of a product [rows, inputs] x [inputs, outputs]; None where a contestant did not run."""
+    """Operations a second of a chain; None where a contestant did not run. `spread`: quartiles of `kernels`."""
 
     dtype: str
     rows: int
-    inputs: int
-    outputs: int
+    width: int
+    hidden: int
     unit: str
     loop: float
     kernels: float
     spread: tuple[float, float]
+    products: float
     jit: float | None
     torch: float | None
     ran: str
@@ -58,43 +74,82 @@ class Line:
     def row(self) -> list[str]:
         """Under `HEAD`, in GFLOP/s (of int8 GOP/s)."""
         giga = lambda x: "-" if x is None else f"{x / 1e9:.0f}"
-        shape = [self.dtype, *map(str, (self.rows, self.inputs, self.outputs)), self.unit]
-        mine = [giga(self.loop), giga(self.kernels), f"{self.kernels / self.loop:.0%}"]
+        share = lambda x: f"{x / self.loop:.0%}"
+        shape = [self.dtype, *map(str, (self.rows, self.width, self.hidden)), self.unit]
+        mine = [giga(self.loop), giga(self.kernels), share(self.kernels), share(self.products)]
         return [*shape, *mine, giga(self.jit), giga(self.torch), self.ran]
 
 
-def measured(dtype: str, rows: int, inputs: int, outputs: int, threads: int, loop: float) -> Line:
-    """A line of the table; the fastest of each contestant's calls does not count more than the others: medians."""
+def chain(ws: Sequence[Any], x: Any) -> Any:
+    """The layers' results, of the type of x."""
+    dtype = str(x.dtype)
+    for i, w in enumerate(ws):
+        sums = lax.dot(x, w, preferred_element_type=SUMS[dtype])
+        sums = jnp.maximum(sums, 0) if i % 2 == 0 else sums
+        x = sums.astype(dtype) if dtype == "bfloat16" else _bytes(sums)
+    return x
+
+
+def _bytes(sums: Any) -> Any:
+    return jnp.clip(jnp.round(sums.astype(jnp.float32) * SCALE), -127, 127).astype(jnp.int8)
+
+
+def measured(dtype: str, rows: int, width: int, hidden: int, threads: int, loop: float) -> Line:
+    """A line of the table, of medians."""
     rng, unit = np.random.default_rng(0), target().unit(dtype)
     assert unit is not None
-    numbers = lambda *shape: rng.integers(-8, 8, shape).astype(dtype)
-    x, w = jnp.asarray(numbers(rows, inputs)), jnp.asarray(numbers(inputs, outputs))
-    fn: Callable[..., Any] = lambda w, x: lax.dot(x, w, preferred_element_type=SUMS[dtype])
-    ours = xcoexec.jit(fn, strategy="host", threads=threads, strict=True).bind(w)
-    plain = jax.jit(fn)
+    scale = width**-0.5 if dtype == "bfloat16" else 1.0
+    numbers = lambda *shape, by=1.0: jnp.asarray((by * rng.integers(-8, 9, shape)).astype(dtype))
+    x, ws = (
+        numbers(rows, width),
+        [numbers(*((width, hidden)[:: 1 - 2 * (i % 2)]), by=scale / 8) for i in range(2 * DEPTH)],
+    )
+    ours = xcoexec.jit(chain, strategy="host", threads=threads, strict=True).bind(ws)
+    plain = jax.jit(chain)
     calls: dict[str, Callable[[], object]] = {
         "kernels": lambda: ours(x).block_until_ready(),
-        "jit": lambda: plain(w, x).block_until_ready(),
+        "jit": lambda: plain(ws, x).block_until_ready(),
     }
     if dtype == "bfloat16" and find_spec("torch"):
-        calls["torch"] = _torch(x, w, threads)
+        calls["torch"] = _torch(x, ws, threads)
     samples: dict[str, list[float]] = {}
     seconds = alternate(calls, ROUNDS, SECONDS, samples=samples, slow=4.0)
-    work = 2.0 * rows * inputs * outputs
+    work = 4.0 * DEPTH * rows * width * hidden
     low, high = np.percentile(samples["kernels"], (25, 75))
     rates = {k: work / s for k, s in seconds.items()}
-    (layer,) = ours.report().layers
-    shape = (dtype, rows, inputs, outputs, unit.name, loop, rates["kernels"], (work / high, work / low))
-    return Line(*shape, rates.get("jit"), rates.get("torch"), layer.algorithm)
+    report = ours.report()
+    ran = sorted({x.algorithm for x in report.layers})
+    mine = (rates["kernels"], (work / high, work / low), work / _product_seconds(ours))
+    return Line(dtype, rows, width, hidden, unit.name, loop, *mine, rates.get("jit"), rates.get("torch"), " ".join(ran))
 
 
-def _torch(x: jax.Array, w: jax.Array, threads: int) -> Callable[[], object]:
-    """The same product by PyTorch."""
+def _product_seconds(ours: Any) -> float:
+    """Median seconds of the steps that multiply, of the last calls."""
+    lowered = ours.session().current.lowered
+    total = 0.0
+    for unit in lowered.segments:
+        seconds = np.median(np.diff(unit.segment.stamps(), axis=1), axis=0) * 1e-9
+        total += sum(s for s, step in zip(seconds, unit.segment.steps, strict=True) if step.kernel in PRODUCTS)
+    return total
+
+
+def _torch(x: jax.Array, ws: Sequence[jax.Array], threads: int) -> Callable[[], object]:
+    """The same chain by PyTorch."""
     import torch
 
     torch.set_num_threads(threads)
-    made = [torch.from_numpy(np.array(v, np.float32)).to(torch.bfloat16) for v in (x, w.T)]
-    return lambda: torch.nn.functional.linear(*made)
+    narrow = lambda v: torch.from_numpy(np.array(v, np.float32)).to(torch.bfloat16)
+    given, weights = narrow(x), [narrow(w.T) for w in ws]
+
+    def call() -> object:
+        y = given
+        with torch.inference_mode():
+            for i, w in enumerate(weights):
+                y = torch.nn.functional.linear(y, w)
+                y = y.relu() if i % 2 == 0 else y
+        return y
+
+    return call
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -105,6 +160,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", nargs="?", default="out", type=pathlib.Path)
     parser.add_argument("--dtypes", nargs="*", default=list(SUMS), choices=list(SUMS))
     parser.add_argument("--rows", nargs="*", type=int, default=[32, 128, 512])
+    parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--hidden", type=int, default=5632)
     parser.add_argument("--threads", type=int, default=config.threads(None))
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -114,13 +171,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f"{dtype}: this CPU has no products of it")
             continue
         loop = peaks.products(dtype, given.threads)
-        for n, (k, m) in ((n, shape) for n in given.rows for shape in SHAPES):
-            line = measured(dtype, n, k, m, given.threads, loop)
+        for n in given.rows:
+            line = measured(dtype, n, given.width, given.hidden, given.threads, loop)
             rows.append(line.row())
             print(" ".join(rows[-1]), flush=True)
             about = {"commit": commit(), "began": time.strftime("%Y-%m-%dT%H:%M:%S"), "threads": given.threads}
             append(given.folder / "matrix_units.jsonl", {**dataclasses.asdict(line), **environment(), **about})
-    print(columns(rows, (*range(1, 4), *range(5, 10))))
+    print(columns(rows, (*range(1, 4), *range(5, 11))))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import llvmlite.binding as llvm
 
 from . import environment
 
-
 _ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA = 158, 0x1023, 18  # of Linux on x86-64
 
 

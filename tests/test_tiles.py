@@ -24,7 +24,9 @@ from .toys import memory_tiles
 
 NHWC = ("NHWC", "HWIO", "NHWC")
 WIDE = pytest.mark.skipif(target().vl != 16, reason="tiles are for vectors of 16 lanes")
-RAPIDS = Target("avx512", 16, 32, "sapphirerapids", "+avx512f,+avx512vl,+avx512bw,+avx512dq,+amx-tile,+amx-bf16,+amx-int8")
+RAPIDS = Target(
+    "avx512", 16, 32, "sapphirerapids", "+avx512f,+avx512vl,+avx512bw,+avx512dq,+amx-tile,+amx-bf16,+amx-int8"
+)
 
 
 @pytest.fixture(params=["memory", "amx"])

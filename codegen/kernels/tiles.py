@@ -20,7 +20,7 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..target import Target
 from .gemm import ARGUMENTS, NEAR, Block, Epilogue, finish, partial_sums
-from .simd import I32, I64, Builder, i64, vector
+from .simd import I32, Builder, i64, vector
 
 ROWS, WORDS, LINE = 16, 16, 64  # of a tile: rows, words of a row, bytes of a row
 MOST = 4  # tiles of sums

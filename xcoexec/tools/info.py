@@ -22,13 +22,14 @@ Facts = dict[str, str]
 
 def gathered() -> dict[str, Facts]:
     """What there is to know, by section; nothing is compiled or measured. JAX's backend is started."""
+    unit = target().unit("bfloat16")
     return {
         "versions": {"xcoexec": __version__, "python": platform.python_version(), **_versions()},
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
             "cpu": f"{target().cpu}, {cores()} cores for this process",
             "instructions": f"{target().name}, {target().vl} f32 lanes, {target().registers} registers",
-            "bf16 products": (unit := target().unit("bfloat16")) and f"by instructions, {unit.name}" or "as f32",
+            "bf16 products": f"by instructions, {unit.name}" if unit is not None else "as f32",
             "threads": str(threads()),
             "device": device_half().title(),
             **_gpu(),
