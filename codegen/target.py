@@ -23,7 +23,7 @@ class MatrixUnit:
     which takes the words and arguments of `kernels.gemm`. `needs`: CPU features, in LLVM's names. `vl`: f32 lanes that
     vectors must have (0: any). `tile`: most rows and vectors of a block (None: as many as the vector registers hold).
     `per`: elements side by side in 4 bytes, which one lane multiplies and adds. `shift`: what is added to each element
-    of the image, so that none is negative.
+    of the image, so that none is negative. `step`: words that a run is filled up to a multiple of (1: none).
     """
 
     name: str
@@ -34,6 +34,7 @@ class MatrixUnit:
     tile: tuple[int, int] | None = None
     per: int = 1
     shift: int = 0
+    step: int = 1
 
 
 #: by name; of those for a type that a target has, the last one is used
@@ -44,8 +45,8 @@ MATRIX_UNITS: dict[str, MatrixUnit] = {
         MatrixUnit("avx512bf16", "bfloat16", "gemm", ("avx512bf16",), 16, per=2),
         MatrixUnit("s16", "int8", "gemm", per=2),
         MatrixUnit("avx512vnni", "int8", "gemm", ("avx512vnni",), 16, per=4, shift=128),
-        MatrixUnit("amx_bf16", "bfloat16", "tiles", ("amx-tile", "amx-bf16"), 16, (16, 4), per=2),
-        MatrixUnit("amx_int8", "int8", "tiles", ("amx-tile", "amx-int8"), 16, (16, 4), per=4),
+        MatrixUnit("amx_bf16", "bfloat16", "tiles", ("amx-tile", "amx-bf16"), 16, (16, 4), per=2, step=16),
+        MatrixUnit("amx_int8", "int8", "tiles", ("amx-tile", "amx-int8"), 16, (16, 4), per=4, step=16),
     )
 }
 
@@ -60,13 +61,18 @@ class Target:
     cpu: str
     features: str
 
-    def unit(self, dtype: str) -> MatrixUnit | None:
-        """The matrix unit for products of a type; None where there is none, and values are multiplied as f32."""
+    def unit(self, dtype: str, kernel: str = "") -> MatrixUnit | None:
+        """The matrix unit for products of a type, with kernels of that family where one is named; None where there is
+        none, and values are multiplied as f32.
+        """
         has = set(self.features.split(","))
         fitting = [
             u
             for u in MATRIX_UNITS.values()
-            if u.dtype == dtype and u.vl in (0, self.vl) and all(f"+{need}" in has for need in u.needs)
+            if u.dtype == dtype
+            and u.vl in (0, self.vl)
+            and kernel in ("", u.kernel)
+            and all(f"+{need}" in has for need in u.needs)
         ]
         return fitting[-1] if fitting else None
 

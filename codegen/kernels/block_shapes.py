@@ -169,11 +169,11 @@ def _measure(target: Target, unit: MatrixUnit, mr: int, nv: int) -> float:
     return max(least(1) - least(0), 1e-9) / RUN  # without taps nothing but the call is left
 
 
-def block_shape(target: Target, pixels: int, channels: int, dtype: str = "float32") -> Shape:
+def block_shape(target: Target, pixels: int, channels: int, unit: MatrixUnit | None = None) -> Shape:
     """The shape (rows, vectors) with the least time, by model and measurement, for `pixels` x `channels`
-    outputs of a group.
+    outputs of a group. `unit`: what multiplies them (None: the one for f32).
     """
-    vectors, unit = -(-channels // target.vl), target.unit(dtype) or VECTOR
+    vectors, unit = -(-channels // target.vl), unit or target.unit("float32") or VECTOR
     slower = slowdown(target, unit)
 
     def cost(shape: Shape) -> tuple[float, int]:

@@ -202,7 +202,7 @@ def _conv(
     """
     if unit is not None:
         geo = dataclasses.replace(geo, image=narrow(ctx, geo.image, unit))
-    image, rank, dtype = geo.image, len(geo.window), unit.dtype if unit is not None else "float32"
+    image, rank = geo.image, len(geo.window)
     channels_in, channels = image.shape[-1], y.shape[-1]
     per_in, per_out = channels_in // groups, channels // groups
     taps, run = _taps(geo, merge=False), per_in
@@ -212,7 +212,7 @@ def _conv(
     pixels = (y.shape[0], depth, height, width)
     product = Product(pixels, tuple(taps), run, per_out, groups)
     walk = (image.strides[0], *(s * k for s, k in zip(image.strides[1:-1], geo.strides, strict=True)))
-    shape = block_shape(ctx.target, math.prod(pixels), per_out, dtype)
+    shape = block_shape(ctx.target, math.prod(pixels), per_out, unit)
     x = Lane(Ref(image.buffer, image.offset + geo.origin()), pixel_strides(walk), 4, 4 * per_in)
     out = Lane(Ref(y.buffer, y.offset), pixel_strides(y.strides[:-1]), 4, 4 * per_out)
     operands = [
@@ -223,7 +223,7 @@ def _conv(
     if unit is not None and unit.shift:
         expr = over(expr, take_off(len(operands) + 1))
         operands.append(Lane(_shifts(ctx, product, w, unit), (0, 0, 0, 0), 4, 4 * per_out))
-    add_gemm(ctx, product, x, weights, out, expr, operands, shape, dtype)
+    add_gemm(ctx, product, x, weights, out, expr, operands, shape, unit)
 
 
 def _whole(op: Op, geo: Convolution, w: Filters) -> bool:
@@ -237,9 +237,13 @@ def _whole(op: Op, geo: Convolution, w: Filters) -> bool:
 
 
 def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> MatrixUnit | None:
-    """The unit that multiplies a convolution's narrow elements, where no word of them reaches over two groups."""
+    """The unit that multiplies a convolution's narrow elements, where no word of them reaches over two groups, and no
+    filling lies between them.
+    """
     unit = unit_of(ctx, x, w.value, whole) if w.source is None else None
     channels = w.value.shape[geo.weights[1]]
+    if unit is not None and geo.groups > 1 and channels % (unit.per * unit.step):
+        unit = ctx.target.unit(unit.dtype, "gemm")
     return unit if unit is not None and (geo.groups == 1 or channels % unit.per == 0) else None
 
 

@@ -129,7 +129,7 @@ def _narrow(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr
     strides, halo = (x.group, x.pixels[3], x.channel), ((0, 0),) * 3
     rows = narrow(ctx, Storage(x.ref.buffer, x.ref.offset, (batch, m, k), strides, halo), unit)
     g = Product((1, 1, 1, m), (0,), words(k, unit), n, batch)
-    shape = block_shape(ctx.target, m, n, unit.dtype)
+    shape = block_shape(ctx.target, m, n, unit)
     order = (*right.batch, *right.contract, *right.free)
     laid = lambda consts: np.transpose(consts[right.value], order).reshape(batch, 1, k, n)
     key = (unit.name, right.value, order, batch, k, n)
@@ -151,7 +151,7 @@ def _narrow(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr
         expr,
         lanes[1:],
         shape,
-        unit.dtype,
+        unit,
     )
 
 

@@ -69,13 +69,13 @@ def gemm(name: str, key: Spec, target: Target) -> str:
 
     The addresses are those of the first tile; every further one lies so many bytes (the steps) on.
     """
-    _, mr, nv, tail, expr, kinds, known, dtype, walk = key
+    family, mr, nv, tail, expr, kinds, known, dtype, walk = key
     v = Builder(name, ARGUMENTS, target.vl)
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, tiles, xstep, ystep, esteps, element, row = v.args
     near = walk == NEAR
     x_rows = [(v.ld64(xs), 4 * r) if walk in (BESIDE, AHEAD) else (v.ld64(xs, r), 0) for r in range(mr)]
     sides = _Sides(4, nv * v.vl * 4) if near else _Sides(element, row)
-    unit = target.unit(dtype)
+    unit = target.unit(dtype, family)
     multiply = getattr(v, MULTIPLY.get(unit.name if unit else "", "fma"))
 
     def step(a: list[ir.Value], wa: ir.Value, offset: ir.Value) -> list[ir.Value]:

@@ -13,6 +13,7 @@ the rows are narrowed once, and the weights are packed as words of `per` element
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -60,13 +61,14 @@ def check_exact(depth: int) -> None:
 
 
 def words(n: int, unit: MatrixUnit) -> int:
-    """Words that so many elements fill."""
-    return -(-n // unit.per)
+    """Words that so many elements fill, up to a multiple of the unit's step."""
+    return -(-n // (unit.per * unit.step)) * unit.step
 
 
 def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     """Appends the step that writes f32 [..., c], whose last axis lies side by side, as words [..., c / per] with the
-    same halo; what c leaves of the last word is zero in pairs of bf16, and any number in others.
+    same halo; what c leaves of the last word is zero in pairs of bf16, and any number in others. Words that fill up to
+    the unit's step are zero.
     """
     if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
         inner = _narrowed(ctx, _grown(x), unit)
@@ -85,7 +87,9 @@ def _grown(x: Storage) -> Storage:
 
 def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     *outer, n = x.shape
-    out = temporary(Value((*outer, words(n, unit)), "float32"), (*x.halo[:-1], (0, 0)))
+    filled, more = words(n, unit), words(n, unit) - -(-n // unit.per)
+    out = temporary(Value((*outer, filled - more), "float32"), (*x.halo[:-1], (0, more)))
+    out = dataclasses.replace(out, shape=(*outer, filled), halo=(*x.halo[:-1], (0, 0)))
     walked, run = list(zip(outer, x.strides[:-1], out.strides[:-1], strict=True)), n
     while walked and run % unit.per == 0 and run * walked[-1][0] <= ITEM:
         if walked[-1][0] != 1 and walked[-1][1:] != (4 * run, 4 * run // unit.per):
@@ -102,7 +106,7 @@ def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
 
 def pack_words(weights: np.ndarray, vl: int, vectors: int, unit: MatrixUnit) -> np.ndarray:
     """Panels, as `pack_panels` makes them, of words: weights [groups, taps, c, channels] of the unit's type (exactly;
-    of any type) as [groups, taps * words of c, channels].
+    of any type) as [groups, taps * words of c, channels]. Those of a unit with a step are tiles of so many words.
     """
     groups, taps, c, n = weights.shape
     if unit.dtype == BF16:
@@ -113,7 +117,7 @@ def pack_words(weights: np.ndarray, vl: int, vectors: int, unit: MatrixUnit) -> 
         narrow = np.zeros((groups, taps, words(c, unit) * unit.per, n), f"i{4 // unit.per}")
         narrow[:, :, :c] = weights
     side_by_side = np.ascontiguousarray(narrow.reshape(groups, -1, unit.per, n).swapaxes(2, 3))
-    return pack_panels(side_by_side.view(np.float32)[..., 0], vl, vectors)
+    return pack_panels(side_by_side.view(np.float32)[..., 0], vl, vectors, unit.step)
 
 
 def unshifted(weights: np.ndarray, unit: MatrixUnit) -> np.ndarray:

@@ -14,13 +14,15 @@ from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, expression
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref, Word
+from ..target import MatrixUnit
 from . import gemm
-from .block_shapes import Shape, cycles, slowdown
+from .block_shapes import VECTOR, Shape, cycles, slowdown
 from .elementwise import Operand, read
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
 ROWS_BYTES = 1 << 16  # the same of weights that are computed, beside which the pixels' own lines need room
 IMAGE_BYTES = 1 << 18  # input that a work item walks again for every channel block
+TILES_IMAGE = 1 << 20  # the same of a unit that multiplies faster than far caches give it weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,8 +134,10 @@ class Sum:
     first: int
 
 
-def reduction_blocks(g: Product, rows: Sequence[int], most: int) -> list[Sum]:
-    """Blocks of at most about `most` elements, in weight order; the taps' weights begin at `rows`."""
+def reduction_blocks(g: Product, rows: Sequence[int], most: int, step: int = 1) -> list[Sum]:
+    """Blocks of at most about `most` elements, in weight order; the taps' weights begin at `rows`. Runs are cut at
+    multiples of `step` elements.
+    """
     taps, run = tuple(zip(g.taps, rows, strict=True)), g.run
     if g.depth <= most:
         return [Sum(taps, run, 0)]
@@ -143,25 +147,26 @@ def reduction_blocks(g: Product, rows: Sequence[int], most: int) -> list[Sum]:
     out = []
     for t, (tap, row) in enumerate(taps):
         at = 0
-        for size in split_evenly(run, most):
+        for size in (step * n for n in split_evenly(run // step, max(most // step, 1))):
             out.append(Sum(((tap + g.element * at, row + at),), size, t * run + at))
             at += size
     return out
 
 
-def pack_panels(weights: np.ndarray, vl: int, vectors: int) -> np.ndarray:
+def pack_panels(weights: np.ndarray, vl: int, vectors: int, step: int = 1) -> np.ndarray:
     """[groups, K, channels] -> f32 [groups, n]: for each group and channel block [K, vectors * vl], zero-padded, one
-    after the other.
+    after the other. `step`: rows of a tile; then a block is [K / step, vectors, step, vl].
     """
     groups, k, channels = weights.shape
     blocks = channel_blocks(channels, vl, vectors)
     packed = np.empty((groups, k * vl * sum(nv for _, nv, _ in blocks)), np.float32)
     at = 0
     for first, nv, _ in blocks:
-        panel = packed[:, at : at + k * nv * vl].reshape(groups, k, nv * vl)
+        panel = np.zeros((groups, k, nv * vl), np.float32)
         piece = weights[:, :, first : first + nv * vl]
         panel[:, :, : piece.shape[2]] = piece
-        panel[:, :, piece.shape[2] :] = 0
+        tiles = panel.reshape(groups, k // step, step, nv, vl).swapaxes(2, 3)
+        packed[:, at : at + k * nv * vl] = tiles.reshape(groups, -1)
         at += k * nv * vl
     return packed
 
@@ -180,23 +185,23 @@ def add_gemm(
     expr: Expr,
     operands: Sequence[Lane],
     shape: Shape,
-    dtype: str = "float32",
+    unit: MatrixUnit | None = None,
     spacing: int = 0,
 ) -> None:
     """Appends the step that writes `expr` of the product and the operands to `y`; `weights` are panels as `pack_panels`
-    makes them for blocks of that `shape` (rows, vectors), or rows. With `dtype` "bfloat16" runs and panels are of
-    pairs. `spacing`: bytes from the panels of a group to those of the next (0: they lie side by side).
+    makes them for blocks of that `shape` (rows, vectors), or rows. `unit`: multiplies them (None: the one for f32); runs
+    and panels are of its words. `spacing`: bytes from the panels of a group to those of the next (0: they lie side by
+    side).
     """
-    vl, unit = ctx.target.vl, ctx.target.unit(dtype)
-    assert unit is not None, f"no matrix unit for {dtype}"
+    vl, unit = ctx.target.vl, unit or ctx.target.unit("float32") or VECTOR
     assert g.element == 4 or isinstance(weights, Rows), "panels of packed weights are for runs side by side"
     g, (x, y, *operands) = in_a_row(g, (x, y, *operands))
-    cut = _cut(ctx, g, x, weights, shape)
+    cut = _cut(ctx, g, x, weights, shape, unit)
     kinds, run = tuple(o.kind for o in operands), g.run if len(cut.sums) == 1 else 0
     walk = cut.walk(g, x, weights)
 
     def kernel(rows: int, vectors: int, lanes: int) -> Kernel:
-        return Kernel(gemm.spec(max(rows, 1), vectors, lanes != vl, expr, kinds, run, dtype, unit.kernel, walk))
+        return Kernel(gemm.spec(max(rows, 1), vectors, lanes != vl, expr, kinds, run, unit.dtype, unit.kernel, walk))
 
     rtable = layout.Gemm.VIEWS + layout.OPERAND_WORDS * len(operands)
     rwords = cut.sum_words(rtable, walk)
@@ -276,13 +281,14 @@ class _Tiling:
         )
 
 
-def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape) -> _Tiling:
+def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, unit: MatrixUnit) -> _Tiling:
     """The tiling of a product for blocks of at most that shape."""
     (mr, nv), vl, pixels = shape, ctx.target.vl, math.prod(g.pixels)
     tiles, blocks = len(split_evenly(pixels, mr)), channel_blocks(g.channels, vl, nv)
     rows, extra = divmod(pixels, tiles)
-    chunk = _tiles_per_item(ctx, g, x, tiles, rows, len(blocks))
-    sums = reduction_blocks(g, (0,) * len(g.taps), g.depth if chunk <= 2 else _fitting(PANEL_BYTES, nv * vl))
+    chunk = _tiles_per_item(ctx, g, x, tiles, rows, len(blocks), IMAGE_BYTES if unit.step == 1 else TILES_IMAGE)
+    most = g.depth if chunk <= 2 else _fitting(PANEL_BYTES, nv * vl)
+    sums = reduction_blocks(g, (0,) * len(g.taps), most, unit.step)
     if isinstance(weights, Rows):  # of short sums that are added: the fewest roundings
         sums = reduction_blocks(g, weights.taps, _fitting(ROWS_BYTES, nv * vl))
     return _Tiling(tiles, rows, extra, chunk, blocks, sums)
@@ -306,9 +312,9 @@ def in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:
     return dataclasses.replace(g, pixels=(n, d, h, w)), flat
 
 
-def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, blocks: int) -> int:
-    """Enough work items to balance the team, as few as that allows, each within `IMAGE_BYTES` of input."""
-    cached = max(1, IMAGE_BYTES // max(1, rows * max(x.pixels[3], 4)))
+def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, blocks: int, most: int) -> int:
+    """Enough work items to balance the team, as few as that allows, each within `most` bytes of input."""
+    cached = max(1, most // max(1, rows * max(x.pixels[3], 4)))
     wanted = 1 if ctx.threads == 1 else 6 * ctx.threads
     chunks = max(-(-tiles // cached), -(-wanted // (g.groups * blocks)))
     return max(1, -(-tiles // min(chunks, tiles)))

@@ -1,11 +1,11 @@
 """The matrix micro-kernel on tiles: 16 rows of 64 bytes that are multiplied as a whole (AMX).
 
 Interface and words are those of `kernels.gemm`, for `walk` NEAR alone: an element of a run is a word of 4 bytes. A tile
-of the input has 16 words of each pixel, one of the weights 16 words of each of 16 channels, as they are packed. A sum
+of the input has 16 words of each pixel, one of the weights 16 words of each of 16 channels. A sum
 of `NV` tiles is kept in tiles over the whole reduction, then goes through memory to the epilogue.
 
-Where the pixels of a block do not lie evenly apart, as at the end of a row of an image, their words are copied first.
-So are the last words of a run that is no multiple of 16, with zeroes behind them.
+Runs are filled up to multiples of 16 words, and weights are packed tile by tile. Where the pixels of a block do not lie
+evenly apart, as at the end of a row of an image, their words are copied first.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .simd import I32, Builder, i64, vector
 ROWS, WORDS, LINE = 16, 16, 64  # of a tile: rows, words of a row, bytes of a row
 MOST = 4  # tiles of sums
 X, W = 4, (5, 6, 7)  # numbers of the tile of the input, and of those that the weights take in turn
+X_AHEAD, W_AHEAD = 2, 2  # tiles of a run before whose turn their lines are asked for
 I8 = ir.IntType(8)
 #: type of what is multiplied -> the instruction
 PRODUCTS = {"bfloat16": "tdpbf16ps", "int8": "tdpbssd"}
@@ -112,24 +113,15 @@ class _Input:
         return cls(v, pixels, steps[0], even, v.local(ROWS * WORDS))
 
     def load(self, t: Tiles, at: ir.Value) -> None:
-        """A tile of the words that lie `at` bytes behind the pixels' addresses."""
-        b = self.v.b
-        with self.v.when(b.not_(self.even)):
-            self._copy(at)
-        first = self.v.add(self.pixels[0], at)
-        t.load(X, b.select(self.even, first, self.buffer), b.select(self.even, self.stride, i64(LINE)))
-
-    def load_some(self, t: Tiles, at: ir.Value, count: ir.Value) -> None:
-        """As `load`, of so many words of each pixel and zeroes behind them."""
-        self.v.set_mask(count)
-        self._copy(at)
-        t.load(X, self.buffer, i64(LINE))
-
-    def _copy(self, at: ir.Value) -> None:
-        words = [self.v.load(self.v.add(p, at)) for p in self.pixels]
-        self.v.set_mask(None)
-        for r, x in enumerate(words):
-            self.v.store(x, self.v.add(self.buffer, r * LINE))
+        """A tile of the words that lie `at` bytes behind the pixels' addresses; those behind it are asked for."""
+        v, places = self.v, [self.v.add(p, at) for p in self.pixels]
+        with v.when(v.b.not_(self.even)):
+            for r, place in enumerate(places):
+                v.store(v.load(place), v.add(self.buffer, r * LINE))
+        for place in places:
+            v.prefetch(v.add(place, X_AHEAD * LINE))
+        address, stride = (self.v.b.select(self.even, *x) for x in ((places[0], self.buffer), (self.stride, i64(LINE))))
+        t.load(X, address, stride)
 
 
 @family("tiles")
@@ -142,12 +134,10 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
     """The kernel's text; `tiles_of`: the tiles that multiply a type."""
     _, mr, nv, tail, expr, kinds, known, dtype, walk = key
     v = Builder(name, ARGUMENTS, target.vl)
-    assert walk == NEAR and mr <= ROWS and nv <= MOST and v.vl == WORDS
+    assert walk == NEAR and mr <= ROWS and nv <= MOST and v.vl == WORDS and known % WORDS == 0
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, count, xstep, ystep, esteps, *_ = v.args
-    t, run, row = tiles_of(v, dtype), i64(known) if known else run, nv * LINE
-    x = _Input.of(v, [v.ld64(xs, r) for r in range(mr)])
-    sums, some = v.local(mr * WORDS * nv), v.local(ROWS * WORDS * nv)
-    blocks, rest = v.b.sdiv(run, i64(WORDS)), v.b.srem(run, i64(WORDS))
+    t, x, row = tiles_of(v, dtype), _Input.of(v, [v.ld64(xs, r) for r in range(mr)]), nv * LINE
+    sums, blocks = v.local(mr * WORDS * nv), v.b.sdiv(run, i64(WORDS))
     t.begin(mr)
     with v.loop(count) as tile:
         x_on, y_on = v.b.mul(tile, xstep), v.b.mul(tile, ystep)
@@ -158,10 +148,6 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
             with v.loop(blocks) as k:
                 x.load(t, v.add(at, v.mul(k, LINE)))
                 _multiply(v, t, v.add(wt, v.mul(k, WORDS * row)), nv)
-            with v.when(v.b.icmp_signed(">", rest, i64(0))):
-                x.load_some(t, v.add(at, v.mul(blocks, LINE)), rest)
-                _copy_rows(v, some, v.add(wt, v.mul(blocks, WORDS * row)), rest, nv)
-                _multiply(v, t, some, nv)
         for i in range(nv):
             t.store(i, v.add(sums, i * LINE), i64(row))
         e_on = [v.b.mul(tile, v.ld64(esteps, k)) for k in range(len(kinds))]
@@ -175,20 +161,15 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
 
 
 def _multiply(v: Builder, t: Tiles, w: ir.Value, nv: int) -> None:
-    """Adds the product of the input's tile and those of the weights, which lie side by side from `w` on."""
+    """Adds the product of the input's tile and those of the weights, one behind the other from `w` on; lines of those
+    that come later are asked for.
+    """
     for i in range(nv):
-        t.load(W[i % len(W)], v.add(w, i * LINE), i64(nv * LINE))
-        t.multiply(i, X, W[i % len(W)])
-
-
-def _copy_rows(v: Builder, to: ir.Value, w: ir.Value, rows: ir.Value, nv: int) -> None:
-    """So many rows of the weights, and zeroes up to a tile's height: what lies behind them may be any numbers."""
-    with v.loop(i64(ROWS)) as r:
-        inside, at = v.b.icmp_signed("<", r, rows), v.mul(r, nv * LINE)
-        read = v.add(w, v.b.select(inside, at, i64(0)))
-        for i in range(nv):
-            word = v.load(v.add(read, i * LINE))
-            v.store(v.b.select(inside, word, v.const(0.0)), v.add(to, at, i * LINE))
+        place, tile = v.add(w, i * ROWS * LINE), W[i % len(W)]
+        for line in range(ROWS):
+            v.prefetch(v.add(place, (W_AHEAD * nv * ROWS + line) * LINE))
+        t.load(tile, place, i64(LINE))
+        t.multiply(i, X, tile)
 
 
 def _sum(v: Builder, a: ir.Value, b: ir.Value, dtype: str) -> ir.Value:

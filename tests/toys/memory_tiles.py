@@ -13,8 +13,8 @@ from xcoexec.codegen.native.build import Spec, family
 from xcoexec.codegen.target import MatrixUnit, Target
 
 UNITS = (
-    MatrixUnit("memory_bf16", "bfloat16", "toy_memory_tiles", (), 16, (16, 4), per=2),
-    MatrixUnit("memory_int8", "int8", "toy_memory_tiles", (), 16, (16, 4), per=4),
+    MatrixUnit("memory_bf16", "bfloat16", "toy_memory_tiles", (), 16, (16, 4), per=2, step=16),
+    MatrixUnit("memory_int8", "int8", "toy_memory_tiles", (), 16, (16, 4), per=4, step=16),
 )
 
 
