@@ -112,7 +112,9 @@ def test_an_early_plan_beside_a_device(
 
     exe = lambda plan: Executable(plan, lambda leaves: [], None)
     jit, host = exe(plan("jit", None, (DEVICE, DEVICE))), exe(plan("host", None, (HOST, HOST)))
-    s = types.SimpleNamespace(seen={"jit": 1.0, "host": 1.2}, graph=None, all_host=host, all_device="folded")
+    problem = types.SimpleNamespace(step=False)
+    s = types.SimpleNamespace(seen={"jit": 1.0, "host": 1.2}, graph=None, all_host=host, problem=problem)
+    s.all_device = "folded"
     s.executable, s.quick_costs = exe, lambda together: together
     monkeypatch.setattr(contest, "whole_halves", lambda s: {"jit": jit, "host": host, "local": host})
     monkeypatch.setattr(contest, "empty_call", lambda: 0.1)
@@ -121,6 +123,8 @@ def test_an_early_plan_beside_a_device(
     monkeypatch.setattr(contest, "_promising", lambda s, costs: [("edgenn", plan("edgenn", split, (SPLIT, DEVICE)))])
     candidates = contest.quick_candidates(s)  # type: ignore[arg-type]
     assert list(candidates) == ["jit", "local", found], "the host half has lost already"
+    problem.step = True  # whose weights change: nothing is folded
+    assert list(contest.quick_candidates(s)) == ["jit", "local", *([found] if found != "device" else [])]  # type: ignore[arg-type]
     s.seen["host"] = 0.9
     assert "host" in contest.quick_candidates(s)  # type: ignore[arg-type]
 

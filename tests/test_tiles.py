@@ -95,12 +95,12 @@ def test_products_of_int8_are_exact(family: str, m: int, k: int, n: int) -> None
 
 CASES = {
     "same": ((2, 9, 11, 32), (3, 3, 32, 48), {}),
-    "odd": ((1, 7, 5, 20), (3, 3, 20, 33), {}),
+    "odd": ((1, 7, 5, 37), (3, 3, 37, 33), {}),
     "stride": ((1, 13, 17, 64), (3, 3, 64, 70), {"window_strides": (2, 2)}),
     "dilated": ((1, 12, 10, 34), (3, 3, 34, 16), {"rhs_dilation": (2, 2)}),
     "groups": ((1, 10, 9, 128), (3, 3, 64, 64), {"feature_group_count": 2}),
     "pointwise": ((3, 6, 7, 96), (1, 1, 96, 130), {}),
-    "image": ((1, 20, 20, 3), (5, 5, 3, 24), {"window_strides": (2, 2)}),
+    "window": ((1, 20, 20, 40), (5, 5, 40, 24), {"window_strides": (2, 2)}),
 }
 
 
@@ -120,6 +120,18 @@ def test_convolutions(family: str, dtype: str, case: str) -> None:
         want = lax.conv_general_dilated(jnp.asarray(wide(x)), jnp.asarray(wide(w)), **params)
     want = np.maximum(np.asarray(want), 0)
     assert np.array_equal(got, want) if dtype == "int8" else error(got, want) < 1e-5
+
+
+@WIDE
+def test_an_image_of_few_channels_is_left_to_vectors(family: str) -> None:
+    """Its runs would be filled up with more zeroes than it has numbers."""
+    w, x = narrow(5, 5, 3, 24, seed=1), narrow(1, 20, 20, 3)
+    fn = lambda w, x, out=None: lax.conv_general_dilated(
+        x, w, (2, 2), "SAME", dimension_numbers=NHWC, preferred_element_type=out
+    )
+    with jax.enable_x64(True):
+        want = np.asarray(fn(jnp.asarray(wide(w)), jnp.asarray(wide(x))))
+    assert error(run(lambda w, x: fn(w, x, jnp.float32), w, x, "gemm"), want) < 1e-5
 
 
 @WIDE

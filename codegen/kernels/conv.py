@@ -237,13 +237,15 @@ def _whole(op: Op, geo: Convolution, w: Filters) -> bool:
 
 
 def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> MatrixUnit | None:
-    """The unit that multiplies a convolution's narrow elements, where no word of them reaches over two groups, and no
-    filling lies between them.
+    """The unit that multiplies a convolution's narrow elements, where no word of them reaches over two groups, no
+    filling lies between groups, and no more is filling than not.
     """
     unit = unit_of(ctx, x, w.value, whole) if w.source is None else None
     channels = w.value.shape[geo.weights[1]]
-    if unit is not None and geo.groups > 1 and channels % (unit.per * unit.step):
-        unit = ctx.target.unit(unit.dtype, "gemm")
+    if unit is not None:
+        words = -(-channels // unit.per)
+        if 2 * words < unit.step or (geo.groups > 1 and words % unit.step):
+            unit = ctx.target.unit(unit.dtype, "gemm")
     return unit if unit is not None and (geo.groups == 1 or channels % unit.per == 0) else None
 
 

@@ -189,9 +189,9 @@ def add_gemm(
     spacing: int = 0,
 ) -> None:
     """Appends the step that writes `expr` of the product and the operands to `y`; `weights` are panels as `pack_panels`
-    makes them for blocks of that `shape` (rows, vectors), or rows. `unit`: multiplies them (None: the one for f32); runs
-    and panels are of its words. `spacing`: bytes from the panels of a group to those of the next (0: they lie side by
-    side).
+    makes them for blocks of that `shape` (rows, vectors), or rows. `unit`: multiplies them (None: the one for f32);
+    runs and panels are of its words. `spacing`: bytes from the panels of a group to those of the next (0: they lie side
+    by side).
     """
     vl, unit = ctx.target.vl, unit or ctx.target.unit("float32") or VECTOR
     assert g.element == 4 or isinstance(weights, Rows), "panels of packed weights are for runs side by side"

@@ -154,8 +154,8 @@ def contest(s: Attempt) -> Found:
             candidates[name] = _realised(s, plan, name)
     seconds = times(s, candidates)
     s.plain_ready = True
-    # a near thing: XLA on the folded graph may be better than on the function
-    if min(seconds.values()) > CLEAR * seconds["jit"]:
+    # a near thing: XLA on the folded graph may be better than on the function, of which a step's weights are no part
+    if min(seconds.values()) > CLEAR * seconds["jit"] and not s.problem.step:
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
         near = min(seconds, key=seconds.__getitem__)
         seconds |= times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", "device"))})
@@ -167,7 +167,7 @@ def quick_candidates(s: Attempt) -> dict[str, Executable]:
     """What can be had before layers are measured on the device: plain jax.jit, what else of `whole_halves` was faster,
     and the first of these that is predicted to win clearly: whole layers on either half, for whose kernels XLA knows
     already which are the fastest; the strategies' plan that is predicted to be the fastest, of which XLA times kernels
-    for seconds. Where none is, the folded graph on the device.
+    for seconds. Where none is, the folded graph on the device, but of a step: of that nothing is folded.
     """
     plain = s.seen["jit"]
     found = {k: e for k, e in whole_halves(s).items() if s.seen.get(k, plain) <= plain}
@@ -177,7 +177,7 @@ def quick_candidates(s: Attempt) -> dict[str, Executable]:
         wins = (plan.predicted or math.inf) + empty_call() < CLEAR * plain
         if wins and _worth_a_try(plan, [s.all_host.plan], False):
             return found | {name: _briefly_balanced(s, s.executable(plan))}
-    return found | {"device": s.all_device}
+    return found if s.problem.step else found | {"device": s.all_device}
 
 
 def _briefly_balanced(s: Attempt, exe: Executable) -> Executable:

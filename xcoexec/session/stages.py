@@ -146,6 +146,8 @@ def quick(s: Attempt) -> Executable | None:
     if not s.machine.apart:
         return None
     candidates = quick_candidates(s)
+    if len(candidates) == 1:
+        return None
     seconds = times(s, candidates, early=True)
     best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
     if best == "jit":
