@@ -94,7 +94,7 @@ def _bytes(sums: Any) -> Any:
     return jnp.clip(jnp.round(sums.astype(jnp.float32) * SCALE), -127, 127).astype(jnp.int8)
 
 
-def measured(dtype: str, rows: int, width: int, hidden: int, threads: int, loop: float) -> Line:
+def line_of(dtype: str, rows: int, width: int, hidden: int, threads: int, loop: float) -> Line:
     """A line of the table, of medians."""
     rng, unit = np.random.default_rng(0), target().unit(dtype)
     assert unit is not None
@@ -172,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             continue
         loop = peaks.products(dtype, given.threads)
         for n in given.rows:
-            line = measured(dtype, n, given.width, given.hidden, given.threads, loop)
+            line = line_of(dtype, n, given.width, given.hidden, given.threads, loop)
             rows.append(line.row())
             print(" ".join(rows[-1]), flush=True)
             about = {"commit": commit(), "began": time.strftime("%Y-%m-%dT%H:%M:%S"), "threads": given.threads}

@@ -24,6 +24,8 @@ MACHINES = {
     "zen4-2cores": "2-core AMD Zen 4",
     "zen3-2cores": "2-core AMD Zen 3",
     "xeon-2cores": "2-core Intel Xeon with AMX",
+    "xeon-16cores-h100-slice": "16-core Intel Xeon, 8 multiprocessors of an H100",
+    "xeon-16cores-h100": "16-core Intel Xeon, H100",
     "xeon-16cores-h200-slice": "16-core Intel Xeon, 8 multiprocessors of an H200",
     "xeon-16cores-h200": "16-core Intel Xeon, H200",
     "xeon-16cores": "16-core Intel Xeon",
@@ -277,8 +279,7 @@ def _two_plans(name: str) -> str:
     return "\n".join((_source(name, "python -m benchmarks.two_plans"), _table(head, rows)))
 
 
-def _training() -> str:
-    name = "zen5-2cores-train.jsonl"
+def _training(name: str) -> str:
     rows = []
     for r in records(name):
         seconds = {k: statistics.median(v) for k, v in r["seconds"].items() if v}
@@ -312,7 +313,7 @@ def benchmarks_page() -> str:
             "Both with an empty cache: one while calls go on, the other while its caller waits.\n",
             *(_two_plans(p.name) for p in sorted(RESULTS.glob("*-two-plans.jsonl"))),
             "## Whole training steps\n",
-            _training(),
+            *(_training(f"{machine}-train.jsonl") + "\n" for machine in ("zen5-2cores", "zen4-2cores", "xeon-16cores")),
             "## All records\n",
             _table(("file", "machine", "recorded", "records"), kept),
         )
