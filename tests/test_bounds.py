@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from xcoexec.cost.bounds import PAYS, both_halves, least_seconds, pays
+from xcoexec.cost.bounds import PAYS, least_seconds, pays
 from xcoexec.devices import null
 from xcoexec.ir.costs import Costs
 from xcoexec.measure import part_seconds
@@ -34,19 +34,25 @@ def dense(w: Any, x: Any) -> Any:
     return x
 
 
-@given(st.lists(st.tuples(st.none() | SECONDS, SECONDS), min_size=1, max_size=12))
-def test_the_bound_is_the_linear_programmes(layers: list[tuple[float | None, float]]) -> None:
-    """Shares x of the host half: both sums of seconds are at most t, which is as small as can be."""
-    host = [h for h, _ in layers]
-    device = np.array([g for _, g in layers]) * 1e3  # near 1, for the solver's tolerances
-    mine = np.array([h or 0.0 for h in host]) * 1e3
-    rows = [[*mine, -1.0], [*-device, -1.0]]
-    bounds = [(0.0, 0.0 if h is None else 1.0) for h in host] + [(0.0, None)]
-    solved = linprog([*np.zeros(len(host)), 1.0], rows, [0.0, -device.sum()], bounds=bounds)
-    assert both_halves(host, [g for _, g in layers]) * 1e3 == pytest.approx(solved.fun, rel=1e-6)
+@given(st.lists(st.tuples(st.none() | SECONDS, SECONDS), min_size=1, max_size=12), st.floats(1.0, 2.5), st.booleans())
+def test_the_bound_is_the_linear_programmes(
+    layers: list[tuple[float | None, float]], slower: float, shared: bool
+) -> None:
+    """Shares x of the host half, and seconds in which the host half works, the device half, or both, where each gets as
+    much done as it does alone in `1 / slower` of them.
+    """
+    host, device = zip(*layers, strict=True)
+    costs = Costs.of_halves(host, device, 1e-6, 1e11, slower, shared)
+    mine, others = (1e3 * np.array([t or 0.0 for t in x]) for x in (host, device))  # near 1, for the solver
+    rate = 1 / (2.0 if shared else slower)
+    rows = [[*mine, -1.0, 0.0, -rate], [*-others, 0.0, -1.0, -rate]]
+    bounds = [(0.0, 0.0 if h is None else 1.0) for h in host] + [(0.0, None)] * 3
+    solved = linprog([*np.zeros(len(host)), 1.0, 1.0, 1.0], rows, [0.0, -others.sum()], bounds=bounds)
+    assert least_seconds(costs) * 1e3 == pytest.approx(solved.fun, rel=1e-6)
 
 
 @given(st.lists(st.tuples(SECONDS, SECONDS), min_size=len(W), max_size=len(W)), st.floats(1.0, 2.0), st.booleans())
+@settings(max_examples=300)
 def test_no_strategy_is_predicted_to_take_less(halves: list[tuple[float, float]], slower: float, shared: bool) -> None:
     graph = stages_of(dense, W, X, weights=1)[1]
     costs = dataclasses.replace(null.costs(graph, 1e-3, 1e-3), contention=slower, shared_cores=shared)

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from ..ir.costs import Costs
 
 PAYS = 0.9  # of the device half's seconds: who cannot save a tenth at best saves nothing, as halves meet at a price
-
-
-def both_halves(host: Sequence[float | None], device: Sequence[float]) -> float:
-    """Seconds that layers take at least on two halves that work all the time: the fractional assignment of work to
-    halves. The layers in which the host half is least behind go there until both take as long. `host`, `device`:
-    seconds of each whole layer (None: it cannot run there).
-    """
-    others = math.fsum(device)
-    mine = 0.0
-    known = [(h, g) for h, g in zip(host, device, strict=True) if h is not None and g > 0]
-    for h, g in sorted(known, key=lambda x: x[0] / x[1]):
-        if mine + h >= others - g:  # the share x of this layer: mine + x h = others - x g
-            return mine + h * (others - mine) / (h + g)
-        mine, others = mine + h, others - g
-    return max(mine, others)
+IN_TURN = 2.0  # times as long as alone each of two halves takes that share their cores: they work in turn
 
 
 def least_seconds(costs: Costs) -> float:
-    """Seconds that no plan goes below, be it one that has each layer on its faster half, or one that has both work at
-    once, which slows both down. Halves that share their cores never work at once.
+    """Seconds that layers take at least on two halves, of which each layer may have any share: the linear programme
+    over shares and over seconds in which one half works, or both, which slows both down by `costs.contention`.
+
+    For seconds H and G of work on the halves that is max(H, G) + (contention - 1) min(H, G). It grows with both, so
+    that layers go to the host half in the order of how little it is behind; on the way the least is at a whole layer,
+    or where H is G.
     """
-    each = math.fsum(g if h is None else min(h, g) for h, g in zip(costs.host, costs.device, strict=True))
-    if costs.shared_cores:
-        return each
-    return min(each, costs.contention * both_halves(costs.host, costs.device))
+    slower = IN_TURN if costs.shared_cores else min(costs.contention, IN_TURN)
+    seconds = lambda mine, others: max(mine, others) + (slower - 1) * min(mine, others)
+    known = [(h, g) for h, g in zip(costs.host, costs.device, strict=True) if h is not None]
+    mine, others = 0.0, math.fsum(costs.device)
+    least = seconds(mine, others)
+    for h, g in sorted(known, key=lambda x: x[0] / max(x[1], 1e-12)):
+        after, left = mine + h, max(others - g, 0.0)
+        if mine <= others and after >= left:
+            even = (mine * g + others * h) / (h + g)
+            least = min(least, seconds(even, even))
+        mine, others = after, left
+        least = min(least, seconds(mine, others))
+    return least
 
 
 def pays(costs: Costs) -> bool:
@@ -40,4 +38,4 @@ def pays(costs: Costs) -> bool:
     return least_seconds(costs) < PAYS * math.fsum(costs.device)
 
 
-__all__ = ["both_halves", "least_seconds", "pays"]
+__all__ = ["least_seconds", "pays"]

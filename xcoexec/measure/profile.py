@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen.runtime.relay import Relay
 from ..compat import as_array
-from ..cost.bounds import pays
+from ..cost.bounds import IN_TURN, pays
 from ..cost.features import flops
 from ..devices.registry import connected, device_of
 from ..ir.costs import Costs
@@ -30,7 +30,6 @@ from .timing import Progress, empty_call, median_seconds, silent
 from .transfers import Overheads
 
 TYPICAL = 1.15  # contention of halves with cores of their own, before it is measured
-IN_TURN = 2.0  # contention of halves on the same cores
 
 
 def host_placements(graph: LayerGraph) -> tuple[Placement, ...]:
