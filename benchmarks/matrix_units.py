@@ -39,18 +39,8 @@ PRODUCTS = ("gemm", "tiles")
 SCALE = 2.0**-9  # of whole numbers' sums
 ROUNDS, SECONDS = 7, 0.3
 HEAD = (
-    "type",
-    "rows",
-    "width",
-    "hidden",
-    "unit",
-    "bare loop",
-    "kernels",
-    "share",
-    "products",
-    "jax.jit",
-    "PyTorch",
-    "ran",
+    *("type", "rows", "width", "hidden", "unit"),
+    *("bare loop", "kernels", "share", "products", "jax.jit", "PyTorch", "ran"),
 )
 
 
@@ -100,10 +90,8 @@ def line_of(dtype: str, rows: int, width: int, hidden: int, threads: int, loop: 
     assert unit is not None
     scale = width**-0.5 if dtype == "bfloat16" else 1.0
     numbers = lambda *shape, by=1.0: jnp.asarray((by * rng.integers(-8, 9, shape)).astype(dtype))
-    x, ws = (
-        numbers(rows, width),
-        [numbers(*((width, hidden)[:: 1 - 2 * (i % 2)]), by=scale / 8) for i in range(2 * DEPTH)],
-    )
+    shapes = DEPTH * [(width, hidden), (hidden, width)]
+    x, ws = numbers(rows, width), [numbers(*shape, by=scale / 8) for shape in shapes]
     ours = xcoexec.jit(chain, strategy="host", threads=threads, strict=True).bind(ws)
     plain = jax.jit(chain)
     calls: dict[str, Callable[[], object]] = {

@@ -18,10 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .block_processes import Block, own_output, peak_bytes, serve
-from .train_cases import BATCHES, MOMENTUM, RATE
-
-#: eager as users write it, in channels-last memory, and compiled (in channels-last memory too)
-WAYS = ("eager", "channels_last", "compile")
+from .train_cases import BATCHES, MOMENTUM, RATE, WAYS
 
 
 def lenet() -> nn.Module:

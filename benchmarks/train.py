@@ -34,7 +34,7 @@ from xcoexec.ir.text import columns
 from xcoexec.papers.source import commit
 
 from .block_processes import BlockProcess
-from .train_cases import CASES
+from .train_cases import CASES, WAYS
 
 ROUNDS, BLOCK_SECONDS = 11, 0.5
 TOLERANCE = 2e-3  # of the losses of the first steps, of `jax.jit`'s
@@ -48,10 +48,10 @@ def record(
     donate: bool = False,
     parts: Sequence[str] = PARTS,
     rounds: int = ROUNDS,
-    ways: Sequence[str] = (),
+    ways: Sequence[str] = WAYS,
 ) -> Record:
     """A line: seconds of each contestant's step by round, and what is known of its processes. `parts`: which of `PARTS`
-    are measured; `ways`: which of PyTorch's (all where none are named).
+    are measured; `ways`: which of PyTorch's.
     """
     began, load = time.strftime("%Y-%m-%dT%H:%M:%S"), os.getloadavg()[0]
     found: Record = {"model": name, "batch": batch, "donate": donate, "commit": commit(), "began": began, "load": load}
@@ -86,7 +86,7 @@ def _torch(name: str, batch: int, parts: Sequence[str], ways: Sequence[str], fou
     if "torch" not in parts or find_spec("torch") is None:
         found["torch"] = {"why": "not installed" if "torch" in parts else "not asked"}
         return None
-    more = ["--threads", str(config.threads(None)), *(["--ways", *ways] if ways else [])]
+    more = ("--threads", str(config.threads(None)), "--ways", *ways)
     process = BlockProcess("benchmarks.torch_steps", name, str(batch), *more)
     found["torch"] = process.hello
     return process
@@ -187,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--donate", action="store_true", help="the state is given away at every step")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--without", nargs="*", default=[], choices=PARTS, help="what is not measured")
-    parser.add_argument("--ways", nargs="*", default=[], help="PyTorch's that are tried; default: all")
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS, help="PyTorch's that are tried")
     parser.add_argument("--layers", action="store_true", help="only a list of the step's layers, slowest first")
     parser.add_argument("--both", action="store_true", help="the list with each layer alone on both halves")
     parser.add_argument("--table", action="store_true", help="only the guide's table of the folder's records")

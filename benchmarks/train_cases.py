@@ -9,3 +9,5 @@ CASES = {
 }
 RATE, MOMENTUM = 1e-3, 0.9  # of stochastic gradient descent
 BATCHES = 4  # that steps take in turn
+#: PyTorch's: eager as users write it, in channels-last memory, and compiled (in channels-last memory too)
+WAYS = ("eager", "channels_last", "compile")

@@ -169,11 +169,16 @@ def _measure(target: Target, unit: MatrixUnit, mr: int, nv: int) -> float:
     return max(least(1) - least(0), 1e-9) / RUN  # without taps nothing but the call is left
 
 
+def unit_for_floats(target: Target) -> MatrixUnit:
+    """The unit that multiplies f32, which every target has."""
+    return target.unit("float32") or VECTOR
+
+
 def block_shape(target: Target, pixels: int, channels: int, unit: MatrixUnit | None = None) -> Shape:
     """The shape (rows, vectors) with the least time, by model and measurement, for `pixels` x `channels`
     outputs of a group. `unit`: what multiplies them (None: the one for f32).
     """
-    vectors, unit = -(-channels // target.vl), unit or target.unit("float32") or VECTOR
+    vectors, unit = -(-channels // target.vl), unit or unit_for_floats(target)
     slower = slowdown(target, unit)
 
     def cost(shape: Shape) -> tuple[float, int]:

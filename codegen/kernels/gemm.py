@@ -237,9 +237,10 @@ def _operands(
         per_pixel = kind in "vs"
         if not per_pixel and k in shared:
             return shared[k]
-        base = v.ld64(tail.rows, (k - 1) * ROWS)
         if per_pixel:
             base = v.add(v.ld64(v.add(tail.rows, tail.row), (k - 1) * ROWS + r), tail.shifts[k - 1])
+        else:
+            base = v.ld64(tail.rows, (k - 1) * ROWS)
         value = v.load(v.add(base, i * v.vl * 4)) if kind in "vc" else v.broadcast(base)
         if not per_pixel:
             shared[k] = value

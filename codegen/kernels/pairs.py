@@ -87,8 +87,8 @@ def _grown(x: Storage) -> Storage:
 
 def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     *outer, n = x.shape
-    filled, more = words(n, unit), words(n, unit) - -(-n // unit.per)
-    out = temporary(Value((*outer, filled - more), "float32"), (*x.halo[:-1], (0, more)))
+    filled, own = words(n, unit), -(-n // unit.per)
+    out = temporary(Value((*outer, own), "float32"), (*x.halo[:-1], (0, filled - own)))
     out = dataclasses.replace(out, shape=(*outer, filled), halo=(*x.halo[:-1], (0, 0)))
     walked, run = list(zip(outer, x.strides[:-1], out.strides[:-1], strict=True)), n
     while walked and run % unit.per == 0 and run * walked[-1][0] <= ITEM:

@@ -16,7 +16,7 @@ from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref, Word
 from ..target import MatrixUnit
 from . import gemm
-from .block_shapes import VECTOR, Shape, cycles, slowdown
+from .block_shapes import Shape, cycles, slowdown, unit_for_floats
 from .elementwise import Operand, read
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
@@ -162,11 +162,12 @@ def pack_panels(weights: np.ndarray, vl: int, vectors: int, step: int = 1) -> np
     packed = np.empty((groups, k * vl * sum(nv for _, nv, _ in blocks)), np.float32)
     at = 0
     for first, nv, _ in blocks:
-        panel = np.zeros((groups, k, nv * vl), np.float32)
+        panel = packed[:, at : at + k * nv * vl].reshape(groups, k, nv * vl)
         piece = weights[:, :, first : first + nv * vl]
         panel[:, :, : piece.shape[2]] = piece
-        tiles = panel.reshape(groups, k // step, step, nv, vl).swapaxes(2, 3)
-        packed[:, at : at + k * nv * vl] = tiles.reshape(groups, -1)
+        panel[:, :, piece.shape[2] :] = 0
+        if step > 1:
+            panel[:] = panel.reshape(groups, k // step, step, nv, vl).swapaxes(2, 3).reshape(panel.shape)
         at += k * nv * vl
     return packed
 
@@ -193,7 +194,7 @@ def add_gemm(
     runs and panels are of its words. `spacing`: bytes from the panels of a group to those of the next (0: they lie side
     by side).
     """
-    vl, unit = ctx.target.vl, unit or ctx.target.unit("float32") or VECTOR
+    vl, unit = ctx.target.vl, unit or unit_for_floats(ctx.target)
     assert g.element == 4 or isinstance(weights, Rows), "panels of packed weights are for runs side by side"
     g, (x, y, *operands) = in_a_row(g, (x, y, *operands))
     cut = _cut(ctx, g, x, weights, shape, unit)

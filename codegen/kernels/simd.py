@@ -286,12 +286,6 @@ class Builder:
 
     # -- control flow
     @contextlib.contextmanager
-    def when(self, condition: ir.Value) -> Iterator[None]:
-        """What is computed where the condition (i1) holds; nothing of it is known behind."""
-        with self.b.if_then(condition):
-            yield
-
-    @contextlib.contextmanager
     def loop(self, count: ir.Value) -> Iterator[ir.Value]:
         """`for i in range(count)`; yields i."""
         with self.carry(count, []) as (i, _, _done):

@@ -115,13 +115,13 @@ class _Input:
     def load(self, t: Tiles, at: ir.Value) -> None:
         """A tile of the words that lie `at` bytes behind the pixels' addresses; those behind it are asked for."""
         v, places = self.v, [self.v.add(p, at) for p in self.pixels]
-        with v.when(v.b.not_(self.even)):
+        with v.b.if_then(v.b.not_(self.even)):
             for r, place in enumerate(places):
                 v.store(v.load(place), v.add(self.buffer, r * LINE))
         for place in places:
             v.prefetch(v.add(place, X_AHEAD * LINE))
-        address, stride = (self.v.b.select(self.even, *x) for x in ((places[0], self.buffer), (self.stride, i64(LINE))))
-        t.load(X, address, stride)
+        address = v.b.select(self.even, places[0], self.buffer)
+        t.load(X, address, v.b.select(self.even, self.stride, i64(LINE)))
 
 
 @family("tiles")
@@ -134,7 +134,7 @@ def kernel(name: str, key: Spec, target: Target, tiles_of: Callable[[Builder, st
     """The kernel's text; `tiles_of`: the tiles that multiply a type."""
     _, mr, nv, tail, expr, kinds, known, dtype, walk = key
     v = Builder(name, ARGUMENTS, target.vl)
-    assert walk == NEAR and mr <= ROWS and nv <= MOST and v.vl == WORDS and known % WORDS == 0
+    assert walk == NEAR and mr <= ROWS and nv <= MOST and v.vl == WORDS and not known
     xs, w, ys, es, taps, ntaps, run, first, last, lanes, count, xstep, ystep, esteps, *_ = v.args
     t, x, row = tiles_of(v, dtype), _Input.of(v, [v.ld64(xs, r) for r in range(mr)]), nv * LINE
     sums, blocks = v.local(mr * WORDS * nv), v.b.sdiv(run, i64(WORDS))
