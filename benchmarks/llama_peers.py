@@ -166,6 +166,13 @@ class Ours:
         return jax.block_until_ready(scores)
 
 
+def _load_backends(folder: pathlib.Path) -> None:
+    """Loads the kernels for this CPU where llama.cpp was built with a library for each kind of CPU."""
+    load = ctypes.CDLL("libggml.so.0").ggml_backend_load_all_from_path  # the one that is in the process already
+    load.argtypes = [ctypes.c_char_p]
+    load(str(folder).encode())
+
+
 class Peer:
     """llama.cpp with a GGUF file."""
 
@@ -176,6 +183,7 @@ class Peer:
         self._quiet = c.llama_log_callback(lambda *_: None)
         c.llama_log_set(self._quiet, ctypes.c_void_p(0))
         c.llama_backend_init()
+        _load_backends(pathlib.Path(c.__file__).parent / "lib")
         about = c.llama_model_default_params()
         about.n_gpu_layers = 0
         self._model = c.llama_model_load_from_file(str(path).encode(), about)

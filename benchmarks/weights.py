@@ -60,7 +60,38 @@ def decoder() -> tuple[Callable[..., Any], Any, Any]:
     return module.apply, weights, step
 
 
-CASES = {"stack": stack, "decoder": decoder}
+def llama() -> tuple[Callable[..., Any], Any, Any]:
+    """A Llama-like decoder in bf16, 2048 wide and 22 deep (2.1 GB), one token."""
+    module = models.decoder.Decoder(
+        vocabulary=32000, width=2048, depth=22, heads=32, groups=4, hidden=5632, dtype=jnp.bfloat16
+    )
+    return module.apply, *_narrow(module)
+
+
+def moe() -> tuple[Callable[..., Any], Any, Any]:
+    """A decoder of 6 layers, each with 64 experts of which 4 compute a token, in bf16 (2.5 GB), one token."""
+    routing = models.moe.Routing(experts=64, chosen=4, hidden=1024)
+    module = models.decoder.Decoder(
+        vocabulary=8192, width=1024, depth=6, heads=16, groups=4, routing=routing, dtype=jnp.bfloat16
+    )
+    return module.apply, *_narrow(module)
+
+
+def _narrow(module: Any) -> tuple[Any, Any]:
+    """Random weights of a decoder, its matrices in bf16, and a step of one token behind 64 positions."""
+    step = models.decoder.Step(jnp.full((1, 1), 7, jnp.int32), module.empty_cache(1), jnp.int32(64))
+    shapes = jax.eval_shape(module.init, jax.random.key(0), step)
+    rng = np.random.default_rng(0)
+
+    def one(s: Any) -> Any:
+        if len(s.shape) < 2:
+            return np.ones(s.shape, np.float32)
+        return ((rng.random(s.shape, np.float32) - 0.5) * (3.4 / s.shape[-2] ** 0.5)).astype(jnp.bfloat16)
+
+    return jax.tree_util.tree_map(one, shapes), step
+
+
+CASES = {"stack": stack, "decoder": decoder, "llama": llama, "moe": moe}
 
 
 def pinned(fn: Callable[..., Any], weights: Any) -> Callable[[Any], Any]:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ..program import Op, Unsupported, Value, kind
+from ..rules.chosen import Chosen, chosen
 from ..rules.expressions import COPY, Expr
+from ..rules.products import few_rows
 from ..segment.assembly import RAW_BYTES, Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage
 from ..target import MatrixUnit
 from .block_shapes import block_shape
-from .elementwise import copy
-from .gemv import ROWS, add_gemv
+from .elementwise import copy, dense
+from .gemv import ROWS, Blocks, Index, add_blocks, add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
-from .kept_weights import stored
+from .kept_weights import Stored, as_cast, stored
 from .pairs import FROM_FLOATS, check_exact, check_whole, narrow, over, pack_words, take_off, unit_of, unshifted, words
 from .panels import packed
 from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
-from .row_gemv import add_row_gemv, channels_of
+from .row_gemv import Channels, add_row_gemv, channels_of
 
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves
 
@@ -57,13 +59,31 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     whole = check_whole(a, b, op.out)
     (ac, bc), (ab, bb) = op.params["dimension_numbers"]
     left, right = _side(a, ac, ab), _side(b, bc, bb)
+    picked = chosen(op, {r.out: r for r in rest})
+    rest = tuple(r for r in rest if picked is None or r not in picked.ops)
     op, rest, moved = _transposed(op, rest)
-    swapped = _swapped(ctx, left, right, moved)
+    swapped = picked.side == 0 if picked else _swapped(ctx, left, right, moved)
     if swapped:
         left, right = right, left
+    if picked:
+        return _written(ctx, op, rest, *_picked(ctx, left, right, picked, moved))
     batch, m, n = left.sizes(left.batch), left.sizes(left.free), right.sizes(right.free)
     order = _order(moved, len(batch), len(m), len(n), swapped)
+    product: Make = lambda lanes, expr: _product(ctx, left, right, lanes, expr, whole)
+    return _written(ctx, op, rest, (batch, m, n), order, product)
 
+
+Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # of batch, rows and channels
+Make = Callable[[list[Lane], Expr], None]  # appends a product to lanes[0] with an expression of it and the others
+
+
+def _written(
+    ctx: Context, op: Op, rest: tuple[Op, ...], sizes: Sizes, order: tuple[int, ...], product: Make
+) -> tuple[Op, ...]:
+    """Appends a product and what of its tail is fused, and returns what is not; `order`: where the dimensions (batch,
+    rows, channels) are in the result.
+    """
+    batch, m, n = sizes
     tail = epilogue(ctx, op, rest)
     out = ctx.output(tail.result if tail else op.out)
     tensors = [(Ref(out.buffer, out.offset), out.strides)]
@@ -72,19 +92,41 @@ def dot(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     found = [lane for lane in lanes if lane is not None]
     walked = len(found) == len(lanes) and all(lane.channel in (0, 4) for lane in found)
     if tail is not None and walked and (found[0].channel == 4 or math.prod(n) == 1):
-        _product(ctx, left, right, found, tail.expr, whole)
+        product(found, tail.expr)
         return ()
     final = ctx.output(op.out)
     lane = _lane(Ref(final.buffer, final.offset), [final.strides[i] for i in order], batch, m, n)
     if lane is not None and (lane.channel == 4 or math.prod(n) == 1):
-        _product(ctx, left, right, [lane], COPY, whole)
+        product([lane], COPY)
         return rest
     y = ctx.scratch((*batch, *m, *n))
     inner = _lane(Ref(y.buffer, y.offset), y.strides, batch, m, n)
     assert inner is not None
-    _product(ctx, left, right, [inner], COPY, whole)
+    product([inner], COPY)
     copy(ctx, y, final, tuple(y.strides[order.index(i)] for i in range(len(order))))
     return rest
+
+
+def _picked(
+    ctx: Context, left: Side, right: Side, picked: Chosen, moved: tuple[int, ...]
+) -> tuple[Sizes, tuple[int, ...], Make]:
+    """A product with matrices of a table as rows [batch, the index's other axes, rows] by channels, for `_written`."""
+    nb = picked.batch
+    pairs = sorted(zip(right.contract, left.contract, strict=True))  # as the matrices have them
+    left = dataclasses.replace(left, contract=tuple(mine for _, mine in pairs))
+    more = 0 if picked.summed else len(picked.index.shape) - 1 - nb
+    batch, m = left.sizes(left.batch), left.sizes(left.free)
+    others, n = right.sizes(right.free[:more]), right.sizes(right.free[more:])
+    right_first, left_first = (nb, nb + len(right.free)) if picked.side == 0 else (nb + len(m), nb)
+    rows, own = range(left_first, left_first + len(m)), range(right_first, right_first + len(right.free))
+    order = tuple(map(moved.index, (*range(nb), *own[:more], *rows, *own[more:])))
+    index, named = dense(ctx, ctx.storage(picked.index)), picked.named
+    at = Ref(index.buffer, index.offset)
+    each = math.prod(picked.index.shape[nb:-1])
+    which = Blocks(math.prod(batch), each, picked.summed, 0, Index(at, named.limits[0], named.mode))
+    x, w = _rows(ctx, left), Stored(as_cast(picked.table), picked.rows, picked.columns)
+    product: Make = lambda lanes, expr: add_blocks(ctx, x, math.prod(m), w, which, lanes, expr)
+    return ((), (*batch, *others, *m), n), order, product
 
 
 def _swapped(ctx: Context, left: Side, right: Side, moved: tuple[int, ...]) -> bool:
@@ -192,6 +234,8 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
             return add_row_gemv(ctx, _rows(ctx, left), m, laid, lanes, expr)
     if constant and unit is not None:
         return _narrow(ctx, left, right, lanes, expr, unit)
+    if (batch > 1 or not constant) and few_rows(m, k, n, batch) and _beside_data(ctx, left, right, lanes, expr):
+        return None
     if not constant and (sides := _sides(ctx, left, right)) is not None:
         return add_product(ctx, sides, lanes[0], expr, lanes[1:])
     x = _rows(ctx, left)
@@ -210,6 +254,37 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
     else:
         weights = _panels(ctx, right, shape[1])
     return add_gemm(ctx, g, x, weights, lanes[0], expr, lanes[1:], shape)
+
+
+def _beside_data(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Expr) -> bool:
+    """Appends the product of a few rows with large matrices that the model computes, a key-value cache for example, as
+    these lie; whether they lie in a way that kernels can follow.
+    """
+    batch, m, k, n = (
+        math.prod(s.sizes(d))
+        for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
+    )
+    s = ctx.storage(right.value)
+    step, row, column = (
+        collapse(right.sizes(d), [s.strides[i] for i in d]) for d in (right.batch, right.contract, right.free)
+    )
+    flat = [_all_rows(lane, batch, m) for lane in lanes]
+    if step is None or row is None or column is None or 4 not in (row, column) or None in flat:
+        return False
+    found, x, matrix = [lane for lane in flat if lane is not None], _rows(ctx, left), Value((k, n), "float32")
+    if column == 4:
+        blocks = Blocks(batch, step=step, place=(Ref(s.buffer, s.offset), row))
+        add_blocks(ctx, x, m, Stored(matrix, k, n), blocks, found, expr)
+    else:
+        blocks = Blocks(batch, step=step, place=(Ref(s.buffer, s.offset), column))
+        add_row_gemv(ctx, x, m, Channels(matrix, n, k), found, expr, blocks)
+    return True
+
+
+def _all_rows(lane: Lane, batch: int, m: int) -> Lane | None:
+    """A lane whose pixels are the rows of all groups, or None where they do not lie in a row."""
+    step = collapse((batch, m), (lane.group, lane.pixels[3]))
+    return None if step is None else dataclasses.replace(lane, pixels=(0, 0, 0, step), group=0)
 
 
 def _sides(ctx: Context, left: Side, right: Side) -> Sides | None:

@@ -12,6 +12,7 @@ byte: of each two vectors, the first one lies in the lower halves of the bytes.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 
 import llvmlite.ir as ir
@@ -29,7 +30,7 @@ from .kept_weights import Stored, bits
 from .nests import LAST, chunk_of, maximum, minimum, vectors
 from .parts import LINE, add_up, finished, walked
 from .product import Lane
-from .simd import Builder, i64
+from .simd import I32, Builder, i64
 
 ROWS = 8  # of x that are multiplied together: as many sums as registers hold
 STREAMS = 8  # rows that are read together
@@ -38,6 +39,32 @@ MANY = 32  # rows of a stream
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
 WIDE = 1 << 15  # columns whose sums stay in the caches
+
+
+@dataclasses.dataclass(frozen=True)
+class Index:
+    """Which matrix of a table of `limit` is read: s32 [batch, more] at `ref` (as `Rows.mode` says where it is
+    outside).
+    """
+
+    ref: Ref
+    limit: int
+    mode: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """`batch` blocks of rows of x, each times `more` matrices, which an index names, or which lie `step` bytes apart
+    (for each block). `summed`: the results of `more` matrices are added up, and each has its own part of a row of x.
+    `place`: where they begin and the bytes of a row, where they are no constants.
+    """
+
+    batch: int
+    more: int = 1
+    summed: bool = False
+    step: int = 0
+    index: Index | None = None
+    place: tuple[Ref, int] | None = None
 
 
 def add_gemv(ctx: Context, x: Lane, m: int, w: Stored, lanes: Sequence[Lane], expr: Expr) -> None:
@@ -59,6 +86,24 @@ def add_gemv(ctx: Context, x: Lane, m: int, w: Stored, lanes: Sequence[Lane], ex
     add_up(ctx, y, lanes, expr)
 
 
+def add_blocks(ctx: Context, x: Lane, m: int, w: Stored, blocks: Blocks, lanes: Sequence[Lane], expr: Expr) -> None:
+    """Appends lanes[0] = `expr` of x @ (each block's matrix) and of the other lanes, rows [batch, more, m], or
+    [batch, m] where they are summed; x f32 [batch, m, rows of w]; w: one of the matrices, of which none is copied.
+    """
+    n, batch, more = w.channels, blocks.batch, blocks.more
+    rows = -(-w.rows // max(1, _parts(ctx.threads, w) // (batch * more)) // STREAMS) * STREAMS
+    parts = -(-w.rows // rows)
+    shape = (more, parts, batch, m, n) if blocks.summed else (parts, batch, more, m, n)
+    y = ctx.scratch(shape)
+    each, part, block = (y.strides[i] for i in ((0, 1, 2) if blocks.summed else (2, 0, 1)))
+    for first in range(0, m, ROWS):
+        piece = dataclasses.replace(x, ref=Ref(x.ref.buffer, x.ref.offset + first * x.pixels[3]))
+        sums = walked(Ref(y.buffer, y.offset + 4 * n * first), block, each, part, 4 * WIDE)
+        _sums(ctx, piece, min(ROWS, m - first), w, rows, [sums], COPY, (), blocks)
+    added = (more * parts, batch * m, n) if blocks.summed else (parts, batch * more * m, n)
+    add_up(ctx, y.reshaped(added), lanes, expr)
+
+
 def _parts(threads: int, w: Stored) -> int:
     """How many parts of the rows are summed apart."""
     nbytes = w.rows * w.channels * bits(w.value.dtype) // 8
@@ -66,18 +111,42 @@ def _parts(threads: int, w: Stored) -> int:
 
 
 def _sums(
-    ctx: Context, x: Lane, m: int, w: Stored, rows: int, lanes: Sequence[Operand], expr: Expr, kinds: tuple[str, ...]
+    ctx: Context,
+    x: Lane,
+    m: int,
+    w: Stored,
+    rows: int,
+    lanes: Sequence[Operand],
+    expr: Expr,
+    kinds: tuple[str, ...],
+    blocks: Blocks | None = None,
 ) -> None:
-    """The step that sums up rows of w, so many a work item, to lanes[0], by parts and runs of columns."""
+    """The step that sums up rows of w, so many a work item, to lanes[0], by parts and runs of columns (before them by
+    blocks of x and their matrices, where there are several).
+    """
     k, n, dtype = w.rows, w.channels, w.value.dtype
-    where = _halves(ctx, w) if dtype == "int4" else Ref(ctx.raw_const(w.value), 0)
-    row = _row_bytes(n, ctx.target.vl) if dtype == "int4" else n * bits(dtype) // 8
-    operands = [walked(x.ref, 4 * rows, 0), walked(where, row * rows, WIDE * bits(dtype) // 8), *lanes]
+    index = blocks.index if blocks else None
+    if blocks and blocks.place:
+        where, row = blocks.place
+    elif dtype == "int4":
+        where, row = _halves(ctx, w), _row_bytes(n, ctx.target.vl)
+    else:
+        where, row = Ref(ctx.raw_const(w.value), 0), n * bits(dtype) // 8
+    lead = ((x.group, 4 * k * blocks.summed), (blocks.step, 0)) if blocks else ((), ())
+    operands = [
+        walked(x.ref, *lead[0], 4 * rows, 0),
+        walked(where, *lead[1], row * rows, WIDE * bits(dtype) // 8),
+        *lanes,
+    ]
     if w.scale is not None:
         operands.append(walked(w.pack_scale(ctx), 0, 4 * WIDE))
-    kernel = Kernel(("gemv", m, expr, kinds, dtype, w.scale is not None))
     words, units = [k, rows, row, n, WIDE, w.group or k, x.pixels[3]], m * rows * -(-min(n, WIDE) // ctx.target.vl)
-    nest(ctx, kernel, words, (-(-k // rows), -(-n // WIDE)), operands, 2, 1, units)
+    if blocks and index:
+        operands.append(walked(index.ref, 4 * blocks.more, 4, 0, 0))
+        words += [index.limit, k * row]
+    kernel = Kernel(("gemv", m, expr, kinds, dtype, w.scale is not None, index.mode if index else ""))
+    loops = ((blocks.batch, blocks.more) if blocks else ()) + (-(-k // rows), -(-n // WIDE))
+    nest(ctx, kernel, words, loops, operands, 2, 1, units)
 
 
 def _row_bytes(n: int, vl: int) -> int:
@@ -102,15 +171,16 @@ def _halves(ctx: Context, w: Stored) -> Ref:
 
 @family("gemv")
 def gemv(name: str, key: Spec, target: Target) -> str:
-    """("gemv", m, expr, kinds, dtype, scaled): y = epilogue(x @ W) for some rows of W and a range of columns; x [m, K]
-    and y [m, N] of f32, W [K, N] of `dtype` as it is stored, times scales [groups of rows, N] of f32 if it is `scaled`.
-    An epilogue other than a copy is for m = 1.
+    """("gemv", m, expr, kinds, dtype, scaled, picked): y = epilogue(x @ W) for some rows of W and a range of columns; x
+    [m, K] and y [m, N] of f32, W [K, N] of `dtype` as it is stored, times scales [groups of rows, N] of f32 if it is
+    `scaled`. An epilogue other than a copy is for m = 1. `picked`: W is one of a table's, "fill": NaN where there is
+    none of that number, "clip": the nearest ("": there is no table).
 
-    Loops end in (parts of the rows, runs of columns). Operands: x, W, y, the epilogue's ("v" or "s"), the scales.
-    Words: K, rows of a part, bytes of a row, N, columns of a run, rows of a group (K, or a divisor of a part's), bytes
-    of a row of x.
+    Loops end in (parts of the rows, runs of columns). Operands: x, W, y, the epilogue's ("v" or "s"), the scales, the
+    number of the matrix. Words: K, rows of a part, bytes of a row, N, columns of a run, rows of a group (K, or a
+    divisor of a part's), bytes of a row of x, matrices of a table, bytes of a matrix.
     """
-    _, m, expr, kinds, dtype, scaled = key
+    _, m, expr, kinds, dtype, scaled, picked = key
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     x, w, y = (v.ld64(where, i) for i in range(3))
@@ -121,7 +191,12 @@ def gemv(name: str, key: Spec, target: Target) -> str:
     xs, ys = (
         [v.add(at, v.mul(step, p)) for p in range(m)] for at, step in ((x, v.ld64(words, 6)), (y, v.mul(total, 4)))
     )
-    columns = _Columns(v, xs, w, ys, v.ld64(words, 2), n, dtype)
+    inside = None
+    if picked:
+        number, inside = _number(v, v.ld64(where, 3 + len(kinds) + scaled), v.ld64(words, 7))
+        w = v.add(w, v.b.mul(number, v.ld64(words, 8)))
+    row = v.ld64(words, 2)
+    columns = _Columns(v, xs, w, ys, row, n, dtype, _spread(v, row, v.mul(total, bits(dtype)), dtype))
     for at in ys:
         _clear(v, n, at)
     span = minimum(v, group, k)
@@ -133,7 +208,32 @@ def gemv(name: str, key: Spec, target: Target) -> str:
     if expr != COPY:
         bases = [v.ld64(where, 2 + i) for i in range(1 + len(kinds))]
         finished(v, n, expr, kinds, bases, lambda o: v.load(v.add(y, o)))
+    if picked == "fill":
+        with v.b.if_then(v.b.not_(inside)):
+            for at in ys:
+                vectors(v, n, functools.partial(_missing, v, at))
     return v.finish()
+
+
+def _spread(v: Builder, row: ir.Value, own: ir.Value, dtype: str) -> ir.Value:
+    """How many lengths of a row, which has so many bits of its own, lie from one row to the next; 1 where rows of int4
+    are padded.
+    """
+    if dtype == "int4":
+        return i64(1)
+    return v.b.sdiv(row, v.b.lshr(own, i64(3)))
+
+
+def _number(v: Builder, at: ir.Value, limit: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The s32 at an address as the number of one of `limit`, the nearest, and whether it was one."""
+    given = v.b.sext(v.b.load(v.ptr(at, I32)), limit.type)
+    nearest = minimum(v, maximum(v, given, i64(0)), v.b.sub(limit, i64(1)))
+    return nearest, v.b.icmp_unsigned("<", given, limit)
+
+
+def _missing(v: Builder, at: ir.Value, offset: ir.Value) -> None:
+    """NaN for a vector of a result."""
+    v.store(v.const(float("nan")), v.add(at, offset))
 
 
 def apart(v: Builder, rows: ir.Value, streams: int) -> ir.Value:
@@ -145,11 +245,12 @@ def apart(v: Builder, rows: ir.Value, streams: int) -> ir.Value:
     return v.b.select(v.b.icmp_signed("<", each, i64(MANY)), each, odd)
 
 
-def ask(v: Builder, addresses: Sequence[ir.Value]) -> None:
-    """Asks for what streams at these addresses read later."""
+def ask(v: Builder, addresses: Sequence[ir.Value], spread: ir.Value) -> None:
+    """Asks for what streams at these addresses read later; `spread`: how far apart rows lie, in lengths of a row."""
     for ahead, cache in AHEAD:
+        further = v.mul(spread, ahead)
         for a in addresses:
-            v.prefetch(v.add(a, ahead), cache)
+            v.prefetch(v.add(a, further), cache)
 
 
 def _clear(v: Builder, n: ir.Value, at: ir.Value) -> None:
@@ -170,6 +271,7 @@ class _Columns:
     step: ir.Value
     n: ir.Value
     dtype: str
+    spread: ir.Value
 
     @property
     def wide(self) -> int:
@@ -199,7 +301,7 @@ class _Columns:
             pairs = [([v.broadcast(x[0])], w) for x, w in pairs]
         turns = v.b.sdiv(self.n, i64(each * self.wide))
         with v.loop(turns) as turn:
-            ask(v, [v.add(w, v.mul(turn, each * self.nbytes)) for _, w in pairs])
+            ask(v, [v.add(w, v.mul(turn, each * self.nbytes)) for _, w in pairs], self.spread)
             for u in range(each):
                 self._block(v.add(v.mul(turn, each), u), pairs, scales)
         done, blocks = v.mul(turns, each), v.b.sdiv(self.n, i64(self.wide))

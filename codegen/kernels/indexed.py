@@ -15,16 +15,17 @@ import llvmlite.ir as ir
 
 from ..native.build import Spec, family
 from ..native.layout import MAX_RANK
-from ..program import Op, Unsupported, Value, kind
+from ..program import Literal, Op, Unsupported, Value, itemsize, kind
 from ..rules.expressions import Expr
 from ..rules.indexing import gathered, scattered
 from ..rules.sums import Sum
-from ..segment.assembly import Context
+from ..segment.assembly import RAW_BYTES, Context
 from ..segment.steps import Kernel
-from ..segment.storage import Storage
+from ..segment.storage import Storage, dense
 from ..target import Target
 from . import elementwise, moves
 from .expressions import emit
+from .kept_weights import as_cast
 from .nests import maximum, minimum, vectors
 from .simd import I32, I64, Builder, i64
 
@@ -47,17 +48,28 @@ def gather(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     fills = rows.mode == "fill"
     if kind(op.out.dtype) not in ("f" if fills else "fib") or index.dtype != "int32":
         raise Unsupported(f"a gather from {table} by {index}")
-    s, i = _dense(ctx, table), _dense(ctx, index)
-    y = ctx.output(op.out)
+    s, dtype = _table(ctx, table)
+    i, y = _dense(ctx, index), ctx.output(op.out)
     if not y.dense:
         raise Unsupported("a gather into a strided result")
     n = index.size // rows.places if isinstance(index, Value) else 0
     block = elementwise.even(n, max(1, ITEM // max(rows.width, 1)), ctx.threads)
     operands = [(i, (4 * rows.places * block,), 0), (s, (0,), 0), (y, (4 * rows.width * block,), 0)]
-    kernel = Kernel(("gather", rows.mode, rows.places, rows.tables > 1, rows.width == 1))
-    words = [n, block, *rows.words]
+    kernel = Kernel(("gather", rows.mode, rows.places, rows.tables > 1, rows.width == 1, dtype))
+    words = [n, block, *rows.words(itemsize(dtype) if dtype else 4)]
     elementwise.nest(ctx, kernel, words, (-(-n // block),), operands, 2, 1, block * max(1, rows.width // ctx.target.vl))
     return rest
+
+
+def _table(ctx: Context, table: Value | Literal) -> tuple[Storage, str]:
+    """Where the rows of a table lie side by side, and as which narrow type ("": in 4 bytes): a large constant is read
+    as it is stored. Raises `Unsupported` as `_dense`.
+    """
+    if isinstance(table, Value) and table in ctx.consts:
+        kept = as_cast(table)
+        if kind(kept.dtype) == "f" and itemsize(kept.dtype) < 4 and kept.nbytes >= RAW_BYTES:
+            return dense(ctx.raw_const(kept), table.shape), kept.dtype
+    return _dense(ctx, table), ""
 
 
 def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
@@ -87,7 +99,7 @@ def scatter(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     many = rows.tables if rows.tables > 1 else rows.limits[0]
     share = -(-many // (ctx.threads if index.size // rows.places * rows.width > ITEM else 1))
     kernel = Kernel(("scatter", op.prim, op.out.dtype, rows.mode, rows.places, rows.tables > 1, rows.width == 1))
-    words = [index.size // rows.places, share, *rows.words]
+    words = [index.size // rows.places, share, *rows.words()]
     parts = -(-many // share)
     operands = [(i, (0,), 0), (s, (0,), 0), (y, (0,), 0)]
     work = index.size // rows.places * (1 + rows.width // ctx.target.vl // parts)
@@ -198,13 +210,13 @@ def _row(v: Builder, single: bool, width: ir.Value, body: Callable[[Builder, ir.
 
 @family("gather")
 def _gather(name: str, key: Spec, target: Target) -> str:
-    """("gather", mode, indices, batched, single): rows one behind the other. Operands: index, table, out; the innermost
-    loop counts blocks of rows.
+    """("gather", mode, indices, batched, single, dtype): rows one behind the other, of a table as it is stored ("": in
+    4 bytes). Operands: index, table, out; the innermost loop counts blocks of rows.
 
     Words: rows, rows of a block, then those of `Rows`. The mode "fill" writes NaN for a row outside, the others take
     the nearest; `batched`: there are several tables; `single`: a row is one float.
     """
-    _, mode, places, batched, single = key
+    _, mode, places, batched, single, dtype = key
     v = Builder(name, 3, target.vl)
     where, loops, words = v.args
     at, table, out = (v.ld64(where, i) for i in range(3))
@@ -217,14 +229,17 @@ def _gather(name: str, key: Spec, target: Target) -> str:
         source = v.add(table, _offset(v, number, indices, words))
         to = v.add(out, v.b.mul(v.mul(r, 4), width))
 
-        copy = functools.partial(_copied, source, to, inside if mode == "fill" else None)
+        copy = functools.partial(_copied, source, to, inside if mode == "fill" else None, dtype)
         _row(v, single, width, copy)
     return v.finish()
 
 
-def _copied(source: ir.Value, to: ir.Value, inside: ir.Value | None, v: Builder, o: ir.Value) -> None:
+def _copied(source: ir.Value, to: ir.Value, inside: ir.Value | None, dtype: str, v: Builder, o: ir.Value) -> None:
     """Copies a vector at an offset; NaN where the row is not inside (None: it always is)."""
-    value = v.load(v.add(source, o))
+    if dtype:
+        value = v.load_stored(v.add(source, v.b.sdiv(o, i64(4 // itemsize(dtype)))), dtype)
+    else:
+        value = v.load(v.add(source, o))
     if inside is not None:
         value = v.b.select(inside, value, v.const(float("nan")))
     v.store(value, v.add(to, o))

@@ -68,9 +68,17 @@ def stored(w: Value, rows: int, channels: int) -> Stored:
     return Stored(w.source, rows, channels, w.scale, lead, group) if group else Stored(w, rows, channels)
 
 
+def as_cast(w: Value) -> Value:
+    """The array that constant weights are a cast of, where kernels read that by whole bytes and nothing is multiplied;
+    else the weights.
+    """
+    cast = w.source is not None and w.scale is None and w.source.dtype in STORED and bits(w.source.dtype) >= 8
+    return w.source if cast and w.source is not None else w
+
+
 def _cut(shape: Sequence[int], channels: int) -> int:
     """The first of the last axes that are the channels together; 0 where there are none such, or nothing but them."""
     return next((d for d in range(len(shape) - 1, 0, -1) if math.prod(shape[d:]) == channels), 0)
 
 
-__all__ = ["STORED", "Stored", "bits", "stored"]
+__all__ = ["STORED", "Stored", "as_cast", "bits", "stored"]

@@ -20,7 +20,7 @@ from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
 from ..target import Target
 from .elementwise import nest
-from .gemv import ITEM_BYTES, ITEMS, ROWS, STREAMS, apart, ask
+from .gemv import ITEM_BYTES, ITEMS, ROWS, STREAMS, Blocks, apart, ask
 from .kept_weights import bits
 from .nests import LAST, chunk_of
 from .parts import LINE, add_up, walked
@@ -52,24 +52,31 @@ def channels_of(w: Value, n: int, k: int) -> Channels | None:
     return Channels(w, n, k) if w.dtype in READ else None
 
 
-def add_row_gemv(ctx: Context, x: Lane, m: int, w: Channels, lanes: Sequence[Lane], expr: Expr) -> None:
-    """Appends lanes[0] = `expr` of x @ w.T and of the other lanes; x f32 [m, depth], its rows side by side."""
-    n, k, row = w.channels, w.depth, w.depth * bits(w.value.dtype) // 8
-    items = 1 if ctx.threads == 1 else max(1, min(ITEMS * ctx.threads, n * row // ITEM_BYTES, n // STREAMS))
+def add_row_gemv(
+    ctx: Context, x: Lane, m: int, w: Channels, lanes: Sequence[Lane], expr: Expr, blocks: Blocks | None = None
+) -> None:
+    """Appends lanes[0] = `expr` of x @ w.T and of the other lanes; x f32 [m, depth], its rows side by side. `blocks`:
+    so many of x, each times a matrix of its own, w is one of these; rows of the result are [batch, m].
+    """
+    n, k, dtype = w.channels, w.depth, w.value.dtype
+    batch, lead = (blocks.batch, ((x.group,), (blocks.step,), (4 * m * n,))) if blocks else (1, ((), (), ()))
+    at, row = blocks.place if blocks and blocks.place else (Ref(ctx.raw_const(w.value), 0), k * bits(dtype) // 8)
+    items = 1 if ctx.threads == 1 else max(1, min(ITEMS * ctx.threads // batch, n * row // ITEM_BYTES, n // STREAMS))
     share = -(-n // items)
-    y = ctx.scratch((1, m, n))
+    y = ctx.scratch((1, batch * m, n))
     for first in range(0, m, ROWS):
         count = min(ROWS, m - first)
         operands = [
-            walked(Ref(x.ref.buffer, x.ref.offset + first * x.pixels[3]), 0),
-            walked(Ref(ctx.raw_const(w.value), 0), row * share),
-            walked(Ref(y.buffer, y.offset + 4 * n * first), 4 * share),
+            walked(Ref(x.ref.buffer, x.ref.offset + first * x.pixels[3]), *lead[0], 0),
+            walked(at, *lead[1], row * share),
+            walked(Ref(y.buffer, y.offset + 4 * n * first), *lead[2], 4 * share),
         ]
         if w.scale is not None:
             operands.append(walked(_scales(ctx, w), 4 * share))
-        kernel = Kernel(("row_gemv", count, w.value.dtype, w.scale is not None))
+        kernel = Kernel(("row_gemv", count, dtype, w.scale is not None))
         units = count * share * -(-k // ctx.target.vl)
-        nest(ctx, kernel, [k, share, n, row, x.pixels[3], 4 * n], (-(-n // share),), operands, 2, 1, units)
+        loops = ((batch,) if blocks else ()) + (-(-n // share),)
+        nest(ctx, kernel, [k, share, n, row, x.pixels[3], 4 * n], loops, operands, 2, 1, units)
     add_up(ctx, y, lanes, expr)
 
 
@@ -99,7 +106,8 @@ def row_gemv(name: str, key: Spec, target: Target) -> str:
     k, row = v.ld64(words, 0), v.ld64(words, 3)
     n = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 2), v.ld64(words, 1))
     xs, ys = ([v.add(at, v.mul(v.ld64(words, i), p)) for p in range(m)] for at, i in ((x, 4), (y, 5)))
-    kernel = _Rows(v, xs, w, ys, k, row, dtype, v.ld64(where, 3) if scaled else None)
+    spread = v.b.sdiv(row, v.mul(k, bits(dtype) // 8))
+    kernel = _Rows(v, xs, w, ys, k, row, dtype, v.ld64(where, 3) if scaled else None, spread)
     together = max(1, min(STREAMS, SUMS // m))
     each = apart(v, n, together)
     with v.loop(each) as r:
@@ -124,6 +132,7 @@ class _Rows:
     row: ir.Value
     dtype: str
     scales: ir.Value | None
+    spread: ir.Value
 
     def sum(self, rows: list[ir.Value]) -> None:
         """Writes the results of the rows of these numbers."""
@@ -131,7 +140,7 @@ class _Rows:
         at, each = [v.add(self.w, v.b.mul(r, self.row)) for r in rows], max(1, LINE // nbytes)
         turns, vectors = v.b.sdiv(self.k, i64(each * v.vl)), v.b.sdiv(self.k, i64(v.vl))
         with v.carry(turns, [v.const(0.0)] * (len(rows) * len(self.x))) as (turn, sums, done):
-            ask(v, [v.add(a, v.mul(turn, each * nbytes)) for a in at])
+            ask(v, [v.add(a, v.mul(turn, each * nbytes)) for a in at], self.spread)
             for u in range(each):
                 sums = self._further(v.add(v.mul(turn, each), u), at, sums)
             done(sums)

@@ -34,12 +34,11 @@ class Rows:
         """How many indices name a row."""
         return len(self.limits)
 
-    @property
-    def words(self) -> tuple[int, ...]:
-        """Floats of a row; rows of a table that are named, bytes from a table to the next; for each index its limit
-        and the bytes from one to the next (elements of 4 bytes).
+    def words(self, element: int = 4) -> tuple[int, ...]:
+        """Elements of a row; rows of a table that are named, bytes from a table to the next; for each index its limit
+        and the bytes from one to the next (elements of so many bytes).
         """
-        steps = [4 * self.width * math.prod(self.limits[j:]) for j in range(self.places + 1)]
+        steps = [element * self.width * math.prod(self.limits[j:]) for j in range(self.places + 1)]
         pairs = zip(self.limits, steps[1:], strict=True)
         return (self.width, max(self.each, 1), steps[0], *(x for pair in pairs for x in pair))
 

@@ -9,6 +9,10 @@ from ..program import Op, Value
 from .convolution import geometry
 
 
+FEW_ROWS = 8  # that are multiplied together: as many sums as registers hold
+MATRIX_BYTES, ALL_BYTES = 1 << 16, 1 << 18  # of a matrix, of all groups', that are better read where they lie
+
+
 @dataclasses.dataclass(frozen=True)
 class Matrix:
     """`groups` products of [rows, inner] with [inner, columns]; `kind` names the class of kernels that compute it.
@@ -42,6 +46,12 @@ def product(op: Op) -> Matrix:
     groups, inner = math.prod(a[d] for d in ab), math.prod(a[d] for d in ac)
     rows, columns = math.prod(a) // (groups * inner), math.prod(b) // (groups * inner)
     return Matrix("vector" if min(rows, columns) == 1 else "dense", rows, inner, columns, groups)
+
+
+def few_rows(rows: int, inner: int, columns: int, groups: int) -> bool:
+    """Whether a product of computed sides does little more than read the matrices [inner, columns] of one of them."""
+    nbytes = 4 * inner * columns
+    return rows <= FEW_ROWS and nbytes >= MATRIX_BYTES and groups * nbytes >= ALL_BYTES
 
 
 def convolution_channels(op: Op) -> tuple[int, int]:

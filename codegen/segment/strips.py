@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from ..native import layout as abi
 from ..program import Group, Op, Program, Unsupported, Value, external
 from ..rules.convolution import Convolution, convolution
+from ..rules.products import few_rows, product
 from .assembly import Context, Packer, lifetimes
 from .steps import Nested, Ref, Step, Word
 from .storage import Buffer, Storage, place
@@ -112,7 +113,15 @@ def _attention(groups: Sequence[Group]) -> bool:
     first, last, softmax = a.anchor, c.anchor, {op.prim for op in b.ops}
     rowwise = {"reduce_max", "exp"} <= softmax and b.out.shape == a.out.shape
     products = first.prim == last.prim == "dot_general"
+    if products and any(_reads_only(op) for op in (first, last)):
+        return False
     return products and rowwise and len(first.params["dimension_numbers"][1][0]) == 2
+
+
+def _reads_only(op: Op) -> bool:
+    """Whether the sides of a product are a few rows and large matrices: all threads read each of those together."""
+    found = product(op)
+    return few_rows(min(found.rows, found.columns), found.inner, max(found.rows, found.columns), found.groups)
 
 
 PATTERNS = (Pattern(3, _bottleneck, (0, 1)), Pattern(2, _separable, (0, 1)), Pattern(3, _attention, (0, 2)))

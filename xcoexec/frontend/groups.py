@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from ..codegen.program import Group, Op, Value, consumers
+from ..codegen.rules import chosen
 from ..codegen.rules.convolution import convolution
 from ..codegen.rules.indexing import scattered_rows
 from ..codegen.rules.primitives import is_anchor, is_broadcast, is_elementwise, is_movement, is_view, primitive
@@ -19,7 +20,8 @@ LOOKAHEAD_ROWS = 32
 def group_ops(
     ops: Sequence[Op], data: set[Value], outputs: Sequence[Value], passes: Sequence[Group] = ()
 ) -> list[Group]:
-    """Every operation in one group (broadcasts of constants and turned weights: in each group that reads them).
+    """Every operation in one group (broadcasts of constants, turned weights and weights that indices choose: in each
+    group that reads them).
 
     `data`: the values that are no constants; `outputs`: those of the program; `passes`: groups that are made already.
     """
@@ -28,7 +30,7 @@ def group_ops(
     for op in list(floating.values()):
         if op.out in outputs or any(not (is_elementwise(r) or is_movement(r)) for r in readers.get(op.out, [])):
             del floating[op.out]
-    floating |= _turned(ops, readers, data, outputs)
+    floating |= _turned(ops, readers, data, outputs) | chosen.floating(ops, readers, data, outputs)
     makers, position = {v: op for op in ops for v in op.outs}, {op: i for i, op in enumerate(ops)}
     made = {group.ops[0]: group for group in passes}
     scope = _Scope(readers, makers, set(), {op for group in passes for op in group.ops}, floating, set(outputs))
