@@ -86,12 +86,13 @@ def _side(product: Op, side: int, makers: Mapping[Value, Op]) -> Chosen | None:
     contract, batch = (tuple(axes[side]) for axes in product.params["dimension_numbers"])
     contract = tuple(sorted(contract))
     lead, first = len(index.shape) - 1, len(batch)
-    if batch != tuple(range(first)) or first > lead or not contract or contract[-1] not in range(lead, len(v.shape) - 1):
+    last = contract[-1] if contract else -1  # columns follow it
+    if batch != tuple(range(first)) or first > lead or last not in range(lead, len(v.shape) - 1):
         return None
     summed = contract[0] < lead
-    if contract != tuple(range(first if summed else lead, contract[-1] + 1)):
+    if contract != tuple(range(first if summed else lead, last + 1)):
         return None
-    summands = math.prod(v.shape[lead : contract[-1] + 1])
+    summands = math.prod(v.shape[lead : last + 1])
     columns = rows.width // summands if summands else 0
     return Chosen(gather, tuple(reversed(casts)), side, first, summed, summands, columns) if columns else None
 

@@ -8,7 +8,6 @@ import math
 from ..program import Op, Value
 from .convolution import geometry
 
-
 FEW_ROWS = 8  # that are multiplied together: as many sums as registers hold
 MATRIX_BYTES, ALL_BYTES = 1 << 16, 1 << 18  # of a matrix, of all groups', that are better read where they lie
 
