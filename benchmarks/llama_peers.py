@@ -8,7 +8,9 @@ process with threads that do nothing but read, so that each line stands beside t
     prefill   `--prompt` tokens at once, scores of the last one
 
 Where products are bf16 in llama.cpp they are here: dense layers narrow what they multiply. Keys and values are f32 here
-and f16 there. llama.cpp quantises activations for q8_0 and q4_0, here they stay f32.
+and f16 there. llama.cpp quantises activations for q8_0 and q4_0 to 8 bits; here they stay f32 in a decode, and are
+rounded to bf16 in a prefill (`precision="bf16"`). Both have a cache of `--context` positions: this decoder reads all of
+them, llama.cpp those that are filled.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from xcoexec.tools.machine import environment
 
 FORMS = ("bf16", "q8_0", "q4_0")
 GROUP = 32  # weights of an output that have a scale of their own
-CONTEXT, BEFORE, TURNS = 1024, 64, 64  # positions of a cache; tokens before those that are timed, and how many follow
+BEFORE, TURNS = 64, 64  # tokens before those that are timed, and how many follow
 READ_BYTES = 1 << 28
 HEAD = ("weights", "work", "who", "tokens/s", "GB/s of weights", "of the reads", "over llama.cpp")
 #: the decoder's dense layers -> GGUF's names
@@ -69,7 +71,7 @@ def _quantised(w: np.ndarray, form: str) -> tuple[Any, np.ndarray]:
         return jnp.asarray(np.ascontiguousarray(narrow.T)), narrow.view(np.uint16).view(np.uint8)
     raw = quants.quantize(w, Kind.Q8_0 if form == "q8_0" else Kind.Q4_0)
     blocks = raw.reshape(n, k // GROUP, -1)
-    scale = np.ascontiguousarray(blocks[..., :2]).view(np.float16).astype(np.float32)
+    scale = np.ascontiguousarray(blocks[..., :2]).view(np.float16)
     if form == "q8_0":
         q = np.ascontiguousarray(blocks[..., 2:]).view(np.int8)
     else:
@@ -93,7 +95,7 @@ def made(m: Decoder, form: str, path: pathlib.Path) -> tuple[dict[str, Any], int
     rng = np.random.default_rng(0)
     kind = {"bf16": Kind.BF16, "q8_0": Kind.Q8_0, "q4_0": Kind.Q4_0}[form]
     writer = gguf.GGUFWriter(str(path), "llama")
-    writer.add_context_length(CONTEXT)
+    writer.add_context_length(m.length)
     writer.add_embedding_length(m.width)
     writer.add_block_count(m.depth)
     writer.add_feed_forward_length(m.hidden)
@@ -141,7 +143,11 @@ def _wide(variables: Any) -> Any:
     scaled = lambda x: isinstance(x, dict) and set(x) == {"q", "scale"}
 
     def one(x: Any) -> Any:
-        return (x["q"].astype(jnp.float32) * x["scale"]).reshape(-1, x["scale"].shape[-1]) if scaled(x) else x
+        return (
+            (x["q"].astype(jnp.float32) * x["scale"].astype(jnp.float32)).reshape(-1, x["scale"].shape[-1])
+            if scaled(x)
+            else x
+        )
 
     return jax.tree_util.tree_map(one, variables, is_leaf=scaled)
 
@@ -158,7 +164,7 @@ class Ours:
         jitted = kind(step, donate_argnums=1)
         bind = getattr(jitted, "bind", None)
         self._step = bind(variables) if bind else lambda *args: jitted(variables, *args)
-        self._cache = m.empty_cache(1, CONTEXT)
+        self._cache = m.empty_cache(1)
 
     def __call__(self, tokens: Sequence[int], position: int) -> jax.Array:
         """Scores behind the last token."""
@@ -176,7 +182,7 @@ def _load_backends(folder: pathlib.Path) -> None:
 class Peer:
     """llama.cpp with a GGUF file."""
 
-    def __init__(self, path: pathlib.Path, threads: int):
+    def __init__(self, path: pathlib.Path, context: int, threads: int):
         import llama_cpp as c
 
         self._c = c
@@ -188,13 +194,13 @@ class Peer:
         about.n_gpu_layers = 0
         self._model = c.llama_model_load_from_file(str(path).encode(), about)
         how = c.llama_context_default_params()
-        how.n_ctx = how.n_batch = how.n_ubatch = CONTEXT
+        how.n_ctx = how.n_batch = how.n_ubatch = context
         how.n_threads = how.n_threads_batch = threads
         self._context = c.llama_init_from_model(self._model, how) if self._model else None
         if not self._context:
             raise RuntimeError(f"llama.cpp refuses {path}")
         self._words = c.llama_vocab_n_tokens(c.llama_model_get_vocab(self._model))
-        self._batch = c.llama_batch_init(CONTEXT, 0, 1)
+        self._batch = c.llama_batch_init(context, 0, 1)
 
     def __call__(self, tokens: Sequence[int], position: int) -> np.ndarray:
         """Scores behind the last token."""
@@ -244,26 +250,26 @@ def measure(form: str, args: argparse.Namespace) -> dict[str, Any]:
         heads=args.heads,
         groups=args.groups,
         hidden=args.hidden,
-        length=CONTEXT,
+        length=args.context,
         dtype=jnp.bfloat16 if form == "bf16" else None,
     )
     path = folder / f"decoder-{form}.gguf"
     variables, nbytes = made(m, form, path)
     prompt = np.random.default_rng(1).integers(0, m.vocabulary, args.prompt).tolist()
-    peer = Peer(path, threads)
+    peer = Peer(path, m.length, threads)
     plan = xcoexec.Plan.uniform(1.0) if args.host else None
     ours = lambda fn, **given: xcoexec.jit(fn, threads=threads, wait=True, plan=plan, **given)
-    who = {"xcoexec": Ours(m, variables, ours), "llama.cpp": peer} | (
-        {"jax.jit": Ours(m, variables, jax.jit)} if args.jit else {}
-    )
-    first = {name: np.array(x(prompt, 0), np.float64) for name, x in who.items()}
+    narrow = lambda fn, **given: ours(fn, precision="bf16", **given)
+    others = {"llama.cpp": peer} | ({"jax.jit": Ours(m, variables, jax.jit)} if args.jit else {})
+    one, many = Ours(m, variables, ours), Ours(m, variables, ours if form == "bf16" else narrow)
+    first = {name: np.array(x(prompt, 0), np.float64) for name, x in {"xcoexec": many, **others}.items()}
     buffer = np.ones(READ_BYTES // 4, np.float32)
     reads = host.Call(peaks.reading(READ_BYTES, threads), [buffer], [])
     found: dict[str, Any] = {"form": form, "threads": threads, "weight_bytes": nbytes, "prompt": args.prompt}
     found["differences"] = {name: _difference(x, first["llama.cpp"]) for name, x in first.items()}
     work = {
-        "decode": {name: decoding(x, prompt) for name, x in who.items()},
-        "prefill": {name: (lambda x=x: x(prompt, 0)) for name, x in who.items()},
+        "decode": {name: decoding(x, prompt) for name, x in {"xcoexec": one, **others}.items()},
+        "prefill": {name: (lambda x=x: x(prompt, 0)) for name, x in {"xcoexec": many, **others}.items()},
     }
     for name, calls in work.items():
         samples: dict[str, list[float]] = {}
@@ -274,7 +280,7 @@ def measure(form: str, args: argparse.Namespace) -> dict[str, Any]:
     packages = ("llama-cpp-python", "gguf")
     versions = {name: importlib.metadata.version(name) for name in packages}
     shape = {k: getattr(args, k) for k in ("layers", "width", "hidden", "heads", "groups", "vocabulary")}
-    return {**found, "shape": shape, "context": CONTEXT, **environment(), "versions": versions}
+    return {**found, "shape": shape, "context": m.length, **environment(), "versions": versions}
 
 
 def rows(record: Mapping[str, Any]) -> list[list[str]]:
@@ -314,6 +320,7 @@ def parser() -> argparse.ArgumentParser:
         found.add_argument(f"--{name}", type=int, default=value)
     found.add_argument("--vocabulary", type=int, default=32000)
     found.add_argument("--prompt", type=int, default=512)
+    found.add_argument("--context", type=int, default=512, help="positions of the cache")
     found.add_argument("--threads", type=int, default=None)
     found.add_argument("--rounds", type=int, default=6)
     found.add_argument("--seconds", type=float, default=0.5)
@@ -324,6 +331,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parser().parse_args(argv)
+    least = max(args.prompt, BEFORE + TURNS)
+    if args.context < least:
+        raise SystemExit(f"llama_peers: got --context {args.context}; valid for this work is {least} or more.")
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     records = []

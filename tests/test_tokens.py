@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import xcoexec
+from xcoexec.codegen.kernels.digits import FEW_THREADS
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.sharing import shareable
 from xcoexec.codegen.target import target
@@ -60,12 +61,13 @@ def _wanted(w: Any, x: Any) -> np.ndarray:
 
 def _of_one_row(form: str, threads: int) -> str:
     """The kernels of one row."""
-    if form.startswith("int4") and "+avx512vnni" in target().features and target().vl == 16:
+    whole = form.startswith("int4") or (form.startswith("int8") and threads <= FEW_THREADS)
+    if whole and "+avx512vnni" in target().features and target().vl == 16:
         return "digits+digit_gemv+parts"
     return "gemv" if threads == 1 else "gemv+parts"
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(("k", "n"), [(1000, 537), (520, 1040), (1160, 1025)])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
@@ -81,7 +83,8 @@ def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
         assert error(got, _wanted(w, x)) < 1e-5, rows
         if rows == 1:
             assert segment.algorithms == (_of_one_row(form, threads),)
-            size = k * -(-n // 64) * 64 // 2 if form.startswith("int4") else 0
+            packed = form.startswith("int4") or "digits" in segment.algorithms[0]
+            size = k * -(-n // 64) * 64 // (2 if form.startswith("int4") else 1) if packed else 0
             assert sum(r.nbytes for r in raw) == (0 if size else k * n * raw[0].itemsize)
             assert segment.blob_bytes <= size * 1.05 + 4 * n * (k // 40) + 256
 
@@ -176,7 +179,9 @@ def test_a_scale_and_a_bias_behind_the_product_stay_there() -> None:
     whole = np.asarray(w["q"], np.float64) * np.asarray(w["scale"], np.float64)
     assert error(fast(x), np.asarray(x, np.float64) @ whole + np.asarray(bias, np.float64)) < 1e-5
     (unit,) = fast.session().current.lowered.segments
-    assert [v.dtype for v in unit.segment.raw] == ["int8"]
+    assert {v.dtype for v in unit.segment.raw} <= {"int8"}
+    read = sum(v.nbytes for v in unit.segment.raw) + unit.segment.blob_bytes
+    assert read <= 640 * -(-520 // 64) * 64 + 4 * 2 * 520 + 256, "a byte for each weight"
 
 
 def test_copies_of_weights_are_read_as_they_are_stored() -> None:

@@ -1,25 +1,26 @@
-"""One row times a large matrix of int4 with scales by group of rows, multiplied as whole numbers.
+"""One row times a large matrix of int4 or int8 with scales by group of rows, multiplied as whole numbers.
 
     x of a block of rows  =  2^e (65536 a + 256 b + c)        three digits of 8 bits
     y += 2^e scale (65536 (a . q) + 256 (b . q) + (c . q))
 
 One instruction multiplies four digits with four weights and adds them up exactly (AVX512-VNNI). The largest element of
 a block has 22 bits, and what is rounded away of the others is as small as for it. An element that is not finite makes
-all results NaN. Weights are stored 8 too large; 8 times the sum of the digits is taken off. They are packed in panels
-of 64 channels, [8 rows, 64] each:
+all results NaN. Weights are stored 8 (128) too large; as many times the sum of the digits is taken off. They are packed
+in panels of 64 channels, [8 rows, 64] of int4 and [4 rows, 64] of int8 each:
 
     byte j of vector u     row 4 h + j % 4, channel 16 u + j / 4; h = 0 in its lower half, h = 1 in its upper half
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import llvmlite.ir as ir
 import numpy as np
 
 from ..native.build import Spec, family
-from ..program import Value
+from ..program import Value, itemsize
 from ..rules.expressions import Expr
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
@@ -34,86 +35,119 @@ from .simd import F32, I32, Builder, i64
 
 VECTORS = 4  # of a panel
 CHANNELS = 16 * VECTORS
-ROWS = 8  # of a panel that lie in one vector
-BLOCK = 128  # most rows of a block: f32 has its sums exactly
+FOUR = 4  # rows that one instruction adds up
+BLOCK, LEAST = 128, 16  # most rows of a block, of which f32 has sums exactly; fewest that are worth their digits
 DIGITS = 3
 BITS = 22
 HEAD = 16  # bytes before the digits of a block: its scale, and what the sum of each digit begins with
 ITEMS = 2  # for each thread
+#: threads that memory gives more weights of int8 than they turn into f32; more of them read int8 without a packed copy
+FEW_THREADS = 4
 AHEAD = 2048  # bytes by which weights are asked for in advance
 LINE = 64
 FOURS = "llvm.x86.avx512.vpdpbusd.512"  # s32 plus four products of u8 and s8
 
 
-def block_of(group: int) -> int:
-    """Rows of a block: the largest divisor of a group's that is a multiple of 8 and at most `BLOCK`; 0: there is
-    none.
+@dataclasses.dataclass(frozen=True)
+class Packed:
+    """How weights lie in panels: `count` of them in a byte, each `shift` too large."""
+
+    count: int
+    shift: int
+
+    @property
+    def rows(self) -> int:
+        """Rows that lie in one vector."""
+        return FOUR * self.count
+
+    def of(self, rows: int) -> int:
+        """Bytes of so many rows of a panel."""
+        return rows * CHANNELS // self.count
+
+
+PACKED = {"int4": Packed(2, 8), "int8": Packed(1, 128)}
+
+
+def block_of(group: int, packed: Packed) -> int:
+    """Rows of a block: the largest divisor of a group's that is a whole number of vectors and at most `BLOCK`; 0: there
+    is none of `LEAST` or more.
     """
-    return next((b for b in range(BLOCK, 0, -ROWS) if group % b == 0), 0)
+    return next((b for b in range(BLOCK, LEAST - 1, -packed.rows) if group % b == 0), 0)
 
 
-def fits(target: Target, w: Stored) -> bool:
-    """Whether these kernels read weights."""
-    able = "+avx512vnni" in target.features.split(",") and target.vl == 16
-    return able and w.value.dtype == "int4" and w.scale is not None and block_of(w.group) > 0
+def fits(target: Target, threads: int, w: Stored) -> bool:
+    """Whether these kernels read weights, and faster than others do."""
+    able, packed = "+avx512vnni" in target.features.split(",") and target.vl == 16, PACKED.get(w.value.dtype)
+    wanted = w.value.dtype == "int4" or threads <= FEW_THREADS
+    return able and wanted and packed is not None and block_of(w.group or w.rows, packed) > 0
 
 
 def add_digits(ctx: Context, x: Lane, w: Stored, lanes: Sequence[Lane], expr: Expr) -> None:
     """Appends lanes[0] = `expr` of x @ w and of the other lanes; x f32 [rows of w], side by side."""
-    k, n, block = w.rows, w.channels, block_of(w.group)
-    blocks, panels, groups = k // block, -(-n // CHANNELS), k // w.group
+    k, n, packed = w.rows, w.channels, PACKED[w.value.dtype]
+    group = w.group or k
+    block = block_of(group, packed)
+    blocks, panels, groups = k // block, -(-n // CHANNELS), k // group
     each = HEAD + DIGITS * block
     table = ctx.scratch((blocks * each // 4,))
     operands = [walked(x.ref, 4 * block), walked(Ref(table.buffer, table.offset), each)]
-    nest(ctx, Kernel(("digits", block)), [], (blocks,), operands, 1, blocks, 4 * block)
+    nest(ctx, Kernel(("digits", block, packed.shift)), [], (blocks,), operands, 1, blocks, 4 * block)
     run = max(1, -(-panels // (1 if ctx.threads == 1 else ITEMS * ctx.threads)))
     y = ctx.scratch((panels * CHANNELS,))
     operands = [
         walked(Ref(table.buffer, table.offset), 0),
-        walked(_panels(ctx, w), run * k * CHANNELS // 2),
+        walked(_panels(ctx, w, packed), run * packed.of(k)),
         walked(Ref(y.buffer, y.offset), run * CHANNELS * 4),
-        walked(_scales(ctx, w), run * groups * CHANNELS * 4),
     ]
-    words = [blocks, panels, run, w.group // block, groups * CHANNELS * 4]
-    units = run * k // ROWS * VECTORS * (3 + 2 * DIGITS)
-    nest(ctx, Kernel(("digit_gemv", block)), words, (-(-panels // run),), operands, 2, 1, units)
+    if w.scale is not None:
+        operands.append(walked(_scales(ctx, w), run * groups * CHANNELS * itemsize(w.scale_dtype)))
+    scales = w.scale_dtype if w.scale is not None else ""
+    words = [blocks, panels, run, group // block, groups * CHANNELS * itemsize(w.scale_dtype)]
+    units = run * k // packed.rows * VECTORS * (1 + packed.count * (1 + DIGITS))
+    nest(ctx, Kernel(("digit_gemv", block, w.value.dtype, scales)), words, (-(-panels // run),), operands, 2, 1, units)
     add_up(ctx, dense(y.buffer, (1, 1, n), y.offset), lanes, expr)
 
 
-def _panels(ctx: Context, w: Stored) -> Ref:
-    """The weights, two in a byte."""
+def _panels(ctx: Context, w: Stored, packed: Packed) -> Ref:
+    """The weights as they are packed."""
     k, n, value = w.rows, w.channels, w.value
     wide = -(-n // CHANNELS) * CHANNELS
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
-        whole = np.full((k, wide), 8, np.uint8)
-        whole[:, :n] = np.asarray(consts[value]).astype(np.int8).reshape(k, n) + 8
-        parts = whole.reshape(k // ROWS, 2, 4, wide // CHANNELS, CHANNELS).transpose(1, 3, 0, 4, 2)
-        return (parts[0] | parts[1] << 4).ravel().view(np.float32)
+        whole = np.full((k, wide), packed.shift, np.uint8)
+        whole[:, :n] = np.asarray(consts[value]).astype(np.int8).reshape(k, n).view(np.uint8) + np.uint8(packed.shift)
+        parts = whole.reshape(k // packed.rows, packed.count, FOUR, wide // CHANNELS, CHANNELS)
+        parts = parts.transpose(1, 3, 0, 4, 2)
+        return (parts[0] | parts[1] << 4 if packed.count == 2 else parts[0]).ravel().view(np.float32)
 
-    return ctx.pack(k * wide // 2, packer, ("digit panels", value, k, n))
+    return ctx.pack(packed.of(k) * (wide // CHANNELS), packer, ("digit panels", value, k, n))
 
 
 def _scales(ctx: Context, w: Stored) -> Ref:
-    """The scales, f32 [panels, groups, channels of a panel]."""
-    groups, wide = w.rows // w.group, -(-w.channels // CHANNELS) * CHANNELS
+    """The scales [panels, groups, channels of a panel], in the type in which the model keeps them."""
+    groups, wide, dtype = w.rows // w.group, -(-w.channels // CHANNELS) * CHANNELS, w.scale_dtype
 
     def packer(consts: Mapping[Value, np.ndarray]) -> np.ndarray:
         whole = np.zeros((groups, wide), np.float32)
         whole[:, : w.channels] = w.scales(consts)
-        return whole.reshape(groups, -1, CHANNELS).swapaxes(0, 1)
+        panels = whole.reshape(groups, -1, CHANNELS).swapaxes(0, 1).ravel()
+        if dtype == "float32":
+            return panels
+        exact = panels.astype(np.float16) if dtype == "float16" else (panels.view(np.uint32) >> 16).astype(np.uint16)
+        return exact.view(np.float32)
 
-    return ctx.pack(4 * groups * wide, packer, ("scales of panels", w.scale, w.lead, groups, w.channels))
+    nbytes = itemsize(dtype) * groups * wide
+    return ctx.pack(nbytes, packer, ("scales of panels", w.scale, w.lead, groups, w.channels))
 
 
 @family("digits")
 def digits(name: str, key: Spec, target: Target) -> str:
-    """("digits", rows): the digits of a block of so many elements of f32.
+    """("digits", rows, shift): the digits of a block of so many elements of f32.
 
-    Operands: x, the block's table: its scale f32, -8 times the sum of each digit s32, then each digit of all elements
-    s8, the most significant one first.
+    Operands: x, the block's table: its scale f32, -shift times the sum of each digit s32, then each digit of all
+    elements s8, the most significant one first.
     """
-    rows = key[1]
+    _, rows, shift = key
     v = Builder(name, 3, target.vl)
     where = v.args[0]
     x, table = v.ld64(where, 0), v.ld64(where, 1)
@@ -137,7 +171,7 @@ def digits(name: str, key: Spec, target: Target) -> str:
             _store_bytes(v, digit, v.add(table, HEAD + rows * d + at))
     for d, total in enumerate(sums):
         whole = v.b.extract_element(v.across(total, v.b.add), i64(0))
-        v.b.store(v.b.mul(whole, ir.Constant(I32, -8)), v.ptr(v.add(table, 4 + 4 * d), I32))
+        v.b.store(v.b.mul(whole, ir.Constant(I32, -shift)), v.ptr(v.add(table, 4 + 4 * d), I32))
     return v.finish()
 
 
@@ -164,48 +198,52 @@ def _store_bytes(v: Builder, value: ir.Value, at: ir.Value) -> None:
 
 @family("digit_gemv")
 def digit_gemv(name: str, key: Spec, target: Target) -> str:
-    """("digit_gemv", rows of a block): y = x @ W for a run of panels, whole ones.
+    """("digit_gemv", rows of a block, dtype, type of the scales): y = x @ W for a run of panels, whole ones.
 
-    The last loop counts runs. Operands: the blocks' tables, W, y, the scales; all but the first begin at the run.
+    The last loop counts runs. Operands: the blocks' tables, W, y, and the scales (of type "": there are none); all but
+    the first begin at the run.
     Words: blocks, panels, panels of a run, blocks of a group, bytes of a panel's scales.
     """
-    block = key[1]
+    _, block, dtype, kept = key
+    packed = PACKED[dtype]
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
-    table, w, y, scales = (v.ld64(where, i) for i in range(4))
-    blocks, wide = v.ld64(words, 0), block * CHANNELS // 2
+    table, w, y = (v.ld64(where, i) for i in range(3))
+    blocks, wide = v.ld64(words, 0), packed.of(block)
     count = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 1), v.ld64(words, 2))
     with v.loop(count) as p:
         panel = v.add(w, v.mul(p, v.mul(blocks, wide)))
-        mine = v.add(scales, v.mul(p, v.ld64(words, 4)))
+        mine = v.add(v.ld64(where, 3), v.mul(p, v.ld64(words, 4))) if kept else None
         with v.carry(blocks, [v.const(0.0)] * VECTORS) as (b, sums, done):
             at = v.add(table, v.mul(b, HEAD + DIGITS * block))
-            found = _block(v, at, v.add(panel, v.mul(b, wide)), block)
-            factor = v.broadcast(at)
-            row = v.add(mine, v.mul(v.b.sdiv(b, v.ld64(words, 3)), 4 * CHANNELS))
-            factors = [v.b.fmul(factor, v.load(v.add(row, 64 * u))) for u in range(VECTORS)]
+            found = _block(v, at, v.add(panel, v.mul(b, wide)), block, packed)
+            factors = [v.broadcast(at)] * VECTORS
+            if mine is not None:
+                row = v.add(mine, v.mul(v.b.sdiv(b, v.ld64(words, 3)), itemsize(kept) * CHANNELS))
+                found_scales = [v.load_stored(v.add(row, 16 * itemsize(kept) * u), kept) for u in range(VECTORS)]
+                factors = [v.b.fmul(f, s) for f, s in zip(factors, found_scales, strict=True)]
             done([v.fma(x, f, a) for x, f, a in zip(found, factors, sums, strict=True)])
         for u, total in enumerate(v.carried):
             v.store(total, v.add(y, v.mul(p, 4 * CHANNELS), 64 * u))
     return v.finish()
 
 
-def _block(v: Builder, table: ir.Value, w: ir.Value, rows: int) -> list[ir.Value]:
+def _block(v: Builder, table: ir.Value, w: ir.Value, rows: int, packed: Packed) -> list[ir.Value]:
     """What a block of rows adds to the channels of a panel, in units of its scale: of f32."""
     first = [v.splat(v.b.load(v.ptr(v.add(table, 4 + 4 * d), I32)), v.ivec) for d in range(DIGITS)]
     nibble = v.iconst(0x0F0F0F0F)
-    with v.carry(i64(rows // ROWS), first * VECTORS) as (r, acc, done):  # a loop, so that all fits the registers
-        words = v.add(table, HEAD, v.mul(r, ROWS))
+    with v.carry(i64(rows // packed.rows), first * VECTORS) as (r, acc, done):  # a loop: all has to fit the registers
+        words = v.add(table, HEAD, v.mul(r, packed.rows))
         at = v.add(w, v.mul(r, LINE * VECTORS))
         raw = [v.bits(v.load(v.add(at, LINE * u))) for u in range(VECTORS)]
         for u in range(VECTORS):
             v.prefetch(v.add(at, LINE * u + AHEAD), 2)
-        for h in range(2):
-            halves = [v.b.and_(v.b.lshr(x, v.iconst(4)) if h else x, nibble) for x in raw]
-            fours = [v.b.load(v.ptr(v.add(words, rows * d + 4 * h), I32)) for d in range(DIGITS)]
+        for h in range(packed.count):
+            bytes_ = [v.b.and_(v.b.lshr(x, v.iconst(4)) if h else x, nibble) for x in raw] if packed.count > 1 else raw
+            fours = [v.b.load(v.ptr(v.add(words, rows * d + FOUR * h), I32)) for d in range(DIGITS)]
             wide = [v.splat(four, v.ivec) for four in fours]
-            pairs = [(half, x) for half in halves for x in wide]
-            acc = [v.call(FOURS, v.ivec, a, half, x) for a, (half, x) in zip(acc, pairs, strict=True)]
+            pairs = [(four, x) for four in bytes_ for x in wide]
+            acc = [v.call(FOURS, v.ivec, a, w4, x) for a, (w4, x) in zip(acc, pairs, strict=True)]
         done(acc)
     sums = v.carried
     weights = [v.const(float(256 ** (DIGITS - 1 - d))) for d in range(DIGITS)]

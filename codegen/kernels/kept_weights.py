@@ -43,6 +43,12 @@ class Stored:
     def _key(self) -> tuple[object, ...]:
         return self.scale, self.lead, self.rows // self.group, self.channels
 
+    @property
+    def scale_dtype(self) -> str:
+        """The type in which the model keeps the scales: float32, float16 or bfloat16."""
+        kept = as_cast(self.scale).dtype if self.scale is not None else ""
+        return kept if kept in ("float16", "bfloat16") else "float32"
+
     def scales(self, consts: Mapping[Value, np.ndarray]) -> np.ndarray:
         """The scales of given constants, f32 [rows / group, channels]."""
         scale, shape = self.scale, self.value.shape
