@@ -40,7 +40,7 @@ from xcoexec.tools.machine import environment
 FORMS = ("bf16", "q8_0", "q4_0")
 GROUP = 32  # weights of an output that have a scale of their own
 BEFORE, TURNS = 64, 64  # tokens before those that are timed, and how many follow
-READ_BYTES = 1 << 28
+READ_BYTES = 1 << 30  # more than any cache holds
 HEAD = ("weights", "work", "who", "tokens/s", "GB/s of weights", "of the reads", "over llama.cpp")
 #: the decoder's dense layers -> GGUF's names
 NAMES = {"query": "attn_q", "key": "attn_k", "value": "attn_v", "out": "attn_output"}

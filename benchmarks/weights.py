@@ -24,9 +24,10 @@ from rich.console import Console
 import xcoexec
 from xcoexec import models
 from xcoexec.devices.cuda import cuda
+from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
-from xcoexec.planning.memory import usage
+from xcoexec.planning.memory import usage, weight_shares
 from xcoexec.tools.oracle import error
 
 from .gpu import gpu_parser, on_gpu, where
@@ -143,6 +144,17 @@ def rates(host_call: Callable[[], Any], nbytes: int) -> dict[str, float]:
     return {"cpu_alone": cpu_alone, "bus_alone": bus_alone, "cpu": cpu, "bus": bus}
 
 
+def from_host(graph: LayerGraph, plan: xcoexec.Plan) -> float:
+    """Bytes of weights that a call takes from host memory by this plan; of a table those that indices name."""
+    consts, total = set(graph.program.consts), 0.0
+    for layer, place in zip(graph.layers, plan.placements, strict=True):
+        host, _, streamed = weight_shares(layer, place)
+        inside = [v for v in layer.ins if v in consts]
+        passing = sum(v.nbytes for v in (*layer.ins, *layer.outs) if v not in consts)
+        total += streamed * sum(v.nbytes for v in inside) + host * max(layer.nbytes - passing, 0) * bool(inside)
+    return total
+
+
 def run(name: str, share: float) -> dict[str, Any]:
     """One record: seconds of every variant, the rates of the machine, what the plan keeps where."""
     fn, weights, x = CASES[name]()
@@ -156,16 +168,18 @@ def run(name: str, share: float) -> dict[str, Any]:
     calls = {k: (lambda f=f: jax.block_until_ready(f(x))) for k, f in variants.items()}
     outs = {k: np.asarray(jax.tree_util.tree_leaves(c())[0]) for k, c in calls.items()}
     seconds = alternate(calls, ROUNDS, BLOCK_SECONDS)
-    rate = rates(calls["host"], nbytes)
     fast = variants["xcoexec"]
     plan, graph = fast.plan(), fast.graph()
+    on_host = from_host(graph, variants["host"].plan())
+    rate = rates(calls["host"], int(on_host))
     kept = usage(graph, plan.placements)
-    over = nbytes - kept.resident  # bytes that have to come from host memory at every call
+    over = from_host(graph, plan)
     reached = over / seconds["xcoexec"] / (rate["cpu"] + rate["bus"])
     return {
         "case": name,
         "machine": where(),
         "weight_bytes": nbytes,
+        "from_host_bytes": over,
         "device_memory": limit,
         "resident_bytes": kept.resident,
         "seconds": seconds,

@@ -459,11 +459,20 @@ JUNK += [
     b'{"a": [1, ["channel", 0.5]]}',
     b'{"a": [1, ["channel", 1.0, 1]]}',
 ]
-KINDS = (records.WHOLES, records.PARTS, records.CONTENTION, records.OVERHEADS, records.PREDICTOR, records.BEGIN)
+KINDS = (
+    records.WHOLES,
+    records.PARTS,
+    records.CONTENTION,
+    records.OVERHEADS,
+    records.STREAMING,
+    records.PREDICTOR,
+    records.BEGIN,
+)
 RUNS_OF: dict[str, Any] = {
     "device": {"a": 1e-5},
     "parts": {"a": [1e-3, ["channel", 0.5, 6e-4], ["rows", 0.5, 5e-4]]},
     "contention": 1.2,
+    "streaming": [4e10],
     "begin": {"plain": 0.5, "plan": 0.25},
     "overhead": {"sync": 1e-6, "rate": 1e10, "moves": {k: [1e-6, 1e10] for k in records.WAYS}, "stream_rate": 1e10},
 }

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import xcoexec
-from xcoexec.codegen.kernels.digits import FEW_THREADS
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.sharing import shareable
 from xcoexec.codegen.target import target
@@ -61,8 +60,7 @@ def _wanted(w: Any, x: Any) -> np.ndarray:
 
 def _of_one_row(form: str, threads: int) -> str:
     """The kernels of one row."""
-    whole = form.startswith("int4") or (form.startswith("int8") and threads <= FEW_THREADS)
-    if whole and "+avx512vnni" in target().features and target().vl == 16:
+    if form.startswith("int") and "+avx512vnni" in target().features and target().vl == 16:
         return "digits+digit_gemv+parts"
     return "gemv" if threads == 1 else "gemv+parts"
 
@@ -83,7 +81,7 @@ def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
         assert error(got, _wanted(w, x)) < 1e-5, rows
         if rows == 1:
             assert segment.algorithms == (_of_one_row(form, threads),)
-            packed = form.startswith("int4") or "digits" in segment.algorithms[0]
+            packed = form.startswith("int4") or "digits" in segment.algorithms[0]  # a byte holds one or two weights
             size = k * -(-n // 64) * 64 // (2 if form.startswith("int4") else 1) if packed else 0
             assert sum(r.nbytes for r in raw) == (0 if size else k * n * raw[0].itemsize)
             assert segment.blob_bytes <= size * 1.05 + 4 * n * (k // 40) + 256

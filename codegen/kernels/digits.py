@@ -41,8 +41,6 @@ DIGITS = 3
 BITS = 22
 HEAD = 16  # bytes before the digits of a block: its scale, and what the sum of each digit begins with
 ITEMS = 2  # for each thread
-#: threads that memory gives more weights of int8 than they turn into f32; more of them read int8 without a packed copy
-FEW_THREADS = 4
 AHEAD = 2048  # bytes by which weights are asked for in advance
 LINE = 64
 FOURS = "llvm.x86.avx512.vpdpbusd.512"  # s32 plus four products of u8 and s8
@@ -75,11 +73,10 @@ def block_of(group: int, packed: Packed) -> int:
     return next((b for b in range(BLOCK, LEAST - 1, -packed.rows) if group % b == 0), 0)
 
 
-def fits(target: Target, threads: int, w: Stored) -> bool:
-    """Whether these kernels read weights, and faster than others do."""
+def fits(target: Target, w: Stored) -> bool:
+    """Whether these kernels read weights."""
     able, packed = "+avx512vnni" in target.features.split(",") and target.vl == 16, PACKED.get(w.value.dtype)
-    wanted = w.value.dtype == "int4" or threads <= FEW_THREADS
-    return able and wanted and packed is not None and block_of(w.group or w.rows, packed) > 0
+    return able and packed is not None and block_of(w.group or w.rows, packed) > 0
 
 
 def add_digits(ctx: Context, x: Lane, w: Stored, lanes: Sequence[Lane], expr: Expr) -> None:

@@ -71,7 +71,7 @@ def add_gemv(ctx: Context, x: Lane, m: int, w: Stored, lanes: Sequence[Lane], ex
     """Appends lanes[0] = `expr` of x @ w and of the other lanes; x f32 [m, rows of w], its rows side by side."""
     n, parts = w.channels, _parts(ctx.threads, w)
     kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
-    if m == 1 and x.channel == 4 and fits(ctx.target, ctx.threads, w):
+    if m == 1 and x.channel == 4 and fits(ctx.target, w):
         return add_digits(ctx, x, w, lanes, expr)
     if m == parts == 1:
         return _sums(ctx, x, 1, w, w.rows, [walked(lane.ref, 0, lane.channel * WIDE) for lane in lanes], expr, kinds)

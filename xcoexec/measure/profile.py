@@ -25,7 +25,7 @@ from . import contention, device_layers, transfers
 from .device_layers import ArrayOf
 from .kept import load, store
 from .part_seconds import assumed_parts, assumed_wholes, example, host_parts, parts_seconds
-from .records import CONTENTION, OVERHEADS, WHOLES
+from .records import CONTENTION, OVERHEADS, STREAMING, WHOLES
 from .timing import Progress, empty_call, median_seconds, silent
 from .transfers import Overheads
 
@@ -210,6 +210,16 @@ def contended(relay: Relay, threads: int, cpus: tuple[int, ...]) -> float:
     """The factor (1 to 2) by which seconds grow while both halves work: what was measured, or else `TYPICAL`."""
     known = load(CONTENTION, _contention_name(relay, threads, cpus))
     return TYPICAL if known is None else float(known)
+
+
+def streaming_rate(relay: Relay, threads: int) -> float:
+    """Bytes/s of weights that stream to the device while so many threads read theirs, measured once (a second)."""
+    name = f"streaming{device_of(relay).suffix}-{threads}"
+    known = load(STREAMING, name)
+    if known is None:
+        known = [transfers.rate_beside_reads(relay, threads)]
+        store(STREAMING, name, known)
+    return float(known[0])
 
 
 class Around(TypedDict):

@@ -40,6 +40,9 @@ _moves = Where(
 #: `links.Overheads`
 OVERHEADS = Record("overhead", Fields({"sync": SECONDS, "rate": RATE, "moves": _moves, "stream_rate": RATE}))
 
+#: `transfers.rate_beside_reads`
+STREAMING = Record("streaming", Row((RATE,)))
+
 # -- the predictor -----------------------------------------------------------------------------------
 
 #: half, or class of kernels -> (terms, traits) of its models, as cost/terms.py makes them

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import numpy as np
 
 from ..codegen.program import Group, Literal, Op, Program, Value
-from ..codegen.runtime import host
+from ..codegen.runtime import host, peaks
 from ..codegen.runtime.clocks import Clock
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
@@ -20,6 +21,8 @@ from ..lowering.emit import TARGET, register
 
 SMALL, LARGE = 256, 1 << 20  # f32 values; the line through both gives fixed seconds and a rate
 FETCHED = 1 << 24  # f32 values
+PIECE = 1 << 21  # f32 values of a usual piece of streamed weights
+READ_BYTES = 1 << 29  # that threads read meanwhile: more than most caches hold
 RUNS = 25
 ROUNDS = 3  # of which the least counts: disturbances only ever make it longer, and the figures are kept
 LAUNCHES = 5e-6  # seconds before and behind the two kernels of a host call
@@ -63,7 +66,26 @@ def exchange_overheads(relay: Relay) -> Overheads:
         copied = [m + spans[n, what] - spans[n, "mapped"] for n, m in zip(sizes, seconds, strict=True)]
         moves[f"{what} mapped"], moves[f"{what} copy"] = _line(seconds), _line(copied)
     rate = 2 * 4 * LARGE / max(mapped["read"][1] + mapped["write"][1], 1e-6)
-    return Overheads(float(stamps[0][5]) + LAUNCHES, rate, moves, 4 * FETCHED / _fetch_seconds(relay))
+    return Overheads(float(stamps[0][5]) + LAUNCHES, rate, moves, 4 * FETCHED / _fetch_seconds(relay, FETCHED))
+
+
+def rate_beside_reads(relay: Relay, threads: int) -> float:
+    """Bytes/s of streamed weights on their way to the device while so many threads read memory, which they share."""
+    reads = host.Call(peaks.reading(READ_BYTES, threads), [np.full(READ_BYTES // 4, 1.0, np.float32)], [])
+    over = threading.Event()
+
+    def again() -> None:
+        while not over.is_set():
+            reads()
+
+    register(device_of(relay))
+    thread = threading.Thread(target=again)
+    thread.start()
+    try:
+        return 4 * PIECE / _fetch_seconds(relay, PIECE)
+    finally:
+        over.set()
+        thread.join()
 
 
 def _line(seconds: Sequence[float]) -> tuple[float, float]:
@@ -102,9 +124,9 @@ def _call_seconds(relay: Relay, n: int, way: str) -> float:
     return between(relay, lambda x: _pass(site, x), jax.numpy.zeros(n))
 
 
-def _fetch_seconds(relay: Relay) -> float:
-    fetch = Fetch(relay, np.zeros(FETCHED, np.float32))
-    results = [jax.ShapeDtypeStruct((FETCHED,), np.float32), jax.ShapeDtypeStruct((1,), np.float32)]
+def _fetch_seconds(relay: Relay, count: int) -> float:
+    fetch = Fetch(relay, np.zeros(count, np.float32))
+    results = [jax.ShapeDtypeStruct((count,), np.float32), jax.ShapeDtypeStruct((1,), np.float32)]
 
     def fn(x: jax.Array) -> jax.Array:
         weights, word = host_call(f"{TARGET}_fetch", results, fetch.address, [x], False)

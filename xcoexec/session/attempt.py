@@ -31,6 +31,7 @@ from ..measure.profile import (
     measure,
     overheads,
     silent,
+    streaming_rate,
 )
 from ..measure.timing import alone, empty_call, median_seconds
 from ..planning.baselines import device_plan
@@ -185,8 +186,11 @@ class Attempt:
             if not self.early:
                 self.learn()
             self.costs = self._measured()
-        limit = self.machine.limit
-        return self.costs if limit is None else dataclasses.replace(self.costs, capacity=limit)
+        m = self.machine
+        if m.limit is None:
+            return self.costs
+        rate = streaming_rate(connected(m.relay), m.threads)
+        return dataclasses.replace(self.costs, capacity=m.limit, stream_rate=min(rate, self.costs.stream_rate))
 
     def quick_costs(self, together: float) -> Costs:
         """As `measured_costs`, on a device of which nothing is known but that all layers take so many seconds
