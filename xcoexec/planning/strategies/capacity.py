@@ -8,7 +8,7 @@ the copy of its weights, which come in pieces, are bounded from below by
                             + (sync + operand bytes / copy_rate) * both[i]
     e[i] >= e[i-1] + gap[i] + t_device[i] * (resident[i] + streamed[i])
     e[i] >= c[i] + t_device[i] * streamed[i] * piece[i]          the last piece is computed after its copy
-    c[i] >= c[i-1] + bytes[i] * streamed[i] / rate               one copy engine
+    c[i] >= c[i-1] + (bytes[i] / rate + piece seconds) * streamed[i]      one copy engine
     c[i] >= e[i-1] + (bytes[i] * streamed[i] - AHEAD * largest piece) / rate     room for so many pieces
 
 and the device holds `sum(bytes * resident) + buffers <= capacity`. `gap`: the layers between, on the device; `piece`: a
@@ -36,6 +36,11 @@ from ...ir.words import DEVICE, HOST, SPLIT
 from ..memory import SPARE_PIECES, large, usage
 
 PIECE_BYTES = 1 << 24  # of streamed weights: large enough for the bus's full rate
+#: of a piece beside what its bytes take: a copy, and a product of its own; so small weights are better resident
+PIECE_SECONDS = 2e-5
+#: what streaming a layer is charged for that in the program, where it would not be linear: the last one keeps weights
+#: from being streamed at all. `clock` decides
+WEIGHED = (0.0, PIECE_SECONDS, 1.0)
 PIECES = 16  # or this part of the capacity, where that is less
 LEAST_SHARE = 1 / 64  # of a layer: a smaller part is not worth a call
 ALIGNED = 4  # channels: what is resident ends at 16 bytes
@@ -84,12 +89,12 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
     room = costs.capacity - usage(graph, alone).total
     least = costs.capacity - room + _least(heavy)
     for attempt in range(ROUNDINGS):
-        found = solve(heavy, room, costs)
-        if found is None:
+        ways = [found for piece in WEIGHED if (found := solve(heavy, room, costs, piece)) is not None]
+        if not ways:
             raise PlanError(
                 f"device_memory: got {_text(costs.capacity)}; valid for this function is {_text(least)} or more."
             )
-        rounded = [_placed(graph, costs, heavy, shares) for shares in _rounded_ways(heavy, found)]
+        rounded = [_placed(graph, costs, heavy, s) for found in ways for s in _rounded_ways(heavy, found)]
         excess = min(p.nbytes for p in rounded) - costs.capacity
         if excess <= 0:
             break
@@ -141,7 +146,7 @@ def clock(heavy: Sequence[Heavy], shares: Sequence[Shares], costs: Costs) -> flo
         pieces = h.pieces(streamed) if streamed else 0
         for _ in range(pieces):
             size = streamed / pieces * h.nbytes
-            engine = max(engine, window.take(size)) + size / costs.stream_rate
+            engine = max(engine, window.take(size)) + size / costs.stream_rate + PIECE_SECONDS
             device = max(device, engine) + h.device * streamed / pieces
             window.used(size, device)
         over, back = _host_seconds(h, costs)
@@ -214,9 +219,9 @@ class _Columns(NamedTuple):
         return self.buffers + 1
 
 
-def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | None:
+def solve(heavy: Sequence[Heavy], room: float, costs: Costs, piece: float = 0.0) -> list[Shares] | None:
     """(host, resident, streamed) shares (0..1) of every layer with the least seconds until the last one ends; None
-    where nothing fits into `room` bytes.
+    where nothing fits into `room` bytes. `piece`: seconds that count for streaming a whole layer beside its bytes.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
@@ -227,7 +232,7 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
     room = min(room, 2.0 * sum(h.nbytes for h in heavy))
     at = _Columns.of(n)
     scale = 1 / max(room, 1.0)  # bytes as parts of the room, so that all coefficients are of one size
-    rows = [row for i in range(n) for row in _layer_rows(heavy, i, at, costs, scale)]
+    rows = [row for i in range(n) for row in _layer_rows(heavy, i, at, costs, scale, piece)]
     held = {at.buffers: 1.0, **{at.resident[i]: h.nbytes * scale for i, h in enumerate(heavy)}}
     rows.append((held, -math.inf, room * scale if room > 0 else -1.0))
     entries = [(r, c, v) for r, (row, _, _) in enumerate(rows) for c, v in row.items()]
@@ -247,12 +252,14 @@ def solve(heavy: Sequence[Heavy], room: float, costs: Costs) -> list[Shares] | N
     return [(x[at.host[i]], x[at.resident[i]], x[at.streamed[i]]) for i in range(n)]
 
 
-def _layer_rows(heavy: Sequence[Heavy], i: int, at: _Columns, costs: Costs, scale: float) -> Iterator[Row]:
-    """The bounds above of layer i, in their order; `scale`: of bytes."""
+def _layer_rows(
+    heavy: Sequence[Heavy], i: int, at: _Columns, costs: Costs, scale: float, fixed: float
+) -> Iterator[Row]:
+    """The bounds above of layer i, in their order; `scale`: of bytes, `fixed`: seconds of a piece."""
     h, inf = heavy[i], math.inf
     host, resident, streamed, both, end, copy = (columns[i] for columns in at[:6])
     before = {at.ends[i - 1]: -1.0} if i else {}
-    move = h.nbytes / costs.stream_rate
+    move = h.nbytes / costs.stream_rate + fixed
     over, back = _host_seconds(h, costs)
     yield {host: 1, resident: 1, streamed: 1}, 1, 1
     yield {host: 1, both: -1}, -inf, 0
