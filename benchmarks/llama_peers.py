@@ -34,6 +34,7 @@ from xcoexec.codegen.runtime import host, peaks
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
 from xcoexec.models.decoder import Cache, Decoder, Step
+from xcoexec.papers.source import commit
 from xcoexec.tools import lines
 from xcoexec.tools.machine import environment
 
@@ -266,6 +267,7 @@ def measure(form: str, args: argparse.Namespace) -> dict[str, Any]:
     buffer = np.ones(READ_BYTES // 4, np.float32)
     reads = host.Call(peaks.reading(READ_BYTES, threads), [buffer], [])
     found: dict[str, Any] = {"form": form, "threads": threads, "weight_bytes": nbytes, "prompt": args.prompt}
+    found["read_bytes"] = READ_BYTES
     found["differences"] = {name: _difference(x, first["llama.cpp"]) for name, x in first.items()}
     work = {
         "decode": {name: decoding(x, prompt) for name, x in {"xcoexec": one, **others}.items()},
@@ -280,7 +282,7 @@ def measure(form: str, args: argparse.Namespace) -> dict[str, Any]:
     packages = ("llama-cpp-python", "gguf")
     versions = {name: importlib.metadata.version(name) for name in packages}
     shape = {k: getattr(args, k) for k in ("layers", "width", "hidden", "heads", "groups", "vocabulary")}
-    return {**found, "shape": shape, "context": m.length, **environment(), "versions": versions}
+    return {**found, "shape": shape, "context": m.length, "commit": commit(), **environment(), "versions": versions}
 
 
 def rows(record: Mapping[str, Any]) -> list[list[str]]:
@@ -288,7 +290,7 @@ def rows(record: Mapping[str, Any]) -> list[list[str]]:
     out = []
     for work, tokens in (("decode", 1), ("prefill", record["prompt"])):
         seconds = record[work]["p10"]
-        read = READ_BYTES / seconds["reads"]
+        read = record["read_bytes"] / seconds["reads"]
         for who in (k for k in seconds if k != "reads"):
             rate = record["weight_bytes"] / seconds[who]
             speed = [f"{rate / 1e9:.1f}", f"{rate / read:.0%}"] if work == "decode" else ["", ""]

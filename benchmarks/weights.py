@@ -27,6 +27,7 @@ from xcoexec.devices.cuda import cuda
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
+from xcoexec.papers.source import commit
 from xcoexec.planning.memory import usage, weight_shares
 from xcoexec.tools.oracle import error
 
@@ -188,6 +189,7 @@ def run(name: str, share: float) -> dict[str, Any]:
         "difference_to_pinned": {k: error(o, outs["pinned_host"]) for k, o in outs.items()},
         "device_bytes_in_use": jax.devices()[0].memory_stats()["bytes_in_use"],
         "plan": json.loads(plan.to_json()),
+        "commit": commit(),
         "xcoexec_version": xcoexec.__version__,
     }
 

@@ -291,6 +291,37 @@ def _training(name: str) -> str:
     return "\n".join((_source(name, "make bench-train"), _table(head, rows)))
 
 
+def _llama(name: str) -> str:
+    rows = []
+    for r in records(name):
+        for work, tokens in (("decode", 1), ("prefill", r["prompt"])):
+            seconds = r[work]["p10"]
+            ours, theirs = seconds["xcoexec"], seconds["llama.cpp"]
+            read = f"{r['weight_bytes'] / ours * seconds['reads'] / r['read_bytes']:.0%}" if work == "decode" else "-"
+            rates = [f"{tokens / s:.4g}" for s in (ours, theirs)]
+            rows.append(
+                (r["form"], f"{work} {tokens}", str(r["shape"]["layers"]), *rates, f"{theirs / ours:.2f}x", read)
+            )
+    head = ("weights", "work", "layers", "xcoexec tokens/s", "llama.cpp tokens/s", "over llama.cpp", "of plain reads")
+    return "\n".join((_source(name, "python -m benchmarks.llama_peers --host --no-jit"), _table(head, rows)))
+
+
+def _oversize(name: str) -> str:
+    rows = []
+    for r in records(name):
+        ms = {k: f"{1e3 * v:.4g}" for k, v in r["seconds"].items()}
+        gains = (f"{r['seconds'][k] / r['seconds']['xcoexec']:.2f}x" for k in ("pinned_host", "host"))
+        size = f"{r['weight_bytes'] / 1e9:.2f}", f"{r['resident_bytes'] / r['weight_bytes']:.0%}"
+        rows.append(
+            (r["case"], *size, ms["pinned_host"], ms["host"], ms["xcoexec"], *gains, f"{r['share_of_limit']:.0%}")
+        )
+    head = (
+        *("case", "weights GB", "resident", "pinned_host ms", "host half ms", "xcoexec ms"),
+        *("over pinned_host", "over host", "of CPU and bus at once"),
+    )
+    return "\n".join((_source(name, "python -m benchmarks.weights"), _table(head, rows)))
+
+
 def benchmarks_page() -> str:
     """Times of whole networks, made of the records that are kept in the repository."""
     kept = [
@@ -314,6 +345,11 @@ def benchmarks_page() -> str:
             *(_two_plans(p.name) for p in sorted(RESULTS.glob("*-two-plans.jsonl"))),
             "## Whole training steps\n",
             *(_training(f"{machine}-train.jsonl") + "\n" for machine in ("zen5-2cores", "zen4-2cores", "xeon-16cores")),
+            "## Language models beside llama.cpp\n",
+            "Tokens a second by 10th percentiles of times. Both have the same weights, threads and cache length.\n",
+            *(_llama(p.name) + "\n" for p in sorted(RESULTS.glob("*-llama.jsonl"))),
+            "## Weights larger than the GPU's share\n",
+            *(_oversize(p.name) + "\n" for p in sorted(RESULTS.glob("*-weights.jsonl"))),
             "## All records\n",
             _table(("file", "machine", "recorded", "records"), kept),
         )
