@@ -144,11 +144,10 @@ def _wide(variables: Any) -> Any:
     scaled = lambda x: isinstance(x, dict) and set(x) == {"q", "scale"}
 
     def one(x: Any) -> Any:
-        return (
-            (x["q"].astype(jnp.float32) * x["scale"].astype(jnp.float32)).reshape(-1, x["scale"].shape[-1])
-            if scaled(x)
-            else x
-        )
+        if not scaled(x):
+            return x
+        scale = x["scale"].astype(jnp.float32)
+        return (x["q"].astype(jnp.float32) * scale).reshape(-1, scale.shape[-1])
 
     return jax.tree_util.tree_map(one, variables, is_leaf=scaled)
 
@@ -173,9 +172,9 @@ class Ours:
         return jax.block_until_ready(scores)
 
 
-def _load_backends(folder: pathlib.Path) -> None:
+def _load_backends(library: ctypes.CDLL, folder: pathlib.Path) -> None:
     """Loads the kernels for this CPU where llama.cpp was built with a library for each kind of CPU."""
-    load = ctypes.CDLL("libggml.so.0").ggml_backend_load_all_from_path  # the one that is in the process already
+    load = library.ggml_backend_load_all_from_path
     load.argtypes = [ctypes.c_char_p]
     load(str(folder).encode())
 
@@ -190,7 +189,7 @@ class Peer:
         self._quiet = c.llama_log_callback(lambda *_: None)
         c.llama_log_set(self._quiet, ctypes.c_void_p(0))
         c.llama_backend_init()
-        _load_backends(pathlib.Path(c.__file__).parent / "lib")
+        _load_backends(c.llama_cpp._lib, pathlib.Path(c.__file__).parent / "lib")
         about = c.llama_model_default_params()
         about.n_gpu_layers = 0
         self._model = c.llama_model_load_from_file(str(path).encode(), about)

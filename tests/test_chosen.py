@@ -97,6 +97,14 @@ def test_what_is_chosen_is_also_a_result() -> None:
     assert error(out, np.einsum("kd,kdf->kf", wide_x, wide_w[np.asarray(INDEX[0])])) < 2e-6
 
 
+def test_both_sides_are_the_same_chosen_matrices() -> None:
+    w = _experts("float32")
+    fn = lambda w, i: jnp.einsum("kdf,kef->kde", w[i], w[i])
+    (wide,) = _wide(w)
+    taken = wide[np.asarray(INDEX[0])]
+    assert error(co(fn, w)(INDEX[0]), np.einsum("kdf,kef->kde", taken, taken)) < 2e-6
+
+
 def test_a_layer_of_experts_reads_the_chosen_ones() -> None:
     experts = models.moe.Experts(models.moe.Routing(experts=12, chosen=2, hidden=200))
     x = array(1, 2, 160, seed=3)
@@ -112,7 +120,7 @@ def test_a_layer_of_experts_reads_the_chosen_ones() -> None:
     assert error(co(experts.apply, variables)(x), wanted) < 2e-6
 
 
-@pytest.mark.parametrize("positions", [300, 1025])
+@pytest.mark.parametrize("positions", [300, 1025, 8200])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(("heads", "tokens"), [(8, 1), (3, 1), (2, 3), (1, 1)])
 def test_attention_over_a_cache(positions: int, threads: int, heads: int, tokens: int) -> None:

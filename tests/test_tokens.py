@@ -28,27 +28,32 @@ FORMS = (
     "int8",
     "int8 by channel",
     "int8 by group",
+    "int8 by group, float16",
     "int4 by channel",
     "int4 by group",
+    "int4 by group, bfloat16",
 )
 
 
 def _weights(form: str, k: int, n: int) -> Any:
-    """Weights [k, n]; of whole numbers with scales by channel, or by channel and group of rows."""
+    """Weights [k, n]; of whole numbers with scales by channel, or by channel and group of rows, perhaps of a type of
+    fewer bits.
+    """
+    form, _, narrow = form.partition(", ")
     dtype, _, scaled = form.partition(" ")
     if not dtype.startswith("int"):
         return array(k, n).astype(dtype)
     most, groups = (7 if dtype == "int4" else 127), (k // 40 if scaled == "by group" else 1)
     q = jnp.round(array(groups, k // groups, n, low=-most - 1, high=most)).astype(dtype)
-    scale = array(groups, 1, n, seed=1, low=0.01, high=0.02)
+    scale = array(groups, 1, n, seed=1, low=0.01, high=0.02).astype(narrow or "float32")
     return {"q": q, "scale": scale} if groups > 1 else {"q": q[0], "scale": scale[0]}
 
 
 def _dense(form: str, w: Any, x: Any) -> Any:
     if not isinstance(w, dict):
         return jax.nn.relu(x @ w.astype(x.dtype)) + 1
-    q = w["q"].astype(x.dtype)
-    y = (x @ q) * w["scale"] if " " not in form else x @ (q * w["scale"]).reshape(x.shape[1], -1)
+    q, scale = w["q"].astype(x.dtype), w["scale"].astype(x.dtype)
+    y = (x @ q) * scale if " " not in form else x @ (q * scale).reshape(x.shape[1], -1)
     return jax.nn.relu(y) + 1
 
 
@@ -87,9 +92,9 @@ def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
             assert segment.blob_bytes <= size * 1.05 + 4 * n * (k // 40) + 256
 
 
-def _row(w: Any, x: Any, isa: str | None) -> tuple[str, np.ndarray]:
+def _row(w: Any, x: Any, isa: str | None, form: str = "int4 by group") -> tuple[str, np.ndarray]:
     """The kernels of x @ w by an instruction set, and what they compute."""
-    folded, graph = graph_of(lambda w, x: _dense("int4 by group", w, x), (w, x), 1)
+    folded, graph = graph_of(lambda w, x: _dense(form, w, x), (w, x), 1)
     segment = host.build(graph.program, 1, target(isa))
     known = folded.constants(jax.tree_util.tree_leaves(w))
     raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
@@ -108,21 +113,22 @@ def test_int4_without_whole_products() -> None:
         assert error(got, _wanted(given, x)) < 1e-5
 
 
+@pytest.mark.parametrize("form", ["int4 by group", "int8 by group", "int8 by channel", "int8"])
 @pytest.mark.parametrize("power", [-120, -30, 0, 30])
-def test_int4_rows_of_unlike_elements(power: int) -> None:
+def test_rows_of_unlike_elements(power: int, form: str) -> None:
     """Elements far smaller than others of their block, zeroes, blocks of zeroes, and what is not finite."""
-    w = _weights("int4 by group", 520, 1041)
+    w = _weights(form, 520, 1041)
     x = np.array(array(1, 520, seed=2)) * np.exp2(np.arange(520) % 23 - 11, dtype=np.float32) * np.float32(2.0**power)
     x[0, 40:80], x[0, ::7] = 0, 0
     x[0, 80:120] *= np.float32(1e-3)
-    algorithm, got = _row(w, x, None)
-    assert algorithm == _of_one_row("int4 by group", 1)
+    algorithm, got = _row(w, x, None, form)
+    assert algorithm == _of_one_row(form, 1)
     assert error(got - 1, _wanted(w, x) - 1) < 1e-5 or power < 0
     assert error(got, _wanted(w, x)) < 1e-5
     if algorithm != "gemv":
         for bad in (np.nan, np.inf, -np.inf):
             x[0, 90] = bad
-            assert np.isnan(_row(w, x, None)[1]).all()
+            assert np.isnan(_row(w, x, None, form)[1]).all()
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -39,6 +39,7 @@ MANY = 32  # rows of a stream
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
 WIDE = 1 << 15  # columns whose sums stay in the caches
+LONG = 1 << 11  # rows that are summed one behind the other; more of them are summed in parts, with fewer roundings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +92,7 @@ def add_blocks(ctx: Context, x: Lane, m: int, w: Stored, blocks: Blocks, lanes: 
     [batch, m] where they are summed; x f32 [batch, m, rows of w]; w: one of the matrices, of which none is copied.
     """
     n, batch, more = w.channels, blocks.batch, blocks.more
-    rows = -(-w.rows // max(1, _parts(ctx.threads, w) // (batch * more)) // STREAMS) * STREAMS
+    rows = min(-(-w.rows // max(1, _parts(ctx.threads, w) // (batch * more)) // STREAMS) * STREAMS, LONG)
     parts = -(-w.rows // rows)
     shape = (more, parts, batch, m, n) if blocks.summed else (parts, batch, more, m, n)
     y = ctx.scratch(shape)

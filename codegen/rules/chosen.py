@@ -65,7 +65,7 @@ def chosen(product: Op, makers: Mapping[Value, Op]) -> Chosen | None:
     """What a product reads of a table by indices; None where it is no such product. `makers`: value -> the operation
     that makes it, of those that may belong to the product's group.
     """
-    if product.prim != "dot_general":
+    if product.prim != "dot_general" or product.ins[0] is product.ins[1]:
         return None
     return next((found for side in (1, 0) if (found := _side(product, side, makers)) is not None), None)
 
