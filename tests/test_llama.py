@@ -18,8 +18,10 @@ import pytest
 
 import xcoexec
 from xcoexec import models
+from xcoexec.codegen.kernels.kept_weights import as_cast
 from xcoexec.models import generate, moe
 from xcoexec.models.decoder import Decoder, Step
+from xcoexec.tools.zoo_graphs import model_graph
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -544,3 +546,19 @@ def test_the_example_writes() -> None:
     assert [line.split(":")[0] for line in lines] == ["jax.jit", "xcoexec.jit"]
     plain, ours = done.stdout.split("xcoexec.jit: Once", 1)
     assert plain.split("\njax.jit: first")[0] == "jax.jit: Once" + ours.split("\nxcoexec.jit: first")[0]
+
+
+def test_a_plan_of_a_configuration_alone(tmp_path: pathlib.Path) -> None:
+    config = {"model_type": "llama", "vocab_size": 512, "hidden_size": 256, "intermediate_size": 704}
+    config |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "torch_dtype": "bfloat16"}
+    config["max_position_embeddings"] = 64
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    graph = model_graph(str(tmp_path), 2)
+    matrices = [as_cast(v) for v in graph.program.consts if v.size >= 256 * 704]
+    assert len(matrices) == 3 * 2 and {v.dtype for v in matrices} == {"bfloat16"}
+    assert graph.program.inputs[0].shape == (2, 1)
+    model_graph.cache_clear()
+    file.write_text(json.dumps(config | {"torch_dtype": "int3"}))
+    with pytest.raises(ValueError, match="got weights of type 'int3'; valid are float32, bfloat16, float16"):
+        model_graph(str(tmp_path))

@@ -18,7 +18,12 @@ from absl.flags import argparse_flags
 from .. import __version__
 
 FLAGS = flags.FLAGS
-flags.DEFINE_string("model", "lenet", "Model of the zoo (an unknown name lists them).")
+flags.DEFINE_string(
+    "model",
+    "lenet",
+    "Model of the zoo (an unknown name lists them). With --device or --costs=predicted also a folder with "
+    "Transformers' config.json: a token of that decoder.",
+)
 flags.DEFINE_integer("batch", 1, "Batch size.", lower_bound=1)
 flags.DEFINE_string("strategy", "auto", "auto, device, host, edgenn, codl, codl_measured, layer_switch or capacity.")
 flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
