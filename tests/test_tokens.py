@@ -29,6 +29,7 @@ FORMS = (
     "int8 by channel",
     "int8 by group",
     "int8 by group, float16",
+    "int4",
     "int4 by channel",
     "int4 by group",
     "int4 by group, bfloat16",
