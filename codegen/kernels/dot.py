@@ -11,7 +11,7 @@ import numpy as np
 from ..program import Op, Unsupported, Value, kind
 from ..rules.chosen import Chosen, chosen
 from ..rules.expressions import COPY, Expr
-from ..rules.products import few_rows
+from ..rules.products import FAR_BYTES, few_rows
 from ..segment.assembly import RAW_BYTES, Context
 from ..segment.steps import Ref
 from ..segment.storage import Storage
@@ -271,6 +271,8 @@ def _beside_data(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr:
     flat = [_all_rows(lane, batch, m) for lane in lanes]
     if step is None or row is None or column is None or 4 not in (row, column) or None in flat:
         return False
+    if column == 4 and 4 * batch * k * n < (FAR_BYTES // 4 if m == 1 else FAR_BYTES):
+        return False  # tiles read them in place as well, and hold more sums
     found, x, matrix = [lane for lane in flat if lane is not None], _rows(ctx, left), Value((k, n), "float32")
     if column == 4:
         blocks = Blocks(batch, step=step, place=(Ref(s.buffer, s.offset), row))

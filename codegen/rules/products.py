@@ -10,6 +10,7 @@ from .convolution import geometry
 
 FEW_ROWS = 8  # that are multiplied together: as many sums as registers hold
 MATRIX_BYTES, ALL_BYTES = 1 << 16, 1 << 18  # of a matrix, of all groups', that are better read where they lie
+FAR_BYTES = 1 << 23  # of all groups', from which on matrices of one channel beside the other come from far caches
 
 
 @dataclasses.dataclass(frozen=True)
