@@ -368,8 +368,8 @@ def _bound(fn: Callable[..., Any], *weights: Any) -> Any:
 @pytest.mark.parametrize("stored", ["bfloat16", "float16", "int8"])
 @pytest.mark.parametrize(("k", "n"), [(700, 513), (1024, 1040), (601, 1000)])
 def test_a_row_reads_weights_as_they_are_stored(stored: str, k: int, n: int) -> None:
-    """Weight-only quantisation: no f32 copy is packed. The argument is the user's own array, but for int8 where rows are
-    multiplied as whole numbers: then a byte a weight is packed, in panels of 64 channels.
+    """Weight-only quantisation: no f32 copy is packed. The argument is the user's own array, but for int8 where rows
+    are multiplied as whole numbers: then a byte a weight is packed, in panels of 64 channels.
     """
     w = (array(k, n, low=-127, high=127) if stored == "int8" else array(k, n)).astype(stored)
     scale, x = array(n, seed=1, low=0.01, high=0.02), array(1, k, seed=2)
