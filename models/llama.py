@@ -29,7 +29,7 @@ def from_config(config: Config | Path, length: int | None = None, rows: bool = F
     `length`: positions of the cache; what the model was trained for, but at most 2048, by default. `rows`: kernels are
     [out, in] as in the files (see `load`). Raises `ValueError` that names the first entry that is missing or unknown.
     """
-    config = config if isinstance(config, Mapping) else _read(config)
+    config = config if isinstance(config, Mapping) else read_config(config)
     kind = config.get("model_type")
     if kind not in KINDS:
         raise ValueError(f"models.llama: got a configuration of model_type {kind!r}; valid are {', '.join(KINDS)}.")
@@ -82,7 +82,8 @@ def example(module: Decoder) -> Step:
     return jax.eval_shape(lambda: Step(jnp.zeros((1, 1), jnp.int32), module.empty_cache(1, 1), jnp.int32(0)))
 
 
-def _read(path: Path) -> Config:
+def read_config(path: Path) -> Config:
+    """What config.json says: the file, or one in a folder. Raises `ValueError` that names a file that is none."""
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"models.llama: got a configuration of type {type(path).__name__}; valid is a dict or a path.")
     name = os.fspath(path)

@@ -21,6 +21,7 @@ import numpy as np
 from ..native.build import Spec, family
 from ..program import Value
 from ..rules.expressions import COPY, Expr
+from ..rules.products import FEW_ROWS
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
 from ..target import Target
@@ -32,7 +33,7 @@ from .parts import LINE, add_up, finished, walked
 from .product import Lane
 from .simd import I32, Builder, i64
 
-ROWS = 8  # of x that are multiplied together: as many sums as registers hold
+ROWS = FEW_ROWS  # of x that are multiplied together
 STREAMS = 8  # rows that are read together
 AHEAD = ((4096, 2), (256, 3))  # bytes by which each of them is asked for in advance; into which cache (`prefetch`)
 MANY = 32  # rows of a stream

@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from ..program import Op, Value
 from .indexing import Rows, gathered
-
-MATRIX_BYTES = 1 << 16  # of a chosen matrix: a smaller one is as well copied
+from .products import MATRIX_BYTES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,4 +112,4 @@ def floating(
     return found
 
 
-__all__ = ["MATRIX_BYTES", "Chosen", "chosen", "floating"]
+__all__ = ["Chosen", "chosen", "floating"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 from typing import Any
 
@@ -30,14 +29,13 @@ def model_graph(name: str, batch: int = 1) -> LayerGraph:
 
 def _decoder_graph(folder: str, batch: int) -> LayerGraph:
     """The graph of one token a row; matrices are of the type that the configuration names."""
-    module = models.llama.from_config(folder)
-    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-        config = json.load(file)
+    config = models.llama.read_config(folder)
+    module = models.llama.from_config(config)
     dtype = config.get("torch_dtype") or config.get("dtype") or TYPES[0]
     if dtype not in TYPES:
         raise ValueError(f"models.llama: got weights of type {dtype!r}; valid are {', '.join(TYPES)}.")
-    cache = lambda: module.empty_cache(batch)
-    step = jax.eval_shape(lambda: models.decoder.Step(jnp.zeros((batch, 1), jnp.int32), cache(), jnp.int32(0)))
+    empty = lambda: models.decoder.Step(jnp.zeros((batch, 1), jnp.int32), module.empty_cache(batch), jnp.int32(0))
+    step = jax.eval_shape(empty)
 
     def kept(s: Any) -> Any:
         return jax.ShapeDtypeStruct(s.shape, dtype if len(s.shape) > 1 else s.dtype)
