@@ -23,7 +23,7 @@ from ..native.build import Spec, family
 from ..program import Value, itemsize
 from ..rules.expressions import Expr
 from ..segment.assembly import Context
-from ..segment.steps import Kernel, Ref
+from ..segment.steps import Early, Kernel, Ref
 from ..segment.storage import dense
 from ..target import Target
 from .elementwise import nest
@@ -89,11 +89,12 @@ def add_digits(ctx: Context, x: Lane, w: Stored, lanes: Sequence[Lane], expr: Ex
     table = ctx.scratch((blocks * each // 4,))
     operands = [walked(x.ref, 4 * block), walked(Ref(table.buffer, table.offset), each)]
     nest(ctx, Kernel(("digits", block, packed.shift)), [], (blocks,), operands, 1, blocks, 4 * block)
+    where = _panels(ctx, w, packed)
     run = max(1, -(-panels // (1 if ctx.threads == 1 else ITEMS * ctx.threads)))
     y = ctx.scratch((panels * CHANNELS,))
     operands = [
         walked(Ref(table.buffer, table.offset), 0),
-        walked(_panels(ctx, w, packed), run * packed.of(k)),
+        walked(where, run * packed.of(k)),
         walked(Ref(y.buffer, y.offset), run * CHANNELS * 4),
     ]
     if w.scale is not None:
@@ -101,7 +102,9 @@ def add_digits(ctx: Context, x: Lane, w: Stored, lanes: Sequence[Lane], expr: Ex
     scales = w.scale_dtype if w.scale is not None else ""
     words = [blocks, panels, run, group // block, groups * CHANNELS * itemsize(w.scale_dtype)]
     units = run * k // packed.rows * VECTORS * (1 + packed.count * (1 + DIGITS))
-    nest(ctx, Kernel(("digit_gemv", block, w.value.dtype, scales)), words, (-(-panels // run),), operands, 2, 1, units)
+    kernel = Kernel(("digit_gemv", block, w.value.dtype, scales))
+    early = Early(where, run * packed.of(k), panels * packed.of(k))
+    nest(ctx, kernel, words, (-(-panels // run),), operands, 2, 1, units, early=early)
     add_up(ctx, dense(y.buffer, (1, 1, n), y.offset), lanes, expr)
 
 

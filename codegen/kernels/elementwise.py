@@ -10,7 +10,7 @@ from ..native.layout import MAX_OPERANDS, MAX_RANK
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, View, expression, expressions, literal
 from ..segment.assembly import Context
-from ..segment.steps import Kernel, Ref, Word
+from ..segment.steps import Early, Kernel, Ref, Word
 from ..segment.storage import Storage, streamed
 
 INNER = 4096  # elements of the inner loop in one kernel call
@@ -37,10 +37,11 @@ def nest(
     chunk: int,
     units: float = 0.0,
     written: int = 1,
+    early: Early | None = None,
 ) -> None:
     """Appends a step of the nest driver: `loops` (outermost first), at most `chunk` iterations an item.
 
-    `operands[outputs]` is the one that is written (of several, `written`, the first), all others are read. `units`:
+    `early`: as `Step` has it, where an item is one iteration. `operands[outputs]` is the one that is written (of several, `written`, the first), all others are read. `units`:
     vector operations of one kernel call.
     Raises `Unsupported` for more operands or loops than the driver has.
     """
@@ -65,6 +66,7 @@ def nest(
         buffers[outputs : outputs + written],
         calls=total,
         units=total * units,
+        early=early if chunk == 1 else None,
     )
 
 

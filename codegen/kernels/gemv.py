@@ -23,7 +23,7 @@ from ..program import Value
 from ..rules.expressions import COPY, Expr
 from ..rules.products import FEW_ROWS
 from ..segment.assembly import Context
-from ..segment.steps import Kernel, Ref
+from ..segment.steps import Early, Kernel, Ref
 from ..target import Target
 from .digits import add_digits, fits
 from .elementwise import Operand, nest
@@ -148,7 +148,18 @@ def _sums(
         words += [index.limit, k * row]
     kernel = Kernel(("gemv", m, expr, kinds, dtype, w.scale is not None, index.mode if index else ""))
     loops = ((blocks.batch, blocks.more) if blocks else ()) + (-(-k // rows), -(-n // WIDE))
-    nest(ctx, kernel, words, loops, operands, 2, 1, units)
+    early = None if blocks or n > WIDE else in_streams(where, row, rows, k)
+    nest(ctx, kernel, words, loops, operands, 2, 1, units, early=early)
+
+
+def in_streams(where: Ref, row: int, rows: int, total: int, streams: int = STREAMS) -> Early:
+    """What items of `rows` rows each read of a matrix of so many of `row` bytes, that are read together as `apart` has
+    it.
+    """
+    each = rows // streams
+    distance = each if each < MANY else (each - 1) | 1
+    together = (streams, distance * row) if distance else (1, 0)
+    return Early(where, rows * row, total * row, *together)
 
 
 def _row_bytes(n: int, vl: int) -> int:

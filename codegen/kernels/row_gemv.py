@@ -20,7 +20,7 @@ from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
 from ..target import Target
 from .elementwise import nest
-from .gemv import ITEM_BYTES, ITEMS, ROWS, STREAMS, Blocks, apart, ask
+from .gemv import ITEM_BYTES, ITEMS, ROWS, STREAMS, Blocks, apart, ask, in_streams
 from .kept_weights import bits
 from .nests import LAST, chunk_of
 from .parts import LINE, add_up, walked
@@ -76,8 +76,14 @@ def add_row_gemv(
         kernel = Kernel(("row_gemv", count, dtype, w.scale is not None))
         units = count * share * -(-k // ctx.target.vl)
         loops = ((batch,) if blocks else ()) + (-(-n // share),)
-        nest(ctx, kernel, [k, share, n, row, x.pixels[3], 4 * n], loops, operands, 2, 1, units)
+        early = None if blocks or w.value not in ctx.consts else in_streams(at, row, share, n, _together(count))
+        nest(ctx, kernel, [k, share, n, row, x.pixels[3], 4 * n], loops, operands, 2, 1, units, early=early)
     add_up(ctx, y, lanes, expr)
+
+
+def _together(m: int) -> int:
+    """How many rows are read together where m rows of x are multiplied."""
+    return max(1, min(STREAMS, SUMS // m))
 
 
 def _scales(ctx: Context, w: Channels) -> Ref:
@@ -108,7 +114,7 @@ def row_gemv(name: str, key: Spec, target: Target) -> str:
     xs, ys = ([v.add(at, v.mul(v.ld64(words, i), p)) for p in range(m)] for at, i in ((x, 4), (y, 5)))
     spread = v.b.sdiv(row, v.mul(k, bits(dtype) // 8))
     kernel = _Rows(v, xs, w, ys, k, row, dtype, v.ld64(where, 3) if scaled else None, spread)
-    together = max(1, min(STREAMS, SUMS // m))
+    together = _together(m)
     each = apart(v, n, together)
     with v.loop(each) as r:
         kernel.sum([v.add(v.mul(each, s), r) for s in range(together)])

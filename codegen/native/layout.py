@@ -70,9 +70,36 @@ class Step(Words):
     PARAMS = auto()  # address of its parameters
     ITEMS = auto()
     INNER = auto()  # a loop whose steps are the team's: number of the first one's counters (0: any other step)
+    EARLY = auto()  # address of what its items read that may be asked for early (0: nothing)
+    NEXT = auto()  # number of the next step that has such
 
 
 STEP_WORDS = len(Step)
+
+
+class Early(Words):
+    """What the items of a step read that is there before the step begins: they lie one behind the other, and each is
+    read in streams.
+    """
+
+    BUFFER = auto()
+    OFFSET = auto()
+    STRIDE = auto()  # bytes of an item
+    BYTES = auto()  # of all items
+    STREAMS = auto()
+    APART = auto()  # bytes from one stream to the next
+
+
+class Ahead(Words):
+    """How far a thread has asked for what it reads next."""
+
+    STEP = auto()  # number of the step that reads it
+    ITEM = auto()
+    AT = auto()  # bytes of each stream
+    SUM = auto()  # bytes asked for since the last such step began
+
+
+AHEAD_WORDS = len(Ahead)
 
 
 class Libc(Words):
@@ -158,7 +185,9 @@ class Job(Words):
 
 
 JOB_WORDS = 8
-COUNTER_BYTES = 2 * LINE
+COUNTER_BYTES = 2 * LINE  # what is claimed (of a loop: behind it the turn that ended it), and how many items are over
+TAKEN = 16  # offset of the claims of items that have owners, a bit each
+MOST_OWNED = 8 * (LINE - TAKEN)  # items of a step that may have owners
 
 
 def arena_data_offset(nsteps: int, nbufs: int, ncounters: int) -> int:

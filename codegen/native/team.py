@@ -14,13 +14,18 @@ from .drivers import ends_loop, enter_loop, par, turn_loop
 from .ffi import argument, attribute, error, keep_state, registering, result
 from .frame import RESOURCE_EXHAUSTED
 from .layout import (
+    AHEAD_WORDS,
     ARENA_SLOTS,
     CALL_RING,
     COUNTER_BYTES,
     JOB_WORDS,
+    LINE,
     LOOP_BUFFERS,
     STEP_WORDS,
+    TAKEN,
     TRACED_WORDS,
+    Ahead,
+    Early,
     Job,
     Libc,
     Loop,
@@ -34,6 +39,7 @@ from .words import (
     atomic_add,
     atomic_load,
     atomic_store,
+    bit_of,
     call1,
     call2,
     call3,
@@ -44,11 +50,14 @@ from .words import (
     native,
     now,
     pause,
+    prefetch,
     scratch,
     st,
+    take_bit,
 )
 
 POLITE_NS = 20_000  # of spinning before a thread offers its core to others
+AHEAD_BYTES = 1 << 19  # that a thread asks for before it needs them: they stay in its second cache
 
 
 def wait_for(address, value, libc):
@@ -59,6 +68,56 @@ def wait_for(address, value, libc):
         spins += 1
         if spins > 20000:
             call1(ld(libc + Libc.YIELD), 0)
+
+
+def read_ahead(ahead, steps, n, bufs, own, threads):
+    """Asks for a line of each stream that thread `own` of so many reads in the next step that has owners; whether there
+    was one to ask for.
+    """
+    number, at, item = ld(ahead + Ahead.STEP), ld(ahead + Ahead.AT), ld(ahead + Ahead.ITEM)
+    if number >= n or ld(ahead + Ahead.SUM) >= AHEAD_BYTES:
+        return 0
+    step = steps + number * 8 * STEP_WORDS
+    early = ld(step + Step.EARLY)
+    begin, streams, apart = item * ld(early + Early.STRIDE), ld(early + Early.STREAMS), ld(early + Early.APART)
+    size = min(ld(early + Early.STRIDE), ld(early + Early.BYTES) - begin)
+    if at * streams < size:
+        first = ld(bufs + 8 * ld(early + Early.BUFFER)) + ld(early + Early.OFFSET) + begin + at
+        for i in range(streams):
+            prefetch(first + i * apart)
+        st(ahead + Ahead.AT, at + LINE)
+        st(ahead + Ahead.SUM, ld(ahead + Ahead.SUM) + LINE * streams)
+        return 1
+    st(ahead + Ahead.AT, 0)
+    st(ahead + Ahead.ITEM, item + threads)
+    if item + threads >= ld(step + Step.ITEMS):
+        st(ahead + Ahead.STEP, ld(step + Step.NEXT))
+        st(ahead + Ahead.ITEM, own)
+    return 1
+
+
+def read_until(address, value, ahead, steps, n, bufs, own, threads, libc):
+    """Asks for what comes next until the counter at `address` has reached `value`, then no more."""
+    while atomic_load(address) < value:
+        if read_ahead(ahead, steps, n, bufs, own, threads) == 0:
+            wait_for(address, value, libc)
+
+
+def work_owned(step, bufs, claimed, finished, own, threads, who, stamp, clock):
+    """Works on a step's items that have owners, on those of thread `own` first: it has asked for what they read. Then
+    on what others have left. Returns how many.
+    """
+    items, driver, params, done = ld(step + Step.ITEMS), ld(step + Step.DRIVER), ld(step + Step.PARAMS), 0
+    mine = (items - own + threads - 1) // threads
+    for turn in range(max(mine, 0) + items):
+        i = own + turn * threads if turn < mine else (own + turn - max(mine, 0)) % items
+        word = claimed + TAKEN + 8 * (i // 64)
+        if bit_of(atomic_load(word), i % 64) == 0 and take_bit(word, i % 64) == 1:
+            call5(driver, params, bufs, i, i + 1, who)
+            if atomic_add(finished, 1) == items - 1:
+                st(stamp, now(clock))
+            done += 1
+    return done
 
 
 def wake(mutex, cond, libc):
@@ -123,7 +182,9 @@ def run_steps(job, libc, who):
     desc, bufs, counters = ld(job + Job.SEGMENT), ld(job + Job.BUFFERS), ld(job + Job.COUNTERS)
     n, steps, times = ld(desc + Segment.STEP_COUNT), ld(desc + Segment.STEPS), ld(job + Job.TIMES)
     clock, trace = ld(libc + Libc.CLOCK), atomic_load(ld(desc + Segment.TEAM) + Team.TRACE)
-    apart = ld(desc + Segment.APART)  # then nobody is number 0
+    apart, threads = ld(desc + Segment.APART), ld(desc + Segment.THREADS)  # then nobody is number 0
+    own, ahead = who - apart, scratch(AHEAD_WORDS)
+    st(ahead + Ahead.STEP, 0)
     for s in range(n):
         step = steps + s * 8 * STEP_WORDS
         began, mine = now(clock) if trace != 0 else 0, 0
@@ -135,7 +196,16 @@ def run_steps(job, libc, who):
             st(times + 8 * (s + 1), now(clock))
             atomic_add(finished, 1)
             mine += 1
-        while inner == 0:
+        owned = ld(step + Step.EARLY) != 0
+        if owned:
+            mine = work_owned(step, bufs, claimed, finished, own, threads, who, times + 8 * (s + 1), clock)
+        if ld(ahead + Ahead.STEP) <= s:
+            st(ahead + Ahead.STEP, ld(step + Step.NEXT))
+            st(ahead + Ahead.ITEM, own)
+            st(ahead + Ahead.AT, 0)
+        if owned:
+            st(ahead + Ahead.SUM, 0)
+        while inner == 0 and not owned:
             i = atomic_add(claimed, 1)
             if i >= items:
                 break
@@ -145,7 +215,7 @@ def run_steps(job, libc, who):
             mine += 1
         if trace != 0 and mine > 0:
             note(trace, desc, s, who, began, now(clock))
-        wait_for(finished, items, libc)
+        read_until(finished, items, ahead, steps, n, bufs, own, threads, libc)
 
 
 def run_alone(job, libc):
@@ -227,9 +297,8 @@ def run_job(desc, job, libc):
             return
         call1(ld(libc + Libc.YIELD), 0)  # a call that must not use this thread's core waits for its team
     for i in range(ld(desc + Segment.COUNTER_COUNT)):
-        st(counters + COUNTER_BYTES * i, 0)
-        st(counters + COUNTER_BYTES * i + 8, 0)
-        st(counters + COUNTER_BYTES * i + 64, 0)
+        for word in range(LINE // 8 + 1):
+            st(counters + COUNTER_BYTES * i + 8 * word, 0)
     st(team + Team.JOB, job)
     workers = threads if apart else threads - 1
     more = workers > atomic_load(team + Team.WORKERS)

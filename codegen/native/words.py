@@ -69,6 +69,31 @@ def compare_exchange(b, address, expected, value):
 
 
 @Word
+def take_bit(b, address, number):
+    """Sets bit `number` (0..63) of the int64 at an address; returns 1 if it was not set before."""
+    bit = b.shl(ir.Constant(I64, 1), number)
+    before = b.atomic_rmw("or", _p(b, address), bit, "seq_cst")
+    return b.zext(b.icmp_signed("==", b.and_(before, bit), ir.Constant(I64, 0)), I64)
+
+
+@Word
+def bit_of(b, value, number):
+    """Bit `number` (0..63) of a value: 0 or 1."""
+    return b.and_(b.lshr(value, number), ir.Constant(I64, 1))
+
+
+@Word
+def prefetch(b, address):
+    """Asks for the cache line at an address, any one, into the second cache."""
+    byte = ir.IntType(8)
+    types = [byte.as_pointer(), I32, I32, I32]
+    fn = b.module.globals.get("llvm.prefetch.p0") or ir.Function(
+        b.module, ir.FunctionType(ir.VoidType(), types), "llvm.prefetch.p0"
+    )
+    b.call(fn, [_p(b, address, byte), *(ir.Constant(I32, n) for n in (0, 2, 1))])
+
+
+@Word
 def scratch(b, words):
     """Address of `words` (a constant) int64 of 8 bytes each on the stack of the calling function."""
     with b.goto_entry_block():

@@ -19,7 +19,7 @@ from ..rules.convolution import around, convolution, phases
 from ..target import Target
 from .cuts import Cut
 from .descriptor import Put, Runtime, describe, held_by, ring
-from .steps import Kernel, Looped, Nested, Ref, Step, Word
+from .steps import Early, Kernel, Looped, Nested, Ref, Step, Word
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
@@ -173,11 +173,13 @@ class Context:
         calls: int = 0,
         units: float = 0.0,
         shared: bool = False,
+        early: Early | None = None,
     ) -> None:
         """Appends a step as `Step` has it; one without items is none."""
         if items:
+            buffers, early = (tuple(reads), tuple(writes)), early if items <= abi.MOST_OWNED else None
             self.steps.append(
-                Step(driver, tuple(words), items, tuple(reads), tuple(writes), self.group, span, calls, units, shared)
+                Step(driver, tuple(words), items, *buffers, self.group, span, calls, units, shared, early)
             )
 
 
@@ -339,13 +341,29 @@ def _table(
             return [index, word.offset + shift]
         return [word]
 
+    def early(e: Early) -> int:
+        return put([*resolve(e.ref), e.stride, e.nbytes, e.streams, e.apart])
+
     rows: list[int] = []
     counters = len(steps)
-    for step in steps:
+    for step, after in zip(steps, _following(steps), strict=True):
         params = put([w for word in step.words for w in resolve(word)])
-        rows += [drivers[step.driver], params, step.items, counters if step.inner else 0]
+        first = early(step.early) if step.early else 0
+        rows += [drivers[step.driver], params, step.items, counters if step.inner else 0, first, after]
         counters += len(step.inner)
     return put(rows)
+
+
+def _following(steps: Sequence[Step]) -> list[int]:
+    """For each step the number of the next one that reads something which may be asked for early (behind the last one:
+    how many steps there are).
+    """
+    found, after = [], len(steps)
+    for i in reversed(range(len(steps))):
+        found.append(after)
+        if steps[i].early:
+            after = i
+    return found[::-1]
 
 
 def _in_turn(word: Looped, number: Callable[[Buffer], tuple[int, int]], known: int, b: Buffer) -> tuple[int, int]:

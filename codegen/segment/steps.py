@@ -50,11 +50,24 @@ class Looped:
 Word = int | Ref | Kernel | Nested | Looped
 
 
+@dataclasses.dataclass(frozen=True)
+class Early:
+    """Constant bytes that the items of a step read, `stride` each (the last one what is left of `nbytes`), in
+    `streams` that begin `apart` bytes from each other: threads ask for them while they wait for an earlier step.
+    """
+
+    ref: Ref
+    stride: int
+    nbytes: int
+    streams: int = 1
+    apart: int = 0
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Step:
     """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups.
 
-    `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of
+    `early`: what its items read that is there before it begins. `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of
     all `items`: what the predictor knows of it. `shared`: the team shares the steps inside of it.
     """
 
@@ -68,6 +81,7 @@ class Step:
     calls: int = 0
     units: float = 0.0
     shared: bool = False
+    early: Early | None = None
 
     @property
     def kernel(self) -> str:
