@@ -72,6 +72,7 @@ class Step(Words):
     INNER = auto()  # a loop whose steps are the team's: number of the first one's counters (0: any other step)
     EARLY = auto()  # address of what its items read that may be asked for early (0: nothing)
     NEXT = auto()  # number of the next step that has such
+    MORE = auto()  # steps of one item behind this one, of one item too: who takes it goes on with them
 
 
 STEP_WORDS = len(Step)

@@ -173,6 +173,34 @@ def run_loop(params, bufs, counters, ended, libc, who):
     return mine
 
 
+def work_claimed(desc, job, s, claimed, finished, who, clock, trace):
+    """Works on items of step number `s` that nobody has claimed; whoever takes a step of one item does those of one
+    item behind it, too. Returns how many.
+    """
+    steps, bufs, times, done = ld(desc + Segment.STEPS), ld(job + Job.BUFFERS), ld(job + Job.TIMES), 0
+    step = steps + s * 8 * STEP_WORDS
+    items, more = ld(step + Step.ITEMS), ld(step + Step.MORE)
+    while atomic_load(claimed) < items:
+        i = atomic_add(claimed, 1)
+        if i >= items:
+            break
+        began = now(clock) if more != 0 else 0
+        call5(ld(step + Step.DRIVER), ld(step + Step.PARAMS), bufs, i, i + 1, who)
+        for k in range(more):
+            over = now(clock)
+            st(times + 8 * (s + k + 1), over)
+            if trace != 0:
+                note(trace, desc, s + k, who, began, over)
+            began, row = over, step + (k + 1) * 8 * STEP_WORDS
+            call5(ld(row + Step.DRIVER), ld(row + Step.PARAMS), bufs, 0, 1, who)
+        if trace != 0 and more != 0:
+            note(trace, desc, s + more, who, began, now(clock))
+        if atomic_add(finished, 1) == items - 1:
+            st(times + 8 * (s + more + 1), now(clock))
+        done += 1
+    return done
+
+
 def run_steps(job, libc, who):
     """Works on every step of a job until all are done, as thread number `who`.
 
@@ -185,18 +213,18 @@ def run_steps(job, libc, who):
     apart, threads = ld(desc + Segment.APART), ld(desc + Segment.THREADS)  # then nobody is number 0
     own, ahead = who - apart, scratch(AHEAD_WORDS)
     st(ahead + Ahead.STEP, 0)
-    for s in range(n):
+    s = 0
+    while s < n:
         step = steps + s * 8 * STEP_WORDS
         began, mine = now(clock) if trace != 0 else 0, 0
-        items, driver, params = ld(step + Step.ITEMS), ld(step + Step.DRIVER), ld(step + Step.PARAMS)
-        claimed, finished = counters + COUNTER_BYTES * s, counters + COUNTER_BYTES * s + 64
-        inner = ld(step + Step.INNER)
+        params, inner, owned = ld(step + Step.PARAMS), ld(step + Step.INNER), ld(step + Step.EARLY) != 0
+        last, claimed = s + ld(step + Step.MORE), counters + COUNTER_BYTES * s
+        finished = counters + COUNTER_BYTES * last + 64
         shares = inner != 0 and who < par(params, Loop.SHARERS) + apart
         if shares and run_loop(params, bufs, counters + COUNTER_BYTES * inner, claimed + 8, libc, who) != 0:
             st(times + 8 * (s + 1), now(clock))
             atomic_add(finished, 1)
-            mine += 1
-        owned = ld(step + Step.EARLY) != 0
+            mine = 1
         if owned:
             mine = work_owned(step, bufs, claimed, finished, own, threads, who, times + 8 * (s + 1), clock)
         if ld(ahead + Ahead.STEP) <= s:
@@ -205,17 +233,12 @@ def run_steps(job, libc, who):
             st(ahead + Ahead.AT, 0)
         if owned:
             st(ahead + Ahead.SUM, 0)
-        while inner == 0 and not owned:
-            i = atomic_add(claimed, 1)
-            if i >= items:
-                break
-            call5(driver, params, bufs, i, i + 1, who)
-            if atomic_add(finished, 1) == items - 1:
-                st(times + 8 * (s + 1), now(clock))
-            mine += 1
-        if trace != 0 and mine > 0:
+        elif inner == 0:
+            mine = work_claimed(desc, job, s, claimed, finished, who, clock, trace)
+        if trace != 0 and mine > 0 and last == s:
             note(trace, desc, s, who, began, now(clock))
-        read_until(finished, items, ahead, steps, n, bufs, own, threads, libc)
+        read_until(finished, ld(step + Step.ITEMS), ahead, steps, n, bufs, own, threads, libc)
+        s = last + 1
 
 
 def run_alone(job, libc):

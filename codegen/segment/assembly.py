@@ -346,10 +346,10 @@ def _table(
 
     rows: list[int] = []
     counters = len(steps)
-    for step, after in zip(steps, _following(steps), strict=True):
+    for step, after, more in zip(steps, _following(steps), _in_a_row(steps), strict=True):
         params = put([w for word in step.words for w in resolve(word)])
         first = early(step.early) if step.early else 0
-        rows += [drivers[step.driver], params, step.items, counters if step.inner else 0, first, after]
+        rows += [drivers[step.driver], params, step.items, counters if step.inner else 0, first, after, more]
         counters += len(step.inner)
     return put(rows)
 
@@ -363,6 +363,17 @@ def _following(steps: Sequence[Step]) -> list[int]:
         found.append(after)
         if steps[i].early:
             after = i
+    return found[::-1]
+
+
+def _in_a_row(steps: Sequence[Step]) -> list[int]:
+    """For each step how many behind it are done by whoever takes it, as all of them have one item; nobody else waits
+    in between.
+    """
+    found, more = [], -1
+    for step in reversed(steps):
+        more = more + 1 if step.items == 1 and not step.inner and not step.early else -1
+        found.append(max(more, 0))
     return found[::-1]
 
 

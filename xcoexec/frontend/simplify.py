@@ -12,7 +12,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..codegen.program import Body, Literal, Op, Value
+from ..codegen.program import Body, Literal, Op, Value, consumers
 from ..codegen.rules import reference
 from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement, primitive
 from ..compat import bind
@@ -62,17 +62,19 @@ def live(ops: Sequence[Op], outputs: Outputs) -> list[Op]:
 
 def _once(ops: Sequence[Op], outputs: Outputs) -> list[Op]:
     """Operations without those that compute whole numbers or truth values once more (each `x[i]` looks which indices
-    are negative). Floating-point numbers are computed again: with `jax.checkpoint` so that nobody has to keep them.
+    are negative), or a floating-point number from a value of which nothing else is computed (each dense layer narrows
+    what it reads). Others are computed again: with `jax.checkpoint` so that nobody has to keep them.
     """
     bodies = [op.body for op in ops if op.body is not None]
     named: set[Value | Literal | None] = {*outputs, *(v for b in bodies for v in b.consts)}
     named.update(x for op in ops for v in op.outs for x in (v.source, v.scale))
+    alike = _alike(ops) - named
     same: dict[Value, Value] = {}
     made: dict[Hashable, Value] = {}
     kept = []
     for op in ops:
         op = dataclasses.replace(op, ins=tuple(same.get(v, v) if isinstance(v, Value) else v for v in op.ins))
-        key = _computed(op)
+        key = _form(op) if _may_be_once(op, alike) else None
         if key in made and op.out not in named:
             same[op.out] = made[key]
             continue
@@ -82,14 +84,26 @@ def _once(ops: Sequence[Op], outputs: Outputs) -> list[Op]:
     return kept
 
 
-def _computed(op: Op) -> Hashable:
-    """What tells whether another operation computes the same; None where none is looked for."""
-    if not (is_elementwise(op) or is_movement(op)) or len(op.outs) != 1 or not _whole(op.out.dtype):
-        return None
+def _alike(ops: Sequence[Op]) -> set[Value]:
+    """The values that are read by several operations which all compute the same."""
+    several = ((v, readers) for v, readers in consumers(ops).items() if len(readers) > 1)
+    one = lambda readers: len({op.prim for op in readers}) == 1 and (is_elementwise(readers[0]) or is_movement(readers[0]))
+    return {v for v, readers in several if one(readers) and len({_form(op) for op in readers}) == 1}
+
+
+def _may_be_once(op: Op, alike: Collection[Value]) -> bool:
+    """Whether an operation is done once where another one computes the same."""
+    if not (is_elementwise(op) or is_movement(op)) or len(op.outs) != 1:
+        return False
     if is_broadcast(op) and op.out.size > math.prod(op.ins[0].shape):  # who reads it spreads a small array
-        return None
+        return False
+    return _whole(op.out.dtype) or (len(op.reads) == 1 and op.reads[0] in alike)
+
+
+def _form(op: Op) -> Hashable:
+    """Equal for operations that compute the same."""
     ins = tuple(v if isinstance(v, Value) else (typed(v).tobytes(), v.dtype) for v in op.ins)
-    return op.prim, ins, op.out.shape, op.out.dtype, repr(sorted(op.params.items()))
+    return op.prim, ins, tuple((v.shape, v.dtype) for v in op.outs), repr(sorted(op.params.items()))
 
 
 def _whole(dtype: str) -> bool:
