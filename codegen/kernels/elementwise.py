@@ -41,8 +41,8 @@ def nest(
 ) -> None:
     """Appends a step of the nest driver: `loops` (outermost first), at most `chunk` iterations an item.
 
-    `early`: as `Step` has it, where an item is one iteration. `operands[outputs]` is the one that is written (of several, `written`, the first), all others are read. `units`:
-    vector operations of one kernel call.
+    `operands[outputs]` is the one that is written (of several, `written`, the first), all others are read. `units`:
+    vector operations of one kernel call; `early`: as `Step` has it, where an item is one iteration.
     Raises `Unsupported` for more operands or loops than the driver has.
     """
     if len(operands) > MAX_OPERANDS or len(loops) > MAX_RANK:

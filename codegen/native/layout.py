@@ -92,12 +92,19 @@ class Early(Words):
 
 
 class Ahead(Words):
-    """How far a thread has asked for what it reads next."""
+    """What a thread reads next, as `Early` has it, and how far it has asked for that."""
 
     STEP = auto()  # number of the step that reads it
+    NEXT = auto()  # of the one after it
+    ITEMS = auto()
+    BEGIN = auto()  # address
+    STRIDE = auto()
+    BYTES = auto()
+    STREAMS = auto()
+    APART = auto()
     ITEM = auto()
-    AT = auto()  # bytes of each stream
-    SUM = auto()  # bytes asked for since the last such step began
+    AT = auto()  # bytes of each stream of the item
+    SUM = auto()  # bytes asked for since such a step began
 
 
 AHEAD_WORDS = len(Ahead)
@@ -150,6 +157,10 @@ class Team(Lines):
     TRACE = auto()  # address of a trace (0: nobody wants to know)
     SPARE = auto()  # parked workers beyond WORKERS
     SPARE_COND = auto()
+    AHEAD = auto()  # bytes that a thread may ask for before it needs them
+    COMING = auto()  # number of the host call of a device that comes next (0: none is known)
+    SITE = auto()  # its site
+    LOOKING = auto()  # workers that look at it
 
 
 TEAM_BYTES = LINE * len(Team)

@@ -53,6 +53,19 @@ def answered(site, seq, relay, me, libc):
     return 0
 
 
+def announce(team, site, number):
+    """Tells the team which call comes next, so that it asks for the weights of that."""
+    st(team + Team.SITE, site)
+    atomic_store(team + Team.COMING, number)
+
+
+def withdraw(team):
+    """Nobody looks at the site any more that was announced."""
+    atomic_store(team + Team.COMING, 0)
+    while atomic_load(team + Team.LOOKING) > 0:
+        pause()
+
+
 def await_flag(address, value, relay, me, libc):
     """Until a flag that the device raises has reached `value`; spins, and offers the core to others. False when this
     thread is to leave.
@@ -108,7 +121,10 @@ def serve(relay, me):
         flags = ld(site + Site.PAGE)
         if atomic_load(team + Team.SLEEPERS) > 0:  # the team wakes while the device is still on its way
             wake(ld(team + Team.MUTEX), ld(team + Team.COND), libc)
-        if not await_flag(flags + Page.READY, seq, relay, me, libc):
+        announce(team, site, head + 1)
+        ready = await_flag(flags + Page.READY, seq, relay, me, libc)
+        withdraw(team)
+        if not ready:
             break
         if compare_exchange(relay + Relay.CLAIMED, head, head + 1) == 0:  # another thread has begun with it
             await_flag(relay + Relay.HEAD, head + 1, relay, me, libc)

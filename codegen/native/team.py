@@ -9,7 +9,8 @@ Only imported when the native code is not in the cache (see `build.native_addres
 
 from __future__ import annotations
 
-from .call_layout import Tick
+from .ahead import aim, aim_first, read_ahead
+from .call_layout import Site, Tick
 from .drivers import ends_loop, enter_loop, par, turn_loop
 from .ffi import argument, attribute, error, keep_state, registering, result
 from .frame import RESOURCE_EXHAUSTED
@@ -25,7 +26,6 @@ from .layout import (
     TAKEN,
     TRACED_WORDS,
     Ahead,
-    Early,
     Job,
     Libc,
     Loop,
@@ -50,14 +50,12 @@ from .words import (
     native,
     now,
     pause,
-    prefetch,
     scratch,
     st,
     take_bit,
 )
 
 POLITE_NS = 20_000  # of spinning before a thread offers its core to others
-AHEAD_BYTES = 1 << 19  # that a thread asks for before it needs them: they stay in its second cache
 
 
 def wait_for(address, value, libc):
@@ -70,37 +68,15 @@ def wait_for(address, value, libc):
             call1(ld(libc + Libc.YIELD), 0)
 
 
-def read_ahead(ahead, steps, n, bufs, own, threads):
-    """Asks for a line of each stream that thread `own` of so many reads in the next step that has owners; whether there
-    was one to ask for.
-    """
-    number, at, item = ld(ahead + Ahead.STEP), ld(ahead + Ahead.AT), ld(ahead + Ahead.ITEM)
-    if number >= n or ld(ahead + Ahead.SUM) >= AHEAD_BYTES:
-        return 0
-    step = steps + number * 8 * STEP_WORDS
-    early = ld(step + Step.EARLY)
-    begin, streams, apart = item * ld(early + Early.STRIDE), ld(early + Early.STREAMS), ld(early + Early.APART)
-    size = min(ld(early + Early.STRIDE), ld(early + Early.BYTES) - begin)
-    if at * streams < size:
-        first = ld(bufs + 8 * ld(early + Early.BUFFER)) + ld(early + Early.OFFSET) + begin + at
-        for i in range(streams):
-            prefetch(first + i * apart)
-        st(ahead + Ahead.AT, at + LINE)
-        st(ahead + Ahead.SUM, ld(ahead + Ahead.SUM) + LINE * streams)
-        return 1
-    st(ahead + Ahead.AT, 0)
-    st(ahead + Ahead.ITEM, item + threads)
-    if item + threads >= ld(step + Step.ITEMS):
-        st(ahead + Ahead.STEP, ld(step + Step.NEXT))
-        st(ahead + Ahead.ITEM, own)
-    return 1
-
-
-def read_until(address, value, ahead, steps, n, bufs, own, threads, libc):
-    """Asks for what comes next until the counter at `address` has reached `value`, then no more."""
+def read_until(address, value, ahead, desc, bufs, own, libc):
+    """Asks for what comes next until the counter at `address` has reached `value`."""
+    threads, most = ld(desc + Segment.THREADS), ld(ld(desc + Segment.TEAM) + Team.AHEAD)
     while atomic_load(address) < value:
-        if read_ahead(ahead, steps, n, bufs, own, threads) == 0:
-            wait_for(address, value, libc)
+        if read_ahead(ahead, threads, most) == 0:
+            if ld(ahead + Ahead.SUM) >= most or ld(ahead + Ahead.STEP) >= ld(desc + Segment.STEP_COUNT):
+                wait_for(address, value, libc)
+            else:
+                aim(ahead, desc, bufs, ld(ahead + Ahead.NEXT), own)
 
 
 def work_owned(step, bufs, claimed, finished, own, threads, who, stamp, clock):
@@ -212,7 +188,8 @@ def run_steps(job, libc, who):
     clock, trace = ld(libc + Libc.CLOCK), atomic_load(ld(desc + Segment.TEAM) + Team.TRACE)
     apart, threads = ld(desc + Segment.APART), ld(desc + Segment.THREADS)  # then nobody is number 0
     own, ahead = who - apart, scratch(AHEAD_WORDS)
-    st(ahead + Ahead.STEP, 0)
+    aim_first(ahead, desc, bufs, own)
+    st(ahead + Ahead.SUM, 0)
     s = 0
     while s < n:
         step = steps + s * 8 * STEP_WORDS
@@ -228,16 +205,14 @@ def run_steps(job, libc, who):
         if owned:
             mine = work_owned(step, bufs, claimed, finished, own, threads, who, times + 8 * (s + 1), clock)
         if ld(ahead + Ahead.STEP) <= s:
-            st(ahead + Ahead.STEP, ld(step + Step.NEXT))
-            st(ahead + Ahead.ITEM, own)
-            st(ahead + Ahead.AT, 0)
+            aim(ahead, desc, bufs, ld(step + Step.NEXT), own)
         if owned:
             st(ahead + Ahead.SUM, 0)
         elif inner == 0:
             mine = work_claimed(desc, job, s, claimed, finished, who, clock, trace)
         if trace != 0 and mine > 0 and last == s:
             note(trace, desc, s, who, began, now(clock))
-        read_until(finished, ld(step + Step.ITEMS), ahead, steps, n, bufs, own, threads, libc)
+        read_until(finished, ld(step + Step.ITEMS), ahead, desc, bufs, own, libc)
         s = last + 1
 
 
@@ -270,10 +245,26 @@ def rest(team, seen, spare, libc):
     call1(ld(libc + Libc.UNLOCK), ld(team + Team.MUTEX))
 
 
+def look(team, ahead, index):
+    """Aims at what a worker reads first in the host call of a device that comes next. Its site is there while somebody
+    looks.
+    """
+    atomic_add(team + Team.LOOKING, 1)
+    threads = 0
+    if atomic_load(team + Team.COMING) != 0:
+        site = ld(team + Team.SITE)
+        desc = ld(site + Site.SEGMENT)
+        threads = ld(desc + Segment.THREADS)
+        st(ahead + Ahead.SUM, 0)
+        aim_first(ahead, desc, ld(site + Site.BUFFERS), index)
+    atomic_add(team + Team.LOOKING, -1)
+    return threads
+
+
 @native(2)
 def worker(team, index):
     """A worker's life: wait for a call (spinning, then parked unless one is announced by PENDING), help with it, until
-    STOP.
+    STOP. Before a call of a device it asks for what it reads in it.
 
     Spare workers, which calls of fewer threads than the team
     has do without, park too and are not woken for them: spinning, they would keep cores from others for nothing.
@@ -281,10 +272,16 @@ def worker(team, index):
     libc = ld(team + Team.LIBC)
     clock = ld(libc + Libc.CLOCK)
     seen, started = 0, now(clock)
+    ahead, coming, threads = scratch(AHEAD_WORDS), 0, 0
+    st(ahead + Ahead.ITEMS, 0)
     while atomic_load(team + Team.STOP) == 0:
         spins = 0
         while atomic_load(team + Team.SEQ) == seen and atomic_load(team + Team.STOP) == 0:
-            pause()
+            if atomic_load(team + Team.COMING) != coming:
+                coming = atomic_load(team + Team.COMING)
+                threads = look(team, ahead, index)
+            if threads == 0 or read_ahead(ahead, threads, ld(team + Team.AHEAD)) == 0:
+                pause()
             spins += 1
             if spins % 64 != 0:
                 continue
@@ -295,7 +292,7 @@ def worker(team, index):
             if waited > ld(team + Team.SPIN_NS) and (spare or atomic_load(team + Team.PENDING) == 0):
                 rest(team, seen, spare, libc)
                 started = now(clock)
-        seen = atomic_load(team + Team.SEQ)
+        seen, threads = atomic_load(team + Team.SEQ), 0
         if index < atomic_load(team + Team.WORKERS):
             atomic_add(team + Team.INSIDE, 1)
             if atomic_load(team + Team.OPEN) == seen and seen != 0:

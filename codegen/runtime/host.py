@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import pathlib
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -33,6 +34,7 @@ from ..target import Target
 from ..target import target as host_target
 
 SPIN_SECONDS = 50e-6
+CACHE_SIZE, SECOND_CACHE = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size"), 1 << 20  # bytes
 MAX_WORKERS = 255
 GROWN = 4  # weights that Winograd's larger tiles transform become so many times as large
 TRACED = 1 << 14  # entries of a trace: 64 threads in 256 steps
@@ -67,6 +69,14 @@ def wake(mutex: int, cond: int) -> None:
     _libc.pthread_mutex_unlock(ctypes.c_void_p(mutex))
 
 
+def second_cache() -> int:
+    """Bytes of a core's second cache; a common size where the system does not tell."""
+    try:
+        return int(CACHE_SIZE.read_text().strip().removesuffix("K")) << 10
+    except (ValueError, OSError):
+        return SECOND_CACHE
+
+
 class Team:
     """Worker threads that help with every call; they spin for `SPIN_SECONDS` after one, then park.
 
@@ -94,6 +104,7 @@ class Team:
             c.pthread_cond_init(ctypes.c_void_p(self._word(cond, self._locks.ctypes.data + 256 * i)), None)
         self._word(abi.Team.LIBC, self.libc.ctypes.data)
         self._word(abi.Team.SPIN_NS, int(SPIN_SECONDS * 1e9))
+        self._word(abi.Team.AHEAD, second_cache() // 2)
         self._threads: list[threading.Thread] = []
 
     def _word(self, at: int, value: int) -> int:

@@ -67,8 +67,9 @@ class Early:
 class Step:
     """One entry of the step table. `group` is the program's group that it belongs to, the first of `span` groups.
 
-    `early`: what its items read that is there before it begins. `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of
-    all `items`: what the predictor knows of it. `shared`: the team shares the steps inside of it.
+    `calls` of kernels and `units` of work (cycles of a matrix kernel by its model; vector operations of the others) of
+    all `items`: what the predictor knows of it. `shared`: the team shares the steps inside of it. `early`: what its
+    items read that is there before it begins.
     """
 
     driver: str

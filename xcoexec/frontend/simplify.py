@@ -86,9 +86,9 @@ def _once(ops: Sequence[Op], outputs: Outputs) -> list[Op]:
 
 def _alike(ops: Sequence[Op]) -> set[Value]:
     """The values that are read by several operations which all compute the same."""
-    several = ((v, readers) for v, readers in consumers(ops).items() if len(readers) > 1)
-    one = lambda readers: len({op.prim for op in readers}) == 1 and (is_elementwise(readers[0]) or is_movement(readers[0]))
-    return {v for v, readers in several if one(readers) and len({_form(op) for op in readers}) == 1}
+    several = ((v, r) for v, r in consumers(ops).items() if len(r) > 1 and len({op.prim for op in r}) == 1)
+    simple = ((v, r) for v, r in several if is_elementwise(r[0]) or is_movement(r[0]))
+    return {v for v, readers in simple if len({_form(op) for op in readers}) == 1}
 
 
 def _may_be_once(op: Op, alike: Collection[Value]) -> bool:
