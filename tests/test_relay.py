@@ -420,7 +420,11 @@ def test_the_end_waits_for_what_is_in_flight() -> None:
 
 
 def test_a_machine_without_a_cpu_backend(on_standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = jax.local_devices
+
     def refuse(backend: str | None = None) -> list[Any]:
+        if backend is None:
+            return known()
         raise RuntimeError(f"Unknown backend {backend}")
 
     monkeypatch.setattr(jax, "local_devices", refuse)
