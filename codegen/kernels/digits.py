@@ -24,7 +24,6 @@ from ..program import Value, itemsize
 from ..rules.expressions import Expr
 from ..segment.assembly import Context
 from ..segment.steps import Early, Kernel, Ref
-from ..segment.storage import dense
 from ..target import Target
 from .elementwise import nest
 from .kept_weights import Stored
@@ -43,6 +42,7 @@ HEAD = 16  # bytes before the digits of a block: its scale, and what the sum of 
 ITEMS = 2  # for each thread
 AHEAD = 2048  # bytes by which weights are asked for in advance
 LINE = 64
+STREAMS = 4
 FOURS = "llvm.x86.avx512.vpdpbusd.512"  # s32 plus four products of u8 and s8
 
 
@@ -85,27 +85,53 @@ def add_digits(ctx: Context, x: Lane, w: Stored, lanes: Sequence[Lane], expr: Ex
     group = w.group or k
     block = block_of(group, packed)
     blocks, panels, groups = k // block, -(-n // CHANNELS), k // group
-    each = HEAD + DIGITS * block
-    table = ctx.scratch((blocks * each // 4,))
-    operands = [walked(x.ref, 4 * block), walked(Ref(table.buffer, table.offset), each)]
-    nest(ctx, Kernel(("digits", block, packed.shift)), [], (blocks,), operands, 1, blocks, 4 * block)
-    where = _panels(ctx, w, packed)
-    run = max(1, -(-panels // (1 if ctx.threads == 1 else ITEMS * ctx.threads)))
-    y = ctx.scratch((panels * CHANNELS,))
+    each, table, where = HEAD + DIGITS * block, _digits_of(ctx, x, k, block, packed), _panels(ctx, w, packed)
+    run, share = _items(ctx.threads, panels, blocks, group // block)
+    parts, scale = -(-blocks // share), CHANNELS * itemsize(w.scale_dtype)
+    y = ctx.scratch((parts, 1, panels * CHANNELS))
     operands = [
-        walked(Ref(table.buffer, table.offset), 0),
-        walked(where, run * packed.of(k)),
-        walked(Ref(y.buffer, y.offset), run * CHANNELS * 4),
+        walked(table, 0, share * each),
+        walked(where, run * packed.of(k), share * packed.of(block)),
+        walked(Ref(y.buffer, y.offset), run * CHANNELS * 4, y.strides[0]),
     ]
     if w.scale is not None:
-        operands.append(walked(_scales(ctx, w), run * groups * CHANNELS * itemsize(w.scale_dtype)))
+        operands.append(walked(_scales(ctx, w), run * groups * scale, share * block // group * scale))
     scales = w.scale_dtype if w.scale is not None else ""
-    words = [blocks, panels, run, group // block, groups * CHANNELS * itemsize(w.scale_dtype)]
-    units = run * k // packed.rows * VECTORS * (1 + packed.count * (1 + DIGITS))
+    words = [blocks, share, panels, run, group // block, groups * scale]
+    units = run * share * block // packed.rows * VECTORS * (1 + packed.count * (1 + DIGITS))
     kernel = Kernel(("digit_gemv", block, w.value.dtype, scales))
-    early = Early(where, run * packed.of(k), panels * packed.of(k))
-    nest(ctx, kernel, words, (-(-panels // run),), operands, 2, 1, units, early=early)
-    add_up(ctx, dense(y.buffer, (1, 1, n), y.offset), lanes, expr)
+    item = share * packed.of(block) if parts > 1 else run * packed.of(k)
+    early = Early(where, item, panels * packed.of(k), *_in_streams(item)) if blocks % share == 0 else None
+    nest(ctx, kernel, words, (-(-panels // run), parts), operands, 2, 1, units, early=early)
+    add_up(ctx, y.part(2, 0, n), lanes, expr)
+
+
+def _in_streams(nbytes: int) -> tuple[int, int]:
+    """As many streams as an item of so many bytes is asked for in, and how far apart they begin: all of it is read."""
+    apart = nbytes // STREAMS // LINE * LINE
+    return (STREAMS, apart) if apart else (1, 0)
+
+
+def _digits_of(ctx: Context, x: Lane, k: int, block: int, packed: Packed) -> Ref:
+    """The digits of x by blocks; those that an earlier product of the same x has made."""
+    blocks, each = k // block, HEAD + DIGITS * block
+    key = ("digits", x.ref.buffer, x.ref.offset, k, block, packed.shift)
+    known = ctx.kept.get(key)
+    if known is None:
+        table = ctx.scratch((blocks * each // 4,))
+        known = ctx.kept[key] = Ref(table.buffer, table.offset)
+        operands = [walked(x.ref, 4 * block), walked(known, each)]
+        nest(ctx, Kernel(("digits", block, packed.shift)), [], (blocks,), operands, 1, blocks, 4 * block)
+    return known
+
+
+def _items(threads: int, panels: int, blocks: int, whole: int) -> tuple[int, int]:
+    """Panels and blocks of a work item: whole panels, `ITEMS` for each thread; where these are too few, parts of one of
+    a multiple of `whole` blocks.
+    """
+    wanted = 1 if threads == 1 else ITEMS * threads
+    parts = min(wanted // panels, blocks // whole) if panels < wanted else 1
+    return max(1, -(-panels // wanted)), -(-blocks // (max(1, parts) * whole)) * whole
 
 
 def _panels(ctx: Context, w: Stored, packed: Packed) -> Ref:
@@ -198,28 +224,29 @@ def _store_bytes(v: Builder, value: ir.Value, at: ir.Value) -> None:
 
 @family("digit_gemv")
 def digit_gemv(name: str, key: Spec, target: Target) -> str:
-    """("digit_gemv", rows of a block, dtype, type of the scales): y = x @ W for a run of panels, whole ones.
+    """("digit_gemv", rows of a block, dtype, type of the scales): y = x @ W for a run of panels and a part of the
+    blocks, of whole groups.
 
-    The last loop counts runs. Operands: the blocks' tables, W, y, and the scales (of type "": there are none); all but
-    the first begin at the run.
-    Words: blocks, panels, panels of a run, blocks of a group, bytes of a panel's scales.
+    Loops end in (runs, parts). Operands, where they begin: the blocks' tables, W, y, and the scales (of type "": there
+    are none). Words: blocks, those of a part, panels, those of a run, blocks of a group, bytes of a panel's scales.
     """
     _, block, dtype, kept = key
     packed = PACKED[dtype]
     v = Builder(name, 3, target.vl)
     where, index, words = v.args
     table, w, y = (v.ld64(where, i) for i in range(3))
-    blocks, wide = v.ld64(words, 0), packed.of(block)
-    count = chunk_of(v, v.ld64(index, LAST), v.ld64(words, 1), v.ld64(words, 2))
+    total, wide = v.ld64(words, 0), packed.of(block)
+    blocks = chunk_of(v, v.ld64(index, LAST), total, v.ld64(words, 1))
+    count = chunk_of(v, v.ld64(index, LAST - 1), v.ld64(words, 2), v.ld64(words, 3))
     with v.loop(count) as p:
-        panel = v.add(w, v.mul(p, v.mul(blocks, wide)))
-        mine = v.add(v.ld64(where, 3), v.mul(p, v.ld64(words, 4))) if kept else None
+        panel = v.add(w, v.mul(p, v.mul(total, wide)))
+        mine = v.add(v.ld64(where, 3), v.mul(p, v.ld64(words, 5))) if kept else None
         with v.carry(blocks, [v.const(0.0)] * VECTORS) as (b, sums, done):
             at = v.add(table, v.mul(b, HEAD + DIGITS * block))
             found = _block(v, at, v.add(panel, v.mul(b, wide)), block, packed)
             factors = [v.broadcast(at)] * VECTORS
             if mine is not None:
-                row = v.add(mine, v.mul(v.b.sdiv(b, v.ld64(words, 3)), itemsize(kept) * CHANNELS))
+                row = v.add(mine, v.mul(v.b.sdiv(b, v.ld64(words, 4)), itemsize(kept) * CHANNELS))
                 found_scales = [v.load_stored(v.add(row, 16 * itemsize(kept) * u), kept) for u in range(VECTORS)]
                 factors = [v.b.fmul(f, s) for f, s in zip(factors, found_scales, strict=True)]
             done([v.fma(x, f, a) for x, f, a in zip(found, factors, sums, strict=True)])

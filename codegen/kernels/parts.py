@@ -32,10 +32,10 @@ def add_up(ctx: Context, y: Storage, lanes: Sequence[Lane], expr: Expr) -> None:
     kinds = tuple({4: "v", 0: "s"}[lane.channel] for lane in lanes[1:])
     runs = -(-ctx.threads // m)
     chunk = max(LINE, -(-n // runs // LINE) * LINE)
-    operands = [walked(Ref(y.buffer, y.offset), 4 * n, 4 * chunk)]
+    operands = [walked(Ref(y.buffer, y.offset), y.strides[1], 4 * chunk)]
     operands += [walked(z.ref, z.pixels[3], z.channel * chunk) for z in lanes]
     units = -(-chunk // ctx.target.vl) * (parts + len(expr))
-    words = [n, chunk, parts, 4 * m * n]
+    words = [n, chunk, parts, y.strides[0]]
     nest(ctx, Kernel(("parts", expr, kinds)), words, (m, -(-n // chunk)), operands, 1, -(-m // ctx.threads), units)
 
 

@@ -9,11 +9,25 @@ Only imported when the native code is not in the cache (see `build.native_addres
 
 from __future__ import annotations
 
+from .ahead import aim_first, read_ahead
 from .call_layout import ENTRY_WORDS, LOST, RELAY_CAPACITY, Entry, Page, Relay, Site
 from .enqueue import MEMORY, note
-from .layout import Job, Libc, Segment, Team
+from .layout import AHEAD_WORDS, Ahead, Job, Libc, Segment, Team
 from .team import POLITE_NS, finish_job, give_arena, open_job, take_arena, wake
-from .words import atomic_add, atomic_load, atomic_store, call1, call2, compare_exchange, ld, native, now, pause, st
+from .words import (
+    atomic_add,
+    atomic_load,
+    atomic_store,
+    call1,
+    call2,
+    compare_exchange,
+    ld,
+    native,
+    now,
+    pause,
+    scratch,
+    st,
+)
 
 
 @native(1)
@@ -53,8 +67,15 @@ def answered(site, seq, relay, me, libc):
     return 0
 
 
-def announce(team, site, number):
-    """Tells the team which call comes next, so that it asks for the weights of that."""
+def announce(team, site, number, ahead):
+    """Tells the team which call comes next, so that it asks for the weights of that; this thread, where it is one of
+    them, aims at its own.
+    """
+    desc = ld(site + Site.SEGMENT)
+    st(ahead + Ahead.ITEMS, 0)
+    st(ahead + Ahead.SUM, 0)
+    if ld(desc + Segment.APART) == 0:
+        aim_first(ahead, desc, ld(site + Site.BUFFERS), 0)
     st(team + Team.SITE, site)
     atomic_store(team + Team.COMING, number)
 
@@ -66,14 +87,15 @@ def withdraw(team):
         pause()
 
 
-def await_flag(address, value, relay, me, libc):
-    """Until a flag that the device raises has reached `value`; spins, and offers the core to others. False when this
-    thread is to leave.
+def await_flag(address, value, relay, me, libc, ahead):
+    """Until a flag that the device raises has reached `value`; asks for what is aimed at, spins, and offers the core to
+    others. False when this thread is to leave.
     """
-    clock = ld(libc + Libc.CLOCK)
+    clock, team = ld(libc + Libc.CLOCK), ld(relay + Relay.TEAM)
     began, spins = now(clock), 0
     while atomic_load(address) < value:
-        pause()
+        if read_ahead(ahead, atomic_load(team + Team.WORKERS) + 1, ld(team + Team.AHEAD)) == 0:
+            pause()
         spins += 1
         if spins % 64 == 0:
             if atomic_load(relay + Relay.SERVER) != me:
@@ -110,7 +132,7 @@ def serve(relay, me):
     """A serving thread's life: the next call of the ring, its flag, its segment, its answer; as long as the relay's
     server is number `me`.
     """
-    libc, team = ld(relay + Relay.LIBC), ld(relay + Relay.TEAM)
+    libc, team, ahead = ld(relay + Relay.LIBC), ld(relay + Relay.TEAM), scratch(AHEAD_WORDS)
     while atomic_load(relay + Relay.SERVER) == me:
         head = atomic_load(relay + Relay.HEAD)
         await_call(head, relay, me, libc)
@@ -121,13 +143,14 @@ def serve(relay, me):
         flags = ld(site + Site.PAGE)
         if atomic_load(team + Team.SLEEPERS) > 0:  # the team wakes while the device is still on its way
             wake(ld(team + Team.MUTEX), ld(team + Team.COND), libc)
-        announce(team, site, head + 1)
-        ready = await_flag(flags + Page.READY, seq, relay, me, libc)
+        announce(team, site, head + 1, ahead)
+        ready = await_flag(flags + Page.READY, seq, relay, me, libc, ahead)
         withdraw(team)
         if not ready:
             break
         if compare_exchange(relay + Relay.CLAIMED, head, head + 1) == 0:  # another thread has begun with it
-            await_flag(relay + Relay.HEAD, head + 1, relay, me, libc)
+            st(ahead + Ahead.ITEMS, 0)
+            await_flag(relay + Relay.HEAD, head + 1, relay, me, libc, ahead)
             continue
         if answered(site, seq, relay, me, libc) == 0:
             break

@@ -256,7 +256,7 @@ def look(team, ahead, index):
         desc = ld(site + Site.SEGMENT)
         threads = ld(desc + Segment.THREADS)
         st(ahead + Ahead.SUM, 0)
-        aim_first(ahead, desc, ld(site + Site.BUFFERS), index)
+        aim_first(ahead, desc, ld(site + Site.BUFFERS), index + 1 - ld(desc + Segment.APART))
     atomic_add(team + Team.LOOKING, -1)
     return threads
 

@@ -41,6 +41,7 @@ TRACED = 1 << 14  # entries of a trace: 64 threads in 256 steps
 
 
 LARGE_PAGE = 1 << 21
+LARGE_BYTES = 1 << 22  # of weights that are read where they lie, from which on large pages are asked for
 LARGE_PAGES = (14, 25)  # Linux' MADV_HUGEPAGE, MADV_COLLAPSE
 
 
@@ -227,6 +228,8 @@ def in_large_pages(address: int, nbytes: int) -> None:
     """Has the system hold what lies at an address in pages of 2 MiB, where it can: weights that are read once a call
     take a page's address for each page. What is asked for changes no bytes, and a refusal nothing.
     """
+    if nbytes < LARGE_BYTES:
+        return
     first = -(-address // LARGE_PAGE) * LARGE_PAGE
     size = (address + nbytes) // LARGE_PAGE * LARGE_PAGE - first
     if size > 0 and sys.platform == "linux":

@@ -43,6 +43,9 @@ class Rules:
     cut: Cut | None
 
 
+Mark = tuple[int, dict[Value, Storage], dict[Hashable, Ref]]
+
+
 class Context:
     """What the rules see while a program is turned into steps."""
 
@@ -54,6 +57,7 @@ class Context:
         self.consts = set(program.consts)
         self.packs: list[tuple[int, Packer]] = []
         self._packed: dict[Hashable, Ref] = {}
+        self.kept: dict[Hashable, Ref] = {}  # what steps have made that others may read too
         self.blob = Buffer("arg", 0)
         self.raw: dict[Value, Buffer] = {}
         self._readers = consumers(program.ops)
@@ -116,13 +120,13 @@ class Context:
         """Says where a value lies, in the place of what would be chosen."""
         self._places[v] = storage
 
-    def mark(self) -> tuple[int, dict[Value, Storage]]:
+    def mark(self) -> Mark:
         """Where the steps and the places of values are, for `back`."""
-        return len(self.steps), dict(self._places)
+        return len(self.steps), dict(self._places), dict(self.kept)
 
-    def back(self, mark: tuple[int, dict[Value, Storage]]) -> None:
+    def back(self, mark: Mark) -> None:
         """Takes steps and places since a `mark` back. What was packed since stays, and nobody reads it."""
-        steps, self._places = mark
+        steps, self._places, self.kept = mark
         del self.steps[steps:]
 
     def made(self, values: Iterable[Value]) -> None:

@@ -27,8 +27,6 @@ from ..partition.split import Slice
 from .emit import Asynchronous, Halves, Synchronous, register
 from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
 
-LARGE_BYTES = 1 << 22  # of weights that are read where they lie, from which on large pages are asked for
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lowered:
@@ -72,7 +70,7 @@ class Lowered:
         args = [as_array(resident[v] if v in resident and v not in self.slices else known[v]) for v in self.consts]
         if not self.device.apart:
             for x in args:
-                if x.nbytes >= LARGE_BYTES and len(x.devices()) == 1:
+                if len(x.devices()) == 1:
                     in_large_pages(x.unsafe_buffer_pointer(), x.nbytes)
             # aligned: taken without a copy
             return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]
