@@ -23,7 +23,7 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.ir.words import HOST
-from xcoexec.planning.memory import alive, amount, usage, ways, weight_shares
+from xcoexec.planning.memory import alive, amount, large, usage, ways, weight_shares
 from xcoexec.planning.strategies.capacity import PIECE_SECONDS, capacity
 from xcoexec.session import prepare, timeline
 from xcoexec.session.contest import forced
@@ -426,3 +426,25 @@ def test_bad_policies() -> None:
         places = tuple(Placement(x.name, **bad) for x in graph.layers)  # type: ignore[arg-type]
         with pytest.raises(PlanError, match=text):
             check_plan(Plan("test", places, graph.key), graph)
+
+
+def test_a_report_says_where_weights_come_from(on_standin: StandIn) -> None:
+    x = array(1, 160)
+    fast = xcoexec.jit(dense, device_memory=NEEDED // 3, strategy="capacity", strict=True).bind(HOST_LAYERS)
+    for _ in range(8):
+        np.asarray(fast(x))
+    graph, found = fast.graph(), fast.report()
+    consts = set(graph.program.consts)
+    sizes = [large(layer, consts) for layer in graph.layers]
+    shares = [weight_shares(layer, p) for layer, p in zip(graph.layers, fast.plan().placements, strict=True)]
+    assert [f.way for f in found.weights] == ["host", "resident", "streamed"]
+    for i, flow in enumerate(found.weights):
+        assert flow.nbytes == round(sum(s[i] * n for s, n in zip(shares, sizes, strict=True)))
+    host, resident, streamed = found.weights
+    assert sum(f.nbytes for f in found.weights) == pytest.approx(sum(sizes), abs=3)
+    assert host.nbytes + streamed.nbytes > 0 and resident.measured is None
+    for line in str(found).splitlines():
+        assert len(line) <= 80
+    assert "MB a call" in str(found)
+    alone = xcoexec.jit(dense, strategy="host", strict=True).bind(HOST_LAYERS)
+    assert np.asarray(alone(x)).shape == (1, dense(HOST_LAYERS, x).shape[-1]) and not alone.report().weights

@@ -16,6 +16,8 @@ from ..ir.text import WIDTH, columns, duration, html_table, html_text, number, w
 from ..lowering.lower import Lowered
 from ..measure.profile import layer_seconds
 from .drawing import Point, roofline
+from .flows import Flow, flows
+from .flows import text as flows_text
 from .rebalance import halves
 
 SLOWEST = 10  # layers that a report shows
@@ -79,6 +81,7 @@ class Report:
     peaks: Peaks | None  # None where no kernel runs
 
     whole: bool = False  # whether the text shows all layers
+    weights: tuple[Flow, ...] = ()  # where large weights come from, if not all of them are resident on a device
 
     @property
     def jit_seconds(self) -> float | None:
@@ -138,7 +141,7 @@ class Report:
         rows, left = self._rows()
         numbers = range(3, len(rows[0]))
         body = columns(rows, numbers, WIDTH) if self.layers else ""
-        return "\n\n".join(part for part in (self._first(), body, self._last(left)) if part)
+        return "\n\n".join(part for part in (self._first(), flows_text(self.weights), body, self._last(left)) if part)
 
     def text(self, all: bool = False) -> str:
         """The text with the slowest layers, or with all of them in the order of the graph."""
@@ -197,7 +200,13 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
         measured = believed(seconds.get(x.index), work, data, roof)
         known = (measured, least, limit, device, calls.get(x.index, 0))
         layers.append(LayerReport(x.name, placement, algorithm, work, data, p.predicted, *known))
-    return Report(plan.engine, plan.chosen, tuple(layers), plan.measured, len(lowered.segments) if lowered else 0, roof)
+    count = len(lowered.segments) if lowered else 0
+    found = Report(plan.engine, plan.chosen, tuple(layers), plan.measured, count, roof)
+    bounded = plan.strategy == "capacity" or any(p.streamed for p in plan.placements)
+    if not (bounded and lowered and costs and lowered.device.apart):
+        return found
+    known = {i: s for i, s in seconds.items() if calls.get(i, 0) >= FEWEST}
+    return dataclasses.replace(found, weights=flows(graph, plan.placements, lowered, costs, roof, known))
 
 
 def believed(seconds: float | None, flops: int, nbytes: int, roof: Peaks) -> float | None:
