@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +23,7 @@ DRIVER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 RUN_STEPS = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
 
 
-def _job(
-    items: list[int], owned: list[bool], threads: int, work: ctypes._CFuncPtr, data: np.ndarray
-) -> list[np.ndarray]:
+def _job(items: list[int], owned: list[bool], threads: int, work: ctypes._CFuncPtr, data: np.ndarray) -> list[Any]:
     """A job of steps with so many items each, and everything that it refers to."""
     n = len(items)
     following = [next((j for j in range(i + 1, n) if owned[j]), n) for i in range(n)]

@@ -82,7 +82,7 @@ def flows(
     )
     most = (roof.bandwidth, None, costs.stream_rate)
     parts = zip(WAYS, nbytes, calculated, measured, most, strict=True)
-    return tuple(Flow(way, round(size), *rest) for way, size, *rest in parts)
+    return tuple(Flow(way, round(size), planned, seen, rate) for way, size, planned, seen, rate in parts)
 
 
 def text(found: Sequence[Flow]) -> str:

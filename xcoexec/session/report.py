@@ -205,8 +205,8 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
     bounded = plan.strategy == "capacity" or any(p.streamed for p in plan.placements)
     if not (bounded and lowered and costs and lowered.device.apart):
         return found
-    known = {i: s for i, s in seconds.items() if calls.get(i, 0) >= FEWEST}
-    return dataclasses.replace(found, weights=flows(graph, plan.placements, lowered, costs, roof, known))
+    sure = {i: s for i, s in seconds.items() if calls.get(i, 0) >= FEWEST}
+    return dataclasses.replace(found, weights=flows(graph, plan.placements, lowered, costs, roof, sure))
 
 
 def believed(seconds: float | None, flops: int, nbytes: int, roof: Peaks) -> float | None:
