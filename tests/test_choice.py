@@ -15,7 +15,7 @@ from xcoexec.codegen.program import Group, Op, Value
 from xcoexec.codegen.runtime import guesses
 from xcoexec.codegen.segment import choice
 from xcoexec.codegen.segment.assembly import Groups
-from xcoexec.codegen.target import target
+from xcoexec.codegen.target import Target, target
 from xcoexec.frontend.graph import graph_of
 
 from .support import array
@@ -69,14 +69,18 @@ def test_nothing_kept_is_what_is_guessed(monkeypatch: pytest.MonkeyPatch) -> Non
     ("pixels", "channels", "guessed"),
     [(56, 64, "winograd4"), (28, 128, "winograd4"), (4, 8, "direct"), (1, 512, "direct")],
 )
-def test_a_guess_weighs_products_and_weights(pixels: int, channels: int, guessed: str) -> None:
+def test_a_guess_weighs_products_and_weights(
+    pixels: int, channels: int, guessed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = Target("avx512", 16, 32, "x", "+avx512f")  # shorter vectors would weigh products more
+    monkeypatch.setattr(guesses, "target", lambda: wide)
     nhwc = ("NHWC", "HWIO", "NHWC")
     fn = lambda w, x: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=nhwc)
     _, graph = graph_of(fn, (array(3, 3, channels, channels), array(1, pixels, pixels, channels)), 1)
     group = graph.layers[0].group
     found = guesses.at_once(((group, frozenset(graph.program.consts)),), conv.ALGORITHMS, 2)
     assert found == (guessed if eligible(group.ops[0]) else "direct", True)
-    assert guess(group.ops[0], 2, target()) == guessed
+    assert guess(group.ops[0], 2, wide) == guessed
 
 
 def test_the_order_of_measurements_does_not_choose(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:

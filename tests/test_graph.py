@@ -91,3 +91,18 @@ def test_a_group_in_another_order_is_refused() -> None:
         Group((second, first), first)
     with pytest.raises(ValueError, match="anchor exp '' is not among"):
         Group((second,), first)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8", "uint8", "int16", "uint16"])
+def test_short_weights_are_widened_and_moved_at_bind_bit_by_bit(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of their values, as JAX has them, without a program of JAX's for each shape."""
+    kind = np.dtype(getattr(jnp, dtype))
+    w = np.arange(1 << 8 * kind.itemsize, dtype=f"u{kind.itemsize}").view(kind).reshape(2, -1)
+    fn = lambda w, x: x * jnp.asarray(w.reshape(-1), jnp.float32)[None] + w.T.astype(jnp.float32).reshape(1, -1)
+    folded, _ = stages_of(fn, w, np.ones((1, w.size), np.float32), weights=1)
+    monkeypatch.setattr("xcoexec.frontend.fold.bind", lambda *_: pytest.fail("by JAX"))
+    constants = folded.constants([w])
+    found = [constants[v] for v in constants if v.dtype == "float32" and v not in folded.weights]
+    wide = np.asarray(jnp.asarray(w).astype(jnp.float32))
+    assert any(np.array_equal(x.reshape(-1), wide.reshape(-1), equal_nan=True) for x in found)
+    assert any(np.array_equal(x.reshape(-1), wide.T.reshape(-1), equal_nan=True) for x in found)

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xcoexec
-from xcoexec.api.look import Look
+from xcoexec.api.look import Look, kinds
 from xcoexec.api.plain import Plain
-from xcoexec.api.signature import Signature
+from xcoexec.api.signature import Signature, Usual
+from xcoexec.session.session import PlainSession
 
 ARRAYS = [jnp.full(3, float(i)) for i in range(12)]
 X = jnp.ones(3)
@@ -149,3 +150,37 @@ def test_calls_see_weights_that_were_replaced_in_place(change: str) -> None:
             v["a"]["w"] = kept["w"]
     for _ in range(2):
         np.testing.assert_allclose(fn(v, x), oracle(), rtol=1e-5, atol=1e-5)
+
+
+def test_calls_that_are_made_over_and_over_are_known_by_their_arrays() -> None:
+    """Other shapes, types, structures and settings are seen, and numbers that are no arrays are looked at each time."""
+    plain = Plain(lambda *args, **kwargs: args, {})
+    usual = Usual.of(plain.call(({"a": X}, X), {}))
+    assert usual is not None and usual.has(plain.call(({"a": X + 1}, 2 * X), {}))
+    assert Usual.of(plain.call((np.ones(3), X), {})) is None and Usual.of(plain.call((1.0,), {})) is None
+    weak = ARRAYS[0]
+    assert weak.weak_type and not X.weak_type
+    others = [({"b": X}, X), ({"a": X},), ({"a": X}, jnp.ones(4)), ({"a": X}, X.astype(jnp.int32)), ({"a": X}, weak)]
+    for args in [*others, ({"a": X}, np.ones(3, np.float32)), ({"a": X}, 1.0)]:
+        assert not usual.has(plain.call(args, {}))
+    with jax.default_matmul_precision("highest"):
+        assert not usual.has(plain.call(({"a": X}, X), {}))
+
+
+def test_the_kinds_of_arguments_are_those_of_their_first_leaves() -> None:
+    array = type(X)
+    assert kinds(({"b": [X]}, np.ones(2), []), {"z": 1.0, "a": (X,)}) == [array, np.ndarray, list, array, float]
+    assert kinds(({"b": [np.ones(2)]},), {}) == [np.ndarray] and kinds((None, {}), {}) == [type(None), dict]
+
+
+def test_calls_with_several_arguments_rest_beside_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where their arrays come from is part of a plan: others than those that rest are looked at."""
+    fast = xcoexec.jit(lambda w, a, b: (w * a["x"] + b).sum()).bind(ARRAYS[0])
+    fast._apart = True
+    for _ in range(3):
+        fast({"x": X}, X)
+    assert fast._rest is not None
+    looks = []
+    monkeypatch.setattr(fast, "_find", lambda *call: looks.append(call) or PlainSession("auto", "a test"))
+    assert fast({"x": X}, ARRAYS[2]) == 6.0 and not looks
+    assert fast({"x": np.ones(3, np.float32)}, X) == 3.0 and len(looks) == 1

@@ -212,3 +212,17 @@ def test_who_expects_a_large_gain_hurries(monkeypatch: pytest.MonkeyPatch) -> No
     for likely, hurries in ((1e-12, True), (1e3, False)):
         monkeypatch.setattr(stages, "likely_seconds", lambda flops, nbytes, threads, likely=likely: likely)
         assert stages._promises(attempt) is hurries
+
+
+def test_what_takes_far_longer_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing on the machine explains half the seconds of a long call; of short ones it may. What is warm is not called
+    before.
+    """
+    for scale, rounds in ((1.0, 1), (0.01, 2)):
+        took, called = {"jit": 1.0 * scale, "host": 0.4 * scale}, list[str]()
+        monkeypatch.setattr(timing, "_block", lambda fn, *rest, took=took: [took[fn()]])
+        calls = {name: lambda name=name, called=called: called.append(name) or name for name in took}
+        samples: dict[str, list[float]] = {}
+        timing.alternate(calls, 5, 0.06, samples=samples, clear=0.85, warm=("jit",))
+        assert {k: len(v) for k, v in samples.items()} == dict.fromkeys(took, rounds)
+        assert [called.count(k) for k in took] == [rounds, rounds + 1]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xcoexec
-from xcoexec.codegen.runtime import host
+from xcoexec.codegen.runtime import host, pages
 from xcoexec.codegen.segment.sharing import shareable
 from xcoexec.codegen.target import target
 from xcoexec.frontend.graph import graph_of
@@ -257,6 +257,7 @@ def test_large_weights_lie_in_large_pages() -> None:
     fast = xcoexec.jit(fn, plan=xcoexec.Plan.uniform(1.0), strict=True, wait=True).bind(w)
     address = w.unsafe_buffer_pointer()
     assert error(fast(x), np.asarray(x, np.float64) @ np.asarray(w, np.float64)) < 1e-5
+    pages.settle()
     assert _huge(address + w.nbytes // 2)
 
 

@@ -8,7 +8,6 @@ import ctypes
 import functools
 import os
 import pathlib
-import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NotRequired, TypedDict
@@ -38,11 +37,6 @@ CACHE_SIZE, SECOND_CACHE = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/inde
 MAX_WORKERS = 255
 GROWN = 4  # weights that Winograd's larger tiles transform become so many times as large
 TRACED = 1 << 14  # entries of a trace: 64 threads in 256 steps
-
-
-LARGE_PAGE = 1 << 21
-LARGE_BYTES = 1 << 22  # of weights that are read where they lie, from which on large pages are asked for
-LARGE_PAGES = (14, 25)  # Linux' MADV_HUGEPAGE, MADV_COLLAPSE
 
 
 _libc = ctypes.CDLL(None)
@@ -222,19 +216,6 @@ def build_stored(program: Program, threads: int) -> Segment:
     team().want(threads)
     rules = Rules(lower_stored, lambda ctx, i: 0, spare, default, None)
     return compile_segment(program, host_target(), threads, runtime(()), rules)
-
-
-def in_large_pages(address: int, nbytes: int) -> None:
-    """Has the system hold what lies at an address in pages of 2 MiB, where it can: weights that are read once a call
-    take a page's address for each page. What is asked for changes no bytes, and a refusal nothing.
-    """
-    if nbytes < LARGE_BYTES:
-        return
-    first = -(-address // LARGE_PAGE) * LARGE_PAGE
-    size = (address + nbytes) // LARGE_PAGE * LARGE_PAGE - first
-    if size > 0 and sys.platform == "linux":
-        for advice in LARGE_PAGES:
-            _libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), advice)
 
 
 def give_freed_back() -> None:

@@ -18,7 +18,8 @@ from ..segment.assembly import Segment
 from ..segment.descriptor import allocate
 from .driver import Memory
 from .faults import Faults
-from .host import function, in_large_pages
+from .host import function
+from .pages import in_large_pages
 from .relay import Relay
 
 
@@ -106,8 +107,7 @@ class Site:
                 f"xcoexec: no memory is left for the {segment.arena_bytes} bytes of a host segment's intermediates."
             )
         self._keep = [*(np.ascontiguousarray(consts[v]) for v in segment.raw), segment.pack(consts)]
-        for x in self._keep:
-            in_large_pages(x.ctypes.data, x.nbytes)
+        in_large_pages((x.ctypes.data, x.nbytes) for x in self._keep)
         parts: list[Window | Merge] = [*inputs, *outputs]
         n = len(inputs)
         sizes = [4 * math.prod(p.words()[:2]) for p in parts]

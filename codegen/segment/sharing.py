@@ -19,23 +19,22 @@ def shareable(segment: Segment) -> tuple[tuple[int, int], ...]:
     """
     program, steps = segment.program, segment.steps
     operands = {v: i for i, v in enumerate(program.inputs)}
+    last = {b.index: i for i, s in enumerate(steps) for b in s.reads if b.kind == "arg"}  # the step that reads it last
     found = []
     for o, out in enumerate(program.outputs):
         writers = [(i, b) for i, s in enumerate(steps) for b in s.writes if b.kind == "ret" and b.index == o]
         if not writers or out in operands:
             continue
         (at, target), same = writers[0], (out.shape, out.dtype)
-        found += [(i, o) for v, i in operands.items() if (v.shape, v.dtype) == same and _done(steps, i, at, target)]
+        alike = [i for v, i in operands.items() if (v.shape, v.dtype) == same and last.get(i, -1) <= at]
+        found += [(i, o) for i in alike if last.get(i, -1) < at or _in_step(steps[at], i, target)]
     return tuple(found)
 
 
-def _done(steps: Sequence[Step], operand: int, writer: int, target: Buffer) -> bool:
-    """Whether nobody reads an operand when a step has written over it, as `target`."""
-    reads = lambda step: [b for b in step.reads if b.kind == "arg" and b.index == operand]
-    if any(reads(s) for s in steps[writer + 1 :]):
-        return False
-    mine = reads(steps[writer])
-    return not mine or _element_by_element(steps[writer], mine[0], target)
+def _in_step(step: Step, operand: int, target: Buffer) -> bool:
+    """Whether a step that reads an operand may write over it, as `target`."""
+    source = next(b for b in step.reads if b.kind == "arg" and b.index == operand)
+    return _element_by_element(step, source, target)
 
 
 def _element_by_element(step: Step, source: Buffer, target: Buffer) -> bool:

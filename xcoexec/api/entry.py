@@ -281,15 +281,22 @@ class Entry:
                 self._planned = None  # it holds the call's arrays
             if self._take(found, kept, call, session):
                 self._told += told
+                self._note(beginning, found.session, session)  # the process may end before all is measured
+                first = found.session.current
                 with same(), measured_in(session.gate.alone):
                     found.session.finish(manner.progress)
-                if isinstance(found.session, Session) and not self._moving:
-                    beginning.note(found.session, session.plain_seconds)
+                if found.session.current is not first:
+                    self._note(beginning, found.session, session)
 
         ahead(options)
         self._pending = PendingSession(strategy_name(options.strategy), job)
         kept = self._current = self._plainly(self._pending)
         return kept
+
+    def _note(self, beginning: Beginning, found: Session | PlainSession, pending: PendingSession) -> None:
+        """Has the next process begin with what is in use now."""
+        if isinstance(found, Session) and not self._moving:
+            beginning.note(found, pending.plain_seconds)
 
     def _recalled(self, made: JitTrace, call: Call) -> Kept:
         """What has won in a process before; what was not measured yet is measured behind it. Raises `Absent`."""

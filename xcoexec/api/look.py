@@ -19,6 +19,19 @@ from .signature import Signature, configuration, is_away, leaf_key
 CONTAINERS = (dict, list, tuple)  # types whose children a look may ask for; others are left to JAX
 
 
+def kinds(args: Args, kwargs: Kwargs) -> list[type]:
+    """The type of the first leaf of each argument, those by name behind those by position: whether arrays come from
+    JAX, in so far as one of a tree tells it.
+    """
+    return list(map(_kind, args)) + [_kind(kwargs[k]) for k in sorted(kwargs)]
+
+
+def _kind(x: Any) -> type:
+    while type(x) in CONTAINERS and x:
+        x = next(iter(x.values())) if type(x) is dict else x[0]
+    return type(x)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inside:
     """What a container held: its type, the keys of its children, and these."""
@@ -193,4 +206,4 @@ def _containers(values: Sequence[Any]) -> list[Any] | None:
     return found
 
 
-__all__ = ["Elsewhere", "Look"]
+__all__ = ["Elsewhere", "Look", "kinds"]

@@ -25,9 +25,10 @@ from ..session.session import PlainSession, Session
 from .entry import Entry
 from .function import Function
 from .kept import ready
+from .look import kinds
 from .plain import Args, Call, Kwargs
 from .rest import Rest, rest_of
-from .signature import Signature, array_key
+from .signature import Signature, Usual, array_key
 
 R = TypeVar("R")
 
@@ -54,7 +55,8 @@ class ResidentFunction(Generic[R]):
         self._quick: dict[Hashable, Session | PlainSession] = {}  # by the one array of a call
         self._last: Session | PlainSession | None = None
         self._rest: Rest | None = None  # in which plain jax.jit answers calls without a look
-        self._resting: type | None = None  # beside a device, of calls with one array: where it lies is part of a plan
+        self._resting: list[type] = []  # beside a device, of which kinds: where arrays lie is part of a plan
+        self._usual: tuple[Usual, Session | PlainSession] | None = None  # the last call that was looked at
         self._lock = threading.RLock()
 
     def _kept(self, x: ArrayLike) -> ArrayLike:
@@ -71,8 +73,8 @@ class ResidentFunction(Generic[R]):
         try:
             if TRACED.trace is not NOTHING or self._off:  # `stays_plain`, without a call
                 return self._as_jit(args, kwargs)
-            rest = self._rest if not self._apart or self._rests(args, kwargs) else None
-            if rest is not None:
+            rest = self._rest
+            if rest is not None and (not self._apart or kinds(args, kwargs) == self._resting):
                 if rest.free or rest.takes(args, kwargs):
                     out = rest.jitted(*self._on_device, *args, **kwargs)  # type: ignore[misc]
                     if rest.count() != rest.programs or (rest.ends and rest.over()):
@@ -93,10 +95,12 @@ class ResidentFunction(Generic[R]):
                     except Stale:  # JAX's configuration has changed: another program
                         self._quick.clear()
             call = self._call(args, kwargs)
-            self._last = session = self._find(args, kwargs, call)
-            waits = isinstance(session, PendingSession)
-            if not waits and len(args) == 1 and not kwargs and (key := array_key(args[0])) is not None:
-                self._quick[key] = session
+            usual = self._usual
+            if usual is not None and usual[0].has(call):
+                self._last = session = usual[1]
+            else:
+                self._last = session = self._find(args, kwargs, call)
+                self._keep(args, kwargs, call, session)
             exe = session.takes()
             if exe.lowered is None:
                 return self._run_plain(session, args, kwargs)
@@ -105,9 +109,14 @@ class ResidentFunction(Generic[R]):
             e.__traceback__ = outside(e.__traceback__)
             raise
 
-    def _rests(self, args: Args, kwargs: Kwargs) -> bool:
-        """Beside a device: whether a call's array lies where those lay that need no look."""
-        return len(args) == 1 and not kwargs and type(args[0]) is self._resting
+    def _keep(self, args: Args, kwargs: Kwargs, call: Call, session: Session | PlainSession) -> None:
+        """Has the next call of this kind find its session at once, where nothing will take that one's place."""
+        if isinstance(session, PendingSession):
+            return
+        if len(args) == 1 and not kwargs and (key := array_key(args[0])) is not None:
+            self._quick[key] = session
+        elif (usual := Usual.of(call)) is not None:
+            self._usual = usual, session
 
     def _call(self, args: Args, kwargs: Kwargs) -> Call:
         return self._plain.call(args, kwargs, len(self.weights))
@@ -117,7 +126,7 @@ class ResidentFunction(Generic[R]):
         out = self._as_jit(args, kwargs)
         session.ran(out)
         if session.rest:
-            self._resting = type(args[0]) if len(args) == 1 and not kwargs else None
+            self._resting = kinds(args, kwargs)
             self._rest = rest = rest_of(self._plain, self._entries.values())
             if rest is not None:
                 session.rests(rest.answered)

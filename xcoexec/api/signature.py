@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -17,6 +18,7 @@ from ..devices.registry import device_half
 from .plain import Call
 
 NUMBERS = (bool, int, float, complex)
+TYPE_AND_PLACE = operator.attrgetter("aval", "sharding")
 #: the parameters of `jax.jit` that place arrays: co-executed programs run on the default device alone
 PLACING = ("in_shardings", "out_shardings", "device", "backend")
 
@@ -99,6 +101,29 @@ def _number_key(kind: Hashable, wide: bool) -> Hashable:
     return (), np.dtype(jax.dtypes.canonicalize_dtype(kind)), kind is not bool  # type: ignore[arg-type]
 
 
+class Usual(NamedTuple):
+    """The leaves of a call, and what its program depends on beside them: calls that are made over and over have the
+    very types and places of those before them, which are compared as they are.
+    """
+
+    tree: PyTreeDef
+    leaves: list[Hashable]
+    configuration: Hashable
+
+    @classmethod
+    def of(cls, call: Call) -> Usual | None:
+        """Those of a call; None where a leaf is no array of JAX's, and where there are static arguments."""
+        if call.static or not all(type(x) is Array for x in call.leaves):
+            return None
+        return cls(call.tree, list(map(TYPE_AND_PLACE, call.leaves)), configuration())
+
+    def has(self, call: Call) -> bool:
+        """Whether a call is one of these."""
+        if call.tree != self.tree or not all([type(x) is Array for x in call.leaves]):
+            return False
+        return list(map(TYPE_AND_PLACE, call.leaves)) == self.leaves and configuration() == self.configuration
+
+
 def array_key(x: object) -> Hashable:
     """A shorter signature, of a call with one array and nothing else: shape, type, kind and place of the array; None
     for what is no array.
@@ -147,4 +172,4 @@ def _means_something(name: str, value: object) -> bool:
     return any(x is not None and type(x).__name__ != "UnspecifiedValue" for x in leaves)
 
 
-__all__ = ["Signature", "array_key", "described", "is_away", "names_home", "placed_apart"]
+__all__ = ["Signature", "Usual", "array_key", "described", "is_away", "names_home", "placed_apart"]

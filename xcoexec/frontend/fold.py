@@ -20,7 +20,7 @@ from ..codegen.rules import reference
 from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement, primitive
 from ..compat import bind
 from .requantise import by_reciprocals, scales_of_sums
-from .simplify import in_f64, live, simplified, typed, wide
+from .simplify import bit_by_bit, in_f64, live, simplified, typed, wide
 from .trace import Traced
 
 Array = np.ndarray
@@ -122,6 +122,10 @@ def _overflown(x: Array, dtype: str) -> Array:
     return np.where(np.isinf(narrow), narrow, x) if np.isinf(narrow).any() else x
 
 
+def _typed(x: Array, v: Value) -> Array:
+    return _narrow(x, v.dtype)
+
+
 def _function(op: Op, index: int) -> Callable[..., ArrayLike]:
     """The operation's result of that index as a function of the values that it reads."""
 
@@ -132,10 +136,13 @@ def _function(op: Op, index: int) -> Callable[..., ArrayLike]:
 
     def by_jax(*xs: Array) -> jax.Array:
         it = iter(xs)
-        full = [typed(i) if isinstance(i, Literal) else _narrow(next(it), i.dtype) for i in op.ins]
+        full = [typed(i) if isinstance(i, Literal) else _typed(next(it), i) for i in op.ins]
         return bind(op.primitive, full, dict(op.params))[index]
 
-    return by_reference if in_f64(op) else by_jax
+    if in_f64(op):
+        return by_reference
+    # JAX compiles a program for each shape
+    return (lambda *xs: reference.apply(op, *map(_typed, xs, op.value_ins))) if bit_by_bit(op) else by_jax
 
 
 class _Bound:

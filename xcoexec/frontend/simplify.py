@@ -18,6 +18,8 @@ from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement
 from ..compat import bind
 from .peephole import Outputs, rewritten
 
+_SHORT = ("bfloat16", "float16", "int8", "uint8", "int16", "uint16")
+_MOVES = ("reshape", "transpose", "squeeze", "broadcast_in_dim")
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
@@ -113,7 +115,8 @@ def _whole(dtype: str) -> bool:
 def wide(x: ArrayLike) -> np.ndarray:
     """An array of f32 as f64, any other as it is."""
     found = np.asarray(x)
-    return found.astype(np.float64) if found.dtype == np.float32 else found
+    with np.errstate(invalid="ignore"):  # of a signalling NaN
+        return found.astype(np.float64) if found.dtype == np.float32 else found
 
 
 def typed(i: Literal) -> np.ndarray:
@@ -128,6 +131,14 @@ def in_f64(op: Op) -> bool:
     operands = op.ins[1:] if op.prim == "select_n" else op.ins
     simple = reference.known(op) and op.body is None and not primitive(op).jumps
     return simple and all(v.dtype in _FLOATS for v in (*operands, *op.outs))
+
+
+def bit_by_bit(op: Op) -> bool:
+    """Whether NumPy computes an operation's very bits: it moves elements, or short numbers become f32."""
+    if not all(isinstance(v, Value) for v in op.ins):
+        return False
+    widens = op.prim == "convert_element_type" and op.out.dtype == "float32" and op.ins[0].dtype in _SHORT
+    return widens or op.prim in _MOVES
 
 
 def _without_literals(
@@ -165,4 +176,4 @@ def _case(op: Op, predicate: Literal) -> Value | Literal:
     return cases[min(max(int(predicate.val), 0), len(cases) - 1)]
 
 
-__all__ = ["in_f64", "live", "simplified", "typed", "wide"]
+__all__ = ["bit_by_bit", "in_f64", "live", "simplified", "typed", "wide"]

@@ -12,7 +12,8 @@ from jax.typing import ArrayLike
 
 from ..codegen.program import Unsupported, Value, external
 from ..codegen.runtime.faults import Faults
-from ..codegen.runtime.host import give_idle_back, in_large_pages
+from ..codegen.runtime.host import give_idle_back
+from ..codegen.runtime.pages import in_large_pages
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
 from ..compat import as_array, as_weak
@@ -69,9 +70,7 @@ class Lowered:
         resident = identities(self.folded, weights)
         args = [as_array(resident[v] if v in resident and v not in self.slices else known[v]) for v in self.consts]
         if not self.device.apart:
-            for x in args:
-                if len(x.devices()) == 1:
-                    in_large_pages(x.unsafe_buffer_pointer(), x.nbytes)
+            in_large_pages((x.unsafe_buffer_pointer(), x.nbytes) for x in args if len(x.devices()) == 1)
             # aligned: taken without a copy
             return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]
         relay = connected(self.relay)

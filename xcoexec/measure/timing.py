@@ -7,7 +7,7 @@ import contextvars
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ MOST_CALLS = 1000  # of one block
 BLOCK_SECONDS = 0.02  # of calls that others wait for
 WAKE_SECONDS = 0.004  # of calls at the start of a block, which are not counted
 LONG_SECONDS = 0.02  # of a call, of which waking up is no part worth mentioning
+FAR, FAR_SECONDS = 0.5, 0.1  # of the others' seconds, where each call takes so many: then one round tells
 SHORT_SECONDS = 0.008  # that blocks of many short calls take
 WARM_SECONDS = 0.008  # of calls before parts are measured on the host half, and of the measurement
 
@@ -123,6 +124,7 @@ def alternate(
     slow: float = math.inf,
     wins: int = WINS,
     least: int = 1,
+    warm: Container[str] = (),
 ) -> dict[str, float]:
     """Median seconds of each call; blocks of about `seconds` in turn and `least` calls at least, or of `enough` calls
     where those take at least `SHORT_SECONDS`; of calls that are not long the first `WAKE_SECONDS` of a block are
@@ -130,13 +132,15 @@ def alternate(
 
     `samples` receives all times. A call of which all times, two at least, are above `slow` times the median of the
     fastest one is measured no more. With `clear` one call may win early: from the second round on when all its times
-    are below this share of every time of the others, and when its median was the least one in `wins` rounds in a row.
+    are below this share of every time of the others, and when its median was the least one in `wins` rounds in a row;
+    after the first round where it is `FAR` from all others, whose calls are long. What is `warm` was called before.
     """
     times = samples if samples is not None else {}
     times.update({k: [] for k in calls})
     first: list[str] = []  # of each round
-    for fn in calls.values():
-        fn()
+    for name, fn in calls.items():
+        if name not in warm:
+            fn()
     rivals = dict(calls)
     for r in range(rounds):
         progress("compare", r, rounds)
@@ -152,11 +156,20 @@ def alternate(
             break
         if clear and len(first) >= wins and len(set(first[-wins:])) == 1:
             break
+        if clear and len(calls) > 1 and _far(list(times.values())):
+            break
         worst = min(max(t) for t in times.values())
         if r and clear and sum(min(t) * clear <= worst for t in times.values()) == 1:
             break
     progress("compare", rounds, rounds)
     return {k: float(np.median(v)) for k, v in times.items()}
+
+
+def _far(times: Sequence[Sequence[float]]) -> bool:
+    """Whether all calls of one take a far smaller part of the seconds than those of all others, which are long."""
+    best, *others = sorted(times, key=min)
+    least = min(map(min, others))
+    return least >= FAR_SECONDS and max(best) < FAR * least
 
 
 def _block(fn: Callable[[], object], seconds: float, least: int, enough: int = MOST_CALLS) -> list[float]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import jax
 import numpy as np
 
+from ..codegen.runtime import pages
 from ..cost.bounds import pays
 from ..errors import PlanError
 from ..guard import asked
@@ -46,6 +47,7 @@ ENOUGH = 24  # calls of one plan in one round of a comparison
 FEW, FEW_ROUNDS, FEW_WINS = 8, 3, 2  # the same of an early comparison, which the caller's own calls repeat
 QUICK_COMPILATION = 2.0  # seconds that XLA may take for an early plan which is made once more, with other shares
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
+FOLDED = 0.9  # the same of the folded graph on a device, which is XLA's once more and whose calls need a look
 
 
 def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
@@ -159,8 +161,15 @@ def contest(s: Attempt) -> Found:
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
         near = min(seconds, key=seconds.__getitem__)
         seconds |= times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", "device"))})
-    best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
-    return _chosen(candidates, best, seconds)
+    return _chosen(candidates, best_of(s, seconds), seconds)
+
+
+def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
+    """The name of the one that is taken: plain jax.jit where no other is clearly faster, on a device also than its
+    folded graph.
+    """
+    usual = {k: t for k, t in seconds.items() if k != "device" or not s.machine.apart or t < FOLDED * seconds["jit"]}
+    return min(usual, key=lambda k: usual[k] * (WORTH if k == "jit" else 1.0))
 
 
 def quick_candidates(s: Attempt) -> dict[str, Executable]:
@@ -261,6 +270,7 @@ def _balanced(s: Attempt, exe: Executable) -> Executable:
 def _measured_shares(s: Attempt, exe: Executable) -> tuple[Placement, ...]:
     """The placements of an executable's plan with shares as both halves measured them in a few calls."""
     s.run(exe)  # compiles
+    pages.settle()
     with alone():
         for _ in range(BALANCE_CALLS):
             s.run(exe)
@@ -270,6 +280,7 @@ def _measured_shares(s: Attempt, exe: Executable) -> tuple[Placement, ...]:
 def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
     """Seconds of each."""
     calls = {str(i): functools.partial(s.stream, e) for i, e in enumerate(tried)}
+    pages.settle()
     return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, enough=ENOUGH).values())
 
 
@@ -295,6 +306,7 @@ def _better(s: Attempt, candidates: Mapping[str, Executable]) -> Executable:
     """The fastest of a few, the one in use where it is a near thing."""
     if len(candidates) == 1:
         return candidates["now"]
+    pages.settle()
     seconds = alternate(
         {k: functools.partial(s.stream, c) for k, c in candidates.items()}, 2, QUICK_SECONDS, s.progress
     )
@@ -355,7 +367,9 @@ def times(s: Attempt, candidates: Mapping[str, Executable], early: bool = False)
     calls = {k: functools.partial(s.stream, e) for k, e in candidates.items() if k == "jit" or k not in s.slow}
     enough, rounds, wins = (FEW, FEW_ROUNDS, FEW_WINS) if early else (ENOUGH, ROUNDS, WINS)
     rounds = rounds if len(calls) > 1 else 1
-    seconds = alternate(calls, rounds, progress=s.progress, clear=CLEAR, enough=enough, slow=SLOW, wins=wins)
+    warm = {"jit"} & set(s.seen)
+    pages.settle()
+    seconds = alternate(calls, rounds, progress=s.progress, clear=CLEAR, enough=enough, slow=SLOW, wins=wins, warm=warm)
     s.seen |= seconds
     s.slow |= {k: t for k, t in seconds.items() if t > SLOW * min(seconds.values())}
     return {k: seconds.get(k, s.slow.get(k, 0.0)) for k in candidates}
@@ -374,5 +388,5 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
     return plan.predicted is None or all(plan.predicted < 0.97 * r for r in rivals)
 
 
-__all__ = ["CLEAR", "WORTH", "Found", "choose", "contest", "forced", "known", "moved"]
+__all__ = ["CLEAR", "WORTH", "Found", "best_of", "choose", "contest", "forced", "known", "moved"]
 __all__ += ["quick_candidates", "streamed", "times", "whole_halves", "why"]

@@ -18,7 +18,7 @@ from ..measure import kept as disk
 from ..measure.kept import read, store
 from ..measure.timing import alone
 from .attempt import Attempt
-from .contest import CLEAR, WORTH, contest, quick_candidates, streamed, times, whole_halves, why
+from .contest import CLEAR, WORTH, best_of, contest, quick_candidates, streamed, times, whole_halves, why
 
 EARLY = 0.9  # of plain jax.jit's seconds, below which a plan is in use while layers are measured
 HURRY = 0.7  # of plain jax.jit's seconds: what is expected to take less is worth more of the cores until it is there
@@ -136,7 +136,8 @@ def _promises(s: Attempt) -> bool:
     with alone():
         began = time.perf_counter()
         s.stream(s.plain)
-        return seconds < HURRY * (time.perf_counter() - began)
+        s.seen["jit"] = time.perf_counter() - began
+        return seconds < HURRY * s.seen["jit"]
 
 
 def quick(s: Attempt) -> Executable | None:
@@ -149,7 +150,7 @@ def quick(s: Attempt) -> Executable | None:
     if len(candidates) == 1:
         return None
     seconds = times(s, candidates, early=True)
-    best = min(seconds, key=lambda k: seconds[k] * (WORTH if k == "jit" else 1.0))
+    best = best_of(s, seconds)
     if best == "jit":
         return None
     reason = f"fastest of {', '.join(seconds)} by measurement; layers are still being measured"
