@@ -128,10 +128,12 @@ def _typed(x: Array, v: Value) -> Array:
 
 def _function(op: Op, index: int) -> Callable[..., ArrayLike]:
     """The operation's result of that index as a function of the values that it reads."""
+    in_wide = in_f64(op)
 
     def by_reference(*xs: Array) -> Array:
         it = iter(xs)
-        out = reference.apply(op, *(wide(typed(i)) if isinstance(i, Literal) else wide(next(it)) for i in op.ins))
+        read = lambda v: wide(next(it)) if in_wide else _typed(next(it), v)
+        out = reference.apply(op, *(wide(typed(i)) if isinstance(i, Literal) else read(i) for i in op.ins))
         return out[index] if isinstance(out, list) else out
 
     def by_jax(*xs: Array) -> jax.Array:
@@ -139,10 +141,7 @@ def _function(op: Op, index: int) -> Callable[..., ArrayLike]:
         full = [typed(i) if isinstance(i, Literal) else _typed(next(it), i) for i in op.ins]
         return bind(op.primitive, full, dict(op.params))[index]
 
-    if in_f64(op):
-        return by_reference
-    # JAX compiles a program for each shape
-    return (lambda *xs: reference.apply(op, *map(_typed, xs, op.value_ins))) if bit_by_bit(op) else by_jax
+    return by_reference if in_wide or bit_by_bit(op) else by_jax  # which compiles a program for each shape
 
 
 class _Bound:
