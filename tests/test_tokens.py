@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import platform
 from typing import Any
@@ -12,14 +13,15 @@ import numpy as np
 import pytest
 
 import xcoexec
+from xcoexec.codegen.kernels.digits import FOURS, Fours, packed_of
 from xcoexec.codegen.runtime import host, pages
 from xcoexec.codegen.segment.sharing import shareable
-from xcoexec.codegen.target import target
+from xcoexec.codegen.target import Target, target
 from xcoexec.frontend.graph import graph_of
 from xcoexec.frontend.trace import paths, trace, weight_leaves
 
 from .oracle import error
-from .support import array
+from .support import array, targets
 
 FORMS = (
     "float32",
@@ -66,7 +68,7 @@ def _wanted(w: Any, x: Any) -> np.ndarray:
 
 def _of_one_row(form: str, threads: int) -> str:
     """The kernels of one row."""
-    if form.startswith("int") and "+avx512vnni" in target().features and target().vl == 16:
+    if form.startswith("int") and packed_of(target(), form.split()[0]) is not None:
         return "digits+digit_gemv+parts"
     return "gemv" if threads == 1 else "gemv+parts"
 
@@ -93,10 +95,10 @@ def test_a_few_rows(form: str, k: int, n: int, threads: int) -> None:
             assert segment.blob_bytes <= size * 1.05 + 4 * n * (k // 40) + 256
 
 
-def _row(w: Any, x: Any, isa: str | None, form: str = "int4 by group") -> tuple[str, np.ndarray]:
+def _row(w: Any, x: Any, isa: Target | None, form: str = "int4 by group") -> tuple[str, np.ndarray]:
     """The kernels of x @ w by an instruction set, and what they compute."""
     folded, graph = graph_of(lambda w, x: _dense(form, w, x), (w, x), 1)
-    segment = host.build(graph.program, 1, target(isa))
+    segment = host.build(graph.program, 1, isa)
     known = folded.constants(jax.tree_util.tree_leaves(w))
     raw = [np.ascontiguousarray(known[v]) for v in segment.raw]
     (got,) = host.Call.on(segment, [np.asarray(x), *raw, segment.pack(known)])()
@@ -108,10 +110,37 @@ def test_int4_without_whole_products() -> None:
     x = array(1, 520, seed=2)
     w = _weights("int4 by group", 520, 1041)
     others = {"q": w["q"].reshape(-1, 20, 1041), "scale": jnp.repeat(w["scale"], 2, 0)}  # groups of 20 rows
-    for isa, given in ((None, others), *((name, w) for name in ("avx2", "portable") if target().vl == 16)):
+    for isa, given in ((None, others), (target("portable"), w)):
         algorithm, got = _row(given, x, isa)
         assert algorithm == "gemv"
         assert error(got, _wanted(given, x)) < 1e-5
+
+
+@pytest.mark.parametrize("form", ["int4 by group", "int8 by group", "int8"])
+def test_whole_products_of_every_instruction_set(form: str) -> None:
+    """Digits and weights as large as they become: pairs of products have room in 16 bits."""
+    w, x, kind = _weights(form, 520, 1041), np.array(array(1, 520, seed=2)), form.split()[0]
+    q = np.array(w["q"].astype(jnp.int8))
+    q.reshape(520, -1)[:, :3] = {"int4": (-8, 7, 0), "int8": (-128, 127, 0)}[kind]
+    w = {**w, "q": jnp.asarray(q).astype(w["q"].dtype)}
+    for isa in [t for f in (None, *FOURS) for t in _with(f)]:
+        for value in (1.0, -1.0, 127.0, 255.5, 1 - 2**-23):
+            x[0, :260] = value
+            algorithm, got = _row(w, x, isa, form)
+            assert algorithm == ("digits+digit_gemv+parts" if packed_of(isa, kind) else "gemv")
+            assert error(got, _wanted(w, x)) < 1e-5, (isa.name, value)
+
+
+def _with(fours: Fours | None) -> list[Target]:
+    """This machine's instruction sets; of a way of whole products those that have it, without the better ones."""
+    if fours is None:
+        return targets()
+    better = [f"+{f.feature}" for f in FOURS[: FOURS.index(fours)] if f.vl == fours.vl]
+    return [
+        dataclasses.replace(t, features=",".join(x for x in t.features.split(",") if x not in better))
+        for t in targets()
+        if t.vl == fours.vl and f"+{fours.feature}" in t.features.split(",")
+    ]
 
 
 @pytest.mark.parametrize("form", ["int4 by group", "int8 by group", "int8 by channel", "int8"])
