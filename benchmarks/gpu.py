@@ -10,6 +10,7 @@ inter-kernel co-running.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import json
 import math
@@ -31,6 +32,8 @@ from xcoexec.config import cores
 from xcoexec.cost.edgenn import bound
 from xcoexec.ir.text import table
 from xcoexec.measure.timing import alternate
+from xcoexec.papers.source import commit
+from xcoexec.session.budget import Budget
 from xcoexec.tools import suite
 from xcoexec.tools.oracle import error
 
@@ -114,6 +117,8 @@ def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[
     plans = {v: json.loads(f.plan().to_json()) for v, f in bound_functions.items()}
     known = [f.session().known_costs for f in bound_functions.values()]
     costs = next((c.fields() for c in known if c is not None), None)
+    reports = {v: f.report() for v, f in bound_functions.items()}
+    budgets = {v: dataclasses.asdict(_timed(r.budget, seconds[v])) for v, r in reports.items() if r.budget is not None}
     return {
         "model": name,
         "precision": precision,
@@ -126,8 +131,15 @@ def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[
         "difference_to_jit": errors,
         "plans": plans,
         "costs": costs,
+        "budgets": budgets,
+        "commit": commit(),
         "xcoexec": xcoexec.__version__,
     }
+
+
+def _timed(found: Budget, seconds: float) -> Budget:
+    """The budget of calls that take so many seconds: what their own stamps do not explain is launch."""
+    return dataclasses.replace(found, call=seconds, launch=found.launch + seconds - found.call)
 
 
 def _many(call: Callable[[], Any]) -> None:
@@ -149,6 +161,25 @@ def summary(records: Sequence[dict[str, Any]], variants: Sequence[str]) -> list[
         flow = r["seconds_in_flight"]
         ratios = (s["jit"] / auto, single / auto, limit / auto, flow["jit"] / flow.get("auto", math.nan))
         rows.append([r["model"], r["precision"], r["input"], *times, *(f"{x:.2f}" for x in ratios)])
+    return rows
+
+
+BUDGET = ("model", "precision", "a call", "ideal", "% ideal", "% attainable", "parts", "not split", "slower")
+BUDGET += ("of it waits", "operands", "merges", "launch")
+
+
+def spent(records: Sequence[dict[str, Any]], variant: str) -> list[list[str]]:
+    """Rows of milliseconds: what a call's seconds are lost to (see `xcoexec.session.budget`)."""
+    rows = []
+    for r in records:
+        b = r["budgets"].get(variant)
+        if b is None:
+            rows.append([r["model"], r["precision"], *["-"] * (len(BUDGET) - 2)])
+            continue
+        shares = [f"{100 * s / b['call']:.0f}" for s in (b["ideal"], b["ideal"] + b["parts"])]
+        lost = [b[k] for k in ("parts", "placement", "work", "waits", "operands", "merges", "launch")]
+        ms = [f"{1e3 * s:.3f}" for s in (b["call"], b["ideal"], *lost)]
+        rows.append([r["model"], r["precision"], *ms[:2], *shares, *ms[2:]])
     return rows
 
 
@@ -196,6 +227,8 @@ def main() -> None:
     head = ("model", "precision", "input", "jit", *args.variants, *RATIOS)
     console = Console(width=200, record=True)
     console.print(table(where(), head, summary(records, args.variants), right=range(3, len(head))))
+    title = f"where a call of {args.variants[-1]} goes (ms)"
+    console.print(table(title, BUDGET, spent(records, args.variants[-1]), right=range(2, len(BUDGET))))
     for p in args.precision:
         ratios = [r["seconds"]["jit"] / r["seconds"][args.variants[-1]] for r in records if r["precision"] == p]
         console.print(f"{p}: geometric mean of jit/{args.variants[-1]}: {float(np.exp(np.mean(np.log(ratios)))):.2f}")

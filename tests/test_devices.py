@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 
-from xcoexec import models
+from xcoexec import compat, models
 from xcoexec.cost.terms import Blocks
 from xcoexec.devices import null, registry
 from xcoexec.devices.record import Device
@@ -34,7 +34,7 @@ from xcoexec.planning.simulate import BACK, OUT, ROWS, STREAM, TEAM, replay
 from xcoexec.planning.strategies import STRATEGIES
 from xcoexec.session.contest import forced
 
-from .support import LAYERS, array, build_on, dense, error, oracle
+from .support import LAYERS, array, build_on, dense, error, oracle, stages_of
 
 X = array(8, 160)
 NAMES = ("lenet", "alexnet", "squeezenet", "googlenet", "resnet18", "mobilenet_v2")
@@ -322,3 +322,30 @@ def test_production_code_does_not_know_the_tests_double() -> None:
     root = pathlib.Path(registry.__file__).parents[2]
     for path in (*(root / "xcoexec").rglob("*.py"), *(root / "codegen").rglob("*.py")):
         assert '"stand-in' not in path.read_text(), path
+
+
+def test_exact_convolutions_of_a_gpu_have_channels_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all of them may not be rounded to TF32, and XLA has the option."""
+    from xcoexec.devices import cuda
+
+    nhwc = ("NHWC", "HWIO", "NHWC")
+    conv = lambda x, w, precision: jax.lax.conv_general_dilated(
+        x, w.astype(x.dtype), (1, 1), "SAME", dimension_numbers=nhwc, precision=precision
+    )
+
+    def options(*precisions: str | None, dtype: str = "float32") -> object:
+        fn = lambda w, x: (
+            functools.reduce(lambda x, p: jax.nn.relu(conv(x, w, p)), precisions, x.astype(dtype)) @ w[0, 0]
+        )
+        _, graph = stages_of(fn, array(3, 3, 8, 8), array(1, 6, 6, 8), weights=1)
+        return cuda.RECORD.compiling(graph.program.ops)
+
+    first = {cuda.CHANNELS_FIRST: True}
+    assert options("highest") == options("highest", "highest") == first
+    assert options() == options(None) == options("high") == options("highest", None) == {}
+    assert options("highest", dtype="bfloat16") == {}
+    with jax.default_matmul_precision("highest"):
+        assert options(None, None) == first
+    assert compat.xla_knows(cuda.CHANNELS_FIRST) and not compat.xla_knows("xla_has_no_such_option")
+    monkeypatch.setattr(cuda, "xla_knows", lambda option: False)
+    assert options("highest") == {}

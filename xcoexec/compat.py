@@ -61,6 +61,17 @@ INLINE: dict[str, tuple[str, ...]] = {
 }
 
 
+@functools.lru_cache
+def xla_knows(option: str) -> bool:
+    """Whether XLA's compiler has an option, which is a switch."""
+    shape = jax.ShapeDtypeStruct((8,), "float32")
+    try:
+        plain_jit(lambda x: x + 1, compiler_options={option: False}).lower(shape).compile()
+    except Exception:  # JAX says so in several ways
+        return False
+    return True
+
+
 def as_array(x: ArrayLike) -> jax.Array:
     """`jax.numpy.asarray` with a copy of a NumPy array, for which that compiles a program at each new shape."""
     return jax.device_put(x, may_alias=False) if type(x) is np.ndarray else jax.numpy.asarray(x)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from ..ir.costs import Costs
+from ..ir.words import DEVICE, HOST
 
 PAYS = 0.9  # of the device half's seconds: who cannot save a tenth at best saves nothing, as halves meet at a price
+SHARES = tuple(k / 32 for k in range(1, 32))  # of the host half, that a layer may have
 IN_TURN = 2.0  # times as long as alone each of two halves takes that share their cores: they work in turn
 
 
@@ -33,9 +35,38 @@ def least_seconds(costs: Costs) -> float:
     return least
 
 
+def ideal_seconds(costs: Costs) -> float:
+    """Seconds of a call if each half worked all the time at the rate of its whole layers: h g / (h + g), for h and g
+    seconds of all layers that both can have; the device half has the others before.
+    """
+    both = [(h, g) for h, g in zip(costs.host, costs.device, strict=True) if h is not None]
+    alone = math.fsum(g for h, g in zip(costs.host, costs.device, strict=True) if h is None)
+    mine, others = math.fsum(h for h, _ in both), math.fsum(g for _, g in both)
+    return alone + (mine * others / (mine + others) if mine + others else 0.0)
+
+
+def attainable_seconds(costs: Costs) -> float:
+    """Seconds of layers one behind the other, each on the half or at the share that takes the fewest by its measured
+    parts, if nothing had to cross between the halves.
+    """
+    return math.fsum(_best(costs, i) for i in range(len(costs.device)))
+
+
+def _best(costs: Costs, i: int) -> float:
+    """Seconds of a layer on one half, or on both, which slow each other down."""
+    host, device = costs.host[i], costs.device[i]
+    found = [device] if host is None else [host, device]
+    points = costs.parts.get(HOST, {}).get(i, {})
+    for dim in points if host is not None else ():
+        if dim in costs.parts.get(DEVICE, {}).get(i, {}):
+            parts = ((costs.part(HOST, i, dim, p), costs.part(DEVICE, i, dim, 1 - p)) for p in SHARES)
+            found.append(min(map(max, parts)) * costs.contention)
+    return min(found)
+
+
 def pays(costs: Costs) -> bool:
     """Whether a plan with layers on both halves may be worth its compilation and its measurement."""
     return least_seconds(costs) < PAYS * math.fsum(costs.device)
 
 
-__all__ = ["least_seconds", "pays"]
+__all__ = ["attainable_seconds", "ideal_seconds", "least_seconds", "pays"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..codegen.program import Op
     from ..codegen.runtime.relay import Relay
 
 
@@ -24,7 +25,7 @@ class Device:
     without a file here) that says why there is none. `tiles`: (rows, columns) of the tiles in which its kernels may
     compute a matrix product; `processors(threads)`: how many tiles it computes at a time beside so many threads of the
     host half. `tuning`: XLA's option that names the folder where its compiler keeps which kernels were the fastest on
-    this device ("" where it times none).
+    this device ("" where it times none). `compiling(operations)`: its options with which these are the fastest there.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Device:
     tiles: tuple[tuple[int, int], ...]
     processors: Callable[[int], int]
     tuning: str = ""
+    compiling: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
 
     @property
     def suffix(self) -> str:

@@ -178,7 +178,8 @@ def program(
         return token
 
     arrays = [[_given(v, p, consts, constant, example) for v in _reads(p, consts)] for p in pieces]
-    return TimedProgram(plain_jit(fn, compiler_options=tuning() or None), jax.numpy.zeros(4), arrays, ticks.clock)
+    options = {**tuning(), **device.compiling([op for p in pieces for op in p.ops])}
+    return TimedProgram(plain_jit(fn, compiler_options=options or None), jax.numpy.zeros(4), arrays, ticks.clock)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -133,7 +133,7 @@ class Attempt:
             lowered,
             p.weights,
             p.donated,
-            {**tuning(), **(p.compiler_options or {})},
+            {**tuning(), **self.machine.device.compiling(p.graph.program.ops), **(p.compiler_options or {})},
             configuration(),
             p.committed,
         )

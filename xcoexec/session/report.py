@@ -15,6 +15,7 @@ from ..ir.plan import Plan
 from ..ir.text import WIDTH, columns, duration, html_table, html_text, number, where
 from ..lowering.lower import Lowered
 from ..measure.profile import layer_seconds
+from .budget import Budget, budget
 from .drawing import Point, roofline
 from .flows import Flow, flows
 from .flows import text as flows_text
@@ -81,6 +82,7 @@ class Report:
     peaks: Peaks | None  # None where no kernel runs
 
     whole: bool = False  # whether the text shows all layers
+    budget: Budget | None = None  # where the seconds of a call go; None where one half runs
     weights: tuple[Flow, ...] = ()  # where large weights come from, if not all of them are resident on a device
 
     @property
@@ -141,7 +143,9 @@ class Report:
         rows, left = self._rows()
         numbers = range(3, len(rows[0]))
         body = columns(rows, numbers, WIDTH) if self.layers else ""
-        return "\n\n".join(part for part in (self._first(), flows_text(self.weights), body, self._last(left)) if part)
+        spent = self.budget.text(self.whole) if self.budget is not None else ""
+        parts = (self._first(), flows_text(self.weights), spent, body, self._last(left))
+        return "\n\n".join(part for part in parts if part)
 
     def text(self, all: bool = False) -> str:
         """The text with the slowest layers, or with all of them in the order of the graph."""
@@ -202,6 +206,9 @@ def report(graph: LayerGraph, plan: Plan, lowered: Lowered | None, costs: Costs 
         layers.append(LayerReport(x.name, placement, algorithm, work, data, p.predicted, *known))
     count = len(lowered.segments) if lowered else 0
     found = Report(plan.engine, plan.chosen, tuple(layers), plan.measured, count, roof)
+    if lowered and costs and plan.engine == "xco":
+        spent = budget(graph, plan.placements, lowered, costs, found.seconds)
+        found = dataclasses.replace(found, budget=spent)
     bounded = plan.strategy == "capacity" or any(p.streamed for p in plan.placements)
     if not (bounded and lowered and costs and lowered.device.apart):
         return found
