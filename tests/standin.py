@@ -24,6 +24,7 @@ from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.native import layout
 from xcoexec.codegen.runtime.faults import word
 from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.devices.cuda import RECORD as CUDA
 from xcoexec.devices.record import Device
 from xcoexec.devices.registry import register
 from xcoexec.ir.words import DEVICE
@@ -292,6 +293,7 @@ register(
         connect=lambda cores: Relay(StandIn(), cores),
         tiles=((16, 16),),
         processors=lambda threads: 8,
+        filters=CUDA.filters,
     )
 )
 

@@ -347,5 +347,9 @@ def test_exact_convolutions_of_a_gpu_have_channels_first(monkeypatch: pytest.Mon
     with jax.default_matmul_precision("highest"):
         assert options(None, None) == first
     assert compat.xla_knows(cuda.CHANNELS_FIRST) and not compat.xla_knows("xla_has_no_such_option")
+    _, graph = stages_of(lambda w, x: conv(x, w, None), array(3, 3, 8, 6), array(1, 6, 6, 8), weights=1)
+    (w,) = graph.program.consts
+    for given, order in (({}, (3, 0, 1, 2)), (first, (3, 2, 0, 1))):
+        assert cuda.RECORD.filters(graph.program.ops, given) == {w: order}
     monkeypatch.setattr(cuda, "xla_knows", lambda option: False)
     assert options("highest") == {}

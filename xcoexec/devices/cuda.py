@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..codegen.native.ptx import BLOCK, KERNELS, ptx
-from ..codegen.program import Op
+from ..codegen.program import Op, Value
 from ..codegen.runtime.relay import Relay
 from ..compat import xla_knows
 from ..ir.words import DEVICE
@@ -205,6 +205,19 @@ def _compiling(ops: Sequence[Op]) -> dict[str, object]:
     return {CHANNELS_FIRST: True} if convs and all(map(exact, convs)) and xla_knows(CHANNELS_FIRST) else {}
 
 
+def _filters(ops: Sequence[Op], options: Mapping[str, object]) -> dict[Value, tuple[int, ...]]:
+    """Weights of convolutions in the order in which cuDNN reads them: XLA turns others around at every call."""
+    found = {}
+    for op in ops:
+        w = op.ins[1] if op.prim == "conv_general_dilated" else None
+        if isinstance(w, Value):
+            out, into, *window = op.params["dimension_numbers"].rhs_spec
+            order = (out, into, *window) if options.get(CHANNELS_FIRST) else (out, *window, into)
+            if order != tuple(range(len(order))):
+                found[w] = order
+    return found
+
+
 def _highest(precision: object) -> bool:
     """Whether JAX's precision, or that of both operands, is the highest."""
     both = precision if isinstance(precision, tuple) else (precision,)
@@ -224,5 +237,6 @@ RECORD = register(
         processors=lambda threads: max(1, cuda().multiprocessors),
         tuning="xla_gpu_per_fusion_autotune_cache_dir",
         compiling=_compiling,
+        filters=_filters,
     )
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..codegen.program import Op
+    from ..codegen.program import Op, Value
     from ..codegen.runtime.relay import Relay
 
 
@@ -25,7 +25,8 @@ class Device:
     without a file here) that says why there is none. `tiles`: (rows, columns) of the tiles in which its kernels may
     compute a matrix product; `processors(threads)`: how many tiles it computes at a time beside so many threads of the
     host half. `tuning`: XLA's option that names the folder where its compiler keeps which kernels were the fastest on
-    this device ("" where it times none). `compiling(operations)`: its options with which these are the fastest there.
+    this device ("" where it times none). `compiling(operations)`: its options with which these are the fastest there;
+    `filters(operations, options)`: constants -> the other order of their axes in which its kernels read them.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Device:
     processors: Callable[[int], int]
     tuning: str = ""
     compiling: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
+    filters: Callable[[Sequence[Op], Mapping[str, object]], Mapping[Value, tuple[int, ...]]] = lambda ops, options: {}
 
     @property
     def suffix(self) -> str:

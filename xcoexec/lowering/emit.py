@@ -58,6 +58,11 @@ def _executables_hold() -> bool:
     return host.holds(ffi_header())
 
 
+def turned_back(env: dict[Value, jax.Array], turned: Mapping[Value, tuple[int, ...]]) -> None:
+    """Gives constants that are stored in another order of axes their own; XLA reads them as they lie."""
+    env.update((v, lax.transpose(env[v], np.argsort(order).tolist())) for v, order in turned.items() if v in env)
+
+
 class Halves:
     """Values of a call being traced, and how units run; what both ways have in common."""
 

@@ -25,7 +25,7 @@ from ..ir.layers import LayerGraph
 from ..ir.placement import Placement, bounds, chains
 from ..ir.words import HOST, SPLIT
 from ..partition.split import Slice
-from .emit import Asynchronous, Halves, Synchronous, register
+from .emit import Asynchronous, Halves, Synchronous, register, turned_back
 from .work_units import Build, DeviceUnit, HostUnit, Unit, Units
 
 
@@ -42,6 +42,7 @@ class Lowered:
     slices: Mapping[Value, Slice]
     folded: Folded
     relay: Relay | None = None
+    turned: Mapping[Value, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     sites: dict[HostUnit, Site] = dataclasses.field(default_factory=dict)
     fetches: dict[tuple[DeviceUnit, Value], Fetch] = dataclasses.field(default_factory=dict)
     faults: Faults = dataclasses.field(default_factory=Faults)
@@ -68,7 +69,9 @@ class Lowered:
         """
         known = _Sliced(self.folded.constants(weights), self.slices)
         resident = identities(self.folded, weights)
-        args = [as_array(resident[v] if v in resident and v not in self.slices else known[v]) for v in self.consts]
+        own = lambda v: resident[v] if v in resident and v not in self.slices else known[v]
+        stored = lambda v: np.ascontiguousarray(np.transpose(known[v], self.turned[v])) if v in self.turned else own(v)
+        args = [as_array(stored(v)) for v in self.consts]
         if not self.device.apart:
             in_large_pages((x.unsafe_buffer_pointer(), x.nbytes) for x in args if len(x.devices()) == 1)
             # aligned: taken without a copy
@@ -98,6 +101,7 @@ class Lowered:
         """
         env: dict[Value, jax.Array] = dict(zip(self.folded.inputs, inputs, strict=True))
         env.update(zip(self.consts, consts, strict=False))
+        turned_back(env, self.turned)
         if not self.device.apart:
             blobs = dict(zip(self.segments, consts[len(self.consts) :], strict=True))
             halves: Halves = Synchronous(env, blobs, self.folded.handed(given))
@@ -197,4 +201,7 @@ def lower(
     for v in folded.outputs:
         if isinstance(v, Value) and v not in set(folded.inputs) and all(v not in layer.outs for layer in graph.layers):
             needed[v] = None
-    return Lowered(tuple(plan.units), tuple(needed), plan.slices, folded, relay)
+    ops = [op for unit in plan.units if isinstance(unit, DeviceUnit) for op in unit.ops]
+    filters = device.filters(ops, device.compiling(graph.program.ops))
+    turned = {v: order for v, order in filters.items() if v in needed and v not in folded.outputs}
+    return Lowered(tuple(plan.units), tuple(needed), plan.slices, folded, relay, turned)

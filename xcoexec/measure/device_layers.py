@@ -21,7 +21,7 @@ from ..errors import SplitError
 from ..ir.costs import Points
 from ..ir.geometry import axis_of, cut
 from ..ir.layers import Layer, LayerGraph
-from ..lowering.emit import TARGET, register, run_ops
+from ..lowering.emit import TARGET, register, run_ops, turned_back
 from ..partition.split import Slice, split
 from .kept import tuning
 from .timing import alone
@@ -167,6 +167,8 @@ def program(
     """All pieces one after the other, with the clock (in nanoseconds) read twice before them and around each."""
     device, places = device_of(relay), 2 * len(pieces) + 2
     register(device)
+    options = device.compiling([op for p in pieces for op in p.ops])
+    filters = [device.filters(p.ops, options) for p in pieces]
     ticks = _Ticks(Clock(connected(relay), places) if device.apart else HostClock(places), device.apart)
 
     def fn(token: jax.Array, given: Sequence[Sequence[jax.Array]]) -> jax.Array:
@@ -174,12 +176,19 @@ def program(
         token, _ = ticks.read(1, token, [])
         for i, (piece, args) in enumerate(zip(pieces, given, strict=True)):
             env = dict(zip(_reads(piece, consts), args, strict=True))
-            token = _timed(2 * i + 2, token, piece, env, consts, ticks)
+            token = _timed(2 * i + 2, token, piece, env, consts, ticks, turned[i])
         return token
 
-    arrays = [[_given(v, p, consts, constant, example) for v in _reads(p, consts)] for p in pieces]
-    options = {**tuning(), **device.compiling([op for p in pieces for op in p.ops])}
-    return TimedProgram(plain_jit(fn, compiler_options=options or None), jax.numpy.zeros(4), arrays, ticks.clock)
+    known = [{*consts, *(v for v, s in p.slices.items() if s.source in consts)} for p in pieces]
+    turned = [{v: o for v, o in f.items() if v in k} for f, k in zip(filters, known, strict=True)]
+    turn = lambda x, order: as_array(np.ascontiguousarray(np.asarray(x).transpose(order)))
+    stored = lambda v, x, orders: turn(x, orders[v]) if v in orders else x
+    arrays = [
+        [stored(v, _given(v, p, consts, constant, example), orders) for v in _reads(p, consts)]
+        for p, orders in zip(pieces, turned, strict=True)
+    ]
+    run = plain_jit(fn, compiler_options={**tuning(), **options} or None)
+    return TimedProgram(run, jax.numpy.zeros(4), arrays, ticks.clock)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -208,13 +217,17 @@ def _timed(
     env: dict[Value, jax.Array],
     consts: Collection[Value],
     ticks: _Ticks,
+    turned: Mapping[Value, tuple[int, ...]],
 ) -> jax.Array:
-    """A piece of a traced program between the places `place` and `place + 1`; `env`: what it is given."""
+    """A piece of a traced program between the places `place` and `place + 1`; `env`: what it is given, of it `turned`
+    in another order of axes.
+    """
     known = {*consts, *(v for v, s in piece.slices.items() if s.source in consts)}
     # on the CPU weights are not moved before their use
     ordered = [v for v in env if ticks.apart or v not in known] or list(env)
     token, held = ticks.read(place, token, [env[v] for v in ordered])
     env.update(zip(ordered, held, strict=True))
+    turned_back(env, turned)
     for v, s in piece.slices.items():
         if s.source not in consts:
             env[v] = jax.lax.slice_in_dim(env[s.source], s.start, s.stop, axis=s.axis)

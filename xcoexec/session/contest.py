@@ -47,7 +47,9 @@ ENOUGH = 24  # calls of one plan in one round of a comparison
 FEW, FEW_ROUNDS, FEW_WINS = 8, 3, 2  # the same of an early comparison, which the caller's own calls repeat
 QUICK_COMPILATION = 2.0  # seconds that XLA may take for an early plan which is made once more, with other shares
 WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
-FOLDED = 0.9  # the same of the folded graph on a device, which is XLA's once more and whose calls need a look
+#: the same of the folded graph on a device, which is XLA's once more and whose calls need a look: where its weights lie
+#: as kernels read them, and where they do not
+TURNED, FOLDED = 0.95, 0.9
 
 
 def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
@@ -168,7 +170,11 @@ def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
     """The name of the one that is taken: plain jax.jit where no other is clearly faster, on a device also than its
     folded graph.
     """
-    usual = {k: t for k, t in seconds.items() if k != "device" or not s.machine.apart or t < FOLDED * seconds["jit"]}
+    usual = dict(seconds)
+    if "device" in usual and s.machine.apart:
+        lowered = s.all_device.lowered
+        if usual["device"] > (TURNED if lowered is not None and lowered.turned else FOLDED) * usual["jit"]:
+            del usual["device"]
     return min(usual, key=lambda k: usual[k] * (WORTH if k == "jit" else 1.0))
 
 
