@@ -175,6 +175,9 @@ def messages_page() -> str:
     return "\n".join(parts)
 
 
+DEVICE_HALF = ("folded", "channels first", "as read")
+
+
 # -- benchmarks --------------------------------------------------------------------------------------
 
 
@@ -279,6 +282,18 @@ def _two_plans(name: str) -> str:
     return "\n".join((_source(name, "python -m benchmarks.two_plans"), _table(head, rows)))
 
 
+def _device_half(name: str) -> str:
+    rows = []
+    for r in records(name):
+        part = f"{r['slice_percent']} %" if r["slice_percent"] < 100 else "whole"
+        ms = [f"{1e3 * r['seconds'][k]:.3f}" if k in r["seconds"] else "-" for k in ("jax.jit", *DEVICE_HALF)]
+        rows.append(
+            (r["model"], r["precision"], part, *ms, f"{r['seconds']['jax.jit'] / r['seconds']['as read']:.2f}x")
+        )
+    head = ("model", "precision", "GPU", "jax.jit ms", *(f"{k} ms" for k in DEVICE_HALF), "gain over jax.jit")
+    return "\n".join((_source(name, "python -m benchmarks.device_half"), _table(head, rows)))
+
+
 def _training(name: str) -> str:
     rows = []
     for r in records(name):
@@ -348,6 +363,10 @@ def benchmarks_page() -> str:
             "## Language models beside llama.cpp\n",
             "Tokens a second by 10th percentiles of times. Both have the same weights, threads and cache length.\n",
             *(_llama(p.name) + "\n" for p in sorted(RESULTS.glob("*-llama.jsonl"))),
+            "## The device half alone\n",
+            "XLA on the folded graph, then with exact convolutions that have channels first, then with weights as the"
+            " kernels read them, which is what plans use.\n",
+            *(_device_half(p.name) + "\n" for p in sorted(RESULTS.glob("*-device-half.jsonl"))),
             "## Weights larger than the GPU's share\n",
             *(_oversize(p.name) + "\n" for p in sorted(RESULTS.glob("*-weights.jsonl"))),
             "## All records\n",
