@@ -315,9 +315,15 @@ def _llama(name: str) -> str:
             read = f"{r['weight_bytes'] / ours * seconds['reads'] / r['read_bytes']:.0%}" if work == "decode" else "-"
             rates = [f"{tokens / s:.4g}" for s in (ours, theirs)]
             rows.append(
-                (r["form"], f"{work} {tokens}", str(r["shape"]["layers"]), *rates, f"{theirs / ours:.2f}x", read)
+                (
+                    *(r["form"], f"{work} {tokens}", str(r["threads"]), str(r["shape"]["layers"])),
+                    *(*rates, f"{theirs / ours:.2f}x", read),
+                )
             )
-    head = ("weights", "work", "layers", "xcoexec tokens/s", "llama.cpp tokens/s", "over llama.cpp", "of plain reads")
+    head = (
+        *("weights", "work", "threads", "layers", "xcoexec tokens/s", "llama.cpp tokens/s"),
+        *("over llama.cpp", "of plain reads"),
+    )
     return "\n".join((_source(name, "python -m benchmarks.llama_peers --host --no-jit"), _table(head, rows)))
 
 
