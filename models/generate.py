@@ -70,9 +70,11 @@ class Generator:
     """Streams of tokens from a decoder and its variables.
 
     `length`: positions of the cache (default: the module's). `jit`: `jax.jit`, or `xcoexec.jit`, whose functions keep
-    the variables packed. `chunk`: tokens of the prompt that one step takes. `dtype`: of the cache. One stream at a
-    time: a new one takes the cache from the one before. A prompt that begins as the tokens before it reuses their keys
-    and values. Raises `ValueError` that says what is valid.
+    the variables packed. `chunk`: tokens of the prompt that one step takes. `dtype`: of the cache. `ahead`: the next
+    step begins before its token is known here, which takes a step more where a stream ends early (None: where JAX's
+    default backend is a device of its own, whose calls return before they are over). One stream at a time: a new one
+    takes the cache from the one before. A prompt that begins as the tokens before it reuses their keys and values.
+    Raises `ValueError` that says what is valid.
     """
 
     def __init__(
@@ -83,12 +85,14 @@ class Generator:
         jit: Callable[..., Callable[..., tuple[jax.Array, Cache]]] = jax.jit,
         chunk: int = 64,
         dtype: jnp.dtype = jnp.float32,
+        ahead: bool | None = None,
     ):
         self.module, self.length = module, module.length if length is None else length
         for name, value in (("length", self.length), ("chunk", chunk)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{WHO}: got {name}={value!r}; valid are whole numbers above 0.")
         self._chunk, self._dtype = chunk, dtype
+        self._ahead = jax.default_backend() != "cpu" if ahead is None else ahead
         self.stats: Stats | None = None  # of the newest stream
         self._stream: object = None
         self._cache: Cache | None = None
@@ -147,7 +151,13 @@ class Generator:
         scores = self._prefill(prompt, reused)
         position = len(prompt)
         while True:
-            token = int(pick(scores, position))
+            chosen = pick(scores, position)
+            begun = self._ahead and stats.tokens + 1 < tokens
+            if begun:
+                scores = self._step_of(chosen, position, 0)
+            token = int(chosen.item())
+            if begun:
+                self._held.append(token)
             stats.tokens += 1
             now = time.perf_counter()
             if stats.tokens == 1:
@@ -159,7 +169,8 @@ class Generator:
                 return
             if self._stream is not me:
                 raise RuntimeError(f"{WHO}: got a stream whose cache a newer one has taken; valid is one at a time.")
-            scores = self._next([token], position, 0)
+            if not begun:
+                scores = self._next([token], position, 0)
             position += 1
 
     def _common(self, prompt: list[int]) -> int:
@@ -184,13 +195,19 @@ class Generator:
 
     def _next(self, tokens: list[int], position: int, last: int) -> jax.Array:
         """Scores f32 [vocabulary] behind token `last` of those that begin at `position`."""
+        scores = self._step_of(jnp.asarray([tokens]), position, last)
+        self._held += tokens[: last + 1]
+        return scores
+
+    def _step_of(self, tokens: jax.Array, position: int, last: int) -> jax.Array:
+        """The same for tokens [1, n] which may not be known here yet, and are not noted as held."""
         cache, self._cache = self._cache, None
         if cache is None:
             # room for a whole piece that begins at the last position
             self._held, cache = [], self.module.empty_cache(1, self.length + self._chunk - 1, self._dtype)
         held, self._held = self._held, []  # nothing is held if the step fails: the cache is gone with it
-        scores, self._cache = self._step(cache, jnp.asarray([tokens]), jnp.int32(position), jnp.int32(last))
-        self._held = [*held, *tokens[: last + 1]]
+        scores, self._cache = self._step(cache, tokens, jnp.int32(position), jnp.int32(last))
+        self._held = held
         return scores
 
 
@@ -203,7 +220,7 @@ def _step(
 
 
 def _pick(sampling: Sampling, scores: jax.Array, position: int) -> jax.Array:
-    """The token that follows, s32."""
+    """The token that follows, s32 [1, 1]."""
     if not sampling.temperature:
         return _greedy(scores)
     s = sampling
@@ -212,7 +229,7 @@ def _pick(sampling: Sampling, scores: jax.Array, position: int) -> jax.Array:
 
 @jax.jit
 def _greedy(scores: jax.Array) -> jax.Array:
-    return jnp.argmax(scores)
+    return jnp.argmax(scores).reshape(1, 1)
 
 
 @functools.partial(jax.jit, static_argnames="top_k")
@@ -224,7 +241,7 @@ def _drawn(
     chances = jax.nn.softmax(best)
     before = jnp.cumsum(chances) - chances  # the likeliest token is always in
     kept = jnp.where(before < top_p, best, -jnp.inf)
-    return index[jax.random.categorical(jax.random.fold_in(key, position), kept)]
+    return index[jax.random.categorical(jax.random.fold_in(key, position), kept)].reshape(1, 1)
 
 
 __all__ = ["Generator", "Sampling", "Stats"]

@@ -462,6 +462,29 @@ def test_streams_end_at_a_stop_token_and_with_a_newer_one(small: tuple[Decoder, 
         next(one)
 
 
+def test_a_step_that_begins_ahead_changes_no_token(small: tuple[Decoder, Any]) -> None:
+    """Nor what the cache is known to hold, where a stream ends by itself, at a stop token, or is left by its caller."""
+    plain, ahead = models.Generator(*small, chunk=4, ahead=False), models.Generator(*small, chunk=4, ahead=True)
+    assert models.Generator(*small)._ahead == (jax.default_backend() != "cpu")
+    tokens = list(plain(PROMPT, 10))
+    steps = []
+    inner, ahead._step = ahead._step, lambda *a: (steps.append(a[1].shape), inner(*a))[1]
+    assert list(ahead(PROMPT, 10)) == tokens
+    assert len(steps) == 3 + 9, "none behind the last token"
+    given: dict[str, Any] = {"temperature": 1.5, "key": jax.random.key(5)}
+    assert list(ahead(PROMPT, 10, **given)) == list(plain(PROMPT, 10, **given))
+    stop = tokens[4]
+    ended = tokens[: tokens.index(stop) + 1]
+    assert list(ahead(PROMPT, 10, stop=[stop])) == ended and ahead._held == [*PROMPT, *ended]
+    left = ahead(PROMPT, 10)
+    assert [next(left), next(left)] == tokens[:2] and ahead._held == [*PROMPT, *tokens[:2]]
+    again = [*PROMPT, *tokens[:2], 7]
+    assert list(ahead(again, 5)) == list(models.Generator(*small, chunk=4)(again, 5))
+    assert ahead.stats.reused == len(again) - 1
+    with pytest.raises(RuntimeError, match="a newer one has taken"):
+        next(left)
+
+
 def test_a_step_that_fails_costs_the_cache_alone(small: tuple[Decoder, Any]) -> None:
     generator = models.Generator(*small, chunk=4)
     tokens = list(generator(PROMPT, 5))
@@ -499,7 +522,7 @@ def test_sampling(small: tuple[Decoder, Any]) -> None:
     scores = jnp.log(jnp.asarray(chances, jnp.float32))
     for given, kept in (({}, [0, 1, 2, 3]), ({"top_k": 3}, [1, 2, 3]), ({"top_p": 0.65}, [1, 3])):
         pick = jax.jit(functools.partial(generate._pick, generate.Sampling(1.0, key=key, **given)))
-        counts = np.bincount([int(pick(scores, i)) for i in range(600)], minlength=4) / 600
+        counts = np.bincount([pick(scores, i).item() for i in range(600)], minlength=4) / 600
         want = np.where(np.isin(range(4), kept), chances, 0)
         assert np.abs(counts - want / want.sum()).max() < 0.08 and not counts[want == 0].any()
 
