@@ -95,7 +95,11 @@ class Packed:
     @property
     def head(self) -> int:
         """Bytes before the digits of a block: its scale, and what the sum of each digit begins with."""
-        return -(-4 * (1 + self.digits) // 16) * 16
+        return _head(self.digits)
+
+
+def _head(digits: int) -> int:
+    return -(-4 * (1 + digits) // 16) * 16
 
 
 def packed_of(target: Target, dtype: str) -> Packed | None:
@@ -219,7 +223,7 @@ def digits(name: str, key: Spec, target: Target) -> str:
     """
     _, rows, shift, count, bits = key
     precise, unused = count * bits - 2, 32 - bits
-    head = -(-4 * (1 + count) // 16) * 16
+    head = _head(count)
     v = Builder(name, 3, target.vl)
     where = v.args[0]
     x, table = v.ld64(where, 0), v.ld64(where, 1)

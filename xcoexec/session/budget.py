@@ -79,7 +79,7 @@ class Budget:
         return {
             "parts that take more than their share": self.parts,
             "layers that are not split so": self.placement,
-            f"work slower than alone (waits {number(1e3 * self.waits, 3)})": self.work,
+            f"work slower than alone (waits {number(1e3 * self.waits, 3)} ms)": self.work,
             "operands' way to the host": self.operands,
             "results' way back, merges": self.merges,
             "launch and return": self.launch,
