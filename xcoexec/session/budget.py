@@ -27,8 +27,8 @@ START, OPERANDS, WORKED, ANSWERED, MERGED = 0, 1, 3, 4, 5
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """A host call, which computes `layers` or a part of them: median seconds of the host half's work, of the device
-    half's beside it, of the device's wait for the host, and of the two ways between them.
+    """A host call, which computes `layers` or a part of them: median seconds of the host half's work; of one usual call
+    the device half's beside it, the device's wait for the host, and the two ways between them.
     """
 
     layers: tuple[str, ...]
@@ -107,13 +107,13 @@ def budget(
     """The budget of calls that take `call` seconds (None: as long as the stamps and the layers outside of them), from
     the stamps of recent ones; None before the first, and where the plan has no host call beside a device.
     """
-    stamps = {unit: site.stamps()[-RECENT:] for unit, site in lowered.sites.items()}
-    if not stamps or not lowered.device.apart or not all(len(s) for s in stamps.values()):
+    if not lowered.sites or not lowered.device.apart or (at := _usual_call(lowered)) is None:
         return None
-    medians = {unit: (np.median(s, axis=0) - np.median(s[:, START])) * 1e-9 for unit, s in stamps.items()}
-    crossings = tuple(_crossing(graph, unit, m) for unit, m in medians.items())
+    crossings = tuple(_crossing(graph, unit, s) for unit, s in zip(lowered.sites, at, strict=True))
     total = lambda name: math.fsum(getattr(c, name) for c in crossings)
-    between, span = _between(list(stamps.values()))
+    order = at[np.argsort(at[:, START])]
+    between = float(np.maximum(order[1:, START] - order[:-1, MERGED], 0).sum())  # on one stream they follow each other
+    span = float(at[:, MERGED].max() - at[:, START].min())
     ends = math.fsum(costs.device[i] for i in _ends(lowered))
     planned = math.fsum(map(lambda i, p: _planned(costs, i, p), range(len(placements)), placements))
     ideal, attainable = ideal_seconds(costs), attainable_seconds(costs)
@@ -133,27 +133,28 @@ def budget(
     )
 
 
+def _usual_call(lowered: Lowered) -> np.ndarray | None:
+    """The stamps in seconds, [host calls, 6], of the recent call whose span from the first one to the last one is the
+    median: all of one call, so that its parts add up. None before a call is over at every site.
+    """
+    last = min(site.calls for site in lowered.sites.values()) - 1
+    if last < 1:
+        return None
+    both = np.stack([site.stamps(last)[-RECENT:] for site in lowered.sites.values()])
+    spans = both[:, :, MERGED].max(axis=0) - both[:, :, START].min(axis=0)
+    usual = both[:, np.argsort(spans)[len(spans) // 2]]
+    found: np.ndarray = (usual - usual.min()) * 1e-9
+    return found
+
+
 def _crossing(graph: LayerGraph, unit: HostUnit, at: np.ndarray) -> Crossing:
-    """A host call whose stamps lie so many seconds behind its first one."""
+    """A host call with these stamps, in seconds."""
     own = unit.segment.stamps()[-RECENT:]
     host = float(np.median(own[:, -1] - own[:, 0])) * 1e-9 if len(own) else 0.0
     names = tuple(dict.fromkeys(graph.layers[i].name for i in unit.layers))
     later = lambda a, b: max(float(at[b] - at[a]), 0.0)
     parts = (later(OPERANDS, WORKED), later(WORKED, ANSWERED), later(START, OPERANDS), later(ANSWERED, MERGED))
     return Crossing(names, host, *parts)
-
-
-def _between(stamps: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Median seconds between host calls, and from the first one's beginning to the last one's end: on one stream, where
-    they follow each other.
-    """
-    calls = min(map(len, stamps))
-    both = np.stack([s[-calls:] for s in stamps])
-    order = np.argsort(both[:, -1, START])
-    both = both[order]
-    gaps = np.maximum(both[1:, :, START] - both[:-1, :, MERGED], 0).sum(axis=0) if len(both) > 1 else np.zeros(calls)
-    span = both[:, :, MERGED].max(axis=0) - both[:, :, START].min(axis=0)
-    return float(np.median(gaps)) * 1e-9, float(np.median(span)) * 1e-9
 
 
 def _ends(lowered: Lowered) -> list[int]:
