@@ -4,16 +4,20 @@
 
 Every variant holds the same weights in host memory: streamed by XLA from `pinned_host`, on the host half alone, and
 divided by `xcoexec.jit(device_memory=...)`, which may keep a share of them (`--share` of the weights' bytes) on the
-GPU. The limit is what the CPU reads and the bus delivers at the same time, measured in the same run.
+GPU. The limit is what the CPU reads and the bus delivers at the same time, measured in the same run. `moe` computes
+tokens as often as words occur in text (Zipf's law), `moe_even` all tokens as often.
 """
 
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import functools
+import itertools
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -35,9 +39,26 @@ from .gpu import gpu_parser, on_gpu, where
 
 ROUNDS, BLOCK_SECONDS = 5, 0.1
 COPY_BYTES = 1 << 27
+TOKENS, ZIPF = 4096, 1.2  # of a decoder of experts: how many, and by which power of its rank a token is rarer
+SETTLES = 6000  # calls in which a decoder's experts find their places
 
 
-def stack() -> tuple[Callable[..., Any], Any, Any]:
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A function, its weights, the inputs of the calls in turn, and how many calls come before those that are timed."""
+
+    fn: Callable[..., Any]
+    weights: Any
+    inputs: Sequence[Any]
+    before: int = 0
+
+    def calls(self, bound: Callable[[Any], Any]) -> Callable[[], Any]:
+        """The next call, to its end."""
+        turn = itertools.cycle(self.inputs)
+        return lambda: jax.block_until_ready(bound(next(turn)))
+
+
+def stack() -> Case:
     """Four dense layers of 8192 x 16384 (2.1 GB), batch 1."""
     rng = np.random.default_rng(0)
     weights = [(rng.random(shape, np.float32) - 0.5) / 64 for shape in ((8192, 16384), (16384, 8192)) * 2]
@@ -47,10 +68,10 @@ def stack() -> tuple[Callable[..., Any], Any, Any]:
             x = jnp.tanh(x @ m)
         return x
 
-    return fn, weights, jnp.asarray(rng.random((1, 8192), np.float32))
+    return Case(fn, weights, [jnp.asarray(rng.random((1, 8192), np.float32))])
 
 
-def decoder() -> tuple[Callable[..., Any], Any, Any]:
+def decoder() -> Case:
     """The zoo's decoder, 2048 wide and 10 deep (2.0 GB), one token."""
     module = models.decoder.Decoder(vocabulary=8192, width=2048, depth=10, heads=16, groups=8, hidden=5504)
     step = models.decoder.Step(jnp.full((1, 1), 7, jnp.int32), module.empty_cache(1), jnp.int32(0))
@@ -59,24 +80,31 @@ def decoder() -> tuple[Callable[..., Any], Any, Any]:
     weights = jax.tree_util.tree_map(
         lambda s: ((rng.random(s.shape, np.float32) - 0.5) * 2 / s.shape[0] ** 0.5).astype(s.dtype), shapes
     )
-    return module.apply, weights, step
+    return Case(module.apply, weights, [step])
 
 
-def llama() -> tuple[Callable[..., Any], Any, Any]:
+def llama() -> Case:
     """A Llama-like decoder in bf16, 2048 wide and 22 deep (2.1 GB), one token."""
     module = models.decoder.Decoder(
         vocabulary=32000, width=2048, depth=22, heads=32, groups=4, hidden=5632, dtype=jnp.bfloat16
     )
-    return module.apply, *_narrow(module)
+    weights, step = _narrow(module)
+    return Case(module.apply, weights, [step])
 
 
-def moe() -> tuple[Callable[..., Any], Any, Any]:
-    """A decoder of 6 layers, each with 64 experts of which 4 compute a token, in bf16 (2.5 GB), one token."""
+def moe(zipf: float = ZIPF) -> Case:
+    """A decoder of 6 layers, each with 64 experts of which 4 compute a token, in bf16 (2.5 GB), one token a call.
+    `zipf`: the power of a token's rank by which it is rarer.
+    """
     routing = models.moe.Routing(experts=64, chosen=4, hidden=1024)
     module = models.decoder.Decoder(
         vocabulary=8192, width=1024, depth=6, heads=16, groups=4, routing=routing, dtype=jnp.bfloat16
     )
-    return module.apply, *_narrow(module)
+    weights, step = _narrow(module)
+    often = np.arange(1.0, module.vocabulary + 1) ** -zipf
+    tokens = np.random.default_rng(1).choice(module.vocabulary, (TOKENS, 1, 1), p=often / often.sum())
+    steps = [step._replace(tokens=jnp.asarray(t, jnp.int32)) for t in tokens]
+    return Case(module.apply, weights, steps, SETTLES)
 
 
 def _narrow(module: Any) -> tuple[Any, Any]:
@@ -93,7 +121,13 @@ def _narrow(module: Any) -> tuple[Any, Any]:
     return jax.tree_util.tree_map(one, shapes), step
 
 
-CASES = {"stack": stack, "decoder": decoder, "llama": llama, "moe": moe}
+CASES: dict[str, Callable[[], Case]] = {
+    "stack": stack,
+    "decoder": decoder,
+    "llama": llama,
+    "moe": moe,
+    "moe_even": functools.partial(moe, 0.0),
+}
 
 
 def pinned(fn: Callable[..., Any], weights: Any) -> Callable[[Any], Any]:
@@ -158,7 +192,8 @@ def from_host(graph: LayerGraph, plan: xcoexec.Plan) -> float:
 
 def run(name: str, share: float) -> dict[str, Any]:
     """One record: seconds of every variant, the rates of the machine, what the plan keeps where."""
-    fn, weights, x = CASES[name]()
+    case = CASES[name]()
+    fn, weights = case.fn, case.weights
     nbytes = sum(w.nbytes for w in jax.tree_util.tree_leaves(weights))
     limit = int(nbytes * share)
     variants = {
@@ -166,10 +201,13 @@ def run(name: str, share: float) -> dict[str, Any]:
         "host": xcoexec.jit(fn, strategy="host", strict=True).bind(weights),
         "xcoexec": xcoexec.jit(fn, strategy="capacity", device_memory=limit, strict=True).bind(weights),
     }
-    calls = {k: (lambda f=f: jax.block_until_ready(f(x))) for k, f in variants.items()}
+    calls = {k: case.calls(f) for k, f in variants.items()}
     outs = {k: np.asarray(jax.tree_util.tree_leaves(c())[0]) for k, c in calls.items()}
+    for _ in range(case.before):
+        calls["xcoexec"]()
     seconds = alternate(calls, ROUNDS, BLOCK_SECONDS)
     fast = variants["xcoexec"]
+    experts = fast.report().experts
     plan, graph = fast.plan(), fast.graph()
     on_host = from_host(graph, variants["host"].plan())
     rate = rates(calls["host"], int(on_host))
@@ -188,6 +226,7 @@ def run(name: str, share: float) -> dict[str, Any]:
         "share_of_limit": reached,
         "difference_to_pinned": {k: error(o, outs["pinned_host"]) for k, o in outs.items()},
         "device_bytes_in_use": jax.devices()[0].memory_stats()["bytes_in_use"],
+        "experts": dataclasses.asdict(experts) if experts is not None else None,
         "plan": json.loads(plan.to_json()),
         "commit": commit(),
         "xcoexec_version": xcoexec.__version__,
@@ -205,6 +244,7 @@ HEAD = (
     "over host",
     "CPU + bus GB/s",
     "share of it reached",
+    "resident choices",
 )
 
 
@@ -221,6 +261,7 @@ def row(r: dict[str, Any]) -> list[str]:
         *gains,
         f"{rate['cpu'] / 1e9:.0f} + {rate['bus'] / 1e9:.0f} = {both:.0f}",
         f"{r['share_of_limit']:.0%}",
+        f"{r['experts']['hits'] / r['experts']['choices']:.0%}" if r["experts"] else "",
     ]
 
 

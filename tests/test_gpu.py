@@ -27,6 +27,7 @@ import numpy as np
 import pytest
 
 import xcoexec
+from xcoexec import models
 from xcoexec.codegen.native import call_layout as abi
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.runtime.relay import Relay
@@ -34,7 +35,7 @@ from xcoexec.devices.cuda import CudaError, cuda
 from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir.plan import Plan
 from xcoexec.planning.memory import usage
-from xcoexec.session import prepare
+from xcoexec.session import experts, prepare
 from xcoexec.session.race import Race
 
 from . import test_offload as offloads
@@ -102,6 +103,25 @@ def test_chains_through_residual_blocks(relay: Relay, p: float, way: tuple[str, 
 def test_streamed_weights(relay: Relay, p: float, streamed: float) -> None:
     x = array(1, 160)
     _same(build_on(relay, dense, LAYERS, x, streaming(p, streamed)), dense, LAYERS, x)
+
+
+def test_experts_move_under_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder of experts of which the device may hold some: right while they are exchanged, which every round does."""
+    for name, value in (("EVERY", 1), ("CALLS", 1), ("OFTEN", 0.0), ("MORE", -2.0)):
+        monkeypatch.setattr(experts, name, value)
+    routing = models.moe.Routing(experts=16, chosen=2, hidden=512)
+    module = models.decoder.Decoder(512, 256, 2, 4, 2, 256, 64, routing=routing)
+    step = models.decoder.Step(jnp.full((1, 1), 7, jnp.int32), module.empty_cache(1), jnp.int32(5))
+    weights = jax.tree_util.tree_map(np.asarray, jax.jit(module.init)(jax.random.key(0), step))
+    limit = int(0.5 * sum(w.nbytes for w in jax.tree_util.tree_leaves(weights)))
+    fast = xcoexec.jit(module.apply, device_memory=limit, strict=True).bind(weights)
+    steps = [step._replace(tokens=jnp.full((1, 1), t, jnp.int32)) for t in range(0, 512, 4)]
+    for _ in range(3):
+        outs = [fast(s)[0] for s in steps]  # in flight
+        for s, out in zip(steps, outs, strict=True):
+            assert error(out, module.apply(weights, s)[0]) < TOLERANCE
+    found = fast.report().experts
+    assert found is not None and 0 < found.slots < 16 and found.moved > 20, found
 
 
 def test_a_bound_on_device_memory_is_kept() -> None:
@@ -337,7 +357,7 @@ def test_a_slow_host_is_no_fault(own: Relay, memory: str) -> None:
 _LOST = """
 import sys, warnings; warnings.simplefilter("ignore")
 import numpy as np, jax, jax.numpy as jnp, xcoexec
-from xcoexec.session import prepare
+from xcoexec.session import experts, prepare
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.ir.plan import Plan
 from xcoexec.devices.cuda import cuda

@@ -213,7 +213,10 @@ def gemv(name: str, key: Spec, target: Target) -> str:
     for at in ys:
         _clear(v, n, at)
     span = minimum(v, group, k)
-    with v.loop(v.b.sdiv(v.add(k, v.b.sub(span, i64(1))), span)) as g:
+    spans = v.b.sdiv(v.add(k, v.b.sub(span, i64(1))), span)
+    if picked == "fill":  # nothing is read where there is no such matrix
+        spans = v.b.select(inside, spans, i64(0))
+    with v.loop(spans) as g:
         first = v.b.mul(g, span)
         number = v.b.sdiv(v.add(v.b.mul(part, rows), first), group)
         scales = v.add(v.ld64(where, 3 + len(kinds)), v.b.mul(number, v.mul(total, 4))) if scaled else None

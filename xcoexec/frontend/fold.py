@@ -37,7 +37,9 @@ class Def:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Folded:
-    """`weights` are inputs of the trace that are known at bind (`weight_index`: their positions)."""
+    """`weights` are inputs of the trace that are known at bind (`weight_index`: their positions). `hidden`: how many
+    of the last outputs are not the function's.
+    """
 
     inputs: tuple[Value, ...]
     input_index: tuple[int, ...]
@@ -48,6 +50,7 @@ class Folded:
     ops: tuple[Op, ...]
     outputs: tuple[Value | Literal, ...]
     weak: tuple[bool, ...] = ()  # the outputs that are of a weak type; none where nothing is said
+    hidden: int = 0
 
     def constants(self, weights: Sequence[ArrayLike]) -> Constants:
         """The program's constants for given weights, which are of the shapes of `self.weights`. Raises `ValueError`

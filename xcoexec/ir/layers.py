@@ -16,7 +16,7 @@ class Layer:
 
     `host_error` says why kernels cannot run it ("" if they can); `dims` along which it can be split,
     with the granule (smallest block) of each. `uncounted`: primitives in it whose FLOP nobody knows; `flops` then has
-    one for each element of their results.
+    one for each element of their results. `half`: the one that has to compute it ("": either).
     """
 
     index: int
@@ -27,6 +27,7 @@ class Layer:
     host_error: str = ""
     dims: Mapping[str, int] = dataclasses.field(default_factory=dict)
     uncounted: tuple[str, ...] = ()
+    half: str = ""
 
     @property
     def ops(self) -> tuple[Op, ...]:

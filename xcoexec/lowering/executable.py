@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Protocol
 
 import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import SingleDevice, as_array, configuration, plain_jit
+from ..compat import Jitted, SingleDevice, as_array, configuration, plain_jit
 from ..ir.plan import Plan
 from .lower import Lowered
+
+
+class Caller(Protocol):
+    """Calls an executable whose constants change."""
+
+    def call(self, jitted: Jitted, leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
+        """The function's results, flat, of the constants as they are now."""
+        ...
+
 
 Flat = Callable[[Sequence[ArrayLike]], Sequence[jax.Array]]  # the inputs' leaves in, the results' leaves out
 
@@ -22,7 +33,7 @@ class Executable:
     """`call(leaves)`: the inputs' leaves in, flat results out. `lowered` is None for plain `jax.jit`. `in_flight`: what
     takes calls that begin before the results of those before them are there (None: the same). `compiled`: has it
     compiled for leaves, of which shapes and types are enough (None: its first call does so). `seconds`: what it took to
-    have its weights resident.
+    have its weights resident. `caller`: who calls it, where its constants change.
     """
 
     plan: Plan
@@ -31,6 +42,7 @@ class Executable:
     in_flight: Executable | None = None
     compiled: Callable[[Sequence[ArrayLike]], object] | None = None
     seconds: float = 0.0
+    caller: Caller | None = None
 
     @property
     def through(self) -> bool:
@@ -50,12 +62,14 @@ def executable(
     compiler_options: Mapping[str, object] | None = None,
     made_for: Hashable = None,
     committed: bool = False,
+    caller: Callable[[Lowered, Sequence[jax.Array]], Caller] | None = None,
 ) -> Executable:
     """Packs the weights and wraps the lowered function in `jax.jit`; `weights` are leaves of the shapes that were
     traced, `donated`: positions among the inputs.
 
     `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it
     changes: then the call raises `Stale`. `committed`: results stay on the device whatever lies where of the inputs.
+    `caller`: who calls, of the constants that calls begin with (None: they never change).
     """
     began = time.thread_time()
     args = tuple(lowered.arguments(weights))
@@ -70,8 +84,10 @@ def executable(
     if committed:
         options["out_shardings"] = SingleDevice(jax.local_devices()[0])
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
+    calls = caller(lowered, args) if caller is not None else None
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
-    return Executable(plan, lambda leaves: jitted(*args, *leaves), lowered, None, compiled, seconds)
+    call = (lambda leaves: jitted(*args, *leaves)) if calls is None else functools.partial(calls.call, jitted)
+    return Executable(plan, call, lowered, None, compiled, seconds, calls)
 
 
 def local(plan: Plan, lowered: Lowered, weights: Sequence[ArrayLike]) -> Executable:
@@ -93,6 +109,6 @@ def local(plan: Plan, lowered: Lowered, weights: Sequence[ArrayLike]) -> Executa
         near = [np.asarray(x) if isinstance(x, jax.Array) and x.devices() != {cpu} else x for x in leaves]
         with jax.default_device(cpu):
             out: Sequence[jax.Array] = jitted(*args, *near)
-            return out
+            return out[: len(out) - lowered.folded.hidden]
 
     return Executable(plan, call, lowered)

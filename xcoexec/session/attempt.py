@@ -136,6 +136,7 @@ class Attempt:
             {**tuning(), **self.machine.device.compiling(p.graph.program.ops), **(p.compiler_options or {})},
             configuration(),
             p.committed,
+            p.caller if p.banks else None,
         )
 
     def fits(self, plan: Plan) -> bool:

@@ -188,6 +188,8 @@ def _session(name: str, options: Options, task: Task, manner: Manner) -> Session
     with stage("building the graph"):
         problem = task.problem()
     machine = _machine(options)
+    with stage("building the graph"):
+        problem = _with_experts(problem, machine, options)
     with stage("planning"):
         predictor = asked(stored, machine.relay, options.threads) if options.predicted else None
     planner = Planner(problem, machine, options.strategy, predictor)
@@ -200,6 +202,14 @@ def _session(name: str, options: Options, task: Task, manner: Manner) -> Session
     problem.feed.drop()
     compiles = task.compile_plain if manner.recalls else None
     return Session(planner, first, functools.partial(_retired, name, options.strict), manner.gate, compiles)
+
+
+def _with_experts(problem: Problem, machine: Machine, options: Options) -> Problem:
+    """The problem with caches of experts, where its plan may have them, or has them."""
+    if machine.limit is None or not machine.apart or options.strategy not in ("auto", "capacity"):
+        return problem
+    made = problem.with_experts(machine.limit)
+    return made if options.plan is None or getattr(options.plan, "key", "") == made.graph.key else problem
 
 
 def _first(name: str, options: Options, planner: Planner, manner: Manner) -> Executable:

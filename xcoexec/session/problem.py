@@ -18,16 +18,20 @@ from ..codegen.segment.assembly import Pick, Segment
 from ..devices.link import Link
 from ..devices.record import Device
 from ..devices.registry import device_of, link_of
+from ..frontend.experts import Bank, apportioned, regions, with_caches
 from ..frontend.fold import Folded, fold
 from ..frontend.graph import build_graph
 from ..frontend.trace import Traced
 from ..ir.layers import LayerGraph
+from ..ir.placement import Placement
 from ..ir.plan import Plan
 from ..ir.validate import check_graph
+from ..ir.words import DEVICE, HOST
 from ..lowering.executable import Executable, Flat
-from ..lowering.lower import identities
+from ..lowering.lower import Lowered, identities
 from ..partition.split import split
 from ..planning.memory import usage
+from .experts import Caches, Uses
 from .feed import Feed
 from .usage import Habit
 
@@ -41,7 +45,8 @@ class Problem:
     that a call gives away. `plain`: plain `jax.jit` as a function of the inputs' leaves.
     `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`. `called`:
     a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is known
-    (None: nothing worth mentioning). `committed`: as in `executable`.
+    (None: nothing worth mentioning). `committed`: as in `executable`. `banks`: experts of which the device holds some,
+    and how often they are used.
     """
 
     folded: Folded
@@ -57,6 +62,8 @@ class Problem:
     looked_up: Callable[[], object] | None = None
     step: bool = False
     committed: bool = False
+    banks: tuple[Bank, ...] = ()
+    uses: Uses | None = None
 
     @classmethod
     def of(
@@ -83,6 +90,32 @@ class Problem:
         check_graph(graph)
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
         return cls(*about, sibling, compiler_options, called, looked_up, step, committed)
+
+    def with_experts(self, limit: int) -> Problem:
+        """The same with caches of experts on the device, where it may hold `limit` bytes: all other weights, and as
+        many experts of every layer. The problem itself where that is none, or where all weights fit.
+        """
+        found = regions(self.folded)
+        apart = {v for r in found for v in r.tables}
+        tables = [x for x in self.graph.layers if apart & set(x.ins)]
+        if not found or any(x.host_error for x in tables) or self.step:
+            return self
+        places = [Placement(x.name, HOST if x in tables else DEVICE, 0.0) for x in self.graph.layers]
+        each = sum(r.nbytes for r in found)
+        moving = max(r.nbytes for r in found)  # what comes in the place of others
+        slots = (limit - usage(self.graph, places).total - moving) // each
+        if slots < 1 or slots >= min(r.matrices for r in found):
+            return self
+        uses = Uses([r.matrices for r in found])
+        folded, banks = with_caches(self.folded, found, slots, lambda i: uses.order(i, slots))
+        graph = apportioned(build_graph(folded), banks)
+        check_graph(graph)
+        return dataclasses.replace(self, folded=folded, graph=graph, banks=tuple(banks), uses=uses)
+
+    def caller(self, lowered: Lowered, arguments: Sequence[jax.Array]) -> Caches:
+        """Who calls an executable of a problem with experts."""
+        assert self.uses is not None
+        return Caches(self.banks, self.uses, lowered, arguments, self.folded.constants(self.weights))
 
     @functools.cached_property
     def hostless(self) -> bool:

@@ -17,6 +17,7 @@ from ..lowering.lower import Lowered
 from ..measure.profile import layer_seconds
 from .budget import Budget, budget
 from .drawing import Point, roofline
+from .experts import Resident
 from .flows import Flow, flows
 from .flows import text as flows_text
 from .rebalance import halves
@@ -84,6 +85,7 @@ class Report:
     whole: bool = False  # whether the text shows all layers
     budget: Budget | None = None  # where the seconds of a call go; None where one half runs
     weights: tuple[Flow, ...] = ()  # where large weights come from, if not all of them are resident on a device
+    experts: Resident | None = None  # which of them are resident, where some are
 
     @property
     def jit_seconds(self) -> float | None:
@@ -144,7 +146,8 @@ class Report:
         numbers = range(3, len(rows[0]))
         body = columns(rows, numbers, WIDTH) if self.layers else ""
         spent = self.budget.text(self.whole) if self.budget is not None else ""
-        parts = (self._first(), flows_text(self.weights), spent, body, self._last(left))
+        experts = textwrap.fill(self.experts.text, WIDTH) if self.experts is not None else ""
+        parts = (self._first(), flows_text(self.weights), experts, spent, body, self._last(left))
         return "\n\n".join(part for part in parts if part)
 
     def text(self, all: bool = False) -> str:

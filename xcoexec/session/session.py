@@ -29,6 +29,7 @@ from ..measure.timing import Progress, measured_in
 from . import timeline
 from .adaptive import Gate, Monitor
 from .choice import Choice
+from .experts import Caches
 from .planner import Planner
 from .problem import Machine, Problem
 from .race import GOES_ON, Race
@@ -87,6 +88,7 @@ class Session:
         )
         if compiles is not None and isinstance(self.choice, Choice):
             self.choice.compiles = functools.partial(self._compiled, compiles)
+        self._counts(True)
         if gate is None:  # else `finish` has it begin
             self.choice.anew()
         if planner.machine.limit is not None:  # executables that are not in use hold weights on the device too
@@ -199,11 +201,18 @@ class Session:
         inputs are held no longer than that.
         """
         self.gate.active = True
+        self._counts(False)
         try:
             with self._settings(), measured_in(self.gate.alone):
                 yield
         finally:
+            self._counts(True)
             self._let_go()
+
+    def _counts(self, calls: bool) -> None:
+        """Whether calls are the caller's, whose experts are counted."""
+        if self.problem.uses is not None:
+            self.problem.uses.counting = calls
 
     def _let_go(self) -> None:
         """Gives back what a planning has needed."""
@@ -312,6 +321,8 @@ class Session:
         if not exe.plan.placements:
             return Report("jit", exe.plan.chosen, (), {}, 0, None)
         found = report(self.graph, exe.plan, exe.lowered, self.known_costs, self.machine.threads)
+        if isinstance(exe.caller, Caches):
+            found = dataclasses.replace(found, experts=exe.caller.resident())
         return dataclasses.replace(found, why=found.why + GOES_ON) if self._races else found
 
     def timeline(self, path: str | os.PathLike[str]) -> None:

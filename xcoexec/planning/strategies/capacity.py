@@ -85,7 +85,7 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
     """
     heavy, tail = _heavy(graph, costs)
     layers = {h.layer.index for h in heavy}
-    alone = [Placement(x.name, HOST if x.index in layers else DEVICE, 0.0) for x in graph.layers]
+    alone = [Placement(x.name, x.half or (HOST if x.index in layers else DEVICE), 0.0) for x in graph.layers]
     room = costs.capacity - usage(graph, alone).total
     least = costs.capacity - room + _least(heavy)
     for attempt in range(ROUNDINGS):
@@ -163,20 +163,29 @@ class _Placed:
 
 def _placed(graph: LayerGraph, costs: Costs, heavy: Sequence[Heavy], shares: Sequence[Shares]) -> _Placed:
     """Shares as placements, with their time and the bytes that they keep on the device."""
-    places = [Placement(x.name, DEVICE, 0.0, predicted=costs.device[x.index], note=x.host_error) for x in graph.layers]
+    places = [_alone(x, costs) for x in graph.layers]
     for h, share in zip(heavy, shares, strict=True):
         places[h.layer.index] = _place(h, share)
     return _Placed(tuple(places), clock(heavy, shares, costs), usage(graph, places).total)
 
 
+def _alone(x: Layer, costs: Costs) -> Placement:
+    """Where a layer runs that nothing is decided of."""
+    if x.half == HOST:
+        return Placement(x.name, HOST, 1.0, predicted=costs.host[x.index])
+    return Placement(x.name, DEVICE, 0.0, predicted=costs.device[x.index], note=x.host_error)
+
+
 def _heavy(graph: LayerGraph, costs: Costs) -> tuple[list[Heavy], float]:
-    """The layers with large weights in their order, and the seconds behind the last of them."""
+    """The layers with large weights in their order, but for those that one half has to compute, and the seconds behind
+    the last of them.
+    """
     consts = set(graph.program.consts)
     found, gap = [], 0.0
     for x in graph.layers:
         nbytes = large(x, consts)
-        if not nbytes:
-            gap += costs.device[x.index]
+        if x.half or not nbytes:
+            gap += (costs.host[x.index] or 0.0) if x.half == HOST else costs.device[x.index]
             continue
         axis = axis_of(x.group, "channel")
         granule = x.dims.get("channel") if axis is not None else None
