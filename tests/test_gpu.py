@@ -106,7 +106,7 @@ def test_streamed_weights(relay: Relay, p: float, streamed: float) -> None:
 
 
 def test_experts_move_under_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decoder of experts of which the device may hold some: right while they are exchanged, which every round does."""
+    """A decoder of experts of which the device may hold some: right while every round exchanges them."""
     for name, value in (("EVERY", 1), ("CALLS", 1), ("OFTEN", 0.0), ("MORE", -2.0)):
         monkeypatch.setattr(experts, name, value)
     routing = models.moe.Routing(experts=16, chosen=2, hidden=512)

@@ -16,6 +16,7 @@ Any `where` that agrees with the caches gives the same results: what lies there 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -168,7 +169,8 @@ def with_caches(
     """
     banks, ops, prologue = [], list(folded.ops), list(folded.prologue)
     for i, region in enumerate(found):
-        bank = Bank(region, Value((region.matrices,), "int32"), _caches(region, slots), slots, lambda i=i: order(i))
+        where, caches = Value((region.matrices,), "int32"), _caches(region, slots)
+        bank = Bank(region, where, caches, slots, functools.partial(order, i))
         prologue.append(Def(bank.where, (), lambda bank=bank: bank.places(bank.order())))
         prologue += [Def(c, (t,), lambda x, bank=bank: x[bank.order()]) for t, c in bank.caches.items()]
         ops = _twice(ops, bank)
@@ -188,15 +190,15 @@ def _twice(ops: Sequence[Op], bank: Bank) -> list[Op]:
     region, mine = bank.region, set(bank.region.ops)
     at = [i for i, op in enumerate(ops) if op in mine]
     first, last = at[0], at[-1] + 1
-    after, later = set(region.edges), []
-    before = []
+    after, before, later = set(region.edges), list[Op](), list[Op]()
     for op in ops[first:last]:
         if op in mine:
             continue
         late = any(v in after for v in op.reads)
         after.update(op.outs if late else ())
         (later if late else before).append(op)
-    fills = gathered(next(op for op in region.ops if op.prim == "gather" and op.ins[1] is region.index)).mode == "fill"
+    rows = gathered(next(op for op in region.ops if op.prim == "gather" and op.ins[1] is region.index))
+    fills = rows is not None and rows.mode == "fill"
     (index, place, resident), asked = _traced(_places, [bank.where, region.index], fills)
     theirs, on_host = _copy(region, {}, index, jax.lax.GatherScatterMode.FILL_OR_DROP)
     own, on_device = _copy(region, bank.caches, place, jax.lax.GatherScatterMode.CLIP)

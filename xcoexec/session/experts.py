@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 import threading
 import weakref
@@ -21,11 +22,13 @@ from ..codegen.program import Value
 from ..compat import Jitted, as_array, is_tracer, plain_jit, settings
 from ..frontend.experts import Bank, choices
 from ..lowering.lower import Lowered
+from .usage import there
 
 log = logging.getLogger("xcoexec")
 
-EVERY = 8  # of so many calls one is looked at: to read its choices takes a thread and the bus from the others
+EVERY = 8  # of so many calls one is looked at: to read its choices takes the caller's time
 CALLS = 4  # whose choices are counted together
+MOST = 64  # that are kept while calls in flight are not over
 MEMORY = 64  # such rounds, behind which a choice counts 1/e
 #: a matrix comes in the place of another one when it is chosen so many times as often, and so many choices more: else
 #: chance alone would move matrices that are chosen alike
@@ -122,7 +125,7 @@ class Caches:
         self._there = [np.array(b.order()) for b in banks]
         self._seen: list[jax.Array] = []
         self._calls = 0
-        self._looks, self.settings = False, settings()
+        self._moves, self.settings = False, settings()
         self._puts: dict[object, jax.stages.Compiled] = {}
         self.moved = 0
 
@@ -135,43 +138,49 @@ class Caches:
         """The results of a call, but for the choices that it tells."""
         with self._lock:
             *out, seen = jitted(*self._arguments, *leaves)
-        if self._uses.counting and not (self._fixed or is_tracer(seen)):
-            self._note(seen)
+            looks = self._uses.counting and not self._fixed and not is_tracer(seen) and self._looks(seen)
+        if looks:
+            self._count(looks)
         return out
 
-    def _note(self, seen: jax.Array) -> None:
+    def _looks(self, seen: jax.Array) -> list[jax.Array]:
+        """Keeps what some calls have chosen; what is to be counted now: nobody has to wait for it."""
         self._calls += 1
         if self._calls % EVERY:
-            return
-        self._seen.append(seen)
-        if len(self._seen) >= CALLS and not self._looks:
-            self._looks = True
-            seen_now, self._seen = self._seen, []
-            with contextlib.suppress(RuntimeError):  # the interpreter ends
-                _workers().submit(_look, weakref.ref(self), seen_now)
+            return []
+        self._seen = [*self._seen[-MOST:], seen]
+        ready = len(list(itertools.takewhile(there, self._seen)))
+        if ready < CALLS:
+            return []
+        found, self._seen = self._seen[:ready], self._seen[ready:]
+        return found
 
-    def look(self, seen: Sequence[jax.Array]) -> None:
-        """Counts what calls have chosen, and exchanges at most one matrix of each bank for one that is chosen more
-        often.
+    def _count(self, seen: Sequence[jax.Array]) -> None:
+        """Counts what calls have chosen. Another thread exchanges at most one matrix of each bank for one that is
+        chosen more often.
         """
-        try:
-            flat = np.stack(jax.device_get(list(seen)))
-            ends = np.cumsum([choices(b) for b in self.banks])[:-1]
-            counts = self._uses.saw([x.ravel() for x in np.split(flat, ends, axis=1)])
-            for i, bank in enumerate(self.banks):
-                self._exchange(bank, i, counts[i])
-        finally:
-            self._looks = False
+        flat = np.stack([np.asarray(s) for s in seen])
+        ends = np.cumsum([choices(b) for b in self.banks])[:-1]
+        counts = self._uses.saw([x.ravel() for x in np.split(flat, ends, axis=1)])
+        wanted = [(i, *found) for i, c in enumerate(counts) if (found := self._wanted(i, c))]
+        if wanted and not self._moves:
+            self._moves = True
+            with contextlib.suppress(RuntimeError):  # the interpreter ends
+                _workers().submit(_move, weakref.ref(self), wanted)
 
-    def _exchange(self, bank: Bank, number: int, counts: np.ndarray) -> None:
+    def _wanted(self, number: int, counts: np.ndarray) -> tuple[int, int] | None:
+        """Of a bank (the matrix that is chosen the most of those elsewhere, the place of the one that is chosen the
+        least); None where that is about the same.
+        """
         there = self._there[number]
         elsewhere = counts.copy()
         elsewhere[there] = -1.0
         new, place = int(np.argmax(elsewhere)), int(np.argmin(counts[there]))
-        least = counts[there[place]]
-        if elsewhere[new] <= OFTEN * least + MORE:
-            return
-        there = there.copy()
+        return (new, place) if elsewhere[new] > OFTEN * counts[there[place]] + MORE else None
+
+    def exchange(self, number: int, new: int, place: int) -> None:
+        """Matrix `new` comes to a place in a bank's caches."""
+        bank, there = self.banks[number], self._there[number].copy()
         there[place] = new
         caches = [(self._at[c], as_array(self._tables[t][new])) for t, c in bank.caches.items()]
         where, at = as_array(bank.places(there)), np.int32(place)
@@ -183,6 +192,14 @@ class Caches:
             self._arguments[self._at[bank.where]] = where
         self._there[number] = there
         self.moved += 1
+
+    def move(self, wanted: Sequence[tuple[int, int, int]]) -> None:
+        """Exchanges, one after the other."""
+        try:
+            for found in wanted:
+                self.exchange(*found)
+        finally:
+            self._moves = False
 
     def _compiled(self, *args: Any) -> jax.stages.Compiled:
         """`_put` in the memory of the cache that it is given, for arguments of these shapes."""
@@ -207,14 +224,14 @@ class Caches:
         )
 
 
-def _look(caches: weakref.ref[Caches], seen: Sequence[jax.Array]) -> None:
-    """A round of `look`, where somebody still calls."""
+def _move(caches: weakref.ref[Caches], wanted: Sequence[tuple[int, int, int]]) -> None:
+    """Exchanges, where somebody still calls."""
     mine = caches()
     if mine is None:
         return
     try:
         with mine.settings():
-            mine.look(seen)
+            mine.move(wanted)
     except Exception as e:  # what lies there stays
         log.warning("xcoexec: experts were not exchanged (%s: %s).", type(e).__name__, e)
 
