@@ -19,7 +19,6 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +32,9 @@ from ..ir.layers import Layer, LayerGraph
 from ..ir.streaming import STREAMED_BYTES
 from ..ir.words import DEVICE, HOST
 from .fold import Def, Folded
-from .trace import paths, trace
+from .trace import traced_ops
+
+NAME = "experts"  # of operations that look where a matrix lies
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,13 +57,18 @@ class Region:
     @property
     def nbytes(self) -> int:
         """Bytes of one matrix of each table."""
-        return sum(t.nbytes // t.shape[0] for t in self.tables)
+        return sum(kept(t).nbytes // t.shape[0] for t in self.tables)
+
+
+def kept(table: Value) -> Value:
+    """A table as the model keeps it, in fewer bits where it is cast."""
+    return table.source or table
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bank:
-    """A region in the program: `caches` by their tables, `where` a matrix lies in them. `order`: the numbers of the
-    matrices that a new cache holds, by place.
+    """A region in the program: `caches` by their tables, of the types in which these are kept; `where` a matrix lies in
+    them. `order`: the numbers of the matrices that a new cache holds, by place.
     """
 
     region: Region
@@ -88,9 +94,13 @@ def regions(folded: Folded) -> list[Region]:
     by_index: dict[tuple[Value, int], dict[Op, None]] = {}
     for op in folded.ops:
         found = chosen(op, makers) if any(v in makers for v in op.value_ins) else None
-        if found is None or found.table in made or found.table.source is not None or found.summed:
+        if found is None or found.table in made or found.table.scale is not None or found.summed:
             continue
-        if found.table.nbytes // found.table.shape[0] >= STREAMED_BYTES:
+        table, matrices = kept(found.table), found.table.shape[0]
+        few = (
+            2 * math.prod(found.index.shape) <= matrices
+        )  # where all choose themselves the host half sees who need not
+        if few and table.shape == found.table.shape and table.nbytes // matrices >= STREAMED_BYTES:
             by_index.setdefault((found.index, found.table.shape[0]), {})[found.gather] = None
     grown = [_region(folded, index, list(gathers)) for (index, _), gathers in by_index.items()]
     return [r for r in grown if r is not None]
@@ -172,17 +182,19 @@ def with_caches(
         where, caches = Value((region.matrices,), "int32"), _caches(region, slots)
         bank = Bank(region, where, caches, slots, functools.partial(order, i))
         prologue.append(Def(bank.where, (), lambda bank=bank: bank.places(bank.order())))
-        prologue += [Def(c, (t,), lambda x, bank=bank: x[bank.order()]) for t, c in bank.caches.items()]
+        prologue += [Def(c, (kept(t),), lambda x, bank=bank: x[bank.order()]) for t, c in bank.caches.items()]
         ops = _twice(ops, bank)
         banks.append(bank)
-    seen, more = _traced(_numbers, [r.index for r in found], [r.matrices for r in found])
+    seen, more = traced_ops(
+        functools.partial(_numbers, matrices=[r.matrices for r in found]), [r.index for r in found], NAME
+    )
     outputs, weak = (*folded.outputs, *seen), folded.weak and (*folded.weak, False)
     made = dataclasses.replace(folded, ops=(*ops, *more), prologue=tuple(prologue), outputs=outputs, weak=weak)
     return dataclasses.replace(made, hidden=1), banks
 
 
 def _caches(region: Region, slots: int) -> dict[Value, Value]:
-    return {t: Value((slots, *t.shape[1:]), t.dtype) for t in region.tables}
+    return {t: Value((slots, *t.shape[1:]), kept(t).dtype) for t in region.tables}
 
 
 def _twice(ops: Sequence[Op], bank: Bank) -> list[Op]:
@@ -199,12 +211,14 @@ def _twice(ops: Sequence[Op], bank: Bank) -> list[Op]:
         (later if late else before).append(op)
     rows = gathered(next(op for op in region.ops if op.prim == "gather" and op.ins[1] is region.index))
     fills = rows is not None and rows.mode == "fill"
-    (index, place, resident), asked = _traced(_places, [bank.where, region.index], fills)
+    (index, place, resident), asked = traced_ops(
+        functools.partial(_places, fills=fills), [bank.where, region.index], NAME
+    )
     theirs, on_host = _copy(region, {}, index, jax.lax.GatherScatterMode.FILL_OR_DROP)
     own, on_device = _copy(region, bank.caches, place, jax.lax.GatherScatterMode.CLIP)
     merged = []
     for v in region.edges:
-        _, steps = _traced(_merged, [resident, own[v], theirs[v]], outs=(v,))
+        _, steps = traced_ops(_merged, [resident, own[v], theirs[v]], NAME, (v,))
         merged += steps
     return [*ops[:first], *before, *asked, *on_host, *on_device, *merged, *later, *ops[last:]]
 
@@ -223,23 +237,18 @@ def _copy(
         new.update((v, like(v)) for v in op.outs)
         fill = np.nan if kind(op.out.dtype) == "f" else 0  # of what is read nowhere
         params = {**op.params, "mode": mode, "fill_value": fill} if chooses else op.params
-        made.append(dataclasses.replace(op, ins=ins, outs=tuple(new[v] for v in op.outs), params=params))
+        out = new[op.out]
+        if chooses and ins[0].dtype != out.dtype:
+            narrow = Value(out.shape, ins[0].dtype)
+            made.append(dataclasses.replace(op, ins=ins, outs=(narrow,), params=params))
+            made += traced_ops(functools.partial(_cast, dtype=out.dtype), [narrow], op.name, (out,))[1]
+        else:
+            made.append(dataclasses.replace(op, ins=ins, outs=(out,), params=params))
     return new, made
 
 
-def _traced(
-    fn: Callable[..., Any], values: Sequence[Value], *static: object, outs: Sequence[Value] = ()
-) -> tuple[list[Value], list[Op]]:
-    """(results, operations) of a function of values; `outs`: the values that its results are to be."""
-    shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in values]
-    tree = jax.tree_util.tree_structure(((shapes,), {}))
-    flat = trace(lambda xs: fn(xs, *static), shapes, tree, paths(tree))
-    assert not flat.consts, "constants of these functions are literals"
-    new = dict(zip(flat.inputs, values, strict=True))
-    new.update(zip((v for v in flat.outputs if isinstance(v, Value)), outs, strict=False))
-    read = lambda vs: tuple(new.get(v, v) if isinstance(v, Value) else v for v in vs)
-    ops = [dataclasses.replace(op, ins=read(op.ins), outs=read(op.outs), name="experts") for op in flat.ops]
-    return [v for v in read(flat.outputs) if isinstance(v, Value)], ops
+def _cast(values: Sequence[jax.Array], dtype: str) -> jax.Array:
+    return values[0].astype(dtype)
 
 
 def _places(values: Sequence[jax.Array], fills: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -281,4 +290,4 @@ def choices(bank: Bank) -> int:
     return math.prod(bank.region.index.shape)
 
 
-__all__ = ["Bank", "Region", "apportioned", "choices", "regions", "with_caches"]
+__all__ = ["Bank", "Region", "apportioned", "choices", "kept", "regions", "with_caches"]

@@ -19,6 +19,7 @@ from ..codegen.program import Literal, Op, Value, consumers
 from ..codegen.rules import reference
 from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement, primitive
 from ..compat import bind
+from .one_hot import by_choice
 from .requantise import by_reciprocals, scales_of_sums
 from .simplify import bit_by_bit, in_f64, live, simplified, typed, wide
 from .trace import Traced
@@ -202,6 +203,7 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
     ops = _with_broadcasts(ops, bound.lazy)
     ops = _fold_affine(ops, bound, outputs)
     ops = by_reciprocals(_merge_affine(ops, bound, outputs), bound.known, bound.define)
+    ops = by_choice(ops, bound.known, bound.define)
     ops = live(ops, outputs)
     index, prologue = tuple(sorted(chosen)), tuple(bound.prologue)
     return Folded(inputs, order, weights, index, traced.consts, prologue, tuple(ops), outputs, traced.weak)

@@ -23,6 +23,7 @@ from ..compat import ClosedJaxpr, JaxLiteral, Jaxpr, JaxprEqn, Var, bind, body, 
 from .algorithms import by_algorithm
 from .decompose import EXPAND
 from .hoist import hoisted
+from .ragged import grouped
 from .stored import stored
 
 COUNTED_BYTES = 1 << 20  # of numbers that count, beyond which a loop's body makes them itself
@@ -83,6 +84,22 @@ def paths(tree: PyTreeDef) -> list[str]:
     """The key path of every leaf of a tree, as `trace` takes them."""
     numbered = jax.tree_util.tree_unflatten(tree, range(tree.num_leaves))
     return [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_flatten_with_path(numbered)[0]]
+
+
+def traced_ops(
+    fn: Callable[[Sequence[jax.Array]], object], values: Sequence[Value], name: str, outs: Sequence[Value] = ()
+) -> tuple[list[Value], list[Op]]:
+    """(results, operations) of a function of values that closes over no arrays; `outs`: the values that its results are
+    to be.
+    """
+    shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in values]
+    tree = jax.tree_util.tree_structure(((shapes,), {}))
+    flat = trace(fn, shapes, tree, paths(tree))
+    new = dict(zip(flat.inputs, values, strict=True))
+    new.update(zip((v for v in flat.outputs if isinstance(v, Value)), outs, strict=False))
+    read = lambda vs: tuple(new.get(v, v) if isinstance(v, Value) else v for v in vs)
+    ops = [dataclasses.replace(op, ins=read(op.ins), outs=read(op.outs), name=name) for op in flat.ops]
+    return [v for v in read(flat.outputs) if isinstance(v, Value)], ops
 
 
 def _is_array(aval: object) -> TypeGuard[jax.core.ShapedArray]:
@@ -183,8 +200,10 @@ class _State:
 
 
 def _smaller(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
-    """A loop of which a part is computed for all turns at once, as `body` gives calls."""
-    closed = hoisted(eqn)
+    """What computes the same with less: a loop of which a part is computed for all turns at once, a product that reads
+    chosen matrices; as `body` gives calls.
+    """
+    closed = hoisted(eqn) or grouped(eqn)
     return None if closed is None else (closed.jaxpr, list(closed.consts))
 
 

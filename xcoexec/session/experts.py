@@ -20,7 +20,7 @@ from jax.typing import ArrayLike
 
 from ..codegen.program import Value
 from ..compat import Jitted, as_array, is_tracer, plain_jit, settings
-from ..frontend.experts import Bank, choices
+from ..frontend.experts import Bank, choices, kept
 from ..lowering.lower import Lowered
 from .usage import there
 
@@ -182,7 +182,7 @@ class Caches:
         """Matrix `new` comes to a place in a bank's caches."""
         bank, there = self.banks[number], self._there[number].copy()
         there[place] = new
-        caches = [(self._at[c], as_array(self._tables[t][new])) for t, c in bank.caches.items()]
+        caches = [(self._at[c], as_array(self._tables[kept(t)][new])) for t, c in bank.caches.items()]
         where, at = as_array(bank.places(there)), np.int32(place)
         jax.block_until_ready([x for _, x in caches])  # what comes over the bus is waited for here, not by a call
         puts = [self._compiled(self._arguments[i], matrix, at) for i, matrix in caches]
