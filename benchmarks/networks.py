@@ -87,6 +87,49 @@ class EfficientNet(nn.Module):
         return nn.Dense(1000)(x.mean((1, 2)))
 
 
+class ResNeXt(nn.Module):
+    """ResNeXt-50, 32 groups of 4 (Xie et al., 2017)."""
+
+    blocks: tuple[int, ...] = (3, 4, 6, 3)
+    groups: int = 32
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        norm = lambda x: nn.BatchNorm(use_running_average=True)(x)
+        x = nn.relu(norm(nn.Conv(64, (7, 7), (2, 2), padding=3, use_bias=False)(x)))
+        x = nn.max_pool(x, (3, 3), (2, 2), padding=((1, 1), (1, 1)))
+        for stage, count in enumerate(self.blocks):
+            width = 128 << stage
+            for i in range(count):
+                step, before = (2, 2) if stage and not i else (1, 1), x
+                y = nn.relu(norm(nn.Conv(width, (1, 1), use_bias=False)(x)))
+                groups = {"feature_group_count": self.groups, "use_bias": False}
+                y = nn.relu(norm(nn.Conv(width, (3, 3), step, padding=1, **groups)(y)))
+                y = norm(nn.Conv(2 * width, (1, 1), use_bias=False)(y))
+                if before.shape != y.shape:
+                    before = norm(nn.Conv(2 * width, (1, 1), step, use_bias=False)(before))
+                x = nn.relu(y + before)
+        return nn.Dense(1000)(x.mean((1, 2)))
+
+
+class Video(nn.Module):
+    """A residual network of 3-D convolutions of 18 layers (Tran et al., 2018): [N, frames, rows, columns, 3]."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        norm = lambda x: nn.BatchNorm(use_running_average=True)(x)
+        x = nn.relu(norm(nn.Conv(64, (3, 7, 7), (1, 2, 2), padding=((1, 1), (3, 3), (3, 3)), use_bias=False)(x)))
+        for stage in range(4):
+            for i in range(2):
+                step, before = (2, 2, 2) if stage and not i else (1, 1, 1), x
+                y = nn.relu(norm(nn.Conv(64 << stage, (3, 3, 3), step, padding=1, use_bias=False)(x)))
+                y = norm(nn.Conv(64 << stage, (3, 3, 3), padding=1, use_bias=False)(y))
+                if before.shape != y.shape:
+                    before = norm(nn.Conv(64 << stage, (1, 1, 1), step, use_bias=False)(before))
+                x = nn.relu(y + before)
+        return nn.Dense(400)(x.mean((1, 2, 3)))
+
+
 class GPT(nn.Module):
     """A decoder of GPT-2's kind (Radford et al., 2019), small: token ids s32 [N, T] -> logits [N, T, vocabulary]."""
 
@@ -113,6 +156,8 @@ NETWORKS = {
         Entry("densenet121", DenseNet, IMAGE, 7_978_856, 2.87e9),
         Entry("convnext_t", ConvNeXt, IMAGE, 28_589_128, 4.46e9),
         Entry("efficientnet_b0", EfficientNet, IMAGE, 5_288_548, 0.39e9),
+        Entry("resnext50", ResNeXt, IMAGE, 25_028_904, 4.23e9),
+        Entry("r3d_18", Video, (8, 112, 112, 3), 33_371_472, 20.4e9),
         Entry("gpt", GPT, (128,), 14_536_704, vocabulary=5000),
     )
 }

@@ -35,7 +35,7 @@ from xcoexec.tools import bench
 from xcoexec.tools.machine import environment
 from xcoexec.tools.oracle import error, oracles
 
-from . import llama_peers
+from . import llama_peers, networks
 
 Call = Callable[[], Any]
 RUNTIMES = ("xcoexec", "jax.jit", "onnxruntime", "openvino", "pytorch")
@@ -69,7 +69,7 @@ def _onnx(name: str, batch: int, replay: bool = False) -> bytes:
     """
     from jax2onnx import to_onnx
 
-    entry = models.get(name)
+    entry = networks.get(name)
     weights, x = entry.variables(bench.SEED), entry.example(batch, bench.SEED)
     leaves, tree = jax.tree_util.tree_flatten(x)
     shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
@@ -191,7 +191,7 @@ def contestants(
     name: str, batch: int, threads: int, wanted: Sequence[str]
 ) -> tuple[dict[str, Call], dict[str, Any], dict[str, str]]:
     """(calls, first results as lists of arrays, why a runtime is missing) by runtime."""
-    entry = models.get(name)
+    entry = networks.get(name)
     weights, x = entry.variables(bench.SEED), entry.example(batch, bench.SEED)
     apply = entry.module.apply
     makers: Mapping[str, Callable[[], tuple[Call, Callable[[Any], Any]]]] = {
@@ -221,7 +221,7 @@ def measure(
     batches, where that takes minutes).
     """
     n = config.threads(threads)
-    entry = models.get(name)
+    entry = networks.get(name)
     calls, results, missing = contestants(name, batch, n, wanted)
     spread: dict[str, list[float]] = {}
     seconds = alternate(calls, rounds, 0.2, samples=spread)
@@ -324,7 +324,7 @@ def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", default="out", help="where peers.jsonl and peers.png are written")
-    parser.add_argument("models", nargs="*", help="models of the zoo (all)")
+    parser.add_argument("models", nargs="*", help="models of the zoo, and networks outside of it (all)")
     parser.add_argument("--batch", type=int, nargs="*", default=[1])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=8)
@@ -333,7 +333,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     records = []
-    for name, batch in track([(n, b) for n in args.models or models.NAMES for b in args.batch], "peers"):
+    names = args.models or (*models.NAMES, *networks.NETWORKS)
+    for name, batch in track([(n, b) for n in names for b in args.batch], "peers"):
         records.append(measure(name, batch, args.threads, args.runtimes, args.rounds))
         with open(folder / "peers.jsonl", "a") as f:
             f.write(json.dumps(records[-1]) + "\n")
