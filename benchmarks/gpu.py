@@ -1,6 +1,7 @@
 """Co-execution on a GPU: device-only `jax.jit`, host only and every strategy, alternating in one process.
 
     python -m benchmarks.gpu FOLDER [MODEL...] [--precision default highest] [--variants ...] [--input device host]
+                             [--batch 1 8]
 
 Run it under `benchmarks/edge_slice` to let a small part of a large GPU stand for an edge GPU; the records say so.
 Variants beside the strategies leave out parts of EdgeNN: arrays always mapped or always copied, without intra- or
@@ -37,6 +38,7 @@ from xcoexec.session.budget import Budget
 from xcoexec.tools import suite
 from xcoexec.tools.oracle import error
 
+from . import networks
 from .energy import joules
 
 MODELS = ("fcnn", "lenet", "alexnet", "vgg16", "squeezenet", "resnet18", "resnet50", "mobilenet_v2")
@@ -85,13 +87,13 @@ def where() -> str:
     return f"{jax.devices()[0].device_kind}{share}; {cores()}-core {target().cpu}; jax {jax.__version__}"
 
 
-def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[str, Any]:
+def run(name: str, precision: str, variants: Sequence[str], place: str, batch: int = 1) -> dict[str, Any]:
     """One record: seconds of every variant on the same weights and input, their errors against float64, the plans."""
-    entry = models.get(name)
+    entry = networks.get(name)
     with jax.default_matmul_precision(precision):
         apply = entry.module.apply
         weights = entry.variables()
-        x = entry.example()
+        x = entry.example(batch)
         given = x if place == "device" else jax.tree_util.tree_map(np.asarray, x)
         plain = jax.jit(apply)
         finish: Callable[[Any], Any] = (
@@ -123,6 +125,7 @@ def run(name: str, precision: str, variants: Sequence[str], place: str) -> dict[
         "model": name,
         "precision": precision,
         "input": place,
+        "batch": batch,
         "machine": where(),
         "slice_percent": slice_percent(),
         "seconds": seconds,
@@ -160,7 +163,7 @@ def summary(records: Sequence[dict[str, Any]], variants: Sequence[str]) -> list[
         times = [f"{s[k] * 1e3:.3f}" if k in s else "-" for k in ("jit", *variants)]
         flow = r["seconds_in_flight"]
         ratios = (s["jit"] / auto, single / auto, limit / auto, flow["jit"] / flow.get("auto", math.nan))
-        rows.append([r["model"], r["precision"], r["input"], *times, *(f"{x:.2f}" for x in ratios)])
+        rows.append([r["model"], r["precision"], str(r["batch"]), r["input"], *times, *(f"{x:.2f}" for x in ratios)])
     return rows
 
 
@@ -193,7 +196,7 @@ def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    names = [f"{r['model']} ({r['precision']}, {r['input']})" for r in records]
+    names = [f"{r['model']} x{r['batch']} ({r['precision']}, {r['input']})" for r in records]
     variants = [k for k in records[0]["seconds"] if k != "jit"]
     height = 0.8 / len(variants)
     fig, ax = plt.subplots(figsize=(8, 0.3 * len(variants) * len(records) + 1.5))
@@ -202,7 +205,7 @@ def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
         ax.barh([len(records) - j - i * height for j in range(len(records))], values, height, label=v)
     ax.set_yticks([len(records) - j - 0.4 + height / 2 for j in range(len(records))], names)
     ax.axvline(1.0, color="#888888", linewidth=1)
-    ax.set_xlabel("times faster than jax.jit (batch 1, calls that wait for their result)")
+    ax.set_xlabel("times faster than jax.jit (calls that wait for their result)")
     ax.set_title(textwrap.fill(records[0]["machine"], 90), fontsize=8)
     ax.margins(y=0.01)
     ax.legend()
@@ -212,21 +215,28 @@ def picture(records: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = gpu_parser("gpu", __doc__)
-    parser.add_argument("models", nargs="*", default=[], choices=[*models.NAMES, []])
+    parser.add_argument("models", nargs="*", default=[], choices=[*models.NAMES, *networks.NETWORKS, []])
     parser.add_argument("--precision", nargs="+", default=PRECISIONS, choices=PRECISIONS)
     parser.add_argument("--variants", nargs="+", default=USUAL, choices=tuple(VARIANTS))
     parser.add_argument("--input", nargs="+", default=("device",), choices=("device", "host"))
+    parser.add_argument("--batch", nargs="+", type=int, default=(1,))
     args = on_gpu(parser)
-    cases = [(m, p, place) for p in args.precision for place in args.input for m in args.models or MODELS]
+    cases = [
+        (m, p, place, n)
+        for p in args.precision
+        for n in args.batch
+        for place in args.input
+        for m in args.models or MODELS
+    ]
     records = []
     with (args.folder / "gpu.jsonl").open("a") as out:
-        for m, p, place in track(cases, "gpu", console=Console(stderr=True)):
-            records.append(run(m, p, args.variants, place))
+        for m, p, place, n in track(cases, "gpu", console=Console(stderr=True)):
+            records.append(run(m, p, args.variants, place, n))
             out.write(json.dumps(records[-1]) + "\n")
             out.flush()
-    head = ("model", "precision", "input", "jit", *args.variants, *RATIOS)
+    head = ("model", "precision", "batch", "input", "jit", *args.variants, *RATIOS)
     console = Console(width=200, record=True)
-    console.print(table(where(), head, summary(records, args.variants), right=range(3, len(head))))
+    console.print(table(where(), head, summary(records, args.variants), right=range(4, len(head))))
     title = f"where a call of {args.variants[-1]} goes (ms)"
     console.print(table(title, BUDGET, spent(records, args.variants[-1]), right=range(2, len(BUDGET))))
     for p in args.precision:

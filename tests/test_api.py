@@ -371,7 +371,8 @@ def test_extreme_inputs(value: float) -> None:
     [
         (
             dict(strategy="fast"),
-            "got strategy='fast'; valid are device, host, edgenn, codl, codl_measured, layer_switch, capacity, auto",
+            "got strategy='fast'; valid are device, host, edgenn, codl, codl_measured, layer_switch, items, capacity, "
+            "auto",
         ),
         (dict(threads=0), "got threads=0; valid is a whole number from 1 to 256"),
         (dict(threads=1.5), "threads=1.5"),

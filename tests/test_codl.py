@@ -20,11 +20,10 @@ from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
-from xcoexec.ir.words import DIMS
 from xcoexec.lowering.executable import Executable
 from xcoexec.planning.simulate import replay
 from xcoexec.planning.strategies import BOUNDED, CONTEST, STRATEGIES
-from xcoexec.planning.strategies.codl import codl
+from xcoexec.planning.strategies.codl import DIMS, codl
 from xcoexec.session import contest
 from xcoexec.session.attempt import Attempt
 from xcoexec.session.problem import Machine, Problem

@@ -133,6 +133,7 @@ EXAMPLES: dict[str, Example] = {
     "rem": (lax.rem, (K, J)),
     "round": (lambda a: lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN), (7 * A,)),
     "is_finite": (lax.is_finite, (A,)),
+    "gather": (lambda a: a[np.asarray([[0, 2, 1], [1, 1, 0]])], (A,)),
 }
 
 

@@ -237,7 +237,7 @@ _TABLE = (
         carries=True,
     ),
     _moving("pad", reference=numpy_rules.pad, split=splits.pad, kernel=".moves.pad"),
-    _moving("gather", reference=indexing.gather, kernel=".indexed.gather"),
+    _moving("gather", reference=indexing.gather, split=splits.gather, kernel=".indexed.gather"),
     *(
         Primitive(name, flops=indexing.joined, reference=indexing.scatter(join), kernel=".indexed.scatter")
         for name, join in (

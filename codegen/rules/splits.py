@@ -11,6 +11,7 @@ import math
 
 from ..program import Indivisible, Literal, Op, Params, Value
 from .convolution import Convolution, geometry
+from .indexing import gathered
 
 Request = tuple[int, int, int]  # axis, start, stop
 
@@ -202,6 +203,16 @@ def slice_(op: Op, axis: int, start: int, stop: int) -> Need:
     begin = tuple(0 if d == axis else s for d, s in enumerate(p["start_indices"]))
     limit = tuple(last - first if d == axis else s for d, s in enumerate(p["limit_indices"]))
     return Need(((axis, first, last),), {"start_indices": begin, "limit_indices": limit})
+
+
+def gather(op: Op, axis: int, start: int, stop: int) -> Need:
+    """The same range of the indices. Raises `Indivisible` for an axis of the rows, and for another gather than of whole
+    rows of one table.
+    """
+    rows = gathered(op)
+    if rows is None or rows.tables > 1 or axis >= len(op.ins[1].shape) - 1:
+        raise Indivisible("gather: rows of a table can be divided by their indices alone.")
+    return Need((None, (axis, start, stop)))
 
 
 def rev(op: Op, axis: int, start: int, stop: int) -> Need:

@@ -103,8 +103,8 @@ def jit(
 
     Args:
       fn: the function; without it a decorator is returned.
-      strategy: "auto", "device", "host", "edgenn", "codl", "codl_measured", "layer_switch", "capacity", or a function
-        (LayerGraph, Costs) -> Plan.
+      strategy: "auto", "device", "host", "edgenn", "codl", "codl_measured", "layer_switch", "items", "capacity", or a
+        function (LayerGraph, Costs) -> Plan.
       threads: host threads (default: the cores this process may use, or XCOEXEC_THREADS).
       affinity: cores for the host half's threads, one each; the calling thread then does none of its work.
       strict: raise where xcoexec would otherwise warn once and use plain `jax.jit`.

@@ -9,16 +9,19 @@ VECTOR = 16  # channels: one vector of the widest instruction set
 
 
 def axis_of(group: Group, dim: str) -> int | None:
-    """The axis of a group's result that `dim`, "channel" or "rows", means; None where the result has none.
+    """The axis of a group's result that `dim`, "channel", "rows" or "items", means; None where the result has none.
 
     "channel" is the feature axis of a convolution, else the last axis; "rows" the first spatial axis of a convolution,
-    of other results the last axis but one (up to rank 3) or axis 1.
+    of other results the last axis but one (up to rank 3) or axis 1; "items" the batch of a convolution, else axis 0 of
+    two or more.
     """
     rank, conv = len(group.out.shape), convolution(group.anchor)
     if conv is not None:
-        return conv.result[1] if dim == "channel" else conv.result[2]
+        return conv.result[{"items": 0, "channel": 1, "rows": 2}[dim]]
     if dim == "channel":
         return rank - 1 if rank else None
+    if dim == "items":
+        return 0 if rank > 1 else None
     return None if rank < 2 else rank - 2 if rank <= 3 else 1
 
 

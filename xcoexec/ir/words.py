@@ -5,7 +5,7 @@ from __future__ import annotations
 HOST, DEVICE, SPLIT = "host", "device", "split"
 HALVES = (DEVICE, HOST)  # what computes: a layer runs on one of them or on both
 PLACES = (DEVICE, HOST, SPLIT)  # where a placement puts a layer
-DIMS = ("channel", "rows")  # along which a layer is split
+DIMS = ("channel", "rows", "items")  # along which a layer is split
 ENGINES = ("xco", "jit", "local")
 WAYS = ("", "mapped", "copy")  # of an array between the halves; "" where it does not cross
 PLAN_VERSION = 3  # of the JSON text

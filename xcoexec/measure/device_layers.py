@@ -92,6 +92,8 @@ def parts(layer: Layer) -> dict[tuple[str, float], TimedOps]:
     """(dim, share) -> a part of a layer: the last indices along the dimension, of shares 0..1 that can be cut out."""
     found = {}
     for dim, granule in layer.dims.items():
+        if dim == "items":  # the halves of whole networks are what is divided so
+            continue
         axis = axis_of(layer.group, dim)
         for share in SHARES if axis is not None else ():
             size = layer.out.shape[axis or 0]

@@ -16,6 +16,7 @@ from ..codegen.rules.primitives import PRIMITIVES, primitive
 from ..codegen.rules.splits import Need, Request
 from ..errors import SplitError
 from ..ir.geometry import axis_of
+from ..ir.words import DIMS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,7 +224,7 @@ def granules(group: Group) -> dict[str, int]:
     """
     found = {}
     out, conv = group.out, convolution(group.anchor)
-    for dim in ("channel", "rows"):
+    for dim in DIMS:
         axis = axis_of(group, dim)
         if axis is None or out.size == 0:
             continue

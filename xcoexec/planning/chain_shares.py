@@ -32,7 +32,7 @@ class Chains:
     def grain(self, layer: Layer, dim: str) -> int:
         """The block, in indices, that parts of a layer along a dimension are multiples of."""
         granule = layer.dims[dim]
-        return granule if dim == "rows" else block(granule, layer.out.shape[axis_of(layer.group, dim) or 0])
+        return granule if dim != "channel" else block(granule, layer.out.shape[axis_of(layer.group, dim) or 0])
 
     def needed(self, first: int, last: int, dim: str, at: int) -> tuple[dict[int, float], dict[int, float]] | None:
         """(layer -> share of it that the host half computes, the same of the device half) where the last layer is cut

@@ -87,8 +87,9 @@ def _read(graph: LayerGraph, members: Sequence[Layer], placements: Sequence[Plac
         for v in layer.ins
         if v not in consts and (v not in home or placements[home[v]].half != HOST or place.half != HOST)
     ]
-    rows = place.half == SPLIT and place.dim == "rows"
-    before = max((math.prod(v.shape[: axis_of(layer.group, "rows") or 0]) for v in crossing), default=1) if rows else 1
+    rows = place.half == SPLIT and place.dim != "channel"
+    axis = axis_of(layer.group, place.dim) or 0
+    before = max((math.prod(v.shape[:axis]) for v in crossing), default=1) if rows else 1
     return sum(v.nbytes for v in crossing) * (place.p_cpu if rows else 1.0), before == 1
 
 
@@ -153,7 +154,7 @@ def usage(graph: LayerGraph, placements: Sequence[Placement]) -> Usage:
         for v in layer.ins if host < 1 else ():
             if v not in consts:
                 continue
-            if mine == 1.0 or place.dim == "rows":
+            if mine == 1.0 or place.dim != "channel":
                 resident[v] = v.nbytes
             elif v.nbytes < STREAMED_BYTES:
                 resident[layer.index, v] = math.ceil(v.nbytes * (mine + over))

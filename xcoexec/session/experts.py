@@ -179,8 +179,10 @@ class Caches:
         return (new, place) if elsewhere[new] > OFTEN * counts[there[place]] + MORE else None
 
     def exchange(self, number: int, new: int, place: int) -> None:
-        """Matrix `new` comes to a place in a bank's caches."""
+        """Matrix `new` comes to a place in a bank's caches, if it is in none."""
         bank, there = self.banks[number], self._there[number].copy()
+        if new in there:
+            return
         there[place] = new
         caches = [(self._at[c], as_array(self._tables[kept(t)][new])) for t, c in bank.caches.items()]
         where, at = as_array(bank.places(there)), np.int32(place)

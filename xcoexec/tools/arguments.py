@@ -25,7 +25,9 @@ flags.DEFINE_string(
     "Transformers' config.json: a token of that decoder.",
 )
 flags.DEFINE_integer("batch", 1, "Batch size.", lower_bound=1)
-flags.DEFINE_string("strategy", "auto", "auto, device, host, edgenn, codl, codl_measured, layer_switch or capacity.")
+flags.DEFINE_string(
+    "strategy", "auto", "auto, device, host, edgenn, codl, codl_measured, layer_switch, items or capacity."
+)
 flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
 flags.DEFINE_string(
     "device", "", "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file."

@@ -126,6 +126,7 @@ GLOSSARY = {
     "codl_measured": "the best of codl and two others, by measurement",
     "mu_layer": "mu-layer: every layer is split",
     "layer_switch": "whole layers on either half",
+    "items": "a batch divided by item: each half has the whole network",
     "auto": "the fastest of several plans and jax.jit, by measurement",
     "no ...": "the strategy without that part",
 }

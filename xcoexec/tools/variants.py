@@ -21,7 +21,7 @@ class Variant(TypedDict):
 VARIANTS: Mapping[str, Variant] = {
     **{
         name: Variant(strategy=name)
-        for name in ("device", "host", "edgenn", "codl", "codl_measured", "layer_switch", "auto")
+        for name in ("device", "host", "edgenn", "codl", "codl_measured", "layer_switch", "items", "auto")
     },
     "edgenn, no intra": {"strategy": functools.partial(edgenn, intra=False)},
     "edgenn, no inter": {"strategy": functools.partial(edgenn, inter=False)},

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ...ir.costs import Costs
 from ...ir.layers import LayerGraph
 from ...ir.plan import Plan
-from . import capacity, codl, edgenn, layer_switch, single
+from . import capacity, codl, edgenn, items, layer_switch, single
 
 Strategy = Callable[[LayerGraph, Costs], Plan]
 
@@ -19,6 +19,7 @@ STRATEGIES: dict[str, Strategy] = {
     "codl": codl.codl,
     "codl_measured": codl.codl,
     "layer_switch": layer_switch.layer_switch,
+    "items": items.items,
     "capacity": capacity.capacity,
 }
 #: planners for a device without room for all weights

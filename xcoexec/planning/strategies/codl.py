@@ -21,10 +21,11 @@ from ...ir.geometry import axis_of, cut
 from ...ir.layers import Layer, LayerGraph
 from ...ir.placement import Placement
 from ...ir.plan import Plan
-from ...ir.words import DEVICE, DIMS, HOST, SPLIT
+from ...ir.words import DEVICE, HOST, SPLIT
 from ..chain_shares import MAX_CHAIN, Chains
 
 SHARES = tuple(i / 16 for i in range(1, 16))
+DIMS = ("channel", "rows")  # of the paper
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
 
 
