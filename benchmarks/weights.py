@@ -209,7 +209,7 @@ def run(name: str, share: float) -> dict[str, Any]:
     fast = variants["xcoexec"]
     experts = fast.report().experts
     plan, graph = fast.plan(), fast.graph()
-    on_host = from_host(variants["host"].graph, variants["host"].plan())
+    on_host = from_host(variants["host"].graph(), variants["host"].plan())
     rate = rates(calls["host"], int(on_host))
     kept = usage(graph, plan.placements)
     over = from_host(graph, plan)
