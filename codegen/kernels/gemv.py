@@ -4,8 +4,8 @@ copy.
 Memory is fast where a thread reads what lies side by side, in a few streams. So threads divide the matrix by rows, and
 each sums up whole rows of it; what several of them have summed is added by a second step. Rows that are read together
 lie far apart, so that each stream goes on where a row ends, and an odd number of rows apart, so that they do not meet
-in the same sets of a cache. What lies far ahead is asked for into the second cache: the first one waits for few lines
-at a time, and half the bandwidth is lost where they come from memory. Rows of int4 are packed, two elements plus 8 in a
+in the same sets of a cache. With long vectors what lies far ahead is asked for into the second cache: the first one
+waits for few lines at a time, and half the bandwidth is lost where they come from memory. Rows of int4 are packed, two elements plus 8 in a
 byte: of each two vectors, the first one lies in the lower halves of the bytes.
 """
 
@@ -35,7 +35,9 @@ from .simd import I32, Builder, i64
 
 ROWS = FEW_ROWS  # of x that are multiplied together
 STREAMS = 8  # rows that are read together
-AHEAD = ((4096, 2), (256, 3))  # bytes by which each of them is asked for in advance; into which cache (`prefetch`)
+#: bytes by which each of them is asked for in advance, and into which cache (`prefetch`): with vectors of 16 lanes, and
+#: with shorter ones. On Zen 3 lines that are asked for into the second cache come two to three times as slowly
+AHEAD, NEAR = ((4096, 2), (256, 3)), ((256, 3),)
 MANY = 32  # rows of a stream
 ITEM_BYTES = 1 << 16  # of weights that are worth a work item
 ITEMS = 2  # for each thread: who is put aside meanwhile leaves some to the others
@@ -263,7 +265,7 @@ def apart(v: Builder, rows: ir.Value, streams: int) -> ir.Value:
 
 def ask(v: Builder, addresses: Sequence[ir.Value], spread: ir.Value) -> None:
     """Asks for what streams at these addresses read later; `spread`: how far apart rows lie, in lengths of a row."""
-    for ahead, cache in AHEAD:
+    for ahead, cache in AHEAD if v.vl == 16 else NEAR:
         further = v.mul(spread, ahead)
         for a in addresses:
             v.prefetch(v.add(a, further), cache)
