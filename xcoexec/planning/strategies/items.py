@@ -11,7 +11,6 @@ import bisect
 import functools
 from collections.abc import Callable
 
-from ...codegen.program import Value
 from ...errors import SplitError
 from ...ir.costs import Costs
 from ...ir.geometry import axis_of
@@ -89,25 +88,21 @@ def _least(first: int, last: int, holds: Callable[[int], bool]) -> int:
 
 
 def _divides(graph: LayerGraph, first: int, last: int) -> bool:
-    """Whether layers can be followed item by item: each part reads that part of the inputs of the chain that have
-    items.
+    """Whether layers can be followed item by item, and no part needs all items of a value: that would be right, but
+    computed by both halves.
     """
-    size = _size(graph, last)
+    size, axis = _size(graph, last), axis_of(graph.layers[last - 1].group, ITEMS) or 0
     ops = [op for x in graph.layers[first:last] for op in x.ops]
     try:
         for start, stop in ((0, 1), (1, size)):
-            split(ops, 0, start, stop)
+            split(ops, axis, start, stop)
     except SplitError:
         return False
-    needed = parts_needed(ops, 0, 0, 1)
+    needed = parts_needed(ops, axis, 0, 1)
     whole = lambda v: needed.get(v) is None
     consts = set(graph.program.consts)
-    return not any(whole(v) and _batch(v, size) for x in graph.layers[first:last] for v in x.ins if v not in consts)
-
-
-def _batch(v: Value, size: int) -> bool:
-    """Whether a value may have the items as its first axis."""
-    return len(v.shape) > 1 and v.shape[0] == size
+    batch = lambda v: len(v.shape) > max(axis, 1) and v.shape[axis] == size
+    return not any(whole(v) and batch(v) for x in graph.layers[first:last] for v in x.ins if v not in consts)
 
 
 def _division(graph: LayerGraph, costs: Costs, first: int, last: int) -> tuple[int, float]:
