@@ -5,8 +5,8 @@ Memory is fast where a thread reads what lies side by side, in a few streams. So
 each sums up whole rows of it; what several of them have summed is added by a second step. Rows that are read together
 lie far apart, so that each stream goes on where a row ends, and an odd number of rows apart, so that they do not meet
 in the same sets of a cache. With long vectors what lies far ahead is asked for into the second cache: the first one
-waits for few lines at a time, and half the bandwidth is lost where they come from memory. Rows of int4
-are packed, two elements plus 8 in a byte: of each two vectors, the first one lies in the lower halves of the bytes.
+waits for few lines at a time, and half the bandwidth is lost where they come from memory. Rows of int4 are
+packed, two elements plus 8 in a byte: of each two vectors, the first one lies in the lower halves of the bytes.
 """
 
 from __future__ import annotations

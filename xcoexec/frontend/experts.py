@@ -97,9 +97,7 @@ def regions(folded: Folded) -> list[Region]:
         if found is None or found.table in made or found.table.scale is not None or found.summed:
             continue
         table, matrices = kept(found.table), found.table.shape[0]
-        few = (
-            2 * math.prod(found.index.shape) <= matrices
-        )  # where all choose themselves the host half sees who need not
+        few = 2 * math.prod(found.index.shape) <= matrices  # else a cache would be read for choices of others
         if few and table.shape == found.table.shape and table.nbytes // matrices >= STREAMED_BYTES:
             by_index.setdefault((found.index, found.table.shape[0]), {})[found.gather] = None
     grown = [_region(folded, index, list(gathers)) for (index, _), gathers in by_index.items()]

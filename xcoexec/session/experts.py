@@ -100,8 +100,9 @@ def _put(cache: jax.Array, matrix: jax.Array, place: np.int32) -> jax.Array:
 
 
 class Caches:
-    """The arguments of one executable whose caches change: `arguments` are those of `values`, in order. `tables`: the
-    arrays of tables in host memory. Where parts of the host half have copies of a cache, nothing is exchanged.
+    """The arguments of one executable whose caches change: `arguments` are those of the constants of `lowered`, in
+    order. `tables`: the arrays of tables in host memory. Where parts of the host half have copies of a cache, nothing
+    is exchanged.
 
     Calls and exchanges are begun one at a time, and the device takes them in that order: each call sees caches that
     agree with where matrices lie.

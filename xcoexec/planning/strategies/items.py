@@ -1,8 +1,8 @@
 """A batch divided by item: each half computes the whole network for its items, and they exchange nothing on the way.
 
 Where a batch has several items this is the split that crosses least (AlexNet's data parallelism, Krizhevsky 2014, of
-which the halves are unequal). The longest run of layers from the beginning that can be followed item by item, and whose
-values nobody else reads, is one chain; what is behind it stays on the device.
+which the halves are unequal). The longest run of layers that can be followed item by item, and whose values nobody else
+reads, is one chain; what is before and behind it stays on the device.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ def items(graph: LayerGraph, costs: Costs) -> Plan:
     """The plan whose halves end together, in seconds; the faster half alone where there is nothing to divide or to
     gain.
     """
-    found = None if costs.shared_cores else _longest(graph, costs)
+    chains = Chains(graph)
+    found = None if costs.shared_cores else _longest(chains, costs)
     places, seconds, chosen = _faster_half(graph, costs)
     if found is not None:
         first, last = found
-        count, chain = _division(graph, costs, first, last)
+        count, chain = _division(chains, costs, first, last)
         rest = sum(costs.device) - sum(costs.device[first:last])
         if chain + rest < seconds:
             each, seconds, size = chain / (last - first), chain + rest, _size(graph, last)
@@ -64,9 +65,9 @@ def _size(graph: LayerGraph, last: int) -> int:
     return layer.out.shape[axis_of(layer.group, ITEMS) or 0]
 
 
-def _longest(graph: LayerGraph, costs: Costs) -> tuple[int, int] | None:
+def _longest(chains: Chains, costs: Costs) -> tuple[int, int] | None:
     """The layers `first:last` that can be a chain and take the device the most seconds; None where there are none."""
-    chains, best, most = Chains(graph), None, 0.0
+    graph, best, most = chains.graph, None, 0.0
     for last in range(len(graph.layers), 1, -1):
         if ITEMS not in graph.layers[last - 1].dims:
             continue
@@ -105,10 +106,10 @@ def _divides(graph: LayerGraph, first: int, last: int) -> bool:
     return not any(whole(v) and batch(v) for x in graph.layers[first:last] for v in x.ins if v not in consts)
 
 
-def _division(graph: LayerGraph, costs: Costs, first: int, last: int) -> tuple[int, float]:
+def _division(chains: Chains, costs: Costs, first: int, last: int) -> tuple[int, float]:
     """How many items the host half takes, and the seconds of the chain then."""
-    size, chains = _size(graph, last), Chains(graph)
-    moved = chains.read(first, last) + graph.layers[last - 1].out.nbytes
+    size = _size(chains.graph, last)
+    moved = chains.read(first, last) + chains.graph.layers[last - 1].out.nbytes
     host = sum(costs.host[i] or 0.0 for i in range(first, last))
 
     def seconds(count: int) -> float:
