@@ -5,6 +5,7 @@ written.
 from __future__ import annotations
 
 import functools
+import os
 import pathlib
 import time
 from collections.abc import Callable
@@ -15,12 +16,14 @@ RAPL = pathlib.Path("/sys/class/powercap")
 
 
 def _nvml() -> Callable[[], float] | None:
-    """Joules that the first GPU has used, or None without NVML or its counter."""
+    """Joules that the first GPU that this process sees has used, or None without NVML or its counter."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
-        device = pynvml.nvmlDeviceGetHandleByIndex(0)
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+        by = pynvml.nvmlDeviceGetHandleByUUID if first.startswith("GPU-") else pynvml.nvmlDeviceGetHandleByIndex
+        device = by(first if first.startswith("GPU-") else int(first))
         pynvml.nvmlDeviceGetTotalEnergyConsumption(device)
     except Exception:  # the package, the library, the device or the counter is missing
         return None

@@ -150,6 +150,28 @@ class GPT(nn.Module):
         return nn.Dense(self.vocabulary, use_bias=False)(nn.LayerNorm()(x))
 
 
+class UNet(nn.Module):
+    """U-Net (Ronneberger et al., 2015) with padded convolutions, of half the width: an image -> two maps of its size."""
+
+    widths: tuple[int, ...] = (32, 64, 128, 256, 512)
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        kept = []
+        for i, width in enumerate(self.widths):
+            if i:
+                kept.append(x)
+                x = nn.max_pool(x, (2, 2), (2, 2))
+            for _ in range(2):
+                x = nn.relu(nn.Conv(width, (3, 3))(x))
+        for width, before in zip(self.widths[-2::-1], reversed(kept), strict=True):
+            x = nn.relu(nn.ConvTranspose(width, (2, 2), (2, 2))(x))
+            x = jnp.concatenate([before, x], axis=-1)
+            for _ in range(2):
+                x = nn.relu(nn.Conv(width, (3, 3))(x))
+        return nn.Conv(2, (1, 1))(x)
+
+
 NETWORKS = {
     e.name: e
     for e in (
@@ -158,6 +180,7 @@ NETWORKS = {
         Entry("efficientnet_b0", EfficientNet, IMAGE, 5_288_548, 0.39e9),
         Entry("resnext50", ResNeXt, IMAGE, 25_028_904, 4.23e9),
         Entry("r3d_18", Video, (8, 112, 112, 3), 33_371_472, 20.4e9),
+        Entry("unet", UNet, (192, 192, 3), 7_760_130, 6.6e9),
         Entry("gpt", GPT, (128,), 14_536_704, vocabulary=5000),
     )
 }
