@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .streams import pipeline as pipeline
     from .streams import task as task
 
-__version__ = "0.4.0.dev0"
+__version__ = "0.5.0"
 
 #: public name -> the module that has it; loaded when it is first asked for, so that planning alone loads no native code
 _WHERE = {
