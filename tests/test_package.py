@@ -89,8 +89,8 @@ def test_the_package_index_shows_readme_with_links_that_lead_to_files_of_the_rep
 
 
 def test_the_package_index_shows_no_dead_link_where_no_address_is_known() -> None:
-    text = _setup().published("See [the guide](docs/index.md), [JAX](https://jax.dev) and ![a plot](a.png) [x](#x).", "")
-    assert text == "See the guide, [JAX](https://jax.dev) and  [x](#x)."
+    text = _setup().published("See [a guide](docs/index.md), [JAX](https://jax.dev), ![a plot](a.png) [x](#x).", "")
+    assert text == "See a guide, [JAX](https://jax.dev),  [x](#x)."
     assert _setup().urls("") == {}
 
 
