@@ -9,7 +9,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from .tools.arguments import FLAGS, MODEL, Command, Word, run_command, wanted
+from .tools.arguments import FLAGS, MODEL, Command, Word, run_command, wanted, writable
 
 if TYPE_CHECKING:
     from . import models
@@ -146,6 +146,7 @@ def replayed() -> None:
 
     if not FLAGS.device:
         raise ValueError("xcoexec: got simulate without --device; valid is the name of a device, or a TOML file.")
+    writable(FLAGS.out, "out")
     graph, costs, plans = _plans()
     runs = {name: replay(graph, p, costs) for name, p in plans.items()}
     name = min(runs, key=lambda n: runs[n].seconds) if FLAGS.strategy == "auto" else FLAGS.strategy
@@ -174,6 +175,7 @@ def run() -> None:
 
     if FLAGS.plot:
         wanted("matplotlib", "plot", "run --plot")
+        writable(os.path.dirname(FLAGS.plot) or ".", "plot")
     entry, fast, x = _resident()
     seconds = median_seconds(lambda: jax.block_until_ready(fast(x)), 0.5, 10)
     report = fast.report(all=True)
@@ -233,6 +235,7 @@ def _suite() -> None:
     if FLAGS.affinity:  # before JAX makes its threads, so that they stay there too
         os.sched_setaffinity(0, _affinity() or ())
     wanted("matplotlib", "plot", "bench --suite")
+    writable(FLAGS.out, "out")
     from .tools import html, suite
     from .tools.progress import shown
 
@@ -263,6 +266,7 @@ def bench() -> None:
 
 def demo() -> None:
     """Trains LeNet, then co-executes three networks on photographs."""
+    writable(FLAGS.out, "out")
     from .tools import demo as show
 
     show.main(FLAGS.out, FLAGS.threads)
@@ -324,7 +328,7 @@ def commands() -> tuple[Command, ...]:
     ways = ("strategy", *machine, "memory", "device_memory", "costs", "json")
     numbers = ("batch", "strategy", "device", "device_memory", "costs")
     return (
-        Command("demo", demo, "learns digits, runs three networks on photographs; 1 to 2 minutes", ("out", "threads")),
+        Command("demo", demo, "learns digits, runs three networks on photographs; a minute", ("out", "threads")),
         Command("run", run, "run a model of the zoo and print its report", ("batch", *ways, "plot"), MODEL),
         Command("plan", plan, "print a model's layers and its plan", (*ways, "batch", "device"), MODEL),
         Command("bench", bench, "time a model, or a suite with all strategies, against jax.jit",

@@ -7,8 +7,12 @@ import dataclasses
 import difflib
 import importlib.util
 import logging
+import os
+import pathlib
 import re
 import sys
+import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
@@ -18,6 +22,10 @@ from absl.flags import argparse_flags
 from .. import __version__
 
 FLAGS = flags.FLAGS
+WIDTH = 80  # columns of a message
+WRONG, INTERRUPTED = 2, 130  # exit codes: what was given is not valid; Ctrl-C
+#: what was got and what is valid, as the library's messages say it
+GOT = re.compile(r"got (?:--)?(?:\w+[ =])*'?([\w.-]+)'?; valid (?:are|is) (.+?)\.?$")
 flags.DEFINE_string(
     "model",
     "lenet",
@@ -125,6 +133,12 @@ def hint(word: str, valid: Iterable[str]) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
+def end(message: str) -> NoReturn:
+    """Ends the process because of what it was given: `message` on standard error, and exit code 2."""
+    print(textwrap.fill(message, WIDTH, break_long_words=False, break_on_hyphens=False), file=sys.stderr)
+    sys.exit(WRONG)
+
+
 class Parser(argparse_flags.ArgumentParser):
     """argparse over absl's flags, whose errors name the nearest word that is valid."""
 
@@ -136,12 +150,12 @@ class Parser(argparse_flags.ArgumentParser):
         if choice:
             names = ", ".join(EXAMPLES_OF)
             got = choice.group(1)
-            sys.exit(f"xcoexec: got {got}; valid commands are {names}.{hint(got, EXAMPLES_OF)} {help_word}")
+            end(f"xcoexec: got {got}; valid commands are {names}.{hint(got, EXAMPLES_OF)} {help_word}")
         if unknown:
             got = unknown.group(1)
             known = [f"--{name}" for name in FLAGS]
-            sys.exit(f"xcoexec: got {got}.{hint(got.split('=')[0], known)} {help_word}")
-        sys.exit(f"xcoexec: {message}. {help_word}")
+            end(f"xcoexec: got {got}.{hint(got.split('=')[0], known)} {help_word}")
+        end(f"xcoexec: {message}. {help_word}")
 
 
 EXAMPLES_OF = tuple(name for name in EXAMPLES if name)
@@ -192,13 +206,16 @@ def _flags_of(command: Command) -> flags.FlagValues:
 def parsed(commands: Sequence[Command], argv: Sequence[str]) -> Command:
     """The command of `argv`, with the flags set. Raises `SystemExit` for what is not valid."""
     top = parser(commands)
+    words = [*argv[2:], "--help"] if argv[1:2] == ["help"] else argv[1:]
     try:
-        given = top.parse_args(argv[1:])
+        given = top.parse_args(words)
     except flags.Error as e:
-        sys.exit(f"xcoexec: {e}.")
+        number = re.match(r"flag (--\S+): invalid literal for int", str(e))
+        told = f"got {number.group(1)}; valid is a whole number" if number else str(e).removesuffix(".")
+        end(f"xcoexec: {told}.")
     if given.command is None:
         top.print_usage(sys.stderr)
-        sys.exit(f"xcoexec: got no command; valid commands are {', '.join(EXAMPLES_OF)}.")
+        end(f"xcoexec: got no command; valid commands are {', '.join(EXAMPLES_OF)}.")
     command = next(c for c in commands if c.name == given.command)
     word = getattr(given, command.word.flag, None) if command.word else None
     if command.word and word is not None:
@@ -209,7 +226,7 @@ def parsed(commands: Sequence[Command], argv: Sequence[str]) -> Command:
     for name in sorted(ours - own):
         if FLAGS[name].present:
             valid = ", ".join(f"--{n}" for n in sorted(own - {"word"})) or "none"
-            sys.exit(f"xcoexec {command.name}: got --{name}, which it does not use; valid are {valid}.")
+            end(f"xcoexec {command.name}: got --{name}, which it does not use; valid are {valid}.")
     return command
 
 
@@ -223,8 +240,10 @@ def run_command(commands: Sequence[Command]) -> None:
         try:
             command.run()
         except ValueError as e:
-            got = re.search(r"got '?([\w.-]+)'?; valid are (.+?)\.?$", str(e))  # as the library's messages are
-            sys.exit(str(e) + (hint(got.group(1), re.split(r"[ ,]+", got.group(2))) if got else ""))
+            got = GOT.search(str(e))
+            end(str(e) + (hint(got.group(1), re.split(r"[ ,]+", got.group(2))) if got else ""))
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
 
     app.run(run, flags_parser=lambda argv: parsed(commands, argv))
 
@@ -235,4 +254,15 @@ def wanted(module: str, extra: str, what: str) -> None:
         raise ValueError(f"xcoexec {what}: got no module {module!r}; install it with: pip install 'xcoexec[{extra}]'")
 
 
-__all__ = ["FLAGS", "MODEL", "Command", "Word", "hint", "parsed", "parser", "run_command", "wanted"]
+def writable(path: str | os.PathLike[str], flag: str) -> None:
+    """Before anything is computed: makes a folder. Raises `ValueError` where nothing can be written to it."""
+    try:
+        pathlib.Path(path).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as e:
+        reason = e.strerror or type(e).__name__
+        raise ValueError(f"xcoexec: got --{flag}={os.fspath(path)} ({reason}); valid is a folder of yours.") from None
+
+
+__all__ = ["FLAGS", "MODEL", "Command", "Word", "end", "hint", "parsed", "parser", "run_command", "wanted", "writable"]

@@ -24,7 +24,8 @@ def shown(title: str) -> Iterator[Callback]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    console = Console(file=sys.stderr)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(f"{title}: tracing", total=None)
 
         def step(what: str, done: int, total: int) -> None:
