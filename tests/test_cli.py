@@ -18,7 +18,7 @@ import xcoexec
 from xcoexec import cli
 from xcoexec.cli import commands
 from xcoexec.codegen.store.disk import write
-from xcoexec.tools import cache_folder, doctor, explain, info
+from xcoexec.tools import cache_folder, demo, doctor, explain, info
 from xcoexec.tools.arguments import parsed, run_command, wanted
 
 
@@ -143,6 +143,26 @@ def test_a_model_may_stand_behind_its_command() -> None:
     assert done.returncode == 0 and "Conv_0" in done.stdout and "lenet:" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "Did you mean lenet?" in " ".join(_xcoexec("run", "lennet").stderr.split())
+
+
+def test_the_demo_says_what_matters_first(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Few steps, one network, small photographs."""
+    small = [x[:, ::4, ::4] for x in demo.photographs()]
+    monkeypatch.setattr(demo, "PHOTO_MODELS", ("squeezenet",))
+    monkeypatch.setattr(demo, "TRAIN_STEPS", 20)
+    monkeypatch.setattr(demo, "photographs", lambda: small)
+    demo.main(str(tmp_path))
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    said = "\n".join(lines)
+    assert "360 of 360" in said and "trained on 1437 in 20 steps" in said and "Results differ by at most" in said
+    first = next(i for i, line in enumerate(lines) if re.match(r"squeezenet: jax.jit .* times as fast", line))
+    slowest = lines.index("squeezenet: the 5 slowest of 38 layers")
+    assert first < slowest and len(lines[slowest + 2 : slowest + 7]) == 5 and lines[slowest + 7] == ""
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert len(json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]) > 1
 
 
 def test_plot_without_matplotlib_is_said_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:

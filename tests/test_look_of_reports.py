@@ -126,3 +126,12 @@ def test_long_columns_lose_their_middle() -> None:
     rows = [["layer", "n"], ["x" * 100, "1"], ["short", "22"]]
     text = columns(rows, (1,), 40)
     assert all(len(line) <= 40 for line in text.splitlines()) and "short" in text and "22" in text
+
+
+def test_shortened_names_of_layers_stay_apart() -> None:
+    """Modules of a path keep their numbers where there is room for them."""
+    blocks = [f"InvertedResidual_{i}/ConvNorm_{j}/Conv_0" for i in range(17) for j in range(3)]
+    for most in (20, 22, 30):
+        short = [shortened(name, most) for name in blocks]
+        assert len(set(short)) == len(blocks) and max(map(len, short)) <= most, short
+    assert shortened(blocks[-1], 24) == "Inve..16/ConvN..2/Conv_0" and len(shortened(blocks[-1], 9)) == 9

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WIDTH = 80  # characters of a terminal's line
 UNITS = (("s", 1.0), ("ms", 1e3), ("us", 1e6))
 NARROW = 8  # characters that a shortened column keeps at least
+HEAD = 2  # characters that a shortened word of a path begins with
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), width: int = 0) -> str:
@@ -38,11 +39,28 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), width: int
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most so many characters: its end tells layers of the same block apart, so that more of it stays."""
+    """A text of at most so many characters. Of a path each module keeps its number, which tells layers apart; of other
+    texts more of the end stays.
+    """
     if len(text) <= most:
         return text
-    head = max(most - 2, 0) // 3
-    return f"{text[:head]}..{text[len(text) - (most - 2 - head) :]}"
+    path = text.split("/")
+    words = list(path)
+    while len("/".join(words)) > most:
+        spare = {len(words[i]): i for i in reversed(range(len(path))) if _word(path[i], len(words[i]) - 1)}
+        if len(path) == 1 or not spare:
+            head = max(most - 2, 0) // 3
+            return f"{text[:head]}..{text[len(text) - (most - 2 - head) :]}"
+        longest = max(spare)
+        words[spare[longest]] = _word(path[spare[longest]], longest - 1)
+    return "/".join(words)
+
+
+def _word(word: str, most: int) -> str:
+    """A word of a path with at most so many characters: its beginning and its number; "" where these need more."""
+    number = word[len(word.rstrip("0123456789")) :]
+    head = most - 2 - len(number)
+    return f"{word[:head]}..{number}" if head >= HEAD else ""
 
 
 def number(x: float | None, digits: int = 4) -> str:
