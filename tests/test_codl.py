@@ -16,11 +16,14 @@ from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.devices import null
 from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.costs import Costs
+from xcoexec.ir.geometry import axis_of
 from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.lowering.executable import Executable
+from xcoexec.partition.split import split
+from xcoexec.planning.chain_shares import Chains
 from xcoexec.planning.simulate import replay
 from xcoexec.planning.strategies import BOUNDED, CONTEST, STRATEGIES
 from xcoexec.planning.strategies.codl import DIMS, codl
@@ -226,3 +229,30 @@ def test_on_a_device_few_strategies_are_compiled(apart: bool) -> None:
     split = [STRATEGIES[name](s.graph, costs).predicted or 0.0 for name in ("edgenn", "codl", "layer_switch")]
     assert predicted == sorted(predicted) and predicted[0] == min(split)
     assert len(found) <= contest.MOST_PLANS and predicted[-1] < contest.NEAR * predicted[0]
+
+
+def upward(w: Any, x: Any) -> Any:
+    """A convolution, a transposed one, and one behind them, as in a U-Net: rows of the second cannot be divided."""
+    y = jax.nn.relu(lax.conv_general_dilated(x, w[0], (1, 1), "SAME", dimension_numbers=NHWC))
+    y = jax.nn.relu(lax.conv_transpose(y, w[1], (2, 2), "SAME", dimension_numbers=NHWC))
+    return jax.nn.relu(lax.conv_general_dilated(y, w[2], (1, 1), "SAME", dimension_numbers=NHWC))
+
+
+@pytest.mark.parametrize("dim", ("rows", "channel"))
+def test_chains_that_are_said_to_divide_do(dim: str) -> None:
+    """Every chain whose layers can be followed is divided; none that begins at a transposed convolution has rows."""
+    w = [array(3, 3, 8, 16), array(2, 2, 16, 16, seed=1), array(3, 3, 16, 16, seed=2)]
+    graph = stages_of(upward, w, array(1, 6, 6, 8, seed=3), weights=1)[1]
+    chains, found = Chains(graph), []
+    for first, last in itertools.combinations(range(len(graph.layers) + 1), 2):
+        layer = graph.layers[last - 1]
+        axis = axis_of(layer.group, dim)
+        if axis is None or dim not in layer.dims:
+            continue
+        size = layer.out.shape[axis]
+        if chains.needed(first, last, dim, size // 2):
+            ops = [op for x in graph.layers[first:last] for op in x.ops]
+            for start, stop in ((0, size // 2), (size // 2, size)):
+                split(ops, axis, start, stop)
+            found.append((first, last))
+    assert (2, 3) in found and (1, 3) not in found

@@ -171,7 +171,7 @@ def _slice_of(v: Value, axis: int, start: int, stop: int) -> Op:
 
 def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, Request | None]:
     """Value -> the range (axis, start, stop) of it that `start:stop` along `axis` of the last result needs, None for
-    all of it; back to the first operation that cannot be split.
+    all of it; back to the first operation that cannot be split, whose result is left out.
     """
     requests: dict[Value, Request | None] = {ops[-1].out: (axis, start, stop)}
     made = {v: op for op in ops for v in op.outs}
@@ -181,6 +181,7 @@ def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Va
         try:
             _record(op, _need(op, requests[op.out]), requests, made)
         except SplitError:
+            del requests[op.out]
             break
     return requests
 

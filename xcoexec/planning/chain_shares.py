@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from ..codegen.program import Value
 from ..codegen.rules.primitives import primitive
 from ..ir.geometry import axis_of, block
 from ..ir.layers import Layer, LayerGraph
-from ..partition.split import part_shares
+from ..partition.split import part_shares, parts_needed
 
 MAX_CHAIN = 40
 
@@ -58,8 +57,10 @@ class Chains:
         layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
         axis = axis_of(layers[-1].group, dim)
         assert axis is not None
-        known: dict[Value, float] = part_shares([op for x in layers for op in x.ops], axis, start, stop)
-        return {x.index: known[x.out] for x in layers if x.out in known}
+        ops = [op for x in layers for op in x.ops]
+        known, needed = part_shares(ops, axis, start, stop), parts_needed(ops, axis, start, stop)
+        followed = lambda x: x.out in known and all(op.out in needed for op in x.ops)
+        return {x.index: known[x.out] for x in layers if followed(x)}
 
 
 __all__ = ["MAX_CHAIN", "Chains"]
