@@ -106,10 +106,10 @@ def test_what_needs_a_plan_waits_for_it():
 
 def test_the_environment_decides_where_nobody_says(monkeypatch):
     monkeypatch.setenv("XCOEXEC_WAIT", "0")
-    assert not xcoexec.jit(depthwise).function.options.waits
+    assert not xcoexec.jit(depthwise)._function.options.waits
     monkeypatch.setenv("XCOEXEC_WAIT", "1")
-    assert xcoexec.jit(depthwise).function.options.waits
-    assert not xcoexec.jit(depthwise, wait=False).function.options.waits
+    assert xcoexec.jit(depthwise)._function.options.waits
+    assert not xcoexec.jit(depthwise, wait=False)._function.options.waits
     monkeypatch.setenv("XCOEXEC_WAIT", "yes")
     with pytest.raises(ValueError, match="got XCOEXEC_WAIT='yes'; valid is 0 or 1"):
         xcoexec.jit(depthwise)

@@ -604,7 +604,7 @@ def test_copies() -> None:
     f(X, 2)
     for again in (copy.deepcopy(f), copy.copy(f), cloudpickle.loads(cloudpickle.dumps(f))):
         same(again(X, 3), jnp.asarray(X * 3))
-        assert again.function.options.strategy == "host"
+        assert again._function.options.strategy == "host"
     assert copy.deepcopy({"f": f})["f"](X, 2).shape == X.shape
     same(pickle.loads(cloudpickle.dumps(module_level))(X), jnp.asarray(X * 2))
 

@@ -160,6 +160,9 @@ def test_all_parameters_of_jit_are_in_the_table() -> None:
         assert f"`{name}`" in page, name
     for name in inspect.signature(xcoexec.jit).parameters:
         assert name in ("fn", "given") or f"`{name}`" in page, name
+    for fn in (jax.jit(abs), xcoexec.jit(abs)):
+        for name in (n for n in dir(fn) if not n.startswith("_")):
+            assert f"`.{name}`" in page, name
 
 
 def test_each_example_is_listed_and_named() -> None:

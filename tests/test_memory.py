@@ -380,7 +380,7 @@ def test_a_bound_with_room_for_all_changes_nothing(on_standin: StandIn) -> None:
 
 def test_a_bound_needs_bound_weights(on_standin: StandIn) -> None:
     fast = xcoexec.jit(dense, device_memory="1GiB")
-    fast.function = beside_a_device(fast.function)
+    fast._function = beside_a_device(fast._function)
     with pytest.raises(BindError, match=r"valid is .bind\(weights\)"):
         fast(LAYERS, array(1, 160))
 

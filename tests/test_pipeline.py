@@ -253,5 +253,5 @@ def test_a_network_with_fewer_threads_is_the_same_function() -> None:
     w, x = array(8, 8), array(4, 8)
     resident = xcoexec.jit(lambda w, x: jnp.tanh(x @ w), strategy="host", donate_argnums=1).bind(w)
     fewer = beside(resident, 1)
-    assert fewer is not resident and fewer.function.plain.given == {"donate_argnums": 1}
+    assert fewer is not resident and fewer._function.plain.given == {"donate_argnums": 1}
     np.testing.assert_allclose(np.asarray(fewer(x + 0)), np.tanh(np.asarray(x) @ np.asarray(w)), rtol=1e-5)

@@ -252,7 +252,7 @@ def test_the_whole_way(on_standin: StandIn, strategy: str) -> None:
 
 def test_numpy_inputs_are_planned_for_on_their_own(on_standin: StandIn) -> None:
     fast = xcoexec.jit(_residual, strict=True)
-    fast.function = beside_a_device(fast.function)
+    fast._function = beside_a_device(fast._function)
     fast = fast.bind(WEIGHTS)
     for x in (X, np.asarray(X)):
         assert error(np.asarray(fast(x)), oracle(_residual, WEIGHTS, X)) < 1e-5

@@ -148,7 +148,7 @@ class CoPjitFunction(Generic[P, R]):
     __wrapped__: Callable[P, R]
 
     def __init__(self, function: Function, words: Words | None = None):
-        self.function, self._words = function, words
+        self._function, self._words = function, words
         self._plain = function.plain
         self._gradients = Gradients(function)
         self._entries: dict[Signature, Entry] = {}
@@ -168,7 +168,7 @@ class CoPjitFunction(Generic[P, R]):
                     return out
                 if rest.ends:
                     self._rest = None
-            if self.function.stays_plain():
+            if self._function.stays_plain():
                 gradient = self._gradients.find(args, kwargs)
                 return gradient() if gradient is not None else self._plain(*args, **kwargs)
             began, last = time.perf_counter(), self._last
@@ -239,7 +239,7 @@ class CoPjitFunction(Generic[P, R]):
 
         NumPy arrays among them are copied: writing to them later changes nothing. Raises `BindError` for traced ones.
         """
-        return ResidentFunction(self.function, weights)
+        return ResidentFunction(self._function, weights)
 
     @boundary
     def lower(self, *args: object, **kwargs: object) -> jax.stages.Lowered:
@@ -260,7 +260,7 @@ class CoPjitFunction(Generic[P, R]):
         """Forgets all programs, `jax.jit`'s too."""
         with self._lock:
             self._entries, self._last, self._rest = {}, None, None
-            self._gradients = Gradients(self.function)
+            self._gradients = Gradients(self._function)
         self._plain.jitted.clear_cache()
 
     def ready(self, timeout: float | None = None) -> bool:
@@ -298,7 +298,7 @@ class CoPjitFunction(Generic[P, R]):
         return self._entry(call).planned(call)
 
     def _call(self, args: Args, kwargs: Kwargs) -> Call:
-        call, options = self._plain.call(args, kwargs), self.function.options
+        call, options = self._plain.call(args, kwargs), self._function.options
         if options.device_memory is not None and options.apart:
             raise BindError(
                 "xcoexec.jit(device_memory=...): got a call with its weights; "
@@ -314,7 +314,7 @@ class CoPjitFunction(Generic[P, R]):
         entry = self._entries.get(signature)
         if entry is None:
             with self._lock:
-                entry = self._entries.setdefault(signature, Entry(self.function, call, signature))
+                entry = self._entries.setdefault(signature, Entry(self._function, call, signature))
         self._last = entry
         return entry
 
@@ -358,7 +358,7 @@ class FixedFunction(Generic[R]):
         owner._planned(args, {})
 
     def _call(self, args: Args) -> Call:
-        return self._owner.function.plain.call(args, {})
+        return self._owner._function.plain.call(args, {})
 
     def __call__(self, *args: object) -> R:
         call = self._call(args)

@@ -168,7 +168,7 @@ class Gradient:
             with mesh():
                 return tuple(program(*args))
         except Stale:  # JAX transposes under another configuration
-            return tuple(program.function.plain(*args))
+            return tuple(program._function.plain(*args))
 
     def _backward(self, some: tuple[int, ...]) -> Callable[..., list[Any]]:
         """The backward pass from these of the linked results."""

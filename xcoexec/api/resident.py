@@ -45,7 +45,7 @@ class ResidentFunction(Generic[R]):
                 "bind: got traced arrays; "
                 "valid are concrete weights (bind outside of jax.jit, and call the function itself inside)."
             )
-        self.function, self._off, self._apart = function, function.options.off, function.options.apart
+        self._function, self._off, self._apart = function, function.options.off, function.options.apart
         self.weights: Args = jax.tree_util.tree_map(self._kept, weights)
         self._keeping = function.keeping(len(weights))
         self._plain = self._keeping.plain
@@ -61,7 +61,7 @@ class ResidentFunction(Generic[R]):
 
     def _kept(self, x: ArrayLike) -> ArrayLike:
         """A weight as it is kept: NumPy arrays are copied, unless there may be no room for a second copy."""
-        options = self.function.options
+        options = self._function.options
         if not isinstance(x, np.ndarray):
             elsewhere = options.apart and isinstance(x, jax.Array) and {d.platform for d in x.devices()} == {"cpu"}
             return np.asarray(x) if elsewhere else x
@@ -142,7 +142,7 @@ class ResidentFunction(Generic[R]):
 
     def _find(self, args: Args, kwargs: Kwargs, call: Call) -> Session | PlainSession:
         """What runs these calls, made now if need be."""
-        signature = Signature.of(call, places=self.function.options.apart)
+        signature = Signature.of(call, places=self._function.options.apart)
         entry = self._entries.get(signature)
         current = entry.current if entry is not None else None
         if entry is not None and current is not None:
@@ -206,7 +206,7 @@ class ResidentFunction(Generic[R]):
         """The function, how much its weights take, and what runs."""
         leaves = jax.tree_util.tree_leaves(self.weights)
         nbytes = sum(getattr(x, "nbytes", 0) for x in leaves)
-        name = getattr(self.function.plain.fn, "__qualname__", repr(self.function.plain.fn))
+        name = getattr(self._function.plain.fn, "__qualname__", repr(self._function.plain.fn))
         last = "not called yet" if self._last is None else self._last.plan().summary()
         return f"<xcoexec bound {name}: {len(leaves)} weights, {nbytes / 1e6:.1f} MB; {last}>"
 
@@ -225,7 +225,7 @@ class ResidentFunction(Generic[R]):
 
     def with_threads(self, threads: int) -> ResidentFunction[R]:
         """The same function on another number of host threads; its weights are packed anew."""
-        return ResidentFunction(self.function.with_threads(threads), self.weights)
+        return ResidentFunction(self._function.with_threads(threads), self.weights)
 
 
 __all__ = ["ResidentFunction"]

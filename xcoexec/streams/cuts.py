@@ -181,7 +181,7 @@ class CutNetworks:
         quicker.
         """
         found = [_whole(self.resident, value)]
-        if self._prepared and leaves_room(around, max(found[0].busy), self.resident.function.options.threads, cores()):
+        if self._prepared and leaves_room(around, max(found[0].busy), self.resident._function.options.threads, cores()):
             if self._fewer is None:  # once for all shapes: it packs the weights anew
                 self._fewer = beside(self.resident, around.workers)
             if self._fewer is not self.resident:
@@ -274,7 +274,7 @@ def beside(resident: ResidentFunction, workers: int) -> ResidentFunction:
     A team that has to wait for one of its threads, which the system has put behind somebody else's work, waits for all
     of it.
     """
-    options = resident.function.options
+    options = resident._function.options
     return resident if options.threads_given else resident.with_threads(max(1, options.threads - workers))
 
 
