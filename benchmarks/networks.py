@@ -151,7 +151,7 @@ class GPT(nn.Module):
 
 
 class UNet(nn.Module):
-    """U-Net (Ronneberger et al., 2015) with padded convolutions, of half the width: an image -> two maps of its size."""
+    """U-Net (Ronneberger et al., 2015) with padded convolutions, half as wide: an image -> two maps of its size."""
 
     widths: tuple[int, ...] = (32, 64, 128, 256, 512)
 
