@@ -62,11 +62,11 @@ INLINE: dict[str, tuple[str, ...]] = {
 
 
 @functools.lru_cache
-def xla_knows(option: str) -> bool:
-    """Whether XLA's compiler has an option, which is a switch."""
+def xla_knows(option: str, value: object = False) -> bool:
+    """Whether XLA's compiler has an option (a switch, if nothing else is said) that takes a value."""
     shape = jax.ShapeDtypeStruct((8,), "float32")
     try:
-        plain_jit(lambda x: x + 1, compiler_options={option: False}).lower(shape).compile()
+        plain_jit(lambda x: x + 1, compiler_options={option: value}).lower(shape).compile()
     except Exception:  # JAX says so in several ways
         return False
     return True

@@ -19,6 +19,8 @@ _NON_BLOCKING, _NO_TIMING = 1, 2
 _ATTRIBUTES = {"capability_major": 75, "capability_minor": 76, "multiprocessors": 16}
 BLOCKS_A_MULTIPROCESSOR = 4
 CHANNELS_FIRST = "xla_gpu_force_conv_nchw"  # XLA's option
+#: XLA's option that lists what becomes part of CUDA graphs, and its usual list with convolutions
+GRAPHS, LAUNCHED = "xla_gpu_enable_command_buffer", "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,CONVOLUTION"
 
 
 class CudaError(RuntimeError):
@@ -205,6 +207,14 @@ def _compiling(ops: Sequence[Op]) -> dict[str, object]:
     return {CHANNELS_FIRST: True} if convs and all(map(exact, convs)) and xla_knows(CHANNELS_FIRST) else {}
 
 
+def _graphs(ops: Sequence[Op]) -> dict[str, object]:
+    """XLA makes CUDA graphs of all that it launches but convolutions, and so of next to nothing in networks that have
+    them. Each of these takes the launching thread 10 to 20 us, more than its kernel takes on a whole H100.
+    """
+    convs = any(op.prim == "conv_general_dilated" for op in ops)
+    return {GRAPHS: LAUNCHED} if convs and xla_knows(GRAPHS, LAUNCHED) else {}
+
+
 def _filters(ops: Sequence[Op], options: Mapping[str, object]) -> dict[Value, tuple[int, ...]]:
     """Weights of convolutions in the order in which cuDNN reads them: XLA turns others around at every call."""
     found = {}
@@ -237,6 +247,7 @@ RECORD = register(
         processors=lambda threads: max(1, cuda().multiprocessors),
         tuning="xla_gpu_per_fusion_autotune_cache_dir",
         compiling=_compiling,
+        graphs=_graphs,
         filters=_filters,
     )
 )

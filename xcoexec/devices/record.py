@@ -26,7 +26,8 @@ class Device:
     compute a matrix product; `processors(threads)`: how many tiles it computes at a time beside so many threads of the
     host half. `tuning`: XLA's option that names the folder where its compiler keeps which kernels were the fastest on
     this device ("" where it times none). `compiling(operations)`: its options with which these are the fastest there;
-    `filters(operations, options)`: constants -> the other order of their axes in which its kernels read them.
+    `graphs(operations)`: its options by which their kernels are launched many at once; none where they are anyway, or
+    never. `filters(operations, options)`: constants -> the other order of their axes in which its kernels read them.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Device:
     processors: Callable[[int], int]
     tuning: str = ""
     compiling: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
+    graphs: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
     filters: Callable[[Sequence[Op], Mapping[str, object]], Mapping[Value, tuple[int, ...]]] = lambda ops, options: {}
 
     @property

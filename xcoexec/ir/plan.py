@@ -21,7 +21,8 @@ class Plan:
 
     `predicted` seconds of one call; `measured` name -> seconds for what was timed when the plan was chosen
     ("jit" is plain `jax.jit`); `chosen` says why this plan. `engine`: "xco", "jit" (plain jax.jit is
-    kept) or "local" (on a machine with a device: the whole call on the CPU, for inputs in host memory).
+    kept) or "local" (on a machine with a device: the whole call on the CPU, for inputs in host memory). `graphs`: the
+    device half launches its kernels as graphs, many at once, convolutions among them.
     """
 
     strategy: str
@@ -31,6 +32,7 @@ class Plan:
     measured: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chosen: str = ""
     engine: str = "xco"
+    graphs: bool = False
 
     @classmethod
     def uniform(cls, p_cpu: float, dim: str = "channel") -> UniformPlan:

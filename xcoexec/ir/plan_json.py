@@ -13,6 +13,7 @@ from .words import DIMS, ENGINES, PLACES, PLAN_VERSION, WAYS
 
 MOST = 1 << 24  # characters of a text
 LAYERS = 1 << 16
+BEFORE = 3  # the version whose plans are read as well
 SHARE = Number(0, 1)
 
 PLACEMENT = Fields(
@@ -40,6 +41,7 @@ PLAN = Fields(
         "measured": Table(SECONDS, 1000),
         "chosen": Text(),
         "engine": Text(ENGINES),
+        "graphs": Flag(),
     }
 )
 #: the plans that were the fastest ones, for callers who wait and for calls in flight, on disk
@@ -59,6 +61,8 @@ def read(text: str | bytes) -> Mapping[str, Any]:
     except Misfit as e:
         raise PlanError(f"Plan.from_json: got text{e.what}; valid is what Plan.to_json writes.") from None
     version = data.get("version") if isinstance(data, dict) else None
+    if version == BEFORE and not isinstance(version, bool):
+        data, version = {**data, "version": PLAN_VERSION, "graphs": False}, PLAN_VERSION
     if isinstance(version, bool) or version != PLAN_VERSION:
         raise PlanError(f"Plan.from_json: got version {short(version)}; valid is {PLAN_VERSION}.")
     check(data, "Plan.from_json")

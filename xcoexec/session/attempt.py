@@ -127,13 +127,16 @@ class Attempt:
         if self.machine.apart:
             moves = overheads(relay).moves if self.machine.memory == "auto" else {}
             plan = dataclasses.replace(plan, placements=ways(p.graph, plan.placements, self.machine.memory, moves))
+        device, ops = self.machine.device, p.graph.program.ops
+        graphs = device.graphs(ops) if plan.graphs else {}
+        options = {**tuning(), **device.compiling(ops), **graphs, **(p.compiler_options or {})}
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
         return executable(
             plan,
             lowered,
             p.weights,
             p.donated,
-            {**tuning(), **self.machine.device.compiling(p.graph.program.ops), **(p.compiler_options or {})},
+            options,
             configuration(),
             p.committed,
             p.caller if p.banks else None,

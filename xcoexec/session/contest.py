@@ -50,6 +50,7 @@ WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share
 #: the same of the folded graph on a device, which is XLA's once more and whose calls need a look: where its weights lie
 #: as kernels read them, and where they do not
 TURNED, FOLDED = 0.95, 0.9
+AS_GRAPHS = ", launched as graphs"  # what names of candidates end with whose kernels are
 
 
 def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
@@ -163,7 +164,26 @@ def contest(s: Attempt) -> Found:
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
         near = min(seconds, key=seconds.__getitem__)
         seconds |= times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", "device"))})
+    launched = _as_graphs(s, candidates, seconds)
+    if launched:
+        candidates |= launched
+        near = min(seconds, key=seconds.__getitem__)
+        seconds |= times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", *launched))})
     return _chosen(candidates, best_of(s, seconds), seconds)
+
+
+def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float]) -> dict[str, Executable]:
+    """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
+    device with many processors waits for the thread that launches them.
+    """
+    if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
+        return {}
+    plans = {DEVICE: STRATEGIES["device"](s.graph, s.measured_costs())}
+    fastest = min(seconds, key=seconds.__getitem__)
+    plan = candidates[fastest].plan
+    if plan.engine == "xco" and fastest != DEVICE and any(p.half != HOST for p in plan.placements):
+        plans[fastest] = plan
+    return {f"{k}{AS_GRAPHS}": s.executable(dataclasses.replace(p, graphs=True)) for k, p in plans.items()}
 
 
 def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
@@ -171,11 +191,11 @@ def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
     folded graph.
     """
     usual = dict(seconds)
-    if "device" in usual and s.machine.apart:
+    if s.machine.apart:
         lowered = s.all_device.lowered
-        if usual["device"] > (TURNED if lowered is not None and lowered.turned else FOLDED) * usual["jit"]:
-            del usual["device"]
-    return min(usual, key=lambda k: usual[k] * (WORTH if k == "jit" else 1.0))
+        bar = (TURNED if lowered is not None and lowered.turned else FOLDED) * usual["jit"]
+        usual = {k: t for k, t in usual.items() if k.removesuffix(AS_GRAPHS) != DEVICE or t <= bar}
+    return min(usual, key=lambda k: usual[k] * (WORTH if k == "jit" else 1.0) / (WORTH if AS_GRAPHS in k else 1.0))
 
 
 def quick_candidates(s: Attempt) -> dict[str, Executable]:

@@ -1,0 +1,147 @@
+"""Kernels of a device that are launched as graphs: which plans are tried so, when they win, and that plans keep it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+
+from xcoexec import compat
+from xcoexec.codegen.runtime.relay import Relay
+from xcoexec.devices import cuda
+from xcoexec.frontend.trace import paths, trace
+from xcoexec.ir.costs import Costs
+from xcoexec.ir.plan import Plan
+from xcoexec.lowering.executable import Executable
+from xcoexec.planning.strategies import STRATEGIES
+from xcoexec.session import contest
+from xcoexec.session.attempt import Attempt
+from xcoexec.session.problem import Machine, Problem
+
+from . import standin
+from .oracle import error, oracle
+from .standin import StandIn
+from .support import array, given_back, stages_of
+
+pytestmark = pytest.mark.usefixtures("quick_xla")
+LAUNCH = {"xla_gpu_graph_min_graph_size": 7}  # an option that every XLA takes, and that changes nothing on a CPU
+WEIGHTS = [array(3, 3, 8, 16), array(3, 3, 16, 16, seed=1)]
+
+
+def _convolutions(w: Any, x: Any) -> Any:
+    for k in w:
+        x = jax.nn.relu(lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+    return x
+
+
+def _name(plan: Plan) -> str:
+    halves = {p.half for p in plan.placements}
+    where = "jit" if plan.engine == "jit" else "host" if halves == {"host"} else "both"
+    return f"{'device' if halves == {'device'} and plan.engine != 'jit' else where}{', graphs' if plan.graphs else ''}"
+
+
+class _Clock(Attempt):
+    """A planning whose calls take as long as `takes` says (seconds, by `_name`), on a clock of its own."""
+
+    takes: Mapping[str, float] = {}
+    now = 0.0
+
+    def stream(self, exe: Executable, count: int = 1) -> None:
+        super().stream(exe, count)
+        self.now += count * self.takes[_name(exe.plan)]
+
+
+@pytest.fixture(scope="module")
+def relay() -> Any:
+    made = Relay(StandIn())
+    yield made
+    given_back(made)
+
+
+@pytest.fixture(autouse=True)
+def device_with_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standin, "GRAPHS", LAUNCH)
+
+
+def _planning(relay: Relay, takes: Mapping[str, float]) -> _Clock:
+    x = array(1, 8, 8, 8, seed=2)
+    leaves, tree = jax.tree_util.tree_flatten(((WEIGHTS, x), {}))
+    traced = trace(_convolutions, leaves, tree, paths(tree))
+    plain = jax.jit(lambda leaves: (_convolutions(WEIGHTS, leaves[0]),))
+    problem = Problem.of(traced, range(len(WEIGHTS)), WEIGHTS, [x], donated=(), plain=plain)
+    layers = len(problem.graph.layers)
+    costs = Costs.of_halves((1e-3,) * layers, (1e-3,) * layers, 1e-6, 1e11, 1.0, False)
+    found = _Clock(problem, Machine(2, relay=relay), costs=costs)
+    found.takes = takes
+    return found
+
+
+ALONE = {"jit": 1.0, "device": 0.97, "host": 3.0, "both": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("takes", "graphs", "wins"),
+    [
+        ({**ALONE, "device, graphs": 0.3, "both, graphs": 0.5}, LAUNCH, "device, graphs"),
+        ({**ALONE, "device, graphs": 0.97, "both, graphs": 0.97}, LAUNCH, "jit"),  # no more than a change of luck
+        ({**ALONE, "both": 0.5, "device, graphs": 0.495, "both, graphs": 0.6}, LAUNCH, "both"),
+        ({**ALONE, "both": 0.5, "device, graphs": 0.6, "both, graphs": 0.4}, LAUNCH, "both, graphs"),
+        ({**ALONE, "host": 0.2, "device, graphs": 0.4}, LAUNCH, "host"),
+        (ALONE, {}, "jit"),  # a device that launches all kernels as graphs anyway
+    ],
+)
+def test_what_is_measured_wins(
+    monkeypatch: pytest.MonkeyPatch, relay: Relay, takes: Mapping[str, float], graphs: Mapping[str, object], wins: str
+) -> None:
+    monkeypatch.setattr(standin, "GRAPHS", graphs)
+    s = _planning(relay, takes)
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    exe = contest.contest(s).exe
+    assert _name(exe.plan) == wins
+    assert exe.plan.graphs == wins.endswith("graphs") and ("graphs" in str(exe.plan.measured)) == bool(graphs)
+    got = np.asarray(exe.call(s.problem.example)[0])
+    assert error(got, oracle(_convolutions, WEIGHTS, *s.problem.example)) < 1e-5
+
+
+def test_the_compiler_is_asked_for_them(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:
+    """What the user asks of the compiler stands above it."""
+    s = _planning(relay, ALONE)
+    seen: list[Any] = []
+    monkeypatch.setattr("xcoexec.session.attempt.executable", lambda *args: seen.append(args[4]))
+    plan = Plan("test", _on_device(s), s.graph.key)
+    for graphs in (False, True):
+        s.executable(dataclasses.replace(plan, graphs=graphs))
+    assert [dict(o).get("xla_gpu_graph_min_graph_size") for o in seen] == [None, 7]
+    s.problem = dataclasses.replace(s.problem, compiler_options={"xla_gpu_graph_min_graph_size": 3})
+    s.executable(dataclasses.replace(plan, graphs=True))
+    assert seen[-1]["xla_gpu_graph_min_graph_size"] == 3
+
+
+def _on_device(s: Attempt) -> Any:
+    return STRATEGIES["device"](s.graph, s.measured_costs()).placements
+
+
+def test_cuda_graphs_hold_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA makes graphs of everything else by itself."""
+    conv = stages_of(_convolutions, WEIGHTS, array(1, 8, 8, 8), weights=1)[1].program.ops
+    dense = stages_of(lambda w, x: x @ w, array(8, 8), array(2, 8), weights=1)[1].program.ops
+    assert cuda.RECORD.graphs(conv) == {cuda.GRAPHS: cuda.LAUNCHED} and cuda.RECORD.graphs(dense) == {}
+    assert "CONVOLUTION" in cuda.LAUNCHED and not compat.xla_knows(cuda.GRAPHS, "NO_SUCH_KIND")
+    monkeypatch.setattr(cuda, "xla_knows", lambda option, value: False)
+    assert cuda.RECORD.graphs(conv) == {}
+
+
+def test_plans_keep_how_kernels_are_launched(relay: Relay) -> None:
+    """As JSON too; a plan of the version before says nothing of it."""
+    s = _planning(relay, ALONE)
+    plan = Plan("test", _on_device(s), s.graph.key, graphs=True)
+    assert Plan.from_json(plan.to_json()) == plan
+    before = {k: v for k, v in json.loads(plan.to_json()).items() if k != "graphs"} | {"version": 3}
+    assert Plan.from_json(json.dumps(before)) == dataclasses.replace(plan, graphs=False)
