@@ -50,6 +50,7 @@ WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share
 #: the same of the folded graph on a device, which is XLA's once more and whose calls need a look: where its weights lie
 #: as kernels read them, and where they do not
 TURNED, FOLDED = 0.95, 0.9
+ALONE = 1.05  # times the seconds of a plan of both halves that one half alone may take beside a device
 AS_GRAPHS = ", launched as graphs"  # what names of candidates end with whose kernels are
 
 
@@ -176,7 +177,7 @@ def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mappin
     """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
     device with many processors waits for the thread that launches them.
     """
-    if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
+    if not s.machine.apart or not s.machine.device.graphs(s.graph.program.ops):
         return {}
     plans = {DEVICE: STRATEGIES["device"](s.graph, s.measured_costs())}
     fastest = min(seconds, key=seconds.__getitem__)
@@ -187,15 +188,17 @@ def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mappin
 
 
 def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
-    """The name of the one that is taken: plain jax.jit where no other is clearly faster, on a device also than its
-    folded graph.
+    """The name of the one that is taken: the fastest that is clearly faster than plain jax.jit, or that. On a device
+    its folded graph has to be faster by more, and what needs one half alone goes before what needs both at their best.
     """
     usual = dict(seconds)
     if s.machine.apart:
         lowered = s.all_device.lowered
         bar = (TURNED if lowered is not None and lowered.turned else FOLDED) * usual["jit"]
         usual = {k: t for k, t in usual.items() if k.removesuffix(AS_GRAPHS) != DEVICE or t <= bar}
-    return min(usual, key=lambda k: usual[k] * (WORTH if k == "jit" else 1.0) / (WORTH if AS_GRAPHS in k else 1.0))
+    handicap = lambda k: WORTH if AS_GRAPHS in k else ALONE if k in ("host", "local") and s.machine.apart else 1.0
+    order = sorted(usual.keys() - {"jit"}, key=lambda k: (usual[k] / handicap(k), k))
+    return next((k for k in order if usual[k] < WORTH * usual["jit"]), "jit")
 
 
 def quick_candidates(s: Attempt) -> dict[str, Executable]:
