@@ -297,6 +297,7 @@ def engines() -> dict[str, str]:
         "committed": f.plan(at(FIRST), X).engine,
         "second": f.plan(at(SECOND), X).engine,
         "by batch": f.plan(FREE, put(X, BATCH)).engine,
+        "in parts": f.plan(TENSOR, put(X, WHOLE)).engine,
         "constraint": xcoexec.jit(wrong, strategy="host").plan(FREE, X).engine,
     }
 
@@ -308,20 +309,22 @@ def quick() -> dict[str, bool]:
     f, g = xcoexec.jit(mlp, strategy="host"), xcoexec.jit(mlp, strategy="host")
     f(FREE, X)
     for h in (f, g):
-        h(FREE, put(X, BATCH))
-        h(FREE, put(X, BATCH))
+        h(TENSOR, put(X, WHOLE))
+        h(TENSOR, put(X, WHOLE))
     found = {"behind a plan": f._rest is not None, "alone": g._rest is not None}
     f(FREE, X)
     plan, seen = f._last, []
     f._call = lambda args, kwargs: seen.append(args)  # type: ignore[method-assign, assignment, func-returns-value]
-    f(FREE, put(X, BATCH))
+    f(TENSOR, put(X, WHOLE))
     f(FREE, X)
-    f(FREE, put(X, BATCH))
+    f(TENSOR, put(X, WHOLE))
     current = None if plan is None else plan.current
     return found | {"no closer look": not seen, "the plan goes on": current is not None and not current.settled}
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    host = functools.partial(xcoexec.jit, strategy="host")  # the only strategy that co-executes whatever it costs
     found = {name: difference(f, xcoexec.jit) for name, f in CASES.items()}
+    found |= {f"{name}, co-executed": difference(f, host) for name, f in CASES.items()}
     json.dump({"differences": found, "engines": engines(), "quick": quick()}, sys.stdout)

@@ -18,6 +18,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, Var
 from jax.extend.core import Literal as JaxLiteral
 from jax.interpreters import mlir
 from jax.interpreters.ad import Zero
+from jax.sharding import Sharding
 from jax.sharding import SingleDeviceSharding as SingleDevice
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
@@ -75,6 +76,24 @@ def xla_knows(option: str, value: object = False) -> bool:
 def as_array(x: ArrayLike) -> jax.Array:
     """`jax.numpy.asarray` with a copy of a NumPy array, for which that compiles a program at each new shape."""
     return jax.device_put(x, may_alias=False) if type(x) is np.ndarray else jax.numpy.asarray(x)
+
+
+def local_arrays(x: jax.Array) -> Sequence[jax.Array]:
+    """The arrays of an array on the devices of this process, one each, in the order of its sharding. Raises
+    `RuntimeError` for one that has been deleted.
+    """
+    found: Sequence[jax.Array] | None = x._arrays  # type: ignore[attr-defined]
+    if found is None:
+        x._check_if_deleted()  # type: ignore[attr-defined]
+    return cast("Sequence[jax.Array]", found)
+
+
+def put_together(shape: tuple[int, ...], dtype: object, weak: bool, sharding: Sharding) -> Callable[..., jax.Array]:
+    """As `jax.make_array_from_single_device_arrays`, for arrays that are known to be of this sharding: its checks take
+    longer than a call of a small program.
+    """
+    aval = _core.update_aval_with_sharding(_core.ShapedArray(shape, dtype, weak_type=weak), sharding)
+    return lambda arrays: Array(aval, sharding, arrays, committed=True, _skip_checks=True)  # type: ignore[call-arg]
 
 
 def body(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:
@@ -494,6 +513,7 @@ __all__ = [
     "host_call",
     "is_tracer",
     "jit_is_disabled",
+    "local_arrays",
     "looks_for_nans",
     "mesh_here",
     "mesh_is_set",
@@ -502,6 +522,7 @@ __all__ = [
     "primal_of",
     "primitives",
     "programs_are_kept",
+    "put_together",
     "settings",
     "trace_of",
     "versions",

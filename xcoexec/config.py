@@ -31,6 +31,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def usable() -> tuple[int, ...]:
+    """The numbers of these cores; only how many there are where the system does not tell."""
+    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else tuple(range(cores()))
+
+
 def threads(requested: int | None = None, spare: int = 0) -> int:
     """Host threads to use; `spare`: cores left alone when nobody says how many. Raises `ValueError` for anything but 1
     to 256.

@@ -12,10 +12,12 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from ..compat import JitTrace, jit_is_disabled, settings, trace_of
+from ..errors import SplitError
 from ..frontend.state import whole
 from ..frontend.trace import flattened, paths, weight_leaves
 from ..frontend.worth import small
 from ..guard import Failed, stage, warn
+from ..lowering.shards import Placed
 from ..measure.timing import measured_in
 from ..planning.strategies import strategy_name
 from ..session.adaptive import Gate
@@ -27,7 +29,7 @@ from .function import Function
 from .kept import Kept
 from .look import Elsewhere, Look
 from .plain import Args, Call, Kwargs
-from .signature import Signature
+from .signature import Signature, lies_apart
 from .traced_call import coming_back, commits, types, unfit
 
 MISSES = 3  # calls in a row with new weights before what has changed counts as inputs
@@ -60,6 +62,7 @@ class Entry:
         self._refused = ""
         self._pending: PendingSession | None = None  # plans, or has planned
         self._planned: Kept | None = None  # the weights that are planned with, as soon as they are known
+        self._placed: Placed | None = None  # where arrays lie, if not on the default device
         self._told: list[tuple[str, str, bool, str]] = []  # warnings of the background, for the next call
 
     def look(self, args: Args, kwargs: Kwargs) -> tuple[Kept, Sequence[ArrayLike]] | None:
@@ -174,8 +177,23 @@ class Entry:
             if self._made is None:
                 self._made = trace_of(self._function.plain.jitted, call.args, call.kwargs)
                 self._moving = coming_back(self._made, call) if self._known is None else frozenset()
-            why = unfit(self._made, call, self._function.plain.given)
+            why = unfit(self._made, call, self._function.plain.given) or self._place(self._made, call)
             return self._refuse(why, call) if why else self._planning(self._made, call)
+
+    def _place(self, made: JitTrace, call: Call) -> str:
+        """Notes where a call's arrays lie; why such calls are not co-executed there ("" where they may be)."""
+        apart = lies_apart(call)
+        if not apart:
+            return ""
+        if self._function.options.device_memory is not None:
+            return f"{apart}, and device_memory is that of the default device"
+        if made.donated or self._moving:
+            return f"{apart}, and the call gives arrays away or has a state"
+        try:
+            self._placed = Placed.of(call.leaves)
+        except SplitError as e:
+            return f"{apart}: {e}"
+        return ""
 
     def tell(self) -> None:
         """Warns of what the planning in the background met, once."""
@@ -228,6 +246,8 @@ class Entry:
         if self._pending is not None:  # what it still plans has other weights
             self._pending.stop()
             self._pending = None
+        if self._placed is not None and self._moving:
+            return self._refuse(f"{lies_apart(call)}, and weights are others at every call", call)
         call = self._to_plan(made, call)
         if not options.waits:
             if small(made.closed):
@@ -254,7 +274,8 @@ class Entry:
         is there sooner.
         """
         options, same = self._function.options, settings()
-        beginning = Beginning(made.closed, options.threads)
+        devices = 1 if self._placed is None else len(self._placed.local)
+        beginning = Beginning(made.closed, options.threads, devices)
         if self._current is None and not self._moving and beginning.with_plan():
             try:
                 return self._recalled(made, call)
@@ -346,7 +367,8 @@ class Entry:
 
         found = prepared(self._function.name, self._function.options, task, self._not_admitted, manner)
         if isinstance(found, PlainSession):
-            return self._plainly(found)
+            elsewhere = Elsewhere.of(call) if self._placed is not None and self._known is None else None
+            return self._plainly(found)._replace(look=elsewhere)
         weights = [call.leaves[i] for i in found.task.index]
         arrays = tuple(w for w in weights if isinstance(w, jax.Array))
         return Kept(found.task.index, found.task.inputs, weights, found.session, arrays, look)
@@ -355,7 +377,7 @@ class Entry:
         """What is to be compiled for a call, its weights and inputs told apart, and how such calls are known."""
         function = self._function
         traced = flattened(made.closed, made.out_tree, paths(self._call.tree))
-        moving = {*made.donated, *self._moving}
+        moving = {*made.donated, *self._moving, *(self._placed.divided_leaves if self._placed is not None else ())}
         index = weight_leaves(traced, moving) if self._known is None else tuple(range(self._known))
         inputs = tuple(i for i in range(len(call.leaves)) if i not in set(index))
         donated = tuple(position for position, leaf in enumerate(inputs) if leaf in set(made.donated))
@@ -365,7 +387,8 @@ class Entry:
             call = call.described(inputs, types(made, call))
         compile_plain = lambda: function.plain.jitted.lower(*call.args, **call.kwargs).compile()
         about = (traced, index, inputs, call.leaves, donated, plain, function.plain.given, self._sibling, compile_plain)
-        task = Task(*about, step=bool(self._moving), committed=commits(made, call, index, function.plain.given))
+        committed = self._placed is None and commits(made, call, index, function.plain.given)
+        task = Task(*about, step=bool(self._moving), committed=committed, placed=self._placed)
         if self._moving or made.donated or any(isinstance(call.leaves[i], np.ndarray) for i in index):
             return task, look  # no call can be made twice, or as its caller makes it
         called = lambda: function.plain.jitted(*call.args, **call.kwargs)

@@ -151,10 +151,13 @@ def placed_apart(call: Call, given: Mapping[str, object]) -> str:
     chosen = default_device()
     if chosen is not None and chosen not in (home(), home().platform):
         return f"jax_default_device is {chosen}, and co-executed programs run on {home()}"
+    return ""
+
+
+def lies_apart(call: Call) -> str:
+    """Which argument of a call lies on another device than the default one, or on several ("": none)."""
     away = next((k for k in map(leaf_key, call.leaves) if isinstance(k, Away)), None)
-    if away is None:
-        return ""
-    return f"an argument lies on {away.sharding}, and co-executed programs run on {home()} alone"
+    return "" if away is None else f"an argument lies on {away.sharding}"
 
 
 def names_home(given: Mapping[str, object]) -> bool:
@@ -172,4 +175,4 @@ def _means_something(name: str, value: object) -> bool:
     return any(x is not None and type(x).__name__ != "UnspecifiedValue" for x in leaves)
 
 
-__all__ = ["Signature", "Usual", "array_key", "described", "is_away", "names_home", "placed_apart"]
+__all__ = ["Signature", "Usual", "array_key", "described", "is_away", "lies_apart", "names_home", "placed_apart"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import pathlib
 from collections.abc import Mapping, Sequence
 
 from ..codegen.native.ptx import BLOCK, KERNELS, ptx
@@ -11,6 +12,7 @@ from ..codegen.program import Op, Value
 from ..codegen.runtime.relay import Relay
 from ..compat import xla_knows
 from ..ir.words import DEVICE
+from .cores import numbers
 from .record import Device
 from .registry import register
 
@@ -18,6 +20,7 @@ _MAPPED = 1 | 2  # portable, mapped into the device's address space
 _NON_BLOCKING, _NO_TIMING = 1, 2
 _ATTRIBUTES = {"capability_major": 75, "capability_minor": 76, "multiprocessors": 16}
 BLOCKS_A_MULTIPROCESSOR = 4
+BUSES = pathlib.Path("/sys/bus/pci/devices")
 CHANNELS_FIRST = "xla_gpu_force_conv_nchw"  # XLA's option
 #: XLA's option that lists what becomes part of CUDA graphs, and its usual list with convolutions
 GRAPHS, LAUNCHED = "xla_gpu_enable_command_buffer", "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,CONVOLUTION"
@@ -103,6 +106,12 @@ class Cuda:
         with self:
             self.call("cuEventDestroy_v2", ctypes.c_void_p(event))
 
+    def bus(self) -> str:
+        """Where the device is on its bus, as the system's files have it ("0000:17:00.0"). Raises `CudaError`."""
+        text = ctypes.create_string_buffer(32)
+        self.call("cuDeviceGetPCIBusId", text, ctypes.c_int(32), ctypes.c_int(self._device))
+        return text.value.decode().lower()
+
     def memory(self) -> tuple[int, int]:
         """(free, total) bytes of the device. Raises `CudaError`."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
@@ -174,20 +183,35 @@ class Cuda:
             self.call("cuCtxSynchronize")
 
 
-@functools.lru_cache
-def cuda() -> Cuda:
-    """The device that JAX computes on by default. Raises `CudaError` where the driver cannot be had."""
+def cuda(index: int | None = None) -> Cuda:
+    """The device of that number among those that this process sees (None: the one that JAX computes on by default).
+    Raises `CudaError` where the driver cannot be had.
+    """
     import jax
 
-    return Cuda(jax.devices()[0].local_hardware_id or 0)
+    return _cuda(jax.local_devices()[0].local_hardware_id or 0 if index is None else index)
 
 
-@functools.lru_cache(maxsize=16)
-def relay(cpus: tuple[int, ...]) -> Relay:
-    """What serves host calls of that device with the team of these cores (none given: the process's team). Raises
-    `CudaError` where the driver cannot be had.
+@functools.lru_cache
+def _cuda(index: int) -> Cuda:
+    return Cuda(index)
+
+
+@functools.lru_cache(maxsize=64)
+def relay(cpus: tuple[int, ...], index: int | None = None) -> Relay:
+    """What serves host calls of a device (see `cuda`) with the team of these cores (none given: the process's team).
+    Raises `CudaError` where the driver cannot be had.
     """
-    return Relay(cuda(), cpus)
+    return Relay(cuda(index), cpus)
+
+
+def _near(index: int) -> tuple[int, ...]:
+    """The cores next to a device's bus; none where the system does not tell."""
+    try:
+        path = BUSES / cuda(index).bus() / "local_cpulist"
+        return numbers(path.read_text())
+    except (OSError, ValueError, CudaError):
+        return ()
 
 
 def _title() -> str:
@@ -243,6 +267,8 @@ RECORD = register(
         handlers=Cuda.platform,
         title=_title,
         connect=relay,
+        connect_at=relay,
+        near=_near,
         tiles=((32, 32), (64, 64), (128, 128), (256, 64)),  # the usual ones of cuDNN and cuBLAS
         processors=lambda threads: max(1, cuda().multiprocessors),
         tuning="xla_gpu_per_fusion_autotune_cache_dir",

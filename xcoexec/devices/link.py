@@ -48,19 +48,20 @@ class SameMemory:
 
 
 class RelayLink:
-    """A device of its own, behind its relay."""
+    """A device of its own, behind its relay, with `others` that compute further shards of the same calls."""
 
-    def __init__(self, relay: Relay):
-        self._relay = relay
+    def __init__(self, relay: Relay, *others: Relay):
+        self._relay, self._all = relay, (relay, *others)
 
     @property
     def errors(self) -> int:
         """Faults of the host calls of all programs so far."""
-        return self._relay.errors
+        return sum([relay.errors for relay in self._all])
 
     def settle(self) -> None:
-        """Waits until the device has done what it was given, or says that it never will."""
-        self._relay.settle()
+        """Waits until the devices have done what they were given, or say that they never will."""
+        for relay in self._all:
+            relay.settle()
 
     def describe(self, code: int) -> str:
         """The driver's words for an error code."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from ..codegen.program import Op, Value
@@ -22,7 +22,9 @@ class Device:
 
     `title()`: what it runs on, for fingerprints of measurements. `connect(cores)`: what serves host calls of it with a
     team on these cores, None where they need no connection; raises `RuntimeError` (`NotImplementedError` for a backend
-    without a file here) that says why there is none. `tiles`: (rows, columns) of the tiles in which its kernels may
+    without a file here) that says why there is none. `connect_at(cores, ordinal)`: the same for the device of that
+    number among those of its kind that this process sees. `near(ordinal)`: the cores next to it (none: not known).
+    `tiles`: (rows, columns) of the tiles in which its kernels may
     compute a matrix product; `processors(threads)`: how many tiles it computes at a time beside so many threads of the
     host half. `tuning`: XLA's option that names the folder where its compiler keeps which kernels were the fastest on
     this device ("" where it times none). `compiling(operations)`: its options with which these are the fastest there;
@@ -42,9 +44,15 @@ class Device:
     tuning: str = ""
     compiling: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
     graphs: Callable[[Sequence[Op]], Mapping[str, object]] = lambda ops: {}
+    connect_at: Callable[[tuple[int, ...], int], Relay | None] = lambda cores, ordinal: _not_there(ordinal)
+    near: Callable[[int], tuple[int, ...]] = lambda ordinal: ()
     filters: Callable[[Sequence[Op], Mapping[str, object]], Mapping[Value, tuple[int, ...]]] = lambda ops, options: {}
 
     @property
     def suffix(self) -> str:
         """What names of kept measurements end with, so that those of different devices lie beside each other."""
         return f"-{self.name}" if self.apart else ""
+
+
+def _not_there(ordinal: int) -> NoReturn:
+    raise NotImplementedError(f"xcoexec: device {ordinal} of this kind cannot be connected; valid is the first one.")

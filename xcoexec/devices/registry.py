@@ -44,9 +44,9 @@ def device_of(relay: Relay | None) -> Device:
     return XLA_CPU if relay is None else _kinds[relay.driver.platform]
 
 
-def link_of(relay: Relay | None) -> Link:
-    """The link to the device behind a relay; without a relay the one within the CPU's memory."""
-    return SAME_MEMORY if relay is None else RelayLink(relay)
+def link_of(relay: Relay | None, *others: Relay | None) -> Link:
+    """The link to the devices behind relays; without a relay the one within the CPU's memory."""
+    return SAME_MEMORY if relay is None else RelayLink(relay, *filter(None, others))
 
 
 def connected(relay: Relay | None) -> Relay:

@@ -13,6 +13,7 @@ RECORD = Device(
     handlers="cpu",
     title=lambda: "cpu",
     connect=lambda cores: None,
+    connect_at=lambda cores, ordinal: None,
     tiles=((48, 8), (16, 16)),  # of Eigen's kernels
     processors=lambda threads: threads,
 )

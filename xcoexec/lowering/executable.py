@@ -33,7 +33,8 @@ class Executable:
     """`call(leaves)`: the inputs' leaves in, flat results out. `lowered` is None for plain `jax.jit`. `in_flight`: what
     takes calls that begin before the results of those before them are there (None: the same). `compiled`: has it
     compiled for leaves, of which shapes and types are enough (None: its first call does so). `seconds`: what it took to
-    have its weights resident. `caller`: who calls it, where its constants change.
+    have its weights resident. `caller`: who calls it, where its constants change. `beside`: what the plan was lowered
+    to for further devices, each of which computes a shard of the call. `blobs`: packed weights.
     """
 
     plan: Plan
@@ -43,6 +44,13 @@ class Executable:
     compiled: Callable[[Sequence[ArrayLike]], object] | None = None
     seconds: float = 0.0
     caller: Caller | None = None
+    beside: tuple[Lowered, ...] = ()
+    blobs: tuple[jax.Array, ...] = ()
+
+    @property
+    def all_lowered(self) -> tuple[Lowered, ...]:
+        """What the plan was lowered to, for each of its devices; nothing for plain `jax.jit`."""
+        return (self.lowered, *self.beside) if self.lowered is not None else ()
 
     @property
     def through(self) -> bool:
@@ -63,16 +71,19 @@ def executable(
     made_for: Hashable = None,
     committed: bool = False,
     caller: Callable[[Lowered, Sequence[jax.Array]], Caller] | None = None,
+    where: jax.Device | None = None,
+    blobs: Sequence[jax.Array] | None = None,
 ) -> Executable:
     """Packs the weights and wraps the lowered function in `jax.jit`; `weights` are leaves of the shapes that were
     traced, `donated`: positions among the inputs.
 
     `made_for`: the configuration under which it may be called (None: under any). `jax.jit` traces again when it
     changes: then the call raises `Stale`. `committed`: results stay on the device whatever lies where of the inputs.
-    `caller`: who calls, of the constants that calls begin with (None: they never change).
+    `caller`: who calls, of the constants that calls begin with (None: they never change). `where`, `blobs`: as in
+    `Lowered.arguments`.
     """
     began = time.thread_time()
-    args = tuple(lowered.arguments(weights))
+    args = tuple(lowered.arguments(weights, where, blobs))
     seconds, n = time.thread_time() - began, len(args)
 
     def fn(*flat: jax.Array) -> list[jax.Array]:
@@ -87,7 +98,7 @@ def executable(
     calls = caller(lowered, args) if caller is not None else None
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
     call = (lambda leaves: jitted(*args, *leaves)) if calls is None else functools.partial(calls.call, jitted)
-    return Executable(plan, call, lowered, None, compiled, seconds, calls)
+    return Executable(plan, call, lowered, None, compiled, seconds, calls, blobs=args[len(lowered.consts) :])
 
 
 def local(plan: Plan, lowered: Lowered, weights: Sequence[ArrayLike]) -> Executable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import jax
@@ -62,20 +63,25 @@ class Lowered:
         for unit in self.segments:
             give_idle_back(unit.segment)
 
-    def arguments(self, weights: Sequence[ArrayLike]) -> list[jax.Array]:
+    def arguments(
+        self, weights: Sequence[ArrayLike], where: jax.Device | None = None, blobs: Sequence[jax.Array] | None = None
+    ) -> list[jax.Array]:
         """Constants and packed blobs (bytes, one for each segment) for given weights, resident. With a relay the host
-        half's stay in host memory. Raises `Unsupported` for a segment that reads no value of the call, `MemoryError`
-        where its intermediates find no room.
+        half's stay in host memory. `where`: the device on which they are to lie (None: weights where they are, others
+        on the default device); `blobs`: those of another device of the same memory. Raises `Unsupported` for a segment
+        that reads no value of the call, `MemoryError` where its intermediates find no room.
         """
         known = _Sliced(self.folded.constants(weights), self.slices)
         resident = identities(self.folded, weights)
         own = lambda v: resident[v] if v in resident and v not in self.slices else known[v]
         stored = lambda v: np.ascontiguousarray(np.transpose(known[v], self.turned[v])) if v in self.turned else own(v)
-        args = [as_array(stored(v)) for v in self.consts]
+        place = as_array if where is None else functools.partial(jax.device_put, device=where)
+        args = [place(stored(v)) for v in self.consts]
         if not self.device.apart:
             in_large_pages((x.unsafe_buffer_pointer(), x.nbytes) for x in args if len(x.devices()) == 1)
+            packed = (u.segment.pack(known) for u in self.segments) if blobs is None else map(np.asarray, blobs)
             # aligned: taken without a copy
-            return [*args, *(jax.device_put(u.segment.pack(known)) for u in self.segments)]
+            return [*args, *(jax.device_put(x, where, may_alias=True) for x in packed)]
         relay = connected(self.relay)
         self.sites.update((u, _site(relay, u, known, self.faults)) for u in self.segments)
         streamed = [(u, v) for u in self.units if isinstance(u, DeviceUnit) for v in u.streamed]

@@ -68,14 +68,36 @@ def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
         raise SplitError(
             f"split: got axis {axis}, range {start}:{stop} for a result {out}; valid is a non-empty range inside it."
         )
+    work = _split(ops, {out: (axis, start, stop)})
+    return Part(tuple(work.origin), tuple(work.slices.values()), work.new[out], work.origin)
+
+
+def split_all(ops: Sequence[Op], wanted: Mapping[Value, Request | None]) -> tuple[Part, Mapping[Value, Value]]:
+    """The part of operations that computes a range (None: all) of each of several of their results, and what stands for
+    these; its `out` is the last one's. Raises `SplitError` as `split`, and for an operation with several results.
+    """
+    several = next((op for op in ops if len(op.outs) != 1), None)
+    if several is not None:
+        raise SplitError(f"{several.prim} has {len(several.outs)} results; only operations with one can be split.")
+    work = _split(tuple(dict.fromkeys(ops)), wanted)
+    new = {v: work.new[v] for v in wanted}
+    last = next(new[op.out] for op in reversed(ops) if op.out in new)
+    return Part(tuple(work.origin), tuple(work.slices.values()), last, work.origin), new
+
+
+def _split(ops: Sequence[Op], wanted: Mapping[Value, Request | None]) -> _Work:
+    """A part of operations in program order that makes ranges of some of their results."""
     made = {v: op for op in ops for v in op.outs}
-    requests: dict[Value, Request | None] = {out: (axis, start, stop)}
+    requests: dict[Value, Request | None] = dict(wanted)
     needs: dict[Op, Need] = {}
     for op in reversed(ops):
         if op.out in requests:
             needs[op] = _need(op, requests[op.out])
             _record(op, needs[op], requests, made)
-    return _rebuild(needs, requests, made, out)
+    work = _Work(requests, made)
+    for op, need in reversed(needs.items()):
+        work.rewrite(op, need)
+    return work
 
 
 def _record(op: Op, need: Need, requests: dict[Value, Request | None], made: Mapping[Value, Op]) -> None:
@@ -98,19 +120,6 @@ def _hull(op: Op, a: Request | None, b: Request | None) -> Request | None:
             f"{op.prim}: one value is needed in two different parts, {a} and {b}; the layer cannot be split there."
         )
     return a[0], min(a[1], b[1]), max(a[2], b[2])
-
-
-def _rebuild(
-    needs: dict[Op, Need],
-    requests: Mapping[Value, Request | None],
-    made: Mapping[Value, Op],
-    out: Value,
-) -> Part:
-    """The part of operations whose needs are known."""
-    work = _Work(requests, made)
-    for op, need in reversed(needs.items()):
-        work.rewrite(op, need)
-    return Part(tuple(work.origin), tuple(work.slices.values()), work.new[out], work.origin)
 
 
 class _Work:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 
@@ -20,6 +20,7 @@ from ..ir.placement import bare
 from ..ir.plan import Plan
 from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import Lowered, lower
+from ..lowering.shards import Shards
 from ..measure.device_layers import to_predict
 from ..measure.kept import tuning
 from ..measure.profile import (
@@ -131,16 +132,25 @@ class Attempt:
         graphs = device.graphs(ops) if plan.graphs else {}
         options = {**tuning(), **device.compiling(ops), **graphs, **(p.compiler_options or {})}
         lowered = lower(p.graph, p.folded, plan.placements, self.build, relay)
-        return executable(
-            plan,
-            lowered,
-            p.weights,
-            p.donated,
-            options,
-            configuration(),
-            p.committed,
-            p.caller if p.banks else None,
-        )
+        if p.shards is not None:
+            return self._on_all(plan, lowered, p.shards, options)
+        about = (options, configuration(), p.committed, p.caller if p.banks else None)
+        return executable(plan, lowered, p.weights, p.donated, *about)
+
+    def _on_all(self, plan: Plan, lowered: Lowered, shards: Shards, options: Mapping[str, object]) -> Executable:
+        """A plan on the devices of a call's shards: lowered for each that has cores of its own, packed once where they
+        share their memory.
+        """
+        p, made = self.problem, list[Executable]()
+        for k, device in enumerate(shards.devices):
+            if k and self.machine.beside:
+                machine = self.machine.beside[k - 1]
+                build = functools.partial(machine.build, pick=self._guess if self.hasty else None)
+                lowered = lower(p.graph, p.folded, plan.placements, build, machine.relay)
+            blobs = made[0].blobs if made and not self.machine.apart else None
+            there = {"where": device, "blobs": blobs, "made_for": shards.configuration}
+            made.append(executable(plan, lowered, shards.weights[k], (), options, **there))
+        return shards.executable(plan, made)
 
     def fits(self, plan: Plan) -> bool:
         """Whether a plan keeps within the bytes that may lie on the device."""
@@ -189,7 +199,8 @@ class Attempt:
         if self.costs is None:
             if not self.early:
                 self.learn()
-            self.costs = self._measured()
+            with self.machine.there():
+                self.costs = self._measured()
         m = self.machine
         if m.limit is None:
             return self.costs
@@ -202,13 +213,15 @@ class Attempt:
         """
         m, run = self.machine, lambda: self.run(self.all_host)
         where = (connected(m.relay), m.threads, m.cpus)
-        self.quick = assume(self.graph, lowered_of(self.all_host), run, together, *where)
+        with m.there():
+            self.quick = assume(self.graph, lowered_of(self.all_host), run, together, *where)
         return self.quick
 
     def learn(self) -> None:
         """Measures what of the machine is not known yet, and is kept on disk."""
         if self.predictor is None and not self.problem.hostless:
-            learn_contention(self.machine.relay, self.machine.threads, self.machine.cpus)
+            with self.machine.there():
+                learn_contention(self.machine.relay, self.machine.threads, self.machine.cpus)
 
     def _measured(self) -> Costs:
         p, m = self.problem, self.machine

@@ -24,8 +24,8 @@ class Beginning:
     remembered for it, only its graph can tell.
     """
 
-    def __init__(self, closed: ClosedJaxpr, threads: int):
-        self._closed, self._threads = closed, threads
+    def __init__(self, closed: ClosedJaxpr, threads: int, devices: int = 1):
+        self._closed, self._threads, self._devices = closed, threads, devices
 
     @functools.cached_property
     def _name(self) -> str:
@@ -34,7 +34,8 @@ class Beginning:
         shapes = lambda atoms: [(getattr(a.aval, "shape", ()), str(getattr(a.aval, "dtype", ""))) for a in atoms]
         parts = [(e.primitive.name, e.params.get("name"), shapes(e.outvars)) for e in jaxpr.eqns]
         text = repr((shapes(jaxpr.invars), parts))
-        return f"begin-{hashlib.sha256(text.encode()).hexdigest()[:16]}-{self._threads}"
+        of = f"-of-{self._devices}" if self._devices > 1 else ""
+        return f"begin-{hashlib.sha256(text.encode()).hexdigest()[:16]}-{self._threads}{of}"
 
     def with_plan(self) -> bool:
         """Whether the first call need not wait longer for the plan than for plain `jax.jit`."""

@@ -5,20 +5,26 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+import jax
 from jax.typing import ArrayLike
 
+from .. import config
 from ..codegen.runtime import host
 from ..codegen.runtime.relay import Relay
+from ..devices.cores import divided
 from ..devices.registry import device_half, link_of
-from ..errors import BindError
+from ..errors import BindError, SplitError
+from ..frontend.fold import Folded
 from ..frontend.trace import Traced
 from ..guard import Asked, Failed, asked, stage, warn
 from ..ir.plan import Plan
 from ..lowering.executable import Executable, Flat
+from ..lowering.shards import Placed, Shards
 from ..measure.profile import Progress
 from ..measure.training import stored
 from ..planning.strategies import strategy_name
@@ -31,6 +37,7 @@ from .session import PlainSession, Session
 log = logging.getLogger("xcoexec")
 
 PLAIN = "with plain jax.jit"
+COLLECTIVES = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective-\w+")  # operations of XLA
 CPU_ALONE = "on the CPU alone, because its weights do not fit the device's memory"
 
 
@@ -39,7 +46,8 @@ class Task:
     """What has to be compiled: which of the example `leaves` are weights and which inputs, the inputs that are given
     away, plain jax.jit of the inputs, and the parameters of `jax.jit` as the caller named them. `sibling`: the same
     function is planned already for other shapes. `compile_plain`: what plain jax.jit compiles for the example; raises
-    what it raises. `called`, `looked_up`, `step`, `committed`: as in `Problem`.
+    what it raises. `called`, `looked_up`, `step`, `committed`: as in `Problem`. `placed`: where the leaves lie (None:
+    on the default device).
     """
 
     traced: Traced
@@ -50,11 +58,12 @@ class Task:
     plain: Flat
     given: Mapping[str, object]
     sibling: bool
-    compile_plain: Callable[[], object]
+    compile_plain: Callable[[], jax.stages.Compiled]
     called: Callable[[], object] | None = None
     looked_up: Callable[[], object] | None = None
     step: bool = False
     committed: bool = False
+    placed: Placed | None = None
 
     @property
     def weights(self) -> list[ArrayLike]:
@@ -81,7 +90,16 @@ class Task:
             looked_up=self.looked_up,
             step=self.step,
             committed=self.committed,
+            divide=None if self.placed is None else functools.partial(self._divided, self.placed),
         )
+
+    def _divided(self, placed: Placed, whole: Folded) -> tuple[Folded, Shards]:
+        """The program of a shard of a call, and how its results are put together: as those of plain `jax.jit` lie."""
+        compiled = self.compile_plain()
+        if placed.local != placed.devices and (met := COLLECTIVES.search(compiled.as_text() or "")):
+            raise SplitError(f"processes would wait for each other in {met[0]}, and they plan each for itself.")
+        results = jax.tree_util.tree_leaves(compiled.output_shardings)
+        return placed.divided(whole, results), Shards.of(placed, whole, self.leaves, results)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -150,11 +168,33 @@ def refused(name: str, options: Options, why: str, manner: Manner | None = None)
     return PlainSession(strategy_name(options.strategy), why)
 
 
-def device_relay(cpus: tuple[int, ...]) -> Relay | None:
-    """What connects the host half to the device half; None where both are on the CPU. Raises `RuntimeError` where there
-    is no such connection (`NotImplementedError` for a backend that is not known).
+def device_relay(cpus: tuple[int, ...], ordinal: int | None = None) -> Relay | None:
+    """What connects the host half to the device half, or to the device of that number among those of its kind; None
+    where both are on the CPU. Raises `RuntimeError` where there is no such connection (`NotImplementedError` for a
+    backend that is not known).
     """
-    return device_half().connect(cpus)
+    return device_half().connect(cpus) if ordinal is None else device_half().connect_at(cpus, ordinal)
+
+
+def shard_machine(options: Options, devices: Sequence[jax.Device]) -> Machine:
+    """What plans for a shard on the first one of these devices, with those of the others beside it: devices of their
+    own have cores of their own, others take turns on all of them. Raises what `device_relay` raises, and
+    `NotImplementedError` where there are not enough cores.
+    """
+    kind = device_half()
+    if not kind.apart:
+        return Machine(options.threads, options.cpus, None, options.memory, where=devices[0])
+    ordinals = [d.local_hardware_id or 0 for d in devices]
+    pool = options.cpus or config.usable()
+    most = options.threads if options.threads_given else len(pool)
+    made = []
+    for device, ordinal, cpus in zip(
+        devices, ordinals, divided(pool, list(map(kind.near, ordinals)), most), strict=True
+    ):
+        if not cpus:
+            raise NotImplementedError(f"{len(pool)} cores are too few for {len(devices)} devices")
+        made.append(Machine(len(cpus), cpus, device_relay(cpus, ordinal), options.memory, where=device))
+    return dataclasses.replace(made[0], beside=tuple(made[1:]))
 
 
 def device_limit(given: float | int | None, relay: Relay | None) -> int | None:
@@ -175,8 +215,10 @@ def ahead(options: Options) -> None:
             log.debug("native functions are not compiled ahead: %s", e)
 
 
-def _machine(options: Options) -> Machine:
+def _machine(options: Options, shards: Shards | None) -> Machine:
     with stage("connecting the device"):
+        if shards is not None:
+            return shard_machine(options, shards.devices)
         found = device_relay(options.cpus)
     limit = asked(device_limit, options.device_memory, found)
     return Machine(options.threads, options.cpus, found, options.memory, limit)
@@ -187,7 +229,7 @@ def _session(name: str, options: Options, task: Task, manner: Manner) -> Session
     host.prefetch(options.apart)
     with stage("building the graph"):
         problem = task.problem()
-    machine = _machine(options)
+    machine = _machine(options, problem.shards)
     with stage("building the graph"):
         problem = _with_experts(problem, machine, options)
     with stage("planning"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,7 @@ from ..ir.validate import check_graph
 from ..ir.words import DEVICE, HOST
 from ..lowering.executable import Executable, Flat
 from ..lowering.lower import Lowered, identities
+from ..lowering.shards import Shards
 from ..partition.split import split
 from ..planning.memory import usage
 from .experts import Caches, Uses
@@ -46,7 +48,8 @@ class Problem:
     `sibling`: the same function is planned already for other shapes. `compiler_options`: those of `jax.jit`. `called`:
     a call of plain `jax.jit` as the caller makes it; `looked_up`: what a call does before its executable is known
     (None: nothing worth mentioning). `committed`: as in `executable`. `banks`: experts of which the device holds some,
-    and how often they are used.
+    and how often they are used. `shards`: the graph is that of one shard of a call, `weights` are those of the first
+    one, `example` and `plain` are of whole calls.
     """
 
     folded: Folded
@@ -64,6 +67,7 @@ class Problem:
     committed: bool = False
     banks: tuple[Bank, ...] = ()
     uses: Uses | None = None
+    shards: Shards | None = None
 
     @classmethod
     def of(
@@ -81,15 +85,20 @@ class Problem:
         looked_up: Callable[[], object] | None = None,
         step: bool = False,
         committed: bool = False,
+        divide: Callable[[Folded], tuple[Folded, Shards]] | None = None,
     ) -> Problem:
-        """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. Raises `Unsupported`
-        for a function that has no such graph.
+        """Folds a trace, whose leaves `index` are weights, and builds its graph; both are checked. `divide`: makes of
+        the program that of a shard, which the graph is then built of. Raises `Unsupported` for a function that has no
+        such graph, and what `divide` raises.
         """
-        folded = fold(traced, index)
+        folded, shards = fold(traced, index), None
+        if divide is not None:
+            folded, shards = divide(folded)
+            weights = shards.weights[0]
         graph = build_graph(folded)
         check_graph(graph)
         about = (folded, graph, traced.out_tree, weights, example, donated, plain)
-        return cls(*about, sibling, compiler_options, called, looked_up, step, committed)
+        return cls(*about, sibling, compiler_options, called, looked_up, step, committed, shards=shards)
 
     def with_experts(self, limit: int) -> Problem:
         """The same with caches of experts on the device, where it may hold `limit` bytes: all other weights, and as
@@ -186,7 +195,9 @@ class Problem:
 class Machine:
     """What a problem is planned for: `threads` of the host half (on the cores `cpus`, where some are given), the
     `relay` to a device half of its own (None: the device half is XLA:CPU), how arrays cross to it (`memory`), and the
-    bytes that may lie there (`limit`; None: as many as there are).
+    bytes that may lie there (`limit`; None: as many as there are). `beside`: what computes the shards of a call on
+    further devices, each with cores of its own; none where devices share their cores, and take turns. `where`: the
+    device (None: the default one).
     """
 
     threads: int
@@ -194,6 +205,8 @@ class Machine:
     relay: Relay | None = None
     memory: str = "auto"
     limit: int | None = None
+    beside: tuple[Machine, ...] = ()
+    where: jax.Device | None = None
 
     @property
     def device(self) -> Device:
@@ -208,11 +221,16 @@ class Machine:
     @property
     def link(self) -> Link:
         """What there is to ask of the way to the device half."""
-        return link_of(self.relay)
+        return link_of(self.relay, *(m.relay for m in self.beside))
 
     def build(self, program: Program, pick: Pick | None = None) -> Segment:
         """A segment of a program for this machine's team. Raises `Unsupported` for what kernels cannot express."""
         return host.build(program, self.threads, cpus=self.cpus, cut=split, pick=pick)
+
+    def there(self) -> contextlib.AbstractContextManager[object]:
+        """What is measured within it is measured on this device."""
+        first = self.where is None or self.where == jax.local_devices()[0]
+        return contextlib.nullcontext() if first or not self.apart else jax.default_device(self.where)
 
     def holds(self, graph: LayerGraph, plan: Plan) -> bool:
         """Whether a plan keeps within the bytes that may lie on the device."""

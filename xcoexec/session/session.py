@@ -148,7 +148,7 @@ class Session:
     def _fault(self) -> Faults | None:
         """The faults of this function's own host calls, in the plan in use or one before it; None without any."""
         errors = self._link.errors
-        used = [e.lowered.faults for e in _all(self.current, *self.monitor.past) if e.lowered is not None]
+        used = [x.faults for e in _all(self.current, *self.monitor.past) for x in e.all_lowered]
         own = next((f for f in used if len(f)), None)
         if own is None:
             self._errors = errors

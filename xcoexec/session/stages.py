@@ -39,6 +39,7 @@ def record_name(s: Attempt) -> str:
     half = s.machine.device.suffix + "-host" * s.problem.on_host if s.machine.apart else ""
     half += f"-{s.machine.memory}" if s.machine.apart and s.machine.memory != "auto" else ""
     half += f"-{s.machine.limit}" if s.machine.apart and s.machine.limit is not None else ""
+    half += f"-of-{len(s.problem.shards.devices)}" if s.problem.shards is not None else ""
     return f"plan-{s.graph.key}-{s.machine.threads}{half}" + "".join(f"-{c}" for c in s.machine.cpus)
 
 
