@@ -25,7 +25,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 
 import xcoexec
 from xcoexec import models
@@ -38,13 +37,12 @@ from xcoexec.errors import BindError, CoexecWarning
 from xcoexec.ir.plan import Plan
 from xcoexec.planning.memory import usage
 from xcoexec.session import experts, prepare
-from xcoexec.session.contest import forced
 from xcoexec.session.race import Race
 
 from . import test_offload as offloads
 from . import test_training as steps
 from .standin import sleeping
-from .support import LAYERS, array, build_on, dense, error, moved, oracle, stages_of, streaming
+from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
 from .test_faults import MEMORY, _kill, _refusing, _segment, _without_arenas
 from .test_relay import OPERATIONS, WEIGHTS, X, _chain, _residual
 
@@ -105,12 +103,12 @@ def test_chains_through_residual_blocks(relay: Relay, p: float, way: tuple[str, 
 @pytest.mark.parametrize("p", [0.0, 0.4])
 def test_kernels_launched_as_graphs(relay: Relay, p: float) -> None:
     """Under calls of two threads whose arguments lie elsewhere each time: graphs are recorded for addresses."""
-    graph = stages_of(_residual, WEIGHTS, X, weights=1)[1]
-    plan = dataclasses.replace(forced(graph, Plan.uniform(p)), graphs=True)
+    plain = xcoexec.jit(_residual, plan=Plan.uniform(p), strict=True).bind(WEIGHTS)
+    plan = dataclasses.replace(plain.plan(X), graphs=True)
     fast = xcoexec.jit(_residual, plan=plan, strict=True).bind(WEIGHTS)
     given = [X * (1 + k / 16) for k in range(8)]
     want = [oracle(_residual, WEIGHTS, x) for x in given]
-    assert cuda_record.graphs(graph.program.ops)
+    assert cuda_record.graphs(plain.session(X).graph.program.ops)
 
     def calls(_: int) -> float:
         kept = [(k % 8, fast(given[k % 8])) for k in range(64)]
@@ -119,31 +117,6 @@ def test_kernels_launched_as_graphs(relay: Relay, p: float) -> None:
     with ThreadPoolExecutor(2) as pool:
         assert max(pool.map(calls, range(2))) < TOLERANCE
     assert fast.plan().graphs and fast.report().ran == "xco"
-
-
-def test_training_steps_launched_as_graphs() -> None:
-    """Forty steps from one state, donated and not, beside plain jax.jit's."""
-
-    def loss(w: Any, x: Any, y: Any) -> Any:
-        for k in w:
-            x = jax.nn.relu(lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
-        return jnp.mean((x.mean((1, 2)) - y) ** 2)
-
-    def step(w: Any, x: Any, y: Any) -> Any:
-        value, g = jax.value_and_grad(loss)(w, x, y)
-        return jax.tree_util.tree_map(lambda a, b: a - 0.1 * b, w, g), value
-
-    w = [array(3, 3, 4, 16) * 0.3, array(3, 3, 16, 16, seed=1) * 0.1]
-    x, y = array(8, 12, 12, 4, seed=2), array(8, 16, seed=3)
-    graph = stages_of(step, w, x, y, weights=0)[1]
-    plan = dataclasses.replace(forced(graph, Plan.uniform(0.0)), graphs=True)
-    for donate in ({}, {"donate_argnums": 0}):
-        fast, plain = xcoexec.jit(step, plan=plan, strict=True, **donate), jax.jit(step)
-        mine, other = jax.tree_util.tree_map(jnp.array, w), w
-        for _ in range(40):
-            (mine, got), (other, want) = fast(mine, x, y), plain(other, x, y)
-        assert abs(float(got) - float(want)) < 1e-5 * abs(float(want))
-        assert fast.plan(mine, x, y).graphs
 
 
 @pytest.mark.parametrize("p, streamed", [(0.0, 1.0), (0.0, 0.5), (0.5, 0.5), (0.4, 0.3), (0.25, 0.75)])

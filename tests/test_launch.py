@@ -107,8 +107,17 @@ def test_what_is_measured_wins(
     exe = contest.contest(s).exe
     assert _name(exe.plan) == wins
     assert exe.plan.graphs == wins.endswith("graphs") and ("graphs" in str(exe.plan.measured)) == bool(graphs)
+    assert ("kernels are launched as graphs" in exe.plan.chosen) == exe.plan.graphs
     got = np.asarray(exe.call(s.problem.example)[0])
     assert error(got, oracle(_convolutions, WEIGHTS, *s.problem.example)) < 1e-5
+
+
+def test_what_cannot_be_recorded_is_no_candidate(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:
+    monkeypatch.setattr(standin, "GRAPHS", {"xla_has_no_such_option": True})
+    s = _planning(relay, {**ALONE, "host": 0.5})
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    exe = contest.contest(s).exe
+    assert _name(exe.plan) == "host" and "graphs" not in str(exe.plan.measured)
 
 
 def test_the_compiler_is_asked_for_them(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,8 @@ from ..planning.memory import usage
 from ..planning.strategies import CONTEST, RIVALS, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt, lowered_of
 from .rebalance import rebalanced
+
+log = logging.getLogger("xcoexec")
 
 QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
@@ -177,14 +180,23 @@ def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mappin
     """The folded graph on a device, and the fastest plan of both halves, with kernels that are launched as graphs: a
     device with many processors waits for the thread that launches them.
     """
-    if not s.machine.apart or not s.machine.device.graphs(s.graph.program.ops):
+    if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
         return {}
     plans = {DEVICE: STRATEGIES["device"](s.graph, s.measured_costs())}
     fastest = min(seconds, key=seconds.__getitem__)
     plan = candidates[fastest].plan
     if plan.engine == "xco" and fastest != DEVICE and any(p.half != HOST for p in plan.placements):
         plans[fastest] = plan
-    return {f"{k}{AS_GRAPHS}": s.executable(dataclasses.replace(p, graphs=True)) for k, p in plans.items()}
+    found = {}
+    for name, plan in plans.items():
+        exe = s.executable(dataclasses.replace(plan, graphs=True))
+        try:
+            s.run(exe)
+        except jax.errors.JaxRuntimeError as e:  # of what cannot be recorded, or has no room
+            log.info("%s%s: %s", name, AS_GRAPHS, e)
+        else:
+            found[f"{name}{AS_GRAPHS}"] = exe
+    return found
 
 
 def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
@@ -350,6 +362,7 @@ def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[st
     reason = (
         f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
     )
+    reason += "; kernels are launched as graphs" * candidates[best].plan.graphs
     return Found(why(candidates[best], seconds, reason), candidates, best, seconds)
 
 
