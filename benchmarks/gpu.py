@@ -18,7 +18,7 @@ import math
 import os
 import pathlib
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -104,7 +104,8 @@ def run(name: str, precision: str, variants: Sequence[str], place: str, batch: i
         for v, f in bound_functions.items():
             calls[v] = lambda f=f: finish(f(given))
         outs = {k: jax.tree_util.tree_leaves(c()) for k, c in calls.items()}
-        seconds = alternate(calls, ROUNDS, BLOCK_SECONDS)
+        waits, flows = dict[str, list[float]](), dict[str, list[float]]()
+        seconds = alternate(calls, ROUNDS, BLOCK_SECONDS, samples=waits)
         many = {
             k: functools.partial(_many, c)
             for k, c in {
@@ -112,7 +113,7 @@ def run(name: str, precision: str, variants: Sequence[str], place: str, batch: i
                 **{v: functools.partial(f, given) for v, f in bound_functions.items()},
             }.items()
         }
-        pipelined = {k: t / IN_FLIGHT for k, t in alternate(many, 3, BLOCK_SECONDS).items()}
+        pipelined = {k: t / IN_FLIGHT for k, t in alternate(many, 3, BLOCK_SECONDS, samples=flows).items()}
         energy = {k: joules(calls[k]) for k in ("jit", *list(bound_functions)[-1:])}
         want = [np.asarray(v) for v in outs["jit"]]
     errors = {k: max(error(np.asarray(a), b) for a, b in zip(out, want, strict=True)) for k, out in outs.items()}
@@ -130,6 +131,8 @@ def run(name: str, precision: str, variants: Sequence[str], place: str, batch: i
         "slice_percent": slice_percent(),
         "seconds": seconds,
         "seconds_in_flight": pipelined,
+        "spread": _quartiles(waits),
+        "spread_in_flight": {k: (a / IN_FLIGHT, b / IN_FLIGHT) for k, (a, b) in _quartiles(flows).items()},
         "joules_a_call": energy,
         "difference_to_jit": errors,
         "plans": plans,
@@ -138,6 +141,11 @@ def run(name: str, precision: str, variants: Sequence[str], place: str, batch: i
         "commit": commit(),
         "xcoexec": xcoexec.__version__,
     }
+
+
+def _quartiles(samples: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
+    """Between which seconds half of all calls lie."""
+    return {k: (float(np.percentile(s, 25)), float(np.percentile(s, 75))) for k, s in samples.items()}
 
 
 def _timed(found: Budget, seconds: float) -> Budget:
