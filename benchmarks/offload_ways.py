@@ -140,7 +140,8 @@ class Run:
         self.params = jax.tree_util.tree_map(jnp.copy, params)
         self._before = _in_use()
         self.state, step, *balance = way(self.params, clip)
-        self.tokens, self.losses = tokens, list[float]()
+        self.tokens, self.steps = tokens, 0
+        self.losses: list[float] = []  # of the first steps, up to one whose loss nobody reads
         self._compile(step)
         for _ in range(BALANCING * len(balance)):
             for _ in range(BALANCED_STEPS):
@@ -165,7 +166,9 @@ class Run:
 
     def __call__(self) -> None:
         self.params, self.state, loss = self.step(self.params, self.state, self.tokens)
-        self.losses.append(float(loss))
+        if self.steps == len(self.losses):
+            self.losses.append(float(loss))
+        self.steps += 1
         jax.block_until_ready(self.params)
 
     def burst(self, n: int) -> float:
@@ -174,6 +177,7 @@ class Run:
         start = time.perf_counter()
         for _ in range(n):
             self.params, self.state, _ = self.step(self.params, self.state, self.tokens)
+        self.steps += n
         jax.block_until_ready((self.params, self.state))
         return (time.perf_counter() - start) / n
 

@@ -40,7 +40,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 def first_state(x: np.ndarray) -> TrainState:
     """LeNet-5 with random weights, and its optimizer."""
     module = models.get("lenet").module
-    params = module.init(jax.random.key(0), x[:1])["params"]
+    params = jax.jit(module.init)(jax.random.key(0), x[:1])["params"]
     return TrainState.create(apply_fn=module.apply, params=params, tx=optax.sgd(0.02, momentum=0.9))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,11 @@ from .oracle import error, oracle
 TOLERANCE = 1e-4
 #: what XLA adds to a program is compiled three times as fast
 QUICK = {"xla_backend_optimization_level": 0}
+
+
+def quick_process() -> dict[str, str]:
+    """The environment of a process in which what XLA adds is compiled without LLVM's optimisations."""
+    return {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
 
 def array(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> jax.Array:

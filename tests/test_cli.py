@@ -21,9 +21,12 @@ from xcoexec.codegen.store.disk import write
 from xcoexec.tools import cache_folder, demo, doctor, explain, info
 from xcoexec.tools.arguments import parsed, run_command, wanted
 
+from .support import quick_process
+
 
 def _xcoexec(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "xcoexec", *args], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-m", "xcoexec", *args]
+    return subprocess.run(command, env=quick_process(), capture_output=True, text=True, timeout=300)
 
 
 def test_plan_and_run() -> None:

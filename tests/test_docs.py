@@ -18,11 +18,14 @@ import pytest
 
 import xcoexec
 
+from .support import quick_process
+
 ROOT = pathlib.Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = sorted(p for p in (README, *DOCS.rglob("*.md")) if "generated" not in p.parts)
 GENERATED = {"generated/messages.md", "generated/benchmarks.md", "generated/tour.ipynb", "generated/changelog.md"}
+pytestmark = pytest.mark.usefixtures("quick_xla")
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.S | re.M)
 WITH_SNIPPETS = [p for p in PAGES if "```python" in p.read_text() and p.name not in ("extending.md", "architecture.md")]
@@ -176,7 +179,7 @@ def test_each_example_is_listed_and_named() -> None:
 @pytest.mark.parametrize("name", [n for n in EXAMPLES if not n.startswith(("train", "generate"))])
 def test_an_example_runs(name: str, tmp_path: pathlib.Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / name), *EXAMPLES[name]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    done = subprocess.run(command, env=quick_process(), capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() and "Traceback" not in done.stderr
 

@@ -23,6 +23,8 @@ from xcoexec.models import generate, moe
 from xcoexec.models.decoder import Decoder, Step
 from xcoexec.tools.zoo_graphs import model_graph
 
+from .support import quick_process
+
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -563,7 +565,7 @@ def test_steps_that_do_not_fit_their_cache(small: tuple[Decoder, Any]) -> None:
 def test_the_example_writes() -> None:
     """With random weights: the same text from both."""
     command = [sys.executable, str(ROOT / "examples" / "generate.py"), "--steps", "4", "--length", "64"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    done = subprocess.run(command, env=quick_process(), capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if "tokens a second" in line]
     assert [line.split(":")[0] for line in lines] == ["jax.jit", "xcoexec.jit"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from benchmarks import learning_curves, step_race, train, train_steps
 from benchmarks.train_cases import CASES
 from benchmarks.train_steps import Training, in_training
 from xcoexec.models.layers import ConvNorm
+
+from .support import quick_process
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
 
@@ -159,8 +160,7 @@ def test_learning_curves_of_a_few_steps(tmp_path: pathlib.Path, monkeypatch: pyt
 @pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "examples").glob("train_*.py")))
 def test_an_example_runs(name: str) -> None:
     command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), "--steps", "4"]
-    quick = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    done = subprocess.run(command, env=quick, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    done = subprocess.run(command, env=quick_process(), capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["jax.jit", "xcoexec.jit"]
