@@ -6,8 +6,8 @@ weights, images, threads and queue. What is valid is the generator's own judgeme
 the classes of all images with those of `jax.jit`, product by product in f32.
 
 Server: the most queries a second whose 99th percentile keeps within `--bound` seconds (default: `BOUND_CALLS` calls of
-the slowest engine, `LEAST_BOUND` at least); found by halving, each step a run of its own. Up to `--batch` images are
-computed at once. Images are random: the accuracy is that of the arithmetic. Runs are shorter than MLPerf's rules ask
+the slowest engine, `LEAST_BOUND` at least); looked for from above, each step a run of its own. Up to `--batch` images
+are computed at once. Images are random: the accuracy is that of the arithmetic. Runs are shorter than MLPerf's rules ask
 for (`--seconds`, and as many queries as its percentiles need).
 """
 
@@ -45,8 +45,9 @@ MODELS = ("mobilenet_v2", "resnet50")
 ENGINES = ("xcoexec", "scheduler", "onnxruntime", "jax.jit")
 IMAGES = 64
 BOUND_CALLS, LEAST_BOUND = 4.0, 0.015  # calls of the slowest engine that a query may take, and seconds at least
-STEPS = 6  # halvings of the range (by ratio) in which Server's rate is looked for
+STEPS = 10  # runs in which Server's rate is looked for
 LEAST_SHARE = 0.05  # of the rate of calls without a generator, where that range begins
+DOWN = 0.85  # of a rate that is not valid, until one is
 SINGLE, MULTI, OFFLINE, SERVER = SCENARIOS = ("single", "multi", "offline", "server")
 #: scenario -> (the generator's name, what its summary calls the figure, its unit, factor)
 FIGURES = {
@@ -99,7 +100,7 @@ MAKERS: Mapping[str, Callable[[str, int, Sequence[int]], Iterator[Call]]] = {
 
 class System:
     """A system under test: queries go through a queue to one thread, which takes what is there, up to the largest of
-    `sizes`; a batch is filled up to the next of them.
+    `sizes`, and computes it in batches of these sizes, the largest first; a last one is filled up to the least of them.
     """
 
     def __init__(self, lg: Any, call: Call, images: np.ndarray, sizes: Sequence[int]):
@@ -117,11 +118,12 @@ class System:
                     self._queue.put(None)
                     break
                 samples += further
-            for i in range(0, len(samples), most):
-                self._run(samples[i : i + most])
+            while samples:
+                n = max((n for n in self._sizes if n <= len(samples)), default=self._sizes[0])
+                self._run(samples[:n], n)
+                samples = samples[n:]
 
-    def _run(self, samples: Sequence[Any]) -> None:
-        n = next(n for n in self._sizes if n >= len(samples))
+    def _run(self, samples: Sequence[Any], n: int) -> None:
         index = [s.index for s in samples]
         out = self._call(self._images[index + index[-1:] * (n - len(index))])
         classes = np.ascontiguousarray(out.reshape(n, -1).argmax(-1).astype(np.int64))
@@ -183,12 +185,17 @@ def agreement(log: Sequence[Mapping[str, Any]], wanted: np.ndarray) -> float:
 
 
 def most(valid: Callable[[float], bool], low: float, high: float, steps: int = STEPS) -> float:
-    """The highest rate that is valid, between `low` and `high`; 0.0 where none of those tried is."""
+    """The highest rate that is valid, between `low` and `high`; 0.0 where none of those tried is. It is looked for from
+    above, as a run of so many queries takes the longer the fewer come in a second; behind the first valid one by
+    halving (by ratio).
+    """
     best = 0.0
     for _ in range(steps):
-        rate = math.sqrt(low * high)
+        rate = math.sqrt(best * high) if best else max(DOWN * high, low)
         if valid(rate):
-            best = low = rate
+            best = rate
+        elif rate == low:
+            break
         else:
             high = rate
     return best
@@ -233,7 +240,7 @@ class Contest:
         rates = self.rates[engine]
         if scenario == SERVER:
             valid = lambda rate: judged(self.go(engine, SERVER, rate)[0], SERVER)[0]
-            best = most(valid, LEAST_SHARE * rates[1], 1.2 * max(rates.values()))
+            best = most(valid, LEAST_SHARE * rates[1], max(rates.values()) / DOWN)
             return best > 0, best or None
         return judged(self.go(engine, scenario, max(rates.values()) if scenario == OFFLINE else rates[1])[0], scenario)
 

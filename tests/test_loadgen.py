@@ -20,8 +20,12 @@ def test_what_the_generator_says_is_what_counts() -> None:
 
 
 def test_the_highest_rate_that_is_valid() -> None:
-    assert loadgen.most(lambda rate: rate <= 30.0, 10.0, 90.0, 8) == pytest.approx(30.0, abs=0.5)
+    tried: list[float] = []
+    valid = lambda rate: tried.append(rate) is None and rate <= 30.0
+    assert loadgen.most(valid, 10.0, 90.0, 14) == pytest.approx(30.0, abs=0.5)
+    assert tried[0] > 70.0 and min(tried) > 25.0  # from above: runs at low rates take long
     assert loadgen.most(lambda rate: False, 10.0, 90.0) == 0.0
+    assert loadgen.most(lambda rate: rate <= 10.0, 10.0, 90.0, 30) == pytest.approx(10.0, abs=0.5)
 
 
 def test_all_images_count_for_the_accuracy() -> None:
@@ -76,7 +80,8 @@ def test_every_image_of_every_query_is_answered() -> None:
             lg.issue([sample])
         assert lg.all.wait(20)
     assert [lg.answers[i] for i in range(len(asked))] == asked
-    assert set(shapes) <= {1, 2, 4} and shapes[0] == 4  # several at once, in batches that are filled up
+    assert set(shapes) <= {1, 2, 4} and shapes[:3] == [4, 2, 1]  # several at once, in batches of known sizes
+    assert sum(shapes) == len(asked)  # nothing is computed twice
 
 
 @pytest.mark.parametrize("scenario", [loadgen.SINGLE, loadgen.OFFLINE])
