@@ -7,8 +7,8 @@ the classes of all images with those of `jax.jit`, product by product in f32.
 
 Server: the most queries a second whose 99th percentile keeps within `--bound` seconds (default: `BOUND_CALLS` calls of
 the slowest engine, `LEAST_BOUND` at least); looked for from above, each step a run of its own. Up to `--batch` images
-are computed at once. Images are random: the accuracy is that of the arithmetic. Runs are shorter than MLPerf's rules ask
-for (`--seconds`, and as many queries as its percentiles need).
+are computed at once. Images are random: the accuracy is that of the arithmetic. Runs are shorter than MLPerf's rules
+ask for (`--seconds`, and as many queries as its percentiles need).
 """
 
 from __future__ import annotations
