@@ -21,7 +21,7 @@ from xcoexec.ir.costs import Costs
 from xcoexec.ir.plan import Plan
 from xcoexec.lowering.executable import Executable
 from xcoexec.planning.strategies import STRATEGIES
-from xcoexec.session import contest
+from xcoexec.session import bursts, contest
 from xcoexec.session.attempt import Attempt
 from xcoexec.session.problem import Machine, Problem
 
@@ -48,14 +48,18 @@ def _name(plan: Plan) -> str:
 
 
 class _Clock(Attempt):
-    """A planning whose calls take as long as `takes` says (seconds, by `_name`), on a clock of its own."""
+    """A planning whose calls take as long as `takes` says (seconds, by `_name`), those in flight as long as `flows`
+    does, on a clock of its own.
+    """
 
     takes: Mapping[str, float] = {}
+    flows: Mapping[str, float] = {}
     now = 0.0
 
     def stream(self, exe: Executable, count: int = 1) -> None:
         super().stream(exe, count)
-        self.now += count * self.takes[_name(exe.plan)]
+        name = _name(exe.plan)
+        self.now += count * (self.flows.get(name, self.takes[name]) if count > 1 else self.takes[name])
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +114,24 @@ def test_what_is_measured_wins(
     assert ("kernels are launched as graphs" in exe.plan.chosen) == exe.plan.graphs
     got = np.asarray(exe.call(s.problem.example)[0])
     assert error(got, oracle(_convolutions, WEIGHTS, *s.problem.example)) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("waiting", "in_flight", "plans"),
+    [
+        (0.9, 0.9, ("jit", "")),  # ten calls of a stream would begin with a plan that is slower for them
+        (0.6, 0.9, ("device, graphs", "jit")),
+        (0.9, 0.4, ("device, graphs", "")),
+    ],
+)
+def test_calls_in_flight(
+    monkeypatch: pytest.MonkeyPatch, relay: Relay, waiting: float, in_flight: float, plans: tuple[str, str]
+) -> None:
+    s = _planning(relay, {**ALONE, "device, graphs": waiting, "both, graphs": 2.0})
+    s.flows = {"jit": 0.7, "device, graphs": in_flight}
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    exe = bursts.streamed(s, contest.contest(s))
+    assert (_name(exe.plan), _name(exe.in_flight.plan) if exe.in_flight else "") == plans
 
 
 def test_what_cannot_be_recorded_is_no_candidate(monkeypatch: pytest.MonkeyPatch, relay: Relay) -> None:

@@ -40,12 +40,6 @@ NEAR = 1.08  # a rival that is predicted to take longer than this times the plan
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
 SLOW = 1.5  # times the fastest one's time: what takes longer each time, twice at least, is out of the comparison
-FLOW_NEAR = 1.5  # what takes longer than this times the winner's time is not tried with calls in flight
-FLOW_ROUNDS = 4
-FLOW_WORTH = 0.92  # a plan takes calls in flight when it takes less than this share of jax.jit's time: no caller tells
-LONG_SECONDS = 0.01  # of a call, of which its beginning is no part worth mentioning
-BURST_SECONDS = 0.05  # of calls without a wait between them
-LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 4, 30
 ENOUGH = 24  # calls of one plan in one round of a comparison
 FEW, FEW_ROUNDS, FEW_WINS = 8, 3, 2  # the same of an early comparison, which the caller's own calls repeat
 QUICK_COMPILATION = 2.0  # seconds that XLA may take for an early plan which is made once more, with other shares
@@ -366,40 +360,9 @@ def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[st
     return Found(why(candidates[best], seconds, reason), candidates, best, seconds)
 
 
-def streamed(s: Attempt, found: Found) -> Executable:
-    """The winner for callers who wait, with the winner for calls in flight where that is another one."""
-    flow, seconds = _in_flight(s, found.candidates, found.best, found.seconds) if found.candidates else ("", {})
-    if flow == found.best:
-        return found.exe
-    other = why(found.candidates[flow], seconds, f"fastest of {', '.join(seconds)} for calls in flight by measurement")
-    winner = why(found.exe, found.seconds, f"{found.exe.plan.chosen}; {flow} while calls are in flight")
-    return dataclasses.replace(winner, in_flight=other)
-
-
 def why(exe: Executable, seconds: Mapping[str, float], reason: str) -> Executable:
     """An executable whose plan says what was measured, in seconds, and why it was chosen."""
     return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason))
-
-
-def _in_flight(
-    s: Attempt, candidates: Mapping[str, Executable], best: str, seconds: Mapping[str, float]
-) -> tuple[str, dict[str, float]]:
-    """The name of what is fastest when nobody waits between calls, and the seconds of a call of each that was tried:
-    plain jax.jit, and what is not much slower when calls wait.
-    """
-    rivals = {k: e for k, e in candidates.items() if k == "jit" or seconds[k] < FLOW_NEAR * seconds[best]}
-    # calls that share their cores gain no more in flight than their beginnings take
-    if len(rivals) == 1 or (not s.machine.apart and seconds[best] > LONG_SECONDS):
-        return best, {}
-    count = min(max(int(BURST_SECONDS / seconds[best]), LEAST_IN_FLIGHT), MOST_IN_FLIGHT)
-    calls = {k: functools.partial(s.stream, e, count) for k, e in rivals.items()}
-    try:
-        bursts = alternate(calls, FLOW_ROUNDS, BURST_SECONDS, s.progress, clear=CLEAR, slow=SLOW, least=2)
-    except jax.errors.JaxRuntimeError:  # so many results at once have no room
-        return best, {}
-    times = {k: t / count for k, t in bursts.items()}
-    favoured = {best: WORTH, "jit": FLOW_WORTH}
-    return min(times, key=lambda k: times[k] * favoured.get(k, 1.0)), times
 
 
 def times(s: Attempt, candidates: Mapping[str, Executable], early: bool = False) -> dict[str, float]:
@@ -431,4 +394,4 @@ def _worth_a_try(plan: Plan, others: Sequence[Plan], predicted: bool) -> bool:
 
 
 __all__ = ["CLEAR", "WORTH", "Found", "best_of", "choose", "contest", "forced", "known", "moved"]
-__all__ += ["quick_candidates", "streamed", "times", "whole_halves", "why"]
+__all__ += ["quick_candidates", "times", "whole_halves", "why"]

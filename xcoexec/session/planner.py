@@ -14,7 +14,8 @@ from ..lowering.executable import Executable
 from ..measure.profile import Progress, silent
 from ..planning.strategies import Strategy
 from .attempt import Attempt
-from .contest import choose, contest, known, moved, streamed
+from .bursts import streamed
+from .contest import choose, contest, known, moved
 from .problem import Machine, Problem
 from .stages import forget, keep, recalled, record_name, remembered, stages
 

@@ -18,7 +18,8 @@ from ..measure import kept as disk
 from ..measure.kept import read, store
 from ..measure.timing import alone
 from .attempt import Attempt
-from .contest import CLEAR, WORTH, best_of, contest, quick_candidates, streamed, times, whole_halves, why
+from .bursts import streamed
+from .contest import CLEAR, WORTH, best_of, contest, quick_candidates, times, whole_halves, why
 
 EARLY = 0.9  # of plain jax.jit's seconds, below which a plan is in use while layers are measured
 HURRY = 0.7  # of plain jax.jit's seconds: what is expected to take less is worth more of the cores until it is there
