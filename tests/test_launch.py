@@ -166,6 +166,10 @@ def test_cuda_graphs_hold_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = stages_of(lambda w, x: x @ w, array(8, 8), array(2, 8), weights=1)[1].program.ops
     assert cuda.RECORD.graphs(conv) == {cuda.GRAPHS: cuda.LAUNCHED} and cuda.RECORD.graphs(dense) == {}
     assert "CONVOLUTION" in cuda.LAUNCHED and not compat.xla_knows(cuda.GRAPHS, "NO_SUCH_KIND")
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_to=/nowhere --{cuda.GRAPHS}=")
+    assert cuda.RECORD.graphs(conv) == {}  # somebody has switched them off
+    monkeypatch.delenv("XLA_FLAGS")
+    assert cuda.RECORD.graphs(conv)
     monkeypatch.setattr(cuda, "xla_knows", lambda option, value: False)
     assert cuda.RECORD.graphs(conv) == {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
@@ -233,10 +234,12 @@ def _compiling(ops: Sequence[Op]) -> dict[str, object]:
 
 def _graphs(ops: Sequence[Op]) -> dict[str, object]:
     """XLA makes CUDA graphs of all that it launches but convolutions, and so of next to nothing in networks that have
-    them. Each of these takes the launching thread 10 to 20 us, more than its kernel takes on a whole H100.
+    them. Each of these takes the launching thread 10 to 20 us, more than its kernel takes on a whole H100. Who says
+    in the environment what becomes part of graphs has the last word.
     """
     convs = any(op.prim == "conv_general_dilated" for op in ops)
-    return {GRAPHS: LAUNCHED} if convs and xla_knows(GRAPHS, LAUNCHED) else {}
+    said = GRAPHS in os.environ.get("XLA_FLAGS", "")
+    return {GRAPHS: LAUNCHED} if convs and not said and xla_knows(GRAPHS, LAUNCHED) else {}
 
 
 def _filters(ops: Sequence[Op], options: Mapping[str, object]) -> dict[Value, tuple[int, ...]]:
