@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import shutil
 import sys
@@ -34,6 +35,12 @@ html_title = f"xcoexec {release}"
 html_theme_options = {"show_prev_next": False, "navigation_depth": 2, "secondary_sidebar_items": ["page-toc"]}
 html_show_sourcelink = False
 linkcheck_anchors = False
+
+# the kernel that runs the notebook says nothing but errors
+config = ROOT / "out" / "ipython" / "profile_default" / "ipython_kernel_config.py"
+config.parent.mkdir(parents=True, exist_ok=True)
+config.write_text("c.IPKernelApp.log_level = 'ERROR'\n")
+os.environ["IPYTHONDIR"] = str(config.parent.parent)
 
 generated = HERE / "generated"
 generated.mkdir(exist_ok=True)

@@ -57,7 +57,7 @@ def main(demo: pathlib.Path | None = None, suite: pathlib.Path | None = None) ->
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder) / "page.html"
             page.write_text(document(TERMINAL_STYLE, f"<pre>{html.escape(_text(demo))}</pre>"))
-            keep("demo-in-a-terminal", page, (760, 700))
+            keep("demo-in-a-terminal", page, (760, 745))
 
 
 def _text(path: pathlib.Path) -> str:
