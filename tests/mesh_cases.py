@@ -73,6 +73,10 @@ APART: dict[str, Case] = {
         lambda p, x: {"y": mlp(p, x), "sum": p["a"].sum(), "x": x},
         (there(WHOLE), put(X, BATCH)),
     ),
+    "a token of its own for each item": (
+        lambda p, x: jnp.concatenate([jnp.broadcast_to(p["c"], (16, 1, 40)), (x @ p["a"])[:, None]], 1) @ p["b"],
+        (there(WHOLE), put(X, BATCH)),
+    ),
     "the batch's size is a number": (lambda p, x: mlp(p, x) / x.shape[0], (there(WHOLE), put(X, BATCH))),
     "a second input everywhere": (
         lambda p, x, s: mlp(p, x) * s,

@@ -83,7 +83,8 @@ def folded(fn: Any, *shapes: tuple[int, ...]) -> Folded:
 def by_reference(program: Folded, *args: np.ndarray) -> list[np.ndarray]:
     """The results of a program, operation by operation in NumPy."""
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True)) | dict(program.closed)
-    env |= {d.value: d.fn(*(env[a] for a in d.args)) for d in program.prologue}
+    for d in program.prologue:
+        env[d.value] = d.fn(*(env[a] for a in d.args))
     for op in program.ops:
         env[op.out] = reference.apply(op, *(env[v] if v in env else np.asarray(v.val, v.dtype) for v in op.ins))  # type: ignore[union-attr]
     return [np.asarray(env[v]) for v in program.outputs]
@@ -94,7 +95,7 @@ def test_parts_together_are_the_whole(count: int) -> None:
     fn = lambda w, x: (jnp.tanh(x @ w) / x.shape[0], w * 2, x.max(1))
     program, size = folded(fn, (5, 7), (6, 5)), 6 // count
     spans = [(0, i * size, (i + 1) * size) for i in range(count)]
-    part = shard(program, [((None, s), (s, None, s)) for s in spans])
+    part = shard(program, [((None, s), (s, None, s)) for s in spans], program.constants([]))
     random = np.random.default_rng(count)
     w, x = random.standard_normal((5, 7)), random.standard_normal((6, 5))
     got = [by_reference(part, w, x[a:b]) for _, a, b in spans]
@@ -113,19 +114,30 @@ def test_parts_together_are_the_whole(count: int) -> None:
         lambda w, x: x + w,
         lambda w, x: jnp.cumsum(x, 0),
         lambda w, x: jnp.roll(x, 1, 0),
-        lambda w, x: x.reshape(3, 10).reshape(6, 5) if False else x.T.reshape(6, 5),
+        lambda w, x: x.T.reshape(6, 5),
     ],
 )
 def test_parts_that_need_others(fn: Any) -> None:
     spans = [(0, 0, 3), (0, 3, 6)]
     with pytest.raises(SplitError):
-        shard(folded(fn, (6, 5), (6, 5)), [((None, s), (s,)) for s in spans])
+        program = folded(fn, (6, 5), (6, 5))
+        shard(program, [((None, s), (s,)) for s in spans], program.constants([]))
 
 
 def test_a_result_in_another_part_than_it_is_there() -> None:
     program = folded(lambda w, x: (w @ w.T, x), (4, 4), (6, 5))
     with pytest.raises(SplitError, match="another part"):
-        shard(program, [((None, (0, 0, 3)), (None, None)), ((None, (0, 3, 6)), (None, None))])
+        shard(program, [((None, (0, 0, 3)), (None, None)), ((None, (0, 3, 6)), (None, None))], {})
+
+
+def test_a_constant_that_is_the_same_for_every_item() -> None:
+    token = np.arange(4, dtype=np.float32)
+    fn = lambda w, x: jnp.concatenate([jnp.broadcast_to(token, (6, 4)), x @ w], 1)
+    program, spans = folded(fn, (5, 7), (6, 5)), [(0, 0, 2), (0, 2, 4), (0, 4, 6)]
+    part = shard(program, [((None, s), (s,)) for s in spans], program.constants([]))
+    w, x = np.random.default_rng(0).standard_normal((5, 7)), np.random.default_rng(1).standard_normal((6, 5))
+    got = np.concatenate([by_reference(part, w, x[a:b])[0] for _, a, b in spans])
+    np.testing.assert_allclose(got, np.concatenate([np.tile(token, (6, 1)), x @ w], 1), rtol=1e-6)
 
 
 # -- cores

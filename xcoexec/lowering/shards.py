@@ -97,9 +97,9 @@ class Placed:
         there = lambda i, k: _local(leaves[i])[k] if self.here[i] else leaves[i]
         return [[there(i, k) for i in index] for k in range(len(self.local))]
 
-    def divided(self, folded: Folded, results: Sequence[Sharding]) -> Folded:
-        """The program of one shard, where results have these shardings. Raises `SplitError` where a shard has none of
-        its own.
+    def divided(self, folded: Folded, leaves: Sequence[ArrayLike], results: Sequence[Sharding]) -> Folded:
+        """The program of one shard of these leaves, where results have these shardings. Raises `SplitError` where a
+        shard has none of its own.
         """
         if set(folded.weight_index) & set(self.divided_leaves):
             raise SplitError("a weight is divided over several devices.")
@@ -110,7 +110,8 @@ class Placed:
             (tuple(self.ranges[i][k] for i in folded.input_index), tuple(m[d] for m in outs))
             for k, d in enumerate(self.devices)
         ]
-        return shard(folded, shards)
+        weights = self.weights(leaves, folded.weight_index)[0]
+        return shard(folded, shards, folded.constants(weights))
 
 
 def _check(s: Sharding) -> None:

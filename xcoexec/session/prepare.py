@@ -99,7 +99,7 @@ class Task:
         if placed.local != placed.devices and (met := COLLECTIVES.search(compiled.as_text() or "")):
             raise SplitError(f"processes would wait for each other in {met[0]}, and they plan each for itself.")
         results = jax.tree_util.tree_leaves(compiled.output_shardings)
-        return placed.divided(whole, results), Shards.of(placed, whole, self.leaves, results)
+        return placed.divided(whole, self.leaves, results), Shards.of(placed, whole, self.leaves, results)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -52,7 +52,7 @@ def deployment(make: Callable[[], Scheduler], **options: object) -> Application:
         raise ImportError(
             'xcoexec.streams.replicas: got deployment() without Ray; valid after pip install "xcoexec[ray]".'
         ) from None
-    return serve.deployment(**options)(Replica).bind(make)  # type: ignore[attr-defined]
+    return serve.deployment(**options)(Replica).bind(make)  # type: ignore[arg-type, attr-defined]
 
 
 __all__ = ["Replica", "deployment"]
