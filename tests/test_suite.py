@@ -6,13 +6,15 @@ import copy
 import fcntl
 import json
 import pathlib
+import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from xcoexec import models
 from xcoexec.errors import SuiteError
-from xcoexec.tools import html, suite
+from xcoexec.tools import html, plots, suite
 from xcoexec.tools.machine import environment
 from xcoexec.tools.suite import SUITES, VARIANTS, Suite, compare, load, run, table
 
@@ -40,7 +42,12 @@ def test_a_run_its_table_and_its_page(tiny: None, tmp_path: pathlib.Path) -> Non
         )
         assert r["sharing"]["host"][0] >= 1 and r["affinity"]
     text = table(records)
-    assert "layer_switch" in text and "lenet gain" in text
+    assert "layer_switch" in text and "lenet, batch 1" in text and all(len(line) <= 80 for line in text.splitlines())
+    for r in records:
+        for variant, first in r["stands_for"].items():
+            assert re.search(rf"^{re.escape(variant)} +(as {re.escape(first)}$|[0-9.]+ )", text, re.M)
+    shared = sum(v != first for r in records for v, first in r["stands_for"].items())
+    assert len(re.findall(r" as [a-z_, ]+$", text, re.M)) == shared
     html.write(records, "a <title>", tmp_path / "p" / "a.html")
     text = (tmp_path / "p" / "a.html").read_text()
     assert "a &lt;title&gt;" in text and "data:image/png;base64," in text and records[0]["environment"]["cpu"] in text
@@ -141,3 +148,17 @@ def test_the_simulator_is_given_the_halves_as_they_were_in_the_run(tiny: None, t
         assert r["plans"]["host"]["engine"] == "xco" and len(r["plans"]["host"]["placements"]) == sum(
             r["halves"]["host"].values()
         )
+
+
+def test_a_variant_has_a_bar_where_its_plan_is_its_own() -> None:
+    """Each with a colour of its own."""
+    names = [f"v{i}" for i in range(24)]
+    seconds = {"jit": [1.0, 1.0, 1.0], **{v: [0.5, 0.5, 0.5] for v in names}}
+    alone = {"model": "a", "batch": 1, "seconds": seconds, "stands_for": {v: v for v in names}}
+    shared = {**alone, "model": "b", "stands_for": {**alone["stands_for"], "v3": "v1", "v7": "v1"}}
+    figure = plots.bars([alone, shared])  # type: ignore[list-item]
+    heights = {c.get_label(): [p.get_height() for p in c] for c in figure.axes[0].containers}
+    assert {v for v, h in heights.items() if np.isnan(h[1])} == {"v3", "v7"} and all(
+        h[0] == 2.0 for h in heights.values()
+    )
+    assert len({c[0].get_facecolor() for c in figure.axes[0].containers}) == len(names)

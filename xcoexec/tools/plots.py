@@ -6,6 +6,8 @@ import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..planning.simulate import ROWS
 from ..session.drawing import COLOURS
 from .suite import Record
@@ -59,17 +61,17 @@ def axes(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
 
 
 def bars(records: Sequence[Record]) -> Figure:
-    """Gains over jax.jit, a group of bars for each network."""
-    own = lambda v: any(r["stands_for"].get(v, v) == v for r in records)  # others share the plan of one that is drawn
-    variants = [v for v in records[0]["seconds"] if v != "jit" and own(v)]
+    """Gains over jax.jit, a group of bars for each network. What shares the plan of another one has no bar there."""
+    own = lambda r, v: r["stands_for"].get(v, v) == v
+    variants = [v for v in records[0]["seconds"] if v != "jit" and any(own(r, v) for r in records)]
     import matplotlib
 
-    colours = matplotlib.colormaps["tab20"]
+    colours = [c for name in ("tab20", "tab20b") for c in matplotlib.colormaps[name](range(20))]
     width = 0.85 / len(variants)
     figure, (ax,) = axes(1, max(7.0, 1.8 * len(records)), 4.5)
     for i, v in enumerate(variants):
-        gains = [r["seconds"]["jit"][1] / r["seconds"][v][1] for r in records]
-        ax.bar([k + i * width for k in range(len(records))], gains, width, label=v, color=colours(i % colours.N))
+        gains = [r["seconds"]["jit"][1] / r["seconds"][v][1] if own(r, v) else np.nan for r in records]
+        ax.bar([k + i * width for k in range(len(records))], gains, width, label=v, color=colours[i % len(colours)])
     ax.axhline(1.0, color="#888888", linewidth=1)
     ax.set_xticks([k + 0.4 for k in range(len(records))], names(records))
     ax.set_ylabel("times faster than jax.jit")

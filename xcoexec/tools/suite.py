@@ -26,7 +26,7 @@ from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
 from ..ir.placement import Placement
 from ..ir.plan import Plan
-from ..ir.text import columns
+from ..ir.text import WIDTH, columns
 from ..measure.timing import Progress, alternate, empty_call, silent
 from ..papers.source import commit
 from ..planning.baselines import device_plan
@@ -318,15 +318,26 @@ def _clock() -> float | str:
 
 
 def table(records: Sequence[Record]) -> str:
-    """Medians and their quartiles (seconds, shown in ms); then the gain over jax.jit."""
-    variants = list(records[0]["seconds"])
-    rows = [["variant", *(f"{r['model']} ms" for r in records), *(f"{r['model']} gain" for r in records)]]
-    for v in variants:
-        times = [f"{q[1] * 1e3:.3f} ({q[0] * 1e3:.3f} to {q[2] * 1e3:.3f})" for q in (r["seconds"][v] for r in records)]
-        rows.append([v, *times, *(f"{r['seconds']['jit'][1] / r['seconds'][v][1]:.2f}x" for r in records)])
+    """For each case medians and quartiles (seconds, shown in ms) and the gain over jax.jit, within 80 columns; a
+    variant that shares another one's plan says whose.
+    """
     e = records[0]["environment"]
     machine = f"{e['cpu']}, {e['isa']}, jax {e['jax']}, Python {e['python']}"
-    return f"{columns(rows, range(1, len(rows[0])))}\n{machine}; medians (quartiles), alternating in one process"
+    blocks = "\n\n".join(map(_block, records))
+    return f"{blocks}\n\n{machine}\nMedians and quartiles of blocks that alternate in one process."
+
+
+def _block(r: Record) -> str:
+    """The table of one case."""
+    rows = [[f"{r['model']}, batch {r['batch']}", "ms", "quartiles", "gain"]]
+    for v, (low, median, high) in r["seconds"].items():
+        first = r.get("stands_for", {}).get(v, v)
+        if first != v:
+            rows.append([v, f"as {first}", "", ""])
+            continue
+        quartiles = f"{low * 1e3:.3f} to {high * 1e3:.3f}"
+        rows.append([v, f"{median * 1e3:.3f}", quartiles, f"{r['seconds']['jit'][1] / median:.2f}x"])
+    return columns(rows, range(1, len(rows[0])), WIDTH)
 
 
 def compare(new: Sequence[Record], old: Sequence[Record]) -> str:
