@@ -1,0 +1,89 @@
+"""`python -m benchmarks.mesh [model ...]`: a batch over all devices of this process, beside sharded `jax.jit`.
+
+The batch is divided by item over a mesh of all devices, the weights lie on all of them. Blocks of calls by `jax.jit`
+and by `xcoexec.jit` take turns, waiting for each result and with 10 calls in flight; what is printed is the median of
+the blocks' ratios with the least and the most. On a CPU: XLA_FLAGS=--xla_force_host_platform_device_count=4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import xcoexec
+from xcoexec import models
+from xcoexec.papers.source import commit
+from xcoexec.tools import bench, lines
+from xcoexec.tools.machine import environment
+
+MODELS = ("lenet", "mobilenet_v2", "resnet18")
+FLIGHT = 10  # calls in flight
+BLOCKS, BLOCK_SECONDS = 8, 0.3  # of each, after the first, which is not counted
+LEAST, LONG_SECONDS = 3, 30.0  # blocks of calls that take long
+
+
+def seconds(call: Callable[[], Any], flight: int) -> float:
+    """Seconds of a call, of so many that are begun together, in a block of such bursts."""
+    began, calls = time.perf_counter(), 0
+    while not calls or time.perf_counter() - began < BLOCK_SECONDS:
+        jax.block_until_ready([call() for _ in range(flight)])
+        calls += flight
+    return (time.perf_counter() - began) / calls
+
+
+def measured(name: str, batch: int) -> dict[str, Any]:
+    """The record of a model."""
+    entry, mesh = models.get(name), jax.make_mesh((len(jax.devices()),), ("batch",))
+    weights = jax.device_put(entry.variables(bench.SEED), NamedSharding(mesh, P()))
+    images = jax.device_put(np.asarray(entry.example(batch, bench.SEED)), NamedSharding(mesh, P("batch")))
+    plain, fast = jax.jit(entry.module.apply), xcoexec.jit(entry.module.apply)
+    want, _ = plain(weights, images), fast(weights, images)
+    fast.ready()
+    got, plan = fast(weights, images), fast.plan(weights, images)
+    error = float(np.abs(np.asarray(got) - np.asarray(want)).max() / np.abs(np.asarray(want)).max())
+    record = {"model": name, "batch": batch, "devices": len(jax.devices()), "engine": plan.engine, "error": error}
+    record |= {"plan": plan.summary(), "same_sharding": got.sharding == want.sharding}
+    for what, flight in (("waiting", 1), ("in_flight", FLIGHT)):
+        both, began = (lambda: plain(weights, images), lambda: fast(weights, images)), time.perf_counter()
+        turns: list[list[float]] = []
+        while len(turns) <= LEAST or (len(turns) <= BLOCKS and time.perf_counter() - began < LONG_SECONDS):
+            turns.append([seconds(call, flight) for call in both])
+        ratios = [a / b for a, b in turns[1:]]
+        record[what] = {
+            "jit_ms": 1e3 * float(np.median([a for a, _ in turns[1:]])),
+            "ours_ms": 1e3 * float(np.median([b for _, b in turns[1:]])),
+            "times": float(np.median(ratios)),
+            "least": min(ratios),
+            "most": max(ratios),
+            "blocks": len(ratios),
+        }
+    return record
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """See the module's own words."""
+    parser = argparse.ArgumentParser(prog="benchmarks.mesh", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--out", type=pathlib.Path, help="a file of lines to which the records are added")
+    given = parser.parse_args(argv)
+    for name in given.models:
+        record = measured(name, given.batch)
+        for what in ("waiting", "in_flight"):
+            r = record[what]
+            span = f"{r['times']:.2f}x ({r['least']:.2f} to {r['most']:.2f})"
+            print(f"{name} {what}: {r['jit_ms']:.2f} / {r['ours_ms']:.2f} ms, {span}", record["plan"], flush=True)
+        if given.out is not None:
+            lines.append(given.out, {**record, "commit": commit(), **environment()})
+
+
+if __name__ == "__main__":
+    main()
