@@ -127,6 +127,7 @@ TOPICS = {
     "xcoexec.task": ("`xcoexec.task`", "../guides/deadlines"),
     "xcoexec.Scheduler": ("`xcoexec.Scheduler`", "../guides/deadlines"),
     "xcoexec explain": ("`xcoexec explain`", "../guides/command_line"),
+    "xcoexec demo": ("the command line", "../guides/command_line"),
     "xcoexec <what>": ("the command line", "../guides/command_line"),
     "models.Generator": ("`models.Generator`", "../guides/language_models"),
     "models.generate": ("`models.Generator`", "../guides/language_models"),

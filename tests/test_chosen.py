@@ -20,6 +20,8 @@ from xcoexec.frontend.graph import graph_of
 from .oracle import error
 from .support import array, co
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 E, K, N = 6, 130, 133
 TYPES = ("float32", "bfloat16", "float16", "int8")
 INDEX = jnp.asarray([[1, 5], [0, 0], [4, 3]])

@@ -32,6 +32,8 @@ from .oracle import error
 from .standin import StandIn
 from .support import array, stages_of, until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 E, K, N = 12, 160, 520  # a matrix of int8 has 83,200 bytes
 INDEX = jnp.asarray([[1, 5], [0, 0], [4, 11]])
 OUTSIDE = jnp.asarray([1, E, -E - 1, 2])

@@ -15,6 +15,8 @@ from xcoexec.codegen.program import Group, Op, Value
 
 from .support import array, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 
 def test_batch_norm_is_folded_into_the_convolution() -> None:
     class Block(nn.Module):

@@ -15,6 +15,8 @@ from xcoexec.frontend.graph import graph_of
 from .oracle import error
 from .support import array, co
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 G, K, N = 7, 130, 133
 SIZES = {
     "a few rows": [0, 2, 0, 0, 1, 1, 0],

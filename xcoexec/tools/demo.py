@@ -34,7 +34,7 @@ console = Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
 def main(out: str = "out", threads: int | None = None) -> None:
-    """Runs everything and writes `timeline.json` and `plan.png` into the folder `out`. Raises `SystemExit` where one of
+    """Runs everything and writes `timeline.json` and `plan.png` into the folder `out`. Raises `ValueError` where one of
     the demo's packages is missing.
     """
     try:
@@ -42,7 +42,7 @@ def main(out: str = "out", threads: int | None = None) -> None:
         import optax  # noqa: F401
         import sklearn  # noqa: F401
     except ImportError as e:
-        raise SystemExit(
+        raise ValueError(
             f"xcoexec demo: got no module {e.name!r}; install the demo's packages with: pip install 'xcoexec[demo]'"
         ) from None
     folder = pathlib.Path(out)
