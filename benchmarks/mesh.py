@@ -39,7 +39,7 @@ def seconds(call: Callable[[], Any], flight: int) -> float:
     return (time.perf_counter() - began) / calls
 
 
-def measured(name: str, batch: int) -> dict[str, Any]:
+def record_of(name: str, batch: int) -> dict[str, Any]:
     """The record of a model."""
     entry, mesh = models.get(name), jax.make_mesh((len(jax.devices()),), ("batch",))
     weights = jax.device_put(entry.variables(bench.SEED), NamedSharding(mesh, P()))
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=pathlib.Path, help="a file of lines to which the records are added")
     given = parser.parse_args(argv)
     for name in given.models:
-        record = measured(name, given.batch)
+        record = record_of(name, given.batch)
         for what in ("waiting", "in_flight"):
             r = record[what]
             span = f"{r['times']:.2f}x ({r['least']:.2f} to {r['most']:.2f})"
