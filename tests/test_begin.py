@@ -48,7 +48,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, own_cache: None) -> Iterator[Any]:
     fast = co()
     assert right(fast(W, X)) and fast._plain.jitted._cache_size() == 1, "plain jax.jit has answered"
     assert fast.ready(600) and fast.report(W, X).ran == "xco"
-    until(lambda: begin.Beginning(trace_of(fast), fast.function.options.threads).with_plan())
+    until(lambda: begin.Beginning(trace_of(fast), fast._function.options.threads).with_plan())
     yield fast
 
 
@@ -86,7 +86,7 @@ def test_other_weights_are_planned_behind_the_calls() -> None:
 
 def test_a_plan_that_takes_longer_is_made_behind_the_calls(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(begin, "_seconds", lambda session, plain: 2 * plain)
-    begin.Beginning(trace_of(planned), planned.function.options.threads).note(planned._last.current, 1.0)
+    begin.Beginning(trace_of(planned), planned._function.options.threads).note(planned._last.current, 1.0)
     fast = co()
     assert right(fast(W, X)) and fast._plain.jitted._cache_size() == 1, "plain jax.jit has answered"
     assert fast.ready(600) and fast.report(W, X).ran == "xco"
