@@ -484,8 +484,9 @@ def test_shardings_go_to_jit() -> None:
             got = xcoexec.jit(fn, **given)(X)
         assert got.sharding == jax.jit(fn, **given)(X).sharding
     x = jax.device_put(X, sharding)
-    with pytest.warns(CoexecWarning, match="co-executed programs run on"):
-        assert xcoexec.jit(fn)(x).sharding == jax.jit(fn)(x).sharding
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a mesh of one device is co-executed
+        assert xcoexec.jit(fn)(x).sharding == xcoexec.jit(fn, wait=True)(x).sharding == jax.jit(fn)(x).sharding
     assert isinstance(xcoexec.jit(fn)(X).sharding, SingleDeviceSharding)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
+from .. import config
 from ..codegen.native.ptx import BLOCK, KERNELS, ptx
 from ..codegen.program import Op, Value
 from ..codegen.runtime.relay import Relay
@@ -238,8 +238,7 @@ def _graphs(ops: Sequence[Op]) -> dict[str, object]:
     in the environment what becomes part of graphs has the last word.
     """
     convs = any(op.prim == "conv_general_dilated" for op in ops)
-    said = GRAPHS in os.environ.get("XLA_FLAGS", "")
-    return {GRAPHS: LAUNCHED} if convs and not said and xla_knows(GRAPHS, LAUNCHED) else {}
+    return {GRAPHS: LAUNCHED} if convs and GRAPHS not in config.xla_flags() and xla_knows(GRAPHS, LAUNCHED) else {}
 
 
 def _filters(ops: Sequence[Op], options: Mapping[str, object]) -> dict[Value, tuple[int, ...]]:
