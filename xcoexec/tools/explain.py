@@ -91,7 +91,7 @@ def _text(where: str, graph: LayerGraph) -> str:
     here = [x for x in graph.layers if not x.host_error]
     share = sum(x.flops for x in here) / work if work else 1.0
     lines = [
-        f"{where}: {len(graph.layers)} layers, {number(work / 1e6)} MFLOP a call.",
+        f"{where}: {len(graph.layers)} layer{'s' * (len(graph.layers) != 1)}, {number(work / 1e6)} MFLOP a call.",
         f"Kernels can run {len(here)} of them ({100 * share:.0f} % of the FLOP); the others stay with XLA.",
         "",
         layers_text(graph),
