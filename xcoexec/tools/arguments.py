@@ -104,7 +104,7 @@ EXAMPLES = {
   xcoexec plan alexnet --device=jetson-agx-xavier""",
     "bench": """
   xcoexec bench mobilenet_v2
-  xcoexec bench --suite=smoke                every strategy, two minutes, one page""",
+  xcoexec bench --suite=smoke                every strategy, 2 minutes, one page""",
     "profile": """
   xcoexec profile                            learns for --costs=predicted
   xcoexec profile lenet                      the times of one model's layers""",
