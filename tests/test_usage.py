@@ -17,7 +17,7 @@ from xcoexec.ir.plan_json import REMEMBERED
 from xcoexec.lowering.executable import Executable
 from xcoexec.measure.kept import store
 from xcoexec.measure.profile import host_placements
-from xcoexec.session import contest, stages, usage
+from xcoexec.session import bursts, contest, stages, usage
 from xcoexec.session.choice import REST_SECONDS
 from xcoexec.session.session import Session
 from xcoexec.session.usage import (
@@ -197,7 +197,7 @@ def test_a_guard_looks_at_some_calls_and_tells_when_the_loop_is_slow() -> None:
 def test_a_plan_that_has_won_is_compared_again_when_the_loop_gets_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
     monkeypatch.setattr(contest, "times", lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5})
-    monkeypatch.setattr(contest, "_in_flight", fitting("host"))
+    monkeypatch.setattr(bursts, "_in_flight", fitting("host"))
     fast = co(dense, W, strategy="auto")
     calls = lambda many: [jax.block_until_ready(fast(X)) for _ in range(many)]
     calls(FIRST + BLOCK + 2)
@@ -474,7 +474,7 @@ def fitting(name: str) -> Callable[..., tuple[str, dict[str, float]]]:
 def test_both_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     wins = lambda s, candidates: dict.fromkeys(candidates, 1.0) | {"host": 0.5}
     monkeypatch.setattr(contest, "times", wins)
-    monkeypatch.setattr(contest, "_in_flight", fitting("jit"))
+    monkeypatch.setattr(bursts, "_in_flight", fitting("jit"))
     for again in ("", " (remembered)"):
         fast = co(dense, W, strategy="auto")
         fast(X)
@@ -491,7 +491,7 @@ def test_real_calls_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever wins, every result is right and the comparison ends."""
     monkeypatch.setenv("XCOEXEC_ADAPT", "1")
     monkeypatch.setattr(contest, "times", lambda s, candidates: dict.fromkeys(candidates, 1e-9) | {"host": 9e-10})
-    monkeypatch.setattr(contest, "_in_flight", fitting("host"))
+    monkeypatch.setattr(bursts, "_in_flight", fitting("host"))
     fast, want = co(dense, W, strategy="auto"), oracle(dense, W, X)
     for _ in range(FIRST + 2 * SHORT_BLOCK * MOST_PAIRS + 2):  # calls of 1e-9 s are compared in these blocks
         assert error(jax.block_until_ready(fast(X)), want) < 1e-5
