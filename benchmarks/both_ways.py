@@ -39,25 +39,16 @@ ROUNDS, BLOCK_SECONDS = 11, 0.15
 Call = Callable[[], Any]
 
 
-def waiting(call: Call) -> float:
-    """Mean seconds of calls for `BLOCK_SECONDS`, each awaited."""
+def block(call: Call, flight: int, seconds: float = BLOCK_SECONDS) -> float:
+    """Mean seconds of calls for so many `seconds`, of which `flight` begin before the first result is read."""
     count, began = 0, time.perf_counter()
-    while not count or time.perf_counter() - began < BLOCK_SECONDS:
-        jax.block_until_ready(call())
-        count += 1
+    while not count or time.perf_counter() - began < seconds:
+        jax.block_until_ready([call() for _ in range(flight)])
+        count += flight
     return (time.perf_counter() - began) / count
 
 
-def in_flight(call: Call) -> float:
-    """Mean seconds of calls for `BLOCK_SECONDS`, of which `IN_FLIGHT` begin before the first result is read."""
-    count, began = 0, time.perf_counter()
-    while not count or time.perf_counter() - began < BLOCK_SECONDS:
-        jax.block_until_ready([call() for _ in range(IN_FLIGHT)])
-        count += IN_FLIGHT
-    return (time.perf_counter() - began) / count
-
-
-WAYS = {"waiting": waiting, "in flight": in_flight}
+WAYS = {"waiting": 1, "in flight": IN_FLIGHT}  # calls that begin before the first result is read
 
 
 def one(name: str, rounds: int) -> dict[str, Any]:
@@ -76,15 +67,15 @@ def one(name: str, rounds: int) -> dict[str, Any]:
         **environment(),
         "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
     }
-    for way, block in WAYS.items():
+    for way, flight in WAYS.items():
         end, count = time.perf_counter() + SETTLED_SECONDS, 0
         while count < SETTLED_CALLS and (count < IN_FLIGHT or time.perf_counter() < end):
-            jax.block_until_ready([calls["ours"]() for _ in range(IN_FLIGHT if way == "in flight" else 1)])
-            count += IN_FLIGHT if way == "in flight" else 1
+            jax.block_until_ready([calls["ours"]() for _ in range(flight)])
+            count += flight
         found[way] = {k: [] for k in calls}
         for r in range(rounds):
             for k in list(calls)[:: 1 if r % 2 else -1]:
-                found[way][k].append(block(calls[k]))
+                found[way][k].append(block(calls[k], flight))
     report, plan = ours.report(*args), ours.plan(*args)
     return found | {"ran": report.ran, "why": report.why, "strategy": plan.strategy, "measured": dict(plan.measured)}
 

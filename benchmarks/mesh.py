@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -24,19 +24,12 @@ from xcoexec.papers.source import commit
 from xcoexec.tools import bench, lines
 from xcoexec.tools.machine import environment
 
+from .both_ways import block
+
 MODELS = ("lenet", "mobilenet_v2", "resnet18")
 FLIGHT = 10  # calls in flight
 BLOCKS, BLOCK_SECONDS = 8, 0.3  # of each, after the first, which is not counted
 LEAST, LONG_SECONDS = 3, 30.0  # blocks of calls that take long
-
-
-def seconds(call: Callable[[], Any], flight: int) -> float:
-    """Seconds of a call, of so many that are begun together, in a block of such bursts."""
-    began, calls = time.perf_counter(), 0
-    while not calls or time.perf_counter() - began < BLOCK_SECONDS:
-        jax.block_until_ready([call() for _ in range(flight)])
-        calls += flight
-    return (time.perf_counter() - began) / calls
 
 
 def record_of(name: str, batch: int) -> dict[str, Any]:
@@ -55,7 +48,7 @@ def record_of(name: str, batch: int) -> dict[str, Any]:
         both, began = (lambda: plain(weights, images), lambda: fast(weights, images)), time.perf_counter()
         turns: list[list[float]] = []
         while len(turns) <= LEAST or (len(turns) <= BLOCKS and time.perf_counter() - began < LONG_SECONDS):
-            turns.append([seconds(call, flight) for call in both])
+            turns.append([block(call, flight, BLOCK_SECONDS) for call in both])
         ratios = [a / b for a, b in turns[1:]]
         record[what] = {
             "jit_ms": 1e3 * float(np.median([a for a, _ in turns[1:]])),

@@ -29,7 +29,7 @@ from xcoexec.papers.source import commit
 from xcoexec.tools import lines
 from xcoexec.tools.machine import environment
 
-from .both_ways import waiting
+from .both_ways import block
 from .networks import get
 
 MODELS = ("lenet", "fcnn", "squeezenet", "resnet18", "mobilenet_v2", "googlenet", "vit_s16", "efficientnet_b0")
@@ -62,7 +62,7 @@ def one(name: str, seconds: float) -> dict[str, Any]:
     for r in range(ROUNDS):
         for kind in list(found)[:: 1 if r % 2 else -1]:
             found[kind][0]()  # wakes the caches up
-            rounds[kind].append(waiting(found[kind][0]))
+            rounds[kind].append(block(found[kind][0], 1))
     about = {kind: {"ran": report.ran, "why": report.why} for kind, (_, report) in found.items()}
     return {"model": name, "commit": commit(), **environment(), "seconds": rounds, **about}
 

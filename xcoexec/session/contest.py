@@ -7,7 +7,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -160,14 +160,20 @@ def contest(s: Attempt) -> Found:
     # a near thing: XLA on the folded graph may be better than on the function, of which a step's weights are no part
     if min(seconds.values()) > CLEAR * seconds["jit"] and not s.problem.step:
         candidates["device"] = dataclasses.replace(s.all_device, plan=STRATEGIES["device"](s.graph, costs))
-        near = min(seconds, key=seconds.__getitem__)
-        seconds |= times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", "device"))})
+        seconds |= _beside_the_best(s, candidates, seconds, (DEVICE,))
     launched = _as_graphs(s, candidates, seconds)
     if launched:
         candidates |= launched
-        near = min(seconds, key=seconds.__getitem__)
-        seconds |= times(s, {k: candidates[k] for k in dict.fromkeys((near, "jit", *launched))})
+        seconds |= _beside_the_best(s, candidates, seconds, launched)
     return _chosen(candidates, best_of(s, seconds), seconds)
+
+
+def _beside_the_best(
+    s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float], names: Iterable[str]
+) -> dict[str, float]:
+    """Seconds of further candidates, and of what they have to beat, measured in turn."""
+    fastest = min(seconds, key=seconds.__getitem__)
+    return times(s, {k: candidates[k] for k in dict.fromkeys((fastest, "jit", *names))})
 
 
 def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float]) -> dict[str, Executable]:
