@@ -1,14 +1,16 @@
 """`python -m benchmarks.loadgen [model ...] [--scenarios single,server] [--engines ...]`: MLPerf's load generator.
 
 The four scenarios of MLPerf's load generator (PyPI: mlcommons-loadgen) over a function with resident weights
-(`xcoexec`), the same behind a `xcoexec.Scheduler` (`scheduler`), ONNX Runtime and plain `jax.jit`, each with the same
-weights, images, threads and queue. What is valid is the generator's own judgement of its log; an accuracy run compares
-the classes of all images with those of `jax.jit`, product by product in f32.
+(`xcoexec`), the same behind a `xcoexec.Scheduler` (`scheduler`) and in a `xcoexec.pipeline` (`pipeline`), ONNX Runtime
+and plain `jax.jit`, each with the same weights, images, threads and queue. What is valid is the generator's own
+judgement of its log; an accuracy run compares the classes of all images with those of `jax.jit`, product by product in
+f32. Up to `--batch` images are computed at once, where an engine computes so many faster than fewer.
 
 Server: the most queries a second whose 99th percentile keeps within `--bound` seconds (default: `BOUND_CALLS` calls of
-the slowest engine, `LEAST_BOUND` at least); looked for from above, each step a run of its own. Up to `--batch` images
-are computed at once. Images are random: the accuracy is that of the arithmetic. Runs are shorter than MLPerf's rules
-ask for (`--seconds`, and as many queries as its percentiles need).
+the slowest engine, `LEAST_BOUND` at least). Each engine's rate is looked for from half of what its calls alone reach,
+each step a run of its own, the engines in turn; batches that take more than half of the bound are not used. Images are
+random: the accuracy is that of the arithmetic. Runs are shorter than MLPerf's rules ask for (`--seconds`, and as many
+queries as its percentiles need); `--rounds` of them are recorded, with their median.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import itertools
 import json
 import math
 import pathlib
@@ -25,14 +26,13 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import jax
 import numpy as np
 
-import xcoexec
 from xcoexec import config, models
 from xcoexec.ir.text import columns
 from xcoexec.papers.source import commit
@@ -40,62 +40,26 @@ from xcoexec.tools import bench, lines
 from xcoexec.tools.machine import environment
 
 from . import peers
+from .loadgen_engines import ENGINES, MAKERS, Call
+from .undisturbed import TRIES, undisturbed
 
 MODELS = ("mobilenet_v2", "resnet50")
-ENGINES = ("xcoexec", "scheduler", "onnxruntime", "jax.jit")
 IMAGES = 64
 BOUND_CALLS, LEAST_BOUND = 4.0, 0.015  # calls of the slowest engine that a query may take, and seconds at least
-STEPS = 10  # runs in which Server's rate is looked for
+STEPS = 10  # runs in which Server's rate is looked for, at most
 LEAST_SHARE = 0.05  # of the rate of calls without a generator, where that range begins
-DOWN = 0.85  # of a rate that is not valid, until one is
+BEYOND = 1.25  # times that rate, where it ends: calls may have been timed while others disturbed them
+FINE = 1.05  # ratio of the lowest rate that is not valid to the highest that is, at which the search ends
 SINGLE, MULTI, OFFLINE, SERVER = SCENARIOS = ("single", "multi", "offline", "server")
+HIGH = r"99.0\d* *(?:th)? *percentile latency \(ns\) *: *([\d.]+)"  # in the generator's summary
 #: scenario -> (the generator's name, what its summary calls the figure, its unit, factor)
 FIGURES = {
     SINGLE: ("SingleStream", r"90.0th percentile latency \(ns\) *: *([\d.]+)", "ms, 90 %", 1e-6),
-    MULTI: ("MultiStream", r"99.0th percentile latency \(ns\) *: *([\d.]+)", "ms, 99 %", 1e-6),
+    MULTI: ("MultiStream", HIGH, "ms, 99 %", 1e-6),
     OFFLINE: ("Offline", r"Samples per second: *([\d.]+)", "images/s", 1.0),
     SERVER: ("Server", r"Completed samples per second *: *([\d.]+)", "queries/s", 1.0),
 }
-LEAST = {SINGLE: 100, MULTI: 700, OFFLINE: 1, SERVER: 700}  # queries that the generator's percentiles need
-Call = Callable[[np.ndarray], np.ndarray]  # a batch of images -> a row of results each
-
-
-def _ours(name: str, threads: int, sizes: Sequence[int]) -> Iterator[Call]:
-    entry = models.get(name)
-    fast = xcoexec.jit(entry.module.apply, threads=threads).bind(entry.variables(bench.SEED))
-    for n in sizes:
-        fast.plan(entry.example(n, bench.SEED))
-    fast.ready()
-    yield lambda x: np.asarray(fast(x))
-
-
-def _scheduler(name: str, threads: int, sizes: Sequence[int]) -> Iterator[Call]:
-    """A task for each size, with no deadline: what a scheduler costs beside the bound function."""
-    entry = models.get(name)
-    fast = xcoexec.jit(entry.module.apply, threads=threads).bind(entry.variables(bench.SEED))
-    tasks = [xcoexec.task(f"{n} images", fast, entry.example(n, bench.SEED), deadline=float("inf")) for n in sizes]
-    with xcoexec.Scheduler(tasks) as scheduler:
-        yield lambda x: np.asarray(scheduler.release(f"{len(x)} images", x).result())
-
-
-def _plain(name: str, threads: int, sizes: Sequence[int]) -> Iterator[Call]:
-    entry = models.get(name)
-    weights, plain = entry.variables(bench.SEED), jax.jit(entry.module.apply)
-    yield lambda x: np.asarray(plain(weights, x))
-
-
-def _onnx(name: str, threads: int, sizes: Sequence[int]) -> Iterator[Call]:
-    sessions = {n: peers.ort_session(name, n, threads) for n in sizes}
-    inputs = {n: s.get_inputs()[0].name for n, s in sessions.items()}
-    yield lambda x: sessions[len(x)].run(None, {inputs[len(x)]: x})[0]
-
-
-MAKERS: Mapping[str, Callable[[str, int, Sequence[int]], Iterator[Call]]] = {
-    "xcoexec": _ours,
-    "scheduler": _scheduler,
-    "jax.jit": _plain,
-    "onnxruntime": _onnx,
-}
+LEAST = {SINGLE: 100, MULTI: 670, OFFLINE: 1, SERVER: 700}  # queries that the generator's percentiles need
 
 
 class System:
@@ -184,27 +148,54 @@ def agreement(log: Sequence[Mapping[str, Any]], wanted: np.ndarray) -> float:
     return float(np.mean([got.get(i) == c for i, c in enumerate(wanted)]))
 
 
-def most(valid: Callable[[float], bool], low: float, high: float, steps: int = STEPS) -> float:
-    """The highest rate that is valid, between `low` and `high`; 0.0 where none of those tried is. It is looked for from
-    above, as a run of so many queries takes the longer the fewer come in a second; behind the first valid one by
-    halving (by ratio).
+def usable(rates: Mapping[int, float], longest: float = math.inf) -> list[int]:
+    """Sizes of batches with which an engine computes more images a second than with any smaller one, and which take at
+    most `longest` seconds; one image always. `rates`: images a second of each size.
+    """
+    found = [n for n in sorted(rates) if all(rates[n] > rates[m] for m in rates if m < n)]
+    return [n for n in found if n == found[0] or n / rates[n] <= longest]
+
+
+def most(low: float, high: float, steps: int = STEPS) -> Generator[float, bool, float]:
+    """Looks for the highest rate that is valid, between `low` and `high`: yields rates, is sent whether each is valid,
+    and returns the best (0.0 where none is). It begins at half of `high`, goes down by halves until one is valid, and
+    then goes on by ratio until that one and the lowest that is not are less than `FINE` apart.
     """
     best = 0.0
     for _ in range(steps):
-        rate = math.sqrt(best * high) if best else max(DOWN * high, low)
-        if valid(rate):
+        rate = math.sqrt(best * high) if best else max(0.5 * high, low)
+        if (yield rate):
             best = rate
-        elif rate == low:
+        elif rate <= low:
             break
         else:
             high = rate
+        if best and high < FINE * best:
+            break
+    return best
+
+
+def in_turn(
+    valid: Mapping[str, Callable[[float], bool]], ranges: Mapping[str, tuple[float, float]]
+) -> dict[str, float]:
+    """The highest valid rate of each engine; their runs alternate, so that what disturbs a while disturbs all."""
+    searches = {e: most(*ranges[e]) for e in valid}
+    rates, best = {e: next(s) for e, s in searches.items()}, dict[str, float]()
+    while rates:
+        for engine, rate in list(rates.items()):
+            try:
+                rates[engine] = searches[engine].send(valid[engine](rate))
+            except StopIteration as end:
+                best[engine] = end.value
+                del rates[engine]
     return best
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contest:
     """A model in all engines. `rates`: of each engine and size of a batch the images a second; `bound`: seconds that
-    Server's queries may take; `wanted`: the classes of the images.
+    Server's queries may take; `wanted`: the classes of the images; `beside`: of each scenario the most that other
+    processes had of the cores during a run that counts.
     """
 
     lg: Any
@@ -214,35 +205,69 @@ class Contest:
     rates: Mapping[str, Mapping[int, float]]
     bound: float
     seconds: float
+    tries: int
+    log: Callable[[str], None]
+    beside: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, lg: Any, name: str, calls: Mapping[str, Call], sizes: Sequence[int], given: argparse.Namespace
+        cls,
+        lg: Any,
+        name: str,
+        calls: Mapping[str, Call],
+        sizes: Sequence[int],
+        given: argparse.Namespace,
+        log: Callable[[str], None],
     ) -> Contest:
         """All engines timed alone, and the classes by plain `jax.jit`."""
         entry = models.get(name)
         images = np.concatenate([np.asarray(entry.example(1, i)) for i in range(IMAGES)])
-        rates = {e: {n: n / _seconds(call, images[:n]) for n in sizes} for e, call in calls.items()}
+        timed = lambda n: undisturbed(
+            lambda: {e: n / _seconds(call, images[:n]) for e, call in calls.items()}, config.cores(), given.tries
+        )[0]
+        found = {n: timed(n) for n in sizes}
+        rates = {e: {n: found[n][e] for n in sizes} for e in calls}
         plain, weights = jax.jit(entry.module.apply), entry.variables(bench.SEED)
         parts = [np.asarray(plain(weights, images[i : i + 8])) for i in range(0, IMAGES, 8)]
         wanted = np.concatenate(parts).reshape(IMAGES, -1).argmax(-1)
         bound = given.bound or max(LEAST_BOUND, BOUND_CALLS / min(r[1] for r in rates.values()))
-        return cls(lg, calls, images, wanted, rates, bound, given.seconds)
+        return cls(lg, calls, images, wanted, rates, bound, given.seconds, given.tries, log)
+
+    def sizes(self, engine: str, scenario: str) -> list[int]:
+        """The batches that an engine computes in a scenario."""
+        longest = {SINGLE: 0.0, SERVER: 0.5 * self.bound}.get(scenario, math.inf)
+        return usable(self.rates[engine], longest)
 
     def go(self, engine: str, scenario: str, rate: float, accuracy: bool = False) -> tuple[str, Any]:
-        """One run of the generator's: its summary, and its log of results."""
-        sizes = [1] if scenario == SINGLE else list(self.rates[engine])
+        """One run of the generator's: its summary, and its log of results. Where other processes disturb it, it is made
+        again; one of `MULTI` takes too long for that.
+        """
         given = settings(self.lg, scenario, self.seconds, rate, self.bound, accuracy)
-        return run(self.calls[engine], self.images, sizes, scenario, given, self.lg)
+        one = lambda: run(self.calls[engine], self.images, self.sizes(engine, scenario), scenario, given, self.lg)
+        again = 1 if accuracy or scenario == MULTI else self.tries
+        found, share = undisturbed(one, config.cores(), again)
+        self.beside[scenario] = max(self.beside.get(scenario, 0.0), 0.0 if accuracy else share)
+        return found
 
-    def figure(self, engine: str, scenario: str) -> tuple[bool, float | None]:
-        """Whether an engine's run is valid, and its figure; of Server the most queries a second."""
-        rates = self.rates[engine]
+    def figures(self, scenario: str) -> dict[str, tuple[bool, float | None]]:
+        """Of each engine whether its run is valid, and its figure; of Server the most queries a second."""
         if scenario == SERVER:
-            valid = lambda rate: judged(self.go(engine, SERVER, rate)[0], SERVER)[0]
-            best = most(valid, LEAST_SHARE * rates[1], max(rates.values()) / DOWN)
-            return best > 0, best or None
-        return judged(self.go(engine, scenario, max(rates.values()) if scenario == OFFLINE else rates[1])[0], scenario)
+            valid = lambda e: lambda rate: self.keeps(e, rate)
+            reach = {e: max(self.rates[e][n] for n in self.sizes(e, SERVER)) for e in self.calls}
+            best = in_turn(
+                {e: valid(e) for e in self.calls}, {e: (LEAST_SHARE * r, BEYOND * r) for e, r in reach.items()}
+            )
+            return {e: (rate > 0, rate or None) for e, rate in best.items()}
+        rate = lambda r: max(r.values()) if scenario == OFFLINE else r[1]
+        return {e: judged(self.go(e, scenario, rate(self.rates[e]))[0], scenario) for e in self.calls}
+
+    def keeps(self, engine: str, rate: float) -> bool:
+        """Whether so many queries a second are answered within the bound, and says it."""
+        summary, _ = self.go(engine, SERVER, rate)
+        late, valid = re.search(HIGH, summary), judged(summary, SERVER)[0]
+        ms, said = float(late[1]) / 1e6 if late else math.nan, "valid" if valid else "not valid"
+        self.log(f"  {engine}: {rate:.2f} queries/s, 99 % of them within {ms:.1f} ms of {1e3 * self.bound:.1f}: {said}")
+        return valid
 
     def agrees(self, engine: str, scenario: str) -> float:
         """The share of images whose class an accuracy run finds."""
@@ -255,14 +280,20 @@ def measure(name: str, given: argparse.Namespace, lg: Any, log: Callable[[str], 
     records = []
     with contextlib.ExitStack() as stack:
         calls = {e: stack.enter_context(contextmanager(MAKERS[e])(name, threads, sizes)) for e in given.engines}
-        contest = Contest.of(lg, name, calls, sizes, given)
-        for scenario, engine in itertools.product(given.scenarios, calls):
-            valid, figure = contest.figure(engine, scenario)
-            share, unit = contest.agrees(engine, scenario), FIGURES[scenario][2]
-            log(f"{name} {scenario} {engine}: {'valid' if valid else 'INVALID'}, {figure} {unit}, {share:.0%}")
-            about = dict(model=name, engine=engine, scenario=scenario, valid=valid, figure=figure, agreement=share)
-            how = dict(bound=contest.bound, threads=threads, batch=given.batch, seconds=given.seconds)
-            records.append({**about, **how, "commit": commit(), **environment(), "versions": peers.versions()})
+        contest = Contest.of(lg, name, calls, sizes, given, log)
+        for scenario in given.scenarios:
+            rounds = [contest.figures(scenario) for _ in range(given.rounds)]
+            for engine in calls:
+                figures, share = [r[engine][1] for r in rounds], contest.agrees(engine, scenario)
+                valid, known = all(r[engine][0] for r in rounds), [f for f in figures if f is not None]
+                figure, unit = float(np.median(known)) if known else None, FIGURES[scenario][2]
+                log(f"{name} {scenario} {engine}: {'valid' if valid else 'INVALID'}, {figures} {unit}, {share:.0%}")
+                about = dict(model=name, engine=engine, scenario=scenario, valid=valid, figure=figure, figures=figures)
+                how = dict(bound=contest.bound, threads=threads, seconds=given.seconds, agreement=share)
+                how |= dict(
+                    others=contest.beside[scenario], sizes=contest.sizes(engine, scenario), rates=contest.rates[engine]
+                )
+                records.append({**about, **how, "commit": commit(), **environment(), "versions": peers.versions()})
     return records
 
 
@@ -297,6 +328,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--scenarios", type=several(SCENARIOS), default=list(SCENARIOS))
     parser.add_argument("--engines", type=several(ENGINES), default=list(ENGINES))
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=1, help="runs, or searches, whose median is the figure")
+    parser.add_argument("--tries", type=int, default=TRIES, help="of a run, until other processes leave it alone")
     parser.add_argument("--bound", type=float, help="seconds that Server's queries may take")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--threads", type=int)

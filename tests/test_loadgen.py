@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import loadgen
+from benchmarks import loadgen, undisturbed
 
 
 def test_what_the_generator_says_is_what_counts() -> None:
@@ -19,13 +19,37 @@ def test_what_the_generator_says_is_what_counts() -> None:
     assert loadgen.judged("Result is : INVALID", loadgen.SERVER) == (False, None)
 
 
-def test_the_highest_rate_that_is_valid() -> None:
+def found(limit: float, low: float, high: float, steps: int = loadgen.STEPS) -> tuple[float, list[float]]:
+    """The rate that a search finds where all up to `limit` are valid, and those that it tried."""
     tried: list[float] = []
-    valid = lambda rate: tried.append(rate) is None and rate <= 30.0
-    assert loadgen.most(valid, 10.0, 90.0, 14) == pytest.approx(30.0, abs=0.5)
-    assert tried[0] > 70.0 and min(tried) > 25.0  # from above: runs at low rates take long
-    assert loadgen.most(lambda rate: False, 10.0, 90.0) == 0.0
-    assert loadgen.most(lambda rate: rate <= 10.0, 10.0, 90.0, 30) == pytest.approx(10.0, abs=0.5)
+    valid = lambda rate: tried.append(rate) is None and rate <= limit
+    return loadgen.in_turn({"a": valid}, {"a": (low, high)})["a"], tried
+
+
+@pytest.mark.parametrize("limit", [6.0, 11.0, 30.0, 44.0, 89.0])
+def test_the_highest_rate_that_is_valid(limit: float) -> None:
+    best, tried = found(limit, 5.0, 90.0)
+    assert limit / loadgen.FINE < best <= limit
+    assert tried[0] == 45.0 and len(tried) <= 9  # each is a run of a minute
+
+
+def test_rates_that_are_not_valid_are_no_figure() -> None:
+    assert found(0.0, 10.0, 90.0) == (0.0, [45.0, 22.5, 11.25, 10.0])
+    assert found(1e9, 10.0, 90.0)[0] > 90.0 / loadgen.FINE  # not beyond what calls alone reach
+
+
+def test_engines_are_tried_in_turn() -> None:
+    order: list[str] = []
+    valid = lambda e, limit: lambda rate: order.append(e) is None and rate <= limit
+    best = loadgen.in_turn({"a": valid("a", 7.0), "b": valid("b", 3.0)}, {"a": (1.0, 8.0), "b": (1.0, 8.0)})
+    assert 6.6 < best["a"] <= 7.0 and 2.8 < best["b"] <= 3.0
+    assert order[:6] == ["a", "b"] * 3
+
+
+def test_batches_that_an_engine_computes() -> None:
+    rates = {1: 10.0, 2: 12.0, 4: 11.0, 8: 16.0}
+    assert loadgen.usable(rates) == [1, 2, 8]  # 4 at once are slower than 2
+    assert loadgen.usable(rates, 0.2) == [1, 2] and loadgen.usable(rates, 0.0) == [1]
 
 
 def test_all_images_count_for_the_accuracy() -> None:
@@ -97,3 +121,26 @@ def test_the_generator_itself(scenario: str) -> None:
         else:
             valid, figure = loadgen.judged(summary, scenario)
             assert figure is not None and figure > 0 and (valid or "INVALID" in summary)
+
+
+def test_a_run_that_others_disturb_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, busy, made = [0.0], [0.0], []
+    monkeypatch.setattr(undisturbed.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(undisturbed.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(undisturbed.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
+    monkeypatch.setattr(undisturbed, "others", lambda: busy[0])
+
+    def work(shares: list[float]) -> int:
+        share = shares[len(made)]
+        now[0], busy[0] = now[0] + 10.0, busy[0] + 10.0 * 2 * share
+        made.append(share)
+        return len(made)
+
+    assert undisturbed.undisturbed(lambda: work([0.5, 0.2, 0.01]), 2) == (3, pytest.approx(0.01))
+    made.clear()
+    assert undisturbed.undisturbed(lambda: work([0.5, 0.2, 0.01]), 2, tries=2) == (2, pytest.approx(0.2))
+
+
+def test_what_other_processes_have_had_only_rises() -> None:
+    before = undisturbed.others()
+    assert undisturbed.others() >= before - 0.05 and before >= 0.0  # in ticks of 10 ms
