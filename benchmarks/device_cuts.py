@@ -15,7 +15,7 @@ from xcoexec import models
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.text import columns
 from xcoexec.planning import profiles
-from xcoexec.streams.device_cuts import DeviceCut, Kind, scaling
+from xcoexec.planning.device_cuts import DeviceCut, Kind, scaling
 from xcoexec.streams.spans import crossing_bytes
 
 MODELS = ("resnet50", "mobilenet_v2", "vgg16")

@@ -4,8 +4,9 @@
 
 Every variant holds the same weights in host memory: streamed by XLA from `pinned_host`, on the host half alone, and
 divided by `xcoexec.jit(device_memory=...)`, which may keep a share of them (`--share` of the weights' bytes) on the
-GPU. The limit is what the CPU reads and the bus delivers at the same time, measured in the same run. `moe` computes
-tokens as often as words occur in text (Zipf's law), `moe_even` all tokens as often.
+GPU; where there are several GPUs also spread over all, with that share on each. The limit is what the CPU reads and the
+bus delivers at the same time, measured in the same run. `moe` computes tokens as often as words occur in text (Zipf's
+law), `moe_even` all tokens as often.
 """
 
 from __future__ import annotations
@@ -190,6 +191,20 @@ def from_host(graph: LayerGraph, plan: xcoexec.Plan) -> float:
     return total
 
 
+def spread(fast: Any, seconds: float, rate: dict[str, float]) -> dict[str, Any]:
+    """What a function over several GPUs has where, and its share of the rate of the CPU and of all buses at once, where
+    each bus is as fast as the first one beside the CPU.
+    """
+    parts = [(run.graph(), run.plan()) for _, run in fast.parts]
+    over = sum(from_host(graph, plan) for graph, plan in parts)
+    return {
+        "resident_bytes": [usage(graph, plan.placements).resident for graph, plan in parts],
+        "from_host_bytes": over,
+        "cut": str(fast.report().cut),
+        "share_of_limit": over / seconds / (rate["cpu"] + len(parts) * rate["bus"]),
+    }
+
+
 def run(name: str, share: float) -> dict[str, Any]:
     """One record: seconds of every variant, the rates of the machine, what the plan keeps where."""
     case = CASES[name]()
@@ -201,6 +216,8 @@ def run(name: str, share: float) -> dict[str, Any]:
         "host": xcoexec.jit(fn, strategy="host", strict=True).bind(weights),
         "xcoexec": xcoexec.jit(fn, strategy="capacity", device_memory=limit, strict=True).bind(weights),
     }
+    if len(jax.local_devices()) > 1:
+        variants["spread"] = xcoexec.jit(fn, strategy="capacity", device_memory=limit, strict=True).spread(weights)
     calls = {k: case.calls(f) for k, f in variants.items()}
     outs = {k: np.asarray(jax.tree_util.tree_leaves(c())[0]) for k, c in calls.items()}
     for _ in range(case.before):
@@ -226,6 +243,7 @@ def run(name: str, share: float) -> dict[str, Any]:
         "share_of_limit": reached,
         "difference_to_pinned": {k: error(o, outs["pinned_host"]) for k, o in outs.items()},
         "device_bytes_in_use": jax.devices()[0].memory_stats()["bytes_in_use"],
+        "spread": spread(variants["spread"], seconds["spread"], rate) if "spread" in variants else None,
         "experts": dataclasses.asdict(experts) if experts is not None else None,
         "plan": json.loads(plan.to_json()),
         "commit": commit(),
@@ -245,6 +263,8 @@ HEAD = (
     "CPU + bus GB/s",
     "share of it reached",
     "resident choices",
+    "over all GPUs ms",
+    "gain over one",
 )
 
 
@@ -262,6 +282,8 @@ def row(r: dict[str, Any]) -> list[str]:
         f"{rate['cpu'] / 1e9:.0f} + {rate['bus'] / 1e9:.0f} = {both:.0f}",
         f"{r['share_of_limit']:.0%}",
         f"{r['experts']['hits'] / r['experts']['choices']:.0%}" if r["experts"] else "",
+        f"{s['spread'] * 1e3:.2f}" if "spread" in s else "",
+        f"{s['xcoexec'] / s['spread']:.2f}x" if "spread" in s else "",
     ]
 
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from xcoexec.streams.device_cuts import Kind, across, scaling
+from xcoexec.planning.device_cuts import Kind, across, scaling
 
 
 def by_trying(kinds: dict[str, Kind], crossing: list[float]) -> float:

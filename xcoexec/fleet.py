@@ -10,9 +10,12 @@ import dataclasses
 import fcntl
 import os
 import pathlib
+import queue
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import IO, TYPE_CHECKING, Any
 
 import jax
@@ -30,6 +33,7 @@ from .ir.plan import Plan
 if TYPE_CHECKING:
     from ray.serve import Application
 
+QUIET = {"enable_access_log": False}  # of Ray Serve: a line a request is a part of what a request costs
 Batch = Mapping[str, np.ndarray]  # columns of rows, as Ray Data has them
 Shape = tuple[tuple[int, ...], str]
 
@@ -144,11 +148,11 @@ def predictor(
 
 def deployment(made: type[Predictor], *, rows: int = 8, wait: float = 0.002, **options: Any) -> Application:
     """A Ray Serve application whose replicas are such predictors: `handle.remote(x)` is the result for one row, an
-    array like those of an example without its first axis.
+    array like those of an example without its first axis, and `handle.many.remote(x)` that for a batch of any number.
 
-    Rows that come within `wait` seconds are computed together, up to `rows` of them; batches are filled up, so that
-    they have one shape. `options`: those of `ray.serve.deployment`. Raises `ImportError` that names the extra where Ray
-    is missing.
+    Rows that come within `wait` seconds are computed together, `rows` of them at once; batches are filled up, so that
+    they have one shape. A request costs Ray milliseconds: `Client` sends many rows with one. `options`: those of
+    `ray.serve.deployment`. Raises `ImportError` that names the extra where Ray is missing.
     """
     try:
         from ray import serve
@@ -162,18 +166,112 @@ def deployment(made: type[Predictor], *, rows: int = 8, wait: float = 0.002, **o
 
         def __init__(self) -> None:
             self._predictor = made()
+            self._turn = asyncio.Lock()
 
         @serve.batch(max_batch_size=rows, batch_wait_timeout_s=wait)  # type: ignore[untyped-decorator]
         async def _together(self, given: list[Any]) -> list[Any]:
-            filled = np.stack([*given, *[given[-1]] * (rows - len(given))])
-            out = await asyncio.to_thread(self._predictor.predict, filled)
+            out = await self.many(np.stack(given))
             return [jax.tree_util.tree_map(lambda y, i=i: y[i], out) for i in range(len(given))]
 
         async def __call__(self, x: Any) -> Any:
             return await self._together(x)
 
-    resources = {"ray_actor_options": made.resources, **options}
+        async def many(self, x: Any) -> Any:
+            async with self._turn:
+                return await asyncio.to_thread(_in_batches, self._predictor.predict, np.asarray(x), rows)
+
+    resources = {"ray_actor_options": made.resources, "logging_config": QUIET, **options}
     return serve.deployment(**resources)(Replica).bind()  # type: ignore[arg-type, attr-defined, no-any-return]
+
+
+def _in_batches(predict: Callable[[Any], Any], x: np.ndarray, rows: int) -> Any:
+    """The results for a batch of any number, computed `rows` at once; the last ones are filled up to as many."""
+    parts = []
+    for i in range(0, len(x), rows):
+        part = x[i : i + rows]
+        n = len(part)
+        out = predict(np.concatenate([part, np.repeat(part[-1:], rows - n, 0)]) if n < rows else part)
+        parts.append(jax.tree_util.tree_map(lambda y, n=n: y[:n], out))
+    return parts[0] if len(parts) == 1 else jax.tree_util.tree_map(lambda *ys: np.concatenate(ys), *parts)
+
+
+class Client:
+    """One process's rows for a `deployment`. While `under_way` requests are on their way, rows that come are gathered,
+    and the next request takes up to `rows` of them: the more come, the more of them share what a request costs. It is a
+    context manager; who leaves it has all results.
+    """
+
+    def __init__(self, handle: Any, *, rows: int = 64, under_way: int = 2):
+        """`handle`: what `ray.serve.run` returns. Raises `ValueError` that says what is valid."""
+        for name, value in (("rows", rows), ("under_way", under_way)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"xcoexec.fleet.Client: got {name}={brief(value)}; valid is a number from 1 on.")
+        self._handle, self._rows = handle, rows
+        self._given: queue.SimpleQueue[tuple[Any, Future[Any]] | None] = queue.SimpleQueue()
+        self._closing, self._closed = threading.Lock(), False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"xcoexec-client-{i}", daemon=True) for i in range(under_way)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def ask(self, x: Any) -> Future[Any]:
+        """The result for one row, when it has come. Raises `RuntimeError` in a client that is closed."""
+        future: Future[Any] = Future()
+        with self._closing:
+            if self._closed:
+                raise RuntimeError("xcoexec.fleet.Client: got a row for a client that is closed; valid is an open one.")
+            self._given.put((x, future))
+        return future
+
+    def close(self) -> None:
+        """Waits for all results, and ends."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._given.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _work(self) -> None:
+        while (first := self._given.get()) is not None:
+            alike: dict[Shape, list[tuple[Any, Future[Any]]]] = {}
+            self._add(alike, first)
+            for _ in range(self._rows - 1):
+                try:
+                    further = self._given.get_nowait()
+                except queue.Empty:
+                    break
+                if further is None:
+                    self._given.put(None)
+                    break
+                self._add(alike, further)
+            for group in alike.values():
+                self._send(group)
+        self._given.put(None)  # for the next thread
+
+    @staticmethod
+    def _add(alike: dict[Shape, list[tuple[Any, Future[Any]]]], given: tuple[Any, Future[Any]]) -> None:
+        """A row to those of its shape, if it is still wanted."""
+        if given[1].set_running_or_notify_cancel():
+            alike.setdefault(_shape(given[0]), []).append(given)
+
+    def _send(self, group: list[tuple[Any, Future[Any]]]) -> None:
+        """One request for these rows."""
+        try:
+            out = self._handle.many.remote(np.stack([x for x, _ in group])).result()
+        except BaseException as e:  # whatever it is belongs to those who wait
+            for _, future in group:
+                future.set_exception(e)
+            return
+        for i, (_, future) in enumerate(group):
+            future.set_result(jax.tree_util.tree_map(lambda y, i=i: y[i], out))
 
 
 def _plans(job: Job, example: Any) -> dict[Shape, tuple[str, str]]:
@@ -228,4 +326,4 @@ def _locked(path: pathlib.Path) -> IO[str] | None:
     return file
 
 
-__all__ = ["Job", "Predictor", "claim", "deployment", "predictor"]
+__all__ = ["Client", "Job", "Predictor", "claim", "deployment", "predictor"]

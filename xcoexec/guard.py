@@ -71,7 +71,7 @@ def warn(name: str, why: str, strict: bool, how: str = "with plain jax.jit") -> 
 
 
 def _one_line(e: Exception) -> str:
-    text = (str(e).splitlines() or [""])[0]
+    text = (str(e).splitlines() or [""])[0].removesuffix(".")  # a sentence goes on behind it
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 

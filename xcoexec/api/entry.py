@@ -185,14 +185,15 @@ class Entry:
         apart = lies_apart(call)
         if not apart:
             return ""
-        if self._function.options.device_memory is not None:
-            return f"{apart}, and device_memory is that of the default device"
         if made.donated or self._moving:
             return f"{apart}, and the call gives arrays away or has a state"
         try:
-            self._placed = Placed.of(call.leaves)
+            placed = Placed.of(call.leaves)
         except SplitError as e:
             return f"{apart}: {e}"
+        if self._function.options.device_memory is not None and len(placed.devices) > 1:
+            return f"{apart}, and device_memory is that of one device"
+        self._placed = placed
         return ""
 
     def tell(self) -> None:

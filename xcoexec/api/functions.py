@@ -34,6 +34,7 @@ from .plain import Args, Call, Kwargs, Plain
 from .resident import ResidentFunction
 from .rest import Rest, rest_of
 from .signature import Signature, described
+from .spread import SpreadFunction
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -240,6 +241,16 @@ class CoPjitFunction(Generic[P, R]):
         NumPy arrays among them are copied: writing to them later changes nothing. Raises `BindError` for traced ones.
         """
         return ResidentFunction(self._function, weights)
+
+    def spread(self, *weights: object, devices: int | Sequence[jax.Device] | None = None) -> SpreadFunction[R]:
+        """A function of the remaining arguments whose layers lie in order over several devices, each with the weights
+        of its own part, planned with the host half for itself; `device_memory` is that of each. For networks that one
+        device does not hold, and for calls in flight, which follow one another from device to device.
+
+        `devices`: how many, or which (default: all of this process). Results lie on the first one. Raises `TypeError`
+        or `ValueError` for others, and `BindError` for traced weights.
+        """
+        return SpreadFunction(self._function, weights, devices)
 
     @boundary
     def lower(self, *args: object, **kwargs: object) -> jax.stages.Lowered:

@@ -8,32 +8,27 @@ as long as reading the weights; for all turns it is one product of matrices.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
 from jax import lax
 from jax.extend.core import jaxpr_as_fun
 
-from ..codegen.rules.primitives import PRIMITIVES
 from ..compat import (
     ClosedJaxpr,
     JaxLiteral,
     Jaxpr,
     JaxprEqn,
     Var,
-    bind,
     loop_body,
     loop_condition,
     loop_parts,
-    primitives,
     shape_of,
 )
+from .equations import Env, contracts, nbytes, read, reads, run
 
 #: of what is computed ahead for all turns, beyond which a loop stays as it is
 AHEAD_BYTES = 1 << 28
-
-Env = dict[Var, jax.Array]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,12 +79,12 @@ def _sorted(eqn: JaxprEqn, closed: ClosedJaxpr) -> _Sorted:
     part: set[Var] = set(jaxpr.invars[consts + carried :])
     found = []
     for e in jaxpr.eqns:
-        reads = _reads(e)
-        if any(v in part for v in reads) and all(v in part or v in same for v in reads):
+        mine = reads(e)
+        if any(v in part for v in mine) and all(v in part or v in same for v in mine):
             found.append(e)
             part.update(e.outvars)
-    ahead = sum(_nbytes(v) for e in found for v in e.outvars) * eqn.params["length"]
-    taken = any(map(_contracts, found)) and ahead <= AHEAD_BYTES
+    ahead = sum(nbytes(v) for e in found for v in e.outvars) * eqn.params["length"]
+    taken = any(map(contracts, found)) and ahead <= AHEAD_BYTES
     return _in_order(jaxpr.eqns, once, found if taken else [])
 
 
@@ -98,15 +93,10 @@ def _once(jaxpr: Jaxpr, consts: int) -> tuple[list[JaxprEqn], set[Var]]:
     same: set[Var] = {*jaxpr.constvars, *jaxpr.invars[:consts]}
     found = []
     for e in jaxpr.eqns:
-        if _reads(e) and all(v in same for v in _reads(e)) and not _grows(e):
+        if reads(e) and all(v in same for v in reads(e)) and not _grows(e):
             found.append(e)
             same.update(e.outvars)
     return found, same
-
-
-def _reads(eqn: JaxprEqn) -> list[Var]:
-    """The variables that an equation reads."""
-    return [v for v in eqn.invars if not isinstance(v, JaxLiteral)]
 
 
 def _in_order(eqns: Sequence[JaxprEqn], same: list[JaxprEqn], part: list[JaxprEqn]) -> _Sorted:
@@ -117,25 +107,7 @@ def _in_order(eqns: Sequence[JaxprEqn], same: list[JaxprEqn], part: list[JaxprEq
 
 def _grows(eqn: JaxprEqn) -> bool:
     """Whether an equation's results are larger than what it reads: better made where they are read."""
-    return sum(map(_nbytes, eqn.outvars)) > sum(map(_nbytes, _reads(eqn)))
-
-
-def _contracts(eqn: JaxprEqn) -> bool:
-    inner = (n for v in eqn.params.values() if hasattr(v, "eqns") for n in primitives(v))
-    return any(n in PRIMITIVES and PRIMITIVES[n].contraction for n in (eqn.primitive.name, *inner))
-
-
-def _nbytes(v: Var) -> int:
-    shape = getattr(v.aval, "shape", ())
-    return math.prod(shape) * getattr(getattr(v.aval, "dtype", None), "itemsize", 4)
-
-
-def _run(eqns: Sequence[JaxprEqn], env: Env) -> None:
-    """Evaluates equations in order; `env` has what they read, and gets their results."""
-    for e in eqns:
-        args = [v.val if isinstance(v, JaxLiteral) else env[v] for v in e.invars]
-        with jax.named_scope(str(e.source_info.name_stack) or e.primitive.name):
-            env.update(zip(e.outvars, bind(e.primitive, args, dict(e.params)), strict=True))
+    return sum(map(nbytes, eqn.outvars)) > sum(map(nbytes, reads(eqn)))
 
 
 def _unending(
@@ -147,7 +119,7 @@ def _unending(
 
     def fn(*args: jax.Array) -> list[jax.Array]:
         same: Env = dict(zip((*jaxpr.constvars, *jaxpr.invars[: b - a]), (*closed.consts, *args[a:b]), strict=True))
-        _run(groups.same, same)
+        run(groups.same, same)
 
         def goes_on(carry: list[jax.Array]) -> jax.Array:
             asked: jax.Array = jaxpr_as_fun(condition)(*args[:a], *carry)[0]
@@ -155,17 +127,13 @@ def _unending(
 
         def turn(carry: list[jax.Array]) -> list[jax.Array]:
             env = {**same, **dict(zip(jaxpr.invars[b - a :], carry, strict=True))}
-            _run(groups.rest, env)
-            return [_read(v, env) for v in jaxpr.outvars]
+            run(groups.rest, env)
+            return [read(v, env) for v in jaxpr.outvars]
 
         last: list[jax.Array] = lax.while_loop(goes_on, turn, list(args[b:]))  # type: ignore[arg-type]
         return last
 
     return fn
-
-
-def _read(v: Var | JaxLiteral, env: Env) -> jax.Array:
-    return jax.numpy.asarray(v.val, shape_of(v).dtype) if isinstance(v, JaxLiteral) else env[v]
 
 
 def _variables(*atoms: Sequence[Var | JaxLiteral]) -> set[Var]:
@@ -179,29 +147,29 @@ def _function(eqn: JaxprEqn, closed: ClosedJaxpr, groups: _Sorted) -> Callable[.
     a, carried = loop_parts(eqn)
     b = a + carried
     handed, stacked = jaxpr.outvars[:carried], jaxpr.outvars[carried:]  # to the next turn, and those of all turns
-    read = _variables(*(e.invars for e in groups.rest), handed)  # inside of the loop
-    wanted = read | _variables(stacked)
+    inner = _variables(*(e.invars for e in groups.rest), handed)  # inside of the loop
+    wanted = inner | _variables(stacked)
     ahead = [v for e in groups.part for v in e.outvars if v in wanted]
 
     def fn(*args: jax.Array) -> list[jax.Array]:
         same: Env = dict(zip((*jaxpr.constvars, *jaxpr.invars[:a]), (*closed.consts, *args[:a]), strict=True))
-        _run(groups.same, same)
+        run(groups.same, same)
 
         def parts(*xs: jax.Array) -> list[jax.Array]:
             env = {**same, **dict(zip(jaxpr.invars[b:], xs, strict=True))}
-            _run(groups.part, env)
+            run(groups.part, env)
             return [env[v] for v in ahead]
 
         arrays = dict(zip(jaxpr.invars[b:], args[b:], strict=True))
         if ahead:
             arrays.update(zip(ahead, jax.vmap(parts)(*args[b:]), strict=True))
-        inside = {v: x for v, x in arrays.items() if v in read}
+        inside = {v: x for v, x in arrays.items() if v in inner}
         late = [i for i, v in enumerate(stacked) if not (_known(v, arrays) and v not in inside)]
 
         def turn(carry: list[jax.Array], xs: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
             env = {**same, **dict(zip(jaxpr.invars[a:b], carry, strict=True)), **dict(zip(inside, xs, strict=True))}
-            _run(groups.rest, env)
-            return [_read(v, env) for v in handed], [_read(stacked[i], env) for i in late]
+            run(groups.rest, env)
+            return [read(v, env) for v in handed], [read(stacked[i], env) for i in late]
 
         last, ys = lax.scan(
             turn,

@@ -73,11 +73,21 @@ def flattened(closed: ClosedJaxpr, out_tree: PyTreeDef, paths: Sequence[str]) ->
     inputs = tuple(state.define(v) for v in closed.jaxpr.invars)
     for var, val in zip(closed.jaxpr.constvars, closed.consts, strict=True):
         state.consts.append((state.define(var), val.copy() if type(val) is np.ndarray else val))
-    state.walk(closed.jaxpr)
+    state.walk(closed.jaxpr.eqns)
     outputs = tuple(state.read(v) for v in closed.jaxpr.outvars)
     ops = tuple(_named(state.ops, dict(zip(inputs, paths, strict=True))))
     weak = tuple(bool(getattr(v.aval, "weak_type", False)) for v in closed.jaxpr.outvars)
     return Traced(inputs, tuple(paths), tuple(state.consts), ops, outputs, out_tree, bool(closed.jaxpr.effects), weak)
+
+
+def operations(eqn: JaxprEqn) -> list[Op]:
+    """What one equation computes, as `flattened` has it."""
+    state = _State()
+    for atom in eqn.invars:
+        if not isinstance(atom, JaxLiteral) and atom not in state.env:
+            state.define(atom)
+    state.walk([eqn])
+    return state.ops
 
 
 def paths(tree: PyTreeDef) -> list[str]:
@@ -132,9 +142,9 @@ class _State:
             return v
         return Literal(atom.val, str(getattr(atom.aval, "dtype", "token")))
 
-    def walk(self, jaxpr: Jaxpr, prefix: str = "") -> None:
-        """Appends the operations of a jaxpr, those of its calls too; `prefix`: the names of the calls around it."""
-        for eqn in jaxpr.eqns:
+    def walk(self, eqns: Sequence[JaxprEqn], prefix: str = "") -> None:
+        """Appends the operations of equations, those of their calls too; `prefix`: the names of the calls around."""
+        for eqn in eqns:
             inner = body(eqn) or _smaller(eqn)
             if inner is None:
                 self._op(eqn, prefix)
@@ -144,7 +154,7 @@ class _State:
                 self.consts.append((self.define(var), val))
             for var, atom in zip(sub.invars, eqn.invars, strict=True):
                 self.env[var] = self.read(atom)
-            self.walk(sub, _join(prefix, eqn))
+            self.walk(sub.eqns, _join(prefix, eqn))
             for var, out in zip(eqn.outvars, sub.outvars, strict=True):
                 self.env[var] = self.read(out)
 
@@ -196,7 +206,7 @@ class _State:
         """As `walk`, of a jaxpr with constants of its own."""
         for var, val in zip(closed.jaxpr.constvars, closed.consts, strict=True):
             self.consts.append((self.define(var), val))
-        self.walk(closed.jaxpr, prefix)
+        self.walk(closed.jaxpr.eqns, prefix)
 
 
 def _smaller(eqn: JaxprEqn) -> tuple[Jaxpr, list[ArrayLike]] | None:

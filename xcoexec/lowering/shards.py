@@ -122,8 +122,8 @@ def _check(s: Sharding) -> None:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shards:
     """A call's shards on the devices of this process. `weights`: of each device those that lie there; `here`: of each
-    input whether each device has an array of it; `joins`: what makes a result of its arrays. `configuration`: JAX's,
-    under which calls are made.
+    input whether each device has an array of it; `joins`: what makes a result of its arrays. `configuration`,
+    `default`: JAX's and its default device, under which calls are made.
     """
 
     devices: tuple[jax.Device, ...]
@@ -131,6 +131,7 @@ class Shards:
     here: tuple[bool, ...]
     joins: tuple[Join, ...]
     configuration: Hashable
+    default: jax.Device | str | None
 
     @classmethod
     def of(cls, placed: Placed, whole: Folded, leaves: Sequence[ArrayLike], results: Sequence[Sharding]) -> Shards:
@@ -138,12 +139,12 @@ class Shards:
         weak = whole.weak or (False,) * len(results)
         joins = tuple(_join(v, w, s) for v, w, s in zip(whole.outputs, weak, results, strict=True))
         here = tuple(placed.here[i] for i in whole.input_index)
-        return cls(placed.local, placed.weights(leaves, whole.weight_index), here, joins, configuration())
+        about = (configuration(), default_device())
+        return cls(placed.local, placed.weights(leaves, whole.weight_index), here, joins, *about)
 
     def executable(self, plan: Plan, made: Sequence[Executable]) -> Executable:
         """One executable of those of the devices: each call is given arrays on all of them."""
         calls, here, joins, count = [e.call for e in made], self.here, self.joins, len(made)
-        default = default_device()
 
         def call(leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
             columns = [_local(x) if at else (x,) * count for x, at in zip(leaves, here, strict=True)]
@@ -153,7 +154,7 @@ class Shards:
 
         def elsewhere(leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
             """While a plan is made another device is the default one, for which `jax.jit` would compile anew."""
-            with jax.default_device(default):
+            with jax.default_device(self.default):
                 return call(leaves)
 
         first, away = made[0], self.devices[0] != jax.local_devices()[0]

@@ -218,7 +218,9 @@ def ahead(options: Options) -> None:
 def _machine(options: Options, shards: Shards | None) -> Machine:
     with stage("connecting the device"):
         if shards is not None:
-            return shard_machine(options, shards.devices)
+            machine = shard_machine(options, shards.devices)
+            limit = asked(device_limit, options.device_memory, machine.relay)
+            return dataclasses.replace(machine, limit=limit)
         found = device_relay(options.cpus)
     limit = asked(device_limit, options.device_memory, found)
     return Machine(options.threads, options.cpus, found, options.memory, limit)
@@ -249,6 +251,8 @@ def _session(name: str, options: Options, task: Task, manner: Manner) -> Session
 def _with_experts(problem: Problem, machine: Machine, options: Options) -> Problem:
     """The problem with caches of experts, where its plan may have them, or has them."""
     if machine.limit is None or not machine.apart or options.strategy not in ("auto", "capacity"):
+        return problem
+    if problem.shards is not None:
         return problem
     made = problem.with_experts(machine.limit)
     return made if options.plan is None or getattr(options.plan, "key", "") == made.graph.key else problem

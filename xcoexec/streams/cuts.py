@@ -361,4 +361,4 @@ def _begun(networks: CutNetworks, value: object) -> Partly:
     return Partly(trial, trial.next(), value)
 
 
-__all__ = ["CUTS", "CutNetwork", "CutNetworks", "Partly", "functions", "named", "planned"]
+__all__ = ["CUTS", "CutNetwork", "CutNetworks", "Partly", "functions", "named", "planned", "stage_names"]

@@ -16,8 +16,9 @@ import jax
 import numpy as np
 
 from ..api.resident import ResidentFunction
+from ..api.spread import SpreadFunction
 from .arguments import RULES, Rule, checked, optional
-from .cuts import CutNetworks, functions, named
+from .cuts import CutNetworks, functions, named, stage_names
 from .neuropipe import Around, Cut
 from .power import Power
 from .stage_threads import Work
@@ -113,7 +114,7 @@ def pipeline(
 
     Args:
       fn: the network, such as what `xcoexec.jit(...).bind(weights)` returns; its results are waited for in its own
-        thread.
+        thread. What `.spread(weights)` returns has a stage for each of its devices.
       preprocess, postprocess: the user's work on the host around it (decode, resize, label); each has a thread of its
         own.
       depth: items that may wait in front of each stage; the input iterator is not asked for more.
@@ -146,14 +147,22 @@ def pipeline(
     behind = _Timed(postprocess) if postprocess is not None else None
     around = lambda: Around(before.usual if before else 0.0, behind.usual if behind else 0.0, workers)
     networks = CutNetworks(fn, wanted, around, before is not None) if isinstance(fn, ResidentFunction) else None
-    parts = functions(networks) if networks else [("network", lambda x: jax.block_until_ready(fn(x)))]
-    (name, run), *further = parts
-    stages = [Stage(name, run, further=tuple(further))]
+    stages = _network(fn, networks)
     if before:
         stages.insert(0, Stage("preprocess", before, workers))
     if behind:
         stages.append(Stage("postprocess", behind))
     return Pipeline(stages, depth, timeout, networks, power)
+
+
+def _network(fn: Work, networks: CutNetworks | None) -> list[Stage]:
+    """The stages of the network itself."""
+    if isinstance(fn, SpreadFunction):
+        return [Stage(name, run) for name, run in zip(stage_names(len(fn.devices)), fn.stages(), strict=True)]
+    if networks is None:
+        return [Stage("network", lambda x: jax.block_until_ready(fn(x)))]
+    (name, run), *further = functions(networks)
+    return [Stage(name, run, further=tuple(further))]
 
 
 __all__ = ["Pipeline", "pipeline"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,10 +19,17 @@ WORTH = 1.02  # times as many results a second, for which further devices are wo
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """Devices of one kind: how many there are, and the seconds of each layer on one (None: it cannot compute it)."""
+    """Devices of one kind: how many there are, and the seconds of each layer on one (None: it cannot compute it).
+
+    `weights`: bytes of each layer's weights (none: they do not matter), of which one device holds `memory`; each byte
+    beyond that takes `byte_seconds` of every result.
+    """
 
     count: int
     seconds: tuple[float | None, ...]
+    weights: tuple[int, ...] = ()
+    memory: float = math.inf
+    byte_seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +60,10 @@ def across(kinds: Mapping[str, Kind], crossing: Sequence[float]) -> DeviceCut:
     computed by no device.
     """
     layers = len(crossing)
-    if not kinds or not layers or any(len(k.seconds) != layers or k.count < 0 for k in kinds.values()):
+    fits = lambda k: len(k.seconds) == layers and len(k.weights) in (0, layers) and k.count >= 0
+    if not layers or not kinds or not all(map(fits, kinds.values())):
         raise ValueError(f"across: got {layers} layers and kinds with others; valid are seconds of the same layers.")
-    names, spans = list(kinds), {name: _spans(k.seconds, crossing) for name, k in kinds.items()}
+    names, spans = list(kinds), {name: _spans(k, crossing) for name, k in kinds.items()}
     best: dict[tuple[int, ...], np.ndarray] = {}
     came: dict[tuple[int, ...], list[tuple[int, int] | None]] = {}
     for used in itertools.product(*(range(kinds[n].count + 1) for n in names)):  # those with fewer come first
@@ -87,12 +96,14 @@ def scaling(kinds: Mapping[str, Kind], crossing: Sequence[float], growing: str, 
     return found
 
 
-def _spans(seconds: Sequence[float | None], crossing: Sequence[float]) -> np.ndarray:
+def _spans(kind: Kind, crossing: Sequence[float]) -> np.ndarray:
     """[first, last + 1] seconds of a stage; infinite for one that is empty or that cannot be computed."""
-    each = np.array([np.inf if s is None else s for s in seconds])
+    each = np.array([np.inf if s is None else s for s in kind.seconds])
+    weights = np.array(kind.weights or [0] * len(each), float)
     spans = np.full((len(each) + 1, len(each) + 1), np.inf)
     for start in range(len(each)):
-        spans[start, start + 1 :] = np.cumsum(each[start:]) + crossing[start]
+        beyond = np.maximum(np.cumsum(weights[start:]) - kind.memory, 0.0) * kind.byte_seconds
+        spans[start, start + 1 :] = np.cumsum(each[start:]) + crossing[start] + beyond
     return spans
 
 
