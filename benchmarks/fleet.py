@@ -1,16 +1,19 @@
-"""`python -m benchmarks.fleet [data] [start] [serve]`: a network in Ray's actors (extra "ray") on this machine.
+"""`python -m benchmarks.fleet [data] [start] [serve] [simulate]`: a network in Ray's actors (extra "ray").
 
 `data`: `--images` images through two actors of Ray Data, of which one is killed on the way, beside a process on its own
 with as many cores; each image has to come once, with the class that this process finds. `start`: seconds until the
 second actor has answered, when the first one's plan is known. `serve`: a replica of Ray Serve under an open loop
-(random arrivals, which wait for nobody) at rising rates, beside `xcoexec.Scheduler` in this process: median and 99th
-percentile of the latency.
+(random arrivals, which wait for nobody) at rising rates, each row a request (`served`) and through a `fleet.Client`
+that sends rows together (`gathered`), beside `xcoexec.Scheduler` in this process: median and 99th percentile of the
+latency. `simulate`: what this machine measures as a host of a fleet, and what 1 to 64 such hosts come to by arithmetic
+and by a replay of all events.
 """
 
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import dataclasses
 import os
 import pathlib
 import tempfile
@@ -27,9 +30,11 @@ from xcoexec.papers.source import commit
 from xcoexec.tools import lines
 from xcoexec.tools.machine import environment
 
-PARTS = ("data", "start", "serve")
+from . import fleet_costs, fleet_hosts
+
+PARTS = ("data", "start", "serve", "simulate")
 BATCH, BLOCKS = 64, 40
-RATES = (25, 50, 100, 200, 400, 800, 1600)  # arrivals a second
+RATES = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # arrivals a second
 SATURATED = 0.5  # seconds of the median latency, behind which no higher rate is tried
 Record = dict[str, Any]
 
@@ -147,7 +152,7 @@ def curve(ask: Callable[[], concurrent.futures.Future[Any]], seconds: float) -> 
 
 
 def serve(ray: Any, given: argparse.Namespace) -> Record:
-    """Latency against rate of a replica, and of the scheduler alone."""
+    """Latency against rate of a replica, one row a request and rows together, and of the scheduler alone."""
     from ray import serve as ray_serve
 
     entry = models.get(given.model)
@@ -157,12 +162,28 @@ def serve(ray: Any, given: argparse.Namespace) -> Record:
     pool = concurrent.futures.ThreadPoolExecutor(256)
     handle.remote(row).result(timeout_s=120)
     served = curve(lambda: pool.submit(lambda: handle.remote(row).result(timeout_s=120)), given.seconds)
+    with fleet.Client(handle) as client:
+        client.ask(row).result(120)
+        gathered = curve(lambda: client.ask(row), given.seconds)
     ray_serve.shutdown()
     fast = xcoexec.jit(entry.module.apply, threads=1).bind(entry.variables())
     task = xcoexec.task("a row", fast, row[None], deadline=float("inf"))
     with xcoexec.Scheduler([task]) as scheduler:
-        alone = curve(lambda: pool.submit(lambda: scheduler.release("a row", row[None]).result()), given.seconds)
-    return {"served": served, "scheduler": alone, "cores": cores}
+        alone = curve(lambda: scheduler.release("a row", row[None]), given.seconds)
+    return {"served": served, "gathered": gathered, "scheduler": alone, "cores": cores}
+
+
+def simulate(ray: Any, given: argparse.Namespace) -> Record:
+    """Of each network what was measured here, and what each number of hosts comes to."""
+    line = fleet_costs.driver_line(lambda actors, blocks: fleet_costs.driver(ray, actors, blocks))
+    found: Record = {"driver": line}
+    for name in given.simulated:
+        measured = fleet_costs.measure(ray, name, given.batch, given.rounds, line)
+        whole = fleet_costs.rate(ray, name, measured)
+        hosts = fleet_hosts.table(measured, whole)
+        found[name] = {"measured": dataclasses.asdict(measured), "rate": whole, "hosts": hosts}
+        print(fleet_hosts.text(measured, hosts), flush=True)
+    return found
 
 
 def peak() -> float:
@@ -185,6 +206,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", default="lenet")
     parser.add_argument("--images", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each rate")
+    fleet_costs.arguments(parser)
     parser.add_argument("--out", type=pathlib.Path, help="a file of lines to which the records are added")
     given = parser.parse_args(argv)
     try:
@@ -194,8 +216,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     for part in given.parts:
         record = {"part": part, "model": given.model, "images": given.images}
-        record |= {"data": data, "start": start, "serve": serve}[part](ray, given)
-        print(record, flush=True)
+        record |= {"data": data, "start": start, "serve": serve, "simulate": simulate}[part](ray, given)
+        if part != "simulate":  # it has printed a table
+            print(record, flush=True)
         if given.out is not None:
             lines.append(given.out, {**record, "ray": ray.__version__, "commit": commit(), **environment()})
     ray.shutdown()

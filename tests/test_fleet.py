@@ -6,6 +6,8 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -153,7 +155,76 @@ def test_rows_that_are_served_together(ray: Any) -> None:
     handle = serve.run(fleet.deployment(made, rows=8, wait=0.05))
     found = [response.result(timeout_s=120) for response in [handle.remote(row) for row in ROWS[:11]]]
     np.testing.assert_allclose(np.stack(found), right(ROWS[:11]), atol=1e-5)
+    with fleet.Client(handle) as client:
+        found = [asked.result(120) for asked in [client.ask(row) for row in ROWS]]
+    np.testing.assert_allclose(np.stack(found), right(ROWS), atol=1e-5)
     serve.shutdown()
+
+
+class Handle:
+    """As a deployment's: answers after `hold` has been set, and notes how many rows came with each request."""
+
+    def __init__(self, fails: bool = False):
+        self.hold, self.came, self.sizes, self.fails = threading.Event(), threading.Semaphore(0), [], fails
+        self.many = types.SimpleNamespace(remote=self._remote)
+
+    def _remote(self, x: np.ndarray) -> Any:
+        self.sizes.append(len(x))
+        self.came.release()
+
+        def result() -> Any:
+            assert self.hold.wait(60)
+            if self.fails:
+                raise OSError("gone")
+            return {"y": x * 2}
+
+        return types.SimpleNamespace(result=result)
+
+
+def test_rows_that_come_while_requests_are_under_way_share_the_next_one() -> None:
+    handle = Handle()
+    with fleet.Client(handle, rows=16, under_way=2) as client:
+        first = []
+        for row in ROWS[:2]:
+            first.append(client.ask(row))
+            assert handle.came.acquire(timeout=60)
+        further = [client.ask(row) for row in ROWS[2:40]]
+        unwanted = client.ask(ROWS[0])
+        assert unwanted.cancel()
+        handle.hold.set()
+        found = [f.result(60)["y"] for f in [*first, *further]]
+    np.testing.assert_array_equal(np.stack(found), ROWS[:40] * 2)
+    assert handle.sizes[:2] == [1, 1] and sum(handle.sizes) == 40 and max(handle.sizes) == 16
+    with pytest.raises(RuntimeError, match="closed"):
+        client.ask(ROWS[0])
+
+
+def test_rows_of_several_shapes_and_what_fails() -> None:
+    handle = Handle()
+    handle.hold.set()
+    with fleet.Client(handle, under_way=1) as client:
+        asked = [client.ask(np.arange(n, dtype=np.float32)) for n in (3, 4, 3, 4)]
+    assert [f.result()["y"].tolist() for f in asked] == [[0, 2, 4], [0, 2, 4, 6]] * 2  # leaving it waits for all
+    bad = Handle(fails=True)
+    bad.hold.set()
+    with fleet.Client(bad) as client:
+        assert isinstance(client.ask(ROWS[0]).exception(60), OSError)
+        assert isinstance(client.ask(ROWS[1]).exception(60), OSError)  # its threads go on
+    with pytest.raises(ValueError, match="got under_way=0; valid is a number from 1 on"):
+        fleet.Client(handle, under_way=0)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 24])
+def test_batches_of_any_number_in_batches_of_one_shape(count: int) -> None:
+    shapes = []
+
+    def predict(x: np.ndarray) -> Any:
+        shapes.append(x.shape)
+        return {"y": x + 1}
+
+    out = fleet._in_batches(predict, ROWS[:count], 8)
+    np.testing.assert_array_equal(out["y"], ROWS[:count] + 1)
+    assert set(shapes) == {(8, 24)} and len(shapes) == -(-count // 8)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
