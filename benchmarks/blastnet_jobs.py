@@ -20,10 +20,10 @@ from xcoexec.ir.layers import LayerGraph
 from xcoexec.ir.words import DEVICE, HALVES, HOST
 from xcoexec.papers import steps
 from xcoexec.planning import profiles
+from xcoexec.planning.spans import Span, crossing
 from xcoexec.streams.blocks import blocks, deserving, fastest, seconds
 from xcoexec.streams.edf import Start
 from xcoexec.streams.jobs import Accuracy, Block, Task, Way
-from xcoexec.streams.spans import Span, crossing
 from xcoexec.streams.virtual import Load, Schedule, releases, simulate
 from xcoexec.tools.zoo_graphs import model_graph
 

@@ -36,13 +36,13 @@ from xcoexec.ir.words import DEVICE, HOST
 from xcoexec.papers import steps
 from xcoexec.papers.quoted import load
 from xcoexec.planning import profiles
+from xcoexec.planning.spans import Span
 from xcoexec.streams import datasets
 from xcoexec.streams.block_model import Model, model
 from xcoexec.streams.blocks import Worth, worth
 from xcoexec.streams.datasets import Data
 from xcoexec.streams.duo import Duo, measured_paths, twin
 from xcoexec.streams.jobs import Accuracy, Task
-from xcoexec.streams.spans import Span
 from xcoexec.streams.twin_search import BLASTNET, Frozen, Search, apart
 from xcoexec.streams.twins import Shape, initial, twin_of
 

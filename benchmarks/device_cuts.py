@@ -15,8 +15,8 @@ from xcoexec import models
 from xcoexec.frontend.graph import graph_of
 from xcoexec.ir.text import columns
 from xcoexec.planning import profiles
-from xcoexec.planning.device_cuts import DeviceCut, Kind, scaling
-from xcoexec.streams.spans import crossing_bytes
+from xcoexec.planning.device_cuts import DeviceCut, scaling
+from xcoexec.planning.several import Several, replay
 
 MODELS = ("resnet50", "mobilenet_v2", "vgg16")
 
@@ -27,10 +27,8 @@ def cuts(name: str, device: str, batch: int, most: int) -> list[DeviceCut]:
     described = lambda tree: jax.tree_util.tree_map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
     args = described(entry.variables()), described(entry.example(batch))
     _, graph = graph_of(entry.module.apply, args, 1)
-    profile = profiles.load(device)
-    costs = profile.costs(graph)
-    crossing = [costs.sync + nbytes / costs.copy_rate for nbytes in crossing_bytes(graph)[: len(graph.layers)]]
-    return scaling({"device": Kind(1, costs.device), "host": Kind(1, costs.host)}, crossing, "device", most)
+    found = Several.of(graph, [profiles.load(device)])
+    return scaling(found.kinds, found.crossing, found.growing, most)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -41,12 +39,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--most", type=int, default=8)
     given = parser.parse_args(argv)
-    rows = [["model", "stages", "ms a result", "times", "cut"]]
+    rows = [["model", "stages", "calculated ms a result", "simulated", "times", "cut"]]
     for name in given.models:
         found = cuts(name, given.device, given.batch, given.most)
         for cut in found:
-            times = f"{found[0].period / cut.period:.2f}"
-            rows.append([name, str(len(cut.stages)), f"{1e3 * cut.period:.3f}", times, str(cut).rsplit(":", 1)[0]])
+            times, stages = f"{found[0].period / cut.period:.2f}", str(cut).rsplit(":", 1)[0]
+            seconds = [f"{1e3 * s:.3f}" for s in (cut.period, replay(cut)[0])]
+            rows.append([name, str(len(cut.stages)), *seconds, times, stages])
     print(columns(rows))
 
 

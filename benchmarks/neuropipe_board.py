@@ -21,9 +21,9 @@ from xcoexec.ir.watts import Watts
 from xcoexec.ir.words import DEVICE, HALVES, HOST
 from xcoexec.papers.quoted import load
 from xcoexec.planning import profiles
+from xcoexec.planning.spans import crossing_bytes
 from xcoexec.streams.neuropipe import Around, best, best_rear, neuropipe, oblivious, speedup, two_stages
 from xcoexec.streams.power_modes import Dial, Setting, basic, chosen, serial
-from xcoexec.streams.spans import crossing_bytes
 from xcoexec.tools.zoo_graphs import model_graph
 
 BOARD = "jetson-agx-xavier"

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from xcoexec.planning.spans import crossing_bytes
 from xcoexec.streams.neuropipe import Around, best, share, speedup
-from xcoexec.streams.spans import crossing_bytes
 
 from .neuropipe_board import (
     CORES,

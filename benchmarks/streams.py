@@ -37,11 +37,11 @@ from xcoexec.config import cores
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.text import table
 from xcoexec.papers.source import commit
+from xcoexec.planning.spans import crossing_bytes
 from xcoexec.session.session import Session
 from xcoexec.streams.cuts import planned
 from xcoexec.streams.item_pipeline import Pipeline
 from xcoexec.streams.neuropipe import Around, Cut, best, front_and_rear, oblivious, speedup, two_stages
-from xcoexec.streams.spans import crossing_bytes
 from xcoexec.streams.stream import Stats, Stream
 
 from .energy import NOT_MEASURED, used

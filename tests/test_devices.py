@@ -161,7 +161,7 @@ def test_malformed_profiles(change: tuple[str, str], text: str) -> None:
 
 def test_unknown_devices(tmp_path: pathlib.Path) -> None:
     with pytest.raises(
-        ProfileError, match=r"got device 'ps5'; valid are desktop-rtx-2080, h200, .*snapdragon-855, or a path"
+        ProfileError, match=r"got device 'ps5'; valid are desktop-rtx-2080, h100, h200, .*snapdragon-855, or a path"
     ):
         profiles.load("ps5")
     with pytest.raises(ProfileError, match="which is not there"):

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 import xcoexec
 from xcoexec.api.resident import ResidentFunction
 from xcoexec.ir.costs import Costs
+from xcoexec.planning.spans import Span, crossing
 from xcoexec.session.session import Session
 from xcoexec.streams import datasets, duo
 from xcoexec.streams.blocks import Worth, blocks, deserving, fastest, replaceable, worth
 from xcoexec.streams.datasets import Data
-from xcoexec.streams.spans import Span, crossing
 from xcoexec.streams.twin_search import Frozen, Place, Search, best_block, loss_of
 from xcoexec.streams.twins import OPERATIONS, Shape, initial, twin_of
 from xcoexec.tools.zoo_graphs import model_graph

@@ -23,6 +23,7 @@ from xcoexec import models
 from xcoexec.codegen.program import Unsupported
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.ir.costs import Costs
+from xcoexec.planning.spans import Span
 from xcoexec.streams import cuts as streams_cuts
 from xcoexec.streams import fastest_way as trials
 from xcoexec.streams.compiled_spans import begin, compile_span, finish
@@ -38,7 +39,6 @@ from xcoexec.streams.neuropipe import (
     neuropipe,
     two_stages,
 )
-from xcoexec.streams.spans import Span
 
 from .oracle import oracles, worst
 from .standin import StandIn

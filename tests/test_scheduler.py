@@ -611,7 +611,7 @@ WEIGHTS = [array(8, 3, 3, 3), array(8, 8, 3, 3), array(8, 5)]
 def test_a_networks_blocks_run_on_either_half_and_through_its_twin() -> None:
     fast, x = xcoexec.jit(_net, strategy="host").bind(WEIGHTS), array(1, 3, 9, 11)
     n = len(fast.graph(x).layers)
-    from xcoexec.streams.spans import Span
+    from xcoexec.planning.spans import Span
 
     spans = [Span(0, 1), Span(1, 2), Span(2, n)]
     twin = Twin(1, "host", lambda p, y: jax.nn.relu(jax.lax.conv(y, p, (1, 1), "SAME")) + y, 1.5 * WEIGHTS[1])
@@ -629,7 +629,7 @@ def test_a_networks_blocks_run_on_either_half_and_through_its_twin() -> None:
 
 
 def test_a_network_is_divided_into_its_single_layers_once() -> None:
-    from xcoexec.streams.spans import Span
+    from xcoexec.planning.spans import Span
 
     fast, x = xcoexec.jit(_net, strategy="host").bind(WEIGHTS), array(1, 3, 9, 11)
     n = len(fast.graph(x).layers)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import xcoexec
+from xcoexec.planning.spans import Span
 from xcoexec.streams import Power, Scheduler, Twin, admits, model, task
 from xcoexec.streams.arguments import shown
 from xcoexec.streams.edf import Policy
@@ -23,7 +24,6 @@ from xcoexec.streams.jobs import BOTH, Accuracy, Block, Task, Way
 from xcoexec.streams.neuropipe import Cut
 from xcoexec.streams.policies import POLICIES
 from xcoexec.streams.replicas import Replica, deployment
-from xcoexec.streams.spans import Span
 from xcoexec.streams.virtual import releases, simulate
 
 from .support import array

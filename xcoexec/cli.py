@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import sys
 import textwrap
@@ -78,10 +79,7 @@ def _plans() -> tuple[LayerGraph, Costs, dict[str, Plan]]:
     costs = profiles.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
     limit = amount(_device_memory())
     if isinstance(limit, float):
-        raise ValueError(
-            f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as"
-            " 512MiB."
-        )
+        raise ValueError(_bytes_alone())
     costs = costs if limit is None else dataclasses.replace(costs, capacity=limit)
     named = {name: strategy for name, strategy in STRATEGIES.items() if name not in RIVALS}
     if FLAGS.strategy not in (*named, "auto"):
@@ -136,6 +134,33 @@ def _plan_on_numbers() -> None:
     print(f"{title}\n{columns(rows, (1, 2, 3), WIDTH)}\n\n{chosen.text(WIDTH)}")
 
 
+def _plan_on_several() -> None:
+    """Prints how a model's layers lie over devices that exist as numbers. Raises `ProfileError` for an unknown one."""
+    from .ir.text import WIDTH
+    from .planning import profiles
+    from .planning.memory import amount
+    from .planning.several import Several, text
+    from .tools.zoo_graphs import model_graph
+
+    devices = [profiles.load(name) for name in FLAGS.device.split(",")]
+    limit = amount(_device_memory())
+    if isinstance(limit, float):
+        raise ValueError(_bytes_alone())
+    found = Several.of(model_graph(FLAGS.model, FLAGS.batch), devices, math.inf if limit is None else limit)
+    if FLAGS.json:
+        print(json.dumps({**dataclasses.asdict(found.cut), "period": found.cut.period}))
+        return
+    names = ", ".join({p.name: p.title for p in devices}.values())
+    print(textwrap.fill(f"{FLAGS.model} over {len(devices)} devices and the host: {names} (numbers)", WIDTH))
+    print(f"\n{text(found, WIDTH)}")
+
+
+def _bytes_alone() -> str:
+    return (
+        f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as 512MiB."
+    )
+
+
 def replayed() -> None:
     """`xcoexec simulate`: replays the plan of a strategy on a device of numbers and writes its timeline. Raises
     `ValueError` for a flag that is not valid, as all commands do.
@@ -160,9 +185,10 @@ def plan() -> None:
     """Prints the layer graph and the plan. Raises `ValueError` for a flag that is not valid."""
     from .ir.text import WIDTH, layers_text
 
+    if "," in FLAGS.device:
+        return _plan_on_several()
     if FLAGS.device or FLAGS.costs == "predicted":
-        _plan_on_numbers()
-        return
+        return _plan_on_numbers()
     _, fast, _ = _resident()
     print(fast.plan().to_json() if FLAGS.json else f"{layers_text(fast.graph())}\n\n{fast.plan().text(WIDTH)}")
 

@@ -18,12 +18,12 @@ from ..api.functions import jit
 from ..api.resident import ResidentFunction
 from ..codegen.program import Unsupported
 from ..ir.words import HALVES
+from ..planning.spans import Span
 from ..session.session import Session
 from .arguments import Rule, checked, optional, shown
 from .blocks import blocks, replaceable
 from .compiled_spans import Array, CompiledSpan, Env, Shapes, begin, compile_span, divisible, finish
 from .jobs import ACCURACY, BOTH, Accuracy, Block, Way
-from .spans import Span
 
 MEASURED_SECONDS = 0.02  # of calls of a block in one way
 FEWEST_RUNS = 5

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from ..ir.costs import Costs
 from ..ir.layers import LayerGraph
-from .spans import Span, crossing
+from ..planning.spans import Span, crossing
 
 FEWEST = 3  # places where one value goes on
 LEAST_SECONDS = 2.5e-3  # of a block: deciding about one and waking its worker takes 30 to 40 us

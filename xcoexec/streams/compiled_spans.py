@@ -20,9 +20,9 @@ from ..lowering.executable import Executable, executable, local
 from ..lowering.lower import lower
 from ..measure.profile import host_placements
 from ..planning.baselines import device_plan
+from ..planning.spans import Span, crossing
 from ..planning.strategies import STRATEGIES
 from ..session.session import Session
-from .spans import Span, crossing
 
 Array = jax.Array | np.ndarray
 #: the arrays that are there at some place of a call

@@ -20,12 +20,12 @@ from ..devices.registry import device_half
 from ..errors import CoexecWarning
 from ..ir.words import HALVES, HOST
 from ..measure.timing import median_seconds
+from ..planning.spans import Span, crossing_bytes
 from ..session.session import Session
 from .arguments import Rule, checked, shown
 from .compiled_spans import CompiledSpan, Env, Shapes, begin, compile_span, divisible, finish
 from .fastest_way import Trial, Turn
 from .neuropipe import MOST_STAGES, Around, Cut, best, busiest, front_and_rear, neuropipe
-from .spans import Span, crossing_bytes
 
 CUTS = ("auto", "none", "neuropipe", "neuropipe, printed")
 CUT = Rule(

@@ -20,12 +20,12 @@ from ..api.functions import jit
 from ..api.resident import ResidentFunction
 from ..codegen.rules.convolution import convolution
 from ..measure.timing import median_seconds
+from ..planning.spans import Span
 from .block_model import MOST_BLOCKS, Model, Twin, model
 from .blocks import EPSILON, TWIN_SECONDS, Worth, blocks, deserving, merged
 from .datasets import Data
 from .jobs import Accuracy
 from .neuropipe import OTHER
-from .spans import Span
 from .twin_search import Apply, Batch, Frozen, Place, Search, best_block, best_operations, descend
 from .twins import DEPTHS, OPERATIONS, WIDTHS, Params, Shape, initial, replaced, twin_of
 

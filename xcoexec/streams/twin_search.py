@@ -25,8 +25,8 @@ from ..frontend.fold import Folded
 from ..frontend.graph import graph_of
 from ..ir.layers import LayerGraph
 from ..lowering.emit import run_ops
+from ..planning.spans import Span
 from .compiled_spans import cut_out
-from .spans import Span
 from .twins import OPERATIONS, Params, Shape, initial, twin_of
 
 if TYPE_CHECKING:

@@ -38,7 +38,10 @@ flags.DEFINE_string(
 )
 flags.DEFINE_integer("threads", None, "Host threads (default: the cores this process may use).", lower_bound=1)
 flags.DEFINE_string(
-    "device", "", "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file."
+    "device",
+    "",
+    "plan, simulate: a device that exists as numbers (an unknown name lists them), or a TOML file; plan: also several, "
+    "such as h100,h100, over which the layers then lie.",
 )
 flags.DEFINE_string("memory", "auto", "With a GPU: how arrays cross between the halves, auto, mapped or copy.")
 flags.DEFINE_string(
