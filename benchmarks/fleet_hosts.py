@@ -12,16 +12,16 @@ import dataclasses
 import heapq
 import itertools
 import math
+import random
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from xcoexec.ir.text import columns
 
 DEPTH = 2  # batches that an actor has at most, one of them in work: Ray Data's own default
 HOSTS = (1, 2, 4, 8, 16, 32, 64)
+MOST_BATCHES = 400  # of a host, that are replayed
 READY, HANDED, DONE, DIES = range(4)
 
 
@@ -94,7 +94,7 @@ class _Replay:
 
     def __init__(self, measured: Measured, hosts: int, batches: int, start: float, seed: int):
         self.measured, self.each, self.start = measured, measured.driver_seconds(hosts), start
-        self.random = np.random.default_rng(seed)
+        self.random = random.Random(seed)
         self.actors = hosts * measured.actors
         self.waiting = deque(range(batches))
         self.done = [0] * batches
@@ -149,7 +149,7 @@ class _Replay:
 
     def work(self, time: float, actor: int) -> None:
         """The actor begins with the first of its batches."""
-        seconds = float(self.random.choice(self.measured.calls))
+        seconds = self.random.choice(self.measured.calls)
         self.at(time + seconds, DONE, actor, self.has[actor][0])
 
     def finished(self, time: float, actor: int, batch: int) -> None:
@@ -193,13 +193,13 @@ def simulated(
     return Fleet(hosts, rate, core_ms, replay.started, busy, store, tuple(replay.done))
 
 
-def table(measured: Measured, whole: float, seconds: float = 60.0) -> list[dict[str, object]]:
+def table(measured: Measured, whole: float, seconds: float = 30.0) -> list[dict[str, object]]:
     """For each number of hosts what is measured (`whole`: items a second of one host), calculated and simulated; each
-    host is given work for so many seconds.
+    host is given work for so many seconds, and `MOST_BATCHES` at most.
     """
     rows: list[dict[str, object]] = []
     for hosts in HOSTS:
-        batches = max(int(seconds * measured.actors / measured.batch_seconds()), 8) * hosts
+        batches = min(max(int(seconds * measured.actors / measured.batch_seconds()), 8), MOST_BATCHES) * hosts
         ways = {
             "calculated": (calculated(measured, hosts), calculated(measured, hosts, planned=False)),
             "simulated": (simulated(measured, hosts, batches), simulated(measured, hosts, batches, planned=False)),

@@ -49,7 +49,7 @@ BOUND_CALLS, LEAST_BOUND = 4.0, 0.015  # calls of the slowest engine that a quer
 STEPS = 10  # runs in which Server's rate is looked for, at most
 LEAST_SHARE = 0.05  # of the rate of calls without a generator, where that range begins
 BEYOND = 1.25  # times that rate, where it ends: calls may have been timed while others disturbed them
-FINE = 1.05  # ratio of the lowest rate that is not valid to the highest that is, at which the search ends
+FINE = 1.1  # ratio of the lowest rate that is not valid to the highest that is, at which the search ends
 SINGLE, MULTI, OFFLINE, SERVER = SCENARIOS = ("single", "multi", "offline", "server")
 HIGH = r"99.0\d* *(?:th)? *percentile latency \(ns\) *: *([\d.]+)"  # in the generator's summary
 #: scenario -> (the generator's name, what its summary calls the figure, its unit, factor)
