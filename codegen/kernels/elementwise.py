@@ -16,6 +16,7 @@ from ..segment.storage import Storage, streamed
 INNER = 4096  # elements of the inner loop in one kernel call
 SHORT = 1024  # elements of a row that is not worth a kernel call of its own
 ITEM = 1 << 14  # elements worth a work item
+RUN = 1 << 12  # elements worth a kernel call: items are whole calls, and a small array has enough of them for a team
 
 Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every loop, byte offset
 
@@ -156,7 +157,7 @@ def _in_runs(ctx: Context, key: tuple[Any, ...], outs: int, views: Sequence[Oper
     `key` is the kernel's, an expression first.
     """
     *around, rows, n = dims
-    run = min(rows, max(1, ITEM // n))
+    run = min(rows, max(1, RUN // n))
     loops = [*around, -(-rows // run)]
     steps = [strides[-2] for _, strides, _ in views]
     moving = [(s, (*strides[:-2], run * strides[-2]), at) for s, strides, at in views]

@@ -25,11 +25,10 @@ from ..segment.assembly import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage, temporary
 from ..target import MatrixUnit
-from .elementwise import nest
+from .elementwise import ITEM, RUN, nest
 from .product import pack_panels
 
 BF16, INT8 = "bfloat16", "int8"
-ITEM = 1 << 14  # elements worth a work item
 EXACT_SUM = 1 << 10  # products of s8 whose sum is a whole number that f32 has
 #: sums that are f32 of whole numbers, as the bits of s32
 FROM_FLOATS: Expr = (("in", 0), ("fi", 0), ("floats", 1))
@@ -91,11 +90,15 @@ def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     out = temporary(Value((*outer, own), "float32"), (*x.halo[:-1], (0, filled - own)))
     out = dataclasses.replace(out, shape=(*outer, filled), halo=(*x.halo[:-1], (0, 0)))
     walked, run = list(zip(outer, x.strides[:-1], out.strides[:-1], strict=True)), n
-    while walked and run % unit.per == 0 and run * walked[-1][0] <= ITEM:
+    while walked and run % unit.per == 0 and run * walked[-1][0] <= RUN:
         if walked[-1][0] != 1 and walked[-1][1:] != (4 * run, 4 * run // unit.per):
             break
         run *= walked.pop()[0]
-    rows, *steps = walked.pop() if walked and unit.dtype != BF16 else (1, 0, 0)  # of one call
+    rows, steps = 1, [0, 0]  # of one call
+    if walked and unit.dtype != BF16:
+        many, *steps = walked.pop()
+        rows = max(d for d in range(1, many + 1) if many % d == 0 and (d == 1 or d * run <= RUN))
+        walked.append((many // rows, rows * steps[0], rows * steps[1]))
     loops = [length for length, _, _ in walked] or [1]
     views = [(s, tuple(step[i] for step in walked) or (0,), 0) for i, s in ((1, x), (2, out))]
     key, extra = (("narrow",), []) if unit.dtype == BF16 else (("whole", 32 // unit.per, unit.shift), [rows, *steps])

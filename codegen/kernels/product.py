@@ -23,6 +23,11 @@ PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while i
 ROWS_BYTES = 1 << 16  # the same of weights that are computed, beside which the pixels' own lines need room
 IMAGE_BYTES = 1 << 18  # input that a work item walks again for every channel block
 TILES_IMAGE = 1 << 20  # the same of a unit that multiplies faster than far caches give it weights
+EACH = 6  # work items for each thread, at most
+WAITED = 1.0  # of an item's time, for which threads wait for the last one
+FAR_BYTES = 4.0  # a cycle that a thread of many gets from other cores' caches and from memory (measured: 16 of a Xeon)
+NEAR_BYTES = 16.0  # the same of a thread alone
+TILE_WORDS = 30.0  # products of words a cycle that tiles come to (measured: a third of what they do without loads)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,7 +292,7 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, u
     (mr, nv), vl, pixels = shape, ctx.target.vl, math.prod(g.pixels)
     tiles, blocks = len(split_evenly(pixels, mr)), channel_blocks(g.channels, vl, nv)
     rows, extra = divmod(pixels, tiles)
-    chunk = _tiles_per_item(ctx, g, x, tiles, rows, len(blocks), IMAGE_BYTES if unit.step == 1 else TILES_IMAGE)
+    chunk = _tiles_per_item(ctx, g, x, tiles, rows, shape, unit)
     most = g.depth if chunk <= 2 else _fitting(PANEL_BYTES, nv * vl)
     sums = reduction_blocks(g, (0,) * len(g.taps), most, unit.step)
     if isinstance(weights, Rows):  # of short sums that are added: the fewest roundings
@@ -313,12 +318,26 @@ def in_a_row(g: Product, lanes: Sequence[Lane]) -> tuple[Product, list[Lane]]:
     return dataclasses.replace(g, pixels=(n, d, h, w)), flat
 
 
-def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, blocks: int, most: int) -> int:
-    """Enough work items to balance the team, as few as that allows, each within `most` bytes of input."""
-    cached = max(1, most // max(1, rows * max(x.pixels[3], 4)))
-    wanted = 1 if ctx.threads == 1 else 6 * ctx.threads
-    chunks = max(-(-tiles // cached), -(-wanted // (g.groups * blocks)))
-    return max(1, -(-tiles // min(chunks, tiles)))
+def _tiles_per_item(ctx: Context, g: Product, x: Lane, tiles: int, rows: int, shape: Shape, unit: MatrixUnit) -> int:
+    """Enough work items to balance the team, as few as that allows, each within what its core keeps of the input; fewer
+    where the weights, which each chunk of tiles reads anew, come from afar for longer than a thread waits for others.
+    """
+    threads, vl = ctx.threads, ctx.target.vl
+    blocks = g.groups * len(channel_blocks(g.channels, vl, shape[1]))
+    line = max(x.pixels[3], 4)
+    near = -(-tiles // max(1, (IMAGE_BYTES if unit.step == 1 else TILES_IMAGE) // max(1, rows * line)))
+    most = max(near, min(tiles, -(-(1 if threads == 1 else EACH * threads) // blocks)))
+    weights, image = g.groups * panel_bytes(g, vl, shape[1]), math.prod(g.pixels) * line
+    far = max(FAR_BYTES, NEAR_BYTES / threads)
+    products = math.prod(g.pixels) * g.groups * g.channels * g.depth / (TILE_WORDS if unit.step > 1 else 2 * vl)
+
+    def cycles(chunks: int) -> float:
+        """Of the busiest thread, that of a last item which others wait for, and of what comes from afar."""
+        items, readers = chunks * blocks, blocks if chunks < near else min(blocks, threads)
+        work = products / items * (-(-items // threads) + WAITED)
+        return work + (min(chunks, threads) * weights + readers * image) / (far * min(items, threads))
+
+    return max(1, -(-tiles // min(range(1, most + 1), key=cycles)))
 
 
 def collapse(shape: Sequence[int], strides: Sequence[int]) -> int | None:
