@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -12,9 +14,11 @@ import pytest
 from jax import lax
 
 import xcoexec
-from xcoexec.codegen.kernels import pairs
+from xcoexec.codegen.kernels import elementwise, pairs
+from xcoexec.codegen.program import Value
 from xcoexec.codegen.runtime import host
-from xcoexec.codegen.target import Target, target
+from xcoexec.codegen.segment.storage import temporary
+from xcoexec.codegen.target import MATRIX_UNITS, Target, target
 from xcoexec.partition.split import split
 
 from .support import array, stages_of, targets
@@ -257,3 +261,19 @@ def test_a_loop_carries_int8() -> None:
     for a, b in zip(got, want, strict=True):
         assert a.dtype == jnp.int8
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("unit", [u for u in MATRIX_UNITS if u != "vector"])
+@pytest.mark.parametrize("shape", [(1, 56, 56, 64), (1, 128, 768), (1, 7, 7, 2048), (3, 11, 52), (1, 64, 64, 3)])
+def test_a_team_narrows_an_image_together(shape: tuple[int, ...], unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def nest(ctx: Any, kernel: Any, extra: Any, loops: Any, views: Any, outputs: int, chunk: int, work: float) -> None:
+        seen.append((math.prod(loops), elementwise.even(math.prod(loops), chunk, ctx.threads)))
+        assert chunk * extra[0] * (extra[1] if len(extra) > 1 else 1) <= max(elementwise.ITEM, extra[0])
+
+    monkeypatch.setattr(pairs, "nest", nest)
+    context: Any = SimpleNamespace(threads=16, target=SimpleNamespace(vl=16))
+    pairs.narrow(context, temporary(Value(shape, "float32"), ((0, 0),) * len(shape)), MATRIX_UNITS[unit])
+    [(total, chunk)] = seen
+    assert -(-total // chunk) >= min(12, math.prod(shape) // elementwise.ITEM)
