@@ -29,6 +29,7 @@ MACHINES = {
     "xeon-16cores-h200-slice": "16-core Intel Xeon, 8 multiprocessors of an H200",
     "xeon-16cores-h200": "16-core Intel Xeon, H200",
     "xeon-16cores": "16-core Intel Xeon",
+    "xeon-32cores-2h100": "32-core Intel Xeon, two H100",
 }
 
 
