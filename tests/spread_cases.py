@@ -122,7 +122,22 @@ def spread_state() -> dict[str, Any]:
     for _ in range(4):
         y, caches = fast(X, caches)
     places = [next(iter(c["sum"].devices())).id for c in caches]
-    return {"apart": apart(y, steps_by_numpy(W, X, 4)), "places": places, "count": [int(c["count"]) for c in caches]}
+    counts = [int(c["count"]) for c in caches]
+    return {"apart": apart(y, steps_by_numpy(W, X, 4)), "places": places, "count": counts, "cuts": len(fast._chains)}
+
+
+def spread_copies() -> dict[str, Any]:
+    """Weights that somebody writes to later."""
+    own = jax.tree_util.tree_map(np.array, W)
+    fast = xcoexec.jit(stack, strategy="host").spread(own, devices=2)
+    before = apart(fast(X), by_numpy(W, X))
+    for p in own:
+        p["w"][:] = 0
+    return {
+        "before": before,
+        "after": apart(fast(X), by_numpy(W, X)),
+        "new shape": apart(fast(WIDE), by_numpy(W, WIDE)),
+    }
 
 
 def spread_stream() -> dict[str, Any]:
@@ -162,6 +177,7 @@ def refused() -> dict[str, str]:
         "plan": told(lambda: xcoexec.jit(stack, plan=plan).spread(W)),
         "effects": told(lambda: xcoexec.jit(loud).spread(W)(X)),
         "given away": told(lambda: gone(X)),
+        "nothing": told(lambda: xcoexec.jit(lambda ws, x: (ws, x)).spread(W)(X)),
         "too soon": told(lambda: spread(W).report()),
         "traced": told(lambda: jax.jit(lambda w: spread(w)(X))(W)),
         "shape": told(lambda: spread(W)(X[:, :3])),
@@ -169,9 +185,12 @@ def refused() -> dict[str, str]:
     }
 
 
+CASES = (spread_stack, spread_results, spread_state, spread_copies, spread_stream, spread_behind_calls)
+
+
 def main() -> None:
     """All of it as one text."""
-    found = {f.__name__: f() for f in (spread_stack, spread_results, spread_state, spread_stream, spread_behind_calls)}
+    found = {f.__name__: f() for f in CASES}
     json.dump(found | {"refused": refused()}, sys.stdout)
 
 

@@ -46,6 +46,11 @@ def test_results_are_those_of_jit() -> None:
 def test_a_state_stays_with_its_part() -> None:
     found = seen()["spread_state"]
     assert found["apart"] < EXACT and found["places"] == [0, 0, 1, 1, 2, 2] and found["count"] == [4] * 6
+    assert found["cuts"] == 1  # wherever the state lies
+
+
+def test_weights_are_copied() -> None:
+    assert max(seen()["spread_copies"].values()) < EXACT
 
 
 def test_a_stage_of_a_pipeline_for_each_device() -> None:
@@ -74,6 +79,7 @@ COUNT = "valid is a count from 1 to 4, or different ones of jax.local_devices().
         ("plan", "ValueError: spread: got a plan of one device;", "valid is a strategy, or Plan.uniform."),
         ("effects", "BindError: spread: got loud: it has side effects", "valid is a function without that."),
         ("given away", "BindError: spread: got stack: it gives its inputs away;", "valid is a function without that."),
+        ("nothing", "BindError: spread: got <lambda>: it computes nothing of its inputs;", "a function without that."),
         ("too soon", "BindError: parts: the function has not been called yet;", "its shapes are known."),
         ("traced", "BindError: bind: got traced arrays;", "bind outside of jax.jit)."),
         ("shape", "TypeError: dot_general", "got (3,) and (400,)."),

@@ -103,8 +103,8 @@ class Chain:
 class SpreadFunction(Generic[R]):
     """What `jit(fn).spread(weights, devices=...)` returns: `fast(x)`. New shapes are cut and planned when they come.
 
-    Weights are first arguments of the function, trees of arrays; with `device_memory` NumPy arrays among them stay in
-    host memory. Raises `BindError` for traced ones.
+    Weights are first arguments of the function, trees of arrays. NumPy arrays among them are copied; with
+    `device_memory` they stay in host memory as they are. Raises `BindError` for traced ones.
     """
 
     def __init__(self, function: Function, weights: Args, devices: int | Sequence[jax.Device] | None = None):
@@ -114,8 +114,10 @@ class SpreadFunction(Generic[R]):
         if any(map(is_tracer, jax.tree_util.tree_leaves(weights))):
             raise BindError("bind: got traced arrays; valid are concrete weights (bind outside of jax.jit).")
         self._function, self.devices = function, _devices(devices)
-        self.weights: Args = weights
-        self._leaves: list[ArrayLike] = jax.tree_util.tree_leaves(weights)
+        bound = function.options.device_memory is not None
+        own = lambda x: np.array(x) if isinstance(x, np.ndarray) and not bound else x
+        self.weights: Args = jax.tree_util.tree_map(own, weights)
+        self._leaves: list[ArrayLike] = jax.tree_util.tree_leaves(self.weights)
         self._plain = function.keeping(len(weights)).plain
         self._chains: dict[Signature, Chain] = {}
         self._sent: dict[tuple[int, jax.Device], ArrayLike] = {}
@@ -155,7 +157,8 @@ class SpreadFunction(Generic[R]):
 
     def _chain(self, args: Args, kwargs: dict[str, object]) -> tuple[Chain, Call]:
         call = self._plain.call(args, kwargs, len(self.weights))
-        signature = Signature.of(call, places=True)
+        signature = Signature.of(call)
+        signature = signature._replace(leaves=signature.types)  # arrays come to their part wherever they lie
         chain = self._chains.get(signature)
         if chain is None:
             with self._lock:
@@ -168,12 +171,14 @@ class SpreadFunction(Generic[R]):
         """The parts for calls like this one. Raises `BindError` for a function that has none."""
         made = trace_of(self._plain.jitted, call.args, call.kwargs)
         why = unfit(made, call, self._plain.given)
+        program = Program.of(made.closed, len(self._leaves))
         if made.donated:
             why = why or "it gives its inputs away"
+        if not program.groups:
+            why = why or "it computes nothing of its inputs"
         if why:
             raise BindError(f"spread: got {self._function.name}: {why}; valid is a function without that.")
         known = [*self._leaves, *made.closed.consts]
-        program = Program.of(made.closed, len(self._leaves))
         cut = self._cut(program)
         parts = program.parts([(start, stop) for _, start, stop in cut.stages])
         placed = enumerate(zip(parts, self.devices, strict=False))
