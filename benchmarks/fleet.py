@@ -19,7 +19,7 @@ import pathlib
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,17 +173,15 @@ def serve(ray: Any, given: argparse.Namespace) -> Record:
     return {"served": served, "gathered": gathered, "scheduler": alone, "cores": cores}
 
 
-def simulate(ray: Any, given: argparse.Namespace) -> Record:
+def simulate(ray: Any, given: argparse.Namespace) -> Iterator[Record]:
     """Of each network what was measured here, and what each number of hosts comes to."""
     line = fleet_costs.driver_line(lambda actors, blocks: fleet_costs.driver(ray, actors, blocks))
-    found: Record = {"driver": line}
     for name in given.simulated:
         measured = fleet_costs.measure(ray, name, given.batch, given.rounds, line)
         whole = fleet_costs.rate(ray, name, measured)
         hosts = fleet_hosts.table(measured, whole)
-        found[name] = {"measured": dataclasses.asdict(measured), "rate": whole, "hosts": hosts}
         print(fleet_hosts.text(measured, hosts), flush=True)
-    return found
+        yield {"model": name, "measured": dataclasses.asdict(measured), "rate": whole, "hosts": hosts}
 
 
 def peak() -> float:
@@ -215,12 +213,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.exit(1, 'benchmarks.fleet: Ray is missing; pip install "xcoexec[ray]"\n')
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     for part in given.parts:
-        record = {"part": part, "model": given.model, "images": given.images}
-        record |= {"data": data, "start": start, "serve": serve, "simulate": simulate}[part](ray, given)
-        if part != "simulate":  # it has printed a table
-            print(record, flush=True)
-        if given.out is not None:
-            lines.append(given.out, {**record, "ray": ray.__version__, "commit": commit(), **environment()})
+        if part == "simulate":
+            records = simulate(ray, given)  # one by one: each takes minutes
+        else:
+            found = {"data": data, "start": start, "serve": serve}[part](ray, given)
+            records = iter([{"model": given.model, "images": given.images, **found}])
+        for record in records:
+            if part != "simulate":  # it has printed a table
+                print({"part": part, **record}, flush=True)
+            if given.out is not None:
+                about = {"ray": ray.__version__, "commit": commit(), **environment()}
+                lines.append(given.out, {"part": part, **record, **about})
     ray.shutdown()
 
 
