@@ -173,7 +173,7 @@ def serve(ray: Any, given: argparse.Namespace) -> Record:
     return {"served": served, "gathered": gathered, "scheduler": alone, "cores": cores}
 
 
-def simulate(ray: Any, given: argparse.Namespace) -> Iterator[Record]:
+def many_hosts(ray: Any, given: argparse.Namespace) -> Iterator[Record]:
     """Of each network what was measured here, and what each number of hosts comes to."""
     line = fleet_costs.driver_line(lambda actors, blocks: fleet_costs.driver(ray, actors, blocks))
     for name in given.simulated:
@@ -214,7 +214,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     for part in given.parts:
         if part == "simulate":
-            records = simulate(ray, given)  # one by one: each takes minutes
+            records = many_hosts(ray, given)  # one by one: each takes minutes
         else:
             found = {"data": data, "start": start, "serve": serve}[part](ray, given)
             records = iter([{"model": given.model, "images": given.images, **found}])

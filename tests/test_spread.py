@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from xcoexec.frontend.parts import Program
+from xcoexec.frontend.parts import Parted
 from xcoexec.planning.device_cuts import Kind, across
 
 from .test_sharded import FOUR, begin, ended
@@ -144,7 +144,7 @@ def test_parts_one_after_the_other_are_the_whole(fn: Callable[..., Any]) -> None
     """For every way of cutting it."""
     closed = jax.make_jaxpr(fn)(W, X)
     known = [*jax.tree_util.tree_leaves(W), *closed.consts]
-    program = Program.of(closed, 3)
+    program = Parted.of(closed, 3)
     want = [np.asarray(y) for y in jax.tree_util.tree_leaves(fn(W, X))]
     n = len(program.groups)
     assert n >= 2
@@ -160,7 +160,7 @@ def test_parts_one_after_the_other_are_the_whole(fn: Callable[..., Any]) -> None
 
 
 def test_what_is_made_of_weights_crosses_nowhere() -> None:
-    program = Program.of(jax.make_jaxpr(tied)(W, X), 3)
+    program = Parted.of(jax.make_jaxpr(tied)(W, X), 3)
     first, *others = program.parts([(i, i + 1) for i in range(len(program.groups))])
     assert [len(p.reads) for p in (first, *others)] == [1] * 3
     assert first.known == (0, 2) and others[-1].known == (0,)  # leaves a, b, c; the turned one is made where it is read

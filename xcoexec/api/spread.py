@@ -22,7 +22,7 @@ from jax.typing import ArrayLike
 
 from ..compat import JaxLiteral, Var, as_array, as_weak, is_tracer, shape_of, trace_of
 from ..errors import BindError, brief
-from ..frontend.parts import Atom, Part, Program
+from ..frontend.parts import Atom, JaxprPart, Parted
 from ..guard import boundary, outside
 from ..ir.plan import Plan
 from ..planning.device_cuts import DeviceCut, Kind, across
@@ -62,7 +62,7 @@ RATES = {True: Rates(3e13, 2e12, 1e-5, 3e-5, 2e10, 5e10), False: Rates(1e11, 2e1
 class Step:
     """A part on its device."""
 
-    part: Part
+    part: JaxprPart
     device: jax.Device
     run: ResidentFunction[list[jax.Array]]
 
@@ -171,7 +171,7 @@ class SpreadFunction(Generic[R]):
         """The parts for calls like this one. Raises `BindError` for a function that has none."""
         made = trace_of(self._plain.jitted, call.args, call.kwargs)
         why = unfit(made, call, self._plain.given)
-        program = Program.of(made.closed, len(self._leaves))
+        program = Parted.of(made.closed, len(self._leaves))
         if made.donated:
             why = why or "it gives its inputs away"
         if not program.groups:
@@ -189,7 +189,7 @@ class SpreadFunction(Generic[R]):
         stays = tuple(_type(v) in state for v in jaxpr.outvars)
         return Chain(steps, program.inputs, program.outputs, weak, stays, made.out_tree, cut)
 
-    def _cut(self, program: Program) -> DeviceCut:
+    def _cut(self, program: Parted) -> DeviceCut:
         """The parts whose slowest takes the least by nominal rates, with what does not fit into its device's memory."""
         options, groups = self._function.options, program.groups
         rates, memory = RATES[options.apart], math.inf
@@ -199,7 +199,7 @@ class SpreadFunction(Generic[R]):
         kind = Kind(len(self.devices), seconds, tuple(g.weights for g in groups), memory, 1 / rates.outside)
         return across({"device": kind}, [rates.hop + g.crossing / rates.hop_bytes for g in groups])
 
-    def _step(self, k: int, part: Part, device: jax.Device, known: Sequence[ArrayLike]) -> Step:
+    def _step(self, k: int, part: JaxprPart, device: jax.Device, known: Sequence[ArrayLike]) -> Step:
         plain = functools.partial(part)
         plain.__name__ = f"{self._function.name}_{k + 1}"  # type: ignore[attr-defined]
         options = self._function.options

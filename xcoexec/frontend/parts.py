@@ -21,7 +21,7 @@ Atom = Var | JaxLiteral
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Group:
+class EquationGroup:
     """Equations that stay together: a product with what is around it. `flops`, `moved`: FLOP, and bytes that they read
     and write; `weights`: bytes of the known arrays that they read first; `crossing`: bytes of what they and those
     behind them read that is made before, inputs too.
@@ -35,7 +35,7 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
+class JaxprPart:
     """Calling it with the known arrays at the positions `known`, and the arrays of the variables `reads`, gives those
     of `makes`.
     """
@@ -53,17 +53,17 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Program:
+class Parted:
     """A function of known arrays (its first inputs, then what it closes over) and of `inputs`, as groups in order."""
 
     known: tuple[Var, ...]
     inputs: tuple[Var, ...]
     outputs: tuple[Atom, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[EquationGroup, ...]
     aside: tuple[JaxprEqn, ...]  # that no input reaches
 
     @classmethod
-    def of(cls, closed: ClosedJaxpr, known: int) -> Program:
+    def of(cls, closed: ClosedJaxpr, known: int) -> Parted:
         """The program whose first `known` inputs are known; a function that is one call is what it calls."""
         jaxpr, inputs, consts, outputs = _opened(closed.jaxpr)
         weights = (*inputs[:known], *consts)
@@ -77,13 +77,13 @@ class Program:
         groups = tuple(_sized(list(_together(eqns)), set(weights), aside, outputs))
         return cls(tuple(weights), tuple(inputs[known:]), outputs, groups, tuple(aside))
 
-    def parts(self, stages: Sequence[tuple[int, int]]) -> list[Part]:
+    def parts(self, stages: Sequence[tuple[int, int]]) -> list[JaxprPart]:
         """One part for each stage (first group, last group + 1); the last one makes all results that inputs reach no
         part of too.
         """
         mine = [tuple(e for g in self.groups[a:b] for e in g.eqns) for a, b in stages]
         later = set(_variables(self.outputs))
-        found: list[Part] = []
+        found: list[JaxprPart] = []
         for k in reversed(range(len(mine))):
             made = {v for e in mine[k] for v in e.outvars}
             makes = tuple(v for v in dict.fromkeys(_made(mine[k])) if v in later)
@@ -95,7 +95,7 @@ class Program:
             found.insert(0, part)
         return found
 
-    def _part(self, eqns: tuple[JaxprEqn, ...], makes: tuple[Var, ...], made: Collection[Var]) -> Part:
+    def _part(self, eqns: tuple[JaxprEqn, ...], makes: tuple[Var, ...], made: Collection[Var]) -> JaxprPart:
         wanted = {*makes, *(v for e in eqns for v in reads(e))}
         before = list[JaxprEqn]()
         for e in reversed(self.aside):
@@ -106,7 +106,7 @@ class Program:
         known = tuple(i for i, v in enumerate(self.known) if v in wanted)
         rest = {*self.known} | there
         outside = tuple(v for v in dict.fromkeys(v for e in eqns for v in reads(e)) if v not in rest)
-        return Part((*before, *eqns), tuple(self.known[i] for i in known), known, outside, makes)
+        return JaxprPart((*before, *eqns), tuple(self.known[i] for i in known), known, outside, makes)
 
 
 def _opened(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Var, ...], tuple[Var, ...], tuple[Atom, ...]]:
@@ -139,7 +139,7 @@ def _together(eqns: Sequence[JaxprEqn]) -> Iterator[list[JaxprEqn]]:
 
 def _sized(
     groups: Sequence[list[JaxprEqn]], known: set[Var], aside: Sequence[JaxprEqn], outputs: Sequence[Atom]
-) -> Iterator[Group]:
+) -> Iterator[EquationGroup]:
     of = {v: frozenset({v}) for v in known}  # the known arrays that something is made of
     for e in aside:
         each = frozenset().union(*(of[v] for v in reads(e)))
@@ -154,7 +154,7 @@ def _sized(
         first = {w for e in group for v in reads(e) for w in of.get(v, ())} - seen
         seen |= first
         moved = sum(op_bytes([op]) for op in ops if any(isinstance(v, Value) for v in op.outs))
-        yield Group(tuple(group), sum(map(flops, ops)), moved, sum(map(nbytes, first)), bytes_over)
+        yield EquationGroup(tuple(group), sum(map(flops, ops)), moved, sum(map(nbytes, first)), bytes_over)
 
 
 def _made(eqns: Sequence[JaxprEqn]) -> Iterator[Var]:
@@ -165,4 +165,4 @@ def _variables(atoms: Sequence[Atom]) -> Iterator[Var]:
     return (v for v in atoms if not isinstance(v, JaxLiteral))
 
 
-__all__ = ["Group", "Part", "Program"]
+__all__ = ["EquationGroup", "JaxprPart", "Parted"]
