@@ -71,15 +71,12 @@ def _plans() -> tuple[LayerGraph, Costs, dict[str, Plan]]:
     measurements.
     """
     from .planning import profiles
-    from .planning.memory import amount
     from .planning.strategies import RIVALS, STRATEGIES
     from .tools.zoo_graphs import model_graph
 
     graph = model_graph(FLAGS.model, FLAGS.batch)
     costs = profiles.load(FLAGS.device).costs(graph) if FLAGS.device else _predictor().costs(graph)
-    limit = amount(_device_memory())
-    if isinstance(limit, float):
-        raise ValueError(_bytes_alone())
+    limit = _bytes_on_numbers()
     costs = costs if limit is None else dataclasses.replace(costs, capacity=limit)
     named = {name: strategy for name, strategy in STRATEGIES.items() if name not in RIVALS}
     if FLAGS.strategy not in (*named, "auto"):
@@ -138,14 +135,11 @@ def _plan_on_several() -> None:
     """Prints how a model's layers lie over devices that exist as numbers. Raises `ProfileError` for an unknown one."""
     from .ir.text import WIDTH
     from .planning import profiles
-    from .planning.memory import amount
     from .planning.several import Several, text
     from .tools.zoo_graphs import model_graph
 
     devices = [profiles.load(name) for name in FLAGS.device.split(",")]
-    limit = amount(_device_memory())
-    if isinstance(limit, float):
-        raise ValueError(_bytes_alone())
+    limit = _bytes_on_numbers()
     found = Several.of(model_graph(FLAGS.model, FLAGS.batch), devices, math.inf if limit is None else limit)
     if FLAGS.json:
         print(json.dumps({**dataclasses.asdict(found.cut), "period": found.cut.period}))
@@ -155,10 +149,17 @@ def _plan_on_several() -> None:
     print(f"\n{text(found, WIDTH)}")
 
 
-def _bytes_alone() -> str:
-    return (
-        f"xcoexec: got --device_memory={FLAGS.device_memory}; valid for a device of numbers are bytes, such as 512MiB."
-    )
+def _bytes_on_numbers() -> int | None:
+    """The bytes of --device_memory. Raises `ValueError` for a share: nobody knows how much a device of numbers has."""
+    from .planning.memory import amount
+
+    limit = amount(_device_memory())
+    if isinstance(limit, float):
+        got = FLAGS.device_memory
+        raise ValueError(
+            f"xcoexec: got --device_memory={got}; valid for a device of numbers are bytes, such as 512MiB."
+        )
+    return limit
 
 
 def replayed() -> None:

@@ -97,7 +97,7 @@ def _narrowed(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
     rows, steps = 1, [0, 0]  # of one call
     if walked and unit.dtype != BF16:
         many, *steps = walked.pop()
-        rows = max(d for d in range(1, many + 1) if many % d == 0 and (d == 1 or d * run <= RUN))
+        rows = max(d for d in range(1, max(1, RUN // run) + 1) if many % d == 0)
         walked.append((many // rows, rows * steps[0], rows * steps[1]))
     loops = [length for length, _, _ in walked] or [1]
     views = [(s, tuple(step[i] for step in walked) or (0,), 0) for i, s in ((1, x), (2, out))]

@@ -144,10 +144,10 @@ def _sized(
     for e in aside:
         each = frozenset().union(*(of[v] for v in reads(e)))
         of.update((v, each) for v in e.outvars)
-    seen, later, crossing = set[Var](), set(_variables(outputs)), list[int]()
+    there, seen, later, crossing = set(of), set[Var](), set(_variables(outputs)), list[int]()
     for group in reversed(groups):
         made = {v for e in group for v in e.outvars}
-        later = (later | {v for e in group for v in reads(e)}) - made - set(of)
+        later = (later | {v for e in group for v in reads(e)}) - made - there
         crossing.insert(0, sum(map(nbytes, later)))
     for group, bytes_over in zip(groups, crossing, strict=True):
         ops = [op for e in group for op in operations(e)]

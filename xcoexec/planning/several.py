@@ -37,13 +37,14 @@ class Several:
         if any(named[p.name] != p for p in devices):
             raise ValueError("xcoexec plan: got devices of one name with other numbers; valid are names that differ.")
         weights, counts, first = weight_bytes(graph), Counter(p.name for p in devices), devices[0]
+        costs = {name: p.costs(graph) for name, p in named.items()}
         kinds = {
-            name: Kind(counts[name], p.costs(graph).device, weights, memory, 1 / p.copy_rate.value)
+            name: Kind(counts[name], costs[name].device, weights, memory, 1 / p.copy_rate.value)
             for name, p in named.items()
         }
         sizes = crossing_bytes(graph)[: len(graph.layers)]
         crossing = tuple(first.sync.value + n / first.copy_rate.value for n in sizes)
-        return cls({**kinds, "host": Kind(1, first.costs(graph).host)}, crossing, devices[-1].name)
+        return cls({**kinds, "host": Kind(1, costs[first.name].host)}, crossing, devices[-1].name)
 
     @property
     def cut(self) -> DeviceCut:
@@ -91,11 +92,11 @@ def text(several: Several, width: int = 0) -> str:
         rows.append([str(k), kind, f"{a} to {b - 1}", milliseconds(seconds), f"{sum(weights[a:b]) / 1e6:.1f}"])
     found = several.counts()
     table = [[f"devices {several.growing}", "stages", "calculated ms a result", "simulated", "times one"]]
-    for c in found:
-        count = sum(kind == several.growing for kind, _, _ in c.stages)
+    counts = [sum(kind == several.growing for kind, _, _ in c.stages) for c in found]
+    for c, count in zip(found, counts, strict=True):
         times = f"{found[0].period / c.period:.2f}x"
         table.append([str(count), str(len(c.stages)), milliseconds(c.period), milliseconds(replay(c)[0]), times])
-    used = max(sum(kind == several.growing for kind, _, _ in c.stages) for c in found)
+    used = max(counts)
     end = f"More than {used} do not pay." if used < MOST else f"All of {MOST} pay."
     waited = f"A call that is waited for takes {milliseconds(sum(cut.seconds))} ms (calculated)."
     return f"{columns(rows, (0, 3, 4), width)}\n{waited}\n\n{columns(table, range(5), width)}\n{end}"
