@@ -83,6 +83,11 @@ def targets() -> list[Target]:
     return found
 
 
+def multiplies(dtype: str, algorithm: str) -> bool:
+    """Whether a layer's algorithm multiplies elements of a narrow type as they are."""
+    return bool({f"gemm({dtype})", "tiles"} & set(algorithm.split("+")))
+
+
 def run_host(fn: Callable[..., Any], *args: Any, weights: int = 0, threads: int = 1) -> list[np.ndarray]:
     """`fn` on kernels alone, without XLA; fails if any layer cannot run there."""
     folded, graph = stages_of(fn, *args, weights=weights)

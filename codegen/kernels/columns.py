@@ -18,9 +18,9 @@ from ..program import Value
 from ..rules.columns import Columns, span
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
-from ..segment.storage import Storage, dense_strides
+from ..segment.storage import Operand, Storage, dense_strides
 from ..target import Target
-from .elementwise import Operand, coalesce, copy, nest, read
+from .elementwise import coalesce, copy, nest, read
 from .expressions import emit_nodes
 from .nests import LAST, REDUCE, minimum, vectors
 from .simd import F32, Builder, i64, vector

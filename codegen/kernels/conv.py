@@ -21,7 +21,9 @@ from .block_shapes import block_shape
 from .conv_weights import by_result, conv_weights
 from .depthwise import LARGEST_WINDOW, Walk, depthwise, transposed, window_sums
 from .elementwise import compute, copy, dense, fill, read
+from .lanes import Lane, Product
 from .pairs import (
+    BF16,
     FROM_FLOATS,
     check_exact,
     check_whole,
@@ -33,7 +35,7 @@ from .pairs import (
     unshifted,
 )
 from .panels import Filters, Taken
-from .product import Epilogue, Lane, Product, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
+from .product import Epilogue, add_gemm, epilogue, pack_panels, panel_bytes, pixel_strides
 from .winograd_gradient import winograd_gradient
 
 ALGORITHMS = ("direct", "winograd4", "winograd2")
@@ -238,14 +240,15 @@ def _whole(op: Op, geo: Convolution, w: Filters) -> bool:
 
 def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> MatrixUnit | None:
     """The unit that multiplies a convolution's narrow elements, where no word of them reaches over two groups, no
-    filling lies between groups, and no more is filling than not.
+    filling lies between groups, and no more is filling than not. Where tiles multiply bf16 (and f32 as fast as pairs of
+    it are), other products of bf16 are f32.
     """
     unit = unit_of(ctx, x, w.value, whole) if w.source is None else None
     channels = w.value.shape[geo.weights[1]]
     if unit is not None:
         words = -(-channels // unit.per)
         if 2 * words < unit.step or (geo.groups > 1 and words % unit.step):
-            unit = ctx.target.unit(unit.dtype, "gemm")
+            unit = None if unit.dtype == BF16 else ctx.target.unit(unit.dtype, "gemm")
     return unit if unit is not None and (geo.groups == 1 or channels % unit.per == 0) else None
 
 

@@ -19,8 +19,9 @@ from ..segment.steps import Ref
 from ..segment.storage import Storage
 from .elementwise import copy
 from .in_place import Axis, Sides, add_parts, add_product, even, merged, parts, swapped, turned
+from .lanes import Lane
 from .panels import Filters
-from .product import Lane, epilogue
+from .product import epilogue
 
 
 def conv_weights(

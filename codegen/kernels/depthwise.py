@@ -11,12 +11,16 @@ import numpy as np
 
 from ..program import Value
 from ..rules.convolution import Phase
+from ..rules.expressions import Expr
 from ..segment.assembly import Context, Packer
 from ..segment.steps import Kernel
-from ..segment.storage import Storage, streamed
-from .elementwise import Operand, copy, nest
+from ..segment.storage import Operand, Storage, streamed
+from .elementwise import copy, nest
+from .forms import PassMaker
+from .gemm import Written
+from .lanes import operand_kind
 from .panels import Filters
-from .product import IMAGE_BYTES, Epilogue, operand_kind, split_evenly
+from .product import IMAGE_BYTES, Epilogue, split_evenly
 
 LARGEST_WINDOW = 49  # elements of a window, which the kernels unroll
 SUMMED_PIXELS = 1024  # products that are added one after the other: sums of such sums keep more digits
@@ -47,18 +51,36 @@ class Walk:
 def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue) -> None:
     """Appends the steps that write a depthwise convolution and its tail to `y` [n, (h,) w, c]."""
     geo, out = geo.in_a_plane(), _Result.of(y, tail)
+    weights, before = _weights(ctx, w), len(ctx.steps)
+
+    def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
+        kept, nodes = len(results) > len(forms), results[len(results) - len(forms) :]
+        written = tuple((t, node, kept) for t, node in zip(forms, nodes, strict=True))
+        whole = expr if not kept or results[0] == len(expr) - 1 else (*expr, ("copy", results[0]))
+        _forward(
+            ctx, geo, dataclasses.replace(out, forms=written, to=tuple(outs[len(outs) - len(forms) :])), weights, whole
+        )
+
+    again(tail.expr, (len(tail.expr) - 1,), [(out.y, out.y.strides, 0)], ())
+    if len(ctx.steps) == before + 1:
+        operand, shape = (out.y, out.y.strides, 0), out.y.shape
+        maker = PassMaker(ctx, before, tail.expr, len(tail.expr) - 1, operand, out.others, shape, again)
+        ctx.makers.note(before, maker)
+
+
+def _forward(ctx: Context, geo: Walk, out: _Result, weights: tuple[Operand, tuple[int, int]], expr: Expr) -> None:
+    """As `depthwise`, the steps alone."""
     (kh, kw), (n, oh, ow, channels), image = geo.window, out.y.shape, geo.image
     down, across = image.strides[1:3]
     row = down * geo.strides[0]
-    rows = _rows(ctx, oh, n, row)
-    weights, taps = _weights(ctx, w)
+    rows, (taken, taps) = _rows(ctx, oh, n, row), weights
     pixels = _pixels(ow, ctx.target.registers)
-    key = ("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, tail.expr, out.kinds, out.streamed)
+    key = ("depthwise", kh, kw, geo.strides[1], geo.dilation[1], pixels, expr, out.kinds, out.streamed)
     extra = [oh, rows, ow, channels % ctx.target.vl]
     extra += [row, down * geo.dilation[0], across * geo.strides[1], across * geo.dilation[1], *taps, *out.steps]
     x = (image, (image.strides[0], rows * row, 4 * ctx.target.vl), geo.origin())
-    operands = [x, weights, *out.operands(rows, ctx.target.vl)]
-    _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, rows * ow * kh * kw)
+    operands = [x, taken, *out.operands(rows, ctx.target.vl)]
+    _over_channels(ctx, key, extra, (n, -(-oh // rows)), operands, channels, rows * ow * kh * kw, len(out.forms))
 
 
 def transposed(
@@ -119,10 +141,14 @@ def window_sums(ctx: Context, geo: Walk, g: Storage, y: Storage) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Result:
-    """The result [n, h, w, c] of a kernel and the operands of its epilogue, over the same index."""
+    """The result [n, h, w, c] of a kernel and the operands of its epilogue, over the same index; `forms` of the result
+    that are written `to` places besides.
+    """
 
     y: Storage
     others: tuple[Operand, ...]
+    forms: tuple[Written, ...] = ()
+    to: tuple[Operand, ...] = ()
 
     @classmethod
     def of(cls, y: Storage, tail: Epilogue) -> _Result:
@@ -133,9 +159,9 @@ class _Result:
         return cls(_in_a_plane(y), others)
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def kinds(self) -> tuple[str | Written, ...]:
         """The kinds of the epilogue's operands, as kernels have them."""
-        return tuple(operand_kind(walk[:-1], walk[-1]) for _, walk, _ in self.others)
+        return (*(operand_kind(walk[:-1], walk[-1]) for _, walk, _ in self.others), *self.forms)
 
     @property
     def streamed(self) -> bool:
@@ -145,11 +171,11 @@ class _Result:
     @property
     def steps(self) -> list[int]:
         """Bytes from a row and from a pixel to the next, of the result and of each operand."""
-        return [*self.y.strides[1:3], *(s for _, walk, _ in self.others for s in walk[1:3])]
+        return [*self.y.strides[1:3], *(s for _, walk, _ in (*self.others, *self.to) for s in walk[1:3])]
 
     def operands(self, rows: int, vl: int) -> list[Operand]:
         """The result and the operands over (image, chunk of so many rows, vector of channels)."""
-        everything = [(self.y, self.y.strides, 0), *self.others]
+        everything = [(self.y, self.y.strides, 0), *self.others, *self.to]
         return [(s, (walk[0], rows * walk[1], vl * walk[3]), at) for s, walk, at in everything]
 
 
@@ -169,17 +195,18 @@ def _over_channels(
     operands: Sequence[Operand],
     channels: int,
     units: float,
+    forms: int = 0,
 ) -> None:
     """Appends a kernel over `loops` and the vectors of channels: the whole ones, then what is left, masked.
 
-    `operands` have a stride for each loop and for a vector; number 2 is written.
+    `operands` have a stride for each loop and for a vector; number 2 is written, and so are the last `forms`.
     """
     whole, left = divmod(channels, ctx.target.vl)
     if whole:
-        nest(ctx, Kernel((*key, False)), extra, (*loops, whole), operands, 2, whole, units)
+        nest(ctx, Kernel((*key, False)), extra, (*loops, whole), operands, 2, whole, units, forms=forms)
     if left:
         rest = [(s, walk, at + whole * walk[-1]) for s, walk, at in operands]
-        nest(ctx, Kernel((*key, True)), extra, (*loops, 1), rest, 2, 1, units)
+        nest(ctx, Kernel((*key, True)), extra, (*loops, 1), rest, 2, 1, units, forms=forms)
 
 
 def _rows(ctx: Context, rows: int, images: int, row_bytes: int) -> int:

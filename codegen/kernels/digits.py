@@ -28,9 +28,9 @@ from ..segment.steps import Early, Kernel, Ref
 from ..target import Target
 from .elementwise import nest
 from .kept_weights import Stored
+from .lanes import Lane
 from .nests import LAST, chunk_of
 from .parts import add_up, walked
-from .product import Lane
 from .simd import F32, I32, Builder, i64
 
 FOUR = 4  # rows that one instruction adds up

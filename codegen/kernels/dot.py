@@ -21,9 +21,10 @@ from .elementwise import copy, dense
 from .gemv import ROWS, Blocks, Index, add_blocks, add_gemv
 from .in_place import Axis, Sides, add_product, even, merged
 from .kept_weights import Stored, as_cast, stored
+from .lanes import Lane, Product
 from .pairs import FROM_FLOATS, check_exact, check_whole, narrow, over, pack_words, take_off, unit_of, unshifted, words
 from .panels import packed
-from .product import Lane, Product, add_gemm, collapse, epilogue, pack_panels, panel_bytes
+from .product import add_gemm, collapse, epilogue, pack_panels, panel_bytes
 from .row_gemv import Channels, add_row_gemv, channels_of
 
 FEW_ROWS = 16  # up to so many, packing the other side takes longer than it saves

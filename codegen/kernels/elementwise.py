@@ -11,14 +11,14 @@ from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, View, expression, expressions, literal
 from ..segment.assembly import Context
 from ..segment.steps import Early, Kernel, Ref, Word
-from ..segment.storage import Storage, streamed
+from ..segment.storage import Operand, Storage, streamed
+from .forms import PassMaker, followed
+from .simd import STORED_BYTES
 
 INNER = 4096  # elements of the inner loop in one kernel call
 SHORT = 1024  # elements of a row that is not worth a kernel call of its own
 ITEM = 1 << 14  # elements worth a work item
 RUN = 1 << 12  # elements worth a kernel call: items are whole calls, and a small array has enough of them for a team
-
-Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every loop, byte offset
 
 
 def read(ctx: Context, view: View, rank: int) -> Operand:
@@ -39,11 +39,13 @@ def nest(
     units: float = 0.0,
     written: int = 1,
     early: Early | None = None,
+    forms: int = 0,
 ) -> None:
     """Appends a step of the nest driver: `loops` (outermost first), at most `chunk` iterations an item.
 
-    `operands[outputs]` is the one that is written (of several, `written`, the first), all others are read. `units`:
-    vector operations of one kernel call; `early`: as `Step` has it, where an item is one iteration.
+    `operands[outputs]` is the one that is written (of several, `written`, the first), and so are the last `forms` of
+    them; all others are read. `units`: vector operations of one kernel call; `early`: as `Step` has it, where an item
+    is one iteration.
     Raises `Unsupported` for more operands or loops than the driver has.
     """
     if len(operands) > MAX_OPERANDS or len(loops) > MAX_RANK:
@@ -58,13 +60,13 @@ def nest(
         views += [Ref(s.buffer, s.offset + offset), *([0] * pad), *strides]
     width = 5 + MAX_RANK + len(operands) * (2 + MAX_RANK)
     words: list[Word] = [kernel, width, total, chunk, len(operands), *([1] * pad), *loops, *views, *extra]
-    buffers = [s.buffer for s, _, _ in operands]
+    buffers, end = [s.buffer for s, _, _ in operands], len(operands) - forms
     ctx.add(
         "nest",
         words,
         -(-total // chunk),
-        buffers[:outputs] + buffers[outputs + written :],
-        buffers[outputs : outputs + written],
+        buffers[:outputs] + buffers[outputs + written : end],
+        buffers[outputs : outputs + written] + buffers[end:],
         calls=total,
         units=total * units,
         early=early if chunk == 1 else None,
@@ -119,17 +121,41 @@ def compute_all(
     shape: tuple[int, ...],
 ) -> None:
     """As `compute`, of several results at once: `outs[i]` is node number `results[i]` of the expression."""
+    again = lambda expr, results, outs, forms: _pass(ctx, expr, results, outs, operands, shape, forms)
+    known, before = followed(ctx, expr, operands, shape), len(ctx.steps)
+    again(expr, results, outs, ())
+    if len(outs) == 1 and shape and len(ctx.steps) > before:
+        maker = PassMaker(ctx, before, expr, results[0], outs[0], tuple(operands), shape, again, *known)
+        ctx.makers.note(before, maker)
+
+
+def _pass(
+    ctx: Context,
+    expr: Expr,
+    results: tuple[int, ...],
+    outs: Sequence[Operand],
+    operands: Sequence[Operand],
+    shape: tuple[int, ...],
+    forms: tuple[str, ...],
+) -> None:
+    """As `compute_all`; the last results are stored as elements of the types `forms`."""
     everything = [*outs, *operands]
     dims, walks = coalesce(shape, [o[1] for o in everything])
     kinds = tuple("v" if w[-1] == 4 else "s" if w[-1] == 0 else "g" for w in walks)
+    whole = len(outs) - len(forms)
+    if forms:
+        beside = all(w[-1] == STORED_BYTES[t] for w, t in zip(walks[whole:], forms, strict=False))
+        kinds = (*kinds[:whole], *forms, *kinds[len(outs) :])
+        if not beside or dims == [1] or "g" in kinds:
+            raise Unsupported("a narrow form of elements that do not lie side by side")
     if dims == [1]:
         kinds = ("v",) * len(outs) + ("s",) * len(operands)
     elif "s" in kinds[: len(outs)]:
         raise Unsupported("an output that is written again and again")
     if "g" not in kinds:
-        past = (streamed(s, w[:-1], at) for (s, _, at), w in zip(outs, walks, strict=False))
-        kinds = (*("n" if p else k for p, k in zip(past, kinds, strict=False)), *kinds[len(outs) :])
-    several = (results,) if len(outs) > 1 else ()
+        past = (streamed(s, w[:-1], at) for (s, _, at), w in zip(outs[:whole], walks, strict=False))
+        kinds = (*("n" if p else k for p, k in zip(past, kinds, strict=False)), *kinds[whole:])
+    several = (results,) if len(outs) > 1 or forms else ()
     if len(dims) > 1 and dims[-1] <= SHORT and "g" not in kinds:
         rows = [(s, tuple(w), at) for (s, _, at), w in zip(everything, walks, strict=True)]
         _in_runs(ctx, (expr, kinds, *several), len(outs), rows, dims)

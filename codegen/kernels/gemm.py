@@ -4,26 +4,28 @@ Convolutions and matrix products are the same loop: for every tap, a run of the 
 `[tap][run][NV*VL]`. Pixels are given by address, so strides, halos and concatenated outputs cost nothing here.
 
 Spec: (family, MR, NV, tail, expr, kinds, run, dtype, walk). `expr` is the epilogue, operand 0 the accumulator;
-`kinds[k]` says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel, "s" a scalar per
-pixel, "p" one scalar for all. `tail`: the last vector is masked to `lanes`. `run` > 0: the run is known and
-unrolled (first layers, whose runs are short); 0: it is an argument. `dtype` "bfloat16" or "int8": an element of a
-run is as many of these as the target's unit multiplies in a lane, and so is each lane of the weights
-`[tap][run][NV*VL]`; sums of int8 are s32, all others f32. `walk`: how a run is read.
+`kinds[k]` says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel ("h": one of bf16), "s"
+a scalar per pixel, "p" one scalar for all; a `Written` one is no operand but a form of the result. `tail`: the last
+vector is masked to `lanes`. `run` > 0: the run is known and unrolled (first layers, whose runs are short); 0: it is an
+argument. `dtype` "bfloat16" or "int8": an element of a run is as many of these as the target's unit multiplies in a
+lane, and so is each lane of the weights `[tap][run][NV*VL]`; sums of int8 are s32, all others f32. `walk`: how a run is
+read.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
 from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..target import Target
-from .expressions import emit
-from .simd import Builder, i64
+from .expressions import emit_nodes
+from .simd import STORED_BYTES, Builder, i64
 
+Written = tuple[str, int, bool]  # type of its elements, node of the expression; whether the result itself is stored
 Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
@@ -48,7 +50,7 @@ def spec(
     nv: int,
     tail: bool,
     expr: Expr,
-    kinds: tuple[str, ...],
+    kinds: tuple[str | Written, ...],
     run: int = 0,
     dtype: str = "float32",
     family: str = "gemm",
@@ -159,7 +161,7 @@ class Epilogue:
     """
 
     expr: Expr
-    kinds: tuple[str, ...]
+    kinds: tuple[str | Written, ...]
     rows: ir.Value
     shifts: list[ir.Value]
     row: ir.Value | int = 0
@@ -218,11 +220,23 @@ def finish(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue, last: 
             for r in range(block.mr):
                 value = acc[r * block.nv + i]
                 if apply:
-                    value = emit(v, tail.expr, _operands(v, tail, r, i, value, shared))
-                v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
+                    nodes = emit_nodes(v, tail.expr, _operands(v, tail, r, i, value, shared))
+                    value = nodes[-1]
+                    _store_forms(v, tail, r, i, nodes)
+                if not apply or all(kind[2] for kind in tail.kinds if isinstance(kind, tuple)):
+                    v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
         v.set_mask(None)
         b.branch(end)
     b.position_at_end(end)
+
+
+def _store_forms(v: Builder, tail: Epilogue, r: int, i: int, nodes: Sequence[ir.Value]) -> None:
+    """Stores the forms of vector `i` of pixel `r`, given the vectors of all nodes."""
+    for k, kind in enumerate(tail.kinds):
+        if isinstance(kind, tuple):
+            dtype, node, _ = kind
+            base = v.add(v.ld64(v.add(tail.rows, tail.row), k * ROWS + r), tail.shifts[k])
+            v.store_as(nodes[node], v.add(base, i * v.vl * STORED_BYTES[dtype]), dtype)
 
 
 def _operands(
@@ -234,14 +248,17 @@ def _operands(
         if k == 0:
             return acc
         kind = tail.kinds[k - 1]
-        per_pixel = kind in "vs"
+        per_pixel = kind in ("v", "h", "s")
         if not per_pixel and k in shared:
             return shared[k]
         if per_pixel:
             base = v.add(v.ld64(v.add(tail.rows, tail.row), (k - 1) * ROWS + r), tail.shifts[k - 1])
         else:
             base = v.ld64(tail.rows, (k - 1) * ROWS)
-        value = v.load(v.add(base, i * v.vl * 4)) if kind in "vc" else v.broadcast(base)
+        if kind == "h":
+            value = v.load_stored(v.add(base, i * v.vl * STORED_BYTES["bfloat16"]), "bfloat16")
+        else:
+            value = v.load(v.add(base, i * v.vl * 4)) if kind in ("v", "c") else v.broadcast(base)
         if not per_pixel:
             shared[k] = value
         return value

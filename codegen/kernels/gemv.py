@@ -24,13 +24,14 @@ from ..rules.expressions import COPY, Expr
 from ..rules.products import FEW_ROWS
 from ..segment.assembly import Context
 from ..segment.steps import Early, Kernel, Ref
+from ..segment.storage import Operand
 from ..target import Target
 from .digits import add_digits, fits
-from .elementwise import Operand, nest
+from .elementwise import nest
 from .kept_weights import Stored, bits
+from .lanes import Lane
 from .nests import LAST, chunk_of, maximum, minimum, vectors
 from .parts import LINE, add_up, finished, walked
-from .product import Lane
 from .simd import I32, Builder, i64
 
 ROWS = FEW_ROWS  # of x that are multiplied together

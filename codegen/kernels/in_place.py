@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Storage
+from ..segment.storage import Operand, Storage
 from .block_shapes import Shape, candidates, cycles, slowdown
-from .elementwise import Operand, nest
+from .elementwise import nest
+from .lanes import Lane, Product
 from .panels import packed
-from .product import Lane, Product, Rows, add_gemm, in_a_row, panel_bytes
+from .product import Rows, add_gemm, in_a_row, panel_bytes
 
 PART_BYTES = 1 << 21  # partial results of all parts together
 ACROSS = 1.4  # how much longer tiles take that do not fill rows of the image

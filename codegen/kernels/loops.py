@@ -12,6 +12,7 @@ from ..native.layout import LOOP_BUFFERS, UNENDING
 from ..program import Body, Group, Literal, Op, Program, Unsupported, Value, kind
 from ..rules.loops import parts
 from ..segment.assembly import Context, Packer, lifetimes
+from ..segment.makers import Makers
 from ..segment.steps import Looped, Ref, Step, Word
 from ..segment.storage import Buffer, Storage, dense, dense_strides, place
 from . import elementwise
@@ -264,6 +265,7 @@ class _Loop:
             group = list(run)
             made += [_chained(group)] if alone and len(group) > 1 and self.threads > 1 else group
         self.turn.steps[first:] = made
+        self.turn.makers = Makers()  # whose steps have other numbers now
 
     def _add(self, check: int, flag: Ref) -> None:
         """Appends the loop's step, of the turn's steps."""

@@ -14,7 +14,7 @@ from ..native.build import Spec, family
 from ..rules.expressions import COPY
 from ..target import Target
 from .expressions import emit_nodes
-from .simd import F32, I32, Builder, i64
+from .simd import F32, I32, STORED_BYTES, Builder, i64
 
 LAST = 5  # the innermost loop of a nest
 
@@ -51,6 +51,11 @@ def vectors(v: Builder, n: ir.Value, body: Callable[[ir.Value], object]) -> None
             v.set_mask(None)
 
 
+def along(v: Builder, kind: str, offset: ir.Value) -> ir.Value:
+    """An offset in f32 as one in elements of an operand's kind."""
+    return v.b.sdiv(offset, i64(4 // STORED_BYTES[kind])) if kind in STORED_BYTES else offset
+
+
 def _vector(v: Builder, key: Spec, at: Callable[[int], ir.Value]) -> None:
     """Makes one vector of each result of an elementwise kernel; `at`: the address of each operand's vector."""
     _, expr, kinds, *several = key
@@ -59,14 +64,18 @@ def _vector(v: Builder, key: Spec, at: Callable[[int], ir.Value]) -> None:
     read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
     nodes = emit_nodes(v, expr, read)
     for k, node in enumerate(results):
-        v.store(nodes[node], at(k), kinds[k] == "n")
+        if kinds[k] in STORED_BYTES:
+            v.store_as(nodes[node], at(k), kinds[k])
+        else:
+            v.store(nodes[node], at(k), kinds[k] == "n")
 
 
 @family("elementwise")
 def elementwise(name: str, key: Spec, target: Target) -> str:
     """("elementwise", expr, kinds[, results]): the first operands are the results, one for each node of `results` (of
-    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided, "n" contiguous and streamed. A copy
-    of what lies in its place already (a state that is given away) is no work.
+    none given the last node); kinds "v" contiguous, "s" one scalar, "g" strided, "n" contiguous and streamed, and the
+    types of narrower elements, side by side, that results are stored as. A copy of what lies in its place already (a
+    state that is given away) is no work.
 
     Words: total, chunk (elements), then the inner stride of each operand in bytes ("g" makes the whole kernel scalar).
     """
@@ -88,6 +97,8 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
             if strided:
                 element = v.add(shift, v.b.sdiv(offset, i64(4)))
                 return v.add(bases[k], v.b.mul(element, steps[k]))
+            if kinds[k] in STORED_BYTES:
+                return v.add(bases[k], along(v, kinds[k], v.add(v.mul(shift, 4), offset)))
             return v.add(bases[k], v.mul(shift, 4), offset)
 
         _vector(v, key, at)
@@ -123,7 +134,7 @@ def elementwise_rows(name: str, key: Spec, target: Target) -> str:
         starts = [v.add(base, v.b.mul(row, step)) for base, step in zip(bases, steps, strict=True)]
 
         def body(offset: ir.Value) -> None:
-            _vector(v, key, lambda k: starts[k] if kinds[k] == "s" else v.add(starts[k], offset))
+            _vector(v, key, lambda k: starts[k] if kinds[k] == "s" else v.add(starts[k], along(v, kinds[k], offset)))
 
         vectors(v, n, body)
     return v.finish()

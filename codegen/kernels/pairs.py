@@ -19,16 +19,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..program import Op, Unsupported, Value
-from ..rules.expressions import Expr, Node
+from ..rules.expressions import COPY, Expr, Node
 from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage, temporary
 from ..target import MatrixUnit
 from .elementwise import ITEM, RUN, nest
+from .forms import written_by_maker
 from .product import pack_panels
 
 BF16, INT8 = "bfloat16", "int8"
+NARROW = {BF16: BF16, INT8: "int16"}  # what two of a type lie in a word as
 EXACT_SUM = 1 << 10  # products of s8 whose sum is a whole number that f32 has
 #: sums that are f32 of whole numbers, as the bits of s32
 FROM_FLOATS: Expr = (("in", 0), ("fi", 0), ("floats", 1))
@@ -65,10 +67,28 @@ def words(n: int, unit: MatrixUnit) -> int:
 
 
 def narrow(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
-    """Appends the step that writes f32 [..., c], whose last axis lies side by side, as words [..., c / per] with the
-    same halo; what c leaves of the last word is zero in pairs of bf16, and any number in others. Words that fill up to
-    the unit's step are zero.
+    """F32 [..., c], whose last axis lies side by side, as words [..., c / per] with the same halo: those that are
+    there, or written by the step that makes x, or by one that is appended. What c leaves of the last word is zero in
+    pairs of bf16, and any number in others. Words that fill up to the unit's step are zero.
     """
+    there = ctx.makers.forms.setdefault(x.buffer, {})
+    key = (unit.name, x.offset, x.shape, x.strides, x.halo)
+    if key not in there:
+        there[key] = _asked(ctx, x, unit) or _appended(ctx, x, unit)
+    return there[key]
+
+
+def _asked(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
+    """As `narrow`, by the step that makes x; None where it cannot."""
+    if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
+        return None
+    shifted: Expr = (("in", 0), ("lit", "f", repr(float(unit.shift))), ("add", 0, 1))
+    expr: Expr = (("in", 0), ("bfloat", 0)) if unit.dtype == BF16 else shifted if unit.shift else COPY
+    return written_by_maker(ctx, x, expr, unit.dtype if unit.per == 4 else NARROW[unit.dtype], words(x.shape[-1], unit))
+
+
+def _appended(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:
+    """As `narrow`, by a step of its own."""
     if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
         inner = _narrowed(ctx, _grown(x), unit)
         offset = sum(lo * s for (lo, _), s in zip(x.halo, inner.strides, strict=True))

@@ -17,9 +17,9 @@ from ..native.build import Spec, family
 from ..program import Value
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Storage, dense_strides
+from ..segment.storage import Operand, Storage, dense_strides
 from ..target import Target
-from .elementwise import Operand, coalesce, copy, nest
+from .elementwise import coalesce, copy, nest
 from .nests import LAST, maximum, minimum
 from .product import channel_blocks
 from .simd import Builder, i64

@@ -10,12 +10,12 @@ from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Storage
+from ..segment.storage import Operand, Storage
 from ..target import Target
-from .elementwise import Operand, nest
+from .elementwise import nest
 from .expressions import emit
+from .lanes import Lane
 from .nests import LAST, chunk_of, vectors
-from .product import Lane
 from .simd import Builder
 
 LINE = 64  # bytes of a cache line

@@ -14,10 +14,12 @@ from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, expression
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref, Word
+from ..segment.storage import Operand
 from ..target import MatrixUnit
 from . import gemm
 from .block_shapes import Shape, cycles, slowdown, unit_for_floats
-from .elementwise import Operand, read
+from .elementwise import read
+from .lanes import Lane, Product, ProductMaker, narrower
 
 PANEL_BYTES = 1 << 18  # packed weights that a channel block keeps in L2 while it walks its pixels
 ROWS_BYTES = 1 << 16  # the same of weights that are computed, beside which the pixels' own lines need room
@@ -27,6 +29,7 @@ EACH = 6  # work items for each thread, at most
 WAITED = 1.0  # of an item's time, for which threads wait for the last one
 FAR_BYTES = 4.0  # a cycle that a thread of many gets from other cores' caches and from memory (measured: 16 of a Xeon)
 NEAR_BYTES = 16.0  # the same of a thread alone
+EVEN = 1.25  # times as many tiles, at most, for those of which the pixels lie evenly apart
 TILE_WORDS = 30.0  # products of words a cycle that tiles come to (measured: a third of what they do without loads)
 
 
@@ -58,45 +61,6 @@ def epilogue(ctx: Context, anchor: Op, rest: tuple[Op, ...]) -> Epilogue | None:
     if any(strides[-1:] not in ((), (0,), (4,)) for _, strides, _ in operands) or len(operands) > 6:
         return None
     return Epilogue(expr, operands, result)
-
-
-def operand_kind(pixels: Sequence[int], channel: int) -> str:
-    """As gemm's operand kinds, by strides in bytes: does it change with the pixel, does it change with the channel?"""
-    return {(True, 4): "v", (True, 0): "s", (False, 4): "c", (False, 0): "p"}[any(pixels), channel]
-
-
-@dataclasses.dataclass(frozen=True)
-class Lane:
-    """How a tensor is walked: byte strides of the pixel dimensions (N, D, H, W), of a channel and of a group."""
-
-    ref: Ref
-    pixels: tuple[int, int, int, int]
-    channel: int
-    group: int
-
-    @property
-    def kind(self) -> str:
-        """Its kind as an operand of the epilogue (see `operand_kind`)."""
-        return operand_kind(self.pixels, self.channel)
-
-
-@dataclasses.dataclass(frozen=True)
-class Product:
-    """`pixels` (N, D, H, W) x `channels` outputs in each of `groups`; `run` inputs at each tap (byte offset), which lie
-    `element` bytes apart (other than 4 only with `Rows`).
-    """
-
-    pixels: tuple[int, int, int, int]
-    taps: tuple[int, ...]
-    run: int
-    channels: int
-    groups: int
-    element: int = 4
-
-    @property
-    def depth(self) -> int:
-        """Products that are summed for one element of the result."""
-        return len(self.taps) * self.run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,8 +163,29 @@ def add_gemm(
     runs and panels are of its words. `spacing`: bytes from the panels of a group to those of the next (0: they lie side
     by side).
     """
-    vl, unit = ctx.target.vl, unit or unit_for_floats(ctx.target)
     assert g.element == 4 or isinstance(weights, Rows), "panels of packed weights are for runs side by side"
+    unit, before = unit or unit_for_floats(ctx.target), len(ctx.steps)
+    operands = [narrower(ctx, g, o) if o.kind == "v" else o for o in operands]
+    append = lambda expr, operands: _append(ctx, g, x, weights, y, expr, operands, shape, unit, spacing)
+    append(expr, operands)
+    if len(ctx.steps) > before:
+        ctx.makers.note(before, ProductMaker(ctx, before, g, y, expr, len(expr) - 1, tuple(operands), append))
+
+
+def _append(
+    ctx: Context,
+    g: Product,
+    x: Lane,
+    weights: Ref | Rows,
+    y: Lane,
+    expr: Expr,
+    operands: Sequence[Lane],
+    shape: Shape,
+    unit: MatrixUnit,
+    spacing: int,
+) -> None:
+    """As `add_gemm`, of operands that may be forms which are written."""
+    vl = ctx.target.vl
     g, (x, y, *operands) = in_a_row(g, (x, y, *operands))
     cut = _cut(ctx, g, x, weights, shape, unit)
     kinds, run = tuple(o.kind for o in operands), g.run if len(cut.sums) == 1 else 0
@@ -222,11 +207,12 @@ def add_gemm(
         *rwords,
         *bwords,
     ]
-    reads = [x.ref.buffer, ref.buffer, *(o.ref.buffer for o in operands)]
+    reads = [x.ref.buffer, ref.buffer, *(o.ref.buffer for o in operands if o.form is None)]
+    writes = [y.ref.buffer, *(o.ref.buffer for o in operands if o.form is not None)]
     each = g.groups * len(cut.blocks)
     items, calls = -(-cut.tiles // cut.chunk) * each, cut.tiles * each * len(cut.sums)
     units = cut.cycles(slowdown(ctx.target, unit)) * g.groups * g.depth
-    ctx.add("gemm", words, items, reads, [y.ref.buffer], calls=calls, units=units)
+    ctx.add("gemm", words, items, reads, writes, calls=calls, units=units)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,6 +278,10 @@ def _cut(ctx: Context, g: Product, x: Lane, weights: Ref | Rows, shape: Shape, u
     (mr, nv), vl, pixels = shape, ctx.target.vl, math.prod(g.pixels)
     tiles, blocks = len(split_evenly(pixels, mr)), channel_blocks(g.channels, vl, nv)
     rows, extra = divmod(pixels, tiles)
+    line = g.pixels[3]
+    along = -(-line // mr)  # tiles of a row of the image: the pixels of each of them lie evenly apart
+    if unit.step > 1 and line % along == 0 and pixels // line * along <= EVEN * tiles:
+        tiles, rows, extra = pixels // line * along, line // along, 0
     chunk = _tiles_per_item(ctx, g, x, tiles, rows, shape, unit)
     most = g.depth if chunk <= 2 else _fitting(PANEL_BYTES, nv * vl)
     sums = reduction_blocks(g, (0,) * len(g.taps), most, unit.step)

@@ -9,7 +9,7 @@ from ..rules.columns import columns
 from ..rules.primitives import primitive
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
-from ..segment.storage import Storage
+from ..segment.storage import Operand, Storage
 from . import elementwise
 from .columns import sweep
 
@@ -84,7 +84,7 @@ def reduce(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     y = ctx.output(op.out)
     target = y if y.dense else ctx.scratch(op.out.shape)
     if after == 1:
-        operands: list[elementwise.Operand] = [(s, (4 * n,), 0), (target, (4,), 0)]
+        operands: list[Operand] = [(s, (4 * n,), 0), (target, (4,), 0)]
         elementwise.nest(
             ctx,
             Kernel(("reduce", how, True)),

@@ -22,9 +22,9 @@ from ..target import Target
 from .elementwise import nest
 from .gemv import ITEM_BYTES, ITEMS, ROWS, STREAMS, Blocks, apart, ask, in_streams
 from .kept_weights import bits
+from .lanes import Lane
 from .nests import LAST, chunk_of
 from .parts import LINE, add_up, walked
-from .product import Lane
 from .simd import F32, Builder, i64
 
 #: what these kernels read as it is stored

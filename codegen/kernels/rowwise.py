@@ -20,11 +20,13 @@ from ..rules.primitives import PRIMITIVES, UNKNOWN
 from ..rules.rows import PREFIX, Rowwise, levels, needed, operands
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
+from ..segment.storage import Operand
 from ..target import Target
-from .elementwise import Operand, coalesce, nest, read
+from .elementwise import coalesce, nest, read
 from .expressions import emit_node
-from .nests import REDUCE, vectors
-from .simd import F32, Builder, i64
+from .forms import PassMaker
+from .nests import REDUCE, along, vectors
+from .simd import F32, STORED_BYTES, Builder, i64
 
 Step = Callable[[list[ir.Value], ir.Value, bool], list[ir.Value]]  # (totals, byte offset, masked) -> totals
 UNROLL = 4  # accumulators of a reduction, so that its additions do not wait for each other
@@ -37,18 +39,38 @@ def rowwise(ctx: Context, results: Sequence[Value], row: Rowwise) -> None:
     Raises `Unsupported` where the elements of a row of a result, or of an operand, do not lie side by side, and for
     more operands or loops than a nest has.
     """
-    rank, columns = len(row.shape), row.shape[-1]
+    rank = len(row.shape)
     made = [_result(ctx, v, whole, rank) for v, whole in zip(results, row.whole, strict=True)]
-    views = [*made, *(_contiguous(ctx, view, rank) for view in row.views)]
+    read = [_contiguous(ctx, view, rank) for view in row.views]
+    again = lambda nodes, results, outs, forms: _append(ctx, row.shape, nodes, results, outs, read, forms)
+    before = len(ctx.steps)
+    again(row.nodes, row.results, made, ())
+    if row.whole == (True,) and len(ctx.steps) > before:
+        maker = PassMaker(ctx, before, row.nodes, row.results[0], made[0], tuple(read), row.shape, again)
+        ctx.makers.note(before, maker)
+
+
+def _append(
+    ctx: Context,
+    shape: tuple[int, ...],
+    nodes: Expr,
+    results: tuple[int, ...],
+    outs: Sequence[Operand],
+    read: Sequence[Operand],
+    forms: tuple[str, ...],
+) -> None:
+    """As `rowwise`; the last results are stored as elements of the types `forms`."""
+    columns, views, whole = shape[-1], [*outs, *read], len(outs) - len(forms)
     kinds = tuple("v" if strides[-1] == 4 else "s" for _, strides, _ in views)
-    dims, walks = coalesce(row.shape[:-1], [strides[:-1] for _, strides, _ in views])
+    kinds = (*kinds[:whole], *forms, *kinds[len(outs) :])
+    dims, walks = coalesce(shape[:-1], [strides[:-1] for _, strides, _ in views])
     if dims == [1]:
         walks = [[0] for _ in views]
     places = [(s, tuple(w), offset) for (s, _, offset), w in zip(views, walks, strict=True)]
-    units = -(-columns // ctx.target.vl) * 2 * len(row.nodes)
+    units = -(-columns // ctx.target.vl) * 2 * len(nodes)
     short = (True,) if columns < ctx.target.vl else ()
-    spec = ("rowwise", row.nodes, row.results, kinds, *short)
-    nest(ctx, Kernel(spec), [columns], dims, places, 0, max(1, ITEM // columns), units, len(made))
+    spec = ("rowwise", nodes, results, kinds, *short)
+    nest(ctx, Kernel(spec), [columns], dims, places, 0, max(1, ITEM // columns), units, len(outs))
 
 
 def _result(ctx: Context, v: Value, whole: bool, rank: int) -> Operand:
@@ -69,7 +91,8 @@ def _contiguous(ctx: Context, view: View, rank: int) -> Operand:
 @family("rowwise")
 def kernel(name: str, key: Spec, target: Target) -> str:
     """("rowwise", nodes, results, kinds[, True]): one row [C]. Operands: a result for each of those nodes, then those
-    read; all are rows ("v") or one number ("s"). Words: C. With the last entry a row is shorter than a vector.
+    read; all are rows ("v") or one number ("s"), and results may be rows of a type of narrower elements. Words: C. With
+    the last entry a row is shorter than a vector.
     """
     _, nodes, results, kinds, *short = key
     v = Builder(name, 3, target.vl)
@@ -100,9 +123,10 @@ class _Row:
         self.stored: dict[int, ir.Value] = {}
         self.level = levels(self.nodes)
         self.constant = self._constants()
-        wide = [self.kinds[k] == "v" for k in range(len(self.results))]
-        self.rows = [(n, k) for k, n in enumerate(self.results) if wide[k]]
-        self.numbers = [(n, k) for k, n in enumerate(self.results) if not wide[k]]
+        made = list(enumerate(self.results))
+        self.rows = [(n, k) for k, n in made if self.kinds[k] == "v"]
+        self.narrow = [(n, k) for k, n in made if self.kinds[k] in STORED_BYTES]
+        self.numbers = [(n, k) for k, n in made if self.kinds[k] == "s"]
         self.reductions = [n for n, node in enumerate(self.nodes) if node[0].startswith(PREFIX)]
 
     def _constants(self) -> list[bool]:
@@ -118,7 +142,7 @@ class _Row:
 
     def passes(self) -> None:
         """All passes, then the results that are one number."""
-        makes = [self.level[n] for n, _ in self.rows] + [self.level[n] - 1 for n in self.reductions]
+        makes = [self.level[n] for n, _ in (*self.rows, *self.narrow)] + [self.level[n] - 1 for n in self.reductions]
         last = max(makes, default=-1)
         for number in range(last + 1):
             self._one(number, last)
@@ -130,8 +154,9 @@ class _Row:
         """One pass: the reductions and rows of its level."""
         sums = [n for n in self.reductions if self.level[n] - 1 == number]
         rows = [(n, self.bases[k]) for n, k in self.rows if self.level[n] == number]
+        narrow = [(n, k) for n, k in self.narrow if self.level[n] == number]
         kept = self._kept(sums, last) if number < last else []
-        wanted = [*(operands(self.nodes[n])[0] for n in sums), *(n for n, _ in rows)]
+        wanted = [*(operands(self.nodes[n])[0] for n in sums), *(n for n, _ in (*rows, *narrow))]
         inside = needed(self.nodes, wanted, self.stored)
         self._fix([n for n in inside if self.constant[n]] + [n for n in wanted if self.constant[n]])
         inside = [n for n in inside if not self.constant[n]]
@@ -140,6 +165,8 @@ class _Row:
             env = self._values(inside, wanted, offset)
             for n, base in (*rows, *kept):
                 self.v.store(env[n], self.v.add(base, offset))
+            for n, k in narrow:
+                self.v.store_as(env[n], self.v.add(self.bases[k], along(self.v, self.kinds[k], offset)), self.kinds[k])
             return [self._joined(n, a, env, masked) for n, a in zip(sums, acc, strict=True)]
 
         how = [self._how(n) for n in sums]
@@ -148,7 +175,7 @@ class _Row:
             self.fixed.update(zip(sums, _across(self.v, totals, how), strict=True))
         elif sums:
             self.fixed.update(zip(sums, _walk(self.v, self.columns, step, how), strict=True))
-        elif rows:
+        elif rows or narrow:
             vectors(self.v, self.columns, lambda offset: step([], offset, False))
         self.stored.update((n, base) for n, base in (*kept, *rows) if not self.constant[n])
 
@@ -187,7 +214,7 @@ class _Row:
         """An operand of a reduction that is costly and needed again (softmax's exp): a row that is written in the last
         pass holds it until then.
         """
-        results = {n for n, _ in self.rows}
+        results = {n for n, _ in (*self.rows, *self.narrow)}
         room = [(n, k) for n, k in self.rows if self.level[n] == last]
         later = [operands(self.nodes[n])[0] for n in self.reductions if n not in sums and n not in self.fixed]
         later += [n for n in results if self.level[n] > min(self.level[s] - 1 for s in sums)] if sums else []

@@ -16,6 +16,7 @@ import llvmlite.ir as ir
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 KEPT = 1024  # constants of a kind that are kept; kernels share most of theirs
 FIRST = ir.Constant(I32, 0)  # lane
+STORED_BYTES = {"bfloat16": 2, "float16": 2, "int16": 2, "int8": 1}  # of an element that has not 4 bytes
 
 
 class BFloat(ir.Type):
@@ -191,22 +192,27 @@ class Builder:
             self.call(f"llvm.masked.store.v{self.vl}f32.p0", ir.VoidType(), value, p, ir.Constant(I32, 4), self.mask)
 
     def store_as(self, value: ir.Value, addr: ir.Value, dtype: str) -> None:
-        """Stores a vector of f32, whose numbers `dtype` has, as elements of float32, int32 (by their bits), bfloat16 or
-        float16 at any address; masked-out lanes are not written.
+        """Stores a vector of f32, whose numbers `dtype` has, as elements of float32, int32 (by their bits), bfloat16,
+        float16, int16 or int8 at any address; masked-out lanes are not written. What int8 does not have is stored by
+        its lowest 8 bits.
         """
-        if dtype not in ("bfloat16", "float16"):
+        if dtype not in STORED_BYTES:
             self.store(value, addr)
             return
-        typ = vector(ir.IntType(16), self.vl)
+        nbytes = STORED_BYTES[dtype]
+        bits, typ = 8 * nbytes, vector(ir.IntType(8 * nbytes), self.vl)
         if dtype == "bfloat16":
             raw = self.b.trunc(self.b.lshr(self.bits(value), self.iconst(16)), typ)
-        else:
+        elif dtype == "float16":
             raw = self.b.bitcast(self.b.fptrunc(value, vector(ir.HalfType(), self.vl)), typ)
+        else:
+            raw = self.b.trunc(self.b.fptosi(value, self.ivec), typ)
         p = self.ptr(addr, typ)
         if self.mask is None:
-            self.b.store(raw, p).align = 2
+            self.b.store(raw, p).align = nbytes
         else:
-            self.call(f"llvm.masked.store.v{self.vl}i16.p0", ir.VoidType(), raw, p, ir.Constant(I32, 2), self.mask)
+            to = f"llvm.masked.store.v{self.vl}i{bits}.p0"
+            self.call(to, ir.VoidType(), raw, p, ir.Constant(I32, nbytes), self.mask)
 
     def broadcast(self, addr: ir.Value) -> ir.Value:
         """The f32 at an address, in every lane."""

@@ -16,7 +16,8 @@ import llvmlite.ir as ir
 from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..target import Target
-from .expressions import emit
+from .expressions import emit_nodes
+from .gemm import Written
 from .nests import LAST, minimum
 from .simd import Builder, i64
 
@@ -223,7 +224,7 @@ class _Result:
     """
 
     expr: Expr
-    kinds: tuple[str, ...]
+    kinds: tuple[str | Written, ...]
     streamed: bool
     y: tuple[ir.Value, ir.Value, ir.Value]
     operands: tuple[tuple[ir.Value, ir.Value, ir.Value], ...]
@@ -231,7 +232,14 @@ class _Result:
 
     @classmethod
     def of(
-        cls, v: Builder, where: ir.Value, words: ir.Value, at: int, expr: Expr, kinds: Sequence[str], streamed: bool
+        cls,
+        v: Builder,
+        where: ir.Value,
+        words: ir.Value,
+        at: int,
+        expr: Expr,
+        kinds: Sequence[str | Written],
+        streamed: bool,
     ) -> _Result:
         """The result whose address is number 2 in `where`, and whose steps begin at word `at`."""
         found = [
@@ -253,7 +261,12 @@ class _Result:
             at = place(*self.operands[k - 1])
             return v.load(at) if self.kinds[k - 1] == "v" else v.broadcast(at)
 
-        v.store(emit(v, self.expr, operand), place(*self.y), self.streamed)
+        nodes = emit_nodes(v, self.expr, operand)
+        forms = [(kind, at) for kind, at in zip(self.kinds, self.operands, strict=True) if isinstance(kind, tuple)]
+        for (dtype, node, _), at in forms:
+            v.store_as(nodes[node], place(*at), dtype)
+        if all(kept for (_, _, kept), _ in forms):
+            v.store(nodes[-1], place(*self.y), self.streamed)
 
 
 def _meeting(phases: Phases, n: int) -> dict[int, list[tuple[int, int, int]]]:

@@ -17,14 +17,15 @@ from ..rules.convolution import Convolution
 from ..rules.expressions import COPY
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Storage
+from ..segment.storage import Operand, Storage
 from ..target import Target
 from .depthwise import Walk
-from .elementwise import Operand, copy, nest
+from .elementwise import copy, nest
 from .expressions import emit
 from .in_place import Axis, Sides, add_product
+from .lanes import Lane, operand_kind
 from .nests import LAST, minimum, vectors
-from .product import Epilogue, Lane, epilogue, operand_kind
+from .product import Epilogue, epilogue
 from .simd import Builder, i64
 from .winograd import R, matrices, read_operand, transform
 from .winograd_steps import Tiles, apart, at_ref, transformed_image

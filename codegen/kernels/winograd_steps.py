@@ -16,13 +16,14 @@ from ..program import Value
 from ..rules.expressions import COPY, Expr
 from ..segment.assembly import Context
 from ..segment.steps import Kernel, Ref
-from ..segment.storage import Buffer, Storage
+from ..segment.storage import Buffer, Operand, Storage
 from ..segment.strips import add_strips
 from .block_shapes import block_shape
 from .depthwise import Walk
-from .elementwise import Operand, nest
+from .elementwise import nest
+from .lanes import Lane, Product, operand_kind
 from .panels import Filters, packed
-from .product import Epilogue, Lane, Product, add_gemm, operand_kind, pack_panels, panel_bytes
+from .product import Epilogue, add_gemm, pack_panels, panel_bytes
 from .winograd import R, matrices
 
 LINE, SETS = 64, 4096  # bytes of a cache line; places this far apart fall into the same set of an L1 cache

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from ..kernels.elementwise import Operand, nest
+from ..kernels.elementwise import nest
 from ..kernels.gemm import MULTIPLY
 from ..kernels.simd import Builder, i64
 from ..kernels.tiles import ROWS, WORDS, Amx, W, X
@@ -17,7 +17,7 @@ from ..program import Group, Op, Program, Value
 from ..segment.assembly import Context, Rules, Segment, compile_segment
 from ..segment.choice import default
 from ..segment.steps import Kernel
-from ..segment.storage import Storage
+from ..segment.storage import Operand, Storage
 from ..store.disk import Record
 from ..store.schema import RATE, Row
 from ..target import Target, target

@@ -19,6 +19,7 @@ from ..rules.convolution import around, convolution, phases
 from ..target import Target
 from .cuts import Cut
 from .descriptor import Put, Runtime, describe, held_by, ring
+from .makers import Makers, needed
 from .steps import Early, Kernel, Looped, Nested, Ref, Step, Word
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
@@ -43,7 +44,7 @@ class Rules:
     cut: Cut | None
 
 
-Mark = tuple[int, dict[Value, Storage], dict[Hashable, Ref]]
+Mark = tuple[list[Step], dict[Value, Storage], dict[Hashable, Ref], Makers]
 
 
 class Context:
@@ -58,6 +59,7 @@ class Context:
         self.packs: list[tuple[int, Packer]] = []
         self._packed: dict[Hashable, Ref] = {}
         self.kept: dict[Hashable, Ref] = {}  # what steps have made that others may read too
+        self.makers = Makers()
         self.blob = Buffer("arg", 0)
         self.raw: dict[Value, Buffer] = {}
         self._readers = consumers(program.ops)
@@ -121,13 +123,12 @@ class Context:
         self._places[v] = storage
 
     def mark(self) -> Mark:
-        """Where the steps and the places of values are, for `back`."""
-        return len(self.steps), dict(self._places), dict(self.kept)
+        """The steps and the places of values, for `back`."""
+        return list(self.steps), dict(self._places), dict(self.kept), self.makers.copy()
 
     def back(self, mark: Mark) -> None:
         """Takes steps and places since a `mark` back. What was packed since stays, and nobody reads it."""
-        steps, self._places, self.kept = mark
-        del self.steps[steps:]
+        self.steps, self._places, self.kept, self.makers = mark
 
     def made(self, values: Iterable[Value]) -> None:
         """Places values as if earlier steps had made them: with the halo that their readers need, or inside a
@@ -185,6 +186,24 @@ class Context:
             self.steps.append(
                 Step(driver, tuple(words), items, *buffers, self.group, span, calls, units, shared, early)
             )
+            self.makers.written(writes)
+
+    def again(self, number: int, append: Callable[[], None]) -> None:
+        """Puts the one step that `append()` appends in the place of step `number`, whose results it makes too."""
+        old, makers = self.steps[number], self.makers.copy()
+        append()
+        self.steps[number] = dataclasses.replace(self.steps.pop(), group=old.group, span=old.span)
+        self.makers = makers
+
+    def prune(self) -> None:
+        """Takes away what nobody reads: arrays of which only other forms are read, and steps."""
+        alive, read = needed(self.steps)
+        for number, maker in list(self.makers.steps.items()):
+            buffer = maker.result.ref.buffer
+            if alive[number] and buffer.kind == "temp" and buffer not in read:
+                maker.forms_only()
+        self.steps = [step for step, used in zip(self.steps, alive, strict=True) if used]
+        self.makers = Makers()
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
@@ -266,6 +285,7 @@ def compile_segment(program: Program, target: Target, threads: int, runtime: Run
         if not fused:
             rules.lower(ctx, program.groups[ctx.group])
         ctx.group += max(fused, 1)
+    ctx.prune()
     ctx.blob.index = len(program.inputs) + len(ctx.raw)
     return _assemble(ctx, runtime)
 

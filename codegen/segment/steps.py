@@ -110,4 +110,6 @@ _NESTED: dict[type, str] = {Nested: "strips", Looped: "loop"}
 def _family(spec: Spec) -> str:
     """A kernel family's name in reports."""
     name = str(spec[0])
+    if name == "gemm" and spec[7] != "float32":
+        return f"gemm({spec[7]})"
     return f"winograd({spec[1]}x{spec[1]})" if name.startswith("winograd") else name

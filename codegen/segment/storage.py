@@ -55,6 +55,9 @@ class Storage:
         return Storage(self.buffer, self.offset, shape, dense_strides(shape), ((0, 0),) * len(shape))
 
 
+Operand = tuple[Storage, tuple[int, ...], int]  # storage, byte stride of every loop around a kernel, byte offset
+
+
 def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
     """Bytes from one index to the next along each axis, where elements lie side by side, the last axis fastest."""
     strides, step = [], itemsize

@@ -206,6 +206,7 @@ def _append(ctx: Context, groups: Sequence[Group], strips: Sequence[Ranges]) -> 
             for i, group in enumerate(program.groups):
                 strip.group = i
                 strip.rules.lower(strip, group)
+            strip.prune()
             offsets, cleared, nbytes = place(lifetimes(strip.steps))
             forms[form] = _Built(tuple(strip.steps), offsets, cleared, nbytes)
     _step(ctx, buffers, forms, chosen, out.buffer, len(groups))

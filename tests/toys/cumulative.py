@@ -10,6 +10,7 @@ from xcoexec.codegen.native.build import Spec, family
 from xcoexec.codegen.program import Op, Unsupported, Value, kind
 from xcoexec.codegen.segment.assembly import Context
 from xcoexec.codegen.segment.steps import Kernel
+from xcoexec.codegen.segment.storage import Operand
 from xcoexec.codegen.target import Target
 
 
@@ -22,7 +23,7 @@ def cumsum(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         raise Unsupported("a cumulative sum from the end")
     source, target = elementwise.dense(ctx, ctx.storage(x)), ctx.scratch(x.shape)
     n, rows = x.shape[-1], math.prod(x.shape[:-1])
-    operands: list[elementwise.Operand] = [(source, (4 * n,), 0), (target, (4 * n,), 0)]
+    operands: list[Operand] = [(source, (4 * n,), 0), (target, (4 * n,), 0)]
     elementwise.nest(ctx, Kernel(("toy_cumsum",)), [n], (rows,), operands, 1, 1)
     elementwise.copy(ctx, target, ctx.output(op.out))
     return rest
