@@ -195,3 +195,10 @@ def test_what_nobody_reads_is_not_written() -> None:
     specs = [w.spec for s in segment.steps if s.driver == "gemm" for w in s.words if hasattr(w, "spec")]
     forms = [[k for k in spec[5] if isinstance(k, tuple)] for spec in specs]
     assert any(forms) and not any(kept for found in forms for _, _, kept in found)
+    assert all(len(found) <= 1 for found in forms)
+
+
+def test_readers_share_a_form() -> None:
+    _, segment = built(*CASES["twice"][:2], array(1, 9, 8, 8, low=-4, high=4), targets()[-1])
+    specs = [w.spec for s in segment.steps if s.driver == "gemm" for w in s.words if hasattr(w, "spec")]
+    assert max(sum(isinstance(k, tuple) for k in spec[5]) for spec in specs) == 1

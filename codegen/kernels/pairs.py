@@ -28,6 +28,7 @@ from ..target import MatrixUnit
 from .elementwise import ITEM, RUN, nest
 from .forms import written_by_maker
 from .product import pack_panels
+from .simd import ROUNDED
 
 BF16, INT8 = "bfloat16", "int8"
 NARROW = {BF16: BF16, INT8: "int16"}  # what two of a type lie in a word as
@@ -83,8 +84,11 @@ def _asked(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
     if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
         return None
     shifted: Expr = (("in", 0), ("lit", "f", repr(float(unit.shift))), ("add", 0, 1))
-    expr: Expr = (("in", 0), ("bfloat", 0)) if unit.dtype == BF16 else shifted if unit.shift else COPY
-    return written_by_maker(ctx, x, expr, unit.dtype if unit.per == 4 else NARROW[unit.dtype], words(x.shape[-1], unit))
+    expr, dtype = shifted if unit.shift else COPY, unit.dtype if unit.per == 4 else NARROW[unit.dtype]
+    if unit.dtype == BF16:
+        rounds = ctx.target.unit(BF16, "gemm") is not None
+        expr, dtype = (COPY, ROUNDED) if rounds else ((("in", 0), ("bfloat", 0)), BF16)
+    return written_by_maker(ctx, x, expr, dtype, words(x.shape[-1], unit))
 
 
 def _appended(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage:

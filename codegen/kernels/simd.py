@@ -16,7 +16,8 @@ import llvmlite.ir as ir
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 KEPT = 1024  # constants of a kind that are kept; kernels share most of theirs
 FIRST = ir.Constant(I32, 0)  # lane
-STORED_BYTES = {"bfloat16": 2, "float16": 2, "int16": 2, "int8": 1}  # of an element that has not 4 bytes
+ROUNDED = "rounded bfloat16"  # what AVX512-BF16 makes of f32: as bfloat16, where numbers below the normal ones are 0
+STORED_BYTES = {"bfloat16": 2, "float16": 2, "int16": 2, "int8": 1, ROUNDED: 2}  # of an element that has not 4 bytes
 
 
 class BFloat(ir.Type):
@@ -194,14 +195,17 @@ class Builder:
     def store_as(self, value: ir.Value, addr: ir.Value, dtype: str) -> None:
         """Stores a vector of f32, whose numbers `dtype` has, as elements of float32, int32 (by their bits), bfloat16,
         float16, int16 or int8 at any address; masked-out lanes are not written. What int8 does not have is stored by
-        its lowest 8 bits.
+        its lowest 8 bits. `ROUNDED` takes any number (16 lanes).
         """
         if dtype not in STORED_BYTES:
             self.store(value, addr)
             return
         nbytes = STORED_BYTES[dtype]
         bits, typ = 8 * nbytes, vector(ir.IntType(8 * nbytes), self.vl)
-        if dtype == "bfloat16":
+        if dtype == ROUNDED:
+            narrow = vector(BFloat(), self.vl)
+            raw = self.b.bitcast(self.call("llvm.x86.avx512bf16.cvtneps2bf16.512", narrow, value), typ)
+        elif dtype == "bfloat16":
             raw = self.b.trunc(self.b.lshr(self.bits(value), self.iconst(16)), typ)
         elif dtype == "float16":
             raw = self.b.bitcast(self.b.fptrunc(value, vector(ir.HalfType(), self.vl)), typ)

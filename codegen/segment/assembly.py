@@ -190,7 +190,8 @@ class Context:
 
     def again(self, number: int, append: Callable[[], None]) -> None:
         """Puts the one step that `append()` appends in the place of step `number`, whose results it makes too."""
-        old, makers = self.steps[number], self.makers.copy()
+        old, makers = self.steps[number], self.makers
+        self.makers = makers.copy()
         append()
         self.steps[number] = dataclasses.replace(self.steps.pop(), group=old.group, span=old.span)
         self.makers = makers
