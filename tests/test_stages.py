@@ -141,6 +141,14 @@ def test_one_slow_sample_of_a_long_call_is_not_its_end(monkeypatch: pytest.Monke
     assert samples["late"] == [2.0, 2.0]
 
 
+def test_blocks_go_there_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of one half leaves the other one's cores slower for a while: each comes behind each."""
+    order: list[str] = []
+    monkeypatch.setattr(timing, "_block", lambda fn, *rest: order.append(fn()) or [1.0])
+    timing.alternate({name: functools.partial(str, name) for name in "abc"}, 3, 0.06)
+    assert "".join(order) == "abccbaabc"
+
+
 def test_the_host_half_is_packed_once(own_cache: None) -> None:
     """Whoever plans it: the remembered plan, the contest, the caller."""
     fast = co(dense, WEIGHTS, strategy="auto")

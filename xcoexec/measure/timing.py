@@ -126,9 +126,9 @@ def alternate(
     least: int = 1,
     warm: Container[str] = (),
 ) -> dict[str, float]:
-    """Median seconds of each call; blocks of about `seconds` in turn and `least` calls at least, or of `enough` calls
-    where those take at least `SHORT_SECONDS`; of calls that are not long the first `WAKE_SECONDS` of a block are
-    dropped.
+    """Median seconds of each call; blocks of about `seconds` in turn, there and back, and `least` calls at least, or of
+    `enough` calls where those take at least `SHORT_SECONDS`; of calls that are not long the first `WAKE_SECONDS` of a
+    block are dropped.
 
     `samples` receives all times. A call of which all times, two at least, are above `slow` times the median of the
     fastest one is measured no more. With `clear` one call may win early: from the second round on when all its times
@@ -145,7 +145,8 @@ def alternate(
     for r in range(rounds):
         progress("compare", r, rounds)
         block: dict[str, list[float]] = {}
-        for name, fn in rivals.items():
+        for name in list(rivals)[:: -1 if r % 2 else 1]:  # nobody comes behind the same one each time
+            fn = rivals[name]
             with alone():
                 block[name] = _block(fn, seconds, least, enough)
             times[name] += block[name]
