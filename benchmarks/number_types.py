@@ -1,0 +1,112 @@
+"""`python -m benchmarks.number_types [folder]`: networks in f32, bf16 and int8 beside OpenVINO's in the same types.
+
+bf16: weights and input are bf16. int8: as qwix quantises the network, with one known scale for each activation.
+OpenVINO has the same layers as a graph of its own operations with random weights. All alternate in one process.
+
+    python -m benchmarks.number_types out --models resnet50 --batch 1 8
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import xcoexec
+from xcoexec import config, models
+from xcoexec.ir.text import columns
+from xcoexec.measure.timing import alternate
+from xcoexec.papers.source import commit
+from xcoexec.tools import bench
+from xcoexec.tools.lines import append
+from xcoexec.tools.machine import environment
+
+from . import openvino_graphs
+from .quantised import quantised
+
+KINDS = ("f32", "bf16", "int8")
+ROUNDS, SECONDS = 8, 0.25
+HEAD = ("model", "batch", "type", "xcoexec ms", "OpenVINO ms", "ratio", "of f32's time", "ran")
+
+
+def network(name: str, batch: int, kind: str) -> tuple[Callable[..., Any], Any, Any]:
+    """The function, weights and input of a network of the zoo in a type."""
+    entry = models.get(name)
+    weights, x = entry.variables(bench.SEED), entry.example(batch, bench.SEED)
+    if kind == "int8":
+        return *quantised(entry.module, x, static=True), x
+    if kind == "f32":
+        return entry.module.apply, weights, x
+    narrow = lambda tree: jax.tree_util.tree_map(
+        lambda v: v.astype(jnp.bfloat16) if v.dtype == jnp.float32 else v, tree
+    )
+    return entry.module.apply, narrow(weights), narrow(x)
+
+
+def measure(name: str, batch: int, threads: int, kinds: Sequence[str]) -> dict[str, Any]:
+    """Median milliseconds of each contestant with their quartiles, and what ran."""
+    calls: dict[str, Callable[[], Any]] = {}
+    ran: dict[str, Any] = {}
+    for kind in kinds:
+        fn, weights, x = network(name, batch, kind)
+        fast = xcoexec.jit(fn, strategy="host", threads=threads, strict=True, wait=True).bind(weights)
+        jax.block_until_ready(fast(x))
+        calls[f"xcoexec {kind}"] = lambda fast=fast, x=x: jax.block_until_ready(fast(x))
+        families = [a for layer in fast.report().layers for a in layer.algorithm.split("+")]
+        ran[f"xcoexec {kind}"] = {a: families.count(a) for a in sorted(set(families))}
+        calls[f"openvino {kind}"], ran[f"openvino {kind}"] = openvino_graphs.request(name, kind, batch, threads)
+    samples: dict[str, list[float]] = {}
+    seconds = alternate(calls, ROUNDS, SECONDS, samples=samples)
+    spread = {k: [float(q) * 1e3 for q in np.percentile(v, (25, 75))] for k, v in samples.items()}
+    return {
+        "model": name,
+        "batch": batch,
+        "threads": threads,
+        "ms": {k: s * 1e3 for k, s in seconds.items()},
+        "quartiles": spread,
+        "ran": ran,
+    }
+
+
+def rows(record: dict[str, Any], kinds: Sequence[str]) -> list[list[str]]:
+    """A record's lines under `HEAD`."""
+    found, ms = [], record["ms"]
+    for kind in kinds:
+        ours, theirs = ms[f"xcoexec {kind}"], ms[f"openvino {kind}"]
+        share = f"{ours / ms['xcoexec f32']:.2f}" if "xcoexec f32" in ms else "-"
+        times = [f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", share]
+        most = max(record["ran"][f"xcoexec {kind}"].items(), key=lambda item: item[1])[0]
+        found.append([record["model"], str(record["batch"]), kind, *times, most])
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints the table; appends records to `number_types.jsonl` in the folder."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.number_types", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", nargs="?", default="out", type=pathlib.Path)
+    parser.add_argument("--models", nargs="+", default=openvino_graphs.NETWORKS, choices=openvino_graphs.NETWORKS)
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
+    parser.add_argument("--batch", type=int, nargs="+", default=[1])
+    parser.add_argument("--threads", type=int, default=config.threads(None))
+    given = parser.parse_args(argv)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    lines = [list(HEAD)]
+    for name in given.models:
+        for batch in given.batch:
+            record = measure(name, batch, given.threads, given.kinds)
+            lines += rows(record, given.kinds)
+            about = {"commit": commit(), "began": time.strftime("%Y-%m-%dT%H:%M:%S")}
+            append(given.folder / "number_types.jsonl", {**record, **environment(), **about})
+    print(columns(lines, (1, *range(3, 7))))
+
+
+if __name__ == "__main__":
+    main()
