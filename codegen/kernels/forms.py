@@ -11,7 +11,6 @@ result too, and so is each form of the pass's own result.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 
 from ..program import Unsupported, Value
@@ -66,8 +65,8 @@ class PassMaker:
 
     @property
     def result(self) -> Result:
-        s, _, offset = self.out
-        return Result(Ref(s.buffer, s.offset + offset), math.prod(self.shape))
+        s, strides, offset = self.out
+        return Result.of(Ref(s.buffer, s.offset + offset), self.shape, strides)
 
     def also(self, form: Form) -> bool:
         """As `Maker` has it: the source's step writes the form, or else this one."""
@@ -143,9 +142,7 @@ def followed(ctx: Context, expr: Expr, operands: Sequence[Operand], shape: tuple
         maker = ctx.makers.of(s.buffer)
         if maker is None or strides[-1:] != (4,) or ("in", k) not in expr:
             continue
-        found = maker.result
-        whole = found.size == math.prod(shape) and found.ref.offset == s.offset + offset
-        if whole and all(strides[i] for i, n in enumerate(shape) if n > 1):
+        if maker.result == Result.of(Ref(s.buffer, s.offset + offset), shape, strides):
             return ctx.makers.last[s.buffer], k
     return -1, 0
 
@@ -156,13 +153,14 @@ def written_by_maker(ctx: Context, x: Storage, expr: Expr, dtype: str, words: in
     """
     maker, (*outer, n) = ctx.makers.of(x.buffer), x.shape
     each = STORED_BYTES[dtype]
-    if maker is None or x.strides[-1] != 4 or n * each % 4 or maker.result.size != math.prod(x.shape):
+    if maker is None or x.strides[-1] != 4 or n * each % 4:
         return None
     own = n * each // 4
     filled = words != own
     out = temporary(Value((*outer, own), "float32"), (*x.halo[:-1], (0, words - own)))
     rows = [(s, t) for m, s, t in zip(outer, x.strides, out.strides, strict=False) if m > 1]
-    if maker.result.ref.offset != x.offset or any(s % (4 * n) or s // n * words != t for s, t in rows):
+    whole = maker.result == Result.of(Ref(x.buffer, x.offset), x.shape, x.strides)
+    if not whole or any(s % (4 * n) or s // n * words != t for s, t in rows):
         return None
 
     def walk(nbytes: int, count: int) -> int | None:

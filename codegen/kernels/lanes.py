@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 
 from ..rules.expressions import Expr
@@ -92,8 +91,8 @@ class ProductMaker:
 
     @property
     def result(self) -> Result:
-        g = self.product
-        return Result(self.y.ref, math.prod(g.pixels) * g.groups * g.channels)
+        g, y = self.product, self.y
+        return Result.of(y.ref, (*g.pixels, g.groups, g.channels), (*y.pixels, y.group, y.channel))
 
     def also(self, form: Form) -> bool:
         """As `Maker` has it: where channels lie side by side, and all that the form reads is there before the step."""

@@ -189,12 +189,16 @@ class Context:
             self.makers.written(writes)
 
     def again(self, number: int, append: Callable[[], None]) -> None:
-        """Puts the one step that `append()` appends in the place of step `number`, whose results it makes too."""
+        """Puts the one step that `append()` appends in the place of step `number`, whose results it makes too. Where
+        `append` raises before it appends anything, all stays as it is.
+        """
         old, makers = self.steps[number], self.makers
         self.makers = makers.copy()
-        append()
+        try:
+            append()
+        finally:
+            self.makers = makers
         self.steps[number] = dataclasses.replace(self.steps.pop(), group=old.group, span=old.span)
-        self.makers = makers
 
     def prune(self) -> None:
         """Takes away what nobody reads: arrays of which only other forms are read, and steps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -44,10 +45,16 @@ class Form:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """So many elements of f32, the first of them at `ref`."""
+    """So many elements of f32, the first of them at `ref`; `span`: bytes from there to behind the last one."""
 
     ref: Ref
     size: int
+    span: int
+
+    @classmethod
+    def of(cls, ref: Ref, shape: Sequence[int], strides: Sequence[int]) -> Result:
+        """An array's, by its strides in bytes."""
+        return cls(ref, math.prod(shape), 4 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
 
 
 class Maker(Protocol):
