@@ -15,6 +15,7 @@ on when the time was over ("planning", "racing"). With `--out` each line is a re
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -25,6 +26,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 import xcoexec
 from xcoexec.ir.text import columns, milliseconds
@@ -134,6 +136,19 @@ def _rounds(jit: Loop, mine: Loop, left: Callable[[float], bool]) -> Iterator[tu
         yield (pair[0], pair[1]) if r % 2 else (pair[1], pair[0])
 
 
+@contextlib.contextmanager
+def compiled_once() -> Iterator[None]:
+    """What one of the two has compiled the other one reads."""
+    before = jax.config.jax_compilation_cache_dir
+    with tempfile.TemporaryDirectory() as folder:
+        jax.config.update("jax_compilation_cache_dir", folder)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_compilation_cache_dir", before)
+            reset_cache()  # JAX goes on with the folder that it has begun with
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Prints each line as it comes, then the table."""
     parser = argparse.ArgumentParser(
@@ -147,9 +162,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     os.environ["XCOEXEC_PLAN_SECONDS"] = str(given.plan)
     rows = [list(HEAD)]
-    with tempfile.TemporaryDirectory() as compiled:
-        # what one of the two has compiled the other one reads
-        jax.config.update("jax_compilation_cache_dir", compiled)
+    with compiled_once():
         for name in given.models:
             seen = watched(name, given.batch or CASES.get(name, 8), given.seconds)
             rows.append(seen.row())
