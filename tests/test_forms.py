@@ -49,6 +49,12 @@ def kernels(segment: Segment) -> list[str]:
     return found
 
 
+def written(segment: Segment) -> list[list[Any]]:
+    """The forms that each product's step writes: type, node, whether its result is stored too."""
+    specs = [w.spec for s in segment.steps if s.driver == "gemm" for w in s.words if hasattr(w, "spec")]
+    return [[k for k in spec[5] if isinstance(k, tuple)] for spec in specs]
+
+
 def conv(x: Any, w: Any, stride: int = 1, groups: int = 1) -> Any:
     out = jnp.int32 if x.dtype == jnp.int8 else x.dtype
     return lax.conv_general_dilated(
@@ -187,18 +193,15 @@ def test_what_nobody_reads_is_not_written() -> None:
     writes is gone.
     """
     _, segment = built(block, CASES["wide block"][1], array(1, 14, 14, 32, low=-4, high=4), targets()[-1])
-    specs = [w.spec for s in segment.steps if s.driver == "gemm" for w in s.words if hasattr(w, "spec")]
-    forms = [[k for k in spec[5] if isinstance(k, tuple)] for spec in specs]
+    forms = written(segment)
     assert any(forms) and all(kept for found in forms for _, _, kept in found)  # each sum is read as it is too
     chain = lambda ws, x: fl(conv(rounded(fl(conv(rounded(x, 30.0), ws[0]))), ws[1]))
     _, segment = built(chain, CASES["wide block"][1][:2], array(1, 14, 14, 32, low=-4, high=4), targets()[-1])
-    specs = [w.spec for s in segment.steps if s.driver == "gemm" for w in s.words if hasattr(w, "spec")]
-    forms = [[k for k in spec[5] if isinstance(k, tuple)] for spec in specs]
+    forms = written(segment)
     assert any(forms) and not any(kept for found in forms for _, _, kept in found)
     assert all(len(found) <= 1 for found in forms)
 
 
 def test_readers_share_a_form() -> None:
     _, segment = built(*CASES["twice"][:2], array(1, 9, 8, 8, low=-4, high=4), targets()[-1])
-    specs = [w.spec for s in segment.steps if s.driver == "gemm" for w in s.words if hasattr(w, "spec")]
-    assert max(sum(isinstance(k, tuple) for k in spec[5]) for spec in specs) == 1
+    assert max(map(len, written(segment))) == 1

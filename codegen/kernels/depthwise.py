@@ -16,7 +16,7 @@ from ..segment.assembly import Context, Packer
 from ..segment.steps import Kernel
 from ..segment.storage import Operand, Storage, streamed
 from .elementwise import copy, nest
-from .forms import PassMaker
+from .forms import PassMaker, ending
 from .gemm import Written
 from .lanes import operand_kind
 from .panels import Filters
@@ -54,12 +54,10 @@ def depthwise(ctx: Context, geo: Walk, w: Filters, y: Storage, tail: Epilogue) -
     weights, before = _weights(ctx, w), len(ctx.steps)
 
     def again(expr: Expr, results: tuple[int, ...], outs: Sequence[Operand], forms: tuple[str, ...]) -> None:
-        kept, nodes = len(results) > len(forms), results[len(results) - len(forms) :]
-        written = tuple((t, node, kept) for t, node in zip(forms, nodes, strict=True))
-        whole = expr if not kept or results[0] == len(expr) - 1 else (*expr, ("copy", results[0]))
-        _forward(
-            ctx, geo, dataclasses.replace(out, forms=written, to=tuple(outs[len(outs) - len(forms) :])), weights, whole
-        )
+        kept, first = len(results) > len(forms), len(results) - len(forms)
+        written = tuple((t, node, kept) for t, node in zip(forms, results[first:], strict=True))
+        besides = dataclasses.replace(out, forms=written, to=tuple(outs[first:]))
+        _forward(ctx, geo, besides, weights, ending(expr, results[0]) if kept else expr)
 
     again(tail.expr, (len(tail.expr) - 1,), [(out.y, out.y.strides, 0)], ())
     if len(ctx.steps) == before + 1:

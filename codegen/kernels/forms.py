@@ -44,6 +44,11 @@ def composed(first: Expr, root: int, second: Expr, operands: int) -> tuple[Expr,
     return tuple(out), number[-1]
 
 
+def ending(expr: Expr, root: int) -> Expr:
+    """The expression with node `root` as its last one."""
+    return expr if root == len(expr) - 1 else (*expr, ("copy", root))
+
+
 @dataclasses.dataclass
 class PassMaker:
     """An elementwise step over a shape. `source`: number of the step whose result it reads as operand number `operand`

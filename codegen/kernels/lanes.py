@@ -11,7 +11,7 @@ from ..segment.makers import Form, Result, Walk
 from ..segment.steps import Ref
 from ..target import MATRIX_UNITS
 from . import gemm
-from .forms import MOST, composed
+from .forms import MOST, composed, ending
 from .simd import STORED_BYTES
 
 
@@ -118,7 +118,7 @@ class ProductMaker:
             dataclasses.replace(self, operands=lanes)._replace()
 
     def _replace(self) -> None:
-        expr = self.expr if self.root == len(self.expr) - 1 else (*self.expr, ("copy", self.root))
+        expr = ending(self.expr, self.root)
         self.ctx.again(self.number, lambda: self.again(expr, self.operands))
         self.ctx.makers.steps[self.number] = self
 

@@ -64,10 +64,10 @@ def _vector(v: Builder, key: Spec, at: Callable[[int], ir.Value]) -> None:
     read = lambda k: v.broadcast(at(made + k)) if kinds[made + k] == "s" else v.load(at(made + k))
     nodes = emit_nodes(v, expr, read)
     for k, node in enumerate(results):
-        if kinds[k] in STORED_BYTES:
-            v.store_as(nodes[node], at(k), kinds[k])
+        if kinds[k] == "n":
+            v.store(nodes[node], at(k), streamed=True)
         else:
-            v.store(nodes[node], at(k), kinds[k] == "n")
+            v.store_as(nodes[node], at(k), kinds[k])
 
 
 @family("elementwise")
@@ -97,9 +97,7 @@ def elementwise(name: str, key: Spec, target: Target) -> str:
             if strided:
                 element = v.add(shift, v.b.sdiv(offset, i64(4)))
                 return v.add(bases[k], v.b.mul(element, steps[k]))
-            if kinds[k] in STORED_BYTES:
-                return v.add(bases[k], along(v, kinds[k], v.add(v.mul(shift, 4), offset)))
-            return v.add(bases[k], v.mul(shift, 4), offset)
+            return v.add(bases[k], along(v, kinds[k], v.mul(shift, 4)), along(v, kinds[k], offset))
 
         _vector(v, key, at)
 
@@ -283,18 +281,12 @@ def narrow(name: str, key: Spec, target: Target) -> str:
     v = Builder(name, 3, target.vl)
     where, _, words = v.args
     x, y, n = v.ld64(where, 0), v.ld64(where, 1), v.ld64(words, 0)
-    half = ir.VectorType(ir.IntType(16), v.vl)
     with v.b.if_then(v.b.icmp_signed("!=", v.b.and_(n, i64(1)), i64(0))):
         v.b.store(ir.Constant(ir.IntType(16), 0), v.ptr(v.add(y, v.mul(n, 2)), ir.IntType(16)))
 
     def body(offset: ir.Value) -> None:
-        value = v.load(v.add(x, offset))
-        out = v.b.trunc(v.b.lshr(v.bfloat(value), v.iconst(16)), half)
-        p = v.ptr(v.add(y, v.b.sdiv(offset, i64(2))), half)
-        if v.mask is None:
-            v.b.store(out, p).align = 2
-        else:
-            v.call(f"llvm.masked.store.v{v.vl}i16.p0", ir.VoidType(), out, p, ir.Constant(I32, 2), v.mask)
+        rounded = v.floats(v.bfloat(v.load(v.add(x, offset))))
+        v.store_as(rounded, v.add(y, along(v, "bfloat16", offset)), "bfloat16")
 
     vectors(v, n, body)
     return v.finish()
@@ -310,17 +302,12 @@ def whole(name: str, key: Spec, target: Target) -> str:
     v = Builder(name, 3, target.vl)
     where, _, words = v.args
     bases, n, rows = [v.ld64(where, k) for k in (0, 1)], v.ld64(words, 0), v.ld64(words, 1)
-    steps, narrow = [v.ld64(words, 2 + k) for k in (0, 1)], ir.VectorType(ir.IntType(bits), v.vl)
+    steps, dtype = [v.ld64(words, 2 + k) for k in (0, 1)], f"int{bits}"
 
     def body(row: ir.Value, offset: ir.Value) -> None:
         x, y = (v.add(base, v.b.mul(row, step)) for base, step in zip(bases, steps, strict=True))
-        value = v.b.add(v.b.fptosi(v.load(v.add(x, offset)), v.ivec), v.iconst(shift))
-        out, p = v.b.trunc(value, narrow), v.ptr(v.add(y, v.b.sdiv(offset, i64(32 // bits))), narrow)
-        if v.mask is None:
-            v.b.store(out, p).align = bits // 8
-        else:
-            to = f"llvm.masked.store.v{v.vl}i{bits}.p0"
-            v.call(to, ir.VoidType(), out, p, ir.Constant(I32, bits // 8), v.mask)
+        value = v.b.fadd(v.load(v.add(x, offset)), v.const(float(shift)))
+        v.store_as(value, v.add(y, along(v, dtype, offset)), dtype)
 
     with v.loop(rows) as row:
         vectors(v, n, lambda offset: body(row, offset))

@@ -31,7 +31,6 @@ from .product import pack_panels
 from .simd import ROUNDED
 
 BF16, INT8 = "bfloat16", "int8"
-NARROW = {BF16: BF16, INT8: "int16"}  # what two of a type lie in a word as
 EXACT_SUM = 1 << 10  # products of s8 whose sum is a whole number that f32 has
 #: sums that are f32 of whole numbers, as the bits of s32
 FROM_FLOATS: Expr = (("in", 0), ("fi", 0), ("floats", 1))
@@ -83,11 +82,15 @@ def _asked(ctx: Context, x: Storage, unit: MatrixUnit) -> Storage | None:
     """As `narrow`, by the step that makes x; None where it cannot."""
     if unit.shift and any(map(any, x.halo)):  # zeroes of the halo are shifted too
         return None
-    shifted: Expr = (("in", 0), ("lit", "f", repr(float(unit.shift))), ("add", 0, 1))
-    expr, dtype = shifted if unit.shift else COPY, unit.dtype if unit.per == 4 else NARROW[unit.dtype]
-    if unit.dtype == BF16:
-        rounds = ctx.target.unit(BF16, "gemm") is not None
-        expr, dtype = (COPY, ROUNDED) if rounds else ((("in", 0), ("bfloat", 0)), BF16)
+    expr: Expr = COPY
+    if unit.dtype == BF16 and ctx.target.unit(BF16, "gemm") is not None:
+        dtype = ROUNDED
+    elif unit.dtype == BF16:
+        expr, dtype = (("in", 0), ("bfloat", 0)), BF16
+    else:
+        dtype = f"int{32 // unit.per}"
+    if unit.shift:
+        expr = (("in", 0), ("lit", "f", repr(float(unit.shift))), ("add", 0, 1))
     return written_by_maker(ctx, x, expr, dtype, words(x.shape[-1], unit))
 
 
