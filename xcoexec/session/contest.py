@@ -48,6 +48,7 @@ WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share
 #: as kernels read them, and where they do not
 TURNED, FOLDED = 0.95, 0.9
 ALONE = 1.05  # times the seconds of a plan of both halves that one half alone may take beside a device
+NEAR_GRAPHS = 1.3  # times the fastest one's seconds, up to which a plan of both halves is tried as graphs
 AS_GRAPHS = ", launched as graphs"  # what names of candidates end with whose kernels are
 
 
@@ -183,10 +184,10 @@ def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mappin
     if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
         return {}
     plans = {DEVICE: STRATEGIES["device"](s.graph, s.measured_costs())}
-    fastest = min(seconds, key=seconds.__getitem__)
-    plan = candidates[fastest].plan
-    if plan.engine == "xco" and fastest != DEVICE and any(p.half != HOST for p in plan.placements):
-        plans[fastest] = plan
+    both = {k: t for k, t in seconds.items() if k != DEVICE and _needs_both(candidates[k].plan)}
+    fastest = min(both, key=both.__getitem__, default=DEVICE)
+    if fastest != DEVICE and both[fastest] < NEAR_GRAPHS * min(seconds.values()):
+        plans[fastest] = candidates[fastest].plan
     found = {}
     for name, plan in plans.items():
         exe = s.executable(dataclasses.replace(plan, graphs=True))
@@ -197,6 +198,11 @@ def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mappin
         else:
             found[f"{name}{AS_GRAPHS}"] = exe
     return found
+
+
+def _needs_both(plan: Plan) -> bool:
+    """Whether layers of a plan run on the device beside ones on the host half."""
+    return plan.engine == "xco" and any(p.half != HOST for p in plan.placements)
 
 
 def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
