@@ -146,7 +146,7 @@ def _plan_on_several() -> None:
         return
     names = ", ".join({p.name: p.title for p in devices}.values())
     print(textwrap.fill(f"{FLAGS.model} over {len(devices)} devices and the host: {names} (numbers)", WIDTH))
-    print(f"\n{text(found, WIDTH)}")
+    print(f"\n{text(found, WIDTH)}\n\n{found.waited(WIDTH)}")
 
 
 def _bytes_on_numbers() -> int | None:

@@ -26,6 +26,7 @@ from ..planning.strategies import Strategy
 from ..session.options import Options, Words, rounding
 from ..session.report import Report
 from ..session.session import PlainSession, Session
+from .divided import DividedFunction
 from .entry import Entry
 from .function import Function
 from .gradients import Gradients
@@ -242,14 +243,22 @@ class CoPjitFunction(Generic[P, R]):
         """
         return ResidentFunction(self._function, weights)
 
-    def spread(self, *weights: object, devices: int | Sequence[jax.Device] | None = None) -> SpreadFunction[R]:
-        """A function of the remaining arguments whose layers lie in order over several devices, each with the weights
-        of its own part, planned with the host half for itself; `device_memory` is that of each. For networks that one
-        device does not hold, and for calls in flight, which follow one another from device to device.
+    def spread(
+        self, *weights: object, devices: int | Sequence[jax.Device] | None = None, dim: str = "layers"
+    ) -> SpreadFunction[R] | DividedFunction[R]:
+        """A function of the remaining arguments, over several devices.
+
+        `dim="layers"`: its layers lie in order over them, each with the weights of its own part, planned with the host
+        half for itself; `device_memory` is that of each. For networks that one device does not hold, and for calls in
+        flight, which follow one another. "channel", "rows": each device computes a part of every large layer, for a
+        call that somebody waits for; XLA runs it. "auto": "channel", "rows" or one device, by measurement at the first
+        call.
 
         `devices`: how many, or which (default: all of this process). Results lie on the first one. Raises `TypeError`
         or `ValueError` for others, and `BindError` for traced weights.
         """
+        if dim != "layers":
+            return DividedFunction(self._function, weights, devices, dim)
         return SpreadFunction(self._function, weights, devices)
 
     @boundary

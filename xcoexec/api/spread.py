@@ -20,7 +20,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
-from ..compat import JaxLiteral, Var, as_array, as_weak, is_tracer, shape_of, trace_of
+from ..compat import JaxLiteral, JitTrace, Var, as_array, as_weak, is_tracer, shape_of, trace_of
 from ..errors import BindError, brief
 from ..frontend.parts import Atom, JaxprPart, Parted
 from ..guard import boundary, outside
@@ -68,7 +68,7 @@ class Step:
 
     def __call__(self, env: Mapping[Var, ArrayLike]) -> dict[Var, ArrayLike]:
         """What is there behind the part."""
-        given = [_there(env[v], self.device) for v in self.part.reads]
+        given = [there(env[v], self.device) for v in self.part.reads]
         return {**env, **dict(zip(self.part.makes, self.run(*given), strict=True))}
 
 
@@ -95,17 +95,13 @@ class Chain:
         home, leaves = self.steps[0].device, list[ArrayLike]()
         for v, weak, stays in zip(self.outputs, self.weak, self.stays, strict=True):
             x: ArrayLike = as_array(v.val) if isinstance(v, JaxLiteral) else env[v]
-            x = x if stays else _there(x, home)
+            x = x if stays else there(x, home)
             leaves.append(as_weak(cast("jax.Array", x)) if weak else x)
         return jax.tree_util.tree_unflatten(self.tree, leaves)
 
 
-class SpreadFunction(Generic[R]):
-    """What `jit(fn).spread(weights, devices=...)` returns: `fast(x)`. New shapes are cut and planned when they come.
-
-    Weights are first arguments of the function, trees of arrays. NumPy arrays among them are copied; with
-    `device_memory` they stay in host memory as they are. Raises `BindError` for traced ones.
-    """
+class SeveralDevices(Generic[R]):
+    """A function over several devices, with what runs the calls of each signature."""
 
     def __init__(self, function: Function, weights: Args, devices: int | Sequence[jax.Device] | None = None):
         plan = function.options.plan
@@ -119,10 +115,36 @@ class SpreadFunction(Generic[R]):
         self.weights: Args = jax.tree_util.tree_map(own, weights)
         self._leaves: list[ArrayLike] = jax.tree_util.tree_leaves(self.weights)
         self._plain = function.keeping(len(weights)).plain
+        self._lock = threading.RLock()
+
+    def _signed(self, args: Args, kwargs: dict[str, object]) -> tuple[Signature, Call]:
+        """A call of the inputs, and its signature: arrays come to their device wherever they lie."""
+        call = self._plain.call(args, kwargs, len(self.weights))
+        signature = Signature.of(call)
+        return signature._replace(leaves=signature.types), call
+
+    def _traced(self, args: Args, kwargs: dict[str, object]) -> tuple[JitTrace, Call]:
+        """A call with its weights, traced. Raises `BindError` for a function that has no parts."""
+        call = self._plain.call((*self.weights, *args), kwargs)
+        made = trace_of(self._plain.jitted, call.args, call.kwargs)
+        why = unfit(made, call, self._plain.given) or ("it gives its inputs away" if made.donated else "")
+        if why:
+            raise BindError(f"spread: got {self._function.name}: {why}; valid is a function without that.")
+        return made, call
+
+
+class SpreadFunction(SeveralDevices[R]):
+    """What `jit(fn).spread(weights, devices=...)` returns: `fast(x)`. New shapes are cut and planned when they come.
+
+    Weights are first arguments of the function, trees of arrays. NumPy arrays among them are copied; with
+    `device_memory` they stay in host memory as they are. Raises `BindError` for traced ones.
+    """
+
+    def __init__(self, function: Function, weights: Args, devices: int | Sequence[jax.Device] | None = None):
+        super().__init__(function, weights, devices)
         self._chains: dict[Signature, Chain] = {}
         self._sent: dict[tuple[int, jax.Device], ArrayLike] = {}
         self._last: Chain | None = None
-        self._lock = threading.RLock()
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         try:
@@ -156,37 +178,30 @@ class SpreadFunction(Generic[R]):
         return chain, chain.begin(call.leaves)
 
     def _chain(self, args: Args, kwargs: dict[str, object]) -> tuple[Chain, Call]:
-        call = self._plain.call(args, kwargs, len(self.weights))
-        signature = Signature.of(call)
-        signature = signature._replace(leaves=signature.types)  # arrays come to their part wherever they lie
+        signature, call = self._signed(args, kwargs)
         chain = self._chains.get(signature)
         if chain is None:
             with self._lock:
-                chain = self._chains.get(signature) or self._made(self._plain.call((*self.weights, *args), kwargs))
+                chain = self._chains.get(signature) or self._made(*self._traced(args, kwargs))
                 self._chains[signature] = chain
         self._last = chain
         return chain, call
 
-    def _made(self, call: Call) -> Chain:
-        """The parts for calls like this one. Raises `BindError` for a function that has none."""
-        made = trace_of(self._plain.jitted, call.args, call.kwargs)
-        why = unfit(made, call, self._plain.given)
+    def _made(self, made: JitTrace, call: Call) -> Chain:
+        """The parts for calls like this one. Raises `BindError` for a function that computes nothing of its inputs."""
         program = Parted.of(made.closed, len(self._leaves))
-        if made.donated:
-            why = why or "it gives its inputs away"
         if not program.groups:
-            why = why or "it computes nothing of its inputs"
-        if why:
-            raise BindError(f"spread: got {self._function.name}: {why}; valid is a function without that.")
+            raise BindError(
+                f"spread: got {self._function.name}: it computes nothing of its inputs; "
+                "valid is a function without that."
+            )
         known = [*self._leaves, *made.closed.consts]
         cut = self._cut(program)
         parts = program.parts([(start, stop) for _, start, stop in cut.stages])
         placed = enumerate(zip(parts, self.devices, strict=False))
         steps = tuple(self._step(k, part, device, known) for k, (part, device) in placed)
-        jaxpr = made.closed.jaxpr
-        weak = tuple(bool(getattr(v.aval, "weak_type", False)) for v in jaxpr.outvars)
-        state = {_type(jaxpr.invars[i]) for i in coming_back(made, call)}
-        stays = tuple(_type(v) in state for v in jaxpr.outvars)
+        weak = tuple(bool(getattr(v.aval, "weak_type", False)) for v in made.closed.jaxpr.outvars)
+        stays = of_state(made, call)
         return Chain(steps, program.inputs, program.outputs, weak, stays, made.out_tree, cut)
 
     def _cut(self, program: Parted) -> DeviceCut:
@@ -275,16 +290,23 @@ def _devices(given: int | Sequence[jax.Device] | None) -> tuple[jax.Device, ...]
     return tuple(chosen)
 
 
+def of_state(made: JitTrace, call: Call) -> tuple[bool, ...]:
+    """Of each result, whether it is part of a state (a cache) that comes back."""
+    jaxpr = made.closed.jaxpr
+    state = {_type(jaxpr.invars[i]) for i in coming_back(made, call)}
+    return tuple(_type(v) in state for v in jaxpr.outvars)
+
+
 def _type(v: Atom) -> tuple[tuple[int, ...], str]:
     made = shape_of(v)
     return made.shape, str(made.dtype)
 
 
-def _there(x: ArrayLike, device: jax.Device) -> jax.Array:
+def there(x: ArrayLike, device: jax.Device) -> jax.Array:
     """An array on a device, committed to it, so that what is called with it runs there."""
     if isinstance(x, jax.Array) and x.committed and x.devices() == {device}:
         return x
     return jax.device_put(x, device)
 
 
-__all__ = ["SpreadFunction", "SpreadReport"]
+__all__ = ["RATES", "SeveralDevices", "SpreadFunction", "SpreadReport", "of_state", "there"]

@@ -12,6 +12,8 @@ from ..ir.text import columns, milliseconds
 from .device_cuts import DeviceCut, Kind, across, scaling
 from .profiles import Profile
 from .spans import crossing_bytes
+from .waiting_calls import text as waiting_text
+from .waiting_calls import waited_calls
 
 MOST = 8  # devices of a kind up to which it is told whether they pay
 ITEMS = 200  # of a stream that is simulated
@@ -20,12 +22,14 @@ ITEMS = 200  # of a stream that is simulated
 @dataclasses.dataclass(frozen=True)
 class Several:
     """A graph's layers on some devices. `kinds`: by name, the host half too; `crossing`: seconds for which a stage that
-    begins with a layer receives what it reads; `growing`: the kind of which there may be more.
+    begins with a layer receives what it reads; `growing`: the kind of which there may be more, that of `last`.
     """
 
     kinds: dict[str, Kind]
     crossing: tuple[float, ...]
     growing: str
+    graph: LayerGraph
+    last: Profile
 
     @classmethod
     def of(cls, graph: LayerGraph, devices: Sequence[Profile], memory: float = math.inf) -> Several:
@@ -44,7 +48,8 @@ class Several:
         }
         sizes = crossing_bytes(graph)[: len(graph.layers)]
         crossing = tuple(first.sync.value + n / first.copy_rate.value for n in sizes)
-        return cls({**kinds, "host": Kind(1, costs[first.name].host)}, crossing, devices[-1].name)
+        last = devices[-1]
+        return cls({**kinds, "host": Kind(1, costs[first.name].host)}, crossing, last.name, graph, last)
 
     @property
     def cut(self) -> DeviceCut:
@@ -54,6 +59,12 @@ class Several:
     def counts(self) -> list[DeviceCut]:
         """The cuts with 1 to `MOST` devices of the growing kind that are worth them."""
         return scaling(self.kinds, self.crossing, self.growing, MOST)
+
+    def waited(self, width: int = 0) -> str:
+        """What a call takes that is waited for, its layers divided by channel over 1 to `MOST` devices of the growing
+        kind that are worth them.
+        """
+        return waiting_text(waited_calls(self.graph, self.last, MOST), self.growing, MOST, width)
 
 
 def weight_bytes(graph: LayerGraph) -> tuple[int, ...]:
