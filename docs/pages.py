@@ -29,7 +29,11 @@ MACHINES = {
     "xeon-16cores-h200-slice": "16-core Intel Xeon, 8 multiprocessors of an H200",
     "xeon-16cores-h200": "16-core Intel Xeon, H200",
     "xeon-16cores": "16-core Intel Xeon",
+    "xeon-16cores-h100-parts": "16-core Intel Xeon, 16 and 33 multiprocessors of an H100",
     "xeon-32cores-2h100": "32-core Intel Xeon, two H100",
+    "xeon-32cores-2h200": "32-core Intel Xeon, two H200",
+    "xeon-32cores-2h200-slice": "32-core Intel Xeon, 8 multiprocessors of each of two H200",
+    "xeon-64cores-4h200": "64-core Intel Xeon, four H200",
 }
 
 

@@ -23,7 +23,8 @@ def kinds(args: Args, kwargs: Kwargs) -> list[type]:
     """The type of the first leaf of each argument, those by name behind those by position: whether arrays come from
     JAX, in so far as one of a tree tells it.
     """
-    return list(map(_kind, args)) + [_kind(kwargs[k]) for k in sorted(kwargs)]
+    found = [_kind(x) for x in args]
+    return found + [_kind(kwargs[k]) for k in sorted(kwargs)] if kwargs else found
 
 
 def _kind(x: Any) -> type:
