@@ -19,11 +19,12 @@ _ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XTILEDATA = 158, 0x1023, 18  # of Linux on x
 class MatrixUnit:
     """How an instruction set multiplies a block of pixels with a block of channels.
 
-    `dtype`: of what is multiplied (sums of "int8" are s32, all others f32). `kernel`: the family of its micro-kernel,
-    which takes the words and arguments of `kernels.gemm`. `needs`: CPU features, in LLVM's names. `vl`: f32 lanes that
-    vectors must have (0: any). `tile`: most rows and vectors of a block (None: as many as the vector registers hold).
-    `per`: elements side by side in 4 bytes, which one lane multiplies and adds. `shift`: what is added to each element
-    of the image, so that none is negative. `step`: words that a run is filled up to a multiple of (1: none).
+    `dtype`: of what is multiplied (sums of "int8" are s32, all others f32; "uint8": int8 of which hardly any is
+    negative). `kernel`: the family of its micro-kernel, which takes the words and arguments of `kernels.gemm`. `needs`:
+    CPU features, in LLVM's names. `vl`: f32 lanes that vectors must have (0: any). `tile`: most rows and vectors of a
+    block (None: as many as the vector registers hold). `per`: elements side by side in 4 bytes, which one lane
+    multiplies and adds. `shift`: what is added to each element of the image, so that none is negative. `step`: words
+    that a run is filled up to a multiple of (1: none).
     """
 
     name: str
@@ -44,6 +45,8 @@ MATRIX_UNITS: dict[str, MatrixUnit] = {
         MatrixUnit("vector", "float32", "gemm"),
         MatrixUnit("avx512bf16", "bfloat16", "gemm", ("avx512bf16",), 16, per=2),
         MatrixUnit("s16", "int8", "gemm", per=2),
+        MatrixUnit("sse2", "int8", "gemm", ("sse2",), per=2),
+        MatrixUnit("avx2", "uint8", "gemm", ("avx2",), 8, per=4),
         MatrixUnit("avx512vnni", "int8", "gemm", ("avx512vnni",), 16, per=4, shift=128),
         MatrixUnit("amx_bf16", "bfloat16", "tiles", ("amx-tile", "amx-bf16"), 16, (16, 4), per=2, step=16),
         MatrixUnit("amx_int8", "int8", "tiles", ("amx-tile", "amx-int8"), 16, (16, 4), per=4, step=16),

@@ -235,6 +235,27 @@ def test_parts_that_meet_or_leave_gaps_are_added(parts: tuple[tuple[int, int], .
 LABELS = np.array([3, 0, 6, 2, 2], np.int32)
 
 
+def test_long_sums_are_looked_through_once() -> None:
+    x = array(3, 8)
+
+    def doubled(x: Any) -> Any:
+        for _ in range(60):
+            x = (x + x) * 0.5
+        for _ in range(40):  # each sum is both summands of the next one
+            x = x + x
+        return x
+
+    def long(x: Any) -> Any:
+        y = x
+        for i in range(1200):  # more than calls may be nested
+            y = y + x * (i % 3)
+        return y
+
+    (got,) = run_host(doubled, x)
+    assert error(got, np.asarray(x, np.float64) * 2.0**40) < 1e-6
+    assert _kinds(long, x).count("add") == 1200
+
+
 def test_labels_gradient_adds_to_what_is_there() -> None:
     """Cross-entropy with integer labels: nothing is filled with zeroes for the scatter, which adds in place."""
     loss = lambda x: (jax.nn.logsumexp(x, -1) - jnp.take_along_axis(x, LABELS[:, None], -1)[:, 0]).mean()

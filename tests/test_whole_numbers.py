@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from jax import lax
 import xcoexec
 from xcoexec.codegen.kernels import elementwise, pairs
 from xcoexec.codegen.program import Value
+from xcoexec.codegen.rules.signs import hardly_negative
 from xcoexec.codegen.runtime import host
 from xcoexec.codegen.segment.makers import Makers
 from xcoexec.codegen.segment.storage import temporary
@@ -25,6 +27,9 @@ from xcoexec.partition.split import split
 from .support import array, stages_of, targets
 
 TARGETS = targets()
+#: vectors of 4 lanes without any instruction that multiplies pairs
+PLAIN = target("portable")
+TARGETS.append(dataclasses.replace(PLAIN, name="plain", features=PLAIN.features.replace("+sse2", "")))
 Array = np.ndarray
 AXES = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NDHWC", "DHWIO", "NDHWC")}
 
@@ -62,10 +67,72 @@ def bound(fn: Any, *weights: Any, threads: int = 2) -> Any:
 
 
 def test_units() -> None:
-    """VNNI needs its feature and vectors of 16 lanes; pairs of s16 need nothing."""
-    wide = Target("avx512", 16, 32, "x", "+avx512f,+avx512vnni")
-    assert wide.unit("int8").name == "avx512vnni"
-    assert Target("avx512", 16, 32, "x", "+avx512f,-avx512vnni").unit("int8").name == "s16"
+    """VNNI needs its feature and vectors of 16 lanes; x86 multiplies pairs of s16, and other targets do without."""
+    wide = Target("avx512", 16, 32, "x", "+sse2,+avx2,+avx512f,+avx512vnni")
+    assert wide.unit("int8").name == "avx512vnni" and wide.unit("uint8") is None
+    assert Target("avx512", 16, 32, "x", "+sse2,+avx2,+avx512f,-avx512vnni").unit("int8").name == "sse2"
+    narrow = Target("avx2", 8, 16, "x", "+sse2,+avx2")
+    assert narrow.unit("int8").name == "sse2" and narrow.unit("uint8").name == "avx2"
+    assert Target("neon", 4, 32, "x", "+neon").unit("int8").name == "s16"
+
+
+SIGNS = {"none": 1.0, "all": -1.0, "some": None}
+
+
+def rectified(kind: str, *shape: int, extreme: bool) -> tuple[Array, Array, Array]:
+    """Numbers, what scales them behind a ReLU so that so many are negative, and the int8 that come of it."""
+    x = np.abs(whole(*shape, extreme=extreme).astype(np.float32))
+    some = np.where(np.random.default_rng(3).random(shape[-1]) < 0.02, -1.0, 1.0)
+    scale = np.float32(np.broadcast_to(some if SIGNS[kind] is None else SIGNS[kind], shape[-1:]))
+    x = np.minimum(x, np.where(scale < 0, 128, 127)).astype(np.float32)
+    return x, scale, (x * scale).astype(np.int8)
+
+
+def behind_relu(x: Any, scale: Any) -> Any:
+    return jnp.round(jax.nn.relu(x) * scale).astype(jnp.int8)
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("extreme", [False, True])
+@pytest.mark.parametrize("kind", SIGNS)
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(1, 4, 1), (3, 12, 5), (7, 300, 65), (33, 64, 130), (65, 1036, 16), (9, 6, 9)]
+)
+def test_products_behind_a_relu(isa: Target, extreme: bool, kind: str, m: int, k: int, n: int) -> None:
+    """Bytes of which none is negative are multiplied by other instructions; a scale that makes some is right too."""
+    (x, scale, q), w = rectified(kind, m, k, extreme=extreme), whole(k, n, seed=1, extreme=extreme)
+    fn = lambda w, scale, x: product(behind_relu(x, scale), w)
+    got, how = run_on(fn, w, scale, x, isa=isa, weights=2)
+    np.testing.assert_array_equal(got.view(np.int32), q.astype(np.int64) @ w.astype(np.int64))
+    assert behind(isa, k) in {name for names in how for name in names.split("+")}
+
+
+relu = jax.nn.relu
+GUESSES: dict[str, tuple[Any, bool]] = {
+    "scaled": (lambda s, x: jnp.round(relu(x) * s).astype(jnp.int8), True),
+    "divided": (lambda s, x: relu(x) / s, True),
+    "any sign": (lambda s, x: jnp.round(x * s).astype(jnp.int8), False),
+    "added": (lambda s, x: relu(x) + jnp.abs(x * 2).reshape(x.shape), True),
+    "taken off": (lambda s, x: relu(x) - jnp.exp(x), False),
+    "turned": (lambda s, x: relu(x) * -2.0, False),
+    "pooled": (lambda s, x: lax.reduce_window(relu(x), -jnp.inf, lax.max, (1, 2), (1, 1), "VALID").T, True),
+    "clipped": (lambda s, x: jnp.clip(x, 0.0, 6.0) * s, True),
+    "clipped around 0": (lambda s, x: jnp.clip(x, -1.0, 6.0) * s, False),
+    "known alone": (lambda s, x: s * 2.0 + 0.0 * relu(x[0]), False),
+}
+
+
+@pytest.mark.parametrize("case", GUESSES)
+def test_what_is_hardly_negative(case: str) -> None:
+    fn, want = GUESSES[case]
+    _, graph = stages_of(fn, array(5, low=0.1, high=1.0), array(3, 5, low=-1, high=1), weights=1)
+    makers = {v: op for op in graph.program.ops for v in op.outs}
+    assert hardly_negative(graph.program.outputs[0], makers, set(graph.program.consts)) == want
+
+
+def behind(isa: Target, depth: int) -> str:
+    """What multiplies int8 behind a ReLU."""
+    return "gemm(uint8)" if isa.unit("uint8") and isa.unit("int8").per == 2 and depth % 4 == 0 else ran(isa)
 
 
 @pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
@@ -147,6 +214,25 @@ def test_convolutions(isa: Target, extreme: bool, case: str) -> None:
     assert unit is not None
     narrow = case not in IN_F32 and (options.get("feature_group_count", 1) == 1 or kernel[-2] % unit.per == 0)
     assert any("(int8)" in family or "tiles" in family for family in how) == narrow, how
+
+
+@pytest.mark.parametrize("isa", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("extreme", [False, True])
+@pytest.mark.parametrize("kind", SIGNS)
+@pytest.mark.parametrize("case", [c for c in CASES if c not in IN_F32])
+def test_convolutions_behind_a_relu(isa: Target, extreme: bool, kind: str, case: str) -> None:
+    image, kernel, options = CASES[case]
+    x, scale, q = rectified(kind, *image, extreme=extreme)
+    w, options = whole(*kernel, seed=1, extreme=extreme), {"window_strides": (1, 1), **options}
+    conv = functools.partial(lax.conv_general_dilated, dimension_numbers=AXES[len(image) - 2], **options)
+    fn = lambda w, scale, x: conv(behind_relu(x, scale), w, preferred_element_type=jnp.int32)
+    got, how = run_on(fn, w, scale, x, isa=isa, weights=2)
+    with jax.enable_x64(True):
+        want = np.asarray(conv(jnp.asarray(q, jnp.float64), jnp.asarray(w, jnp.float64))).astype(np.int64)
+    np.testing.assert_array_equal(got.view(np.int32), want)
+    unit = isa.unit("int8")
+    if options.get("feature_group_count", 1) == 1 or kernel[-2] % unit.per == 0:
+        assert behind(isa, kernel[-2]) in {name for names in how for name in names.split("+")}
 
 
 def test_two_halves_of_a_border() -> None:

@@ -243,8 +243,8 @@ def _unit(ctx: Context, x: Value, w: Filters, geo: Convolution, whole: bool) -> 
     filling lies between groups, and no more is filling than not. Where tiles multiply bf16 (and f32 as fast as pairs of
     it are), other products of bf16 are f32.
     """
-    unit = unit_of(ctx, x, w.value, whole) if w.source is None else None
     channels = w.value.shape[geo.weights[1]]
+    unit = unit_of(ctx, x, w.value, whole, channels) if w.source is None else None
     if unit is not None:
         words = -(-channels // unit.per)
         if 2 * words < unit.step or (geo.groups > 1 and words % unit.step):

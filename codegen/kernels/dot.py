@@ -218,7 +218,7 @@ def _product(ctx: Context, left: Side, right: Side, lanes: list[Lane], expr: Exp
         for s, d in ((left, left.batch), (left, left.free), (left, left.contract), (right, right.free))
     )
     constant = right.value in ctx.consts
-    unit = unit_of(ctx, left.value, right.value, whole)
+    unit = unit_of(ctx, left.value, right.value, whole, k)
     if whole and constant and unit is not None:
         return _narrow(ctx, left, right, lanes, expr, unit)
     if whole:

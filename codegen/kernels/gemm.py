@@ -7,14 +7,15 @@ Spec: (family, MR, NV, tail, expr, kinds, run, dtype, walk). `expr` is the epilo
 `kinds[k]` says how operand k > 0 is read: "c" one vector for all pixels, "v" a vector per pixel ("h": one of bf16), "s"
 a scalar per pixel, "p" one scalar for all; a `Written` one is no operand but a form of the result. `tail`: the last
 vector is masked to `lanes`. `run` > 0: the run is known and unrolled (first layers, whose runs are short); 0: it is an
-argument. `dtype` "bfloat16" or "int8": an element of a run is as many of these as the target's unit multiplies in a
-lane, and so is each lane of the weights `[tap][run][NV*VL]`; sums of int8 are s32, all others f32. `walk`: how a run is
-read.
+argument. `dtype` "bfloat16", "int8" or "uint8": an element of a run is as many of these as the target's unit multiplies
+in a lane, and so is each lane of the weights `[tap][run][NV*VL]`; sums of int8 are s32, all others f32. "uint8": int8
+of which hardly any is negative; a run of which none is takes fewer instructions. `walk`: how a run is read.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
@@ -23,10 +24,12 @@ from ..native.build import Spec, family
 from ..rules.expressions import Expr
 from ..target import Target
 from .expressions import emit_nodes
+from .signs import any_negative, either
 from .simd import STORED_BYTES, Builder, i64
 
 Written = tuple[str, int, bool]  # type of its elements, node of the expression; whether the result itself is stored
 Step = Callable[[list[ir.Value], ir.Value, ir.Value], list[ir.Value]]  # (sums, weights, offset) -> sums
+Multiply = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]  # (words of x, of the weights, sums) -> sums
 ROWS = 16  # address slots reserved for each operand; MR never exceeds it
 UNROLL = 4
 ARGUMENTS = 16
@@ -40,7 +43,9 @@ FAR = "far"
 #: as FAR, and the pixels of a tile lie side by side: one address is enough for them
 BESIDE = "beside"
 #: matrix unit -> the builder's method that multiplies and adds; that of all others is `fma`
-MULTIPLY = {"avx512bf16": "dot_bf16", "s16": "dot_s16", "avx512vnni": "dot_s8"}
+MULTIPLY = {"avx512bf16": "dot_bf16", "s16": "dot_s16", "sse2": "dot_pairs", "avx2": "dot_u8", "avx512vnni": "dot_s8"}
+#: of these units, those that need one instruction to multiply and another one to add
+ADDED_APART = ("sse2", "avx2")
 #: as BESIDE, in runs of `LONG` elements or more: lines of the input are asked for before their turn
 AHEAD = "ahead"
 
@@ -80,7 +85,7 @@ def gemm(name: str, key: Spec, target: Target) -> str:
     unit = target.unit(dtype, family)
     multiply = getattr(v, MULTIPLY.get(unit.name if unit else "", "fma"))
 
-    def step(a: list[ir.Value], wa: ir.Value, offset: ir.Value) -> list[ir.Value]:
+    def step(multiply: Multiply, a: list[ir.Value], wa: ir.Value, offset: ir.Value) -> list[ir.Value]:
         bs = []
         if walk == AHEAD:
             v.prefetch(v.add(x_rows[0][0], offset, v.mul(element, DISTANCE)))
@@ -95,6 +100,11 @@ def gemm(name: str, key: Spec, target: Target) -> str:
             out += [multiply(x, bs[i], a[r * nv + i]) for i in range(nv)]
         return out
 
+    def summed(a: list[ir.Value], wt: ir.Value, tap: ir.Value) -> list[ir.Value]:
+        for k in range(known):
+            a = step(multiply, a, *sides.at(v, wt, tap, i64(0), k))
+        return a if known else _reduce(v, functools.partial(step, multiply), a, wt, tap, run, sides)
+
     run = i64(known) if known else run
     tap_bytes = v.mul(run, sides.row)
     with v.loop(tiles) as tile:
@@ -107,12 +117,12 @@ def gemm(name: str, key: Spec, target: Target) -> str:
             else:
                 entry = v.add(taps, v.mul(t, 16))
                 tap, wt = v.add(v.ld64(entry), x_on), v.add(w, v.mul(v.ld64(entry, 1), row))
-            if known:
-                for k in range(known):
-                    a = step(a, *sides.at(v, wt, tap, i64(0), k))
-                done(a)
+            if dtype == "uint8":
+                negative = any_negative(v, [v.add(x, tap) for x, _ in x_rows], run)
+                signed = functools.partial(_reduce, v, functools.partial(step, v.dot_bytes), a, wt, tap, run, sides, 1)
+                done(either(v, negative, signed, functools.partial(summed, a, wt, tap)))
             else:
-                done(_reduce(v, step, a, wt, tap, run, sides))
+                done(summed(a, wt, tap))
         sums = v.carried
         if not near:  # what blocks sum is added block by block: fewer roundings in long reductions
             sums = [v.b.fadd(a, p) for a, p in zip(sums, partial_sums(v, block, first), strict=True)]
@@ -168,15 +178,24 @@ class Epilogue:
 
 
 def _reduce(
-    v: Builder, step: Step, acc: list[ir.Value], w: ir.Value, x: ir.Value, run: ir.Value, sides: _Sides
+    v: Builder,
+    step: Step,
+    acc: list[ir.Value],
+    w: ir.Value,
+    x: ir.Value,
+    run: ir.Value,
+    sides: _Sides,
+    unroll: int = UNROLL,
 ) -> list[ir.Value]:
-    """A run whose length is only known at the call, UNROLL elements at a time."""
-    blocks, rest = v.b.sdiv(run, i64(UNROLL)), v.b.srem(run, i64(UNROLL))
+    """A run whose length is only known at the call, `unroll` elements at a time."""
+    blocks, rest = v.b.sdiv(run, i64(unroll)), v.b.srem(run, i64(unroll))
     with v.carry(blocks, acc) as (k, a, inner):
-        for u in range(UNROLL):
-            a = step(a, *sides.at(v, w, x, v.mul(k, UNROLL), u))
+        for u in range(unroll):
+            a = step(a, *sides.at(v, w, x, v.mul(k, unroll), u))
         inner(a)
-    w, x = sides.at(v, w, x, v.mul(blocks, UNROLL))
+    if unroll == 1:
+        return v.carried
+    w, x = sides.at(v, w, x, v.mul(blocks, unroll))
     with v.carry(rest, v.carried) as (k, a, inner):
         inner(step(a, *sides.at(v, w, x, k)))
     return v.carried

@@ -9,6 +9,8 @@ the rows are narrowed once, and the weights are packed as words of `per` element
     avx512bf16   2 bf16            f32: products are exact; each pair adds with two roundings, denormals count as 0
     avx512vnni   4 u8 by 4 s8      s32, exact: images are 128 too large, and 128 times the sum of weights is taken off
     s16          2 s16             s32, exact, on any target
+    sse2         2 s16             the same by the instruction of x86
+    avx2         4 s8              the same for images of which hardly any element is negative: behind a ReLU, say
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 from ..program import Op, Unsupported, Value
 from ..rules.expressions import COPY, Expr, Node
 from ..rules.primitives import primitive
+from ..rules.signs import hardly_negative
 from ..segment.assembly import Context
 from ..segment.steps import Kernel
 from ..segment.storage import Storage, temporary
@@ -30,18 +33,23 @@ from .forms import written_by_maker
 from .product import pack_panels
 from .simd import ROUNDED
 
-BF16, INT8 = "bfloat16", "int8"
+BF16, INT8, UINT8 = "bfloat16", "int8", "uint8"
 EXACT_SUM = 1 << 10  # products of s8 whose sum is a whole number that f32 has
 #: sums that are f32 of whole numbers, as the bits of s32
 FROM_FLOATS: Expr = (("in", 0), ("fi", 0), ("floats", 1))
 
 
-def unit_of(ctx: Context, x: Value, w: Value, whole: bool) -> MatrixUnit | None:
+def unit_of(ctx: Context, x: Value, w: Value, whole: bool, depth: int) -> MatrixUnit | None:
     """The unit for narrow operands that multiplies these, to sums of s32 if `whole`; None where they are multiplied as
-    f32.
+    f32. `depth`: elements of x that lie side by side.
     """
     narrow = x.dtype == w.dtype == (INT8 if whole else BF16)
-    return ctx.target.unit(x.dtype) if narrow else None
+    unit = ctx.target.unit(x.dtype) if narrow else None
+    bytes_ = ctx.target.unit(UINT8) if whole else None
+    if unit is None or bytes_ is None or unit.per >= bytes_.per or depth % bytes_.per:
+        return unit
+    makers = {v: op for op in ctx.program.ops for v in op.outs}
+    return bytes_ if hardly_negative(x, makers, ctx.consts) else unit
 
 
 def check_whole(x: Value, w: Value, out: Value) -> bool:

@@ -19,6 +19,9 @@ FIRST = ir.Constant(I32, 0)  # lane
 ROUNDED = "rounded bfloat16"  # what AVX512-BF16 makes of f32: as bfloat16, where numbers below the normal ones are 0
 STORED_BYTES = {"bfloat16": 2, "float16": 2, "int16": 2, "int8": 1, ROUNDED: 2}  # of an element that has not 4 bytes
 
+#: lanes -> what multiplies pairs of s16 and adds each, on x86
+PAIRS = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
+
 
 class BFloat(ir.Type):
     """LLVM's bfloat, which llvmlite does not name."""
@@ -279,6 +282,36 @@ class Builder:
             x, y = (self.b.sext(self.shuffle(p, p, which), self.ivec) for p in (a, b))
             total = self.b.add(total, self.b.mul(x, y))
         return self.floats(total)
+
+    def dot_pairs(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """As `dot_s16`, by the instruction of x86 that multiplies pairs and adds each."""
+        return self._plus(c, self._pairs(*(self.b.bitcast(x, vector(ir.IntType(16), 2 * self.vl)) for x in (a, b))))
+
+    def dot_u8(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """As `dot_s8`, for u8 below 128 (AVX2)."""
+        bytes_, pairs = (vector(ir.IntType(n), 32 // n * self.vl) for n in (8, 16))
+        twos = self.call("llvm.x86.avx2.pmadd.ub.sw", pairs, *(self.b.bitcast(x, bytes_) for x in (a, b)))
+        return self._plus(c, self._pairs(twos, _integers(16, (1,) * pairs.count)))
+
+    def dot_bytes(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """As `dot_s8`, for the s8 of both (x86)."""
+        pairs = vector(ir.IntType(16), 2 * self.vl)
+        eight = _integers(16, (8,) * pairs.count)
+        a, b = (self.b.bitcast(x, pairs) for x in (a, b))
+        odd = self._pairs(*(self.b.ashr(x, eight) for x in (a, b)))
+        even = self._pairs(*(self.b.ashr(self.b.shl(x, eight), eight) for x in (a, b)))
+        return self._plus(c, self.b.add(odd, even))
+
+    def _pairs(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """a0 b0 + a1 b1 of s16 in each lane, s32."""
+        return self.call(PAIRS[self.vl], self.ivec, a, b)
+
+    def _plus(self, c: ir.Value, more: ir.Value) -> ir.Value:
+        """c + more, of s32 as bits. The fence keeps LLVM from adding up what several steps add before it is added to c:
+        more numbers than there are registers.
+        """
+        total = self.floats(self.b.add(self.bits(c), more))
+        return self.call(f"llvm.arithmetic.fence.v{self.vl}f32", self.vec, total)
 
     def dot_s8(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """c + a0 b0 + .. + a3 b3 for the four u8 in each lane of a and s8 of b (AVX512-VNNI, 16 lanes); c and the

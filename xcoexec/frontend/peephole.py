@@ -39,9 +39,11 @@ class _Around:
         return op if op is not None and op.prim == prim else None
 
     def alone(self, v: Value | Literal, prim: str) -> Op | None:
-        """As `made`, where nobody else reads the value."""
+        """As `made`, where nobody else reads the value, and its reader once."""
         op = self.made(v, prim)
-        return op if op is not None and len(self.readers[op.out]) == 1 and op.out not in self.outputs else None
+        if op is None or op.out in self.outputs or len(self.readers[op.out]) != 1:
+            return None
+        return op if self.readers[op.out][0].ins.count(op.out) == 1 else None
 
     def zero(self, v: Value | Literal) -> bool:
         """Whether a value is 0 everywhere."""
@@ -148,9 +150,14 @@ def _type(v: Value) -> tuple[tuple[int, ...], str]:
 
 def _summands(op: Op, around: _Around) -> list[Value | Literal]:
     found: list[Value | Literal] = []
-    for v in op.ins:
+    todo = list(op.ins[::-1])
+    while todo:
+        v = todo.pop()
         inner = around.alone(v, op.prim)
-        found += [v] if inner is None else _summands(inner, around)
+        if inner is None:
+            found.append(v)
+        else:
+            todo += inner.ins[::-1]
     return found
 
 
