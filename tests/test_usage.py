@@ -269,6 +269,18 @@ def test_calls_in_flight_have_a_plan_where_it_gains(gain: float, scale: float, v
     assert len(found.trial.pairs) == (usage.FLOW_PAIRS if scale == 1.0 else usage.LEAST_PAIRS)
 
 
+def test_what_callers_do_between_bursts_does_not_count() -> None:
+    """Bursts of ten, all of which are waited for; behind some that the plan took the caller does something else."""
+    clock, burst = [100.0], 10
+    trial = FlowTrial(0.1, lambda: clock[0])
+    for i in range(FIRST + 2 * usage.FLOW_BLOCK * usage.FLOW_PAIRS + 1):
+        plain = trial.plain(waited=i % burst == 0)
+        last, pause = (i + 1) % burst == 0, not plain and i % (4 * burst) == 4 * burst - 1
+        clock[0] += (burst * (1.0 if plain else 0.7) if last else 0.0) + 20.0 * pause
+    assert trial.verdict == "plan"
+    assert trial.medians() == pytest.approx((0.7, 1.0), rel=0.01)
+
+
 def test_a_comparison_of_calls_in_flight_ends_where_callers_wait() -> None:
     trial = FlowTrial(0.1)
     trial.plain(False)

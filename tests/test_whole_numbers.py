@@ -232,7 +232,9 @@ def test_convolutions_behind_a_relu(isa: Target, extreme: bool, kind: str, case:
     np.testing.assert_array_equal(got.view(np.int32), want)
     unit = isa.unit("int8")
     if options.get("feature_group_count", 1) == 1 or kernel[-2] % unit.per == 0:
-        assert behind(isa, kernel[-2]) in {name for names in how for name in names.split("+")}
+        name = behind(isa, kernel[-2])
+        ways = {name, "gemm(int8)"} if name == "tiles" else {name}  # images of few channels stay with vectors
+        assert ways & {name for names in how for name in names.split("+")}
 
 
 def test_two_halves_of_a_border() -> None:

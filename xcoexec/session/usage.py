@@ -25,6 +25,7 @@ SHORT_SECONDS, SHORT_BLOCK = 1e-3, 20
 LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
 CLEAR_PAIRS = 2  # of them that are enough where both are clear, and say the same
 FLOW_BLOCK, FLOW_DROPPED = 96, 32  # the same of calls in flight, and those of a block that are not compared
+LEAST_BURSTS = 3  # of calls that a caller waits for at once, in a block
 LOOK_SECONDS = 1e-5  # of a call that is looked at: plain jax.jit's need no look any more when they have won
 FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's seconds below which a plan takes them
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
@@ -117,6 +118,7 @@ class Trial:
         self._thread = 0
         self._calls, self._began = 0, 0.0
         self._samples: tuple[list[float], list[float]] = ([], [])  # of the pair that is measured
+        self._ends: tuple[list[int], list[int]] = ([], [])  # samples behind which all results were there
         self._missed = self._others = 0
 
     def plain(self, waited: bool) -> bool:
@@ -173,6 +175,8 @@ class Trial:
         elif (call - FIRST) % self.block >= self.dropped:
             plain = self._plain_at(call)
             self._samples[plain].append(max(seconds - self.looks, 0.0) / calls if plain else seconds)
+            if waited:
+                self._ends[plain].append(len(self._samples[plain]))
         place = (call - FIRST + 1) % (2 * self.block)
         if place == self.block and not self.pairs and self._samples[0] and self._typical(0) < self._sure:
             self.verdict = "plan"
@@ -187,7 +191,7 @@ class Trial:
         """A block of each is over."""
         if all(self._samples):
             self.pairs.append((self._typical(0), self._typical(1)))
-        self._samples = ([], [])
+        self._samples, self._ends = ([], []), ([], [])
         lost, many = sum(plan > jit for plan, jit in self.pairs), len(self.pairs)
         if lost in (0, many) and (many >= LEAST_PAIRS or (many == CLEAR_PAIRS and self._clear())):
             self.verdict = "jit" if lost else "plan"
@@ -223,8 +227,9 @@ class Trial:
 
 class FlowTrial(Trial):
     """The same for calls in flight, of which only many together tell what one takes: means over longer blocks, of which
-    those calls are dropped that begin while the other executable's are still computed. A plan has to show that it gains
-    something: nobody waits for what it has gained in a single call.
+    those calls are dropped that begin while the other executable's are still computed. Where a caller waits for many
+    calls at once, it is the median of these, so that what he does between them does not count. A plan has to show that
+    it gains something: nobody waits for what it has gained in a single call.
     """
 
     block, dropped, most, flows = FLOW_BLOCK, FLOW_DROPPED, FLOW_PAIRS, True
@@ -237,7 +242,10 @@ class FlowTrial(Trial):
 
     def _typical(self, which: int) -> float:
         looks = LOOK_SECONDS if which else 0.0
-        return max(float(np.mean(self._samples[which])) - looks, 0.0)
+        bursts = np.split(np.array(self._samples[which]), self._ends[which])[1:-1]  # the outer ones are cut off
+        several = len(bursts) >= LEAST_BURSTS
+        seconds = np.median([b.mean() for b in bursts]) if several else np.mean(self._samples[which])
+        return max(float(seconds) - looks, 0.0)
 
     def _at_last(self, lost: int, many: int) -> str:
         return "plan" if float(np.median([plan - FLOW_GAIN * jit for plan, jit in self.pairs])) < 0 else "jit"
