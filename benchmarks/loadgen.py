@@ -274,10 +274,9 @@ class Contest:
         return agreement(self.go(engine, scenario, 0.5 * self.rates[engine][1], True)[1], self.wanted)
 
 
-def measure(name: str, given: argparse.Namespace, lg: Any, log: Callable[[str], None]) -> list[dict[str, Any]]:
-    """The records of a model: one for each engine and scenario."""
+def measure(name: str, given: argparse.Namespace, lg: Any, log: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """The records of a model, one for each engine and scenario, as soon as each is there."""
     threads, sizes = config.threads(given.threads), [1, *(n for n in (2, 4, 8, 16) if n <= given.batch)]
-    records = []
     with contextlib.ExitStack() as stack:
         calls = {e: stack.enter_context(contextmanager(MAKERS[e])(name, threads, sizes)) for e in given.engines}
         contest = Contest.of(lg, name, calls, sizes, given, log)
@@ -293,8 +292,7 @@ def measure(name: str, given: argparse.Namespace, lg: Any, log: Callable[[str], 
                 how |= dict(
                     others=contest.beside[scenario], sizes=contest.sizes(engine, scenario), rates=contest.rates[engine]
                 )
-                records.append({**about, **how, "commit": commit(), **environment(), "versions": peers.versions()})
-    return records
+                yield {**about, **how, "commit": commit(), **environment(), "versions": peers.versions()}
 
 
 def _seconds(call: Call, x: np.ndarray) -> float:
@@ -341,10 +339,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.exit(1, 'benchmarks.loadgen: the generator is missing; pip install "xcoexec[peers]"\n')
     records = []
     for name in given.models:
-        found = measure(name, given, lg, lambda line: print(line, flush=True))
-        records += found
-        if given.out is not None:
-            for record in found:
+        for record in measure(name, given, lg, lambda line: print(line, flush=True)):
+            records.append(record)
+            if given.out is not None:
                 lines.append(given.out, record)
     print(text(records))
 

@@ -126,6 +126,11 @@ with jax.default_device(DEVICES[1]):
     arguments("x made on the second device, not committed", FREE, jnp.asarray(X))
 arguments("an array of a callback", FREE, jax.make_array_from_callback(X.shape, BATCH, lambda i: X[i]))
 
+#: functions that close over arrays
+OWN_ARRAYS: dict[str, Callable[[Jit], Any]] = {
+    "weights of the function, on the second device": lambda jit: jit(functools.partial(mlp, at(SECOND)))(X),
+    "weights of the function, in parts": lambda jit: jit(lambda x: mlp(TENSOR, x))(X),
+}
 CASES |= {
     "default_device: the second": under(lambda: jax.default_device(DEVICES[1]), FREE, X),
     "default_device: the second, committed": under(lambda: jax.default_device(DEVICES[1]), at(FIRST), X),
@@ -160,8 +165,7 @@ CASES |= {
     "psum inside": program(
         jax.shard_map(lambda p, x: jax.lax.psum(mlp(p, x), "d"), mesh=MESH, in_specs=(P(), P("d")), out_specs=P())
     ),
-    "weights of the function, on the second device": lambda jit: jit(functools.partial(mlp, at(SECOND)))(X),
-    "weights of the function, in parts": lambda jit: jit(lambda x: mlp(TENSOR, x))(X),
+    **OWN_ARRAYS,
 }
 
 
@@ -327,4 +331,6 @@ if __name__ == "__main__":
     host = functools.partial(xcoexec.jit, strategy="host")  # the only strategy that co-executes whatever it costs
     found = {name: difference(f, xcoexec.jit) for name, f in CASES.items()}
     found |= {f"{name}, co-executed": difference(f, host) for name, f in CASES.items()}
+    folded = functools.partial(xcoexec.jit, strategy="device")  # where the function's own arrays are XLA's too
+    found |= {f"{name}, folded": difference(f, folded) for name, f in CASES.items() if name in OWN_ARRAYS}
     json.dump({"differences": found, "engines": engines(), "quick": quick()}, sys.stdout)

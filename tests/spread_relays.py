@@ -28,7 +28,7 @@ def main() -> None:
     kind = dataclasses.replace(_kinds[StandIn.platform], connect=connect, connect_at=connect_at)
     prepare.device_half = options.device_half = lambda: kind  # type: ignore[assignment]
     found: dict[str, Any] = {}
-    for strategy, memory in (("codl", None), ("capacity", BOUND)):
+    for strategy, memory in (("device", None), ("codl", None), ("capacity", BOUND)):
         fast = xcoexec.jit(stack, strategy=strategy, device_memory=memory, strict=True).spread(W, devices=2)
         errors = [apart(fast(X), by_numpy(W, X)) for _ in range(3)]
         pairs = [(run.graph(), run.plan()) for _, run in fast.parts]

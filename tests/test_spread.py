@@ -93,10 +93,10 @@ def test_bad_input(name: str, start: str, end: str) -> None:
 
 def test_devices_with_relays_keep_their_bounds() -> None:
     found = json.loads(ended(begin("-m", "tests.spread_relays", XLA_FLAGS=FOUR))[0])
-    for strategy in ("codl", "capacity"):
+    for strategy in ("device", "codl", "capacity"):
         assert found[strategy]["error"] < EXACT and found[strategy]["parts"] == [0, 1]
         assert found[strategy]["engines"] == ["xco", "xco"]
-    assert max(found["capacity"]["bytes"]) <= found["bound"] < max(found["codl"]["bytes"])
+    assert max(found["capacity"]["bytes"]) <= found["bound"] < max(found["device"]["bytes"])
     assert found["served"] == {"0": True, "1": True} and found["default"] == "None"
 
 
