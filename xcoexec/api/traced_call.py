@@ -9,7 +9,7 @@ import jax
 from ..compat import JitTrace, places, shape_of
 from ..frontend.state import returned
 from .plain import Call
-from .signature import home, names_home, placed_apart
+from .signature import is_away, names_home, placed_apart
 
 EFFECTS = "it has side effects (printing, callbacks), which must keep their order"
 CALLS_BACK = "it calls back to Python, and planning would do so many times"
@@ -25,7 +25,7 @@ def unfit(made: JitTrace, call: Call, given: Mapping[str, object]) -> str:
         return EFFECTS
     if made.calls_back:
         return CALLS_BACK
-    if any(isinstance(x, jax.Array) and x.devices() != {home()} for x in made.closed.consts):
+    if any(map(is_away, made.closed.consts)):
         return ELSEWHERE
     said = next(places(made.closed), "")
     return f"it says itself where arrays lie ({said}), which plain jax.jit keeps" if said else placed_apart(call, given)

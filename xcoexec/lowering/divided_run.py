@@ -9,14 +9,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ..codegen.program import Literal, Op, Value
+from ..codegen.program import Op, Value
 from ..frontend.trace import Traced
 from ..partition.divided_network import DividedLayer, DividedNetwork, Exchange, Seconds, divided
-from .emit import run_ops
+from .emit import operand_of, run_ops
 
 Env = dict[Value, jax.Array]
 
@@ -65,14 +64,14 @@ class DividedRun:
         """A loop of known length, turn by turn."""
         body, p = op.body, op.params
         assert body is not None
-        given = [_read(v, env) for v in op.ins]
+        given = [operand_of(v, env) for v in op.ins]
         a, b = body.same, body.same + body.carried
 
         def turn(carry: list[jax.Array], arrays: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
             inner = dict(zip(body.inputs, (*given[:a], *carry, *arrays), strict=True))
             inner.update((v, env[v]) for v in body.consts)
             self(body.ops, inner)
-            out = [lax.with_sharding_constraint(_read(v, inner), self.sharding(None)) for v in body.outputs]
+            out = [lax.with_sharding_constraint(operand_of(v, inner), self.sharding(None)) for v in body.outputs]
             return out[: body.carried], out[body.carried :]
 
         last, each = lax.scan(turn, given[a:b], given[b:], p["length"], p["reverse"], p.get("unroll", 1))
@@ -130,12 +129,7 @@ class DividedProgram:
         """The results, from arrays that lie where `places` says."""
         env = dict(zip((*self.known, *self.inputs), (*known, *inputs), strict=True))
         self.run(self.traced.ops, env)
-        return [_read(v, env) for v in self.traced.outputs]
-
-
-def _read(v: Value | Literal, env: Env) -> jax.Array:
-    """The array of a value, or of a literal."""
-    return jnp.asarray(v.val, v.dtype) if isinstance(v, Literal) else env[v]
+        return [operand_of(v, env) for v in self.traced.outputs]
 
 
 __all__ = ["DividedProgram", "DividedRun"]

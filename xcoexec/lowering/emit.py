@@ -259,12 +259,17 @@ def _carried(v: Value) -> type[np.int32] | type[np.float32]:
     return np.int32 if kind(v.dtype) == "i" else np.float32
 
 
+def operand_of(v: Value | Literal, env: Mapping[Value, jax.Array]) -> jax.Array:
+    """The array of a value, or of a literal."""
+    return jnp.asarray(v.val, v.dtype) if isinstance(v, Literal) else env[v]
+
+
 def run_ops(ops: Sequence[Op], env: dict[Value, jax.Array]) -> None:
     """Evaluates operations in program order by their JAX primitives; `env` has what they read, and gets their results.
     Raises `KeyError` for a value that nobody has made.
     """
     for op in ops:
-        args = [jnp.asarray(v.val, v.dtype) if isinstance(v, Literal) else env[v] for v in op.ins]
+        args = [operand_of(v, env) for v in op.ins]
         with jax.named_scope(op.name or op.prim):
             results = bind(op.primitive or MADE[op.prim], args, dict(op.params))
         env.update(zip(op.outs, results, strict=True))
