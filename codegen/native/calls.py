@@ -183,8 +183,8 @@ def take(site, relay, faults, libc):
 
 @native(1)
 def start(frame):
-    """Operands: the segment's inputs (aliased with the results). Takes the site; another execution waits here until it
-    is joined.
+    """Operands: the segment's inputs. Result: a word that nobody reads. Takes the site; another execution waits here
+    until it is joined.
     """
     if registering(frame):
         return 0
@@ -262,7 +262,9 @@ def bring(site, relay, row, out, part, stream):
 
 @native(1)
 def join(frame):
-    """Operands: the segment's inputs, then the device half's part where there is one. Gives the site free."""
+    """Operands: the segment's inputs, then the device half's part where there is one, and start's word. Gives the site
+    free.
+    """
     if registering(frame):
         return 0
     site = attribute(frame)

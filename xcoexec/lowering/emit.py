@@ -132,12 +132,26 @@ class Synchronous(Halves):
                 self.env[join.out] = lax.concatenate([self.env[p] for p in join.parts], join.axis)
 
 
+def started(site: Site, args: Sequence[jax.Array], arrays: Sequence[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
+    """Starts a host call with the operands `args`: `arrays` for who is to read them behind the start, and a word that
+    stands for it.
+
+    The start returns no operand in its own buffer: XLA would copy an argument of the caller's for that.
+    """
+    word = host_call(f"{TARGET}_start", [jax.ShapeDtypeStruct((1,), np.float32)], site.address, args, False, site)[0]
+    *behind, word = lax.optimization_barrier((*arrays, word))
+    return behind, word
+
+
 @dataclasses.dataclass(eq=False)
 class _Pending:
-    """A host unit that runs: its operands (alive until the join), and the last device result since it was started."""
+    """A host unit that runs: its operands (alive until the join), the word of its start, and the last device result
+    since.
+    """
 
     unit: HostUnit
     operands: list[jax.Array]
+    word: jax.Array
     after: jax.Array | None = None
 
 
@@ -180,8 +194,8 @@ class _Stream:
 class Asynchronous(Halves):
     """On a device a host unit is started as soon as its operands are there, and joined where a result is first read.
 
-    `start` returns its operands: who reads them afterwards is ordered behind it. `join` takes them once more, so that
-    XLA keeps them, and a device result, so that it is not joined before that.
+    Who reads its operands afterwards is ordered behind the start. `join` takes them once more, so that XLA keeps them,
+    and a device result, so that it is not joined before that.
     """
 
     def __init__(
@@ -211,13 +225,11 @@ class Asynchronous(Halves):
         """Starts the unit, once its operands are there; nobody waits for it yet."""
         program = unit.segment.program
         sources = [unit.windows[v].source if v in unit.windows else v for v in program.inputs]
-        args = [self.get(s).astype(_carried(s)) for s in sources]
-        results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
-        started = host_call(f"{TARGET}_start", results, self.sites[unit].address, args, True, self.sites[unit])
-        for s, x in zip(sources, started, strict=True):
-            if np.dtype(_carried(s)).name == s.dtype:
-                self.env[s] = x
-        rest = _Pending(unit, started)
+        arrays = [self.get(s) for s in sources]
+        args = [x.astype(_carried(s)) for s, x in zip(sources, arrays, strict=True)]
+        behind, word = started(self.sites[unit], args, arrays)
+        self.env.update(zip(sources, behind, strict=True))
+        rest = _Pending(unit, args, word)
         self.pending.update((v, rest) for v in ((unit.join.parts[1],) if unit.join else program.outputs))
 
     def device(self, unit: DeviceUnit) -> None:
@@ -246,7 +258,7 @@ class Asynchronous(Halves):
             f"{TARGET}_join",
             results,
             self.sites[unit].address,
-            [*rest.operands, *([] if extra is None else [extra])],
+            [*rest.operands, *([] if extra is None else [extra]), rest.word],
             False,
             self.sites[unit],
         )

@@ -17,7 +17,7 @@ from ..codegen.runtime.sites import Fetch, Merge, Site, Window
 from ..codegen.segment.assembly import Segment
 from ..compat import host_call, plain_jit
 from ..devices.registry import device_of
-from ..lowering.emit import TARGET, register
+from ..lowering.emit import TARGET, register, started
 
 SMALL, LARGE = 256, 1 << 20  # f32 values; the line through both gives fixed seconds and a rate
 FETCHED = 1 << 24  # f32 values
@@ -101,8 +101,8 @@ def _site(relay: Relay, n: int, way: str) -> Site:
 def _pass(site: Site, x: jax.Array) -> jax.Array:
     """One host call in a traced function."""
     result = [jax.ShapeDtypeStruct(x.shape, np.float32)]
-    started = host_call(f"{TARGET}_start", result, site.address, [x], True)
-    joined: jax.Array = host_call(f"{TARGET}_join", result, site.address, started, False)[0]
+    (behind,), word = started(site, [x], [x])
+    joined: jax.Array = host_call(f"{TARGET}_join", result, site.address, [behind, word], False)[0]
     return joined
 
 
