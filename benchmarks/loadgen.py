@@ -46,7 +46,8 @@ from .undisturbed import TRIES, undisturbed
 MODELS = ("mobilenet_v2", "resnet50")
 IMAGES = 64
 BOUND_CALLS, LEAST_BOUND = 4.0, 0.015  # calls of the slowest engine that a query may take, and seconds at least
-STEPS = 10  # runs in which Server's rate is looked for, at most
+RUNS = 2  # of a rate, where late queries of the machine's own decide
+STEPS = 10  # rates that are tried for Server's, at most
 LEAST_SHARE = 0.05  # of the rate of calls without a generator, where that range begins
 BEYOND = 1.25  # times that rate, where it ends: calls may have been timed while others disturbed them
 FINE = 1.1  # ratio of the lowest rate that is not valid to the highest that is, at which the search ends
@@ -262,11 +263,17 @@ class Contest:
         return {e: judged(self.go(e, scenario, rate(self.rates[e]))[0], scenario) for e in self.calls}
 
     def keeps(self, engine: str, rate: float) -> bool:
-        """Whether so many queries a second are answered within the bound, and says it."""
-        summary, _ = self.go(engine, SERVER, rate)
-        late, valid = re.search(HIGH, summary), judged(summary, SERVER)[0]
-        ms, said = float(late[1]) / 1e6 if late else math.nan, "valid" if valid else "not valid"
-        self.log(f"  {engine}: {rate:.2f} queries/s, 99 % of them within {ms:.1f} ms of {1e3 * self.bound:.1f}: {said}")
+        """Whether so many queries a second are answered within the bound, and says it. The generator allows one late
+        query of `LEAST`: where the percentile is within the bound and the run is not valid, it is made once more.
+        """
+        for _ in range(RUNS):
+            summary, _ = self.go(engine, SERVER, rate)
+            late, valid = re.search(HIGH, summary), judged(summary, SERVER)[0]
+            ms, said = float(late[1]) / 1e6 if late else math.nan, "valid" if valid else "not valid"
+            bound = f"{ms:.1f} ms of {1e3 * self.bound:.1f}"
+            self.log(f"  {engine}: {rate:.2f} queries/s, 99 % of them within {bound}: {said}")
+            if valid or not ms <= 1e3 * self.bound:
+                break
         return valid
 
     def agrees(self, engine: str, scenario: str) -> float:

@@ -46,6 +46,18 @@ def test_engines_are_tried_in_turn() -> None:
     assert order[:6] == ["a", "b"] * 3
 
 
+@pytest.mark.parametrize(
+    ("runs", "kept"),
+    [([(100, "VALID")], True), ([(100, "INVALID"), (90, "VALID")], True), ([(100, "INVALID")] * 2, False)]
+    + [([(500, "INVALID")], False)],
+)
+def test_a_rate_that_few_late_queries_decide_is_tried_once_more(runs: list[tuple[int, str]], kept: bool) -> None:
+    said = [f"99.00 percentile latency (ns) : {ms}000000\nResult is : {word}\n" for ms, word in runs]
+    contest = types.SimpleNamespace(bound=0.4, log=lambda line: None, go=lambda *_: (said.pop(0), []))
+    assert loadgen.Contest.keeps(contest, "a", 5.0) is kept  # type: ignore[arg-type]
+    assert not said  # all of these runs were made, and no other
+
+
 def test_batches_that_an_engine_computes() -> None:
     rates = {1: 10.0, 2: 12.0, 4: 11.0, 8: 16.0}
     assert loadgen.usable(rates) == [1, 2, 8]  # 4 at once are slower than 2
