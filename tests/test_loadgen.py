@@ -48,8 +48,12 @@ def test_engines_are_tried_in_turn() -> None:
 
 @pytest.mark.parametrize(
     ("runs", "kept"),
-    [([(100, "VALID")], True), ([(100, "INVALID"), (90, "VALID")], True), ([(100, "INVALID")] * 2, False)]
-    + [([(500, "INVALID")], False)],
+    [
+        ([(100, "VALID")], True),
+        ([(100, "INVALID"), (90, "VALID")], True),
+        ([(100, "INVALID"), (90, "INVALID")], False),
+        ([(500, "INVALID")], False),
+    ],
 )
 def test_a_rate_that_few_late_queries_decide_is_tried_once_more(runs: list[tuple[int, str]], kept: bool) -> None:
     said = [f"99.00 percentile latency (ns) : {ms}000000\nResult is : {word}\n" for ms, word in runs]
