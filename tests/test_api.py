@@ -536,6 +536,19 @@ def test_threads_of_one_function_do_not_disturb_another() -> None:
     assert out == [True] * 3
 
 
+@pytest.mark.parametrize("strategy", ["device", "host"])
+@pytest.mark.parametrize("committed", [False, True])
+def test_what_a_function_closes_over_does_not_commit_its_results(strategy: str, committed: bool) -> None:
+    held = jax.device_put(np.eye(64, dtype=np.float32), jax.devices()[0] if committed else None)
+    fn = lambda x: jnp.tanh(x @ held) @ held
+    x, there = jnp.ones((8, 64)), jax.device_put(jnp.ones((8, 64)), jax.devices()[0])
+    plain, fast = jax.jit(fn), xcoexec.jit(fn, strategy=strategy, strict=True)
+    assert fast.report(x).ran == "xco" and held.committed is committed
+    np.testing.assert_allclose(fast(x), plain(x), rtol=1e-6)
+    assert fast(x).committed is plain(x).committed is False
+    assert fast(there).committed is plain(there).committed is True
+
+
 def test_a_numpy_array_is_copied_and_any_other_is_what_asarray_makes_of_it() -> None:
     x = np.full((3, 5), 1.5)
     got = as_array(x)

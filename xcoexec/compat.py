@@ -88,6 +88,16 @@ def local_arrays(x: jax.Array) -> Sequence[jax.Array]:
     return cast("Sequence[jax.Array]", found)
 
 
+def uncommitted(x: jax.Array) -> jax.Array:
+    """The same buffers as an array that `jax.jit` may move: what a function closes over does not say where its results
+    lie.
+    """
+    if type(x) is not Array or not x.committed:
+        return x
+    arrays = local_arrays(x)
+    return Array(x.aval, x.sharding, arrays, committed=False, _skip_checks=True)  # type: ignore[call-arg]
+
+
 def put_together(shape: tuple[int, ...], dtype: object, weak: bool, sharding: Sharding) -> Callable[..., jax.Array]:
     """As `jax.make_array_from_single_device_arrays`, for arrays that are known to be of this sharding: its checks take
     longer than a call of a small program.
@@ -525,5 +535,6 @@ __all__ = [
     "put_together",
     "settings",
     "trace_of",
+    "uncommitted",
     "versions",
 ]
