@@ -157,6 +157,17 @@ def test_a_missing_flag_is_caught() -> None:
             _check(exe, _residual, WEIGHTS, x, 1)
 
 
+def test_an_operand_of_a_host_call_is_not_copied(relay: Relay) -> None:
+    exe = build_on(relay, _residual, WEIGHTS, X, Plan.uniform(0.5))
+    lowered = exe.lowered
+    assert lowered is not None
+    program = jax.jit(lambda consts, x: lowered(consts, [x]))
+    text = program.lower(lowered.arguments(WEIGHTS), X).compile().as_text()
+    assert text.count("_start") >= len(lowered.segments) > 0
+    copies = "".join(line for line in text.splitlines() if " copy(" in line)
+    assert "f32[2,11,9,4]" not in copies and "f32[2,11,9,16]" not in copies
+
+
 def test_inside_scan(relay: Relay) -> None:
     fn = lambda w, x: jnp.tanh(x @ w)
     w, x = array(16, 16), array(3, 16)
