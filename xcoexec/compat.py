@@ -88,9 +88,9 @@ def local_arrays(x: jax.Array) -> Sequence[jax.Array]:
     return cast("Sequence[jax.Array]", found)
 
 
-def uncommitted(x: jax.Array) -> jax.Array:
-    """The same buffers as an array that `jax.jit` may move: what a function closes over does not say where its results
-    lie.
+def uncommitted(x: ArrayLike) -> ArrayLike:
+    """An array with the same buffers that `jax.jit` may move: what a function closes over does not say where results
+    of it lie.
     """
     if type(x) is not Array or not x.committed:
         return x

@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from ..codegen.program import Literal, Op, Value, consumers
 from ..codegen.rules import reference
 from ..codegen.rules.primitives import is_broadcast, is_elementwise, is_movement, primitive
-from ..compat import bind
+from ..compat import bind, uncommitted
 from .one_hot import by_choice
 from .requantise import by_reciprocals, scales_of_sums
 from .simplify import bit_by_bit, in_f64, live, simplified, typed, wide
@@ -206,7 +206,8 @@ def fold(traced: Traced, weight_index: Sequence[int]) -> Folded:
     ops = by_choice(ops, bound.known, bound.define)
     ops = live(ops, outputs)
     index, prologue = tuple(sorted(chosen)), tuple(bound.prologue)
-    return Folded(inputs, order, weights, index, traced.consts, prologue, tuple(ops), outputs, traced.weak)
+    closed = tuple((v, uncommitted(x)) for v, x in traced.consts)
+    return Folded(inputs, order, weights, index, closed, prologue, tuple(ops), outputs, traced.weak)
 
 
 def _with_broadcasts(ops: list[Op], lazy: Mapping[Value, Op]) -> list[Op]:

@@ -17,7 +17,7 @@ from ..codegen.runtime.host import give_idle_back
 from ..codegen.runtime.pages import in_large_pages
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
-from ..compat import as_array, as_weak, uncommitted
+from ..compat import as_array, as_weak
 from ..devices.record import Device
 from ..devices.registry import connected, device_of
 from ..frontend.fold import Folded
@@ -170,8 +170,8 @@ def identities(folded: Folded, weights: Sequence[ArrayLike]) -> dict[Value, jax.
     """Weights that are resident already (immutable `jax.Array`s) and need no copy. Raises `ValueError` for more or
     fewer weights than the function has.
     """
-    found = {v: w for v, w in zip(folded.weights, weights, strict=True) if isinstance(w, jax.Array)}
-    return found | {v: uncommitted(w) for v, w in folded.closed if isinstance(w, jax.Array)}
+    pairs = [*zip(folded.weights, weights, strict=True), *folded.closed]
+    return {v: w for v, w in pairs if isinstance(w, jax.Array)}
 
 
 def lower(
