@@ -30,7 +30,7 @@ from xcoexec.devices.registry import register
 from xcoexec.ir.words import DEVICE
 
 START4, START16, JOIN4, JOIN16, STAMP, AWAIT = 1, 2, 3, 4, 5, 6
-PARAMETERS = {START4: 9, START16: 9, JOIN4: 10, JOIN16: 10, STAMP: 1, AWAIT: 4}
+PARAMETERS = {START4: 9, START16: 9, JOIN4: 11, JOIN16: 11, STAMP: 1, AWAIT: 4}
 MAIN, SIDES = 1, (2, 3, 4)
 TRAPPED = 719  # what the driver says once a kernel has executed `trap`
 CALLS = ("launch", "copy", "copy2d", "record", "follow")  # that handlers make
@@ -271,7 +271,7 @@ class StandIn:
         return not self.trapped
 
     def _join(self, values: list[int], width: int) -> None:
-        out, host, dev, outer, nh, nd, flags, _, seq, limit = values
+        out, host, dev, outer, nh, nd, flags, _, seq, limit, leads = values
         result = _words(out, outer * (nh + nd) * width).reshape(outer, -1)
         if nd:
             result[:, nh * width :] = _words(dev, outer * nd * width).reshape(outer, -1)
@@ -279,7 +279,9 @@ class StandIn:
         if not self._answered(flags, seq, began + limit):
             return
         result[:, : nh * width] = _words(host, outer * nh * width).reshape(outer, -1)
-        _stamp(flags, seq, 2, began, began, time.monotonic_ns(), time.monotonic_ns())
+        if leads:
+            _stamp(flags, seq, 2, began, began, time.monotonic_ns())
+        _stamp(flags, seq, 5, time.monotonic_ns())
 
 
 #: what XLA's compiler is asked for in plans whose kernels are launched as graphs; a test fills it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 from typing import Any
@@ -14,6 +15,7 @@ from jax import lax
 
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.devices import null
+from xcoexec.errors import PlanError
 from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.geometry import axis_of
@@ -22,14 +24,17 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.lowering.executable import Executable
+from xcoexec.measure.contention import MOST
 from xcoexec.partition.split import split
 from xcoexec.planning.chain_shares import Chains
 from xcoexec.planning.simulate import replay
 from xcoexec.planning.strategies import BOUNDED, CONTEST, STRATEGIES
 from xcoexec.planning.strategies.codl import DIMS, codl
-from xcoexec.session import contest
+from xcoexec.session import contest, realise
 from xcoexec.session.attempt import Attempt
 from xcoexec.session.problem import Machine, Problem
+from xcoexec.session.realise import realised
+from xcoexec.session.rebalance import halves, slowdown
 
 from .standin import StandIn
 from .support import array, build_on, error, oracle, stages_of
@@ -70,6 +75,67 @@ def test_chains_are_exact_and_exchange_nothing_inside(dim: str, p: float) -> Non
     want = oracle(separable, W, X)
     for _ in range(3):
         assert error(np.asarray(exe.call([X])[0]), want) < 1e-5
+
+
+def block(w: Any, x: Any) -> Any:
+    """What a transformer does between two attentions: a sum goes around, and three products read it; a third of them is
+    not divided, and reads everything.
+    """
+    y = x + jnp.tanh(x @ w[0])
+    z = y * lax.rsqrt(jnp.mean(y * y, -1, keepdims=True) + 1.0)
+    q, k = ((z @ w[i]).reshape(*z.shape[:-1], 4, -1) for i in (1, 2))
+    return y + jnp.einsum("nqhd,nkhd->nqh", q, k).sum(-1, keepdims=True)
+
+
+BLOCK, TOKENS = [array(32, 32), array(32, 48, seed=1), array(32, 48, seed=2)], array(1, 21, 32, seed=4)
+
+
+def _until(graph: LayerGraph, shape: tuple[int, ...], p: float) -> Plan:
+    """A chain of rows up to the last layer with a result of that shape; what is behind it on the device half."""
+    last = max(x.index for x in graph.layers if x.out.shape == shape)
+    place = lambda x: (
+        Placement(x.name, "split", p, "rows", chain=1) if x.index <= last else Placement(x.name, "device", 0)
+    )
+    return Plan("test", tuple(map(place, graph.layers)), graph.key)
+
+
+@pytest.mark.parametrize("p", [0.04, 0.3, 0.5, 0.97])
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_chain_may_have_several_results(p: float, copied: bool) -> None:
+    def plan(graph: LayerGraph) -> Plan:
+        found = _until(graph, (1, 21, 4, 12), p)
+        check_plan(found, graph)
+        ways = {"reads": "copy", "writes": "copy"} if copied else {}
+        return dataclasses.replace(found, placements=tuple(dataclasses.replace(x, **ways) for x in found.placements))
+
+    exe = build_on(Relay(StandIn(delay=2e-4)), block, BLOCK, TOKENS, plan)
+    assert exe.lowered is not None and len(exe.lowered.segments) == 1
+    (unit,) = exe.lowered.segments
+    assert len(unit.joins) == 3 and len({j.out.shape for j in unit.joins}) == 2  # the sum, and both products
+    want = oracle(block, BLOCK, TOKENS)
+    for _ in range(3):
+        assert error(np.asarray(exe.call([TOKENS])[0]), want) < 1e-5
+    began, _, joined, asked, left, ended = exe.lowered.sites[unit].stamps()[-1]
+    assert began < joined <= asked <= left <= ended
+
+
+def test_chains_with_several_results_are_found() -> None:
+    w, x = [array(256, 256), array(256, 512), array(256, 512)], array(1, 197, 256)
+    graph = stages_of(block, w, x, weights=1)[1]
+    costs = _costs(graph, 1e-5, 2e10)
+    plan = codl(graph, costs)
+    check_plan(plan, graph)
+    chained = [x.out.shape for x, p in zip(graph.layers, plan.placements, strict=True) if p.chain == 1]
+    assert (1, 197, 4, 128) in chained and (1, 197, 256) in chained
+    assert replay(graph, plan, costs).seconds < sum(costs.device)
+
+
+def test_a_result_of_another_size_ends_no_chain() -> None:
+    fn = lambda w, x: ((z := lax.slice_in_dim(x @ w[0], 0, 20, axis=1)).sum((1, 2)), z @ w[0])
+    graph = stages_of(lambda w, x: fn(w, x)[0][:, None] + fn(w, x)[1].sum(1), BLOCK, TOKENS, weights=1)[1]
+    places = tuple(Placement(x.name, "split", 0.5, "rows", chain=1) for x in graph.layers[:-1])
+    with pytest.raises(PlanError, match="read outside of it"):
+        check_plan(Plan("test", (*places, Placement(graph.layers[-1].name, "device", 0.0)), graph.key), graph)
 
 
 def test_a_channel_chain_computes_nothing_twice() -> None:
@@ -190,9 +256,10 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(
     make = s.executable
     s.executable = lambda plan: built.append(_dims(plan)) or make(plan)  # type: ignore[method-assign, func-returns-value]
     monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    monkeypatch.setattr(realise, "slowdown", lambda *_: None)
     own = codl(s.graph, s.measured_costs())
     assert _dims(own) == BOTH
-    exe = contest._realised(s, own, "codl_measured")
+    exe = realised(s, own, "codl_measured")
     assert _dims(exe.plan) == dims
     assert built[: len(tried)] == tried and set(map(frozenset, built[len(tried) :])) <= {frozenset(dims)}
     assert (
@@ -204,6 +271,40 @@ def test_on_a_device_plans_along_one_dimension_are_measured_too(
     )
 
 
+@pytest.mark.parametrize(("factor", "again_takes", "again"), [(1.5, 0.5, True), (1.5, 0.99, False), (1.01, 0.5, False)])
+def test_a_plan_is_made_once_more_for_the_contention_of_calls(
+    monkeypatch: pytest.MonkeyPatch, factor: float, again_takes: float, again: bool
+) -> None:
+    """Where calls say otherwise than the costs, and where it is faster by more than a near thing."""
+    s = _planning(24, 64, Relay(StandIn()))
+    seen: list[float] = []
+
+    def strategy(graph: LayerGraph, costs: Costs) -> Plan:
+        seen.append(costs.contention)
+        return codl(graph, costs, dims=("rows",))
+
+    s.rows_take = again_takes
+    monkeypatch.setattr(time, "perf_counter", lambda: s.now)
+    monkeypatch.setattr(realise, "slowdown", lambda *_: factor)
+    exe = realise._planned_again(s, s.executable(codl(s.graph, s.measured_costs())), strategy)
+    assert _dims(exe.plan) == (ROWS if again else BOTH) and seen == ([factor] if factor > 1.1 else [])
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_the_contention_of_calls_is_what_the_slower_half_takes(p: float) -> None:
+    exe = build_on(Relay(StandIn()), separable, W, X, lambda g: _chained(g, p, "channel"))
+    for _ in range(5):
+        jax.block_until_ready(exe.call([X]))
+    assert exe.lowered is not None
+    (unit,) = exe.lowered.segments
+    graph, found = stages_of(separable, W, X, weights=1)[1], halves(unit, exe.lowered)
+    assert found is not None
+    took, n = max(found.host, found.device), len(graph.layers)
+    for alone, want in ((took / 1.25, 1.25), (took * 2, 1.0), (took / 9, MOST)):
+        costs = null.costs(graph, alone / (1 - p) / n, alone / (1 - p) / n)
+        assert slowdown(graph, exe.plan.placements, exe.lowered, costs) == pytest.approx(want, rel=1e-6)
+
+
 def test_codls_own_plan_is_the_predicted_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the quickest of several: a plan along rows alone would take half of its time here."""
     s = _planning(24, 64, Relay(StandIn()))
@@ -212,7 +313,7 @@ def test_codls_own_plan_is_the_predicted_one(monkeypatch: pytest.MonkeyPatch) ->
     make = s.executable
     s.executable = lambda plan: built.append(_dims(plan)) or make(plan)  # type: ignore[method-assign, func-returns-value]
     monkeypatch.setattr(time, "perf_counter", lambda: s.now)
-    exe = contest._realised(s, codl(s.graph, s.measured_costs()), "codl")
+    exe = realised(s, codl(s.graph, s.measured_costs()), "codl")
     assert _dims(exe.plan) == BOTH and set(map(frozenset, built)) == {frozenset(BOTH)}
 
 

@@ -118,7 +118,7 @@ def test_an_early_plan_beside_a_device(
     s.executable, s.quick_costs = exe, lambda together: together
     monkeypatch.setattr(contest, "whole_halves", lambda s: {"jit": jit, "host": host, "local": host})
     monkeypatch.setattr(contest, "empty_call", lambda: 0.1)
-    monkeypatch.setattr(contest, "_briefly_balanced", lambda s, exe: exe)
+    monkeypatch.setattr(contest, "briefly_balanced", lambda s, exe: exe)
     monkeypatch.setitem(contest.STRATEGIES, "layer_switch", lambda graph, costs: plan("layer_switch", switched, halves))
     monkeypatch.setattr(contest, "_promising", lambda s, costs: [("edgenn", plan("edgenn", split, (SPLIT, DEVICE)))])
     candidates = contest.quick_candidates(s)  # type: ignore[arg-type]

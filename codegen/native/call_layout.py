@@ -230,6 +230,7 @@ class JoinArgs(Words):
     WORK = auto()
     SEQ = auto()
     LIMIT_NS = auto()
+    FIRST = auto()
 
 
 class AwaitArgs(Words):

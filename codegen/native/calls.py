@@ -216,9 +216,11 @@ def start(frame):
     return error
 
 
-def merge(site, relay, row, out, part, stream):
-    """One result by a kernel that waits for the host and writes both parts."""
-    values, nh, nd = scratch(10), ld(row + Result.HOST), ld(row + Result.DEVICE)
+def merge(site, relay, row, out, part, first, stream):
+    """One result by a kernel that waits for the host and writes both parts; `first`: whether the site's results begin
+    with it.
+    """
+    values, nh, nd = scratch(11), ld(row + Result.HOST), ld(row + Result.DEVICE)
     st(values + JoinArgs.OUT, out)
     st(values + JoinArgs.MAPPED, ld(row + Result.MAPPED))
     st(values + JoinArgs.PART, part)
@@ -229,9 +231,10 @@ def merge(site, relay, row, out, part, stream):
     st(values + JoinArgs.WORK, ld(site + Site.WORK))
     st(values + JoinArgs.SEQ, ld(site + Site.SEQ))
     st(values + JoinArgs.LIMIT_NS, ld(relay + Relay.LIMIT_NS))
+    st(values + JoinArgs.FIRST, first)
     function = ld(relay + Relay.JOIN16) if ld(row + Result.WIDE) != 0 else ld(relay + Relay.JOIN4)
     # a side stream may still have to run the kernel that this one waits for: it leaves room on every multiprocessor
-    return launch(relay, function, ld(row + Result.OUTER) * (nh + nd), ld(relay + Relay.WAITERS), values, 10, stream)
+    return launch(relay, function, ld(row + Result.OUTER) * (nh + nd), ld(relay + Relay.WAITERS), values, 11, stream)
 
 
 def bring(site, relay, row, out, part, stream):
@@ -262,8 +265,8 @@ def bring(site, relay, row, out, part, stream):
 
 @native(1)
 def join(frame):
-    """Operands: the segment's inputs, then the device half's part where there is one, and start's word. Gives the site
-    free.
+    """Operands: the segment's inputs, then the device half's part of each result that has one, and start's word. Gives
+    the site free.
     """
     if registering(frame):
         return 0
@@ -271,14 +274,16 @@ def join(frame):
     relay, faults = ld(site + Site.RELAY), ld(site + Site.FAULTS)
     if atomic_load(site + Site.TAKEN) == 0:
         return fail(frame, relay, faults, ORDER)
-    stream, code = stream_of(frame, relay), 0
+    stream, code, other = stream_of(frame, relay), 0, ld(site + Site.OPERAND_COUNT)
     for i in range(ld(site + Site.RESULT_COUNT)):
-        row = ld(site + Site.RESULTS) + 8 * PART_WORDS * i
-        part = argument(frame, ld(site + Site.OPERAND_COUNT)) if ld(row + Result.DEVICE) > 0 else result(frame, i)
+        row, part = ld(site + Site.RESULTS) + 8 * PART_WORDS * i, result(frame, i)
+        if ld(row + Result.DEVICE) > 0:
+            part = argument(frame, other)
+            other += 1
         if code == 0 and ld(row + Result.COPY) != 0:
             code = bring(site, relay, row, result(frame, i), part, stream)
         elif code == 0:
-            code = merge(site, relay, row, result(frame, i), part, stream)
+            code = merge(site, relay, row, result(frame, i), part, i == 0, stream)
     error = answer(frame, relay, faults, code)
     atomic_store(site + Site.TAKEN, 0)
     return error

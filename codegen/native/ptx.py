@@ -216,11 +216,13 @@ end:
 
 
 def _join(name: str, typ: str, nbytes: int) -> str:
-    """`out[outer, nh + nd] = host[outer, nh] | dev[outer, nd]`, the host's part after DONE has reached `seq`."""
+    """`out[outer, nh + nd] = host[outer, nh] | dev[outer, nd]`, the host's part after DONE has reached `seq`. `leads`:
+    0 for the further results of a call, which leave the stamps of its waiting as they are.
+    """
     p = "ptr addrspace(1)"
     arrays, sizes = f"{p} %out, {p} %host, {p} %dev", "i64 %outer, i64 %nh, i64 %nd"
     return f"""
-define ptx_kernel void @{name}({arrays}, {sizes}, {p} %flags, {p} %work, i64 %seq, i64 %limit) {{
+define ptx_kernel void @{name}({arrays}, {sizes}, {p} %flags, {p} %work, i64 %seq, i64 %limit, i64 %leads) {{
 entry:{_PLACE}
   %both = add i64 %nh, %nd
   %published = getelementptr i8, {p} %work, i64 64
@@ -231,7 +233,10 @@ mine:{_AWAIT}  br label %far
 far:{_copy("h", typ, nbytes, "far", "mark", ("%host", "%nh", "%nh", "0"), ("%out", "%both", "0"))}
 mark:
   br i1 %master, label %late_stamp, label %end
-late_stamp:{_clock("ended")}{_stamps(begin=2, came=3, went=4, ended=5)}  br label %end
+late_stamp:{_clock("ended")}{_stamps(ended=5)}
+  %heads = icmp ne i64 %leads, 0
+  br i1 %heads, label %head_stamp, label %end
+head_stamp:{_stamps(begin=2, came=3, went=4)}  br label %end
 end:
   ret void
 }}

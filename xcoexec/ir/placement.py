@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from ..codegen.program import Value
 from .geometry import axis_of, cut
 from .layers import Layer, LayerGraph
 from .words import SPLIT
@@ -14,11 +15,11 @@ from .words import SPLIT
 class Placement:
     """Where one layer runs. `p_cpu` (0..1) is the host half's share along `dim`; `predicted` seconds.
 
-    Neighbouring split layers with the same `chain` (not 0) exchange nothing between them: the last one's result is
-    divided, and each half computes what its part needs of those before. `reads`, `writes`: how what the host half takes
-    and gives crosses to a device of its own, "mapped" (kernels in host-mapped memory) or "copy" (copy engines); ""
-    where nothing crosses. `streamed` (0..1, of the whole layer): what the device half computes from weights that come
-    over at every call, in so many `pieces`; the rest of its weights is resident.
+    Neighbouring split layers with the same `chain` (not 0) exchange nothing between them: the last one's result and the
+    others that are read outside of the chain are divided, and each half computes what its parts need. `reads`,
+    `writes`: how what the host half takes and gives crosses to a device of its own, "mapped" (kernels in host-mapped
+    memory) or "copy" (copy engines); "" where nothing crosses. `streamed` (0..1, of the whole layer): what the device
+    half computes from weights that come over at every call, in so many `pieces`; the rest of its weights is resident.
     """
 
     layer: str
@@ -52,6 +53,27 @@ def chains(graph: LayerGraph, placements: Sequence[Placement]) -> list[list[Laye
             out.append([layer])
         before = place.chain
     return out
+
+
+def divided_axis(layer: Layer, dim: str, size: int) -> int | None:
+    """The axis along which a layer's result is divided as one that has `size` indices along `dim`; None where it has no
+    such axis, or several results.
+    """
+    axis = axis_of(layer.group, dim)
+    return axis if axis is not None and len(layer.outs) == 1 and layer.out.shape[axis] == size else None
+
+
+def chain_results(graph: LayerGraph, members: Sequence[Layer], dim: str) -> dict[Value, int | None]:
+    """The results of a chain's layers that are read outside of it, the last one's last, and along which axis each is
+    divided (None: it cannot be).
+    """
+    last = members[-1]
+    axis = axis_of(last.group, dim)
+    size = last.out.shape[axis] if axis is not None else 0
+    inside = {op for x in members for op in x.ops}
+    outside = lambda v: v in graph.program.outputs or any(r not in inside for r in graph.readers.get(v, []))
+    found = {v: divided_axis(x, dim, size) for x in members[:-1] for v in x.outs if outside(v)}
+    return found | {last.out: axis}
 
 
 def bounds(layer: Layer, place: Placement, apart: bool = True) -> tuple[int, int, int]:

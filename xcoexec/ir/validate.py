@@ -8,7 +8,7 @@ from ..codegen.program import Value
 from ..errors import PlanError
 from .geometry import axis_of
 from .layers import Layer, LayerGraph
-from .placement import Placement, chains
+from .placement import Placement, chain_results, chains
 from .plan import Plan, fields
 from .plan_json import check
 from .words import DEVICE, HOST, PLACES, SPLIT
@@ -49,8 +49,8 @@ def check_plan(plan: Plan, graph: LayerGraph) -> None:
 
 
 def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: LayerGraph) -> None:
-    """One share and dimension for a whole chain, and nothing inside it that others read. Raises `PlanError` that says
-    which chain is otherwise.
+    """One share and dimension for a whole chain, and what others read of it divided along it. Raises `PlanError` that
+    says which chain is otherwise.
     """
     if not places[0].chain:
         return
@@ -59,17 +59,16 @@ def check_chain(places: Sequence[Placement], layers: Sequence[Layer], graph: Lay
             f"plan: got different shares or dimensions in the chain that ends with {places[-1].layer!r}; "
             "valid is one for all of it."
         )
-    inside = {op for x in layers for op in x.ops}
+    dim = places[-1].dim
+    results = chain_results(graph, layers, dim)
+    if results[layers[-1].out] is None:
+        raise PlanError(f"plan: got a chain along {dim!r}; its last layer {places[-1].layer!r} has no such dimension.")
     for x in layers[:-1]:
-        if x.out in graph.program.outputs or any(r not in inside for r in graph.readers.get(x.out, [])):
+        if any(v in results and results[v] is None for v in x.outs):
             raise PlanError(
-                f"plan: got a chain that ends with {places[-1].layer!r}, but {x.name!r} in it is read outside of it."
+                f"plan: got a chain along {dim!r} that ends with {places[-1].layer!r}, but {x.name!r} in it is read "
+                "outside of it and has no such dimension of the same size."
             )
-    axis = axis_of(layers[-1].group, places[-1].dim)
-    if axis is None:
-        raise PlanError(
-            f"plan: got a chain along {places[-1].dim!r}; its last layer {places[-1].layer!r} has no such dimension."
-        )
 
 
 def check_placement(place: Placement, graph: LayerGraph, index: int) -> None:

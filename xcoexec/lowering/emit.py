@@ -111,8 +111,7 @@ class Synchronous(Halves):
         operands = [*args, *(self.env[v] for v in segment.raw), self.blobs[unit]]
         outs = ffi_call(TARGET, results, segment, operands, self._in_place(unit))
         self.env.update((v, out.astype(v.dtype)) for v, out in zip(program.outputs, outs, strict=True))
-        if unit.join:
-            self.joins[unit.join.parts[1]] = unit.join
+        self.joins.update((j.parts[1], j) for j in unit.joins)
 
     def _in_place(self, unit: HostUnit) -> Pairs:
         """(operand, result) of a unit that are one buffer; XLA copies an operand that somebody reads later."""
@@ -218,7 +217,7 @@ class Asynchronous(Halves):
     def get(self, v: Value) -> jax.Array:
         """The array of a value; the host unit that makes it is joined now if it still runs."""
         if v not in self.env:
-            self._join(self.pending[v], None)
+            self._join(self.pending[v])
         return self.env[v]
 
     def host(self, unit: HostUnit) -> None:
@@ -230,7 +229,7 @@ class Asynchronous(Halves):
         behind, word = started(self.sites[unit], args, arrays)
         self.env.update(zip(sources, behind, strict=True))
         rest = _Pending(unit, args, word)
-        self.pending.update((v, rest) for v in ((unit.join.parts[1],) if unit.join else program.outputs))
+        self.pending.update((v, rest) for v in ([j.parts[1] for j in unit.joins] or program.outputs))
 
     def device(self, unit: DeviceUnit) -> None:
         """Runs a device unit, with its streamed weights; a host unit that makes the rest of its result is joined."""
@@ -239,26 +238,29 @@ class Asynchronous(Halves):
             late = [self.get(v) for v in sources if v not in unit.streamed and v not in self.early]
             self.env.update((v, self.stream.take((unit, v), late)) for v in unit.streamed)
         super().device(unit)
-        out = unit.outs[0]
+        out = unit.outs[-1]
         for v in unit.streamed:
             del self.env[v]
         if unit.streamed:
             self.env[out] = self.stream.more(self.env[out])
-        if out in self.pending and out in self.env:
-            self._join(self.pending.pop(out), self.env[out])
+        if out in self.pending:
+            self._join(self.pending[out])
         for p in self.pending.values():
             p.after = self.env[out]
 
-    def _join(self, rest: _Pending, part: jax.Array | None) -> None:
-        unit, program = rest.unit, rest.unit.segment.program
-        outputs = (unit.join.out,) if unit.join else program.outputs
+    def _join(self, rest: _Pending) -> None:
+        """Joins a host unit: behind the device half's parts of its results, where it has such, which are there."""
+        unit = rest.unit
+        outputs = tuple(j.out for j in unit.joins) or unit.segment.program.outputs
         results = [jax.ShapeDtypeStruct(v.shape, _carried(v)) for v in outputs]
-        extra = part.astype(_carried(outputs[0])) if part is not None else rest.after
+        behind = [self.env[j.parts[1]].astype(_carried(j.out)) for j in unit.joins]
+        if not behind and rest.after is not None:
+            behind = [rest.after]
         outs = host_call(
             f"{TARGET}_join",
             results,
             self.sites[unit].address,
-            [*rest.operands, *([] if extra is None else [extra]), rest.word],
+            [*rest.operands, *behind, rest.word],
             False,
             self.sites[unit],
         )

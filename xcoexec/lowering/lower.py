@@ -21,9 +21,8 @@ from ..compat import as_array, as_weak
 from ..devices.record import Device
 from ..devices.registry import connected, device_of
 from ..frontend.fold import Folded
-from ..ir.geometry import axis_of
 from ..ir.layers import LayerGraph
-from ..ir.placement import Placement, bounds, chains
+from ..ir.placement import Placement, bounds, chain_results, chains
 from ..ir.words import HOST, SPLIT
 from ..partition.split import Slice
 from .emit import Asynchronous, Halves, Synchronous, register, turned_back
@@ -129,11 +128,8 @@ def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray], fault
     inputs = [_window(v, unit.windows.get(v), v in unit.copied) for v in program.inputs]
     if not inputs:
         raise Unsupported("a host segment that reads no value of the call")
-    if unit.join:
-        part = unit.join.parts[0]
-        outputs = [Merge(unit.join.out.shape, unit.join.axis, part.shape[unit.join.axis], part in unit.copied)]
-    else:
-        outputs = [Merge.whole(v.shape, v in unit.copied) for v in program.outputs]
+    merge = lambda j: Merge(j.out.shape, j.axis, j.parts[0].shape[j.axis], j.parts[0] in unit.copied)
+    outputs = [*map(merge, unit.joins)] or [Merge.whole(v.shape, v in unit.copied) for v in program.outputs]
     return Site(relay, unit.segment, inputs, outputs, known, faults)
 
 
@@ -186,10 +182,10 @@ def lower(
     for layers in chains(graph, placements):
         last = layers[-1]
         place = placements[last.index]
-        axis = axis_of(last.group, place.dim)
         at, resident, size = bounds(last, place, device.apart)
-        if axis is not None and (0 < at < size or 0 < resident < size or (resident == 0 and place.pieces > 1)):
-            plan.divided(layers, axis, at, resident, place.pieces)
+        if 0 < at < size or 0 < resident < size or (size and resident == 0 and place.pieces > 1):
+            axes = {v: axis for v, axis in chain_results(graph, layers, place.dim).items() if axis is not None}
+            plan.divided(layers, axes, at, resident, place.pieces)
             continue
         for layer in layers:
             if place.half == HOST or (place.half == SPLIT and at == size):

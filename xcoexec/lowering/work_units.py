@@ -11,7 +11,7 @@ from ..codegen.segment.assembly import Segment
 from ..ir.layers import Layer, LayerGraph
 from ..ir.placement import Placement
 from ..ir.streaming import STREAMED_BYTES
-from ..partition.split import Part, Slice, split
+from ..partition.split import Part, Slice, split_all
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,32 +28,31 @@ class HostUnit:
     """Neighbouring host work in one call; `layers` its groups' layer indices, `windows` its inputs that are parts of
     other values.
 
-    `join`: what becomes of the result when the device half makes the rest of it. `copied`: inputs and results that copy
-    engines move, where the device half is a device of its own.
+    `joins`: what becomes of each result when the device half makes the rest of them. `copied`: inputs and results that
+    copy engines move, where the device half is a device of its own.
     """
 
     segment: Segment
     layers: tuple[int, ...]
     windows: Mapping[Value, Slice] = dataclasses.field(default_factory=dict)
-    join: Join | None = None
+    joins: tuple[Join, ...] = ()
     copied: frozenset[Value] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DeviceUnit:
     """Operations on the device half in program order, for the layers `layers`; `windows` as in `HostUnit`; `streamed`:
-    constants that come over at every call.
+    constants that come over at every call; `outs`: its results (none given: the last operation's).
     """
 
     ops: tuple[Op, ...]
     layers: tuple[int, ...]
     windows: Mapping[Value, Slice] = dataclasses.field(default_factory=dict)
     streamed: tuple[Value, ...] = ()
+    outs: tuple[Value, ...] = ()
 
-    @property
-    def outs(self) -> tuple[Value, ...]:
-        """The results of the last operation."""
-        return self.ops[-1].outs
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outs", self.outs or self.ops[-1].outs)
 
 
 Unit = HostUnit | DeviceUnit
@@ -83,42 +82,47 @@ class Units:
         self.flush()
         self.units.append(DeviceUnit(layer.ops, (layer.index,), streamed=self._large(layer.ops) if streamed else ()))
 
-    def divided(self, layers: Sequence[Layer], axis: int, at: int, resident: int, pieces: int = 1) -> None:
-        """A chain whose last result is divided along `axis`: up to index `at` the host half's, up to `resident` the
-        device half's from resident weights, then from streamed ones in `pieces`. Each computes what its part needs, on
-        its own. Raises `SplitError` where it has no such parts.
+    def divided(self, layers: Sequence[Layer], axes: Mapping[Value, int], at: int, resident: int, pieces: int) -> None:
+        """A chain whose results are divided, each along its axis in `axes`: up to index `at` the host half's, up to
+        `resident` the device half's from resident weights, then from streamed ones in `pieces` (of one result). Each
+        computes what its parts need, on its own. Raises `SplitError` where it has no such parts.
         """
         ops, out = [op for layer in layers for op in layer.ops], layers[-1].out
+        axis = axes[out]
         self.flush()
         granule = layers[-1].dims.get("channel", 1)
         cuts = [
             at,
             *(resident + (out.shape[axis] - resident) * i // (pieces * granule) * granule for i in range(pieces + 1)),
         ]
-        parts = [self._part(ops, axis, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
-        rest = parts[0].out if len(parts) == 1 else Value(_part_shape(out, axis, at), out.dtype)
+        found = [self._part(ops, axes, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+        rest = found[0][1] if len(found) == 1 else {out: Value(_part_shape(out, axis, at), out.dtype)}
         if at > 0:
-            first = self._part(ops, axis, 0, at)
+            first, mine = self._part(ops, axes, 0, at)
             for layer, groups in zip(layers, first.groups([x.group for x in layers]), strict=True):
                 self.groups += [(layer.index, g) for g in groups]
-            self.flush(Join((first.out, rest), out, axis), first.slices)
-        rest = rest if at > 0 or len(parts) == 1 else out
+            self.flush(tuple(Join((mine[v], rest[v]), v, axes[v]) for v in axes), first.slices)
+        rest = rest if at > 0 or len(found) == 1 else {out: out}
         indices = tuple(x.index for x in layers)
-        for i, part in enumerate(parts):
+        for i, (part, made) in enumerate(found):
             streamed = self._large(part.ops) if i > 0 or at == resident < out.shape[axis] else ()
-            self.units.append(DeviceUnit(part.ops, indices, _outside(part.slices, self.consts), streamed))
-        if len(parts) > 1:
-            self.units.append(
-                DeviceUnit((Op("concatenate", tuple(p.out for p in parts), (rest,), {"dimension": axis}),), indices)
-            )
+            outs = tuple(made.values())
+            self.units.append(DeviceUnit(part.ops, indices, _outside(part.slices, self.consts), streamed, outs))
+        if len(found) > 1:
+            pieces_of = tuple(part.out for part, _ in found)
+            joined = Op("concatenate", pieces_of, (rest[out],), {"dimension": axis})
+            self.units.append(DeviceUnit((joined,), indices))
 
-    def _part(self, ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
-        part = split(ops, axis, start, stop)
+    def _part(
+        self, ops: Sequence[Op], axes: Mapping[Value, int], start: int, stop: int
+    ) -> tuple[Part, Mapping[Value, Value]]:
+        """The part that makes `start:stop` of each result along its axis, and what stands for each of them."""
+        part, made = split_all(ops, {v: (axis, start, stop) for v, axis in axes.items()})
         for s in part.slices:
             if s.source in self.consts:
                 self.slices[s.value] = s
                 self.consts.add(s.value)
-        return part
+        return part, made
 
     def _large(self, ops: Sequence[Op]) -> tuple[Value, ...]:
         whole = lambda v: self.slices[v].source if v in self.slices else v
@@ -133,8 +137,8 @@ class Units:
             found |= {v for op in group.ops for v in op.outs if v in outputs and place.writes == "copy"}
         return frozenset(found)
 
-    def flush(self, join: Join | None = None, slices: Sequence[Slice] = ()) -> None:
-        """Makes a segment of the host work that waits; `join`: what becomes of its result, `slices`: what it reads of
+    def flush(self, joins: tuple[Join, ...] = (), slices: Sequence[Slice] = ()) -> None:
+        """Makes a segment of the host work that waits; `joins`: what becomes of its results, `slices`: what it reads of
         other values. Raises what `build` raises.
         """
         if not self.groups:
@@ -143,8 +147,8 @@ class Units:
         ops = [op for g in groups for op in g.ops]
         inside = set(ops)
         made = [v for op in ops for v in op.outs]
-        if join is not None:
-            outputs: tuple[Value, ...] = (join.parts[0],)
+        if joins:
+            outputs: tuple[Value, ...] = tuple(j.parts[0] for j in joins)
         else:
             outputs = tuple(
                 v
@@ -162,7 +166,7 @@ class Units:
                 segment,
                 tuple(i for i, _ in self.groups),
                 _outside(slices, self.consts),
-                join,
+                joins,
                 self._copied(inputs, outputs),
             )
         )

@@ -74,12 +74,16 @@ def split(ops: Sequence[Op], axis: int, start: int, stop: int) -> Part:
 
 def split_all(ops: Sequence[Op], wanted: Mapping[Value, Request | None]) -> tuple[Part, Mapping[Value, Value]]:
     """The part of operations that computes a range (None: all) of each of several of their results, and what stands for
-    these; its `out` is the last one's. Raises `SplitError` as `split`, and for an operation with several results.
+    these; its `out` is the last one's. Raises `SplitError` as `split`, for an operation with several results, and where
+    another wanted result needs more of one than its own range.
     """
     several = next((op for op in ops if len(op.outs) != 1), None)
     if several is not None:
         raise SplitError(f"{several.prim} has {len(several.outs)} results; only operations with one can be split.")
     work = _split(tuple(dict.fromkeys(ops)), wanted)
+    more = next((v for v, request in wanted.items() if work.requests[v] != request), None)
+    if more is not None:
+        raise SplitError(f"a result {more} is needed in a larger part than {wanted[more]}; it cannot be split there.")
     new = {v: work.new[v] for v in wanted}
     last = next(new[op.out] for op in reversed(ops) if op.out in new)
     return Part(tuple(work.origin), tuple(work.slices.values()), last, work.origin), new
@@ -178,11 +182,11 @@ def _slice_of(v: Value, axis: int, start: int, stop: int) -> Op:
     return Op("slice", (v,), (Value(_part_shape(v.shape, (axis, start, stop)), v.dtype),), params)
 
 
-def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, Request | None]:
-    """Value -> the range (axis, start, stop) of it that `start:stop` along `axis` of the last result needs, None for
-    all of it; back to the first operation that cannot be split, whose result is left out.
+def parts_needed(ops: Sequence[Op], wanted: Mapping[Value, Request]) -> dict[Value, Request | None]:
+    """Value -> the range (axis, start, stop) of it that the ranges `wanted` of some results need, None for all of it;
+    back to the first operation that cannot be split, whose result is left out.
     """
-    requests: dict[Value, Request | None] = {ops[-1].out: (axis, start, stop)}
+    requests: dict[Value, Request | None] = dict(wanted)
     made = {v: op for op in ops for v in op.outs}
     for op in reversed(tuple(dict.fromkeys(ops))):
         if op.out not in requests:
@@ -195,11 +199,10 @@ def parts_needed(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Va
     return requests
 
 
-def part_shares(ops: Sequence[Op], axis: int, start: int, stop: int) -> dict[Value, float]:
-    """Value -> the share of it (0..1) that `start:stop` along `axis` of the last result needs, where only a part of it
-    is needed and that can be followed.
+def part_shares(needed: Mapping[Value, Request | None]) -> dict[Value, float]:
+    """Value -> the share of it (0..1) that is needed, where that is only a part of it; `needed` as `parts_needed` gives
+    it.
     """
-    needed = parts_needed(ops, axis, start, stop)
     return {v: (r[2] - r[1]) / v.shape[r[0]] for v, r in needed.items() if r is not None}
 
 

@@ -1,12 +1,14 @@
-"""Which neighbouring layers may be one chain, and what share of each of them a part of the last one needs."""
+"""Which neighbouring layers may be one chain, and what share of each of them a part of its results needs."""
 
 from __future__ import annotations
 
 import functools
 
+from ..codegen.program import Value
 from ..codegen.rules.primitives import primitive
 from ..ir.geometry import axis_of, block
 from ..ir.layers import Layer, LayerGraph
+from ..ir.placement import divided_axis
 from ..partition.split import part_shares, parts_needed
 
 MAX_CHAIN = 40
@@ -18,6 +20,7 @@ class Chains:
     def __init__(self, graph: LayerGraph):
         self.graph, self.consts = graph, set(graph.program.consts)
         self.shares = functools.lru_cache(None)(self._shares)
+        self.read_later = functools.lru_cache(None)(self._read_later)
         owner = graph.home
         self.last_reader = {x.index: x.index for x in graph.layers}
         for x in graph.layers:
@@ -34,13 +37,22 @@ class Chains:
         return granule if dim != "channel" else block(granule, layer.out.shape[axis_of(layer.group, dim) or 0])
 
     def needed(self, first: int, last: int, dim: str, at: int) -> tuple[dict[int, float], dict[int, float]] | None:
-        """(layer -> share of it that the host half computes, the same of the device half) where the last layer is cut
-        at an index of its axis; None where a layer of the chain cannot be followed.
+        """(layer -> share of it that the host half computes, the same of the device half) where the last layer and what
+        else is read outside of the chain are cut at an index of their axes; None where a layer of the chain cannot be
+        followed.
         """
         layer = self.graph.layers[last - 1]
         size = layer.out.shape[axis_of(layer.group, dim) or 0]
         mine, other = self.shares(last, dim, 0, at), self.shares(last, dim, at, size)
         return None if any(i not in mine or i not in other for i in range(first, last)) else (mine, other)
+
+    def results(self, first: int, last: int, dim: str) -> tuple[Value, ...] | None:
+        """What layers `first:last` make and others read, the last one's result last; None where some of it cannot be
+        divided along the dimension as that one is.
+        """
+        least, found = self.read_later(last, dim)
+        inner = tuple(self.graph.layers[i].out for i in sorted(found) if i >= first)
+        return None if first < least else (*inner, self.graph.layers[last - 1].out)
 
     def read(self, first: int, last: int) -> int:
         """Bytes of what layers `first:last` read and none of them makes, without weights."""
@@ -52,14 +64,40 @@ class Chains:
         """Whether a part of a layer needs all of its operand: its sums run over all channels."""
         return dim == "channel" and primitive(self.graph.layers[first].group.anchor).contraction
 
+    def _read_later(self, last: int, dim: str) -> tuple[int, dict[int, int]]:
+        """(the first layer with which a chain up to layer `last - 1` may begin, {layer before that one whose result is
+        read behind it: the axis along which that is divided}).
+        """
+        layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
+        axis = axis_of(layers[-1].group, dim)
+        size = layers[-1].out.shape[axis] if axis is not None else 0
+        found: dict[int, int] = {}
+        for x in reversed(layers[:-1]):
+            if self.last_reader[x.index] < last:
+                continue
+            own = divided_axis(x, dim, size)
+            if own is None:
+                return x.index + 1, found
+            found[x.index] = own
+        return layers[0].index, found
+
     def _shares(self, last: int, dim: str, start: int, stop: int) -> dict[int, float]:
-        """Layer -> share of it that `start:stop` of layer `last - 1` needs, as far back as that can be followed."""
+        """Layer -> share of it that `start:stop` of the results of a chain up to layer `last - 1` needs, as far back as
+        that can be followed. A result that others of the chain need in a larger part cannot.
+        """
         layers = self.graph.layers[max(0, last - MAX_CHAIN) : last]
         axis = axis_of(layers[-1].group, dim)
         assert axis is not None
-        ops = [op for x in layers for op in x.ops]
-        known, needed = part_shares(ops, axis, start, stop), parts_needed(ops, axis, start, stop)
-        followed = lambda x: x.out in known and all(op.out in needed for op in x.ops)
+        later = self.read_later(last, dim)[1]
+        wanted = {self.graph.layers[i].out: (own, start, stop) for i, own in later.items()}
+        wanted[layers[-1].out] = (axis, start, stop)
+        needed = parts_needed([op for x in layers for op in x.ops], wanted)
+        known = part_shares(needed)
+        followed = lambda x: (
+            x.out in known
+            and all(op.out in needed for op in x.ops)
+            and wanted.get(x.out, needed[x.out]) == needed[x.out]
+        )
         return {x.index: known[x.out] for x in layers if followed(x)}
 
 

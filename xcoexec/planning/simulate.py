@@ -9,19 +9,19 @@ graph allows it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..codegen.program import Value
 from ..errors import PlanError
 from ..ir.costs import Costs
 from ..ir.geometry import axis_of
 from ..ir.layers import Layer, LayerGraph
-from ..ir.placement import Placement, chains
+from ..ir.placement import Placement, chain_results, chains
 from ..ir.plan import Plan
 from ..ir.streaming import Ahead
 from ..ir.trace_events import event, rows
 from ..ir.words import DEVICE, HOST, SPLIT
-from ..partition.split import part_shares
+from ..partition.split import part_shares, parts_needed
 from .memory import large
 
 ROWS = ("host half: team", "device half: stream", "copies to the host", "copies to the device", "copies of weights")
@@ -63,7 +63,7 @@ class _Machine:
     """When each row is free, and since when each value lies on each half."""
 
     def __init__(self, graph: LayerGraph, plan: Plan, costs: Costs):
-        self.costs, self.home, self.placements = costs, graph.home, plan.placements
+        self.graph, self.costs, self.home, self.placements = graph, costs, graph.home, plan.placements
         self.free = [0.0] * len(ROWS)
         self.events: list[Event] = []
         self.there: dict[tuple[Value, int], float] = {(v, STREAM): 0.0 for v in graph.program.inputs}
@@ -156,7 +156,8 @@ def replay(graph: LayerGraph, plan: Plan, costs: Costs) -> Timeline:
 def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None:
     """A split layer or chain: operands over, both halves on their shares, the host's part back."""
     costs, inside = machine.costs, {v for x in members for v in x.outs}
-    mine, other = member_shares(members, place)
+    results = chain_results(machine.graph, members, place.dim)
+    mine, other = member_shares(members, place, results)
     outside = [v for x in members for v in x.ins if v not in inside]
     whole, reads = place.dim == "channel", machine.placements[members[0].index].reads
     ready = max(
@@ -171,14 +172,16 @@ def _both(machine: _Machine, members: Sequence[Layer], place: Placement) -> None
             seconds = costs.part(RUNS[row], x.index, place.dim, part[x.index]) * costs.contention
             end = machine.device(x, place, end, seconds) if row == STREAM else machine.run(x.name, row, end, seconds)
         ends.append(end)
-    out = members[-1].out
-    back = machine.run(str(out), BACK, ends[0], machine.move("write", place.writes, place.p_cpu * out.nbytes))
-    machine.there[out, STREAM] = max(back, ends[1])
+    for out in results:
+        back = machine.run(str(out), BACK, ends[0], machine.move("write", place.writes, place.p_cpu * out.nbytes))
+        machine.there[out, STREAM] = max(back, ends[1])
 
 
-def member_shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int, float], dict[int, float]]:
+def member_shares(
+    members: Sequence[Layer], place: Placement, results: Mapping[Value, int | None]
+) -> tuple[dict[int, float], dict[int, float]]:
     """Layer index -> the share (0..1) of it that the host half and the device half compute; in chains of rows both
-    compute the border.
+    compute the border. `results`: along which axes the chain's results are divided.
     """
     last = members[-1]
     axis = axis_of(last.group, place.dim)
@@ -189,7 +192,7 @@ def member_shares(members: Sequence[Layer], place: Placement) -> tuple[dict[int,
     ops = [op for x in members for op in x.ops]
     found = []
     for start, stop in ((0, at), (at, size)):
-        known = part_shares(ops, axis, start, stop)
+        known = part_shares(parts_needed(ops, {v: (a, start, stop) for v, a in results.items() if a is not None}))
         found.append({x.index: known.get(x.out, 1.0) for x in members})
     return found[0], found[1]
 

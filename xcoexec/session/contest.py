@@ -6,11 +6,9 @@ import dataclasses
 import functools
 import logging
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 
 import jax
-import numpy as np
 
 from ..codegen.runtime import pages
 from ..cost.bounds import pays
@@ -24,10 +22,11 @@ from ..ir.validate import check_plan
 from ..ir.words import DEVICE, HOST, SPLIT
 from ..lowering.executable import Executable
 from ..measure.profile import host_placements
-from ..measure.timing import ROUND_SECONDS, ROUNDS, WINS, alone, alternate, empty_call
+from ..measure.timing import ROUNDS, WINS, alternate, empty_call
 from ..planning.memory import usage
-from ..planning.strategies import CONTEST, RIVALS, STRATEGIES, Strategy, strategy_name
-from .attempt import Attempt, lowered_of
+from ..planning.strategies import CONTEST, STRATEGIES, Strategy, strategy_name
+from .attempt import Attempt
+from .realise import ENOUGH, NEAR, WORTH, briefly_balanced, realised
 from .rebalance import rebalanced
 
 log = logging.getLogger("xcoexec")
@@ -36,14 +35,8 @@ QUICK_SECONDS = 0.02
 CLEAR = 0.85  # a winner below this share of jax.jit's time needs no further candidate
 MOST_PLANS = 2  # of strategies that are compiled and measured on a device of its own
 WORTH_COMPILING = 0.97  # of the device half's predicted seconds, above which a plan of both halves is not compiled
-NEAR = 1.08  # a rival that is predicted to take longer than this times the plan's time is not compiled
-BALANCING = 2  # corrections of a plan's shares by what its halves measured
-BALANCE_CALLS = 12
 SLOW = 1.5  # times the fastest one's time: what takes longer each time, twice at least, is out of the comparison
-ENOUGH = 24  # calls of one plan in one round of a comparison
 FEW, FEW_ROUNDS, FEW_WINS = 8, 3, 2  # the same of an early comparison, which the caller's own calls repeat
-QUICK_COMPILATION = 2.0  # seconds that XLA may take for an early plan which is made once more, with other shares
-WORTH = 0.98  # a plan replaces plain jax.jit when it takes less than this share of its time
 #: the same of the folded graph on a device, which is XLA's once more and whose calls need a look: where its weights lie
 #: as kernels read them, and where they do not
 TURNED, FOLDED = 0.95, 0.9
@@ -106,7 +99,7 @@ def _single(s: Attempt, strategy: str | Strategy) -> Executable:
     return (
         s.all_host
         if strategy == "host" and plan.placements == s.all_host.plan.placements
-        else _realised(s, plan, strategy)
+        else realised(s, plan, strategy)
     )
 
 
@@ -155,7 +148,7 @@ def contest(s: Attempt) -> Found:
     candidates["host"] = dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs))
     for name, plan in _promising(s, costs):
         if _worth_a_try(plan, [c.plan for c in candidates.values()], not s.machine.apart):
-            candidates[name] = _realised(s, plan, name)
+            candidates[name] = realised(s, plan, name)
     seconds = times(s, candidates)
     s.plain_ready = True
     # a near thing: XLA on the folded graph may be better than on the function, of which a step's weights are no part
@@ -232,18 +225,8 @@ def quick_candidates(s: Attempt) -> dict[str, Executable]:
     for name, plan in (switched, *_promising(s, costs)[:1]):
         wins = (plan.predicted or math.inf) + empty_call() < CLEAR * plain
         if wins and _worth_a_try(plan, [s.all_host.plan], False):
-            return found | {name: _briefly_balanced(s, s.executable(plan))}
+            return found | {name: briefly_balanced(s, s.executable(plan))}
     return found if s.problem.step else found | {"device": s.all_device}
-
-
-def _briefly_balanced(s: Attempt, exe: Executable) -> Executable:
-    """An executable with shares as its halves measured them, where another compilation is no long one."""
-    began = time.perf_counter()
-    places = _measured_shares(s, exe)
-    moved = dataclasses.replace(exe.plan, placements=places)
-    if time.perf_counter() - began > QUICK_COMPILATION or places == exe.plan.placements or not s.fits(moved):
-        return exe
-    return s.executable(moved)
 
 
 def _promising(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
@@ -266,7 +249,7 @@ def _within(s: Attempt) -> Executable:
     costs = s.measured_costs()
     plan = STRATEGIES["capacity"](s.graph, costs)
     candidates = {
-        "capacity": _realised(s, plan, "capacity"),
+        "capacity": realised(s, plan, "capacity"),
         "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs)),
     }
     if not s.fits(candidates["host"].plan):
@@ -280,55 +263,6 @@ def _within(s: Attempt) -> Executable:
     reason = f"fastest of {', '.join(seconds)} by measurement; {too_much}"
     note = f"; {exe.plan.chosen}" if best == "capacity" else ""
     return dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, measured=seconds, chosen=reason + note))
-
-
-def _realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
-    """A strategy's plan as an executable; on a device the fastest of it and its near `RIVALS`, balanced."""
-    plans = [plan]
-    for rival in RIVALS.get(strategy, ()) if s.machine.apart and isinstance(strategy, str) else ():
-        other = rival(s.graph, s.measured_costs())
-        if (
-            s.fits(other)
-            and (other.predicted or 0.0) < NEAR * (plan.predicted or 0.0)
-            and all(other.placements != p.placements for p in plans)
-        ):
-            plans.append(other)
-    if len(plans) == 1:
-        return _balanced(s, s.executable(plan))
-    made = [s.executable(p) for p in plans]
-    own, *others = _briefly(s, made)
-    return _balanced(s, made[int(np.argmin([WORTH * own, *others]))])
-
-
-def _balanced(s: Attempt, exe: Executable) -> Executable:
-    """An executable; on a device with shares that are moved until what both halves measured agrees with them."""
-    tried = [exe]
-    for _ in range(BALANCING if s.machine.apart else 0):
-        places = _measured_shares(s, tried[-1])
-        moved = dataclasses.replace(exe.plan, placements=places)
-        if any(places == e.plan.placements for e in tried) or not s.fits(moved):
-            break
-        tried.append(s.executable(moved))
-    if len(tried) == 1:
-        return exe
-    return tried[int(np.argmin(_briefly(s, tried)))]
-
-
-def _measured_shares(s: Attempt, exe: Executable) -> tuple[Placement, ...]:
-    """The placements of an executable's plan with shares as both halves measured them in a few calls."""
-    s.run(exe)  # compiles
-    pages.settle()
-    with alone():
-        for _ in range(BALANCE_CALLS):
-            s.run(exe)
-    return rebalanced(s.graph, exe.plan.placements, lowered_of(exe))
-
-
-def _briefly(s: Attempt, tried: Sequence[Executable]) -> list[float]:
-    """Seconds of each."""
-    calls = {str(i): functools.partial(s.stream, e) for i, e in enumerate(tried)}
-    pages.settle()
-    return list(alternate(calls, 3, ROUND_SECONDS / 2, s.progress, enough=ENOUGH).values())
 
 
 def known(s: Attempt, exe: Executable, past: Sequence[Executable]) -> Executable:

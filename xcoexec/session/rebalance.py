@@ -7,12 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..ir.costs import Costs
 from ..ir.geometry import axis_of, block, cut
 from ..ir.layers import LayerGraph
-from ..ir.placement import Placement, chains
+from ..ir.placement import Placement, chain_results, chains
+from ..ir.words import DEVICE, HOST
 from ..lowering.lower import Lowered
 from ..lowering.work_units import HostUnit
+from ..measure.contention import MOST
 from ..measure.timing import RECENT
+from ..planning.simulate import member_shares
 
 WAITED = 3e-6  # seconds: a device that waits longer than this for the host's flag was the faster half
 
@@ -62,11 +66,30 @@ def sharing(lowered: Lowered) -> float | None:
     return float(sum(s[1] - s[0] + s[5] - s[4] for s in stamps)) * 1e-9
 
 
+def slowdown(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered, costs: Costs) -> float | None:
+    """How many times as long as its parts alone the slower half of the splits takes in recent calls, 1 to `MOST`; None
+    before the first call, and without a split.
+    """
+    measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.joins}
+    took = alone = 0.0
+    for members in chains(graph, placements):
+        place, seen = placements[members[-1].index], measured.get(members[-1].index)
+        if seen is None:
+            continue
+        shares = member_shares(members, place, chain_results(graph, members, place.dim))
+        took += max(seen.host, seen.device)
+        alone += max(
+            sum(costs.part(half, x.index, place.dim, share[x.index]) for x in members)
+            for half, share in zip((HOST, DEVICE), shares, strict=True)
+        )
+    return min(max(took / alone, 1.0), MOST) if alone > 0 else None
+
+
 def rebalanced(graph: LayerGraph, placements: Sequence[Placement], lowered: Lowered) -> tuple[Placement, ...]:
     """The placements with each split's share (0..1) moved to where both halves, at the speeds they showed, end
     together.
     """
-    measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.join}
+    measured = {u.layers[-1]: halves(u, lowered) for u in lowered.segments if u.joins}
     out = list(placements)
     for members in chains(graph, placements):
         last = members[-1]

@@ -1,11 +1,13 @@
 """Chains split along rows or channels, between layers on either half (after CoDL, Jia et al., MobiSys 2022).
 
-A shortest path through the layers in their order, each place with what is alive there on the device or (where that is
-a single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels
-or rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around
-their border twice (the paper's padding growth, Equation 1), or by channels, where the layers behind the first keep
-channels apart. The paper's own search is `algorithm1`. Its choice of data types and layouts (section 4: images for the
-GPU, buffers for the CPU's part) is no decision here: XLA chooses the device half's layouts.
+A shortest path through the layers in their order, each place with what is alive there on the device or (where that is a
+single array) on the host. The steps: a layer on the device, layers on the host, one layer split by output channels or
+rows, or a chain of layers: split by rows, whose halves exchange nothing until its end and compute the rows around their
+border twice (the paper's padding growth, Equation 1), or by channels, where the layers behind the first keep channels
+apart. Several results of a chain may be read behind it, such as the queries, keys and values of a transformer's next
+block and the sum that goes around it; they are divided alike. The paper's own search is `algorithm1`. Its choice of
+data types and layouts (section 4: images for the GPU, buffers for the CPU's part) is no decision here: XLA chooses the
+device half's layouts.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from ..chain_shares import MAX_CHAIN, Chains
 SHARES = tuple(i / 16 for i in range(1, 16))
 DIMS = ("channel", "rows")  # of the paper
 MARGIN = 0.03  # a split that is not predicted to win by this share is not made
+FURTHER = 0.7  # of a crossing's fixed seconds: what each result of a chain costs behind its first one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,16 +156,12 @@ class _Search:
             yield Piece(layer, layer + 1, HOST, t + self.costs.sync + data / self.costs.copy_rate)
 
     def chained(self, first: int, last: int) -> Iterator[Piece]:
-        """Layers `first:last` as one chain along each dimension, where nobody else reads what lies inside it.
+        """Layers `first:last` as one chain along each dimension, where what others read of it can be divided.
 
         A chain of rows computes the border twice; one of channels exists where every layer but the first is depthwise,
         pooling or elementwise, and computes nothing twice.
         """
-        if (
-            self.costs.shared_cores
-            or any(self.costs.host[i] is None for i in range(first, last))
-            or not self.chains.closed(first, last)
-        ):
+        if self.costs.shared_cores or any(self.costs.host[i] is None for i in range(first, last)):
             return
         for dim in self.dims:
             if dim == "rows" or last - first > 1:  # one layer by channels: `channels`
@@ -206,7 +205,11 @@ class _Search:
         axis = axis_of(layer.group, dim)
         if axis is None or dim not in layer.dims:
             return None
+        results = self.chains.results(first, last, dim)
+        if results is None:
+            return None
         size, grain, found = layer.out.shape[axis], self.chains.grain(layer, dim), None
+        made, fixed = sum(v.nbytes for v in results), costs.sync * (1 + FURTHER * (len(results) - 1))
         read, whole = self.chains.read(first, last), self.chains.reads_whole(first, dim)
         for at in sorted({cut(size, grain, p) for p in SHARES} - {0, size}):
             needed = self.chains.needed(first, last, dim, at)
@@ -215,8 +218,8 @@ class _Search:
             mine, other = needed
             host = sum(costs.part(HOST, i, dim, mine[i]) for i in range(first, last))
             device = sum(costs.part(DEVICE, i, dim, other[i]) for i in range(first, last))
-            data = read * (1.0 if whole else mine[first]) + layer.out.nbytes * at / size
-            seconds = costs.sync + data / costs.copy_rate + max(host, device) * costs.contention
+            data = read * (1.0 if whole else mine[first]) + made * at / size
+            seconds = fixed + data / costs.copy_rate + max(host, device) * costs.contention
             if found is None or seconds < found.seconds:
                 found = Piece(first, last, SPLIT, seconds, at / size, dim)
         return found if found is not None and found.seconds < (1 - MARGIN) * sum(costs.device[first:last]) else None

@@ -99,7 +99,7 @@ def _divides(graph: LayerGraph, first: int, last: int) -> bool:
             split(ops, axis, start, stop)
     except SplitError:
         return False
-    needed = parts_needed(ops, axis, 0, 1)
+    needed = parts_needed(ops, {ops[-1].out: (axis, 0, 1)})
     whole = lambda v: needed.get(v) is None
     consts = set(graph.program.consts)
     batch = lambda v: len(v.shape) > max(axis, 1) and v.shape[axis] == size
