@@ -20,14 +20,14 @@ from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.costs import Costs
 from xcoexec.ir.geometry import axis_of
 from xcoexec.ir.layers import LayerGraph
-from xcoexec.ir.placement import Placement
+from xcoexec.ir.placement import Placement, chain_results
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.lowering.executable import Executable
 from xcoexec.measure.contention import MOST
 from xcoexec.partition.split import split
 from xcoexec.planning.chain_shares import Chains
-from xcoexec.planning.simulate import replay
+from xcoexec.planning.simulate import member_shares, replay
 from xcoexec.planning.strategies import BOUNDED, CONTEST, STRATEGIES
 from xcoexec.planning.strategies.codl import DIMS, codl
 from xcoexec.session import contest, realise
@@ -196,6 +196,7 @@ def test_the_plan_says_what_another_layout_costs() -> None:
     assert kept.note == ""
 
 
+HALVES = ("host", "device")
 ROWS, CHANNEL, BOTH = {"rows"}, {"channel"}, {"rows", "channel"}
 
 
@@ -299,9 +300,14 @@ def test_the_contention_of_calls_is_what_the_slower_half_takes(p: float) -> None
     (unit,) = exe.lowered.segments
     graph, found = stages_of(separable, W, X, weights=1)[1], halves(unit, exe.lowered)
     assert found is not None
-    took, n = max(found.host, found.device), len(graph.layers)
-    for alone, want in ((took / 1.25, 1.25), (took * 2, 1.0), (took / 9, MOST)):
-        costs = null.costs(graph, alone / (1 - p) / n, alone / (1 - p) / n)
+    took = max(found.host, found.device)
+    for seconds in (took / 4, took / 2.2, took * 9):
+        costs = null.costs(graph, seconds, seconds)
+        shares = member_shares(graph.layers, exe.plan.placements[0], chain_results(graph, graph.layers, "channel"))
+        alone = [
+            sum(costs.part(half, i, "channel", x) for i, x in s.items()) for half, s in zip(HALVES, shares, strict=True)
+        ]
+        want = min(max(took / max(alone), 1.0), MOST)
         assert slowdown(graph, exe.plan.placements, exe.lowered, costs) == pytest.approx(want, rel=1e-6)
 
 

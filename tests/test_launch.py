@@ -122,6 +122,7 @@ def test_what_is_measured_wins(
     ("waiting", "in_flight", "plans"),
     [
         (0.9, 0.9, ("jit", "")),  # ten calls of a stream would begin with a plan that is slower for them
+        (0.9, 0.72, ("device, graphs", "jit")),  # a few calls that take longer cost less than waiting ones gain
         (0.6, 0.9, ("device, graphs", "jit")),
         (0.9, 0.4, ("device, graphs", "")),
     ],

@@ -22,7 +22,8 @@ class Plan:
     `predicted` seconds of one call; `measured` name -> seconds for what was timed when the plan was chosen
     ("jit" is plain `jax.jit`); `chosen` says why this plan. `engine`: "xco", "jit" (plain jax.jit is
     kept) or "local" (on a machine with a device: the whole call on the CPU, for inputs in host memory). `graphs`: the
-    device half launches its kernels as graphs, many at once, convolutions among them.
+    device half launches its kernels as graphs, many at once, convolutions among them. `programs`: of how many XLA
+    programs a call on a device is made, one behind the other (at most; 1 or more).
     """
 
     strategy: str
@@ -33,6 +34,7 @@ class Plan:
     chosen: str = ""
     engine: str = "xco"
     graphs: bool = False
+    programs: int = 1
 
     @classmethod
     def uniform(cls, p_cpu: float, dim: str = "channel") -> UniformPlan:

@@ -13,7 +13,9 @@ from .words import DIMS, ENGINES, PLACES, PLAN_VERSION, WAYS
 
 MOST = 1 << 24  # characters of a text
 LAYERS = 1 << 16
-BEFORE = 3  # the version whose plans are read as well
+#: versions whose plans are read as well -> what they do not say
+BEFORE: Mapping[int, Mapping[str, object]] = {3: {"graphs": False, "programs": 1}, 4: {"programs": 1}}
+MOST_PROGRAMS = 64
 SHARE = Number(0, 1)
 
 PLACEMENT = Fields(
@@ -42,6 +44,7 @@ PLAN = Fields(
         "chosen": Text(),
         "engine": Text(ENGINES),
         "graphs": Flag(),
+        "programs": Number(1, MOST_PROGRAMS, whole=True),
     }
 )
 #: the plans that were the fastest ones, for callers who wait and for calls in flight, on disk
@@ -61,8 +64,8 @@ def read(text: str | bytes) -> Mapping[str, Any]:
     except Misfit as e:
         raise PlanError(f"Plan.from_json: got text{e.what}; valid is what Plan.to_json writes.") from None
     version = data.get("version") if isinstance(data, dict) else None
-    if version == BEFORE and not isinstance(version, bool):
-        data, version = {**data, "version": PLAN_VERSION, "graphs": False}, PLAN_VERSION
+    if isinstance(version, int) and version in BEFORE and not isinstance(version, bool):
+        data, version = {**data, "version": PLAN_VERSION, **BEFORE[version]}, PLAN_VERSION
     if isinstance(version, bool) or version != PLAN_VERSION:
         raise PlanError(f"Plan.from_json: got version {short(version)}; valid is {PLAN_VERSION}.")
     check(data, "Plan.from_json")

@@ -19,7 +19,7 @@ from ..compat import MADE, Pairs, bind, ffi_call, ffi_header, host_call
 from ..devices.record import Device
 from ..ir.streaming import ahead
 from ..partition.split import Slice
-from .work_units import DeviceUnit, HostUnit, Join
+from .work_units import DeviceUnit, HostUnit, Join, Unit
 
 #: unique to this process, so that an executable from JAX's disk cache never meets addresses of another one
 TARGET = f"xcoexec_{secrets.token_hex(8)}"
@@ -77,6 +77,14 @@ class Halves:
         """The array of a value; one of `windows` is a range, along one axis, of the array of another value."""
         s = windows.get(v)
         return self.get(v) if s is None else lax.slice_in_dim(self.get(s.source), s.start, s.stop, axis=s.axis)
+
+    def run(self, units: Sequence[Unit]) -> None:
+        """Runs units in their order."""
+        for unit in units:
+            if isinstance(unit, HostUnit):
+                self.host(unit)
+            else:
+                self.device(unit)
 
     def host(self, unit: HostUnit) -> None:
         """Runs a host unit: its results, or its part of them, are there or under way from now on."""

@@ -1,4 +1,4 @@
-"""One plan as one XLA executable with its weights resident."""
+"""One plan as one XLA executable, or several in a row, with its weights resident."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from ..compat import Jitted, SingleDevice, as_array, configuration, plain_jit
 from ..ir.plan import Plan
 from .lower import Lowered
+from .programs import Section, in_turn, sections
 
 
 class Caller(Protocol):
@@ -96,9 +97,43 @@ def executable(
         options["out_shardings"] = SingleDevice(jax.local_devices()[0])
     jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     calls = caller(lowered, args) if caller is not None else None
+    parts = sections(lowered, plan.programs) if plan.programs > 1 and not donated and calls is None else ()
+    if parts:
+        return _several(plan, lowered, parts, args, made_for, options, seconds)
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
     call = (lambda leaves: jitted(*args, *leaves)) if calls is None else functools.partial(calls.call, jitted)
     return Executable(plan, call, lowered, None, compiled, seconds, calls, blobs=args[len(lowered.consts) :])
+
+
+def _several(
+    plan: Plan,
+    lowered: Lowered,
+    parts: Sequence[Section],
+    args: Sequence[jax.Array],
+    made_for: Hashable,
+    options: Mapping[str, object],
+    seconds: float,
+) -> Executable:
+    """A plan whose call is several programs, one for each of its parts."""
+    value = dict(zip(lowered.consts, args, strict=False))
+
+    def program(part: Section) -> tuple[Jitted, list[jax.Array]]:
+        def fn(*flat: jax.Array) -> list[jax.Array]:
+            if made_for is not None and configuration() != made_for:
+                raise Stale
+            return part(lowered, flat)
+
+        return plain_jit(fn, **options), [value[v] for v in part.consts]
+
+    def compile_one(jitted: Jitted, consts: Sequence[jax.Array], *reads: ArrayLike) -> Sequence[jax.Array]:
+        jitted.lower(*consts, *reads).compile()
+        out: Sequence[jax.Array] = jitted.eval_shape(*consts, *reads)
+        return out
+
+    programs = [program(part) for part in parts]
+    call = in_turn(parts, lowered, [functools.partial(jitted, *consts) for jitted, consts in programs])
+    compiled = in_turn(parts, lowered, [functools.partial(compile_one, jitted, consts) for jitted, consts in programs])
+    return Executable(plan, call, lowered, None, compiled, seconds)
 
 
 def local(plan: Plan, lowered: Lowered, weights: Sequence[ArrayLike]) -> Executable:

@@ -112,11 +112,7 @@ class Lowered:
             halves: Halves = Synchronous(env, blobs, self.folded.handed(given))
         else:
             halves = Asynchronous(env, self.sites, self.fetches, self._first() if self.fetches else None)
-        for unit in self.units:
-            if isinstance(unit, HostUnit):
-                halves.host(unit)
-            else:
-                halves.device(unit)
+        halves.run(self.units)
         out = [halves.get(v) if isinstance(v, Value) else jnp.asarray(v.val, v.dtype) for v in self.folded.outputs]
         weak = self.folded.weak or (False,) * len(out)
         return [as_weak(x) if w else x for x, w in zip(out, weak, strict=True)]

@@ -23,17 +23,26 @@ LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 4, 30
 
 def streamed(s: Attempt, found: Found) -> Executable:
     """The winner for callers who wait, with the winner for calls in flight where that is another one. Where plain
-    jax.jit is that, and waiting gains little, it is the winner for both: habits of calls are seen a few calls late.
+    jax.jit is that, and waiting gains little and no more than calls in flight lose, it is the winner for both: habits
+    of calls are seen a few calls late.
     """
     flow, seconds = _in_flight(s, found.candidates, found.best, found.seconds) if found.candidates else ("", {})
     if flow == found.best:
         return found.exe
-    if flow == "jit" and s.machine.apart and found.seconds[found.best] > CLEAR * found.seconds["jit"]:
+    if flow == "jit" and s.machine.apart and _gains_little(found, seconds):
         reason = f"{found.best} gains little for callers who wait, and loses while calls are in flight"
         return why(found.candidates["jit"], found.seconds, reason)
     other = why(found.candidates[flow], seconds, f"fastest of {', '.join(seconds)} for calls in flight by measurement")
     winner = why(found.exe, found.seconds, f"{found.exe.plan.chosen}; {flow} while calls are in flight")
     return dataclasses.replace(winner, in_flight=other)
+
+
+def _gains_little(found: Found, flows: Mapping[str, float]) -> bool:
+    """Whether a winner takes not clearly less than plain jax.jit of callers who wait, and costs those who do not more;
+    `flows`: seconds of calls in flight.
+    """
+    share = found.seconds[found.best] / found.seconds["jit"]
+    return share > CLEAR and flows["jit"] < share * flows[found.best]
 
 
 def _in_flight(

@@ -43,6 +43,8 @@ TURNED, FOLDED = 0.95, 0.9
 ALONE = 1.05  # times the seconds of a plan of both halves that one half alone may take beside a device
 NEAR_GRAPHS = 1.3  # times the fastest one's seconds, up to which a plan of both halves is tried as graphs
 AS_GRAPHS = ", launched as graphs"  # what names of candidates end with whose kernels are
+IN_PROGRAMS = ", in several programs"  # the same of calls of more than one
+LAYERS_A_PROGRAM, FEWEST_LAYERS, MOST_PROGRAMS = 25, 16, 6  # of a call that is tried in several programs
 
 
 def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
@@ -159,6 +161,10 @@ def contest(s: Attempt) -> Found:
     if launched:
         candidates |= launched
         seconds |= _beside_the_best(s, candidates, seconds, launched)
+    several = _in_programs(s, candidates, seconds)
+    if several:
+        candidates |= several
+        seconds |= _beside_the_best(s, candidates, seconds, several)
     return _chosen(candidates, best_of(s, seconds), seconds)
 
 
@@ -177,24 +183,43 @@ def _as_graphs(s: Attempt, candidates: Mapping[str, Executable], seconds: Mappin
     if not s.machine.apart or s.problem.step or not s.machine.device.graphs(s.graph.program.ops):
         return {}
     plans = {DEVICE: STRATEGIES["device"](s.graph, s.measured_costs())}
-    both = {k: t for k, t in seconds.items() if k != DEVICE and _needs_both(candidates[k].plan)}
+    both = {k: t for k, t in seconds.items() if k != DEVICE and _on_device(candidates[k].plan)}
     fastest = min(both, key=both.__getitem__, default=DEVICE)
     if fastest != DEVICE and both[fastest] < NEAR_GRAPHS * min(seconds.values()):
         plans[fastest] = candidates[fastest].plan
-    found = {}
-    for name, plan in plans.items():
-        exe = s.executable(dataclasses.replace(plan, graphs=True))
-        try:
-            s.run(exe)
-        except jax.errors.JaxRuntimeError as e:  # of what cannot be recorded, or has no room
-            log.info("%s%s: %s", name, AS_GRAPHS, e)
-        else:
-            found[f"{name}{AS_GRAPHS}"] = exe
-    return found
+    named = {f"{name}{AS_GRAPHS}": dataclasses.replace(plan, graphs=True) for name, plan in plans.items()}
+    return {name: exe for name, plan in named.items() if (exe := _running(s, name, plan))}
 
 
-def _needs_both(plan: Plan) -> bool:
-    """Whether layers of a plan run on the device beside ones on the host half."""
+def _in_programs(
+    s: Attempt, candidates: Mapping[str, Executable], seconds: Mapping[str, float]
+) -> dict[str, Executable]:
+    """The fastest of what runs on a device, or on both halves, as several programs in a row: it works on the first one
+    while the next is prepared.
+    """
+    layers = len(s.graph.layers)
+    own = {k: t for k, t in seconds.items() if _on_device(candidates[k].plan)}
+    if not s.machine.apart or s.problem.step or s.problem.shards is not None or layers < FEWEST_LAYERS or not own:
+        return {}
+    name = min(own, key=own.__getitem__)
+    count = min(max(round(layers / LAYERS_A_PROGRAM), 2), MOST_PROGRAMS)
+    exe = _running(s, f"{name}{IN_PROGRAMS}", dataclasses.replace(candidates[name].plan, programs=count))
+    return {f"{name}{IN_PROGRAMS}": exe} if exe else {}
+
+
+def _running(s: Attempt, name: str, plan: Plan) -> Executable | None:
+    """A plan's executable, which has run once; None where XLA cannot record its kernels, or it has no room."""
+    exe = s.executable(plan)
+    try:
+        s.run(exe)
+    except jax.errors.JaxRuntimeError as e:
+        log.info("%s: %s", name, e)
+        return None
+    return exe
+
+
+def _on_device(plan: Plan) -> bool:
+    """Whether layers of a plan with an engine of our own run on the device."""
     return plan.engine == "xco" and any(p.half != HOST for p in plan.placements)
 
 
@@ -205,9 +230,11 @@ def best_of(s: Attempt, seconds: Mapping[str, float]) -> str:
     usual = dict(seconds)
     if s.machine.apart:
         lowered = s.all_device.lowered
-        bar = (TURNED if lowered is not None and lowered.turned else FOLDED) * usual["jit"]
-        usual = {k: t for k, t in usual.items() if k.removesuffix(AS_GRAPHS) != DEVICE or t <= bar}
-    handicap = lambda k: WORTH if AS_GRAPHS in k else ALONE if k in ("host", "local") and s.machine.apart else 1.0
+        bar = lambda k: TURNED if IN_PROGRAMS in k or (lowered is not None and lowered.turned) else FOLDED
+        usual = {k: t for k, t in usual.items() if k.split(",")[0] != DEVICE or t <= bar(k) * usual["jit"]}
+    handicap = lambda k: (
+        WORTH if AS_GRAPHS in k or IN_PROGRAMS in k else ALONE if k in ("host", "local") and s.machine.apart else 1.0
+    )
     order = sorted(usual.keys() - {"jit"}, key=lambda k: (usual[k] / handicap(k), k))
     return next((k for k in order if usual[k] < WORTH * usual["jit"]), "jit")
 
@@ -303,6 +330,7 @@ def _chosen(candidates: Mapping[str, Executable], best: str, seconds: Mapping[st
         f"fastest of {', '.join(seconds)} by measurement" if best != "jit" else "no plan beats jax.jit by measurement"
     )
     reason += "; kernels are launched as graphs" * candidates[best].plan.graphs
+    reason += f"; a call is {candidates[best].plan.programs} programs" * (candidates[best].plan.programs > 1)
     return Found(why(candidates[best], seconds, reason), candidates, best, seconds)
 
 
