@@ -43,7 +43,10 @@ from . import test_offload as offloads
 from . import test_training as steps
 from .standin import sleeping
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
+from .test_codl import BLOCK, TOKENS, block, until
 from .test_faults import MEMORY, _kill, _refusing, _segment, _without_arenas
+from .test_in_turn import W, float64, residual
+from .test_in_turn import X as ROWS
 from .test_relay import OPERATIONS, WEIGHTS, X, _chain, _residual
 
 pytestmark = pytest.mark.skipif(not os.environ.get("XCOEXEC_TEST_GPU"), reason="needs a CUDA GPU: make test-gpu")
@@ -118,6 +121,32 @@ def test_kernels_launched_as_graphs(relay: Relay, p: float) -> None:
     with ThreadPoolExecutor(2) as pool:
         assert max(pool.map(calls, range(2))) < TOLERANCE
     assert fast.plan().graphs and fast.report().ran == "xco"
+
+
+@pytest.mark.parametrize("p", [0.04, 0.3, 0.97])
+def test_a_chain_may_have_several_results(relay: Relay, p: float) -> None:
+    exe = build_on(relay, block, BLOCK, TOKENS, lambda g: until(g, (1, 21, 4, 12), p))
+    assert exe.lowered is not None and [len(u.joins) for u in exe.lowered.segments] == [3]
+    _same(exe, block, BLOCK, TOKENS)
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize("p", [0.0, 0.4])
+def test_several_programs_in_a_row(relay: Relay, p: float, graphs: bool) -> None:
+    """Under calls of two threads, of which each gets the results of its own inputs."""
+    plan = xcoexec.jit(residual, plan=Plan.uniform(p), strict=True).bind(W).plan(ROWS)
+    fast = xcoexec.jit(residual, plan=dataclasses.replace(plan, programs=3, graphs=graphs), strict=True).bind(W)
+    given = [ROWS * (1 + k / 16) for k in range(8)]
+    want = [np.asarray(float64(W, x)[1]["last"]) for x in given]
+
+    def calls(_: int) -> float:
+        with jax.default_matmul_precision("highest"):  # holds for one thread
+            kept = [(k % 8, fast(given[k % 8])[1]["last"]) for k in range(64)]
+        return max(error(np.asarray(y), want[k]) for k, y in kept)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert max(pool.map(calls, range(2))) < TOLERANCE
+    assert fast.plan().programs == 3 and fast.report().ran == "xco"
 
 
 @pytest.mark.parametrize("p, streamed", [(0.0, 1.0), (0.0, 0.5), (0.5, 0.5), (0.4, 0.3), (0.25, 0.75)])

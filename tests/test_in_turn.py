@@ -38,7 +38,8 @@ def residual(w: Any, x: Any) -> Any:
     return seen[0], {"middle": seen[BLOCKS // 2], "last": x, "given": w[0][0], "one": 1.0}, seen[-1]
 
 
-def _float64(w: Any, x: Any) -> Any:
+def float64(w: Any, x: Any) -> Any:
+    """The same in float64 NumPy."""
     seen, x = [], np.asarray(x, np.float64)
     for up, down in w:
         x = (x + np.tanh(x @ np.asarray(up, np.float64)) @ np.asarray(down, np.float64)) / 2
@@ -74,7 +75,7 @@ def test_results_are_those_of_one_program(relay: Relay, strategy: str, programs:
         assert all(p.units and p.gives for p in parts[:-1]) and not parts[-1].gives
     units = [u for p in parts for u in p.units]
     assert not parts or units == list(exe.lowered.units)
-    want = jax.tree.leaves(_float64(W, X))
+    want = jax.tree.leaves(float64(W, X))
     one = build_on(relay, residual, W, X, lambda g: _plan(g, strategy, 1))
     for _ in range(3):
         got = jax.block_until_ready(exe.call([X]))

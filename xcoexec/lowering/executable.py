@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from ..compat import Jitted, SingleDevice, as_array, configuration, plain_jit
 from ..ir.plan import Plan
 from .lower import Lowered
-from .programs import Section, in_turn, sections
+from .programs import Flat, Section, in_turn, sections
 
 
 class Caller(Protocol):
@@ -24,9 +24,6 @@ class Caller(Protocol):
     def call(self, jitted: Jitted, leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
         """The function's results, flat, of the constants as they are now."""
         ...
-
-
-Flat = Callable[[Sequence[ArrayLike]], Sequence[jax.Array]]  # the inputs' leaves in, the results' leaves out
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

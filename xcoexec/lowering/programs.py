@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 import jax
+from jax.typing import ArrayLike
 
 from ..codegen.program import Literal, Value, external
 from ..compat import as_weak
@@ -17,6 +18,8 @@ from .emit import Asynchronous, operand_of, turned_back
 from .lower import Lowered
 from .work_units import HostUnit, Unit
 
+Flat = Callable[[Sequence[ArrayLike]], Sequence[jax.Array]]  # the inputs' leaves in, the results' leaves out
+Program = Callable[..., Sequence[jax.Array]]
 LEAST = 8  # of the device's layers, whole ones or parts, that a program has at least
 
 
@@ -69,28 +72,24 @@ def sections(lowered: Lowered, count: int) -> tuple[Section, ...]:
     return tuple(found)
 
 
-def in_turn(parts: Sequence[Section], lowered: Lowered, calls: Sequence[Callable[..., Sequence[jax.Array]]]) -> Flat:
-    """The function's leaves in, its results out: `calls` are the sections' programs, with their constants."""
+def in_turn(parts: Sequence[Section], lowered: Lowered, programs: Sequence[Program]) -> Flat:
+    """The function's leaves in, its results out: `programs` are the sections', with their constants."""
     slots = {v: i for i, v in enumerate(lowered.folded.inputs)}
     steps = []
-    for part, call in zip(parts, calls, strict=True):
-        steps.append((call, [slots[v] for v in part.reads], len(part.gives), [at for at, _, _ in part.results]))
+    for part, program in zip(parts, programs, strict=True):
+        steps.append((program, [slots[v] for v in part.reads], len(part.gives), [at for at, _, _ in part.results]))
         slots |= {v: len(slots) + i for i, v in enumerate(part.gives)}
-    count = len(lowered.folded.outputs)
+    count = sum(len(part.results) for part in parts)
 
-    def call(leaves: Sequence[jax.Array]) -> list[jax.Array]:
-        values, results = [*leaves], [leaves[0]] * count
+    def call(leaves: Sequence[ArrayLike]) -> Sequence[jax.Array]:
+        values, results = [*leaves], dict[int, jax.Array]()
         for program, reads, given, places in steps:
             out = program(*[values[i] for i in reads])
             values += out[:given]
-            for at, x in zip(places, out[given:], strict=True):
-                results[at] = x
-        return results
+            results.update(zip(places, out[given:], strict=True))
+        return [results[i] for i in range(count)]
 
     return call
-
-
-Flat = Callable[[Sequence[jax.Array]], list[jax.Array]]
 
 
 def _cuts(units: Sequence[Unit], count: int) -> list[int]:
@@ -154,4 +153,4 @@ def _read(run: Sequence[Unit], consts: set[Value]) -> Iterator[Value]:
         made.update(_made(unit))
 
 
-__all__ = ["Section", "in_turn", "sections"]
+__all__ = ["Flat", "Section", "in_turn", "sections"]

@@ -44,7 +44,8 @@ ALONE = 1.05  # times the seconds of a plan of both halves that one half alone m
 NEAR_GRAPHS = 1.3  # times the fastest one's seconds, up to which a plan of both halves is tried as graphs
 AS_GRAPHS = ", launched as graphs"  # what names of candidates end with whose kernels are
 IN_PROGRAMS = ", in several programs"  # the same of calls of more than one
-LAYERS_A_PROGRAM, FEWEST_LAYERS, MOST_PROGRAMS = 25, 16, 6  # of a call that is tried in several programs
+LAYERS_A_PROGRAM, FEWEST_LAYERS = 25, 16  # of a call that is tried in several programs
+MOST_PROGRAMS = 3  # each takes the launching thread 50 us more, of which calls in flight see all
 
 
 def forced(graph: LayerGraph, request: Plan | UniformPlan) -> Plan:
