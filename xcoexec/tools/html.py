@@ -123,7 +123,7 @@ GLOSSARY = {
     "host": "all layers that kernels can run on CPU cores",
     "edgenn": "EdgeNN: layers divided between both halves, and branches at the same time",
     "codl": "CoDL: chains, channels and halves, the plan that is predicted to be the fastest",
-    "codl_measured": "the best of codl and two others, by measurement",
+    "codl_measured": "the best of codl and some others, by measurement",
     "mu_layer": "mu-layer: every layer is split",
     "layer_switch": "whole layers on either half",
     "items": "a batch divided by item: each half has the whole network",
