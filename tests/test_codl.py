@@ -90,7 +90,7 @@ def block(w: Any, x: Any) -> Any:
 BLOCK, TOKENS = [array(32, 32), array(32, 48, seed=1), array(32, 48, seed=2)], array(1, 21, 32, seed=4)
 
 
-def until(graph: LayerGraph, shape: tuple[int, ...], p: float) -> Plan:
+def up_to(graph: LayerGraph, shape: tuple[int, ...], p: float) -> Plan:
     """A chain of rows up to the last layer with a result of that shape; what is behind it on the device half."""
     last = max(x.index for x in graph.layers if x.out.shape == shape)
     place = lambda x: (
@@ -103,7 +103,7 @@ def until(graph: LayerGraph, shape: tuple[int, ...], p: float) -> Plan:
 @pytest.mark.parametrize("copied", [False, True])
 def test_a_chain_may_have_several_results(p: float, copied: bool) -> None:
     def plan(graph: LayerGraph) -> Plan:
-        found = until(graph, (1, 21, 4, 12), p)
+        found = up_to(graph, (1, 21, 4, 12), p)
         check_plan(found, graph)
         ways = {"reads": "copy", "writes": "copy"} if copied else {}
         return dataclasses.replace(found, placements=tuple(dataclasses.replace(x, **ways) for x in found.placements))

@@ -30,11 +30,16 @@ from xcoexec.codegen.runtime.faults import TEXTS, word
 from xcoexec.codegen.runtime.relay import Relay
 from xcoexec.codegen.segment.assembly import Segment
 from xcoexec.errors import BindError, CoexecWarning
+from xcoexec.ir.layers import LayerGraph
+from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.session import prepare
 
 from .standin import CALLS, TRAPPED, StandIn, sleeping
 from .support import array, build_on, dense, error, given_back, moved, oracle, stages_of, streaming, until
+from .test_codl import BLOCK, TOKENS, block, up_to
+from .test_in_turn import W, residual
+from .test_in_turn import X as ROWS
 from .test_relay import WEIGHTS, X, _chain, _residual
 
 pytestmark = pytest.mark.usefixtures("quick_xla")
@@ -61,11 +66,24 @@ def _made(make: Any, fn: Any, w: Any, x: Any) -> Plan:
     return make(stages_of(fn, w, x, weights=1)[1])
 
 
+def _last(w: Any, x: Any) -> Any:
+    return residual(w, x)[1]["last"]
+
+
+def _in_three(graph: LayerGraph) -> Plan:
+    """Some layers of each of three programs divided."""
+    split = lambda x: x.index % 9 == 4 and "channel" in x.dims
+    places = (Placement(x.name, "split" if split(x) else "device", 0.5 * split(x)) for x in graph.layers)
+    return Plan("test", tuple(places), graph.key, programs=3)
+
+
 #: function, weights, input, plan
 PROGRAMS: dict[str, tuple[Any, Any, Any, Plan]] = {
     "host": (_two, TWO, SMALL, Plan.uniform(1.0)),
     "split": (_two, TWO, SMALL, Plan.uniform(0.5)),
     "chain": (_residual, WEIGHTS, X, _made(_chain(0, 3, 0.5), _residual, WEIGHTS, X)),
+    "several results": (block, BLOCK, TOKENS, _made(lambda g: up_to(g, (1, 21, 4, 12), 0.5), block, BLOCK, TOKENS)),
+    "several programs": (_last, W, ROWS, _made(_in_three, _last, W, ROWS)),
     "streamed": (dense, WIDE, array(1, 192), _made(streaming(0.5, 0.25), dense, WIDE, array(1, 192))),
 }
 WANT = {name: oracle(fn, w, x) for name, (fn, w, x, _) in PROGRAMS.items()}
@@ -143,13 +161,14 @@ def _segment(fast: Any) -> Segment:
     ("name", "memory", "strict"),
     [
         *((name, memory, False) for name in PROGRAMS for memory in MEMORY),
-        *zip(PROGRAMS, MEMORY * 2, (True,) * 4, strict=True),
+        *zip(PROGRAMS, MEMORY * 3, (True,) * 6, strict=True),
     ],
 )
 def test_every_call_of_the_driver_fails_once(relay: Relay, name: str, memory: str, strict: bool) -> None:
     """The n-th launch, copy, record and wait of a call fails, for every n that the call has."""
     driver, faults = relay.driver, 0
-    many = name in ("chain", "streamed")  # two of three: a third when strict, another one when not
+    # two of three: a third when strict, another one when not
+    many = name in ("chain", "several results", "several programs", "streamed")
     assert isinstance(driver, StandIn)
     for call in CALLS:
         for n in range(1 if many and strict else 0, 200, 3 if many or strict else 1):

@@ -43,7 +43,7 @@ from . import test_offload as offloads
 from . import test_training as steps
 from .standin import sleeping
 from .support import LAYERS, array, build_on, dense, error, moved, oracle, streaming
-from .test_codl import BLOCK, TOKENS, block, until
+from .test_codl import BLOCK, TOKENS, block, up_to
 from .test_faults import MEMORY, _kill, _refusing, _segment, _without_arenas
 from .test_in_turn import W, float64, residual
 from .test_in_turn import X as ROWS
@@ -125,7 +125,7 @@ def test_kernels_launched_as_graphs(relay: Relay, p: float) -> None:
 
 @pytest.mark.parametrize("p", [0.04, 0.3, 0.97])
 def test_a_chain_may_have_several_results(relay: Relay, p: float) -> None:
-    exe = build_on(relay, block, BLOCK, TOKENS, lambda g: until(g, (1, 21, 4, 12), p))
+    exe = build_on(relay, block, BLOCK, TOKENS, lambda g: up_to(g, (1, 21, 4, 12), p))
     assert exe.lowered is not None and [len(u.joins) for u in exe.lowered.segments] == [3]
     _same(exe, block, BLOCK, TOKENS)
 
