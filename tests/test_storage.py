@@ -17,7 +17,7 @@ from xcoexec.codegen.segment import storage
 from xcoexec.codegen.segment.storage import ALIGN, Buffer, Lifetime, place
 from xcoexec.codegen.target import Target
 
-from .support import array, stages_of, targets
+from .support import array, error, stages_of, targets
 
 lives = st.lists(
     st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6), st.sampled_from([None, None, "a", "b"])),
@@ -81,3 +81,43 @@ def test_large_results_are_stored_past_the_caches(
     assert all(np.array_equal(a, b) for a, b in zip(plain, past, strict=True))
     assert "('n'," not in before and "True, False)" not in before
     assert ("('n'," in after and "True, False)" in after) == (channels % 16 == 0)
+
+
+SHAPES = {
+    "heads": lambda x, w: (jnp.tanh(x @ w).reshape(2, 7, 4, -1),),
+    "read again": lambda x, w: ((y := jnp.tanh(x @ w)).reshape(14, -1), (2 * y).sum(-1), y.mean(1)),
+    "twice": lambda x, w: ((y := x @ w).reshape(-1), y.reshape(14, 8, -1), y + 1),
+    "of another shape": lambda x, w: ((x @ w).reshape(14, -1).reshape(2, -1),),
+    "both": lambda x, w: ((y := x @ w), y.reshape(-1)),
+    "in a row": lambda x, w: (jnp.concatenate([(y := x @ w), y], 1).reshape(-1),),
+    "in the place of a sum": lambda x, w: (jnp.exp(jnp.exp(x @ w).sum(1)).reshape(-1),),
+    "of an operand": lambda x, w: (x.reshape(-1), (x * 2).reshape(14, -1)),
+    "whole numbers": lambda x, w: ((x > 0).astype(jnp.int32).reshape(-1), (x > 0).reshape(14, -1)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_result_of_another_shape_is_written_where_it_lies(name: str, threads: int) -> None:
+    x, w = array(2, 7, 9), array(9, 24, seed=1)
+    want = [np.asarray(v) for v in jax.tree.leaves(jax.jit(SHAPES[name])(x, w))]
+    _, graph = stages_of(SHAPES[name], x, w)
+    segment = host.build(graph.program, threads)
+    got = host.Call(segment, [np.asarray(x), np.asarray(w)], [])()
+    for a, b in zip(got, want, strict=True):
+        assert error(a.reshape(b.shape), b) < 1e-5
+    copies = [s for s in segment.steps if s.driver == "nest" and len(s.reads) == 1 and s.kernel == "elementwise"]
+    if name in ("heads", "of another shape"):
+        assert not any(b.kind == "temp" for s in copies for b in s.reads if any(t.kind == "ret" for t in s.writes))
+
+
+@pytest.mark.parametrize("rows", [6, 9])
+def test_what_a_convolution_pads_lies_in_a_border(rows: int) -> None:
+    """It is no result in another shape at the same time: that one is copied."""
+    conv = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    fn = lambda x, w: ((y := jnp.tanh(conv(x, w))).reshape(-1), conv(y, w))
+    x, w = array(1, rows, 5, 16), array(3, 3, 16, 16, seed=1)
+    _, graph = stages_of(fn, x, w)
+    got = host.Call(host.build(graph.program, 2), [np.asarray(x), np.asarray(w)], [])()
+    for a, b in zip(got, jax.tree.leaves(jax.jit(fn)(x, w)), strict=True):
+        assert error(a.reshape(b.shape), np.asarray(b)) < 1e-5

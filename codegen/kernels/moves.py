@@ -13,7 +13,8 @@ from . import elementwise
 
 
 def reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Another shape of the same elements: no work, unless the source is strided or the result is an output.
+    """Another shape of the same elements: no work, unless the source is strided or the result is an output that the
+    source does not lie in.
 
     Raises `Unsupported` for a literal, a type that kernels do not know, and for a reshape that permutes.
     """
@@ -22,7 +23,9 @@ def reshape(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
         raise Unsupported(f"a reshape of {x}")
     seen = elementwise.dense(ctx, ctx.storage(x)).reshaped(op.out.shape)
     if op.out in ctx.program.outputs:
-        elementwise.copy(ctx, seen, ctx.output(op.out))
+        target = ctx.output(op.out)
+        if (seen.buffer, seen.offset) != (target.buffer, target.offset):
+            elementwise.copy(ctx, seen, target)
     else:
         ctx.place(op.out, seen)
     return rest

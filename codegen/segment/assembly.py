@@ -96,7 +96,7 @@ class Context:
             return False
         buffer = self._places[v].buffer
         alone = buffer.kind == "temp" and sum(s.buffer is buffer for s in self._places.values()) == 1
-        return alone and self._inside_concatenation(op.out) is None and not any(map(any, self._halo(op.out)))
+        return alone and self._wanted_at(op.out) is None and not any(map(any, self._halo(op.out)))
 
     def raw_const(self, v: Value) -> Buffer:
         """The argument that brings a constant as it is, in its own type and shape."""
@@ -131,25 +131,38 @@ class Context:
         self.steps, self._places, self.kept, self.makers = mark
 
     def made(self, values: Iterable[Value]) -> None:
-        """Places values as if earlier steps had made them: with the halo that their readers need, or inside a
-        concatenation.
+        """Places values as if earlier steps had made them: with the halo that their readers need, or where a result
+        wants them.
         """
         for v in values:
-            self.place(v, self._inside_concatenation(v) or temporary(v, self._halo(v)))
+            self.place(v, self._wanted_at(v) or temporary(v, self._halo(v)))
 
     def output(self, v: Value) -> Storage:
-        """Where a value is written: an output, a part of a concatenation, or a temporary with the halo its readers
-        need. Raises `Unsupported` for a type that kernels do not know.
+        """Where a value is written: an output, in another shape too, a part of a concatenation, or a temporary with the
+        halo its readers need. Raises `Unsupported` for a type that kernels do not know.
         """
         if not kind(v.dtype):
             raise Unsupported(f"a result of type {v.dtype}; kernels know f32, s32 and bool")
         if v not in self._places:
-            self._places[v] = self._inside_concatenation(v) or temporary(v, self._halo(v))
+            self._places[v] = self._wanted_at(v) or temporary(v, self._halo(v))
         return self._places[v]
 
     def scratch(self, shape: tuple[int, ...]) -> Storage:
         """A temporary of f32 of that shape, for work inside a step."""
         return temporary(Value(shape, "float32"), ((0, 0),) * len(shape))
+
+    def _wanted_at(self, v: Value) -> Storage | None:
+        """Where a value may lie so that nobody has to move it; None where that is nowhere in particular."""
+        return self._inside_concatenation(v) or self._as_output(v)
+
+    def _as_output(self, v: Value) -> Storage | None:
+        """An output that is a value in another shape. One with a border cannot lie there."""
+        if any(map(any, self._halo(v))):
+            return None
+        shapes = [op.out for op in self.readers(v) if op.prim == "reshape" and op.params.get("dimensions") is None]
+        places = (self._places[x] if x in self.program.outputs else self._as_output(x) for x in shapes)
+        found = next((s for s in places if s is not None), None)
+        return found and found.reshaped(v.shape)
 
     def _inside_concatenation(self, v: Value) -> Storage | None:
         readers = self.readers(v)
