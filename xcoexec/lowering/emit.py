@@ -15,7 +15,7 @@ from ..codegen.program import Literal, Op, Value, external, kind
 from ..codegen.runtime import host
 from ..codegen.runtime.sites import Fetch, Site
 from ..codegen.segment.sharing import shareable
-from ..compat import MADE, Pairs, bind, ffi_call, ffi_header, host_call
+from ..compat import MADE, Pairs, as_weak, bind, ffi_call, ffi_header, host_call
 from ..devices.record import Device
 from ..ir.streaming import ahead
 from ..partition.split import Slice
@@ -72,6 +72,11 @@ class Halves:
     def get(self, v: Value) -> jax.Array:
         """The array of a value, of its shape and type."""
         return self.env[v]
+
+    def result(self, v: Value | Literal, weak: bool) -> jax.Array:
+        """A result of the function; `weak`: of weak type."""
+        x = self.get(v) if isinstance(v, Value) else operand_of(v, {})
+        return as_weak(x) if weak else x
 
     def window(self, v: Value, windows: Mapping[Value, Slice]) -> jax.Array:
         """The array of a value; one of `windows` is a range, along one axis, of the array of another value."""

@@ -84,22 +84,29 @@ def executable(
     args = tuple(lowered.arguments(weights, where, blobs))
     seconds, n = time.thread_time() - began, len(args)
 
-    def fn(*flat: jax.Array) -> list[jax.Array]:
-        if made_for is not None and configuration() != made_for:
-            raise Stale
-        return lowered(flat[:n], flat[n:], donated)
-
+    fn = _checked(lambda *flat: lowered(flat[:n], flat[n:], donated), made_for)
     options: dict[str, object] = {"compiler_options": dict(compiler_options)} if compiler_options else {}
     if committed:
         options["out_shardings"] = SingleDevice(jax.local_devices()[0])
-    jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     calls = caller(lowered, args) if caller is not None else None
     parts = sections(lowered, plan.programs) if plan.programs > 1 and not donated and calls is None else ()
     if parts:
         return _several(plan, lowered, parts, args, made_for, options, seconds)
+    jitted = plain_jit(fn, donate_argnums=tuple(n + i for i in donated), **options)
     compiled = lambda leaves: jitted.lower(*args, *leaves).compile()  # `jax.jit` keeps it for calls
     call = (lambda leaves: jitted(*args, *leaves)) if calls is None else functools.partial(calls.call, jitted)
     return Executable(plan, call, lowered, None, compiled, seconds, calls, blobs=args[len(lowered.consts) :])
+
+
+def _checked(fn: Callable[..., list[jax.Array]], made_for: Hashable) -> Callable[..., list[jax.Array]]:
+    """A function that JAX traces; it raises `Stale` under another configuration than `made_for`."""
+
+    def checked(*flat: jax.Array) -> list[jax.Array]:
+        if made_for is not None and configuration() != made_for:
+            raise Stale
+        return fn(*flat)
+
+    return checked
 
 
 def _several(
@@ -115,11 +122,7 @@ def _several(
     value = dict(zip(lowered.consts, args, strict=False))
 
     def program(part: Section) -> tuple[Jitted, list[jax.Array]]:
-        def fn(*flat: jax.Array) -> list[jax.Array]:
-            if made_for is not None and configuration() != made_for:
-                raise Stale
-            return part(lowered, flat)
-
+        fn = _checked(lambda *flat: part(lowered, flat), made_for)
         return plain_jit(fn, **options), [value[v] for v in part.consts]
 
     def compile_one(jitted: Jitted, consts: Sequence[jax.Array], *reads: ArrayLike) -> Sequence[jax.Array]:

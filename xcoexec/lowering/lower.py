@@ -7,17 +7,16 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..codegen.program import Unsupported, Value, external
+from ..codegen.program import Literal, Unsupported, Value, external
 from ..codegen.runtime.faults import Faults
 from ..codegen.runtime.host import give_idle_back
 from ..codegen.runtime.pages import in_large_pages
 from ..codegen.runtime.relay import Relay
 from ..codegen.runtime.sites import Fetch, Merge, Site, Window
-from ..compat import as_array, as_weak
+from ..compat import as_array
 from ..devices.record import Device
 from ..devices.registry import connected, device_of
 from ..frontend.fold import Folded
@@ -113,9 +112,13 @@ class Lowered:
         else:
             halves = Asynchronous(env, self.sites, self.fetches, self._first() if self.fetches else None)
         halves.run(self.units)
-        out = [halves.get(v) if isinstance(v, Value) else jnp.asarray(v.val, v.dtype) for v in self.folded.outputs]
-        weak = self.folded.weak or (False,) * len(out)
-        return [as_weak(x) if w else x for x, w in zip(out, weak, strict=True)]
+        return [halves.result(v, weak) for v, weak in self.results]
+
+    @property
+    def results(self) -> list[tuple[Value | Literal, bool]]:
+        """The function's results, and whether each is of weak type."""
+        weak = self.folded.weak or (False,) * len(self.folded.outputs)
+        return [*zip(self.folded.outputs, weak, strict=True)]
 
 
 def _site(relay: Relay, unit: HostUnit, known: Mapping[Value, np.ndarray], faults: Faults) -> Site:

@@ -13,8 +13,7 @@ import jax
 from jax.typing import ArrayLike
 
 from ..codegen.program import Literal, Value, external
-from ..compat import as_weak
-from .emit import Asynchronous, operand_of, turned_back
+from .emit import Asynchronous, turned_back
 from .lower import Lowered
 from .work_units import HostUnit, Unit
 
@@ -42,8 +41,7 @@ class Section:
         turned_back(env, lowered.turned)
         halves = Asynchronous(env, lowered.sites, {}, None)
         halves.run(self.units)
-        get = lambda v: halves.get(v) if isinstance(v, Value) else operand_of(v, {})
-        return [*map(halves.get, self.gives), *(as_weak(get(v)) if weak else get(v) for _, v, weak in self.results)]
+        return [*map(halves.get, self.gives), *(halves.result(v, weak) for _, v, weak in self.results)]
 
 
 def sections(lowered: Lowered, count: int) -> tuple[Section, ...]:
@@ -58,13 +56,11 @@ def sections(lowered: Lowered, count: int) -> tuple[Section, ...]:
     reads = [tuple(_read(run, set(lowered.consts))) for run in runs]
     last = len(runs) - 1
     home = lambda v: next((i for i, there in enumerate(made) if v in there), last)
-    weak = lowered.folded.weak or (False,) * len(lowered.folded.outputs)
-    results = [(i, v, w) for i, (v, w) in enumerate(zip(lowered.folded.outputs, weak, strict=True))]
     found = []
     for i, run in enumerate(runs):
-        mine = tuple(r for r in results if home(r[1]) == i)
+        mine = tuple((at, v, weak) for at, (v, weak) in enumerate(lowered.results) if home(v) == i)
         outside = [v for _, v, _ in mine if isinstance(v, Value) and v not in made[i]]
-        wanted = dict.fromkeys(v for later in reads[i + 1 :] for v in later if home(v) == i and v in made[i])
+        wanted = dict.fromkeys(v for later in reads[i + 1 :] for v in later if home(v) == i)
         needs = {v for u in run if not isinstance(u, HostUnit) for v in external(u.ops)} | set(outside)
         consts = tuple(v for v in lowered.consts if v in needs)
         inputs = dict.fromkeys((*reads[i], *(v for v in outside if v not in consts)))
