@@ -6,7 +6,8 @@ second actor has answered, when the first one's plan is known. `serve`: a replic
 (random arrivals, which wait for nobody) at rising rates, each row a request (`served`) and through a `fleet.Client`
 that sends rows together (`gathered`), beside `xcoexec.Scheduler` in this process: median and 99th percentile of the
 latency. `simulate`: what this machine measures as a host of a fleet, and what 1 to 64 such hosts come to by arithmetic
-and by a replay of all events.
+and by a replay of all events; where the driver does not keep up with 64, all of it once more with batches for which it
+does.
 """
 
 from __future__ import annotations
@@ -176,11 +177,15 @@ def serve(ray: Any, given: argparse.Namespace) -> Record:
 def many_hosts(ray: Any, given: argparse.Namespace) -> Iterator[Record]:
     """Of each network what was measured here, and what each number of hosts comes to."""
     line = fleet_costs.driver_line(lambda actors, blocks: fleet_costs.driver(ray, actors, blocks))
-    for name in given.simulated:
-        measured = fleet_costs.measure(ray, name, given.batch, given.rounds, line)
+    most, batches = fleet_hosts.HOSTS[-1], [(name, given.batch) for name in given.simulated]
+    while batches:
+        name, batch = batches.pop(0)
+        measured = fleet_costs.measure(ray, name, batch, given.rounds, line)
         whole = fleet_costs.rate(ray, name, measured)
         hosts = fleet_hosts.table(measured, whole)
         print(fleet_hosts.text(measured, hosts), flush=True)
+        if batch == given.batch and fleet_hosts.limit(measured) < most:
+            batches.insert(0, (name, fleet_hosts.batch_for(measured, most)))
         yield {"model": name, "measured": dataclasses.asdict(measured), "rate": whole, "hosts": hosts}
 
 

@@ -22,6 +22,7 @@ from xcoexec.ir.text import columns
 DEPTH = 2  # batches that an actor has at most, one of them in work: Ray Data's own default
 HOSTS = (1, 2, 4, 8, 16, 32, 64)
 MOST_BATCHES = 400  # of a host, that are replayed
+BUSY = 0.75  # of the driver's time that batches may take, where it is to keep up
 READY, HANDED, DONE, DIES = range(4)
 
 
@@ -78,6 +79,14 @@ def limit(measured: Measured) -> float:
     """
     a, b = measured.handing_actor * measured.actors**2, measured.handing * measured.actors
     return 2 * measured.batch_seconds() / (b + math.sqrt(b * b + 4 * a * measured.batch_seconds()))
+
+
+def batch_for(measured: Measured, hosts: int) -> int:
+    """The least batch with which the driver keeps up with so many hosts and is busy for `BUSY` of the time, calculated
+    for actors whose seconds grow as the batch does: an item then costs the same on so many hosts as on one.
+    """
+    needed = hosts * measured.actors * measured.driver_seconds(hosts) / BUSY
+    return max(measured.batch, math.ceil(measured.batch * needed / measured.batch_seconds()))
 
 
 def calculated(measured: Measured, hosts: int, planned: bool = True) -> Fleet:
@@ -242,6 +251,6 @@ def text(measured: Measured, rows: Sequence[dict[str, Any]]) -> str:
         f" {1e3 * measured.batch_seconds():.1f} ms a batch in an actor, {1e3 * measured.handing:.2f} ms of the driver"
         f" a batch and {1e3 * measured.handing_actor:.3f} more for each actor, {1e3 * measured.making:.0f} ms an actor"
         f" made,\n{measured.weights / 1e6:.2f} MB of weights in the object store (none where a file is mapped),"
-        f" {measured.item} bytes an item. Calculated: a driver keeps up with {limit(measured):.1f} hosts.\n"
-        + columns(lines, (1, 2, 3, 4))
+        f" {measured.item} bytes an item. Calculated: a driver keeps up with {limit(measured):.1f} hosts,"
+        f" with {HOSTS[-1]} from batches of {batch_for(measured, HOSTS[-1])} on.\n" + columns(lines, (1, 2, 3, 4))
     )

@@ -1,7 +1,8 @@
-"""`python -m benchmarks.number_types [folder]`: networks in f32, bf16 and int8 beside OpenVINO's in the same types.
+"""`python -m benchmarks.number_types [folder]`: networks in f32, bf16 and int8 beside OpenVINO's and ONNX Runtime's.
 
 bf16: weights and input are bf16. int8: as qwix quantises the network, with one known scale for each activation.
-OpenVINO has the same layers as a graph of its own operations with random weights. All alternate in one process.
+OpenVINO has the same layers as a graph of its own operations with random weights, or where there is none the graph that
+ONNX Runtime runs (`onnx_graphs`, in int8 `onnx_int8`). All alternate in one process.
 
     python -m benchmarks.number_types out --models resnet50 --batch 1 8
 """
@@ -9,6 +10,7 @@ OpenVINO has the same layers as a graph of its own operations with random weight
 from __future__ import annotations
 
 import argparse
+import functools
 import pathlib
 import time
 from collections.abc import Callable, Sequence
@@ -27,12 +29,13 @@ from xcoexec.tools import bench
 from xcoexec.tools.lines import append
 from xcoexec.tools.machine import environment
 
-from . import openvino_graphs
-from .quantised import quantised
+from . import onnx_graphs, onnx_int8, openvino_graphs, peers
+from .quantised import MODELS, quantised
 
 KINDS = ("f32", "bf16", "int8")
 ROUNDS, SECONDS = 8, 0.25
-HEAD = ("model", "batch", "type", "xcoexec ms", "OpenVINO ms", "ratio", "of f32's time", "ran")
+HEAD = ("model", "batch", "type", "xcoexec ms", "OpenVINO ms", "ORT ms", "ratio to the better", "of f32's time", "ran")
+PEERS = ("openvino", "onnxruntime")
 
 
 def network(name: str, batch: int, kind: str) -> tuple[Callable[..., Any], Any, Any]:
@@ -49,6 +52,26 @@ def network(name: str, batch: int, kind: str) -> tuple[Callable[..., Any], Any, 
     return entry.module.apply, narrow(weights), narrow(x)
 
 
+def openvino(name: str, kind: str, batch: int, threads: int) -> tuple[Callable[[], Any], Any]:
+    """A call of a network in a type on OpenVINO, and what it runs."""
+    if name in openvino_graphs.NETWORKS:
+        return openvino_graphs.request(name, kind, batch, threads)
+    if kind == "int8":
+        return onnx_int8.openvino(name, batch, threads)
+    make = lambda graph: peers.openvino_request(graph, threads, kind)
+    request = onnx_graphs.fastest(name, batch, make, peers.openvino_run)
+    return request.infer, openvino_graphs.types(request.get_compiled_model())
+
+
+def onnxruntime(name: str, kind: str, batch: int, threads: int) -> tuple[Callable[[], Any], Any]:
+    """A call of a network in f32 or int8 on ONNX Runtime, and what it runs."""
+    if kind == "int8":
+        return onnx_int8.ort(name, batch, threads)
+    session = peers.ort_session(name, batch, threads)
+    leaves = jax.tree_util.tree_leaves(models.get(name).example(batch, bench.SEED))
+    return functools.partial(session.run, None, peers.ort_feeds(session, leaves)), {}
+
+
 def measure(name: str, batch: int, threads: int, kinds: Sequence[str]) -> dict[str, Any]:
     """Median milliseconds of each contestant with their quartiles, and what ran."""
     calls: dict[str, Callable[[], Any]] = {}
@@ -60,7 +83,9 @@ def measure(name: str, batch: int, threads: int, kinds: Sequence[str]) -> dict[s
         calls[f"xcoexec {kind}"] = lambda fast=fast, x=x: jax.block_until_ready(fast(x))
         families = [a for layer in fast.report().layers for a in layer.algorithm.split("+")]
         ran[f"xcoexec {kind}"] = {a: families.count(a) for a in sorted(set(families))}
-        calls[f"openvino {kind}"], ran[f"openvino {kind}"] = openvino_graphs.request(name, kind, batch, threads)
+        calls[f"openvino {kind}"], ran[f"openvino {kind}"] = openvino(name, kind, batch, threads)
+        if kind != "bf16":  # for which ONNX Runtime has no kernels on CPUs
+            calls[f"onnxruntime {kind}"], ran[f"onnxruntime {kind}"] = onnxruntime(name, kind, batch, threads)
     samples: dict[str, list[float]] = {}
     seconds = alternate(calls, ROUNDS, SECONDS, samples=samples)
     spread = {k: [float(q) * 1e3 for q in np.percentile(v, (25, 75))] for k, v in samples.items()}
@@ -78,9 +103,10 @@ def rows(record: dict[str, Any], kinds: Sequence[str]) -> list[list[str]]:
     """A record's lines under `HEAD`."""
     found, ms = [], record["ms"]
     for kind in kinds:
-        ours, theirs = ms[f"xcoexec {kind}"], ms[f"openvino {kind}"]
+        ours, theirs = ms[f"xcoexec {kind}"], [ms.get(f"{peer} {kind}") for peer in PEERS]
+        best = min(t for t in theirs if t is not None)
         share = f"{ours / ms['xcoexec f32']:.2f}" if "xcoexec f32" in ms else "-"
-        times = [f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", share]
+        times = [f"{ours:.2f}", *("-" if t is None else f"{t:.2f}" for t in theirs), f"{ours / best:.2f}", share]
         most = max(record["ran"][f"xcoexec {kind}"].items(), key=lambda item: item[1])[0]
         found.append([record["model"], str(record["batch"]), kind, *times, most])
     return found
@@ -92,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         prog="benchmarks.number_types", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", nargs="?", default="out", type=pathlib.Path)
-    parser.add_argument("--models", nargs="+", default=openvino_graphs.NETWORKS, choices=openvino_graphs.NETWORKS)
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--batch", type=int, nargs="+", default=[1])
     parser.add_argument("--threads", type=int, default=config.threads(None))
@@ -105,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             lines += rows(record, given.kinds)
             about = {"commit": commit(), "began": time.strftime("%Y-%m-%dT%H:%M:%S")}
             append(given.folder / "number_types.jsonl", {**record, **environment(), **about})
-    print(columns(lines, (1, *range(3, 7))))
+    print(columns(lines, (1, *range(3, 8))))
 
 
 if __name__ == "__main__":

@@ -104,10 +104,15 @@ def request(name: str, kind: str, batch: int, threads: int) -> tuple[Callable[[]
     made = ov.Core().compile_model(ov.Model([y], [x], name), "CPU", options)
     asked = made.create_infer_request()
     asked.set_input_tensor(0, ov.Tensor(g.random.standard_normal((batch, 3, 224, 224), np.float32)))
+    return asked.infer, types(made)
+
+
+def types(made: Any) -> dict[str, int]:
+    """Convolutions and dense layers of a compiled model by the type they run in."""
     ran: dict[str, int] = {}
     for op in made.get_runtime_model().get_ordered_ops():
         about = {key: str(getattr(value, "value", value)) for key, value in op.get_rt_info().items()}
-        if about["layerType"] in ("Convolution", "FullyConnected"):
+        if about["layerType"] in ("Convolution", "FullyConnected", "MatMul"):
             key = f"{about['layerType']} {about['runtimePrecision']}"
             ran[key] = ran.get(key, 0) + 1
-    return asked.infer, ran
+    return ran

@@ -1,7 +1,7 @@
 """`python -m benchmarks.peers [folder] [model ...]`: the same weights and input through other CPU runtimes.
 
-ONNX Runtime and OpenVINO (f32) run the graph that jax2onnx exports, PyTorch the layer list of the traced
-model in channels-last memory under inference mode. All alternate in one process, with the same number of
+ONNX Runtime and OpenVINO (f32) run the graph of `onnx_graphs` that is fastest there, PyTorch the layer list of the
+traced model in channels-last memory under inference mode. All alternate in one process, with the same number of
 threads, and their results are compared with float64 NumPy's. Without models a decoder beside llama.cpp follows (see
 `llama_peers`).
 """
@@ -10,32 +10,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import io
 import json
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import flax.linen as nn
 import jax
-import jax.extend.core
 import numpy as np
 from rich.progress import track
 
 import xcoexec
 from xcoexec import config, models
-from xcoexec.frontend.fold import fold
-from xcoexec.frontend.trace import paths, trace
 from xcoexec.ir.text import columns
-from xcoexec.lowering.emit import run_ops
 from xcoexec.measure.timing import alternate
-from xcoexec.models import layers
 from xcoexec.tools import bench
 from xcoexec.tools.machine import environment
 from xcoexec.tools.oracle import error, oracles
 
-from . import llama_peers, networks
+from . import llama_peers, networks, onnx_graphs
 
 Call = Callable[[], Any]
 RUNTIMES = ("xcoexec", "jax.jit", "onnxruntime", "openvino", "pytorch")
@@ -62,102 +55,27 @@ def _jit(apply: Any, weights: Any, x: Any, threads: int) -> tuple[Call, Callable
     return calls[min(seconds, key=lambda k: seconds[k])], lambda out: out
 
 
-@functools.lru_cache(maxsize=2)
-def _onnx(name: str, batch: int, replay: bool = False) -> bytes:
-    """The model as jax2onnx exports it; with `replay`, and where it cannot, the operations of the trace (batch norm
-    folded) are exported.
-    """
-    from jax2onnx import to_onnx
-
-    entry = networks.get(name)
-    weights, x = entry.variables(bench.SEED), entry.example(batch, bench.SEED)
-    leaves, tree = jax.tree_util.tree_flatten(x)
-    shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
-
-    def flat(*xs: Any) -> Any:
-        return jax.tree_util.tree_leaves(entry.module.apply(weights, jax.tree_util.tree_unflatten(tree, xs)))
-
-    with _exportable():
-        try:
-            if replay:
-                raise NotImplementedError
-            model = to_onnx(flat, shapes)
-        except Exception:
-            model = to_onnx(_replayed(entry.module.apply, weights, x), shapes)
-    return bytes(model.SerializeToString())
-
-
-class _Pooling:
-    """flax.linen with a max pool whose explicit padding is an operation of its own: the exporter gets the fused form
-    wrong.
-    """
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(nn, name)
-
-    def max_pool(self, x: Any, window_shape: Any, strides: Any, padding: Any) -> Any:
-        if not isinstance(padding, str) and any(map(any, padding)):
-            x = jax.numpy.pad(x, ((0, 0), *padding, (0, 0)), constant_values=-np.inf)
-        padding = padding if isinstance(padding, str) else "VALID"
-        return nn.max_pool(x, window_shape=window_shape, strides=strides, padding=padding)
-
-
-@contextlib.contextmanager
-def _exportable() -> Iterator[None]:
-    """The zoo and this version of JAX as the exporter expects them."""
-    core = jax._src.core
-    missing = [name for name in ("ClosedJaxpr", "Jaxpr") if not hasattr(core, name)]
-    for name in missing:
-        setattr(core, name, getattr(jax.extend.core, name))
-    layers.nn = _Pooling()
-    try:
-        yield
-    finally:
-        layers.nn = nn
-        for name in missing:
-            delattr(core, name)
-
-
-def _replayed(apply: Any, weights: Any, x: Any) -> Callable[..., list[Any]]:
-    """The folded trace as a function of the input's leaves, primitive by primitive."""
-    leaves, tree = jax.tree_util.tree_flatten(((weights, x), {}))
-    n = len(jax.tree_util.tree_leaves(weights))
-    folded = fold(trace(apply, leaves, tree, paths(tree)), range(n))
-    known = folded.constants(leaves[:n])
-
-    def call(*inputs: Any) -> list[Any]:
-        env: dict[Any, Any] = dict(zip(folded.inputs, inputs, strict=True))
-        env.update({v: jax.numpy.asarray(known[v]) for op in folded.ops for v in op.value_ins if v in known})
-        for op in folded.ops:
-            if op.prim == "reduce_window_max":  # as the exporter knows it
-                p = op.params
-                pads = p["padding"][1:-1]
-                env[op.out] = _Pooling().max_pool(
-                    env[op.ins[0]], p["window_dimensions"][1:-1], p["window_strides"][1:-1], pads
-                )
-            else:
-                run_ops((op,), env)
-        return [env[v] for v in folded.outputs]
-
-    return call
-
-
 def ort_session(name: str, batch: int, threads: int) -> Any:
-    """ONNX Runtime's session of a model of the zoo on the CPU. Raises what it and the exporter raise."""
+    """ONNX Runtime's session of a model on the CPU, of the graph that is fastest. Raises what it and the exporter
+    raise.
+    """
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    try:
-        return ort.InferenceSession(_onnx(name, batch), options, providers=["CPUExecutionProvider"])
-    except Exception:  # its own shape inference refuses some exports
-        return ort.InferenceSession(_onnx(name, batch, True), options, providers=["CPUExecutionProvider"])
+    made = lambda graph: ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return onnx_graphs.fastest(name, batch, made, lambda session, leaves: session.run(None, ort_feeds(session, leaves)))
+
+
+def ort_feeds(session: Any, leaves: Sequence[Any]) -> dict[str, Any]:
+    """The inputs of a session by name."""
+    return {i.name: np.asarray(v) for i, v in zip(session.get_inputs(), leaves, strict=True)}
 
 
 def _ort(name: str, batch: int, x: Any, threads: int) -> tuple[Call, Callable[[Any], Any]]:
     session = ort_session(name, batch, threads)
-    feeds = {i.name: np.asarray(v) for i, v in zip(session.get_inputs(), jax.tree_util.tree_leaves(x), strict=True)}
+    feeds = ort_feeds(session, jax.tree_util.tree_leaves(x))
     binding = session.io_binding()
     for key, value in feeds.items():
         binding.bind_cpu_input(key, value)
@@ -166,19 +84,28 @@ def _ort(name: str, batch: int, x: Any, threads: int) -> tuple[Call, Callable[[A
     return lambda: session.run_with_iobinding(binding), lambda _: session.run(None, feeds)
 
 
-def _openvino(name: str, batch: int, x: Any, threads: int) -> tuple[Call, Callable[[Any], Any]]:
+def openvino_request(graph: bytes, threads: int, precision: str = "f32") -> Any:
+    """OpenVINO's request of an ONNX graph on the CPU."""
     import openvino as ov
 
+    options = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision}
     core = ov.Core()
-    model = core.read_model(io.BytesIO(_onnx(name, batch)))
-    options = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
-    request = core.compile_model(model, "CPU", options).create_infer_request()
-    inputs = [ov.Tensor(np.array(v)) for v in jax.tree_util.tree_leaves(x)]
-    for i, tensor in enumerate(inputs):
-        request.set_input_tensor(i, tensor)
-    return lambda: request.infer(), lambda _: [
-        request.get_output_tensor(i).data.copy() for i in range(len(request.model_outputs))
-    ]
+    return core.compile_model(core.read_model(io.BytesIO(graph)), "CPU", options).create_infer_request()
+
+
+def openvino_run(request: Any, leaves: Sequence[Any]) -> list[np.ndarray]:
+    """The results of a request, for inputs that stay set."""
+    import openvino as ov
+
+    for i, v in enumerate(leaves):
+        request.set_input_tensor(i, ov.Tensor(np.array(v)))
+    request.infer()
+    return [request.get_output_tensor(i).data.copy() for i in range(len(request.model_outputs))]
+
+
+def _openvino(name: str, batch: int, x: Any, threads: int) -> tuple[Call, Callable[[Any], Any]]:
+    request = onnx_graphs.fastest(name, batch, lambda graph: openvino_request(graph, threads), openvino_run)
+    return lambda: request.infer(), lambda _: openvino_run(request, jax.tree_util.tree_leaves(x))
 
 
 def _torch(apply: Any, weights: Any, x: Any, threads: int) -> tuple[Call, Callable[[Any], Any]]:
@@ -251,7 +178,7 @@ def versions() -> dict[str, str]:
     import importlib.metadata
 
     out = {}
-    for package in ("onnxruntime", "openvino", "torch", "jax2onnx"):
+    for package in ("onnxruntime", "openvino", "torch", "jax2onnx", "onnxscript"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             out[package] = importlib.metadata.version(package)
     return out

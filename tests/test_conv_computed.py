@@ -177,7 +177,7 @@ def test_turned_weights_are_no_layer(name: str) -> None:
     fn, w, dy = by_image(name)
     _, graph = stages_of(lambda w, dy: fn(w, jnp.tanh(dy)), w, dy)
     assert len(graph.layers) == 2
-    segment = host.build(graph.program, 1)
+    segment = host.build(graph.program, 1, pick=choice.default)  # not by Winograd, which may be faster here
     first, *rest = [s.kernel for s in segment.steps]
     assert first.startswith("elementwise")
     zeroes = "1x1" in name  # pixels that no window reaches

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from benchmarks import fleet_costs, fleet_hosts
-from benchmarks.fleet_hosts import HOSTS, Measured, calculated, limit, simulated
+from benchmarks.fleet_hosts import HOSTS, Measured, batch_for, calculated, limit, simulated
 
 #: a driver that keeps up with 20 hosts, and no further
 FEW = Measured("few", 64, (0.18, 0.2, 0.22), 2, 3.0, 9.0, 0.002, 0.003, 0.00005, 1000, 10)
@@ -50,6 +50,16 @@ def test_an_item_costs_the_same_until_the_driver_has_no_time(hosts: int) -> None
     if hosts > limit(FEW):
         assert found.core_ms > 1.3 * one.core_ms * FEW.batch_seconds() / MANY.batch_seconds()
         assert found.driver > 0.9
+
+
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_batches_for_which_the_driver_keeps_up(hosts: int) -> None:
+    batch = batch_for(FEW, hosts)
+    assert (batch > FEW.batch) == (calculated(FEW, hosts).driver > fleet_hosts.BUSY)
+    larger = dataclasses.replace(FEW, batch=batch, calls=tuple(batch / FEW.batch * s for s in FEW.calls))
+    assert calculated(larger, hosts).driver <= fleet_hosts.BUSY and limit(larger) > hosts
+    found, one = simulated(larger, hosts, 100 * hosts), simulated(larger, 1, 100)
+    assert found.core_ms == pytest.approx(one.core_ms, rel=0.05)
 
 
 @pytest.mark.parametrize("measured", [FEW, MANY], ids=["few", "many"])

@@ -30,7 +30,7 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.lowering.executable import Executable
 from xcoexec.planning.strategies import STRATEGIES
-from xcoexec.session import adaptive, prepare, rebalance, timeline
+from xcoexec.session import adaptive, contest, prepare, rebalance, timeline
 
 from .standin import StandIn, sleeping
 from .support import array, beside_a_device, build_on, error, given_back, moved, oracle, stages_of, until
@@ -261,7 +261,11 @@ def test_the_whole_way(on_standin: StandIn, strategy: str) -> None:
     assert strategy == plan.strategy or (strategy == "auto" and {"jit", plan.strategy} <= {*plan.measured, "device"})
 
 
-def test_numpy_inputs_are_planned_for_on_their_own(on_standin: StandIn) -> None:
+@pytest.mark.parametrize("clear", [0.0, 100.0], ids=["layers are measured", "a whole half wins clearly"])
+def test_numpy_inputs_are_planned_for_on_their_own(
+    on_standin: StandIn, own_cache: None, monkeypatch: pytest.MonkeyPatch, clear: float
+) -> None:
+    monkeypatch.setattr(contest, "CLEAR", clear)
     fast = xcoexec.jit(_residual, strict=True)
     fast._function = beside_a_device(fast._function)
     fast = fast.bind(WEIGHTS)
