@@ -28,12 +28,12 @@ CACHE_BYTES = 28.0  # a cycle, from the second cache
 
 
 def candidates(target: Target, unit: MatrixUnit = VECTOR) -> list[Shape]:
-    """Shapes that fit the unit's tile, or whose accumulators, weights and one broadcast fit the registers; a product
-    too, where that is added by an instruction of its own.
+    """Shapes that fit the unit's tile, or whose sums, weights, one broadcast and what the unit needs besides fit
+    the registers.
     """
     if unit.tile is not None:
         return [(mr, nv) for nv in range(1, unit.tile[1] + 1) for mr in range(1, unit.tile[0] + 1)]
-    room = target.registers - 1 - (unit.name in gemm.ADDED_APART)
+    room = target.registers - 1 - gemm.FURTHER.get(unit.name, 0)
     return [(mr, nv) for nv in range(1, 7) for mr in range(1, gemm.ROWS + 1) if mr * nv + nv <= room]
 
 

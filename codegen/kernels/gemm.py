@@ -44,8 +44,9 @@ FAR = "far"
 BESIDE = "beside"
 #: matrix unit -> the builder's method that multiplies and adds; that of all others is `fma`
 MULTIPLY = {"avx512bf16": "dot_bf16", "s16": "dot_s16", "sse2": "dot_pairs", "avx2": "dot_u8", "avx512vnni": "dot_s8"}
-#: of these units, those that need one instruction to multiply and another one to add
-ADDED_APART = ("sse2", "avx2")
+#: registers that a unit needs beside sums, weights and one broadcast: for a product that is added by an instruction of
+#: its own, and for the ones that bytes are summed with
+FURTHER = {"sse2": 1, "avx2": 2}
 #: as BESIDE, in runs of `LONG` elements or more: lines of the input are asked for before their turn
 AHEAD = "ahead"
 
