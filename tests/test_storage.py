@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from jax import lax
 
 from xcoexec.codegen.runtime import host
-from xcoexec.codegen.segment import storage
+from xcoexec.codegen.segment import assembly, storage
 from xcoexec.codegen.segment.storage import ALIGN, Buffer, Lifetime, place
 from xcoexec.codegen.target import Target
 
-from .support import array, error, stages_of, targets
+from .support import array, check_host, error, stages_of, targets
 
 lives = st.lists(
     st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6), st.sampled_from([None, None, "a", "b"])),
@@ -121,3 +121,67 @@ def test_what_a_convolution_pads_lies_in_a_border(rows: int) -> None:
     got = host.Call(host.build(graph.program, 2), [np.asarray(x), np.asarray(w)], [])()
     for a, b in zip(got, jax.tree.leaves(jax.jit(fn)(x, w)), strict=True):
         assert error(a.reshape(b.shape), np.asarray(b)) < 1e-5
+
+
+D = ("NHWC", "HWIO", "NHWC")
+BEHIND = {
+    "1x1": lambda y, k: lax.conv_general_dilated(y, k, (1, 1), "SAME", dimension_numbers=D),
+    "3x3": lambda y, k: lax.conv_general_dilated(y, jnp.tile(k, (3, 3, 1, 1)), (2, 2), "SAME", dimension_numbers=D),
+    "itself": lambda y, k: y,
+    "residual": lambda y, k: jnp.tanh(y) + y * 2,
+    "squeeze": lambda y, k: y * jax.nn.sigmoid(y.mean((1, 2), keepdims=True)),
+    "concatenation": lambda y, k: jnp.concatenate([y, y * 2], -1),
+    "turned": lambda y, k: y.transpose(0, 3, 1, 2).reshape(y.shape[0], -1) @ jnp.ones((y[0].size, 3)),
+    "flat": lambda y, k: y.reshape(y.shape[0], -1) @ jnp.ones((y[0].size, 3)),
+    "pool": lambda y, k: lax.reduce_window(y, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"),
+    "another": lambda y, k: lax.conv_general_dilated(
+        y, jnp.ones((3, 3, 1, y.shape[-1])), (1, 1), "SAME", dimension_numbers=D, feature_group_count=y.shape[-1]
+    ),
+    "softmax": lambda y, k: jax.nn.softmax(y, -1),
+}
+
+
+def _walked(behind: str, stride: int) -> Any:
+    """A depthwise convolution between what makes its image and what reads its result."""
+
+    def fn(w: Any, x: Any) -> Any:
+        k, d, b = w
+        x = jax.nn.relu(lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=D))
+        c = x.shape[-1]
+        y = lax.conv_general_dilated(x, d, (stride,) * 2, "SAME", dimension_numbers=D, feature_group_count=c) + b
+        return BEHIND[behind](y, k.transpose(0, 1, 3, 2))
+
+    return fn
+
+
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("behind", BEHIND)
+def test_pixels_that_would_share_sets_of_the_caches(
+    behind: str, stride: int, every: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images that depthwise convolutions walk lie a line further apart; `every`: of any number of channels."""
+    made: list[tuple[int, int]] = []
+
+    def temporary(value: Any, halo: Any, apart: int = 0) -> storage.Storage:
+        s = storage.temporary(value, halo, apart)
+        if apart:
+            made.append((value.shape[-1], s.strides[-2]))
+        return s
+
+    monkeypatch.setattr(assembly, "temporary", temporary)
+    if every:
+        monkeypatch.setattr(assembly, "SAME_SETS", 4)
+    for c in (64, 37) if every else (64,):
+        weights = array(1, 1, 5, c), array(3, 3, 1, c, seed=1), array(c, seed=2)
+        made.clear()
+        check_host(_walked(behind, stride), weights, array(2, 7, 6, 5, seed=3), threads=2, weights=1)
+        assert made and all(stride == 4 * (n + 16) for n, stride in made)
+
+
+def test_other_channels_lie_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    apart: list[int] = []
+    monkeypatch.setattr(assembly, "temporary", lambda v, halo, n=0: (apart.append(n), storage.temporary(v, halo, n))[1])
+    weights = array(1, 1, 5, 48), array(3, 3, 1, 48, seed=1), array(48, seed=2)
+    check_host(_walked("1x1", 1), weights, array(2, 7, 6, 5, seed=3), weights=1)
+    assert set(apart) == {0}

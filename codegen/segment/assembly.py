@@ -23,6 +23,8 @@ from .makers import Makers, needed
 from .steps import Early, Kernel, Looped, Nested, Ref, Step, Word
 from .storage import Buffer, Lifetime, Storage, dense, place, temporary
 
+SAME_SETS = 256  # bytes
+APART = 16  # elements: a line of the caches
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
 
 
@@ -63,6 +65,7 @@ class Context:
         self.blob = Buffer("arg", 0)
         self.raw: dict[Value, Buffer] = {}
         self._readers = consumers(program.ops)
+        self._walked = frozenset(_walked(program))
         self._places: dict[Value, Storage] = {}
         for i, v in enumerate(program.inputs):
             self._places[v] = dense(Buffer("arg", v.nbytes, i), v.shape)
@@ -135,7 +138,7 @@ class Context:
         wants them.
         """
         for v in values:
-            self.place(v, self._wanted_at(v) or temporary(v, self._halo(v)))
+            self.place(v, self._wanted_at(v) or temporary(v, self._halo(v), self._apart(v)))
 
     def output(self, v: Value) -> Storage:
         """Where a value is written: an output, in another shape too, a part of a concatenation, or a temporary with the
@@ -144,7 +147,7 @@ class Context:
         if not kind(v.dtype):
             raise Unsupported(f"a result of type {v.dtype}; kernels know f32, s32 and bool")
         if v not in self._places:
-            self._places[v] = self._wanted_at(v) or temporary(v, self._halo(v))
+            self._places[v] = self._wanted_at(v) or temporary(v, self._halo(v), self._apart(v))
         return self._places[v]
 
     def scratch(self, shape: tuple[int, ...]) -> Storage:
@@ -171,6 +174,12 @@ class Context:
         op = readers[0]
         start = sum(x.shape[op.params["dimension"]] for x in op.ins[: op.ins.index(v)])
         return self.output(op.out).part(op.params["dimension"], start, v.shape[op.params["dimension"]])
+
+    def _apart(self, v: Value) -> int:
+        """Elements to leave free behind each pixel of an image that is walked pixel by pixel, a vector of channels at a
+        time: where pixels lie a multiple of `SAME_SETS` bytes apart, they share few sets of the caches.
+        """
+        return APART if v in self._walked and 4 * v.shape[-1] % SAME_SETS == 0 else 0
 
     def _halo(self, v: Value) -> tuple[tuple[int, int], ...]:
         halo = [(0, 0)] * len(v.shape)
@@ -222,6 +231,18 @@ class Context:
                 maker.forms_only()
         self.steps = [step for step, used in zip(self.steps, alive, strict=True) if used]
         self.makers = Makers()
+
+
+def _walked(program: Program) -> Iterator[Value]:
+    """The images that depthwise convolutions and their gradients read and make."""
+    for group in program.groups:
+        conv = convolution(group.anchor)
+        if conv is not None and (conv.depthwise or conv.window_sums):
+            yield from (
+                *group.anchor.value_ins[:1],
+                *(group.anchor.value_ins[1:] if conv.window_sums else ()),
+                group.out,
+            )
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
