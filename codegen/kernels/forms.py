@@ -18,7 +18,7 @@ from ..rules.expressions import Expr
 from ..segment.assembly import Context
 from ..segment.makers import Form, Read, Result, Walk
 from ..segment.steps import Ref
-from ..segment.storage import Operand, Storage, temporary
+from ..segment.storage import APART, Operand, Storage, temporary
 from .simd import STORED_BYTES
 
 MOST = 12  # operands of an epilogue with forms
@@ -162,10 +162,11 @@ def written_by_maker(ctx: Context, x: Storage, expr: Expr, dtype: str, words: in
         return None
     own = n * each // 4
     filled = words != own
-    out = temporary(Value((*outer, own), "float32"), (*x.halo[:-1], (0, words - own)))
+    apart = APART * each // 4 if outer and x.strides[-2] == 4 * (n + APART) and not filled else 0
+    out = temporary(Value((*outer, own), "float32"), (*x.halo[:-1], (0, words - own)), apart)
     rows = [(s, t) for m, s, t in zip(outer, x.strides, out.strides, strict=False) if m > 1]
     whole = maker.result == Result.of(Ref(x.buffer, x.offset), x.shape, x.strides)
-    if not whole or any(s % (4 * n) or s // n * words != t for s, t in rows):
+    if not whole or any(s % (4 * n) or s // n * words != t if filled else s * each != 4 * t for s, t in rows):
         return None
 
     def walk(nbytes: int, count: int) -> int | None:

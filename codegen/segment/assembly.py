@@ -21,10 +21,9 @@ from .cuts import Cut
 from .descriptor import Put, Runtime, describe, held_by, ring
 from .makers import Makers, needed
 from .steps import Early, Kernel, Looped, Nested, Ref, Step, Word
-from .storage import Buffer, Lifetime, Storage, dense, place, temporary
+from .storage import APART, Buffer, Lifetime, Storage, dense, place, temporary
 
-SAME_SETS = 256  # bytes
-APART = 16  # elements: a line of the caches
+SAME_SETS = 256  # bytes between pixels, whose multiples leave few sets of the caches to a vector of channels
 RAW_BYTES = 1 << 18  # constants from this size on are read where they lie, unless a rule packs them
 
 
@@ -177,7 +176,7 @@ class Context:
 
     def _apart(self, v: Value) -> int:
         """Elements to leave free behind each pixel of an image that is walked pixel by pixel, a vector of channels at a
-        time: where pixels lie a multiple of `SAME_SETS` bytes apart, they share few sets of the caches.
+        time, where pixels would lie a multiple of `SAME_SETS` bytes apart.
         """
         return APART if v in self._walked and 4 * v.shape[-1] % SAME_SETS == 0 else 0
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from ..program import Value
 
 ALIGN = 64
+APART = 16  # elements, a line of the caches: between pixels that would share few of their sets
 STREAMED_BYTES = 1 << 24  # of one result from which on caches keep too little of it for whoever reads it next
 
 
