@@ -233,15 +233,15 @@ class Context:
 
 
 def _walked(program: Program) -> Iterator[Value]:
-    """The images that depthwise convolutions and their gradients read and make."""
+    """The images that depthwise convolutions and their gradients read and make, and those that pools read."""
     for group in program.groups:
-        conv = convolution(group.anchor)
-        if conv is not None and (conv.depthwise or conv.window_sums):
-            yield from (
-                *group.anchor.value_ins[:1],
-                *(group.anchor.value_ins[1:] if conv.window_sums else ()),
-                group.out,
-            )
+        op, conv = group.anchor, convolution(group.anchor)
+        if conv is not None and conv.window_sums:
+            yield from op.value_ins
+        elif conv is not None and conv.depthwise:
+            yield from (*op.value_ins[:1], group.out)
+        elif op.prim.startswith("reduce_window"):
+            yield from op.value_ins[:1]
 
 
 def conv_padding(op: Op, v: Value, spare: Mapping[int, int]) -> dict[int, tuple[int, int]]:
