@@ -13,6 +13,7 @@ import contextlib
 import io
 import json
 import pathlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ import xcoexec
 from xcoexec import config, models
 from xcoexec.ir.text import columns
 from xcoexec.measure.timing import alternate
+from xcoexec.papers.source import commit
 from xcoexec.tools import bench
 from xcoexec.tools.machine import environment
 from xcoexec.tools.oracle import error, oracles
@@ -147,7 +149,7 @@ def measure(
     """Median and 10th percentile seconds of every runtime, and the error of each against float64 NumPy (jax.jit for
     batches, where that takes minutes).
     """
-    n = config.threads(threads)
+    n, began = config.threads(threads), time.strftime("%Y-%m-%dT%H:%M:%S")
     entry = networks.get(name)
     calls, results, missing = contestants(name, batch, n, wanted)
     spread: dict[str, list[float]] = {}
@@ -165,11 +167,14 @@ def measure(
         "threads": n,
         "seconds": seconds,
         "p10": {k: float(np.percentile(v, 10)) for k, v in spread.items()},
+        "quartiles": {k: [float(q) for q in np.percentile(v, (25, 75))] for k, v in spread.items()},
         "errors": errors,
         "missing": missing,
         "ratio": seconds["xcoexec"] / best if best else None,
         **environment(),
         "versions": versions(),
+        "commit": commit(),
+        "began": began,
     }
 
 

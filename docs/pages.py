@@ -216,8 +216,7 @@ def _source(name: str, command: str) -> str:
     return f"Machine: {machine(name)}{version}. Recorded: {made(name)}. Record: `benchmarks/results/{name}`. Command: `{command}`.\n"  # noqa: E501
 
 
-def _peers() -> str:
-    name = "zen5-2cores-jax0.12-peers.jsonl"
+def _peers(name: str) -> str:
     others = ("jax.jit", "onnxruntime", "openvino", "pytorch")
     rows = []
     gains = []
@@ -360,7 +359,9 @@ def benchmarks_page() -> str:
             "# Benchmarks from records\n",
             "Each table is made of a file of records. All ways alternate in one process.\n",
             "## Against other runtimes, batch 1, f32\n",
-            _peers(),
+            "ONNX Runtime and OpenVINO run what is fastest for each of the graphs that the exporter and its rewriting"
+            " make; in records of 2026-11-21 the exporter's graph as it is.\n",
+            *(_peers(p.name) + "\n" for p in sorted(RESULTS.glob("*-peers.jsonl"))),
             "## Callers that wait, and calls in flight\n",
             "Gains are medians of the rounds' ratios, with their quartiles.\n",
             *(_both_ways(p.name) for p in sorted(RESULTS.glob("*-both-ways.jsonl"))),
