@@ -361,7 +361,7 @@ def benchmarks_page() -> str:
             "## Against other runtimes, batch 1, f32\n",
             "ONNX Runtime and OpenVINO run what is fastest for each of the graphs that the exporter and its rewriting"
             " make; in records of 2026-11-21 the exporter's graph as it is.\n",
-            *(_peers(p.name) + "\n" for p in sorted(RESULTS.glob("*-peers.jsonl"))),
+            *(_peers(p.name) + "\n" for p in sorted(RESULTS.glob("*-peers.jsonl"), reverse=True)),
             "## Callers that wait, and calls in flight\n",
             "Gains are medians of the rounds' ratios, with their quartiles.\n",
             *(_both_ways(p.name) for p in sorted(RESULTS.glob("*-both-ways.jsonl"))),
