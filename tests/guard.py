@@ -162,12 +162,14 @@ def fill(memory: Memory, start: int, parts: Iterable[tuple[int, int, Any]]) -> N
     """Zeroes in the borders of temporaries that have one."""
     for at, n, geometry in parts:
         if geometry is not None:
-            shape, halo = geometry
+            shape, halo, free = geometry
             outer = tuple(lo + m + hi for m, (lo, hi) in zip(shape, halo, strict=True))
+            outer = (*outer[:-1], outer[-1] + free)
             whole = memory.view(start + at, n, np.uint32)
             image = whole[: math.prod(outer)].reshape(outer)
             image[:] = 0
             image[tuple(slice(lo, lo + m) for m, (lo, _) in zip(shape, halo, strict=True))] = POISON
+            image[..., outer[-1] - free :] = POISON
 
 
 # -- one segment -----------------------------------------------------------------------------------------------------

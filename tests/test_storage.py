@@ -152,7 +152,7 @@ def test_what_a_pool_reads_lies_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
     fn = lambda k, x: pool(jax.nn.relu(lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=D)))
     check_host(fn, array(3, 3, 5, 64), array(2, 7, 6, 5, seed=3), threads=2, weights=1)
-    assert made == [(2, 7, 6, 64)]
+    assert set(made) == {(2, 7, 6, 64)}
 
 
 def _walked(behind: str, stride: int) -> Any:
