@@ -61,13 +61,18 @@ def ort_session(name: str, batch: int, threads: int) -> Any:
     """ONNX Runtime's session of a model on the CPU, of the graph that is fastest. Raises what it and the exporter
     raise.
     """
+    made = lambda graph: ort_made(graph, threads)
+    return onnx_graphs.fastest(name, batch, made, lambda session, leaves: session.run(None, ort_feeds(session, leaves)))
+
+
+def ort_made(graph: bytes, threads: int, optimised: str = "") -> Any:
+    """ONNX Runtime's session of a graph on the CPU; what it makes of the graph is written to the file `optimised`."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    made = lambda graph: ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    return onnx_graphs.fastest(name, batch, made, lambda session, leaves: session.run(None, ort_feeds(session, leaves)))
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
+    options.optimized_model_filepath = optimised
+    return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def ort_feeds(session: Any, leaves: Sequence[Any]) -> dict[str, Any]:
