@@ -142,7 +142,7 @@ def test_plain_jit_is_compiled_behind_the_calls_that_want_it(monkeypatch: pytest
     now = 0.0
     choice.clock, choice._since = lambda: now, now
     monkeypatch.setattr(choice, "_trial_of", lambda exe: Trial(1e-9))
-    choice._seen, choice.trial = fast._last.current.current, Trial(1e-9)
+    choice.seen, choice.trial = fast._last.current.current, Trial(1e-9)
     held = [fast(W, X) for _ in range(60)]
     assert all(map(right, held[::20])) and choice.compiles is not None, "something else may have slowed it down"
     now = 1.1 * PATIENCE_SECONDS

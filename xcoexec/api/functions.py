@@ -36,6 +36,7 @@ from .resident import ResidentFunction
 from .rest import Rest, rest_of
 from .signature import Signature, described
 from .spread import SpreadFunction
+from .stretch import MISSED, Stretch, stretch_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -156,6 +157,7 @@ class CoPjitFunction(Generic[P, R]):
         self._entries: dict[Signature, Entry] = {}
         self._last: Entry | None = None
         self._rest: Rest | None = None  # in which plain jax.jit answers calls without a look
+        self._stretch: Stretch | None = None  # the same of a plan
         self._lock = threading.RLock()
         functools.update_wrapper(self, function.plain.fn, updated=())
 
@@ -170,6 +172,13 @@ class CoPjitFunction(Generic[P, R]):
                     return out
                 if rest.ends:
                     self._rest = None
+            stretch = self._stretch
+            if stretch is not None and not self._function.stays_plain():
+                out = stretch.run(args, kwargs)
+                if stretch.left <= 0:
+                    self._stretch = None
+                if out is not MISSED:
+                    return out  # type: ignore[no-any-return]
             if self._function.stays_plain():
                 gradient = self._gradients.find(args, kwargs)
                 return gradient() if gradient is not None else self._plain(*args, **kwargs)
@@ -192,7 +201,10 @@ class CoPjitFunction(Generic[P, R]):
                     if rest is not None:
                         session.rests(rest.answered)
                 return out
-            return session.call(inputs, exe)  # type: ignore[union-attr]
+            out = session.call(inputs, exe)  # type: ignore[union-attr]
+            if self._stretch is None:
+                self._stretch = stretch_of(session, exe, inputs, kwargs, kept)
+            return out
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
@@ -279,7 +291,7 @@ class CoPjitFunction(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forgets all programs, `jax.jit`'s too."""
         with self._lock:
-            self._entries, self._last, self._rest = {}, None, None
+            self._entries, self._last, self._rest, self._stretch = {}, None, None, None
             self._gradients = Gradients(self._function)
         self._plain.jitted.clear_cache()
 

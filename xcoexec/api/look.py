@@ -139,6 +139,20 @@ class Look:
             return None
         return leaves if all(map(operator.eq, map(leaf_key, leaves), self.keys)) else None
 
+    @property
+    def plain(self) -> bool:
+        """Whether inputs are given by position, and each is one array."""
+        return not self.names and self.tree == jax.tree_util.tree_structure([0] * len(self.rest))
+
+    def arrays(self, args: Sequence[Any]) -> Sequence[Any] | None:
+        """As `inputs`, for a look that is `plain` and arguments by position, without a look at the inputs' types and at
+        JAX's configuration.
+        """
+        try:
+            return [args[p] for p in self.rest] if len(args) == self.count and self._same(args) else None
+        except LookupError:
+            return None
+
     def _same(self, values: Sequence[Any]) -> bool:
         """Whether the weights are where they were. Raises `LookupError` where a container has lost one."""
         for place, root, inside in self.roots:

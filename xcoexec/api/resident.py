@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from ..guard import boundary, outside
 from ..ir.layers import LayerGraph
 from ..ir.plan import Plan
 from ..ir.text import html_text
-from ..lowering.executable import Stale
+from ..lowering.executable import Executable, Stale
 from ..session.pending import PendingSession
 from ..session.report import Report
 from ..session.session import PlainSession, Session
@@ -29,6 +29,7 @@ from .look import kinds
 from .plain import Args, Call, Kwargs
 from .rest import Rest, rest_of
 from .signature import Signature, Usual, array_key
+from .stretch import MISSED, Stretch, stretch_of
 
 R = TypeVar("R")
 
@@ -56,6 +57,7 @@ class ResidentFunction(Generic[R]):
         self._last: Session | PlainSession | None = None
         self._rest: Rest | None = None  # in which plain jax.jit answers calls without a look
         self._resting: list[type] = []  # beside a device, of which kinds: where arrays lie is part of a plan
+        self._stretch: Stretch | None = None  # in which a plan answers calls without a look
         self._usual: tuple[Usual, Session | PlainSession] | None = None  # the last call that was looked at
         self._lock = threading.RLock()
 
@@ -82,6 +84,14 @@ class ResidentFunction(Generic[R]):
                     return out
                 if rest.ends:
                     self._rest = None
+            stretch = self._stretch
+            if stretch is not None:
+                out = stretch.run(args, kwargs)
+                if stretch.left <= 0:
+                    self._stretch = None
+                if out is not MISSED:
+                    self._last = stretch.session
+                    return out  # type: ignore[no-any-return]
             # one array, as most calls are: its type tells it from pytrees and tracers
             if len(args) == 1 and not kwargs:
                 quick = self._quick.get(array_key(args[0]))
@@ -91,7 +101,7 @@ class ResidentFunction(Generic[R]):
                     if exe.lowered is None:
                         return self._run_plain(quick, args, kwargs)
                     try:
-                        return quick.call(args, exe)  # type: ignore[union-attr, arg-type]
+                        return self._answered(quick, exe, args, kwargs)
                     except Stale:  # JAX's configuration has changed: another program
                         self._quick.clear()
             call = self._call(args, kwargs)
@@ -104,10 +114,17 @@ class ResidentFunction(Generic[R]):
             exe = session.takes()
             if exe.lowered is None:
                 return self._run_plain(session, args, kwargs)
-            return session.call(call.leaves, exe)  # type: ignore[union-attr]
+            return self._answered(session, exe, call.leaves, kwargs)
         except Exception as e:  # the user's function may raise anything; it passes with a shorter traceback
             e.__traceback__ = outside(e.__traceback__)
             raise
+
+    def _answered(self, session: Session | PlainSession, exe: Executable, leaves: Sequence[Any], kwargs: Kwargs) -> R:
+        """The results of a call that a plan takes; whether the next ones need no look."""
+        out: R = session.call(leaves, exe)  # type: ignore[union-attr]
+        if self._stretch is None:
+            self._stretch = stretch_of(session, exe, leaves, kwargs)
+        return out
 
     def _keep(self, args: Args, kwargs: Kwargs, call: Call, session: Session | PlainSession) -> None:
         """Has the next call of this kind find its session at once, where nothing will take that one's place."""

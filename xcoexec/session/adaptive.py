@@ -159,13 +159,17 @@ class Monitor:
     def tick(self) -> None:
         """Counts a call; looks at the times once in a while (see `EVERY` and `LOOK_SECONDS`)."""
         self._calls += 1
-        if self._calls % EVERY or self._clock() - self._looked < LOOK_SECONDS:
+        if self._calls < EVERY or self._clock() - self._looked < LOOK_SECONDS:
             return
-        self._looked = self._clock()
+        self._calls, self._looked = 0, self._clock()
         if self.current.lowered is None:
             self.again()
         else:
             self.look(_segment_seconds(self.current))
+
+    def answered(self, calls: int) -> None:
+        """Counts calls that went by without a look."""
+        self._calls += calls
 
     def look(self, seconds: float | None) -> None:
         """Compares recent seconds of a call with the baseline; starts a planning when they differ for long enough. None

@@ -19,6 +19,7 @@ MOST_LOSSES = 2  # in use, after which a function stays with plain jax.jit
 AS_BEFORE = 1.1  # times what a call of a plan took in a process before
 PATIENCE_SECONDS = 2.0  # that it may take longer than that before plain jax.jit is compiled to be compared with
 REST_CALLS, REST_SECONDS = 256, 0.1  # the most calls, and seconds of calls, without a look at how they are made
+LEAST_CALLS = 16  # the same where nobody knows what one takes
 
 
 class Choice:
@@ -27,7 +28,8 @@ class Choice:
 
     `compares`: whether there is a comparison now. `compiled`: plain `jax.jit` is compiled already, so that no caller
     waits for it; `compiles`: has it compiled, in the background, when a comparison wants it (None: nothing does).
-    `trial`, `guard`: what goes on; `flow`: the trial of calls in flight, which begins with the first of them.
+    `seen`: the executable of which there is a trial, or need not be one. `trial`, `guard`: what goes on; `flow`: the
+    trial of calls in flight, which begins with the first of them.
     """
 
     def __init__(self, monitor: Monitor, planner: Planner, compares: Callable[[], bool], compiled: bool):
@@ -40,14 +42,14 @@ class Choice:
         self._notes = False  # whether the call that began last is looked at
         self._losses = 0
         self._alone: float | None = None  # seconds of plain jax.jit, as they were measured last
-        self._seen: Executable | None = None  # of which there is a trial, or need not be one
+        self.seen: Executable | None = None
         self._since, self.clock = 0.0, time.perf_counter
 
     def takes(self) -> Executable:
         """The executable of the call that begins now."""
         exe = self._monitor.current
-        if exe is not self._seen:
-            self._seen, self.trial, self.guard, self.flow = exe, self._trial_of(exe), None, self._flow_of(exe)
+        if exe is not self.seen:
+            self.seen, self.trial, self.guard, self.flow = exe, self._trial_of(exe), None, self._flow_of(exe)
             self._since = self.clock()
         guard, trial, flow = self.guard, self.trial, self.flow  # other threads may end them
         looks = guard is not None and guard.looks()
@@ -97,6 +99,27 @@ class Choice:
         looked = current.in_flight is None or (habit.steady and not habit.steady % STEADY)
         return min(REST_CALLS, int(REST_SECONDS / self._alone)) if looked else 0
 
+    def spare(self, exe: Executable) -> int:
+        """Calls to come that a plan, which has taken the last one, may answer without a look, while nothing is compared
+        and until its guard looks; where calls in flight have a plan of their own, behind calls as `rest` asks for.
+        """
+        current, habit, flow, guard = self._monitor.current, self._habit, self.flow, self.guard
+        if self.trial is not None or current is not self.seen:
+            return 0
+        if flow is not None and (flow.begun or habit.in_flight):
+            return 0
+        used = (habit.in_flight and current.in_flight) or current
+        if used is not exe or (current.in_flight is not None and (not habit.steady or habit.steady % STEADY)):
+            return 0
+        seconds = exe.plan.measured.get(exe.plan.strategy, self._alone)
+        most = min(REST_CALLS, int(REST_SECONDS / seconds)) if seconds else LEAST_CALLS
+        return most if guard is None else min(most, guard.spare)
+
+    def answered(self, calls: int) -> None:
+        """Notes that so many calls went by without a look."""
+        if self.guard is not None:
+            self.guard.answered(calls)
+
     def gave(self, results: Sequence[object]) -> None:
         """Notes what a call has returned; nothing is kept alive."""
         if self._notes:
@@ -104,7 +127,7 @@ class Choice:
 
     def anew(self) -> None:
         """Compares the executable in use, whatever was found out of it before."""
-        self._seen = None
+        self.seen = None
 
     def _trial_of(self, exe: Executable) -> Trial | None:
         """The comparison of an executable with plain jax.jit in the caller's loop; None where nothing is to decide."""
@@ -128,7 +151,7 @@ class Choice:
         when plain jax.jit is compiled, once, in the background.
         """
         with self._deciding:
-            if self._seen is not exe:  # another thread was first
+            if self.seen is not exe:  # another thread was first
                 return
             if self.clock() - self._since < PATIENCE_SECONDS:
                 self.trial = self._trial_of(exe)

@@ -101,7 +101,14 @@ class Race:
         return min(max(int(STRETCH_SECONDS / self._usual), 1), self._most)
 
     rest = 0  # steps are long enough for a look at each call
-    trial = None  # of `Choice`
+    trial = seen = None  # of `Choice`
+
+    def spare(self, exe: Executable) -> int:
+        """Calls to come that a plan may answer without a look."""
+        return 0
+
+    def answered(self, calls: int) -> None:
+        """No call goes by without a look."""
 
     def anew(self) -> None:
         """Begins, unless a process before has decided."""

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import logging
 import math
+import operator
 import os
 import threading
 import time
@@ -69,7 +70,9 @@ class Session:
         compiles: Callable[[], object] | None = None,
     ):
         self.planner, self._warn = planner, warn
-        self._link, self._unflatten = planner.machine.link, planner.problem.out_tree.unflatten
+        self._link, tree = planner.machine.link, planner.problem.out_tree
+        one = jax.tree_util.treedef_is_leaf(tree)
+        self.unflatten: Callable[[Sequence[Any]], Any] = operator.itemgetter(0) if one else tree.unflatten
         self._errors = 0  # of the link, when this function last looked at its own
         self._failing = threading.Lock()
         self._failed: Executable | None = None  # what is used since a host call failed
@@ -122,7 +125,18 @@ class Session:
         """The function's results for the inputs' leaves; `exe`: what `takes` said. Raises what XLA raises, but for a
         host call that fails: then plain jax.jit computes them, with one warning (a `BindError` when strict).
         """
-        exe, failed = exe or self.takes(), ""
+        exe = exe or self.takes()
+        out = self.answer(leaves, exe)
+        self.choice.gave(out)
+        if self.gate.active:
+            self.gate.gave(out)
+        if self._watched or self.ends is not None:
+            self.tick()
+        return self.unflatten(out)
+
+    def answer(self, leaves: Sequence[ArrayLike], exe: Executable) -> Sequence[jax.Array]:
+        """The flat results of a call that nothing is noted of. Raises what `call` raises."""
+        failed = ""
         try:
             out = exe.call(leaves) if not self.gate.active else self.gate.through(exe.call, leaves)
         except (jax.errors.JaxRuntimeError, ValueError) as e:  # what XLA makes of an error depends on where it looks
@@ -138,12 +152,24 @@ class Session:
             plain = self._without_host(failed)
             if not deleted(leaves):  # else the results are right or raise when they are read
                 out = plain.call(leaves)
-        self.choice.gave(out)
-        if self.gate.active:
-            self.gate.gave(out)
-        if self._watched or self.ends is not None:
-            self.tick()
-        return self._unflatten(out)
+        return out
+
+    def spare(self, exe: Executable) -> int:
+        """Calls to come that the executable, which has answered the last one, may answer without a look at how they are
+        made.
+        """
+        if self.gate.active or self.ends is not None or exe.lowered is None or exe.caller is not None:
+            return 0
+        return 0 if exe.plan.engine == "local" else self.choice.spare(exe)  # its program has no configuration
+
+    def passes(self, current: Executable) -> bool:
+        """Whether `current` is still in use, is not to be compared, and no call has to wait for a measurement."""
+        return self.monitor.current is self.choice.seen is current and not self.gate.active
+
+    def answered(self, calls: int) -> None:
+        """Notes that so many calls went by without a look."""
+        self.choice.answered(calls)
+        self.monitor.answered(calls)
 
     def _fault(self) -> Faults | None:
         """The faults of this function's own host calls, in the plan in use or one before it; None without any."""

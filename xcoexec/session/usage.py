@@ -268,6 +268,16 @@ class Guard:
         self._calls += 1
         return self._calls % self.every < WINDOW
 
+    @property
+    def spare(self) -> int:
+        """Calls to come before the next one that is looked at."""
+        place = self._calls % self.every
+        return self.every - 1 - place if place >= WINDOW - 1 else 0
+
+    def answered(self, calls: int) -> None:
+        """Notes that so many calls have begun without a look."""
+        self._calls += calls
+
     def slow(self, waited: bool) -> bool:
         """Notes that a call begins that is looked at; whether the loop has been too slow in all of this look."""
         now = self._clock()

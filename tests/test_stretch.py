@@ -1,0 +1,259 @@
+"""Calls that a plan answers without a look have the results of those that are looked at."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xcoexec
+from xcoexec.api.resident import ResidentFunction
+from xcoexec.api.stretch import MISSED, Stretch
+from xcoexec.ir.plan import Plan
+from xcoexec.measure.profile import host_placements
+from xcoexec.session.choice import LEAST_CALLS, REST_CALLS
+from xcoexec.session.session import Session
+from xcoexec.session.usage import WINDOW, Guard
+
+from .support import array, error, oracle
+
+W, X = jnp.asarray(array(64, 64)), jnp.asarray(array(8, 64))
+V, Y = jnp.asarray(array(64, 64)) + 1, jnp.asarray(array(8, 64)) - 1
+
+
+def dense(w: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.tanh(x @ w)
+
+
+def made(bound: bool, fn: Callable[..., Any] = dense, w: Any = W, x: Any = X) -> tuple[Callable[..., Any], Any]:
+    """A function of the input alone and what has its stretch, in the middle of one."""
+    function: Any = xcoexec.jit(fn, strategy="host", strict=True)
+    fast, asked = (function.bind(w),) * 2 if bound else (functools.partial(function, w), function)
+    begin(fast, asked, x)
+    return fast, asked
+
+
+def begin(fast: Callable[..., Any], asked: Any, x: Any = X) -> None:
+    for _ in range(2 * LEAST_CALLS):
+        fast(x)
+        if asked._stretch is not None and asked._stretch.left > LEAST_CALLS // 2:
+            return
+    raise AssertionError("no call has gone by without a look")
+
+
+@pytest.fixture(params=[True, False], ids=["bound", "unbound"])
+def bound(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Of each call that a stretch was asked for: whether it took it."""
+    found: list[bool] = []
+    run = Stretch.run
+
+    def noted(self: Stretch, args: Any, kwargs: Any) -> Any:
+        out = run(self, args, kwargs)
+        found.append(out is not MISSED)
+        return out
+
+    monkeypatch.setattr(Stretch, "run", noted)
+    yield found
+
+
+def test_most_calls_of_a_settled_plan_are_not_looked_at(bound: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast, asked = made(bound)
+    looked: list[int] = []
+    call = Session.call
+    monkeypatch.setattr(Session, "call", lambda self, *args: looked.append(1) or call(self, *args))  # type: ignore[func-returns-value]
+    inputs = [X + i for i in range(4)]
+    outs = [(x, fast(x)) for _ in range(LEAST_CALLS) for x in inputs]
+    assert 0 < len(looked) <= 6
+    assert all(error(out, oracle(dense, W, x)) < 1e-5 for x, out in outs)
+    assert asked._stretch is None or asked._stretch.session.current.lowered is not None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.asarray(array(8, 64)),
+        np.asarray(array(3, 64)),
+        jnp.asarray(array(3, 64)),
+        jnp.asarray(array(8, 64)).astype(jnp.float16),
+        jnp.ones((8, 64), jnp.int32),
+        np.asarray(array(8, 64)).tolist(),
+    ],
+    ids=["numpy", "numpy of another shape", "another shape", "another type", "whole numbers", "a list"],
+)
+def test_other_inputs_are_looked_at(bound: bool, taken: list[bool], other: Any) -> None:
+    plain = jax.jit(dense)
+    function: Any = xcoexec.jit(dense, strategy="host")
+    fast, asked = (function.bind(W),) * 2 if bound else (functools.partial(function, W), function)
+    begin(fast, asked)
+    taken.clear()
+    try:
+        want = plain(W, other)
+    except TypeError:
+        with pytest.raises(TypeError):
+            fast(other)
+        return
+    out = fast(other)
+    assert taken[:1] == [False] and out.dtype == want.dtype and out.weak_type == want.weak_type
+    assert error(out, want) < 2e-2 if out.dtype == jnp.float16 else error(out, want) < 1e-5
+    assert error(fast(Y), oracle(dense, W, Y)) < 1e-5
+
+
+def test_weak_types_stay_what_they_are(bound: bool, taken: list[bool]) -> None:
+    scaled = lambda w, x, s: (x @ w) * s
+    plain = jax.jit(scaled)
+    function: Any = xcoexec.jit(scaled, strategy="host", strict=True)
+    fast, asked = (function.bind(W),) * 2 if bound else (functools.partial(function, W), function)
+    strong, weak = jnp.asarray(2.0, jnp.float32), jax.lax.full((), 2.0)
+    weak = jnp.asarray(2.0) if not weak.weak_type else weak
+    begin(functools.partial(fast, X), asked, strong)
+    for s in (strong, weak, 2.0, np.float32(2)):
+        out, want = fast(X, s), plain(W, X, s)
+        assert out.weak_type == want.weak_type and error(out, want) < 1e-5
+    assert True in taken and False in taken
+
+
+def test_arguments_by_name_are_looked_at(bound: bool, taken: list[bool]) -> None:
+    fast, _ = made(bound)
+    taken.clear()
+    assert error(fast(x=Y), oracle(dense, W, Y)) < 1e-5
+    assert taken == [False]
+
+
+def test_other_weights_give_other_results(taken: list[bool]) -> None:
+    function: Any = xcoexec.jit(dense, strategy="host", strict=True)
+    begin(functools.partial(function, W), function)
+    taken.clear()
+    assert error(function(V, X), oracle(dense, V, X)) < 1e-5
+    assert taken == [False]
+
+
+def test_weights_in_containers_that_are_written_to_give_other_results(taken: list[bool]) -> None:
+    inside: Any = lambda w, x: dense(w["a"][0], x)
+    function: Any = xcoexec.jit(inside, strategy="host", strict=True)
+    weights = {"a": [W], "b": ()}
+    begin(functools.partial(function, weights), function)
+    taken.clear()
+    assert error(function(weights, X), oracle(dense, W, X)) < 1e-5
+    weights["a"][0] = V  # type: ignore[index]
+    assert error(function(weights, X), oracle(dense, V, X)) < 1e-5
+    assert taken[:2] == [True, False]
+
+
+def test_deleted_weights_are_jits_error() -> None:
+    w = W + 0
+    function: Any = xcoexec.jit(dense, strategy="host")
+    begin(functools.partial(function, w), function)
+    w.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        function(w, X)
+
+
+def test_deleted_inputs_are_jits_error(bound: bool) -> None:
+    fast, _ = made(bound)
+    x = X + 0
+    x.delete()
+    with pytest.raises((RuntimeError, ValueError), match="deleted"):
+        fast(x)
+    assert error(fast(Y), oracle(dense, W, Y)) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["jax_default_matmul_precision", "jax_numpy_rank_promotion", "jax_enable_x64"])
+def test_another_configuration_is_looked_at(bound: bool, taken: list[bool], name: str) -> None:
+    fast, _ = made(bound)
+    value = {"jax_default_matmul_precision": "highest", "jax_numpy_rank_promotion": "raise", "jax_enable_x64": True}
+    before = getattr(jax.config, name)
+    taken.clear()
+    try:
+        jax.config.update(name, value[name])
+        assert error(fast(X), oracle(dense, W, X)) < 1e-5
+        assert taken[:1] == [False]
+    finally:
+        jax.config.update(name, before)
+    assert error(fast(X), oracle(dense, W, X)) < 1e-5
+
+
+def test_transformations_and_disabled_jit(bound: bool, taken: list[bool]) -> None:
+    fast, _ = made(bound)
+    taken.clear()
+    want = oracle(dense, W, X)
+    assert error(jax.jit(fast)(X), want) < 1e-5
+    assert error(jax.vmap(lambda x: fast(x[None])[0])(X), want) < 1e-5
+    assert jax.grad(lambda x: fast(x).sum())(X).shape == X.shape
+    with jax.disable_jit():
+        assert error(fast(X), want) < 1e-5
+    assert True not in taken
+
+
+def test_another_plan_is_taken_at_once(bound: bool, taken: list[bool]) -> None:
+    fast, asked = made(bound)
+    session = asked._stretch.session
+    host = session.planner.executable(Plan("host", host_placements(session.graph), session.graph.key, chosen="again"))
+    session.monitor.current = host
+    taken.clear()
+    assert error(fast(X), oracle(dense, W, X)) < 1e-5
+    assert taken == [False] and (asked._stretch is None or asked._stretch.session.current is host)
+
+
+def test_calls_wait_for_a_measurement(bound: bool, taken: list[bool]) -> None:
+    fast, asked = made(bound)
+    asked._stretch.session.gate.active = True
+    taken.clear()
+    assert error(fast(X), oracle(dense, W, X)) < 1e-5
+    assert taken == [False] and asked._stretch is None
+
+
+def test_results_are_trees(bound: bool) -> None:
+    both = lambda w, x: {"a": dense(w, x), "b": [x @ w]}
+    fast, _ = made(bound, both)
+    out = fast(Y)
+    assert sorted(out) == ["a", "b"] and type(out["b"]) is list
+    assert error(out["a"], oracle(dense, W, Y)) < 1e-5
+
+
+def test_several_shapes_in_turn(taken: list[bool]) -> None:
+    fast: Any = xcoexec.jit(dense, strategy="host", strict=True).bind(W)
+    inputs = [jnp.asarray(array(n, 64)) for n in (8, 3)]
+    for i in range(8 * LEAST_CALLS):
+        x = inputs[i % 2]
+        assert error(fast(x), oracle(dense, W, x)) < 1e-5
+    assert True in taken and False in taken
+
+
+def test_a_stretch_ends_before_a_guard_looks() -> None:
+    guard = Guard(1.0, 2 * WINDOW)
+    seen = [guard.looks() for _ in range(2 * WINDOW)]
+    assert seen.count(True) == WINDOW
+    while guard.looks():
+        pass
+    spare = guard.spare
+    assert 0 < spare < WINDOW
+    guard.answered(spare)
+    assert guard.looks(), "the very next call is looked at"
+
+
+def test_the_watch_counts_calls_without_a_look(bound: bool) -> None:
+    fast, asked = made(bound)
+    monitor = asked._stretch.session.monitor
+    monitor._calls, monitor.look = 0, lambda seconds: None
+    stretch = asked._stretch
+    many = stretch.left
+    for _ in range(many):
+        fast(X)
+    assert asked._stretch is None and monitor._calls >= many
+
+
+def test_no_stretch_is_longer_than_a_caller_may_go_unseen() -> None:
+    fast: ResidentFunction[jax.Array] = xcoexec.jit(dense, strategy="auto", wait=True).bind(W)
+    for _ in range(3 * REST_CALLS):
+        fast(X)
+        assert fast._stretch is None or fast._stretch.left <= REST_CALLS
