@@ -271,16 +271,30 @@ class Case:
         out = self.evaluate(list(inputs), lambda name, xs: OPS[name][2](*xs), lambda k, x: x)
         return jnp.broadcast_to(out, SHAPE)
 
-    def numpy(self, noise: float) -> np.ndarray:
-        """The result, with the results of functions that are not exact changed by a relative `noise`."""
+    def numpy(self, noise: float = 0.0, fused: int | None = None) -> np.ndarray:
+        """The result, with the results of functions that are not exact changed by a relative `noise`. `fused`: products
+        are added as they are, without a rounding, or of two only this one.
+        """
 
         def apply(name: str, xs: list[Any]) -> Any:
-            y = np.asarray(OPS[name][3](*map(np.asarray, xs))).astype(TYPES[OPS[name][1]])
+            xs = [np.asarray(x) for x in xs]
+            if fused is not None and name in ("mul", "neg") and (name == "mul" or xs[0].dtype == np.float64):
+                return np.multiply(*map(_rounded, xs), dtype=np.float64) if name == "mul" else -xs[0]
+            if name not in ("add", "sub"):
+                xs = [_rounded(x) for x in xs]
+            elif fused is not None and xs[0].dtype == xs[1].dtype:
+                xs[1 - fused] = _rounded(xs[1 - fused])
+            y = np.asarray(OPS[name][3](*xs)).astype(TYPES[OPS[name][1]])
             return (y * (1 + noise)).astype(np.float32) if name in LOOSE else y
 
         with np.errstate(all="ignore"):
             out = self.evaluate([x for _, x in self.inputs], apply, lambda k, x: TYPES[k](x))
-            return np.broadcast_to(out, SHAPE)
+            return np.broadcast_to(_rounded(np.asarray(out)), SHAPE)
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    """What is wider than f32 as f32."""
+    return x.astype(np.float32) if x.dtype == np.float64 else x
 
 
 @st.composite
@@ -313,20 +327,24 @@ def cases(draw: Any) -> Case:
 @settings(max_examples=200, deadline=None)
 @given(cases())
 def test_random_expressions(case: Case) -> None:
-    """Bit for bit where all operations are exact; elsewhere where a function's last digits do not decide."""
-    want, other = case.numpy(0.0), [case.numpy(e) for e in (-5e-7, 5e-7)]
+    """Bit for bit where all operations are exact; elsewhere where a function's last digits do not decide. Where a
+    product is added, its rounding may be left out, as XLA:CPU does.
+    """
+    want, other = case.numpy(), [case.numpy(e) for e in (-5e-7, 5e-7)]
+    fused = [case.numpy(fused=k) for k in (0, 1)]
+    sure = np.all([(x == want) | ((x != x) & (want != want)) for x in fused], axis=0)
     exact = not any(step.name in LOOSE for step in case.steps)
     results = run_host(case.jax, *(x for _, x in case.inputs))
     assume(results)  # none where the result is an input or a number
     got = results[0]
     got = got.astype(bool) if want.dtype == bool else got
     if exact:
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(got[sure], want[sure])
         return
     same = functools.partial(np.isclose, rtol=1e-4, atol=0, equal_nan=True)
     with np.errstate(all="ignore"):
         decided = same(other[0], want) & same(other[1], want)
-        assert np.all(same(got.astype(np.float64), want.astype(np.float64)) | ~decided), (got, want)
+        assert np.all(same(got.astype(np.float64), want.astype(np.float64)) | ~(decided & sure)), (got, want)
 
 
 @pytest.mark.parametrize("columns", [2, 3, 7, 15, 16, 17, 31, 33])

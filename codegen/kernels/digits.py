@@ -265,11 +265,11 @@ def _most(v: Builder, x: ir.Value, rows: int) -> ir.Value:
 def _store_bytes(v: Builder, value: ir.Value, at: ir.Value) -> None:
     """Stores the lower bytes of a vector's lanes side by side."""
     typ = ir.VectorType(ir.IntType(8), v.vl)
-    raw, p = v.b.trunc(value, typ), v.ptr(at, typ)
+    raw = v.b.trunc(value, typ)
     if v.mask is None:
-        v.b.store(raw, p).align = 1
+        v.b.store(raw, v.ptr(at, typ)).align = 1
     else:
-        v.call(f"llvm.masked.store.v{v.vl}i8.p0", ir.VoidType(), raw, p, ir.Constant(I32, 1), v.mask)
+        v.store_lanes(raw, at, 1)
 
 
 @family("digit_gemv")

@@ -236,18 +236,24 @@ def finish(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue, last: 
         b.position_at_end(place)
         for i in range(block.nv):
             block.mask(v, i)
-            shared: dict[int, ir.Value] = {}
-            for r in range(block.mr):
-                value = acc[r * block.nv + i]
-                if apply:
-                    nodes = emit_nodes(v, tail.expr, _operands(v, tail, r, i, value, shared))
-                    value = nodes[-1]
-                    _store_forms(v, tail, r, i, nodes)
-                if not apply or all(kind[2] for kind in tail.kinds if isinstance(kind, tuple)):
-                    v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
+            with v.stored_together():
+                _finish_vector(v, block, acc, tail if apply else None, i)
         v.set_mask(None)
         b.branch(end)
     b.position_at_end(end)
+
+
+def _finish_vector(v: Builder, block: Block, acc: list[ir.Value], tail: Epilogue | None, i: int) -> None:
+    """Stores vector `i` of every pixel: the sums, or what the epilogue makes of them."""
+    shared: dict[int, ir.Value] = {}
+    for r in range(block.mr):
+        value = acc[r * block.nv + i]
+        if tail is not None:
+            nodes = emit_nodes(v, tail.expr, _operands(v, tail, r, i, value, shared))
+            value = nodes[-1]
+            _store_forms(v, tail, r, i, nodes)
+        if tail is None or all(kind[2] for kind in tail.kinds if isinstance(kind, tuple)):
+            v.store(value, v.add(v.ld64(block.rows, r), block.shift, i * v.vl * 4))
 
 
 def _store_forms(v: Builder, tail: Epilogue, r: int, i: int, nodes: Sequence[ir.Value]) -> None:

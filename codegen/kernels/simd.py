@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import llvmlite.ir as ir
 
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+SHORT = 8  # lanes of vectors of processors without registers for masks
 KEPT = 1024  # constants of a kind that are kept; kernels share most of theirs
 FIRST = ir.Constant(I32, 0)  # lane
 ROUNDED = "rounded bfloat16"  # what AVX512-BF16 makes of f32: as bfloat16, where numbers below the normal ones are 0
@@ -89,6 +90,8 @@ class Builder:
         self.fn = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64] * args), name)
         self.b = ir.IRBuilder(self.fn.append_basic_block("entry"))
         self.mask: ir.Value | None = None
+        self.lanes: ir.Value | None = None  # how many the mask has
+        self._later: dict[int, list[tuple[ir.Value, ir.Value]]] | None = None  # what is stored together, by bytes
 
     @property
     def args(self) -> tuple[ir.Value, ...]:
@@ -97,7 +100,7 @@ class Builder:
     def scalar_view(self) -> Builder:
         """The same function, seen with vectors of one lane (for what is left of a vector loop)."""
         view = object.__new__(Builder)
-        view.__dict__.update(self.__dict__, vl=1, vec=vector(F32, 1), ivec=vector(I32, 1), mask=None)
+        view.__dict__.update(self.__dict__, vl=1, vec=vector(F32, 1), ivec=vector(I32, 1), mask=None, lanes=None)
         return view
 
     def wrap(self, scalar: ir.Value) -> ir.Value:
@@ -125,8 +128,9 @@ class Builder:
     def set_mask(self, lanes: ir.Value | None) -> None:
         """Only the first `lanes` (i64) lanes are touched from here on; None: all of them."""
         if lanes is None:
-            self.mask = None
+            self.mask = self.lanes = None
             return
+        self.lanes = self.b.select(self.b.icmp_unsigned("<", lanes, i64(self.vl)), lanes, i64(self.vl))
         iota = _integers(32, tuple(range(self.vl)))
         count = self.splat(self.b.trunc(lanes, I32), self.ivec)
         self.mask = self.b.icmp_unsigned("<", iota, count)
@@ -193,7 +197,52 @@ class Builder:
             if streamed:
                 to.set_metadata("nontemporal", self.module.add_metadata([ir.Constant(I32, 1)]))
         else:
-            self.call(f"llvm.masked.store.v{self.vl}f32.p0", ir.VoidType(), value, p, ir.Constant(I32, 4), self.mask)
+            self.store_lanes(value, addr, 4)
+
+    def store_lanes(self, value: ir.Value, addr: ir.Value, nbytes: int) -> None:
+        """Stores the lanes, of so many bytes each, that are not masked out. Short vectors are taken apart: their
+        processors have no masked store of such elements, or one that takes as long as a dozen others (AMD's before
+        Zen 4).
+        """
+        if self.vl <= SHORT:
+            queue = self._later if self._later is not None else {}
+            queue.setdefault(nbytes, []).append((value, addr))
+            if queue is not self._later:
+                self._store_parts(queue)
+            return
+        to = f"llvm.masked.store.v{self.vl}{'f' if value.type == self.vec else 'i'}{8 * nbytes}.p0"
+        p = self.ptr(addr, value.type)
+        self.call(to, ir.VoidType(), value, p, ir.Constant(I32, nbytes), self.mask)
+
+    @contextlib.contextmanager
+    def stored_together(self) -> Iterator[None]:
+        """What is stored inside under one mask is stored at the end, so that its lanes are looked at once."""
+        self._later = {}
+        yield
+        queue, self._later = self._later, None
+        self._store_parts(queue)
+
+    def _store_parts(self, queue: dict[int, list[tuple[ir.Value, ir.Value]]]) -> None:
+        """Stores the lanes of vectors (with their addresses, by bytes of an element) that the mask has: a part of each
+        for every bit of their number.
+        """
+        b = self.b
+        for nbytes, stores in queue.items():
+            size, at, values = self.vl, i64(0), [value for value, _ in stores]
+            while size:
+                has = b.icmp_unsigned("!=", b.and_(self.lanes, i64(size)), i64(0))
+                low, high = (
+                    [self._part(x, first, size) for x in values] if size < self.vl else values for first in (0, size)
+                )
+                with b.if_then(has):
+                    for part, (_, addr) in zip(low, stores, strict=True):
+                        b.store(part, self.ptr(b.add(addr, at), part.type)).align = nbytes
+                at = b.add(at, b.select(has, i64(size * nbytes), i64(0)))
+                values = [b.select(has, h, x) for h, x in zip(high, low, strict=True)]
+                size //= 2
+
+    def _part(self, x: ir.Value, first: int, count: int) -> ir.Value:
+        return self.b.shuffle_vector(x, x, _integers(32, tuple(range(first, first + count))))
 
     def store_as(self, value: ir.Value, addr: ir.Value, dtype: str) -> None:
         """Stores a vector of f32, whose numbers `dtype` has, as elements of float32, int32 (by their bits), bfloat16,
@@ -204,7 +253,7 @@ class Builder:
             self.store(value, addr)
             return
         nbytes = STORED_BYTES[dtype]
-        bits, typ = 8 * nbytes, vector(ir.IntType(8 * nbytes), self.vl)
+        typ = vector(ir.IntType(8 * nbytes), self.vl)
         if dtype == ROUNDED:
             narrow = vector(BFloat(), self.vl)
             raw = self.b.bitcast(self.call("llvm.x86.avx512bf16.cvtneps2bf16.512", narrow, value), typ)
@@ -214,12 +263,10 @@ class Builder:
             raw = self.b.bitcast(self.b.fptrunc(value, vector(ir.HalfType(), self.vl)), typ)
         else:
             raw = self.b.trunc(self.b.fptosi(value, self.ivec), typ)
-        p = self.ptr(addr, typ)
         if self.mask is None:
-            self.b.store(raw, p).align = nbytes
+            self.b.store(raw, self.ptr(addr, typ)).align = nbytes
         else:
-            to = f"llvm.masked.store.v{self.vl}i{bits}.p0"
-            self.call(to, ir.VoidType(), raw, p, ir.Constant(I32, nbytes), self.mask)
+            self.store_lanes(raw, addr, nbytes)
 
     def broadcast(self, addr: ir.Value) -> ir.Value:
         """The f32 at an address, in every lane."""

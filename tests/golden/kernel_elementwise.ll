@@ -66,35 +66,88 @@ end:
   %".60" = icmp sgt i64 %".33", 0
   br i1 %".60", label %"end.if", label %"end.endif"
 end.if:
-  %".62" = trunc i64 %".33" to i32
-  %".63" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".62", i32 0
-  %".64" = shufflevector <8 x i32> %".63", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".65" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".64"
-  %".66" = mul i64 %".32", 32
-  %".67" = mul i64 %".31", 4
-  %".68" = add i64 %".21", %".67"
-  %".69" = add i64 %".68", %".66"
-  %".70" = inttoptr i64 %".69" to <8 x float>*
-  %".71" = call <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".70", i32 4, <8 x i1> %".65", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>)
-  %".72" = inttoptr i64 %".24" to float*
-  %".73" = load float, float* %".72"
-  %".74" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".73", i32 0
-  %".75" = shufflevector <8 x float> %".74", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
-  %".76" = fadd contract <8 x float> %".71", %".75"
-  %".77" = fcmp olt <8 x float> %".76", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".78" = select  <8 x i1> %".77", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".76"
-  %".79" = fcmp ole <8 x float> %".76", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
-  %".80" = select  <8 x i1> %".79", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".76"
-  %".81" = mul i64 %".31", 4
-  %".82" = add i64 %".18", %".81"
-  %".83" = add i64 %".82", %".66"
-  %".84" = inttoptr i64 %".83" to <8 x float>*
-  call void @"llvm.masked.store.v8f32.p0"(<8 x float> %".80", <8 x float>* %".84", i32 4, <8 x i1> %".65")
-  br label %"end.endif"
+  %".62" = icmp ult i64 %".33", 8
+  %".63" = select  i1 %".62", i64 %".33", i64 8
+  %".64" = trunc i64 %".33" to i32
+  %".65" = insertelement <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, i32 %".64", i32 0
+  %".66" = shufflevector <8 x i32> %".65", <8 x i32> <i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".67" = icmp ult <8 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7>, %".66"
+  %".68" = mul i64 %".32", 32
+  %".69" = mul i64 %".31", 4
+  %".70" = add i64 %".21", %".69"
+  %".71" = add i64 %".70", %".68"
+  %".72" = inttoptr i64 %".71" to <8 x float>*
+  %".73" = call <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".72", i32 4, <8 x i1> %".67", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>)
+  %".74" = inttoptr i64 %".24" to float*
+  %".75" = load float, float* %".74"
+  %".76" = insertelement <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, float %".75", i32 0
+  %".77" = shufflevector <8 x float> %".76", <8 x float> <float undef, float undef, float undef, float undef, float undef, float undef, float undef, float undef>, <8 x i32> <i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>
+  %".78" = fadd contract <8 x float> %".73", %".77"
+  %".79" = fcmp olt <8 x float> %".78", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".80" = select  <8 x i1> %".79", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".78"
+  %".81" = fcmp ole <8 x float> %".78", <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>
+  %".82" = select  <8 x i1> %".81", <8 x float> <float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0, float              0x0>, <8 x float> %".78"
+  %".83" = mul i64 %".31", 4
+  %".84" = add i64 %".18", %".83"
+  %".85" = add i64 %".84", %".68"
+  %".86" = inttoptr i64 %".85" to <8 x float>*
+  %".87" = and i64 %".63", 8
+  %".88" = icmp ne i64 %".87", 0
+  br i1 %".88", label %"end.if.if", label %"end.if.endif"
 end.endif:
   ret void
+end.if.if:
+  %".90" = add i64 %".85", 0
+  %".91" = inttoptr i64 %".90" to <8 x float>*
+  store <8 x float> %".82", <8 x float>* %".91", align 4
+  br label %"end.if.endif"
+end.if.endif:
+  %".94" = select  i1 %".88", i64 32, i64 0
+  %".95" = add i64 0, %".94"
+  %".96" = select  i1 %".88", <8 x float> %".82", <8 x float> %".82"
+  %".97" = and i64 %".63", 4
+  %".98" = icmp ne i64 %".97", 0
+  %".99" = shufflevector <8 x float> %".96", <8 x float> %".96", <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %".100" = shufflevector <8 x float> %".96", <8 x float> %".96", <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  br i1 %".98", label %"end.if.endif.if", label %"end.if.endif.endif"
+end.if.endif.if:
+  %".102" = add i64 %".85", %".95"
+  %".103" = inttoptr i64 %".102" to <4 x float>*
+  store <4 x float> %".99", <4 x float>* %".103", align 4
+  br label %"end.if.endif.endif"
+end.if.endif.endif:
+  %".106" = select  i1 %".98", i64 16, i64 0
+  %".107" = add i64 %".95", %".106"
+  %".108" = select  i1 %".98", <4 x float> %".100", <4 x float> %".99"
+  %".109" = and i64 %".63", 2
+  %".110" = icmp ne i64 %".109", 0
+  %".111" = shufflevector <4 x float> %".108", <4 x float> %".108", <2 x i32> <i32 0, i32 1>
+  %".112" = shufflevector <4 x float> %".108", <4 x float> %".108", <2 x i32> <i32 2, i32 3>
+  br i1 %".110", label %"end.if.endif.endif.if", label %"end.if.endif.endif.endif"
+end.if.endif.endif.if:
+  %".114" = add i64 %".85", %".107"
+  %".115" = inttoptr i64 %".114" to <2 x float>*
+  store <2 x float> %".111", <2 x float>* %".115", align 4
+  br label %"end.if.endif.endif.endif"
+end.if.endif.endif.endif:
+  %".118" = select  i1 %".110", i64 8, i64 0
+  %".119" = add i64 %".107", %".118"
+  %".120" = select  i1 %".110", <2 x float> %".112", <2 x float> %".111"
+  %".121" = and i64 %".63", 1
+  %".122" = icmp ne i64 %".121", 0
+  %".123" = shufflevector <2 x float> %".120", <2 x float> %".120", <1 x i32> <i32 0>
+  %".124" = shufflevector <2 x float> %".120", <2 x float> %".120", <1 x i32> <i32 1>
+  br i1 %".122", label %"end.if.endif.endif.endif.if", label %"end.if.endif.endif.endif.endif"
+end.if.endif.endif.endif.if:
+  %".126" = add i64 %".85", %".119"
+  %".127" = inttoptr i64 %".126" to <1 x float>*
+  store <1 x float> %".123", <1 x float>* %".127", align 4
+  br label %"end.if.endif.endif.endif.endif"
+end.if.endif.endif.endif.endif:
+  %".130" = select  i1 %".122", i64 4, i64 0
+  %".131" = add i64 %".119", %".130"
+  %".132" = select  i1 %".122", <1 x float> %".124", <1 x float> %".123"
+  br label %"end.endif"
 }
 
 declare <8 x float> @"llvm.masked.load.v8f32.p0"(<8 x float>* %".1", i32 %".2", <8 x i1> %".3", <8 x float> %".4")
-
-declare void @"llvm.masked.store.v8f32.p0"(<8 x float> %".1", <8 x float>* %".2", i32 %".3", <8 x i1> %".4")
