@@ -135,6 +135,8 @@ def test_other_weights_give_other_results(taken: list[bool]) -> None:
     taken.clear()
     assert error(function(V, X), oracle(dense, V, X)) < 1e-5
     assert taken == [False]
+    stretch = function._stretch
+    assert stretch is None or all(w is V for w in stretch._given[0].weights), "the others are not kept alive"
 
 
 def test_weights_in_containers_that_are_written_to_give_other_results(taken: list[bool]) -> None:

@@ -52,8 +52,8 @@ class Stretch:
         if self._given is not None:
             kept, look = self._given
             found = look.arrays(args)
-            if found is None or kept.gone():
-                return self._missed(True)
+            if found is None or kept.gone():  # these weights are not kept any longer
+                return self._missed(False)
             inputs = found
         if [x.aval if type(x) is Array else None for x in inputs] != self._types:
             return self._missed(True)
