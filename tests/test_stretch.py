@@ -108,6 +108,20 @@ def test_other_inputs_are_looked_at(bound: bool, taken: list[bool], other: Any) 
     assert error(fast(Y), oracle(dense, W, Y)) < 1e-5
 
 
+def test_numpy_arrays_are_taken_by_shape_and_type(bound: bool, taken: list[bool]) -> None:
+    near = np.asarray(X)
+    fast, _ = made(bound, x=near)
+    taken.clear()
+    for x in (near - 1, near[::-1], near.astype(np.float64), near[:3], X, near.tolist()):
+        out = None
+        try:
+            out = fast(x)
+        except TypeError:
+            assert type(x) is list
+        assert out is None or error(out, oracle(dense, W, np.asarray(x, np.float32))) < 1e-5
+    assert taken[:3] == [True, True, False] and True not in taken[4:]
+
+
 def test_weak_types_stay_what_they_are(bound: bool, taken: list[bool]) -> None:
     scaled = lambda w, x, s: (x @ w) * s
     plain = jax.jit(scaled)

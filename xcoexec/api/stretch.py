@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-import jax
+import numpy as np
 
 from ..compat import Array
 from ..lowering.executable import Executable, Stale
@@ -16,14 +15,13 @@ from .look import Look
 from .plain import Kwargs
 from .signature import alone
 
-PLACE = operator.attrgetter("sharding")
 MISSED = object()  # in the place of results: the call has to be looked at
 
 
 class Stretch:
-    """The next calls (`left`) with arrays of these types and places, and with the weights of a function that is `given`
-    them (None: they are bound), which `exe` answers while no other plan comes into use and nothing is measured. A call
-    that it does not take uses it up as well.
+    """The next calls (`left`) with arrays, JAX's or NumPy's, of these types and places, and with the weights of a
+    function that is `given` them (None: they are bound), which `exe` answers while no other plan comes into use and
+    nothing is measured. A call that it does not take uses it up as well.
     """
 
     __slots__ = ("_answered", "_current", "_exe", "_given", "_places", "_types", "left", "session")
@@ -33,13 +31,13 @@ class Stretch:
         session: Session,
         current: Executable,
         exe: Executable,
-        inputs: Sequence[jax.Array],
+        inputs: Sequence[Any],
         left: int,
         given: tuple[Kept, Look] | None,
     ):
         self.session, self.left, self._exe, self._current = session, left, exe, current
-        self._types = [x.aval for x in inputs]
-        self._places = None if alone() else list(map(PLACE, inputs))
+        self._types = list(map(_type, inputs))
+        self._places = None if alone() else list(map(_place, inputs))
         self._given = given
         self._answered = 0
 
@@ -55,9 +53,9 @@ class Stretch:
             if found is None or kept.gone():  # these weights are not kept any longer
                 return self._missed(False)
             inputs = found
-        if [x.aval if type(x) is Array else None for x in inputs] != self._types:
+        if [x.aval if type(x) is Array else _type(x) for x in inputs] != self._types:
             return self._missed(True)
-        if self._places is not None and list(map(PLACE, inputs)) != self._places:
+        if self._places is not None and list(map(_place, inputs)) != self._places:
             return self._missed(True)
         try:
             out = session.unflatten(session.answer(inputs, self._exe))
@@ -76,11 +74,23 @@ class Stretch:
         return MISSED
 
 
+def _type(x: Any) -> Hashable:
+    """What a program depends on of an array of JAX's or NumPy's; None for anything else."""
+    if type(x) is Array:
+        return x.aval
+    return (x.shape, x.dtype) if type(x) is np.ndarray else None
+
+
+def _place(x: Any) -> Hashable:
+    """Where an array of JAX's lies."""
+    return x.sharding if type(x) is Array else None
+
+
 def stretch_of(
     session: Session | PlainSession, exe: Executable, inputs: Sequence[Any], kwargs: Kwargs, kept: Kept | None = None
 ) -> Stretch | None:
     """The calls that may follow one with these inputs without a look; None where the next one has to be looked at."""
-    if kwargs or not isinstance(session, Session) or not all([type(x) is Array for x in inputs]):
+    if kwargs or not isinstance(session, Session) or None in map(_type, inputs):
         return None
     given: tuple[Kept, Look] | None = None
     if kept is not None:
