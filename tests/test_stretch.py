@@ -236,6 +236,14 @@ def test_results_are_trees(bound: bool) -> None:
     assert error(out["a"], oracle(dense, W, Y)) < 1e-5
 
 
+@pytest.mark.parametrize("result", [None, (), [], {}, (None, ())])
+def test_results_without_arrays(bound: bool, result: Any) -> None:
+    nothing = lambda w, x: (dense(w, x), result)[1]
+    function: Any = xcoexec.jit(nothing, strategy="host")
+    fast = function.bind(W) if bound else functools.partial(function, W)
+    assert all(fast(X) == result for _ in range(2 * LEAST_CALLS))
+
+
 def test_several_shapes_in_turn(taken: list[bool]) -> None:
     fast: Any = xcoexec.jit(dense, strategy="host", strict=True).bind(W)
     inputs = [jnp.asarray(array(n, 64)) for n in (8, 3)]

@@ -71,7 +71,7 @@ class Session:
     ):
         self.planner, self._warn = planner, warn
         self._link, tree = planner.machine.link, planner.problem.out_tree
-        one = jax.tree_util.treedef_is_leaf(tree)
+        one = tree == jax.tree_util.tree_structure(0)
         self.unflatten: Callable[[Sequence[Any]], Any] = operator.itemgetter(0) if one else tree.unflatten
         self._errors = 0  # of the link, when this function last looked at its own
         self._failing = threading.Lock()
