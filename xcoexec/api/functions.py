@@ -172,16 +172,16 @@ class CoPjitFunction(Generic[P, R]):
                     return out
                 if rest.ends:
                     self._rest = None
+            if self._function.stays_plain():
+                gradient = self._gradients.find(args, kwargs)
+                return gradient() if gradient is not None else self._plain(*args, **kwargs)
             stretch = self._stretch
-            if stretch is not None and not self._function.stays_plain():
+            if stretch is not None:
                 out = stretch.run(args, kwargs)
                 if stretch.left <= 0:
                     self._stretch = None
                 if out is not MISSED:
                     return out  # type: ignore[no-any-return]
-            if self._function.stays_plain():
-                gradient = self._gradients.find(args, kwargs)
-                return gradient() if gradient is not None else self._plain(*args, **kwargs)
             began, last = time.perf_counter(), self._last
             given: tuple[Args, Kwargs] = (args, kwargs)
             found = last.look(args, kwargs) if last is not None else None
