@@ -1,8 +1,9 @@
 """`python -m benchmarks.mesh [model ...]`: a batch over all devices of this process, beside sharded `jax.jit`.
 
-The batch is divided by item over a mesh of all devices, the weights lie on all of them. Blocks of calls by `jax.jit`
-and by `xcoexec.jit` take turns, waiting for each result and with 10 calls in flight; what is printed is the median of
-the blocks' ratios with the least and the most. On a CPU: XLA_FLAGS=--xla_force_host_platform_device_count=4.
+The batch is divided by item over a mesh of all devices, the weights lie on all of them. Blocks of calls by `jax.jit`,
+by `xcoexec.jit` and by a function with these weights bound take turns, waiting for each result and with 10 calls in
+flight; what is printed is the median of the blocks' ratios with the least and the most. On a CPU:
+XLA_FLAGS=--xla_force_host_platform_device_count=4.
 """
 
 from __future__ import annotations
@@ -38,27 +39,33 @@ def record_of(name: str, batch: int) -> dict[str, Any]:
     weights = jax.device_put(entry.variables(bench.SEED), NamedSharding(mesh, P()))
     images = jax.device_put(np.asarray(entry.example(batch, bench.SEED)), NamedSharding(mesh, P("batch")))
     plain, fast = jax.jit(entry.module.apply), xcoexec.jit(entry.module.apply)
-    want, _ = plain(weights, images), fast(weights, images)
-    fast.ready()
+    bound = fast.bind(weights)
+    want, _, _ = plain(weights, images), fast(weights, images), bound(images)
+    fast.ready(), bound.ready()
     got, plan = fast(weights, images), fast.plan(weights, images)
     error = float(np.abs(np.asarray(got) - np.asarray(want)).max() / np.abs(np.asarray(want)).max())
     record = {"model": name, "batch": batch, "devices": len(jax.devices()), "engine": plan.engine, "error": error}
-    record |= {"plan": plan.summary(), "same_sharding": got.sharding == want.sharding}
+    same = [x.sharding == want.sharding for x in (got, bound(images))]
+    record |= {"plan": plan.summary(), "bound_engine": bound.plan().engine, "same_sharding": all(same)}
+    calls = (lambda: plain(weights, images), lambda: fast(weights, images), lambda: bound(images))
     for what, flight in (("waiting", 1), ("in_flight", FLIGHT)):
-        both, began = (lambda: plain(weights, images), lambda: fast(weights, images)), time.perf_counter()
-        turns: list[list[float]] = []
+        began, turns = time.perf_counter(), list[list[float]]()
         while len(turns) <= LEAST or (len(turns) <= BLOCKS and time.perf_counter() - began < LONG_SECONDS):
-            turns.append([block(call, flight, BLOCK_SECONDS) for call in both])
-        ratios = [a / b for a, b in turns[1:]]
-        record[what] = {
-            "jit_ms": 1e3 * float(np.median([a for a, _ in turns[1:]])),
-            "ours_ms": 1e3 * float(np.median([b for _, b in turns[1:]])),
-            "times": float(np.median(ratios)),
-            "least": min(ratios),
-            "most": max(ratios),
-            "blocks": len(ratios),
-        }
+            turns.append([block(call, flight, BLOCK_SECONDS) for call in calls])
+        record[what] = _ratios(np.array(turns[1:]))
     return record
+
+
+def _ratios(turns: np.ndarray) -> dict[str, float]:
+    """Milliseconds of a call by jax.jit, ours and bound, and how many times faster than jax.jit, of a row for each
+    turn.
+    """
+    plain, ours, bound = 1e3 * np.median(turns, axis=0)
+    found = {"jit_ms": plain, "ours_ms": ours, "bound_ms": bound}
+    for column, name in ((1, ""), (2, "bound_")):
+        times = turns[:, 0] / turns[:, column]
+        found |= {f"{name}times": np.median(times), f"{name}least": times.min(), f"{name}most": times.max()}
+    return {k: float(v) for k, v in found.items()} | {"blocks": len(turns)}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -72,8 +79,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         record = record_of(name, given.batch)
         for what in ("waiting", "in_flight"):
             r = record[what]
-            span = f"{r['times']:.2f}x ({r['least']:.2f} to {r['most']:.2f})"
-            print(f"{name} {what}: {r['jit_ms']:.2f} / {r['ours_ms']:.2f} ms, {span}", record["plan"], flush=True)
+            for kind, prefix in (("ours", ""), ("bound", "bound_")):
+                times, least, most = (r[prefix + k] for k in ("times", "least", "most"))
+                span = f"{r['jit_ms']:.2f} / {r[kind + '_ms']:.2f} ms, {times:.2f}x ({least:.2f} to {most:.2f})"
+                print(f"{name} {what}, {kind}: {span}", record["plan"], flush=True)
         if given.out is not None:
             lines.append(given.out, {**record, "commit": commit(), **environment()})
 

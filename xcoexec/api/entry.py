@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from ..compat import JitTrace, jit_is_disabled, settings, trace_of
+from ..compat import Array, JitTrace, jit_is_disabled, settings, trace_of
 from ..errors import SplitError
 from ..frontend.state import whole
 from ..frontend.trace import flattened, paths, weight_leaves
@@ -371,8 +371,9 @@ class Entry:
             elsewhere = Elsewhere.of(call) if self._placed is not None and self._known is None else None
             return self._plainly(found)._replace(look=elsewhere)
         weights = [call.leaves[i] for i in found.task.index]
-        arrays = tuple(w for w in weights if isinstance(w, jax.Array))
-        return Kept(found.task.index, found.task.inputs, weights, found.session, arrays, look)
+        arrays = [w for w in weights if isinstance(w, jax.Array)]
+        numbers, others = (tuple(w for w in arrays if (type(w) is Array) is kind) for kind in (True, False))
+        return Kept(found.task.index, found.task.inputs, weights, found.session, numbers, others, look)
 
     def _task(self, made: JitTrace, call: Call) -> tuple[Task, Look | None]:
         """What is to be compiled for a call, its weights and inputs told apart, and how such calls are known."""

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import jax
 from jax.typing import ArrayLike
 
+from ..compat import Array
 from ..errors import brief
 from ..session.session import PlainSession, Session
 from .look import Elsewhere, Look
@@ -27,7 +28,8 @@ class Kept(NamedTuple):
     inputs: tuple[int, ...]
     weights: list[ArrayLike]
     session: Session | PlainSession
-    arrays: tuple[jax.Array, ...] = ()  # of the weights
+    arrays: tuple[jax.Array, ...] = ()  # of the weights, those of numbers
+    others: tuple[jax.Array, ...] = ()  # random keys among them
     look: Look | Elsewhere | None = None  # that tells such calls from others
 
     def serves(self, leaves: Sequence[ArrayLike], known: bool) -> bool:
@@ -36,7 +38,7 @@ class Kept(NamedTuple):
 
     def gone(self) -> bool:
         """Whether a weight has been deleted or given away."""
-        return any(map(IS_DELETED, self.arrays))
+        return any(map(Array.is_deleted, self.arrays)) or any(map(IS_DELETED, self.others))
 
 
 class Waits(Protocol):

@@ -86,30 +86,40 @@ class Choice:
         return exe.in_flight or exe
 
     @property
+    def waited(self) -> Trial | None:
+        """The comparison of calls that wait for their results, where the last ones did."""
+        return None if self._habit.in_flight else self.trial
+
+    @property
+    def _looked(self) -> bool:
+        """Whether enough calls were looked at: a caller whose habit becomes another one is answered otherwise."""
+        steady = self._habit.steady
+        return (self._monitor.current.in_flight is None and self.trial is None) or bool(steady and not steady % STEADY)
+
+    @property
     def rest(self) -> int:
         """Calls to come that need no look, while plain `jax.jit` is in use for calls as they are made: where calls in
         flight have a plan of their own, behind every `STEADY` calls that were made as those before them.
         """
+        if self.waited is not None:
+            return self.waited.spare
         current, habit = self._monitor.current, self._habit
-        if self.trial is not None:
-            return self.trial.spare
         used = (habit.in_flight and current.in_flight) or current
-        if used.lowered is not None or self._alone is None:
+        if used.lowered is not None or self._alone is None or not self._looked:
             return 0
-        looked = current.in_flight is None or (habit.steady and not habit.steady % STEADY)
-        return min(REST_CALLS, int(REST_SECONDS / self._alone)) if looked else 0
+        return min(REST_CALLS, int(REST_SECONDS / self._alone))
 
     def spare(self, exe: Executable) -> int:
         """Calls to come that a plan, which has taken the last one, may answer without a look, while nothing is compared
         and until its guard looks; where calls in flight have a plan of their own, behind calls as `rest` asks for.
         """
         current, habit, flow, guard = self._monitor.current, self._habit, self.flow, self.guard
-        if self.trial is not None or current is not self.seen:
+        if self.waited is not None or current is not self.seen:
             return 0
         if flow is not None and (flow.begun or habit.in_flight):
             return 0
         used = (habit.in_flight and current.in_flight) or current
-        if used is not exe or (current.in_flight is not None and (not habit.steady or habit.steady % STEADY)):
+        if used is not exe or not self._looked:
             return 0
         seconds = exe.plan.measured.get(exe.plan.strategy, self._alone)
         most = min(REST_CALLS, int(REST_SECONDS / seconds)) if seconds else LEAST_CALLS
@@ -193,6 +203,7 @@ class Choice:
                 said = f"{exe.plan.chosen.split('; ')[0]}; jit while calls are in flight, as they showed"
                 found = dataclasses.replace(exe, plan=dataclasses.replace(exe.plan, chosen=said), in_flight=instead)
                 if self._monitor.take(found, exe):
+                    self.seen = found  # what is known of calls that wait stays as it is
                     self._planner.keep(found)
 
     def _lost(self, exe: Executable, trial: Trial) -> None:

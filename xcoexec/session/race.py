@@ -101,7 +101,7 @@ class Race:
         return min(max(int(STRETCH_SECONDS / self._usual), 1), self._most)
 
     rest = 0  # steps are long enough for a look at each call
-    trial = seen = None  # of `Choice`
+    trial = waited = seen = None  # of `Choice`
 
     def spare(self, exe: Executable) -> int:
         """Calls to come that a plan may answer without a look."""

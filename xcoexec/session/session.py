@@ -265,13 +265,13 @@ class Session:
 
     def looked(self, seconds: float) -> None:
         """Plain jax.jit takes a call that was looked at for so many seconds."""
-        if self.choice.trial is not None:
-            self.choice.trial.looks = seconds
+        if self.choice.waited is not None:
+            self.choice.waited.looks = seconds
 
     def rests(self, answered: Callable[[], int]) -> None:
         """Plain jax.jit answers the next calls without a look, so many as `answered` tells afterwards."""
-        if self.choice.trial is not None:
-            self.choice.trial.rests(answered)
+        if self.choice.waited is not None:
+            self.choice.waited.rests(answered)
 
     def ran(self, results: object) -> None:
         """Plain jax.jit has answered a call with these results."""

@@ -25,8 +25,6 @@ SHORT_SECONDS, SHORT_BLOCK = 1e-3, 20
 LEAST_PAIRS, MOST_PAIRS = 4, 16  # of blocks that are compared, one of each executable
 CLEAR_PAIRS = 2  # of them that are enough where both are clear, and say the same
 FLOW_BLOCK, FLOW_DROPPED = 96, 32  # the same of calls in flight, and those of a block that are not compared
-LEAST_BURSTS = 3  # of calls that a caller waits for at once, in a block
-LOOK_SECONDS = 1e-5  # of a call that is looked at: plain jax.jit's need no look any more when they have won
 FLOW_PAIRS, FLOW_GAIN = 6, 0.97  # the most pairs, and the share of jax.jit's seconds below which a plan takes them
 CLEAR = 0.85  # of plain jax.jit's seconds in the caller's own loop: below it nothing is left to decide
 SURE = 0.5  # of its seconds when it was measured alone, which calls beside a planning may have made too many
@@ -228,8 +226,8 @@ class Trial:
 class FlowTrial(Trial):
     """The same for calls in flight, of which only many together tell what one takes: means over longer blocks, of which
     those calls are dropped that begin while the other executable's are still computed. Where a caller waits for many
-    calls at once, it is the median of these, so that what he does between them does not count. A plan has to show that
-    it gains something: nobody waits for what it has gained in a single call.
+    calls at once, it is the median of these, so that what he does between them does not count. Calls of both are looked
+    at. A plan has to show that it gains something: nobody waits for what it has gained in a single call.
     """
 
     block, dropped, most, flows = FLOW_BLOCK, FLOW_DROPPED, FLOW_PAIRS, True
@@ -241,11 +239,8 @@ class FlowTrial(Trial):
             self.verdict = self.verdict or "open"
 
     def _typical(self, which: int) -> float:
-        looks = LOOK_SECONDS if which else 0.0
         bursts = np.split(np.array(self._samples[which]), self._ends[which])[1:-1]  # the outer ones are cut off
-        several = len(bursts) >= LEAST_BURSTS
-        seconds = np.median([b.mean() for b in bursts]) if several else np.mean(self._samples[which])
-        return max(float(seconds) - looks, 0.0)
+        return float(np.median([b.mean() for b in bursts]) if bursts else np.mean(self._samples[which]))
 
     def _at_last(self, lost: int, many: int) -> str:
         return "plan" if float(np.median([plan - FLOW_GAIN * jit for plan, jit in self.pairs])) < 0 else "jit"
