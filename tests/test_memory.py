@@ -23,9 +23,11 @@ from xcoexec.ir.placement import Placement
 from xcoexec.ir.plan import Plan
 from xcoexec.ir.validate import check_plan
 from xcoexec.ir.words import HOST
+from xcoexec.lowering.executable import Executable
 from xcoexec.planning.memory import alive, amount, large, usage, ways, weight_shares
 from xcoexec.planning.strategies.capacity import PIECE_SECONDS, capacity
 from xcoexec.session import prepare, timeline
+from xcoexec.session.attempt import Attempt
 from xcoexec.session.contest import forced
 
 from .standin import StandIn
@@ -369,6 +371,36 @@ def test_weights_larger_than_the_device(on_standin: StandIn, strategy: str) -> N
     graph = fast.graph()
     assert usage(graph, fast.plan().placements).total <= NEEDED // 3
     assert fast.report().ran in ("xco", "local") and "jit" not in fast.plan().measured
+
+
+@pytest.mark.parametrize("scratch", [0, 30_000, NEEDED])
+def test_what_xla_holds_beside_weights_comes_off_their_room(
+    on_standin: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, scratch: int
+) -> None:
+    """`scratch`: bytes that XLA needs as long as a weight is resident; more than there are cannot be had."""
+    limit = NEEDED // 2
+
+    def excess(s: Attempt, exe: Executable) -> int:
+        need = usage(s.graph, exe.plan.placements)
+        return max(need.total + (scratch if need.resident else 0) - limit, 0)
+
+    monkeypatch.setattr(Attempt, "excess", excess)
+    fast = xcoexec.jit(dense, device_memory=limit, strategy="capacity", strict=True).bind(HOST_LAYERS)
+    x = array(1, 160)
+    assert error(np.asarray(fast(x)), oracle(dense, LAYERS, x)) < 1e-5
+    need = usage(fast.graph(), fast.plan().placements)
+    assert need.total <= limit - (scratch if scratch < limit and need.resident else 0)
+    assert ("more on the device than device_memory allows" in caplog.text) is (scratch > limit and need.resident > 0)
+
+
+def test_what_xla_holds_is_what_it_says(on_standin: StandIn) -> None:
+    fast = xcoexec.jit(dense, device_memory=NEEDED // 2, strategy="capacity", strict=True).bind(HOST_LAYERS)
+    fast(array(1, 160))
+    found = fast.session()
+    made = lambda limit: Attempt(found.problem, dataclasses.replace(found.machine, limit=limit)).excess(found.current)
+    weights = usage(fast.graph(), fast.plan().placements).resident
+    assert made(None) == made(NEEDED // 2) == 0 < weights
+    assert weights - 1 <= made(1) <= NEEDED // 2
 
 
 def test_a_bound_with_room_for_all_changes_nothing(on_standin: StandIn) -> None:

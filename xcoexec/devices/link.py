@@ -16,6 +16,11 @@ class Link(Protocol):
         """Faults of the host calls of all programs so far."""
         ...
 
+    @property
+    def workspace(self) -> int:
+        """Bytes of the device that XLA's libraries need."""
+        ...
+
     def settle(self) -> None:
         """Waits until the device has done what it was given, so that nothing writes to arrays that XLA takes back."""
         ...
@@ -34,7 +39,7 @@ class Link(Protocol):
 class SameMemory:
     """Both halves on the CPU: host calls raise by themselves, and all memory is one."""
 
-    errors = 0
+    errors = workspace = 0
 
     def settle(self) -> None:
         """Nothing runs beside a call."""
@@ -58,6 +63,11 @@ class RelayLink:
         """Faults of the host calls of all programs so far."""
         return sum([relay.errors for relay in self._all])
 
+    @property
+    def workspace(self) -> int:
+        """Bytes of the device that XLA's libraries need."""
+        return self._relay.driver.workspace
+
     def settle(self) -> None:
         """Waits until the devices have done what they were given, or say that they never will."""
         for relay in self._all:
@@ -69,14 +79,13 @@ class RelayLink:
 
     def limit(self, asked: int | float) -> int:
         """Bytes (see `Link.limit`), less those that XLA's libraries need. Raises `ValueError` where none are left."""
-        driver = self._relay.driver
-        nbytes = int(asked * driver.memory()[1]) if isinstance(asked, float) else asked
-        if nbytes <= driver.workspace:
+        nbytes = int(asked * self._relay.driver.memory()[1]) if isinstance(asked, float) else asked
+        if nbytes <= self.workspace:
             raise ValueError(
                 f"xcoexec.jit: got device_memory={asked!r}; "
-                f"valid is more than {driver.workspace} bytes, which XLA's libraries need."
+                f"valid is more than {self.workspace} bytes, which XLA's libraries need."
             )
-        return nbytes - driver.workspace
+        return nbytes - self.workspace
 
 
 SAME_MEMORY = SameMemory()

@@ -156,6 +156,20 @@ class Attempt:
         """Whether a plan keeps within the bytes that may lie on the device."""
         return self.machine.holds(self.graph, plan)
 
+    def excess(self, exe: Executable) -> int:
+        """Bytes that XLA's program of a plan holds on the device beyond those that may lie there (0: it keeps within
+        them). XLA may write out what a kernel could keep to itself, such as the products of a row and a weight.
+        """
+        m = self.machine
+        if m.limit is None or not m.apart or exe.compiled is None or exe.plan.engine == "local":
+            return 0
+        made = exe.compiled(self.problem.example)
+        held = made.memory_analysis() if isinstance(made, jax.stages.Compiled) else None
+        if held is None:
+            return 0
+        own = held.argument_size_in_bytes + held.temp_size_in_bytes + held.output_size_in_bytes
+        return int(max(own - m.limit - m.link.workspace, 0))
+
     @functools.cached_property
     def too_large(self) -> bool:
         """Whether the weights as a whole have more bytes than may lie on the device."""

@@ -26,7 +26,7 @@ from ..measure.timing import ROUNDS, WINS, alternate, empty_call
 from ..planning.memory import usage
 from ..planning.strategies import CONTEST, STRATEGIES, Strategy, strategy_name
 from .attempt import Attempt
-from .realise import ENOUGH, NEAR, WORTH, briefly_balanced, realised
+from .realise import ENOUGH, NEAR, WORTH, bounded, briefly_balanced, realised
 from .rebalance import rebalanced
 
 log = logging.getLogger("xcoexec")
@@ -99,6 +99,8 @@ def _single(s: Attempt, strategy: str | Strategy) -> Executable:
         plan = asked(strategy, s.graph, costs)
         asked(check_plan, plan, s.graph)
     asked(_check_fits, s, plan)
+    if strategy == "capacity":
+        return bounded(s, plan)
     return (
         s.all_host
         if strategy == "host" and plan.placements == s.all_host.plan.placements
@@ -275,9 +277,8 @@ def _promising(s: Attempt, costs: Costs) -> list[tuple[str, Plan]]:
 def _within(s: Attempt) -> Executable:
     """The fastest plan of those that keep within the device's memory; plain jax.jit does not."""
     costs = s.measured_costs()
-    plan = STRATEGIES["capacity"](s.graph, costs)
     candidates = {
-        "capacity": realised(s, plan, "capacity"),
+        "capacity": bounded(s, STRATEGIES["capacity"](s.graph, costs)),
         "host": dataclasses.replace(s.all_host, plan=STRATEGIES["host"](s.graph, costs)),
     }
     if not s.fits(candidates["host"].plan):

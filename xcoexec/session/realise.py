@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import time
 from collections.abc import Sequence
 
 import numpy as np
 
 from ..codegen.runtime import pages
+from ..errors import PlanError
 from ..ir.placement import Placement, bare
 from ..ir.plan import Plan
 from ..ir.words import SPLIT
@@ -19,11 +21,14 @@ from ..planning.strategies import RIVALS, STRATEGIES, Strategy
 from .attempt import Attempt, lowered_of
 from .rebalance import rebalanced, slowdown
 
+log = logging.getLogger("xcoexec")
+
 NEAR = 1.08  # a rival that is predicted to take longer than this times the plan's time is not compiled
 BALANCING = 2  # corrections of a plan's shares by what its halves measured
 BALANCE_CALLS = 12
 ENOUGH = 24  # calls of one plan in one round of a comparison
 QUICK_COMPILATION = 2.0  # seconds that XLA may take for an early plan which is made once more, with other shares
+BOUNDED = 3  # more plans for less and less memory, while XLA's programs hold more than may be
 WORTH = 0.98  # a plan replaces plain jax.jit, or another plan, when it takes less than this share of its time
 OTHERWISE = 0.03  # of the contention that a plan was made with: what calls have to differ from it for another one
 
@@ -46,6 +51,24 @@ def realised(s: Attempt, plan: Plan, strategy: str | Strategy) -> Executable:
     made = [s.executable(p) for p in plans]
     own, *others = _briefly(s, made) if len(made) > 1 else [0.0]
     return _balanced(s, _planned_again(s, made[int(np.argmin([WORTH * own, *others]))], STRATEGIES[strategy]))
+
+
+def bounded(s: Attempt, plan: Plan) -> Executable:
+    """The plan for the bytes that may lie on the device as an executable. What XLA holds beyond them, beside what the
+    plan counts, is taken off the room of another plan.
+    """
+    costs, exe = s.measured_costs(), realised(s, plan, "capacity")
+    for _ in range(BOUNDED):
+        if not (excess := s.excess(exe)):
+            return exe
+        costs = dataclasses.replace(costs, capacity=costs.capacity - excess)
+        try:
+            exe = realised(s, STRATEGIES["capacity"](s.graph, costs), "capacity")
+        except PlanError:
+            break
+    if excess := s.excess(exe):
+        log.warning("xcoexec: XLA's program holds %d bytes more on the device than device_memory allows.", excess)
+    return exe
 
 
 def _planned_again(s: Attempt, exe: Executable, strategy: Strategy) -> Executable:
@@ -113,4 +136,4 @@ def briefly_balanced(s: Attempt, exe: Executable) -> Executable:
     return s.executable(moved)
 
 
-__all__ = ["ENOUGH", "NEAR", "WORTH", "briefly_balanced", "realised"]
+__all__ = ["ENOUGH", "NEAR", "WORTH", "bounded", "briefly_balanced", "realised"]

@@ -117,8 +117,11 @@ def capacity(graph: LayerGraph, costs: Costs) -> Plan:
 
 
 def _rounded_ways(heavy: Sequence[Heavy], found: Sequence[Shares]) -> list[list[Shares]]:
-    """The program's shares in whole blocks: to the nearest, up, down."""
-    return [[_rounded(h, shares, nudge) for h, shares in zip(heavy, found, strict=True)] for nudge in (0.0, 0.5, -0.5)]
+    """The program's shares in whole blocks: to the nearest, up, down; the same where layers that are nearly resident
+    are so as a whole.
+    """
+    ways = [[_rounded(h, shares, nudge) for h, shares in zip(heavy, found, strict=True)] for nudge in (0.0, 0.5, -0.5)]
+    return ways + [[(0.0, 1.0, 0.0) if s[1] > 1 - LEAST_SHARE else s for s in shares] for shares in ways]
 
 
 def _simple(heavy: Sequence[Heavy]) -> list[list[Shares]]:
