@@ -4,6 +4,7 @@ device half.
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import flax.linen as nn
@@ -290,6 +291,21 @@ def test_pool(name: str, shape: tuple[int, ...]) -> None:
 def test_pool_over_one_and_three_dimensions() -> None:
     check_host(lambda x: nn.max_pool(x, (3,), (2,)), array(2, 11, 5))
     check_host(lambda x: nn.avg_pool(x, (2, 2, 2), (1, 2, 1)), array(1, 4, 5, 6, 7))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_windows(seed: int) -> None:
+    """Windows of any width and stride, clipped at no border, one or both, cut off by negative padding."""
+    draw = random.Random(seed)
+    sizes = [draw.randint(3, 15) for _ in range(2)]
+    window = [draw.randint(1, 13 if seed % 4 == 0 else 4) for _ in sizes]
+    strides = [draw.randint(1, 3) for _ in sizes]
+    before = [draw.randint(-1, min(3, w - 1)) for w in window]
+    after = [max(draw.randint(-1, min(3, w - 1)), w - n - lo) for w, n, lo in zip(window, sizes, before, strict=True)]
+    padding = ((0, 0), *zip(before, after, strict=True), (0, 0))
+    reduce, start = ((lax.max, -np.inf), (lax.add, 0.0))[seed % 2]
+    x = array(1, *sizes, draw.choice((1, 6, 8, 19)), seed=seed)
+    check_host(lambda x: lax.reduce_window(x, np.float32(start), reduce, (1, *window, 1), (1, *strides, 1), padding), x)
 
 
 OTHERS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from ..program import Group, Op, Unsupported, Value, kind
@@ -13,6 +14,8 @@ from ..segment.storage import Operand, Storage
 from . import elementwise
 from .columns import sweep
 
+PIXELS = 4  # of a pooling window that are made together
+SUMS, LEAST_SUMS = {16: 24}, 12  # columns of their windows that registers hold: of vectors of so many lanes, of others
 #: (how a reduction joins, kind of the elements) -> how its kernel does
 JOINED = {
     **{(how, "f"): how for how in ("sum", "max", "min", "prod")},
@@ -52,11 +55,16 @@ def pool(ctx: Context, op: Op, rest: tuple[Op, ...]) -> tuple[Op, ...]:
     )
     ystrides = (*zero, *y.strides[1:-1])
     oshape = (*fill, *y.shape[1:-1])
-    spread = ("spread",) if any(d != 1 for d in distance) else ()
-    extra = [oshape[2], y.shape[-1], ystrides[2], *(w for d in dims for w in d)]
-    extra += [*fill, *distance[1:-1]] if spread else []
+    spread = any(d != 1 for d in distance)
+    extra = [oshape[2], y.shape[-1], ystrides[2], *itertools.chain.from_iterable(dims)]
+    width, stride, (before, _) = window[-2], strides[-2], padding[-2]
+    first = min(max(-(-before // stride), 0), oshape[2])
+    end = min(max((s.shape[-2] + before - width) // stride + 1, first), oshape[2])
+    extra += [*fill, *distance[1:-1]] if spread else [first, end]
+    pixels = min(end - first, PIXELS, max((SUMS.get(ctx.target.vl, LEAST_SUMS) - width) // stride + 1, 0))
     operands = [(s, (s.strides[0], 0, 0), 0), (y, (y.strides[0], ystrides[0], ystrides[1]), 0)]
-    kernel = Kernel(("pool", primitive(op).combine, *spread))
+    how = "spread" if spread else (width, stride, pixels) if pixels else (0, 0, 0)
+    kernel = Kernel(("pool", primitive(op).combine, how))
     rows = math.prod((y.shape[0], *oshape[:2]))
     chunk = max(1, min(-(-rows // (4 * ctx.threads)), 64))
     units = math.prod(window) * oshape[2] * -(-y.shape[-1] // ctx.target.vl)

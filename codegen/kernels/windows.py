@@ -18,7 +18,7 @@ from ..rules.expressions import Expr
 from ..target import Target
 from .expressions import emit_nodes
 from .gemm import Written
-from .nests import LAST, minimum
+from .nests import LAST, in_blocks, minimum
 from .simd import Builder, i64
 
 #: of each phase along one dimension: its first tap, every how many-th, how many; their first pixel, how far apart
@@ -57,7 +57,7 @@ def depthwise(name: str, key: Spec, target: Target) -> str:
             result.write(v, acc[q], row, v.add(p, q))
 
     with v.loop(count) as row:
-        _in_blocks(v, ow, pixels, functools.partial(block, row))
+        in_blocks(v, ow, pixels, functools.partial(block, row))
     return v.finish()
 
 
@@ -98,7 +98,7 @@ def depthwise_transposed(name: str, key: Spec, target: Target) -> str:
                     result.write(v, total, v.add(first, fh), v.add(v.mul(v.add(p, q), dw), fw))
 
     def line(phases: Phases, row: ir.Value) -> None:
-        _in_blocks(v, wide, pixels, functools.partial(block, (phases, by_column), row))
+        in_blocks(v, wide, pixels, functools.partial(block, (phases, by_column), row))
         if left[1]:
             block((phases, by_column[: left[1]]), row, wide, 1)
 
@@ -180,16 +180,6 @@ def _taps(v: Builder, w: ir.Value, kh: int, kw: int, row: ir.Value, column: ir.V
 def _added(v: Builder, a: ir.Value, b: ir.Value, total: ir.Value | None) -> ir.Value:
     """The total and a * b; None: there is no total so far."""
     return v.b.fmul(a, b) if total is None else v.fma(a, b, total)
-
-
-def _in_blocks(v: Builder, total: ir.Value, size: int, body: Callable[[ir.Value, int], None]) -> None:
-    """`body(first, how many)` for blocks of `size` of `total` things, then for each one that is left."""
-    with v.loop(v.b.sdiv(total, i64(size))) as p:
-        body(v.mul(p, size), size)
-    done = v.mul(v.b.sdiv(total, i64(size)), size)
-    if size > 1:
-        with v.loop(v.b.srem(total, i64(size))) as p:
-            body(v.add(done, p), 1)
 
 
 @dataclasses.dataclass(frozen=True)
