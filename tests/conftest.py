@@ -12,6 +12,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 os.environ.setdefault("XCOEXEC_CACHE_DIR", str(ROOT / ".pytest_cache" / "xcoexec"))
 if not os.environ.get("XCOEXEC_TEST_GPU"):
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
+#: What XLA adds to a program is compiled in a third of the time: fusions by its older emitters, all in one LLVM module.
+#: XLA_FLAGS that are given stay; `XLA_FLAGS= pytest` has XLA's own settings, with which .ci/run tests a part too.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")
 os.environ.setdefault("XCOEXEC_ADAPT", "0")
 os.environ.setdefault("XCOEXEC_WAIT", "1")
 
@@ -44,15 +47,18 @@ def older_objects_set_aside(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def quick_xla() -> Iterator[None]:
     """What XLA adds to the programs of a module is compiled without LLVM's optimisations; XLA's own passes still run.
+    So it is in the processes that the module's tests start.
 
     For modules with many small programs in which XLA's own arithmetic is not what is tested.
     """
     import jax  # not by a process that only hands tests out
 
     before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+        jax.config.update("jax_disable_most_optimizations", True)
+        yield
+        jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ from xcoexec.lowering import lower as lowering
 from xcoexec.lowering.work_units import DeviceUnit, HostUnit
 from xcoexec.planning.strategies import BOUNDED, STRATEGIES
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 SEEDS = 4
 MODULES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "a U-Net": lambda: (networks.UNet((4, 8, 8)), jnp.zeros((2, 16, 16, 3))),

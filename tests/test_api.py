@@ -27,6 +27,8 @@ from xcoexec.compat import as_array
 
 from .support import array, assert_on_host, co, error, oracle, until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 
 class Net(nn.Module):
     @nn.compact

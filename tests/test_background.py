@@ -27,6 +27,8 @@ from xcoexec.session.session import Session
 
 from .support import until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 X = jnp.asarray(np.random.default_rng(0).standard_normal((1, 40, 40, 64)), jnp.float32)
 W = jnp.asarray(np.random.default_rng(1).standard_normal((3, 3, 1, 64)), jnp.float32)
 

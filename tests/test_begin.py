@@ -20,6 +20,8 @@ from xcoexec.session.usage import SURE, Trial
 
 from .support import error, oracle, until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 RNG = np.random.default_rng(0)
 X = jax.numpy.asarray(RNG.standard_normal((1, 37, 41, 61)), np.float32)
 W = jax.numpy.asarray(RNG.standard_normal((3, 3, 1, 61)), np.float32)

@@ -22,6 +22,8 @@ from .oracle import error, oracle
 from .standin import StandIn
 from .support import array
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 WEIGHTS, X = [array(64, 64, seed=i) for i in range(3)], array(256, 64)
 SECONDS = st.floats(1e-6, 1e-2)
 

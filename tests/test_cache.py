@@ -25,6 +25,8 @@ from xcoexec.codegen.store import disk, schema
 from xcoexec.codegen.target import target
 from xcoexec.measure import records
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 ROOT = pathlib.Path(__file__).parent.parent
 RUN = """
 import sys; sys.path.insert(0, ".")

@@ -23,6 +23,8 @@ from xcoexec.tools.arguments import parsed, run_command, wanted
 
 from .support import quick_process
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 
 def _xcoexec(*args: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "xcoexec", *args]

@@ -23,6 +23,8 @@ from .test_algorithms import _adversarial as adversarial
 from .test_algorithms import run_on
 from .test_ops import CONVS, _conv
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 TARGETS = targets()
 COMPUTED = [name for name, (_, w, options) in CONVS.items() if not (len(w) == 4 and options.get("groups") == w[-1])]
 LAYOUTS = [

@@ -36,6 +36,8 @@ from xcoexec.session.contest import forced
 
 from .support import LAYERS, array, build_on, dense, error, oracle, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 X = array(8, 160)
 NAMES = ("lenet", "alexnet", "squeezenet", "googlenet", "resnet18", "mobilenet_v2")
 #: where the two with most layers are planned too; the other devices have the same code and other numbers

@@ -28,6 +28,8 @@ from xcoexec.tools.zoo_graphs import model_graph
 from .test_cli import _xcoexec
 from .test_sharded import FOUR, begin, ended
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 EXACT, ROUGH = 3e-6, 2e-2  # of f32, and of bf16, whose sums are rounded on each device
 OUT, IN = "channels out", "channels in"
 

@@ -24,6 +24,8 @@ from xcoexec.session.adaptive import Monitor
 from . import exits
 from .support import until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 COLD = ("exit-first", "interrupt-bind", "interrupt-build")  # scenarios whose run has a cold cache
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 

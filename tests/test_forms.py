@@ -19,6 +19,8 @@ from xcoexec.partition.split import split
 
 from .support import array, error, stages_of, targets
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 PASSES = ("narrow", "whole")
 NHWC = ("NHWC", "HWIO", "NHWC")
 TARGETS = [t for t in targets() if t.unit("bfloat16")]

@@ -25,6 +25,8 @@ from .oracle import error, oracle
 from .standin import StandIn
 from .support import array, build_on, given_back
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 N = 5
 
 

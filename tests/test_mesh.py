@@ -21,6 +21,8 @@ from xcoexec.frontend.trace import paths, trace
 
 from .test_sharded import FOUR, ROOT, begin, ended
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 EXACT = 2e-6
 
 

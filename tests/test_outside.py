@@ -18,6 +18,8 @@ from tests.outside.results import compare, read, table
 from tests.outside.sources import ROOT
 from tests.outside.training_nets import Net
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 SUITE = """
 import functools
 import warnings

@@ -43,6 +43,8 @@ from xcoexec.tools import lines
 from xcoexec.tools.lines import LinesError
 from xcoexec.tools.machine import environment
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 ROOT = pathlib.Path(__file__).parent.parent
 HERE = f"{__name__}"
 called: list[dict[str, Any]] = []

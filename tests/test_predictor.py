@@ -30,6 +30,8 @@ from xcoexec.planning.strategies import STRATEGIES
 
 from .support import array, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 RNG = np.random.default_rng(0)
 AROUND = {"sync": 1e-6, "copy_rate": 1e10, "contention": 1.1, "shared_cores": False, "moves": {}}
 

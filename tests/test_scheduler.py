@@ -30,6 +30,8 @@ from xcoexec.streams.virtual import releases, simulate
 from .oracle import oracles, worst
 from .support import array, until
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 # -- what decides ---------------------------------------------------------------------------------------
 
 ways = st.tuples(

@@ -16,6 +16,8 @@ from xcoexec.tools.zoo_graphs import model_graph
 
 from .test_cli import _xcoexec
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 
 @pytest.mark.parametrize("devices", [["h100"] * 2, ["h100", "h200", "h100"], ["jetson-tx2"] * 4])
 def test_stages_cover_the_network(devices: list[str]) -> None:

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOUR = "--xla_force_host_platform_device_count=4"
+FLAGS = os.environ.get("XLA_FLAGS", "")
+FOUR = f"{FLAGS} --xla_force_host_platform_device_count=4"
 
 
 def begin(*args: str, **env: str) -> subprocess.Popen[str]:
@@ -119,7 +122,7 @@ def test_programs_of_two_processes() -> None:
     with socket.socket() as s:
         s.bind(("localhost", 0))
         address = f"localhost:{s.getsockname()[1]}"
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "XCOEXEC_WAIT": "0"}
+    flags = {"XLA_FLAGS": f"{FLAGS} --xla_force_host_platform_device_count=2", "XCOEXEC_WAIT": "0"}
     processes = [begin("-c", PROCESS, address, str(i), **flags) for i in range(2)]
     for process in processes:
         try:

@@ -22,6 +22,8 @@ from xcoexec.partition.split import split
 from .oracle import oracle
 from .support import array, stages_of
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 
 def halves_make_the_whole(fn: Any, args: tuple[Any, ...], axis: int, at: int, weights: int = 0) -> None:
     """Splits the (only) layer of `fn` at `at` along `axis` and compares with the unsplit layer, all in float64."""

@@ -18,6 +18,8 @@ from xcoexec.planning.device_cuts import Kind, across
 
 from .test_sharded import FOUR, begin, ended
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 EXACT = 2e-6
 RANDOM = np.random.default_rng(0)
 

@@ -24,6 +24,8 @@ from xcoexec.session.contest import Found, times, why
 
 from .support import co, error, oracle
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 RNG = np.random.default_rng(0)
 WEIGHTS = [RNG.standard_normal((64, n), np.float32) for n in (64, 64)]
 X = RNG.standard_normal((8, 64), np.float32)

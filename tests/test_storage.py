@@ -19,6 +19,8 @@ from xcoexec.codegen.target import Target
 
 from .support import array, check_host, error, stages_of, targets
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 lives = st.lists(
     st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6), st.sampled_from([None, None, "a", "b"])),
     max_size=30,

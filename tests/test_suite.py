@@ -18,6 +18,8 @@ from xcoexec.tools import html, plots, suite
 from xcoexec.tools.machine import environment
 from xcoexec.tools.suite import SUITES, VARIANTS, Suite, compare, load, run, table
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 TINY = Suite("for tests", ("lenet", "fcnn"), variants=("device", "host", "layer_switch", "auto"), rounds=2, block=0.005)
 
 

@@ -23,6 +23,8 @@ from xcoexec.frontend.trace import paths, trace, weight_leaves
 from .oracle import error
 from .support import array, targets
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 FORMS = (
     "float32",
     "bfloat16",

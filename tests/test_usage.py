@@ -37,6 +37,8 @@ from xcoexec.session.usage import (
 
 from .support import array, co, error, oracle
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 W, X = array(64, 64), array(8, 64)
 
 

@@ -26,6 +26,8 @@ from xcoexec.partition.split import split
 
 from .support import array, stages_of, targets
 
+pytestmark = pytest.mark.usefixtures("quick_xla")
+
 TARGETS = targets()
 #: vectors of 4 lanes without any instruction that multiplies pairs
 PLAIN = target("portable")
