@@ -67,7 +67,7 @@ def test_chosen_matrices(how: str, dtype: str) -> None:
     assert "gather" not in families and "gemv" in families
     assert [v.dtype for v in segment.raw] == [dtype], "the table is an operand as it is stored"
     wide_x, wide_w = _wide(x, w)
-    assert error(co(fn, w)(x, index), np.einsum(how, wide_x, wide_w[np.asarray(index)]) * 2 + 1) < 2e-6
+    assert error(co(fn, w, strategy="host")(x, index), np.einsum(how, wide_x, wide_w[np.asarray(index)]) * 2 + 1) < 2e-6
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -79,7 +79,7 @@ def test_an_index_outside(mode: str, threads: int) -> None:
         return jnp.einsum("kd,kdf->kf", x, jnp.take(w, i, axis=0, mode=mode).astype(x.dtype))
 
     assert "gemv" in _segment(fn, w, x, index)[1]
-    out = np.asarray(co(fn, w, threads=threads)(x, index))
+    out = np.asarray(co(fn, w, threads=threads, strategy="host")(x, index))
     wide_x, wide_w = _wide(x, w)
     near = np.einsum("kd,kdf->kf", wide_x, wide_w[np.clip([1, E, -E - 1, 2], 0, E - 1)])
     rows = [0, 3] if mode == "fill" else [0, 1, 2, 3]
@@ -94,7 +94,7 @@ def test_what_is_chosen_is_also_a_result() -> None:
         mine = w[i]
         return mine, jnp.einsum("kd,kdf->kf", x, mine)
 
-    taken, out = co(fn, w)(x, INDEX[0])
+    taken, out = co(fn, w, strategy="host")(x, INDEX[0])
     wide_x, wide_w = _wide(x, w)
     assert np.array_equal(taken, np.asarray(w)[np.asarray(INDEX[0])])
     assert error(out, np.einsum("kd,kdf->kf", wide_x, wide_w[np.asarray(INDEX[0])])) < 2e-6
@@ -105,7 +105,7 @@ def test_both_sides_are_the_same_chosen_matrices() -> None:
     fn = lambda w, i: jnp.einsum("kdf,kef->kde", w[i], w[i])
     (wide,) = _wide(w)
     taken = wide[np.asarray(INDEX[0])]
-    assert error(co(fn, w)(INDEX[0]), np.einsum("kdf,kef->kde", taken, taken)) < 2e-6
+    assert error(co(fn, w, strategy="host")(INDEX[0]), np.einsum("kdf,kef->kde", taken, taken)) < 2e-6
 
 
 def test_a_layer_of_experts_reads_the_chosen_ones() -> None:
@@ -120,7 +120,7 @@ def test_a_layer_of_experts_reads_the_chosen_ones() -> None:
     with jax.enable_x64():
         wide = jax.tree.map(lambda v: v.astype(np.float64), variables)
         wanted = experts.apply(wide, x.astype(np.float64))
-    assert error(co(experts.apply, variables)(x), wanted) < 2e-6
+    assert error(co(experts.apply, variables, strategy="host")(x), wanted) < 2e-6
 
 
 @pytest.mark.parametrize("positions", [300, 1025, 8200])
@@ -147,7 +147,7 @@ def test_attention_over_a_cache(positions: int, threads: int, heads: int, tokens
     seen = np.arange(positions)[None, :] <= 7 + np.arange(tokens)[:, None]
     scores = np.exp(np.where(seen, scores, -np.inf) - np.where(seen, scores, -np.inf).max(-1, keepdims=True))
     wanted = np.einsum("ngrts,nsgd->ntgrd", scores / scores.sum(-1, keepdims=True), wide_v)
-    call = co(fn, threads=threads)
+    call = co(fn, threads=threads, strategy="host")
     assert error(call(q, keys, values, jnp.int32(7)), wanted) < 2e-6
 
 
@@ -161,4 +161,4 @@ def test_rows_of_a_narrow_table(dtype: str, shape: tuple[int, ...]) -> None:
 
     segment, _ = _segment(fn, w, index)
     assert [v.dtype for v in segment.raw] == [dtype]
-    assert np.array_equal(co(fn, w)(index), np.asarray(w)[np.asarray(index)].astype(np.float32) * 2)
+    assert np.array_equal(co(fn, w, strategy="host")(index), np.asarray(w)[np.asarray(index)].astype(np.float32) * 2)
