@@ -177,14 +177,13 @@ def _convolution(
     sizes, ones = (1, 1, *w.shape[2:]), (1, 1)
     seen = _windows(_padded(x, config, 0.0), sizes, (*ones, *window_strides), (*ones, *rhs_dilation))
     axis, count = (0, batch_group_count) if batch_group_count > 1 else (1, feature_group_count)
-    groups = []
-    for inputs, filters in zip(np.split(seen, count, axis), np.split(w, count), strict=True):
-        taps = [
-            np.tensordot(filters[(..., *tap)], inputs[(..., 0, 0, *tap)], (1, 1)) for tap in np.ndindex(*w.shape[2:])
-        ]
-        groups.append(sum(taps))
-    out = np.concatenate(groups)  # [features, batch, places]
-    return np.moveaxis(out.swapaxes(0, 1), range(out.ndim), dimension_numbers.out_spec)
+    total: Any = 0.0  # [groups, batch, features of a group, places]
+    for tap in np.ndindex(*w.shape[2:]):
+        inputs = np.stack(np.split(seen[(..., 0, 0, *tap)], count, axis))
+        filters = w[(..., *tap)].reshape(count, 1, w.shape[0] // count, w.shape[1])
+        total = total + filters @ inputs.reshape(*inputs.shape[:3], -1 if inputs.size else 0)
+    out = np.moveaxis(total, 0, 1).reshape(inputs.shape[1], w.shape[0], *inputs.shape[3:])
+    return np.moveaxis(out, range(out.ndim), dimension_numbers.out_spec)
 
 
 def _product(a: Array, b: Array, dimension_numbers: Any, **_: Any) -> Array:
