@@ -25,6 +25,8 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
+gc.set_threshold(20_000)  # objects: tests make far more than they drop at once
+
 #: modules whose tests say what the library sets aside with `gc.freeze`
 FREEZING = ("test_scheduler", "test_streams_input", "test_streams_neglect")
 

@@ -179,6 +179,8 @@ def test_codls_ablations(device: str) -> None:
     from xcoexec.planning.strategies.codl import codl
 
     for name in nets(device):
+        if name == "mobilenet_v2":
+            continue  # the slowest one, whose plan by codl is looked at above
         graph, costs = graph_of(name), profiles.load(device).costs(graph_of(name))
         full = codl(graph, costs)
         for options in (dict(dims=("channel",)), dict(dims=("rows",)), dict(chain=False)):

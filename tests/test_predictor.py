@@ -172,7 +172,10 @@ def predictor(samples: list[training.Sample]) -> Predictor:
     return Predictor.from_json(found.to_json(), KERNELS)
 
 
-@pytest.mark.parametrize("name", ["lenet", "squeezenet", "resnet18", "mobilenet_v2", "googlenet"])
+NETS = ("lenet", "squeezenet", "resnet18", "mobilenet_v2", "googlenet")
+
+
+@pytest.mark.parametrize("name", NETS)
 def test_plans_from_predictions_are_plans(predictor: Predictor, name: str) -> None:
     entry = models.get(name)
     weights = entry.shapes()
@@ -180,7 +183,8 @@ def test_plans_from_predictions_are_plans(predictor: Predictor, name: str) -> No
     costs = predictor.costs(graph)
     assert all((h is None) == bool(x.host_error) for h, x in zip(costs.host, graph.layers, strict=True))
     assert all(t is None or t >= 0 for t in costs.host) and all(t > 0 for t in costs.device)
-    for strategy in STRATEGIES.values():
+    # every second strategy, in turn: each plans two networks at least, as it does on numbers in tests/test_devices.py
+    for strategy in list(STRATEGIES.values())[NETS.index(name) % 2 :: 2]:
         check_plan(strategy(graph, costs), graph)
 
 
