@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from benchmarks import networks
@@ -54,7 +55,7 @@ class _Unbuilt:
 def _graph(name: str) -> tuple[Any, LayerGraph]:
     module, x = MODULES[name]()
     shapes = jax.eval_shape(module.init, jax.random.key(0), x)
-    return graph_of(module.apply, (jax.tree_util.tree_map(lambda s: jnp.zeros(s.shape, s.dtype), shapes), x), 1)
+    return graph_of(module.apply, (jax.tree_util.tree_map(lambda s: np.zeros(s.shape, s.dtype), shapes), x), 1)
 
 
 def _costs(graph: LayerGraph, seed: int) -> Costs:
